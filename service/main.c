@@ -1,4 +1,7 @@
 /* One executable, several roles: the front-end starts itself again as worker, device counter, compile worker or health check. */
+#include <unistd.h>
+
+#include "base/crash.h"
 #include "base/span.h"
 #include "config/check.h"
 #include "config/config.h"
@@ -22,8 +25,10 @@ static int frontend_run(int argc, char **argv)
     struct config config = {0};
     int           code = 0;
 
+    crash_install(getpid() == 1 ? "init" : "frontend");
     if (!init_become_service(&code))
         return code;
+    crash_install("frontend");
     if (!config_parse(argc, argv, &config, &code))
         return code;
     code = config.only_check ? config_check(&config) : frontend_main(&config);
@@ -39,7 +44,9 @@ int main(int argc, char **argv)
     if (span_starts(word, flag))
         word = span_from(word, sizeof flag - 1);
     for (unsigned i = 0; i < COUNT(roles); i++)
-        if (span_is(word, roles[i].name))
+        if (span_is(word, roles[i].name)) {
+            crash_install(roles[i].name);
             return roles[i].run(argc, argv);
+        }
     return frontend_run(argc, argv);
 }

@@ -36,7 +36,7 @@ static enum status check_type(struct request *r)
                        "the Content-Type of a module must be text/x-cuda, application/json or " PTX_TYPE);
 }
 
-/* The spans in *spec borrow from *doc. */
+/* Checked. The spans in *spec borrow from *doc. */
 static enum status decode(struct request *r, struct module_spec *spec, struct json_document **doc)
 {
     enum status st;
@@ -44,7 +44,7 @@ static enum status decode(struct request *r, struct module_spec *spec, struct js
     spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : is_binary(r) ? IMAGE_BINARY : IMAGE_CUDA;
     spec->source = r->body;
     if (!is_type(r, "application/json"))
-        return r->body.bytes ? STATUS_OK : problem_set(&r->problem, STATUS_INVALID_FIELD, "the source is empty");
+        return module_spec_check(spec, &r->arena, &r->problem);
     st = json_parse(r->body.bytes ? r->body : SPAN_LITERAL("{}"), doc, &r->problem);
     return st ? st : module_decode(json_root(*doc), "", request_prefer(r).lenient, &r->arena, spec, &r->problem);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
@@ -202,6 +203,8 @@ static void sandbox_look(struct pool *p, unsigned i)
     enum worker_sandbox  least = WORKER_SANDBOX_ALLOW_LIST;
     bool                 any = false;
 
+    assert(held(&p->lock));
+    assert(i < p->devices_count);
     for (unsigned k = 0; k < COUNT(lists); k++)
         for (const struct worker *w = lists[k]; w; w = w->next) {
             if (worker_device(w) != i || worker_state_of(w) != WORKER_READY)
@@ -292,6 +295,7 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 /* Under lock. No worker waits for a session, and none can be started, for reasons that are neither the device's nor a caller's. */
 static bool is_short(const struct pool *p, const struct device_slot *d)
 {
+    assert(held(&p->lock));
     if (d->shortages == 0 || d->last_problem.status == STATUS_DEVICE_MEMORY_EXHAUSTED || list_count(d->warm, WORKER_READY) > 0)
         return false;
     return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);

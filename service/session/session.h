@@ -7,8 +7,10 @@
 #define GPUREST_SESSION_SESSION_H
 
 #include "base/arena.h"
+#include "base/digest.h"
 #include "base/problem.h"
 #include "base/waitlist.h"
+#include "ipc/compile_job.h"
 #include "ipc/kernel_table.h"
 #include "limits.h"
 
@@ -236,18 +238,25 @@ void transfer_destroy(struct transfer *t);
 /* ---- module.c ---- */
 enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY, IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */ };
 struct module_spec {
-    struct span        id; /* empty: the server generates one */
-    enum image_kind    kind;
-    struct span        source;       /* CUDA C++ or PTX without NUL (checked: INVALID_FIELD); or a cubin or fatbin */
-    const struct span *header_names; /* [headers_count], plain relative names */
-    const struct span *header_texts;
-    unsigned           headers_count;
-    const struct span *options; /* as the client sent them */
-    unsigned           options_count;
-    const struct span *name_expressions;
-    unsigned           name_expressions_count;
+    struct span                  id; /* empty: the server makes one */
+    enum image_kind              kind;
+    struct span                  source; /* CUDA C++ or PTX; or a cubin or fatbin */
+    const struct compile_header *headers;
+    unsigned                     headers_count;
+    const struct span           *options; /* as the client sent them; when checked, canonical */
+    unsigned                     options_count;
+    const struct span           *name_expressions;
+    unsigned                     name_expressions_count;
+    /* by module_spec_check() */
+    bool          checked;
+    unsigned char source_digest[SHA256_BYTES]; /* of the source alone */
+    unsigned char digest[SHA256_BYTES];        /* of all but the id: equal digests, equal input */
 };
-/* A loaded module, borrowed from the session until module_return. Immutable. */
+/* The one place where what a module is made from is checked, for every way in, and hashed: every spec passes here once, before
+ * module_create(). Options become canonical and headers sorted, in the arena. INVALID_FIELD or OPTION_NOT_ALLOWED with a pointer into the
+ * module's request, BODY_TOO_LARGE, OUT_OF_MEMORY. Headers, options and expressions come with IMAGE_CUDA alone. */
+enum status module_spec_check(struct module_spec *spec, struct arena *arena, struct problem *why);
+/* A loaded module, borrowed from the session until module_return. Its parts never change. */
 struct module;
 struct module_view {
     const char                *id;
@@ -263,7 +272,7 @@ struct module_view {
     uint64_t           created_wall_ns;
     const char        *code_hash; /* SHA-256 of the loaded code, hex */
 };
-/* Compiles (or finds in the cache) and loads. Blocks. Identical input in this session -> the existing module, *created = false.
+/* Compiles (or finds in the cache) and loads; spec is checked. Blocks. Identical input in this session -> the existing module, *created = false.
  * COMPILE_FAILED fills the compile part of *why from `arena`. Pass *out to module_return. */
 enum status module_create(struct session *s, const struct module_spec *spec, struct arena *arena, struct module **out, bool *created,
                           struct problem *why);

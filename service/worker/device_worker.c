@@ -2,10 +2,12 @@
 #include "worker/device_worker.h"
 #include "worker/bounds.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/deadline.h"
 #include "base/log/log.h"
 #include "base/spin.h"
@@ -32,6 +34,7 @@ struct accepted_command *queue_pop(struct command_queue *q)
 {
     struct accepted_command *k = q->first;
 
+    assert(k);
     q->first = k->next;
     if (!q->first)
         q->last = NULL;
@@ -139,6 +142,7 @@ static struct accepted_command *command_new(struct device_worker *w)
 {
     struct accepted_command *k = w->commands_free;
 
+    assert(k && !k->run);
     w->commands_free = k->next;
     k->next = NULL;
     k->issued = false;
@@ -375,6 +379,9 @@ int device_worker_main(int argc, char **argv)
     /* The driver's cache of compiled kernels would be shared by all callers. */
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     log_init("worker", LOG_LEVEL_INFO);
+    if (argument_given(argc, argv, "--device-monitor"))
+        crash_install("device-monitor");
+    crash_doing("starting", NULL);
     files_raise();
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
         return WORKER_EXIT_UNABLE;
@@ -384,6 +391,7 @@ int device_worker_main(int argc, char **argv)
     link_commands(&w);
     st = start_device(&w, argc, argv, &ready, &why);
     answer_command(&w, 0, st, &ready, &why, st != STATUS_OK);
+    crash_doing(NULL, NULL);
     if (!st)
         serve_commands(&w);
     _exit(st || w.lost ? WORKER_EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */

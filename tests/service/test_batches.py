@@ -284,6 +284,22 @@ def test_compile_errors(client, place):
     error_of(send(client, place, {**VADD_BATCH, "module": {"source": VADD, "options": ["--time=x"]}}, SEGMENTS), 400, "option_not_allowed")
 
 
+@pytest.mark.parametrize("wrong, pointer", [
+    ({"source": ""}, "/source"), ({"source": VADD, "headers": {"./a.h": ""}}, "/headers"), ({"source": VADD, "headers": {"a//b.h": ""}}, "/headers"),
+    ({"source": VADD, "options": ["-DA"] * 129}, "/options"), ({"source": VADD, "options": ["--std=c++17", "-I/etc"]}, "/options/1"),
+    ({"source": VADD, "name_expressions": ["f", "a\nb"]}, "/name_expressions/1")])
+def test_a_module_is_checked_by_the_same_rules_whichever_way_it_comes(client, session, wrong, pointer):
+    """Before anything is allocated, compiled or queued for it."""
+    code = "option_not_allowed" if pointer == "/options/1" else "invalid_field"
+    details = {error_of(answer, 400, code, inside + pointer)["detail"] for answer, inside in [
+        (client.post(session + "/modules", wrong), ""), (client.put(session + "/modules/m", wrong), ""),
+        (send(client, session + "/batches", {**VADD_BATCH, "module": wrong}, SEGMENTS), "/module"),
+        (send(client, session + "/batches", {**VADD_BATCH, "module": wrong}, SEGMENTS, Prefer="respond-async"), "/module"),
+        (client.put(session + "/programs/p", {**with_sizes(VADD_BATCH, SEGMENTS), "module": wrong}), "/module"),
+        (send(client, "/v1/run", {**VADD_BATCH, "module": wrong}, SEGMENTS), "/module")]}
+    assert len(details) == 1 and memory(client, session) == 0
+
+
 def fault(kernel, *args):
     return {"module": {"source": FAULTS}, "timeout_ms": 300,
             "ops": [{"op": "alloc", "as": "$x", "size": 4}, {"op": "launch", "kernel": kernel, "grid": [1], "block": [1], "args": list(args)}]}

@@ -1,6 +1,7 @@
 """Duties of gpurestd to its operators: the health check, the first process of a container, and a service manager's notifications."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -176,6 +177,18 @@ def contained(executable, tmp_path):
 
 def client_of(contained):
     return Client("127.0.0.1", contained.port)
+
+
+def test_the_first_process_says_that_it_crashed_and_the_service_goes_on(contained, tmp_path):
+    """What is sent to it does not end it, as the kernel has it for first processes."""
+    one = contained()
+    os.kill(one.first, signal.SIGSEGV)
+    give_up = time.monotonic() + DEADLINE_S
+    while len(re.findall(r"role=init .*frame \d+: ", text := (tmp_path / "stderr").read_text())) < 2:
+        assert time.monotonic() < give_up, text
+        time.sleep(0.02)
+    assert "init crashed: SIGSEGV" in text
+    assert client_of(one).get("/livez").status == 200
 
 
 def test_it_passes_the_signal_on_and_ends_as_the_service_ends(contained):

@@ -68,12 +68,8 @@ static enum status digest(struct program_message *m, struct problem *why)
 
 static enum status decode(struct program_message *m, struct span json, bool lenient, struct problem *why)
 {
-    struct span text = arena_copy(&m->arena, json);
-    enum status st;
+    enum status st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &m->doc, why);
 
-    if (!text.data)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
-    st = json_parse_up_to(text, BATCH_JSON_VALUES_MAX, &m->doc, why);
     if (!st)
         st = batch_decode(json_root(m->doc), false, lenient, &m->arena, &m->message, why);
     if (!st)

@@ -38,7 +38,9 @@ void log_format_set(enum log_format format);
  * user owns and that has one hard link, or not exist: a planted link is not followed. Call before threads start. */
 enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, struct problem *why);
 void        log_file_close(void);
-/* Starts the thread that writes the lines, also those of a process that crashes. False: no thread. */
+/* Writes lines to that descriptor instead of standard error. Call before threads start. */
+void log_output(int fd);
+/* Starts the thread that writes the lines; crash.c waits for it. False: no thread. */
 bool log_start(void);
 /* Waits up to LOG_FLUSH_MS for the last lines to be written. Does nothing without log_start(). */
 void log_stop(void);

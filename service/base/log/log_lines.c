@@ -92,6 +92,19 @@ void log_line_number(struct log_line *l, const char *key, double value)
         add_text(l, text);
 }
 
+void log_line_count(struct log_line *l, const char *key, uint64_t value)
+{
+    char  digits[24];
+    char *at = digits + sizeof digits;
+
+    *--at = '\0';
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    if (add_key(l, key))
+        add_text(l, at);
+}
+
 void log_line_end(struct log_line *l)
 {
     if (l->format == LOG_FORMAT_JSON)

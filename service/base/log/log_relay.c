@@ -7,13 +7,13 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/bounds.h"
+#include "base/crash.h"
 #include "base/deadline.h"
 #include "base/log/log_lines.h"
 #include "base/metrics.h"
@@ -185,20 +185,6 @@ static void *run_relay(void *unused)
 
 /* ---- start and stop ---- */
 
-/* This thread blocks all signals. */
-static bool start_thread(void)
-{
-    sigset_t all, before;
-    bool     started;
-
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before))
-        return false;
-    started = pthread_create(&relay.thread, NULL, run_relay, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 static void ring_bell(void)
 {
     const uint64_t one = 1;
@@ -213,7 +199,7 @@ bool log_relay_start(void)
     if (relay.bell < 0)
         return false;
     atomic_store(&relay.stopping, false);
-    relay.runs = start_thread();
+    relay.runs = crash_thread_start(&relay.thread, run_relay, NULL);
     if (relay.runs)
         return true;
     close(relay.bell);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/bounds.h"
+#include "base/crash.h"
 #include "base/deadline.h"
 #include "base/log/log_lines.h"
 #include "base/log/own_file.h"
@@ -142,6 +142,11 @@ enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, 
     free(sink.path);
     sink.path = NULL;
     return st;
+}
+
+void log_output(int fd)
+{
+    sink.fd = fd;
 }
 
 void log_file_close(void)
@@ -295,44 +300,22 @@ static void *write_lines(void *unused)
 
 /* ---- start and stop ---- */
 
-static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
-
-static struct sigaction before[COUNT(faults)];
-
-/* The writer goes on meanwhile. Then the fault happens again, to whoever was there before; one that somebody sent, or a refused call, would
- * not. */
-static void await_writer(int signal_number, siginfo_t *info, void *unused)
+/* The writer goes on meanwhile. */
+void log_crash_flush(void)
 {
     const struct timespec nap = {0, NS_PER_MS};
 
-    (void)unused;
     for (unsigned i = 0; i < LOG_CRASH_FLUSH_MS && atomic_load(&unwritten); i++)
         nanosleep(&nap, NULL);
-    for (size_t i = 0; i < COUNT(faults); i++)
-        if (faults[i] == signal_number)
-            sigaction(signal_number, &before[i], NULL);
-    if (info->si_code <= 0 || signal_number == SIGSYS)
-        raise(signal_number);
 }
 
-static void watch_faults(void)
+void log_crash_write(const struct log_line *l)
 {
-    struct sigaction action = {.sa_sigaction = await_writer, .sa_flags = SA_SIGINFO};
-
-    for (size_t i = 0; i < COUNT(faults); i++)
-        sigaction(faults[i], &action, &before[i]);
+    write_all(sink.fd >= 0 ? sink.fd : STDERR_FILENO, l, false);
 }
 
-static void forget_faults(void)
-{
-    for (size_t i = 0; i < COUNT(faults); i++)
-        sigaction(faults[i], &before[i], NULL);
-}
-
-/* This thread blocks all signals. */
 bool log_start(void)
 {
-    sigset_t           all, mask;
     pthread_condattr_t clock;
 
     if (pthread_condattr_init(&clock))
@@ -341,14 +324,8 @@ bool log_start(void)
     pthread_cond_init(&ring.queued, NULL);
     pthread_cond_init(&ring.ended, &clock);
     pthread_condattr_destroy(&clock);
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &mask))
-        return false;
     ring.stopping = false;
-    ring.threaded = pthread_create(&writer, NULL, write_lines, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    if (ring.threaded)
-        watch_faults();
+    ring.threaded = crash_thread_start(&writer, write_lines, NULL);
     return ring.threaded;
 }
 
@@ -367,7 +344,6 @@ void log_stop(void)
     pthread_mutex_unlock(&ring.lock);
     if (!running)
         return;
-    forget_faults();
     if (ring.left)
         pthread_detach(writer);
     else

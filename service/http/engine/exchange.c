@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/crash.h"
 #include "base/log/log.h"
 #include "base/random.h"
 #include "http/bounds.h"
@@ -324,6 +325,16 @@ void exchange_advance(struct exchange *x)
 
 /* ---- the handler ---- */
 
+/* What this thread's log lines, and its last words, are about; NULL: nothing. */
+static void work_on(const struct request *r)
+{
+    log_request(r ? r->id : NULL, r ? r->trace : NULL);
+    if (r && r->endpoint)
+        crash_doing(method_name(r->endpoint->method), r->endpoint->path);
+    else
+        crash_doing(r ? "reading a request's header" : NULL, NULL);
+}
+
 enum status exchange_run_handler(struct exchange *x)
 {
     bool        on_executor = x->r.wants_executor;
@@ -332,9 +343,9 @@ enum status exchange_run_handler(struct exchange *x)
     if (st)
         return st;
     x->handler_ran = true;
-    log_request(x->r.id, x->r.trace);
+    work_on(&x->r);
     st = x->r.endpoint->handle(&x->r);
-    log_request(NULL, NULL);
+    work_on(NULL);
     x->r.calls += st != STATUS_PENDING || x->r.wants_executor == on_executor; /* who only changes its place begins anew there */
     return st;
 }
@@ -345,9 +356,9 @@ enum status exchange_run_prepare(struct exchange *x)
     enum status st;
 
     x->r.prepare = NULL;
-    log_request(x->r.id, x->r.trace);
+    work_on(&x->r);
     st = prepare(&x->r);
-    log_request(NULL, NULL);
+    work_on(NULL);
     return st == STATUS_PENDING ? problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink cannot wait here") : st;
 }
 
@@ -388,10 +399,10 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     pace_start(&x->pace, x->progress_ns);
     x->failure = exchange_guard(x, version);
     x->close_after = x->failure != STATUS_OK;
-    log_request(x->r.id, x->r.trace);
+    work_on(&x->r);
     if (!x->failure)
         x->failure = exchange_admit(x, span_of(method));
-    log_request(NULL, NULL);
+    work_on(NULL);
     if (!x->failure) {
         exchange_set_state(x, EXCHANGE_BODY);
         buf_init(&x->body, x->body_max);

@@ -2,6 +2,8 @@
  * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
+#include "base/crash.h"
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
@@ -87,6 +89,7 @@ static void take_out(struct queue *q, const struct exchange *x)
         q->head = x->executor_next;
     if (q->tail == x)
         q->tail = before;
+    assert(q->count > 0);
     q->count--;
 }
 
@@ -97,9 +100,11 @@ static struct exchange *wait_for_work(struct executor *e)
     struct exchange *x;
     int              timed_out = 0;
 
+    assert(held(&e->lock));
     e->idle++;
     while (!(x = next(e)) && !e->stopping && !timed_out)
         timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
+    assert(e->idle > 0);
     e->idle--;
     if (e->stopping || !x)
         return NULL;
@@ -112,6 +117,7 @@ static void run_one(struct executor *e, struct exchange *x)
 {
     struct caller *caller = is_probe(x) ? NULL : x->r.caller;
 
+    assert(held(&e->lock));
     if (caller) {
         e->busy++;
         caller->executor_threads++;
@@ -121,17 +127,33 @@ static void run_one(struct executor *e, struct exchange *x)
     loop_post(x, EXCHANGE_EXECUTED);
     pthread_mutex_lock(&e->lock);
     if (caller) {
+        assert(caller->executor_threads > 0 && e->busy > 0);
         caller->executor_threads--;
         e->busy--;
     }
 }
 
+/* Under the lock. RUNNING to FREE: its thread did not start. */
+static void set_state(struct executor_slot *slot, enum slot_state next)
+{
+    static const bool may[SLOT_ENDED + 1][SLOT_ENDED + 1] = {
+        [SLOT_FREE] = {[SLOT_RUNNING] = 1},
+        [SLOT_RUNNING] = {[SLOT_ENDED] = 1, [SLOT_FREE] = 1},
+        [SLOT_ENDED] = {[SLOT_FREE] = 1},
+    };
+
+    assert(held(&slot->executor->lock));
+    assert(may[slot->state][next]);
+    slot->state = next;
+}
+
 /* Under the lock, which an ended thread has let go of for good. */
 static void reap(struct executor_slot *slot)
 {
-    if (slot->state == SLOT_ENDED)
-        pthread_join(slot->thread, NULL);
-    slot->state = SLOT_FREE;
+    if (slot->state != SLOT_ENDED)
+        return;
+    pthread_join(slot->thread, NULL);
+    set_state(slot, SLOT_FREE);
 }
 
 static void *executor_run(void *slot);
@@ -139,16 +161,17 @@ static void *executor_run(void *slot);
 /* Under the lock. True if a thread runs that was not there before. */
 static bool add_thread(struct executor *e)
 {
+    assert(held(&e->lock));
     for (size_t i = 0; i < COUNT(e->slots); i++) {
         struct executor_slot *slot = &e->slots[i];
         if (slot->state == SLOT_RUNNING)
             continue;
         reap(slot);
         slot->executor = e;
-        slot->state = SLOT_RUNNING;
-        if (thread_start(&slot->thread, executor_run, slot))
+        set_state(slot, SLOT_RUNNING);
+        if (crash_thread_start(&slot->thread, executor_run, slot))
             return true;
-        slot->state = SLOT_FREE;
+        set_state(slot, SLOT_FREE);
         log_warn("http", "cannot start an executor thread");
         return false;
     }
@@ -158,6 +181,7 @@ static bool add_thread(struct executor *e)
 /* Under the lock: a request has ended, and more than the next one may be able to run now. */
 static void look_again(struct executor *e)
 {
+    assert(held(&e->lock));
     if (e->stopping || !next(e))
         return;
     if (e->idle)
@@ -177,7 +201,7 @@ static void *executor_run(void *argument)
         run_one(e, x);
         look_again(e);
     }
-    slot->state = SLOT_ENDED;
+    set_state(slot, SLOT_ENDED);
     pthread_mutex_unlock(&e->lock);
     return NULL;
 }
@@ -196,6 +220,7 @@ static bool find_thread(struct executor *e, const struct queue *q)
 {
     unsigned running, most = q == &e->probes ? EXECUTOR_THREADS_MAX : THREADS_FOR_CALLERS;
 
+    assert(held(&e->lock));
     if (q->count < e->idle)
         return true;
     running = threads_running(e);

@@ -489,9 +489,6 @@ void loop_expect(struct loop *loop, uint64_t now);
 /* Any thread. The caller must not use x afterwards unless something else keeps x alive. */
 void loop_post(struct exchange *x, enum exchange_event event);
 
-/* pthread_create with all signals blocked, because main handles them. */
-bool thread_start(pthread_t *out, void *(*run)(void *), void *argument);
-
 /* ---- the server ---- */
 
 struct server {

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/log/log.h"
 #include "base/spin.h"
 #include "http/bounds.h"
@@ -14,18 +15,6 @@
 #include "http/filter/idempotency.h"
 
 enum { EVENT_WAKE = LISTENERS_MAX, EVENT_DAEMON, EVENT_DAEMON_TLS, EVENTS_COUNT };
-
-bool thread_start(pthread_t *out, void *(*run)(void *), void *argument)
-{
-    sigset_t all, before;
-    int      failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(out, NULL, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed == 0;
-}
 
 void loop_wake(struct loop *loop)
 {
@@ -400,7 +389,7 @@ enum status loop_init(struct loop *loop, struct server *s, unsigned index, struc
 
 enum status loop_start(struct loop *loop, struct problem *why)
 {
-    loop->started = thread_start(&loop->thread, loop_run, loop);
+    loop->started = crash_thread_start(&loop->thread, loop_run, loop);
     return loop->started ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "cannot start the thread of an event loop");
 }
 

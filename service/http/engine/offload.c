@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/crash.h"
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
@@ -133,8 +135,23 @@ static void move(struct exchange *x)
 }
 
 /* Under the lock. */
+static void set_state(struct io_thread *t, enum io_state next)
+{
+    static const bool may[IO_BUSY + 1][IO_BUSY + 1] = {
+        [IO_FREE] = {[IO_RESERVED] = 1},
+        [IO_RESERVED] = {[IO_BUSY] = 1, [IO_FREE] = 1},
+        [IO_BUSY] = {[IO_FREE] = 1},
+    };
+
+    assert(held(&t->offload_threads->lock));
+    assert(may[t->state][next]);
+    t->state = next;
+}
+
+/* Under the lock. */
 static struct exchange *wait_for_exchange(struct io_thread *t)
 {
+    assert(held(&t->offload_threads->lock));
     while (!t->exchange && !atomic_load(&t->offload_threads->stopping))
         pthread_cond_wait(&t->offload_threads->work, &t->offload_threads->lock);
     return t->exchange;
@@ -143,7 +160,8 @@ static struct exchange *wait_for_exchange(struct io_thread *t)
 /* Under the lock. */
 static void set_free(struct io_thread *t, struct caller *c)
 {
-    t->state = IO_FREE;
+    assert(t->offload_threads->busy > 0 && c->io_threads > 0);
+    set_state(t, IO_FREE);
     t->offload_threads->busy--;
     c->io_threads--;
 }
@@ -174,7 +192,7 @@ static bool start(struct offload_threads *b, struct io_thread *t)
 {
     *t = (struct io_thread){.offload_threads = b, .event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     b->count++;
-    t->started = t->event_fd >= 0 && thread_start(&t->thread, io_run, t);
+    t->started = t->event_fd >= 0 && crash_thread_start(&t->thread, io_run, t);
     return t->started;
 }
 
@@ -230,6 +248,7 @@ static struct io_thread *find_free(struct offload_threads *b, const struct calle
 {
     const struct portion all = {"io_threads", b->count, b->busy, c->io_threads};
 
+    assert(held(&b->lock));
     if (atomic_load(&b->stopping) || !portion_fits(&all, 1))
         return NULL;
     for (unsigned i = 0; i < b->count; i++)
@@ -247,7 +266,7 @@ static struct io_thread *reserve(struct offload_threads *b, struct caller *c)
     pthread_mutex_lock(&b->lock);
     t = find_free(b, c);
     if (t) {
-        t->state = IO_RESERVED;
+        set_state(t, IO_RESERVED);
         b->busy++;
         c->io_threads++;
     }
@@ -273,7 +292,7 @@ static bool give(struct exchange *x)
     if (taken) {
         x->offload.given = true;
         x->r.waker.wake = wake;
-        t->state = IO_BUSY;
+        set_state(t, IO_BUSY);
         t->exchange = x;
         pthread_cond_broadcast(&t->offload_threads->work);
     }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/deadline.h"
+#include "base/held.h"
 #include "limits.h"
 
 bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)
@@ -98,6 +99,7 @@ static void deal_turns(struct compile_turns *t)
     struct compile_turn *c;
     bool                 any = false;
 
+    assert(held(&t->lock));
     while (!t->closed && (c = choose_turn(t))) {
         c->running = any = true;
         mark_served(t, c);
@@ -111,6 +113,8 @@ static void enter_turn(struct compile_turns *t, struct compile_turn *turn)
 {
     struct compile_turn **at = &t->first;
 
+    assert(held(&t->lock));
+    assert(!turn->next);
     for (; *at; at = &(*at)->next)
         if (same_caller(*at, turn))
             turn->served = (*at)->served;
@@ -121,8 +125,10 @@ static void leave_turn(struct compile_turns *t, struct compile_turn *turn)
 {
     struct compile_turn **at = &t->first;
 
-    while (*at != turn)
+    assert(held(&t->lock));
+    while (*at && *at != turn)
         at = &(*at)->next;
+    assert(*at == turn);
     *at = turn->next;
 }
 

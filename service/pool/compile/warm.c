@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "base/held.h"
 #include "base/log/log.h"
 #include "limits.h"
 
@@ -24,6 +25,7 @@ struct warm_compiler {
 /* Under the lock: a dead one counts as none. */
 static bool take_living(struct warm_compiler *s, struct compile_child *out)
 {
+    assert(held(&s->lock));
     if (!s->there)
         return false;
     s->there = false;
@@ -41,6 +43,7 @@ static void start_warm_compiler(struct warm_compiler *s)
     struct compile_child fresh;
     enum status          st;
 
+    assert(held(&s->lock));
     snprintf(argument, sizeof argument, "--warm=%s", s->arch);
     s->wanted = false;
     pthread_mutex_unlock(&s->lock);

@@ -2,6 +2,8 @@
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
+#include "base/held.h"
+
 static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)
 {
     struct worker *w;
@@ -27,6 +29,7 @@ static bool collect_answer(struct pool *p, struct device_slot *d, uint64_t deadl
 {
     struct ask *a = &d->ask;
 
+    assert(held(&d->ask_lock));
     if (!a->worker)
         return true;
     if (!call_wait_until(a->worker, &a->call, deadline_ns))
@@ -59,6 +62,8 @@ static enum status ask_monitor(struct pool *p, struct device_slot *d, enum messa
     struct ask *a = &d->ask;
     enum status st;
 
+    assert(held(&d->ask_lock));
+    assert(!d->ask.worker);
     *a = (struct ask){.message = m, .worker = device_monitor_pin(p, d)};
     if (!a->worker)
         return STATUS_NO_WORKER;

@@ -5,6 +5,7 @@
  * device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
  * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
  * reports it as long as no worker waits for a session. */
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "pool/bounds.h"
@@ -43,6 +44,7 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
 {
     struct timespec until = timespec_of_ns(deadline_ns);
 
+    assert(held(&p->lock));
     if (deadline_ns == DEADLINE_NEVER)
         pthread_cond_wait(&p->changed, &p->lock);
     else
@@ -51,6 +53,8 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
 
 static void discard_worker(struct pool *p, struct worker *w)
 {
+    assert(held(&p->lock));
+    assert(!w->discarded);
     w->discarded = true;
     list_push(&p->discarded_workers, w);
 }
@@ -80,10 +84,12 @@ static bool is_shortage(enum status st)
 
 static void discard_all(struct pool *p, struct device_slot *d)
 {
+    assert(held(&p->lock));
     while (d->warm) {
         struct worker *w = d->warm;
 
         d->warm = w->next;
+        assert(p->workers > 0);
         p->workers--;
         discard_worker(p, w);
     }
@@ -93,8 +99,22 @@ static void discard_all(struct pool *p, struct device_slot *d)
     d->device_monitor_known = false;
 }
 
+/* One step down at a time, and all the way up. HOT is no rung: see state_of(). */
+static void device_set_state(struct device_slot *d, enum device_state next)
+{
+    static const bool may[DEVICE_HOT][DEVICE_HOT] = {
+        [DEVICE_HEALTHY] = {[DEVICE_HEALTHY] = 1, [DEVICE_SUSPECT] = 1},
+        [DEVICE_SUSPECT] = {[DEVICE_HEALTHY] = 1, [DEVICE_SUSPECT] = 1, [DEVICE_QUARANTINED] = 1},
+        [DEVICE_QUARANTINED] = {[DEVICE_HEALTHY] = 1, [DEVICE_QUARANTINED] = 1},
+    };
+
+    assert(may[d->public.state][next]);
+    d->public.state = next;
+}
+
 static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
 {
+    assert(held(&p->lock));
     counter_add(COUNTER_RESTARTS_START_FAILED, 1);
     d->last_problem = *why;
     d->failed_starts++;
@@ -108,7 +128,7 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     }
     d->failures++;
     d->canary_ns = 0;
-    d->public.state = d->failures < 2 ? DEVICE_SUSPECT : DEVICE_QUARANTINED;
+    device_set_state(d, d->failures < 2 ? DEVICE_SUSPECT : DEVICE_QUARANTINED);
     d->settled = d->settled || d->failures >= 2;
     d->next_try_ns = d->failures < 2 ? pause_ns(d->failures) : deadline_after_ms(QUARANTINE_RETRY_MS);
     log_error("pool", "device %s is %s: %s: %s", d->public.id, d->failures < 2 ? "suspect" : "quarantined", status_code(why->status),
@@ -130,6 +150,7 @@ static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w
     struct problem why;
     bool           was_ready;
 
+    assert(held(&p->lock));
     pthread_mutex_unlock(&p->lock);
     was_ready = worker_was_ready(w);
     worker_start_problem(w, &why);
@@ -146,6 +167,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
 {
     struct worker *w = d->device_monitor;
 
+    assert(held(&p->lock));
     if (w && is_over(w)) {
         d->device_monitor = NULL;
         d->device_monitor_known = false;
@@ -156,6 +178,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
         if (!is_over(w))
             continue;
         list_remove(&d->warm, w);
+        assert(p->workers > 0);
         p->workers--;
         discard_dead(p, d, w);
         return true;
@@ -176,9 +199,11 @@ static bool warm_discard(struct pool *p, struct device_slot *d)
 {
     struct worker *w = d->warm;
 
+    assert(held(&p->lock));
     if (!d->verdict || !w)
         return false;
     d->warm = w->next;
+    assert(p->workers > 0);
     p->workers--;
     discard_worker(p, w);
     return true;
@@ -205,6 +230,7 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
     struct problem        why;
     enum status           st;
 
+    assert(held(&p->lock));
     pthread_mutex_unlock(&p->lock);
     st = worker_start(&w, &o);
     pthread_mutex_lock(&p->lock);
@@ -217,6 +243,7 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
 
 static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
+    assert(held(&p->lock));
     if (d->device_monitor)
         return false;
     d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
@@ -227,6 +254,8 @@ static void device_monitor_mute(struct pool *p, struct device_slot *d)
 {
     struct problem why;
 
+    assert(held(&p->lock));
+    assert(d->device_monitor);
     discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
@@ -242,7 +271,7 @@ static void device_monitor_welcome(struct device_slot *d, const struct device_in
     d->public.info = *info;
     if (!d->sandbox_known)
         d->public.sandbox = worker_sandbox_of(d->device_monitor);
-    d->public.state = DEVICE_HEALTHY; /* but for a verdict, see state_of() */
+    device_set_state(d, DEVICE_HEALTHY); /* but for a verdict, see state_of() */
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
@@ -255,6 +284,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     struct device_info info;
     bool               known;
 
+    assert(held(&p->lock));
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
         return false;
     w->pins++; /* so that no other process can take its place */
@@ -262,6 +292,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     known =
         device_monitor_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
     pthread_mutex_lock(&p->lock);
+    assert(w->pins > 0);
     w->pins--;
     if (d->device_monitor == w && known)
         device_monitor_welcome(d, &info);
@@ -275,6 +306,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
 /* A warm worker of a device that nobody waits for makes room for a worker that somebody waits for. */
 static bool evict_for(struct pool *p, struct device_slot *d)
 {
+    assert(held(&p->lock));
     for (unsigned i = 0; i < p->devices_count; i++) {
         struct device_slot *other = &p->devices[i];
         struct worker      *w = other->warm;
@@ -282,6 +314,7 @@ static bool evict_for(struct pool *p, struct device_slot *d)
         if (other == d || other->demand > 0 || !w)
             continue;
         other->warm = w->next;
+        assert(p->workers > 0);
         p->workers--;
         discard_worker(p, w);
         return true;
@@ -307,6 +340,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
     } else {
         if (w) /* the device has become suspect meanwhile */
             discard_worker(p, w);
+        assert(p->workers > 0);
         p->workers--;
     }
     return true;

@@ -1,6 +1,8 @@
 /* Hands out staging memory in runs of whole slices. */
 #include "pool/workers/worker_internal.h"
 
+#include "base/held.h"
+
 void staging_init(struct worker *w)
 {
     struct staging *s = &w->staging;
@@ -64,6 +66,9 @@ void staging_give(struct worker *w, struct slice *slice)
     struct staging *s = &w->staging;
 
     pthread_mutex_lock(&s->lock);
+    assert(slice->data && slice->ref.bytes && slice->ref.offset % STAGING_SLICE_BYTES == 0);
+    assert(slice->ref.offset / STAGING_SLICE_BYTES + slice->ref.bytes / STAGING_SLICE_BYTES <= s->slices_count);
+    assert(s->used[slice->ref.offset / STAGING_SLICE_BYTES]);
     memset(s->used + slice->ref.offset / STAGING_SLICE_BYTES, 0, slice->ref.bytes / STAGING_SLICE_BYTES);
     *slice = (struct slice){0};
     waitlist_wake(&s->waiters);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/spin.h"
@@ -28,10 +29,8 @@ enum worker_state worker_state_of(const struct worker *w)
 
 void worker_set_state(struct worker *w, enum worker_state next)
 {
-    if (!may[worker_state_of(w)][next]) {
-        log_error("pool", "invalid transition of a worker from state %d to %d", (int)worker_state_of(w), (int)next);
-        return;
-    }
+    assert(held(&w->lock));
+    assert(may[worker_state_of(w)][next]);
     atomic_store(&w->state, next);
     w->was_ready = w->was_ready || next == WORKER_READY;
     if (next == WORKER_STOPPING)

@@ -1,6 +1,8 @@
 /* What batches do with streams and events. Events have places, which are taken as a batch records, and free again when it is done. */
 #include "session/batch/batch_internal.h"
 
+#include "base/held.h"
+
 enum { BITS = 64 };
 
 static_assert(EVENTS_PER_SESSION_MAX % BITS == 0, "places are counted by words");
@@ -8,6 +10,7 @@ static_assert(EVENTS_PER_SESSION_MAX % BITS == 0, "places are counted by words")
 /* With session.lock held. False: all are taken. */
 static bool find_free(const struct worker_session *c, uint32_t *place)
 {
+    assert(held(&c->session->lock));
     for (uint32_t i = 0; i < COUNT(c->events_taken); i++)
         if (~c->events_taken[i]) {
             *place = i * BITS + (uint32_t)__builtin_ctzll(~c->events_taken[i]);

@@ -1,6 +1,7 @@
 /* The life of programs: made, found, ended. */
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "session/batch/program_internal.h"
 
 static const struct batch_spec *spec_of(const struct program *p)
@@ -34,6 +35,8 @@ static void program_free(struct program *p)
 /* With session.lock held. */
 static void program_unref(struct program *p)
 {
+    assert(held(&p->worker_session->session->lock));
+    assert(p->refs > 0);
     if (--p->refs == 0)
         program_free(p);
 }
@@ -254,6 +257,7 @@ static enum status existing(struct worker_session *c, struct span name, const st
 {
     struct program *p = (struct program *)table_get(&c->programs, name);
 
+    assert(held(&c->session->lock));
     *out = NULL;
     if (!p && c->programs.count >= PROGRAMS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "programs", PROGRAMS_PER_SESSION_MAX, c->programs.count, 1);
@@ -345,6 +349,7 @@ enum status program_put(struct session *s, struct span name, struct program_text
 /* With session.lock held. */
 static struct program *find(struct session *s, struct span name)
 {
+    assert(held(&s->lock));
     return s->worker_session ? (struct program *)table_get(&s->worker_session->programs, name) : NULL;
 }
 
@@ -400,6 +405,7 @@ void program_drop_all(struct worker_session *c)
 {
     struct entry *e;
 
+    assert(held(&c->session->lock));
     while ((e = table_pop(&c->programs)) != NULL) {
         ((struct program *)e)->gone = true;
         program_unref((struct program *)e);
@@ -413,6 +419,7 @@ static void describe(const struct program *p, struct program_info *out)
 {
     const struct batch_spec *spec = spec_of(p);
 
+    assert(held(&p->worker_session->session->lock));
     *out = (struct program_info){.ops = spec->ops_count,
                                  .segments = spec->segments_count,
                                  .graphs = p->graphs_count,

@@ -1,6 +1,8 @@
 /* Tells programs apart: equal digests, equal operations. */
 #include "session/batch/program_internal.h"
 
+#include <assert.h>
+
 static void add_u64(struct sha256 *h, uint64_t value)
 {
     digest_add(h, &value, sizeof value);
@@ -29,13 +31,12 @@ static void add_op(struct sha256 *h, const struct batch_op *op)
 
 void program_digest(const struct batch_spec *spec, struct span names, unsigned char out[SHA256_BYTES])
 {
-    unsigned char module[SHA256_BYTES] = {0};
-    struct sha256 h;
+    static const unsigned char none[SHA256_BYTES];
+    struct sha256              h;
 
-    if (spec->source)
-        module_input_digest(spec->source, module);
+    assert(!spec->source || spec->source->checked);
     digest_init(&h);
-    digest_add(&h, module, sizeof module);
+    digest_add(&h, spec->source ? spec->source->digest : none, SHA256_BYTES);
     digest_add_field(&h, spec->module);
     digest_add_field(&h, names);
     add_u64(&h, spec->timeout_ms);

@@ -2,6 +2,8 @@
  * the last event stands for all that are left; their text, if they printed, is in the batch's answer alone. */
 #include "session/batch/batch_internal.h"
 
+#include "base/held.h"
+
 static bool is_launch(const struct batch *b, unsigned op)
 {
     return b->spec->ops[op].kind == BATCH_LAUNCH;
@@ -27,6 +29,8 @@ static void publish_one(const struct batch *b, unsigned op)
                                     .gpu_us = r->gpu_us};
     struct event               printed = {.type = EVENT_KERNEL_PRINTF, .batch = e.batch, .truncated = r->output_truncated};
 
+    assert(held(&b->session->lock));
+    assert(op < b->spec->ops_count);
     if (r->output_bytes || r->output_truncated)
         events_publish(b->session, &printed, (struct span){r->output, r->output_bytes});
     events_publish(b->session, &e, (struct span){NULL, 0});
@@ -40,6 +44,7 @@ static void publish_rest(const struct batch *b, unsigned first)
                       .state.launch = LAUNCH_SUCCEEDED,
                       .timed = true};
 
+    assert(held(&b->session->lock));
     for (unsigned i = first; i < b->done; i++) {
         if (!is_launch(b, i))
             continue;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "session/batch/job.h"
@@ -17,6 +18,19 @@ const char *batch_job_state_name(enum batch_job_state s)
                                         [BATCH_JOB_CANCELLED] = "cancelled"};
 
     return names[s];
+}
+
+/* With session.lock held: the only one to change it. */
+static void set_job_state(struct batch_job *j, enum batch_job_state next)
+{
+    static const bool may[BATCH_JOB_CANCELLED + 1][BATCH_JOB_CANCELLED + 1] = {
+        [BATCH_JOB_QUEUED] = {[BATCH_JOB_RUNNING] = true, [BATCH_JOB_CANCELLED] = true},
+        [BATCH_JOB_RUNNING] = {[BATCH_JOB_SUCCEEDED] = true, [BATCH_JOB_FAILED] = true, [BATCH_JOB_CANCELLED] = true},
+    };
+
+    assert(held(&j->home->lock));
+    assert(may[j->state][next]);
+    j->state = next;
 }
 
 /* ---- counting; with session.lock held ---- */
@@ -44,7 +58,9 @@ static void uncount(struct session *s, struct batch_job *j)
     struct registry *r = s->registry;
     uint64_t        *bytes = j->kept ? &s->batches.kept_bytes : &s->batches.queued_bytes;
 
+    assert(held(&s->lock));
     pthread_mutex_lock(&r->lock);
+    assert(r->batch_bytes >= j->counted_bytes && s->payer->batch_bytes >= j->counted_bytes);
     r->batch_bytes -= j->counted_bytes;
     s->payer->batch_bytes -= j->counted_bytes;
     pthread_mutex_unlock(&r->lock);
@@ -77,6 +93,8 @@ static enum status count_queued(struct session *s, struct batch_job *j, struct p
 {
     enum status st = room_for(&s->batches, j->bytes, why);
 
+    assert(held(&s->lock));
+    assert(j->bytes == 0);
     if (!st)
         st = count_in_all(s, j->bytes, why);
     if (st)
@@ -92,6 +110,8 @@ static bool count_kept(struct session *s, struct batch_job *j)
     struct result_store *b = &s->batches;
     bool                 fits = j->bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - j->bytes;
 
+    assert(held(&s->lock));
+    assert(!j->kept);
     if (b->finished.count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, j->bytes, NULL))
         return false;
     j->kept = true;
@@ -130,6 +150,7 @@ static bool list_remove(struct batch_job_list *l, struct batch_job *j)
         l->first = j->next;
     if (l->last == j)
         l->last = before;
+    assert(l->count > 0);
     l->count--;
     return true;
 }
@@ -216,10 +237,11 @@ static bool settle(struct session *s, struct batch_job *j, enum batch_job_state 
 {
     bool room;
 
+    assert(held(&s->lock));
     assert(!waitlist_over(&j->end));
     uncount(s, j);
     room = make_room(s, j, garbage);
-    j->state = room ? state : without_result(j, state);
+    set_job_state(j, room ? state : without_result(j, state));
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
     list_append(&s->batches.finished, j);
@@ -239,7 +261,7 @@ static struct batch_job *next_job(struct session *s)
     s->batches.running = j != NULL;
     if (j) {
         list_remove(&s->batches.queued, j);
-        j->state = BATCH_JOB_RUNNING;
+        set_job_state(j, BATCH_JOB_RUNNING);
         j->started_wall_ns = wall_ns();
         j->refs++;
     }
@@ -479,8 +501,12 @@ void result_store_finish(struct session *s)
 {
     struct batch_job *garbage = NULL;
 
+    pthread_mutex_lock(&s->lock);
+    assert(!s->batches.queued.first && !s->batches.running);
     while (s->batches.finished.first)
         forget(s, s->batches.finished.first, &garbage);
+    assert(s->batches.kept_bytes == 0 && s->batches.queued_bytes == 0 && s->batches.jobs.count == 0);
+    pthread_mutex_unlock(&s->lock);
     free_all(garbage);
     table_finish(&s->batches.jobs);
 }

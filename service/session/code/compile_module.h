@@ -1,4 +1,4 @@
-/* Source -> code: options checked, cache asked, compile worker run, failures put into words. */
+/* Source -> code: cache asked, compile worker run, failures put into words. */
 #ifndef GPUREST_SESSION_COMPILE_MODULE_H
 #define GPUREST_SESSION_COMPILE_MODULE_H
 
@@ -10,16 +10,15 @@
 struct compiled {
     struct compile_output output;
     bool                  cached;
-    double                compile_ms;           /* wall time of the compile worker; 0 when cached */
-    char                  hash[CODE_KEY_BYTES]; /* SHA-256 of the code to load: the cubin, or the PTX where there is none */
+    double                compile_ms; /* wall time of the compile worker; 0 when cached */
 };
 
 void compiled_init(struct compiled *c);
 void compiled_finish(struct compiled *c);
 
-/* spec->kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
+/* spec is checked; its kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
  * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:
- * OPTION_NOT_ALLOWED or INVALID_FIELD (with a pointer into the module request), COMPILE_FAILED (log and diagnostics in the arena),
+ * COMPILE_FAILED (log and diagnostics in the arena),
  * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, TOO_MANY_IN_FLIGHT, OVERLOADED, OUT_OF_MEMORY. `holder` is whose the entry of
  * the cache is: it keeps one caller's entries from another's, and counts them. */
 enum status compile_module(struct code_cache *cache, struct compile_service *service, struct compile_for whom, const char *holder,

@@ -36,16 +36,12 @@ struct module {
     struct call            unload;
 };
 
-/* ---- module_input.c ---- */
-enum status module_input_check(const struct module_spec *spec, struct problem *why);
-void        module_input_digest(const struct module_spec *spec, unsigned char out[SHA256_BYTES]);
-
 /* ---- module.c ---- with session.lock held */
 /* MODULE_NOT_FOUND, or *out with one more reference. */
 enum status module_find(struct worker_session *c, struct span id, struct module **out, struct problem *why);
 /* The last one has it unloaded behind the caller; it is freed then. */
 void module_unref(struct module *m);
-/* The loaded module of a built-in kernel, made at its first use, with one more reference. Where that would
+/* The loaded module of a built-in kernel, made at its first use (spec is checked then), with one more reference. Where that would
  * have to be waited for and `at_once`: PENDING. */
 enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
                            struct problem *why);

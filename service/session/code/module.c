@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "kernels/kernels.h"
 #include "session/code/param_types.h"
 
@@ -17,6 +18,8 @@ void module_free(struct module *m)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&m->worker_session->session->lock));
+    assert(m->refs == 0 && c->code_bytes >= m->kept_bytes);
     c->code_bytes -= m->kept_bytes;
     kernel_table_finish(&m->table);
     compiled_finish(&m->compiled);
@@ -31,6 +34,7 @@ void module_unref(struct module *m)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&c->session->lock) && m->refs > 0);
     if (--m->refs)
         return;
     if (!m->loaded || c->closed) {
@@ -53,15 +57,15 @@ static struct module *same_input(const struct worker_session *c, const unsigned 
 }
 
 /* With session.lock held: an existing module that answers the spec in *out, or *out = NULL. */
-static enum status existing(struct worker_session *c, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES],
-                            struct module **out, struct problem *why)
+static enum status existing(struct worker_session *c, const struct module_spec *spec, struct module **out, struct problem *why)
 {
-    struct module *m = spec->id.bytes ? (struct module *)table_get(&c->modules, spec->id) : same_input(c, digest);
+    struct module *m = spec->id.bytes ? (struct module *)table_get(&c->modules, spec->id) : same_input(c, spec->digest);
 
+    assert(held(&c->session->lock));
     *out = NULL;
     if (!m)
         return STATUS_OK;
-    if (memcmp(m->digest, digest, SHA256_BYTES) != 0)
+    if (memcmp(m->digest, spec->digest, SHA256_BYTES) != 0)
         return problem_set(why, STATUS_SPEC_CONFLICT, "a module with this id exists with another input");
     if (!m->ready)
         return problem_set(why, STATUS_SESSION_BUSY, "a module with this id is being created");
@@ -88,19 +92,19 @@ static struct module *make(struct worker_session *c, const unsigned char digest[
 }
 
 /* With session.lock held: a place in the table for a new module, held by the maker and the table; or the existing one. */
-static enum status place(struct session *s, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES], struct module **out,
-                         bool *created, struct problem *why)
+static enum status place(struct session *s, const struct module_spec *spec, struct module **out, bool *created, struct problem *why)
 {
     struct worker_session *c = s->worker_session;
     struct module         *m = NULL;
-    enum status            st = existing(c, spec, digest, out, why);
+    enum status            st = existing(c, spec, out, why);
 
+    assert(held(&s->lock));
     *created = false;
     if (st || *out)
         return st;
     if (c->modules.count >= MODULES_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "modules", MODULES_PER_SESSION_MAX, c->modules.count, 1);
-    m = make(c, digest);
+    m = make(c, spec->digest);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     st = entry_name(&m->entry, spec->id, "m_", why);
@@ -118,28 +122,31 @@ static enum status place(struct session *s, const struct module_spec *spec, cons
 
 static enum status begin(struct session *s, const struct module_spec *spec, struct module **out, bool *created, struct problem *why)
 {
-    unsigned char digest[SHA256_BYTES];
-    enum status   st = module_input_check(spec, why);
+    enum status st;
 
-    if (st)
-        return st;
-    module_input_digest(spec, digest);
+    assert(spec->checked);
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st)
-        st = place(s, spec, digest, out, created, why);
+        st = place(s, spec, out, created, why);
     pthread_mutex_unlock(&s->lock);
     return st;
 }
 
-static enum status keep_image(struct buf *into, struct span source, struct span *image, struct problem *why)
+/* For the client, who may ask for it. */
+static enum status keep_source(struct buf *into, const struct module_spec *spec, struct problem *why)
 {
     buf_finish(into);
     buf_init(into, SOURCE_BODY_BYTES_MAX);
-    if (!buf_add_span(into, source))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
-    *image = buf_span(into);
-    return STATUS_OK;
+    return buf_add_span(into, spec->source) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
+}
+
+/* The image is the source as it came. */
+static enum status take_source(struct module *m, struct buf *into, const struct module_spec *spec, struct span *image, struct problem *why)
+{
+    *image = spec->source;
+    digest_hex(spec->source_digest, m->code_hash);
+    return keep_source(into, spec, why);
 }
 
 /* Whose code the cache gives back: one caller's, or everybody's. */
@@ -181,13 +188,13 @@ static enum status get_ptx_code(struct module *m, const struct module_spec *spec
     if (!m->worker_session->facts.wants_ptx && config->compiler)
         st = compile_for_caller(m, spec, true, arena, &ignored);
     if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
-        return keep_image(&m->compiled.output.ptx, spec->source, image, why);
+        return take_source(m, &m->compiled.output.ptx, spec, image, why);
     if (st) {
         *why = ignored;
         return st;
     }
     *image = buf_span(&m->compiled.output.cubin);
-    return keep_image(&m->compiled.output.ptx, spec->source, &(struct span){0}, why);
+    return keep_source(&m->compiled.output.ptx, spec, why);
 }
 
 /* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
@@ -203,7 +210,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     if (spec->kind == IMAGE_PTX)
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
-        return keep_image(&o->cubin, spec->source, image, why);
+        return take_source(m, &o->cubin, spec, image, why);
     if (!m->worker_session->facts.compiles_cuda)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
                            "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");
@@ -257,11 +264,14 @@ static enum status count_code(struct module *m, struct problem *why)
     return st;
 }
 
+/* Nobody asks for that of our own. */
 static void hash_code(struct module *m, struct span image)
 {
     unsigned char digest[SHA256_BYTES];
     struct sha256 h;
 
+    if (m->ours || m->code_hash[0])
+        return;
     digest_init(&h);
     digest_add(&h, image.data, image.bytes);
     digest_end(&h, digest);
@@ -393,6 +403,7 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
     struct module         *m = (struct module *)table_get(&c->builtins, id);
     unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
+    assert(held(&s->lock));
     *created = !m;
     if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
@@ -423,6 +434,7 @@ static enum status await_builtin(struct module *m, struct problem *why)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&c->session->lock));
     while (!m->ready && !m->failed && !c->closed)
         pthread_cond_wait(&c->session->changed, &c->session->lock);
     if (m->ready)
@@ -433,6 +445,7 @@ static enum status await_builtin(struct module *m, struct problem *why)
 /* With session.lock held. */
 static enum status settle_builtin(struct module *m, enum status st)
 {
+    assert(held(&m->worker_session->session->lock) && !m->ready && !m->failed);
     m->ready = !st;
     m->failed = st != STATUS_OK;
     if (st && table_remove(&m->worker_session->builtins, &m->entry))
@@ -449,11 +462,26 @@ static bool is_ready_builtin(const struct session *s, struct span id)
     return m && m->ready;
 }
 
+static enum status build_builtin(struct module *m, struct module_spec spec, struct problem *why)
+{
+    struct arena arena;
+    enum status  st = STATUS_OK;
+
+    arena_init(&arena, REQUEST_ARENA_BYTES);
+    if (spec.kind != IMAGE_PLAN)
+        st = module_spec_check(&spec, &arena, why);
+    if (!st)
+        st = build(m, &spec, &arena, why);
+    if (st == STATUS_COMPILE_FAILED) /* its log is in the arena */
+        st = problem_set(why, STATUS_INTERNAL, "the built-in kernel %s does not compile for this device", m->entry.id);
+    arena_finish(&arena);
+    return st;
+}
+
 enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
                            struct problem *why)
 {
     struct module *m = NULL;
-    struct arena   arena;
     bool           created = false;
     enum status    st;
 
@@ -467,11 +495,7 @@ enum status module_builtin(struct session *s, struct span id, const struct modul
         st = await_builtin(m, why);
     pthread_mutex_unlock(&s->lock);
     if (m && created) {
-        arena_init(&arena, REQUEST_ARENA_BYTES);
-        st = build(m, spec, &arena, why);
-        if (st == STATUS_COMPILE_FAILED) /* its log is in the arena */
-            st = problem_set(why, STATUS_INTERNAL, "the built-in kernel %.*s does not compile for this device", SPAN_ARG(id));
-        arena_finish(&arena);
+        st = build_builtin(m, *spec, why);
         pthread_mutex_lock(&s->lock);
         settle_builtin(m, st);
         pthread_mutex_unlock(&s->lock);
@@ -491,6 +515,7 @@ enum status module_find(struct worker_session *c, struct span id, struct module 
 {
     struct module *m = (struct module *)table_get(&c->modules, id);
 
+    assert(held(&c->session->lock));
     if (!m || !m->ready)
         return problem_set(why, STATUS_MODULE_NOT_FOUND, "the session has no module with this id");
     m->refs++;

@@ -1,62 +1,146 @@
-/* What a module is made from: checked, and as a digest that tells equal input from other. */
-#include "session/bounds.h"
-#include "session/code/internal.h"
+/* What a module is made from: checked by one set of rules whichever way it came, put in one order, and hashed once. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-static enum status no_nul(struct span s, const char *pointer, struct problem *why)
+#include "base/digest.h"
+#include "ipc/utf8.h"
+#include "session/bounds.h"
+#include "session/code/options.h"
+#include "session/session.h"
+
+/* ---- texts ---- */
+
+static bool has_control(struct span s)
 {
-    if (s.bytes && memchr(s.data, '\0', s.bytes))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "format", "the text has a NUL byte");
-    return STATUS_OK;
+    for (size_t i = 0; i < s.bytes; i++)
+        if ((unsigned char)s.data[i] < 0x20 || s.data[i] == 0x7f)
+            return true;
+    return false;
 }
 
-static bool header_name_valid(struct span name)
+/* What is wrong with a text for a compiler, NULL if nothing. It reads C strings: what stands behind a NUL would be in the digest but
+ * not in the code. */
+static const char *text_fault(struct span s)
+{
+    return s.bytes && memchr(s.data, '\0', s.bytes) ? "has a NUL character" : NULL;
+}
+
+/* Bytes that are no UTF-8 make the compiler of CUDA C++ lose its place without a word. */
+static const char *cuda_fault(struct span s)
+{
+    const char *fault = text_fault(s);
+
+    return fault || utf8_valid(s) ? fault : "is not UTF-8";
+}
+
+static enum status check_source(const struct module_spec *spec, struct problem *why)
+{
+    const char *fault = NULL;
+
+    if (spec->source.bytes > SOURCE_BODY_BYTES_MAX)
+        return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
+    if (spec->source.bytes == 0)
+        fault = "is empty";
+    else if (spec->kind == IMAGE_CUDA)
+        fault = cuda_fault(spec->source);
+    else if (spec->kind == IMAGE_PTX)
+        fault = text_fault(spec->source);
+    return fault ? problem_field(why, STATUS_INVALID_FIELD, "/source", "text", "The source %s", fault) : STATUS_OK;
+}
+
+/* ---- headers ---- */
+
+/* Plain relative names: no empty part, no "." or "..", nothing that could be a path of the machine. */
+static bool header_name_safe(struct span name)
 {
     struct span rest = name;
 
-    if (name.bytes == 0 || name.bytes > COMPILE_HEADER_NAME_BYTES_MAX || name.data[0] == '/' || memchr(name.data, '\\', name.bytes))
+    if (name.bytes == 0 || name.bytes > COMPILE_HEADER_NAME_BYTES_MAX || has_control(name) || memchr(name.data, '\\', name.bytes) ||
+        name.data[name.bytes - 1] == '/' || !utf8_valid(name))
         return false;
-    while (rest.bytes)
-        if (span_is(span_cut(&rest, '/'), ".."))
+    while (rest.bytes) {
+        struct span part = span_cut(&rest, '/');
+        if (part.bytes == 0 || span_is(part, ".") || span_is(part, ".."))
             return false;
-    return memchr(name.data, '\0', name.bytes) == NULL;
+    }
+    return true;
 }
 
-static enum status check_counts(const struct module_spec *spec, struct problem *why)
+static enum status check_header(const struct compile_header *h, unsigned number, struct problem *why)
 {
+    const char *fault = cuda_fault(h->text);
+
+    if (!header_name_safe(h->name))
+        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "name",
+                             "The name of header number %u must be a plain relative path of at most %d bytes", number,
+                             (int)COMPILE_HEADER_NAME_BYTES_MAX);
+    return fault ? problem_field(why, STATUS_INVALID_FIELD, "/headers", "text", "Header number %u %s", number, fault) : STATUS_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    struct span x = ((const struct compile_header *)a)->name;
+    struct span y = ((const struct compile_header *)b)->name;
+    int         order = memcmp(x.data, y.data, x.bytes < y.bytes ? x.bytes : y.bytes);
+
+    return order ? order : (x.bytes > y.bytes) - (x.bytes < y.bytes);
+}
+
+/* Sorted, so that their order in the request does not matter. */
+static enum status take_headers(struct module_spec *spec, struct arena *arena, struct problem *why)
+{
+    struct compile_header *list;
+    enum status            st = STATUS_OK;
+
+    if (spec->headers_count == 0)
+        return STATUS_OK;
     if (spec->headers_count > COMPILE_HEADERS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "range", "too many headers, at most %d are possible",
-                             COMPILE_HEADERS_MAX);
-    if (spec->options_count > COMPILE_OPTIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "range", "too many options, at most %d are possible",
-                             COMPILE_OPTIONS_MAX);
-    if (spec->name_expressions_count > COMPILE_NAME_EXPRESSIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "range", "too many name expressions, at most %d are possible",
-                             COMPILE_NAME_EXPRESSIONS_MAX);
-    if (spec->source.bytes == 0)
-        return problem_field(why, STATUS_INVALID_FIELD, "/source", "range", "the source is empty");
-    if (spec->source.bytes > SOURCE_BODY_BYTES_MAX)
-        return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
-    if (spec->kind != IMAGE_CUDA && (spec->headers_count || spec->options_count || spec->name_expressions_count))
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "conflict", "a binary image is not compiled; omit the options");
+        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "too_many", "Too many headers, at most %d are possible",
+                             (int)COMPILE_HEADERS_MAX);
+    for (unsigned i = 0; i < spec->headers_count && !st; i++)
+        st = check_header(&spec->headers[i], i + 1, why);
+    if (st)
+        return st;
+    list = arena_array(arena, spec->headers_count, sizeof *list);
+    if (!list)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "Not enough memory for the headers");
+    memcpy(list, spec->headers, spec->headers_count * sizeof *list);
+    qsort(list, spec->headers_count, sizeof *list, by_name);
+    for (unsigned i = 1; i < spec->headers_count; i++)
+        if (span_equal(list[i - 1].name, list[i].name))
+            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "duplicate", "Duplicate header name");
+    spec->headers = list;
     return STATUS_OK;
 }
 
-enum status module_input_check(const struct module_spec *spec, struct problem *why)
-{
-    enum status st = check_counts(spec, why);
+/* ---- the rest ---- */
 
-    if (!st && spec->kind != IMAGE_BINARY)
-        st = no_nul(spec->source, "/source", why);
-    for (unsigned i = 0; i < spec->headers_count && !st; i++) {
-        if (!header_name_valid(spec->header_names[i]))
-            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "format", "a header's name must be a plain relative path");
-        st = no_nul(spec->header_texts[i], "/headers", why);
-    }
-    for (unsigned i = 0; i < spec->options_count && !st; i++)
-        st = no_nul(spec->options[i], "/options", why);
-    for (unsigned i = 0; i < spec->name_expressions_count && !st; i++)
-        st = no_nul(spec->name_expressions[i], "/name_expressions", why);
+static enum status take_options(struct module_spec *spec, struct arena *arena, struct problem *why)
+{
+    size_t      count = 0;
+    enum status st = options_canonical(spec->options, spec->options_count, arena, &spec->options, &count, why);
+
+    if (!st)
+        spec->options_count = (unsigned)count;
     return st;
+}
+
+static enum status check_expressions(const struct module_spec *spec, struct problem *why)
+{
+    char pointer[PROBLEM_POINTER_BYTES];
+
+    if (spec->name_expressions_count > COMPILE_NAME_EXPRESSIONS_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "too_many",
+                             "Too many name expressions, at most %d are possible", (int)COMPILE_NAME_EXPRESSIONS_MAX);
+    for (unsigned i = 0; i < spec->name_expressions_count; i++) {
+        struct span s = spec->name_expressions[i];
+        snprintf(pointer, sizeof pointer, "/name_expressions/%u", i);
+        if (s.bytes == 0 || s.bytes >= KERNEL_NAME_BYTES || has_control(s) || !utf8_valid(s))
+            return problem_field(why, STATUS_INVALID_FIELD, pointer, "name", "A name expression must be one line of 1 to %d bytes",
+                                 (int)KERNEL_NAME_BYTES - 1);
+    }
+    return STATUS_OK;
 }
 
 static void digest_list(struct sha256 *h, const struct span *items, unsigned count)
@@ -68,17 +152,44 @@ static void digest_list(struct sha256 *h, const struct span *items, unsigned cou
         digest_add_field(h, items[i]);
 }
 
-void module_input_digest(const struct module_spec *spec, unsigned char out[SHA256_BYTES])
+/* Every list with its count and every field with its length: no two different inputs make the same bytes. */
+static void take_digest(struct module_spec *spec)
 {
     struct sha256 h;
     unsigned char kind = (unsigned char)spec->kind;
+    uint64_t      headers = spec->headers_count;
 
     digest_init(&h);
+    digest_add(&h, spec->source.data, spec->source.bytes);
+    digest_end(&h, spec->source_digest);
+    digest_init(&h);
     digest_add(&h, &kind, 1);
-    digest_add_field(&h, spec->source);
-    digest_list(&h, spec->header_names, spec->headers_count);
-    digest_list(&h, spec->header_texts, spec->headers_count);
+    digest_add(&h, spec->source_digest, SHA256_BYTES);
+    digest_add(&h, &headers, sizeof headers);
+    for (unsigned i = 0; i < spec->headers_count; i++) {
+        digest_add_field(&h, spec->headers[i].name);
+        digest_add_field(&h, spec->headers[i].text);
+    }
     digest_list(&h, spec->options, spec->options_count);
     digest_list(&h, spec->name_expressions, spec->name_expressions_count);
-    digest_end(&h, out);
+    digest_end(&h, spec->digest);
+}
+
+enum status module_spec_check(struct module_spec *spec, struct arena *arena, struct problem *why)
+{
+    enum status st = check_source(spec, why);
+
+    assert(!spec->checked && spec->kind != IMAGE_PLAN);
+    assert(spec->kind == IMAGE_CUDA || (!spec->headers_count && !spec->options_count && !spec->name_expressions_count));
+    if (!st)
+        st = take_options(spec, arena, why);
+    if (!st)
+        st = take_headers(spec, arena, why);
+    if (!st)
+        st = check_expressions(spec, why);
+    if (st)
+        return st;
+    take_digest(spec);
+    spec->checked = true;
+    return STATUS_OK;
 }

@@ -2,6 +2,8 @@
 #include "session/bounds.h"
 #include "session/code/internal.h"
 
+#include "base/held.h"
+
 /* The last piece of an image travels with room for the table behind it, in one run of staging memory. */
 struct load {
     struct worker_session *worker_session;
@@ -147,6 +149,7 @@ static void unref_all(struct table *modules)
 
 void module_drop_all(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     unref_all(&c->modules);
     unref_all(&c->builtins);
     while (c->unloads) {

@@ -1,5 +1,6 @@
 /* The ring of a session's events, and its followers. */
 #include "session/events/events.h"
+#include "base/held.h"
 #include "session/bounds.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static void drop_oldest(struct event_ring *ring)
 {
     struct kept_event *e = at(ring, ring->oldest++);
 
+    assert(ring->text_bytes >= e->text_bytes);
     ring->text_bytes -= e->text_bytes;
     free(e->text);
     *e = (struct kept_event){0};
@@ -55,6 +57,7 @@ void events_publish_session(struct session *s)
 {
     struct kept_event *e = push(&s->events, EVENT_SESSION_STATE);
 
+    assert(held(&s->lock));
     if (e) {
         e->event.state.session = s->state;
         e->event.generation = s->generation;
@@ -67,6 +70,7 @@ void events_publish_device(struct session *s, enum device_state state)
 {
     struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
 
+    assert(held(&s->lock));
     if (e)
         e->event.state.device = state;
     waitlist_wake(&s->events.watchers);
@@ -76,6 +80,7 @@ void events_publish_budget(struct session *s, bool spent)
 {
     struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
 
+    assert(held(&s->lock));
     if (e)
         e->event.state.spent = spent;
     waitlist_wake(&s->events.watchers);
@@ -102,6 +107,7 @@ void events_publish(struct session *s, const struct event *what, struct span tex
 {
     struct kept_event *e = push(&s->events, what->type);
 
+    assert(held(&s->lock));
     if (e) {
         uint64_t id = e->event.id, wall = e->event.wall_ns;
 

@@ -134,23 +134,20 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
 {
     const struct builtin_source *source = builtin_source_of(call->kernel), *header;
     struct span                  expression = span_of(call->expression);
-    struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
+    struct compile_header        headers[BUILTIN_HEADERS_MAX];
     char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
     struct span        options[OPTIONS_OF_ALL] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
     struct module_spec spec = {.kind = IMAGE_CUDA,
                                .options = options,
                                .options_count = OPTIONS_OF_ALL,
-                               .header_names = names,
-                               .header_texts = texts,
+                               .headers = headers,
                                .name_expressions = &expression,
                                .name_expressions_count = 1};
     char               id[ID_BYTES];
     enum status        st;
 
-    for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++) {
-        names[spec.headers_count] = span_of(header->name);
-        texts[spec.headers_count] = header->text;
-    }
+    for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++)
+        headers[spec.headers_count] = (struct compile_header){span_of(header->name), header->text};
     if (!source || !spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", call->kernel->name);
     options[1].bytes = (size_t)snprintf(slots, sizeof slots, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);

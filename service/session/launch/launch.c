@@ -4,6 +4,8 @@
 #include "session/launch/builtin.h"
 #include "session/launch/internal.h"
 
+#include "base/held.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -138,6 +140,8 @@ static void launch_free(struct launch *l)
 {
     struct worker_session *c = l->worker_session;
 
+    assert(!c || held(&c->session->lock));
+    assert(l->refs == 0);
     free(l->flight);
     free(l->kernel);
     free(l->output);
@@ -269,6 +273,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     struct packed      packed;
     enum status        st = worker_session_still_usable(c, why);
 
+    assert(held(&c->session->lock));
     if (st)
         return st;
     if (c->unfinished_count >= LAUNCHES_QUEUED_MAX)
@@ -300,6 +305,7 @@ static enum status existing(struct worker_session *c, struct span id, const unsi
 {
     struct launch *l = id.bytes ? (struct launch *)table_get(&c->launches, id) : NULL;
 
+    assert(held(&c->session->lock));
     *out = NULL;
     if (!l)
         return STATUS_OK;

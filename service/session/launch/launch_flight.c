@@ -1,4 +1,5 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
+#include "base/held.h"
 #include "base/metrics.h"
 #include "session/bounds.h"
 #include "session/launch/internal.h"
@@ -28,6 +29,7 @@ void launch_measure(double gpu_us)
 
 static void unlink_unfinished(struct launch *l)
 {
+    assert(held(&l->worker_session->session->lock));
     if (!l->unfinished_at)
         return;
     *l->unfinished_at = l->unfinished_next;
@@ -35,15 +37,18 @@ static void unlink_unfinished(struct launch *l)
         l->unfinished_next->unfinished_at = l->unfinished_at;
     l->unfinished_at = NULL;
     l->unfinished_next = NULL;
+    assert(l->worker_session->unfinished_count > 0);
     l->worker_session->unfinished_count--;
 }
 
 /* Forgets the oldest finished ones beyond what is kept. */
 static void trim(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     while (c->finished_count > LAUNCHES_KEPT_MAX || (c->output_bytes > LAUNCH_OUTPUTS_KEPT_BYTES_MAX && c->finished_count > 1)) {
         struct launch *l = c->finished;
         c->finished = l->next;
+        assert(waitlist_over(&l->end) && c->output_bytes >= l->output_bytes);
         c->finished_count--;
         c->output_bytes -= l->output_bytes;
         table_remove(&c->launches, &l->entry);
@@ -53,6 +58,7 @@ static void trim(struct worker_session *c)
 
 static void keep(struct worker_session *c, struct launch *l)
 {
+    assert(held(&c->session->lock));
     l->next = NULL;
     if (c->finished_count)
         c->finished_last->next = l;
@@ -79,9 +85,23 @@ void launch_drop_scratch(struct launch *l)
 {
     if (!l->scratch)
         return;
+    assert(held(&l->worker_session->session->lock));
     temp_buffer_abandon(l->worker_session, l->scratch);
     buffer_unref(&l->scratch->buffer);
     l->scratch = NULL;
+}
+
+/* RUNNING again: it has ended, and its output is fetched. A short one may end before its start was told. */
+static void launch_set_state(struct launch *l, enum launch_state next)
+{
+    static const bool may[LAUNCH_CANCELLED + 1][LAUNCH_CANCELLED + 1] = {
+        [LAUNCH_QUEUED] = {[LAUNCH_RUNNING] = 1, [LAUNCH_SUCCEEDED] = 1, [LAUNCH_FAILED] = 1, [LAUNCH_CANCELLED] = 1},
+        [LAUNCH_RUNNING] = {[LAUNCH_RUNNING] = 1, [LAUNCH_SUCCEEDED] = 1, [LAUNCH_FAILED] = 1, [LAUNCH_CANCELLED] = 1},
+    };
+
+    assert(held(&l->worker_session->session->lock));
+    assert(may[l->state][next]);
+    l->state = next;
 }
 
 static void finish(struct launch *l, enum launch_state state, const struct problem *why)
@@ -89,7 +109,7 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     struct worker_session *c = l->worker_session;
 
     assert(!waitlist_over(&l->end));
-    l->state = state;
+    launch_set_state(l, state);
     l->ended = true;
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
@@ -116,6 +136,7 @@ static void finish_lost(struct launch *l)
     struct worker_session *c = l->worker_session;
     struct problem         why;
 
+    assert(held(&c->session->lock));
     if (c->closed) {
         finish(l, LAUNCH_CANCELLED, NULL);
         return;
@@ -127,6 +148,7 @@ static void finish_lost(struct launch *l)
 
 void flight_release(struct flight *f)
 {
+    assert(f->holders > 0);
     if (--f->holders == 0)
         free(f);
 }
@@ -141,6 +163,8 @@ static void leave_flight(struct flight *f)
 
 static void push_backlog(struct worker_session *c, struct launch *l)
 {
+    assert(held(&c->session->lock));
+    assert(!l->backlog_next);
     l->backlog_next = NULL;
     if (c->backlog)
         c->backlog_last->backlog_next = l;
@@ -154,6 +178,7 @@ static void drop_from_backlog(struct worker_session *c, struct launch *l)
     struct launch **at = &c->backlog;
     struct launch  *before = NULL;
 
+    assert(held(&c->session->lock));
     while (*at && *at != l) {
         before = *at;
         at = &before->backlog_next;
@@ -178,6 +203,7 @@ static bool in_backlog(const struct worker_session *c, const struct launch *l)
 
 bool launch_withdraw(struct worker_session *c, struct launch *l)
 {
+    assert(held(&c->session->lock));
     if (!in_backlog(c, l))
         return false;
     drop_from_backlog(c, l);
@@ -190,6 +216,7 @@ void launch_flush(struct worker_session *c)
 {
     struct launch *l = c->backlog && c->backlog->sending ? c->backlog->backlog_next : c->backlog;
 
+    assert(held(&c->session->lock));
     while (l) {
         struct launch *next = l->backlog_next;
         drop_from_backlog(c, l);
@@ -211,6 +238,7 @@ void launch_drop_all(struct worker_session *c)
 {
     struct entry *e;
 
+    assert(held(&c->session->lock));
     while ((e = table_pop(&c->launches)) != NULL)
         launch_unref((struct launch *)e);
     c->finished = c->finished_last = NULL;
@@ -224,7 +252,8 @@ static void started(struct flight *f)
 {
     struct launch *l = f->launch;
 
-    l->state = LAUNCH_RUNNING;
+    assert(held(&l->worker_session->session->lock));
+    launch_set_state(l, LAUNCH_RUNNING);
     l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
     l->worker_session->last_event_ns = l->started_ns;
@@ -248,7 +277,7 @@ static void succeeded(struct flight *f)
         return;
     }
     /* The use goes on until the text is here. */
-    l->state = LAUNCH_RUNNING;
+    launch_set_state(l, LAUNCH_RUNNING);
     l->output_truncated = output >= KERNEL_OUTPUT_BYTES_MAX;
     l->output_bytes = output < KERNEL_OUTPUT_BYTES_MAX ? output : KERNEL_OUTPUT_BYTES_MAX;
     l->next = c->outputs;
@@ -278,6 +307,7 @@ static void ended(struct flight *f)
     struct worker_session *c = f->worker_session;
     bool                   was_lost = c->lost;
 
+    assert(held(&c->session->lock));
     worker_session_check_call(c, &f->call);
     if (f->call.status == STATUS_OK) {
         succeeded(f);
@@ -298,6 +328,7 @@ static void on_event(struct call *call, enum call_event event)
         started(f);
     } else {
         c->last_event_ns = now_ns();
+        assert(c->in_ring > 0);
         c->in_ring--;
         if (c->backlog)
             submit_later(c);
@@ -310,12 +341,15 @@ static void on_event(struct call *call, enum call_event event)
 /* With session.lock held. */
 static bool ring_has_room(const struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     return c->in_ring < LAUNCHES_IN_RING_MAX;
 }
 
 /* With session.lock held. */
 static void enter_ring(struct worker_session *c, struct launch *l)
 {
+    assert(held(&c->session->lock));
+    assert(c->in_ring < LAUNCHES_IN_RING_MAX);
     if (c->in_ring++ == 0)
         c->last_event_ns = now_ns();
     c->uses++;
@@ -333,6 +367,8 @@ static enum status put_into_ring(struct worker_session *c, struct flight *f)
 /* With session.lock held: the worker did not take it. */
 static void leave_ring(struct worker_session *c, struct launch *l)
 {
+    assert(held(&c->session->lock));
+    assert(c->in_ring > 0);
     c->in_ring--;
     worker_session_unuse(c);
     launch_unref(l);
@@ -344,6 +380,8 @@ enum status launch_send(struct worker_session *c, struct launch *l, struct fligh
     struct flight  *f = l->flight;
     enum status     st = STATUS_OVERLOADED;
 
+    assert(held(&s->lock));
+    assert(held(&c->submit_lock));
     if (!c->backlog && ring_has_room(c)) {
         f->holders += spun_on != NULL;
         enter_ring(c, l);
@@ -376,6 +414,7 @@ void launch_pump(struct worker_session *c)
     struct session *s = c->session;
     enum status     st = STATUS_OK;
 
+    assert(held(&c->submit_lock));
     pthread_mutex_lock(&s->lock);
     while (c->backlog && ring_has_room(c) && st != STATUS_OVERLOADED) {
         struct launch *l = c->backlog;

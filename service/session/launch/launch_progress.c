@@ -2,6 +2,8 @@
 #include "session/events/event_ring.h"
 #include "session/launch/internal.h"
 
+#include "base/held.h"
+
 uint64_t launch_order(const struct worker_session *c)
 {
     return c->backlog ? c->backlog_last->number : 0;
@@ -14,6 +16,7 @@ bool launch_ordered(const struct worker_session *c, uint64_t number)
 
 bool launch_is_running(const struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
         if (l->state == LAUNCH_RUNNING && !l->ended)
             return true;
@@ -22,6 +25,7 @@ bool launch_is_running(const struct worker_session *c)
 
 uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
 {
+    assert(held(&c->session->lock));
     for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
         if (l->state == LAUNCH_RUNNING && !l->ended && now > l->started_ns &&
             now - l->started_ns > (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS)
@@ -38,6 +42,7 @@ void launch_publish(const struct launch *l, enum event_type type)
                       .gpu_us = l->gpu_us,
                       .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
 
+    assert(held(&l->worker_session->session->lock));
     span_copy(span_of(l->entry.id), e.launch, sizeof e.launch);
     events_publish(l->worker_session->session, &e,
                    type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/rate.h"
@@ -99,6 +100,7 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
     uint64_t             now = now_ns(), wait_ns = 0;
     struct fault_budget *b = most ? find_budget(r, owner, device, now) : NULL;
 
+    assert(held(&r->lock));
     if (!b || rate_has(&b->bucket, interval_ns(r), most, now, &wait_ns))
         return STATUS_OK;
     counter_add(COUNTER_BUDGET_REFUSALS, 1);

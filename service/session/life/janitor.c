@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 
 static bool is_past(uint64_t now, uint64_t since, uint64_t ns)
@@ -205,6 +206,7 @@ static void wait_for_tick(struct registry *r)
 {
     struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));
 
+    assert(held(&r->lock));
     if (r->count == 0 && !atomic_load(&r->any_budget))
         pthread_cond_wait(&r->janitor_kick, &r->lock);
     else

@@ -1,6 +1,8 @@
 /* Bytes in buffers, counted per session and per tenant. */
 #include "session/life/internal.h"
 
+#include "base/held.h"
+
 static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct problem *why)
 {
     struct registry *r = s->registry;
@@ -22,6 +24,7 @@ enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct probl
     struct session *s = c->session;
     enum status     st;
 
+    assert(held(&c->session->lock));
     if (c->closed)
         return worker_session_still_usable(c, why);
     if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
@@ -38,20 +41,24 @@ static void give_back(struct worker_session *c, uint64_t bytes)
 {
     struct session *s = c->session;
 
+    assert(c->quota_bytes >= bytes && s->memory_bytes >= bytes);
     c->quota_bytes -= bytes;
     s->memory_bytes -= bytes;
     pthread_mutex_lock(&s->registry->lock);
+    assert(s->account->memory_bytes >= bytes);
     s->account->memory_bytes -= bytes;
     pthread_mutex_unlock(&s->registry->lock);
 }
 
 void quota_release(struct worker_session *c, uint64_t bytes)
 {
+    assert(held(&c->session->lock));
     if (!c->closed)
         give_back(c, bytes);
 }
 
 void quota_release_all(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     give_back(c, c->quota_bytes);
 }

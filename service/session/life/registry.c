@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/portion.h"
 #include "base/random.h"
 
@@ -258,6 +259,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
     struct entry   *known = a ? table_get(&a->sessions, span_of(fresh->entry.id)) : NULL;
     enum status     st = STATUS_OK;
 
+    assert(held(&r->lock));
     *created = !known;
     if (known) {
         *out = (struct session *)known;
@@ -301,12 +303,14 @@ bool registry_has(const struct registry *r, const void *owner, struct span id)
 {
     const struct account *a = account_find(r, owner);
 
+    assert(held(&r->lock));
     return a && table_get(&a->sessions, id);
 }
 
 /* With registry.lock and lookup_lock held. The caller has another pin. */
 static void unlist_session(struct session *s)
 {
+    assert(held(&s->registry->lock));
     table_remove(&s->account->sessions, &s->entry);
     s->listed = false;
     s->pins--;

@@ -1,5 +1,6 @@
 /* The places of a caller's runs, and the runs that wait for one. */
 #include "session/life/run_place.h"
+#include "base/held.h"
 #include "session/bounds.h"
 
 #include "session/life/internal.h"
@@ -8,6 +9,7 @@
 
 static void enlist_place(struct registry *r, struct run_place *p)
 {
+    assert(held(&r->lock));
     p->next = r->runs;
     r->runs = p;
 }
@@ -37,6 +39,7 @@ unsigned runs_taken(const struct registry *r, const void *owner)
 {
     unsigned n = 0;
 
+    assert(held(&r->lock));
     for (const struct run_place *p = r->runs; p; p = p->next)
         n += p->taken && p->owner == owner;
     return n;

@@ -2,6 +2,8 @@
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
+#include "base/held.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -154,16 +156,20 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
 static enum status take_worker(struct session *s, struct worker **w, struct problem *why)
 {
     struct pool *pool = s->registry->config.pool;
-    enum status  st = pool_take(pool, s->device, w, why);
-    bool         waited = false;
+    enum status  st;
+    bool         leaving;
 
-    if (st != STATUS_NO_WORKER)
+    pthread_mutex_lock(&s->lock);
+    leaving = s->closing > 0; /* before the first try: it may be gone right behind it */
+    pthread_mutex_unlock(&s->lock);
+    st = pool_take(pool, s->device, w, why);
+    if (st != STATUS_NO_WORKER || !leaving)
         return st;
     pthread_mutex_lock(&s->lock);
-    for (; s->closing; waited = true)
+    while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    return waited ? pool_take(pool, s->device, w, why) : st;
+    return pool_take(pool, s->device, w, why);
 }
 
 /* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
@@ -207,6 +213,7 @@ void session_set_state(struct session *s, enum session_state next)
         [SESSION_FAULTED] = {[SESSION_STARTING] = true, [SESSION_CLOSING] = true},
     };
 
+    assert(held(&s->lock));
     assert(may[s->state][next]);
     s->state = next;
     events_publish_session(s);
@@ -363,6 +370,7 @@ static struct worker_session *take_worker_session(struct session *s)
 {
     struct worker_session *c = s->worker_session;
 
+    assert(held(&s->lock));
     s->worker_session = NULL;
     s->closing += c != NULL;
     return c;
@@ -442,6 +450,7 @@ void session_end(struct session *s, const char *reason)
 /* The session is unlisted, so nobody can use it any more. With session.lock held. */
 static struct worker_session *close_begin(struct session *s)
 {
+    assert(held(&s->lock));
     s->ending = true;
     session_set_state(s, SESSION_CLOSING);
     return take_worker_session(s);

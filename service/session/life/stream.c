@@ -2,6 +2,8 @@
 #include "session/bounds.h"
 #include "session/life/internal.h"
 
+#include "base/held.h"
+
 static bool name_valid(struct span name)
 {
     if (name.bytes >= STREAM_NAME_BYTES)
@@ -15,6 +17,7 @@ static bool name_valid(struct span name)
 /* With session.lock held. */
 static const struct stream *find_stream(const struct worker_session *c, struct span name)
 {
+    assert(held(&c->session->lock));
     for (unsigned i = 0; i < c->streams_count; i++)
         if (span_is(name, c->streams[i].name))
             return &c->streams[i];
@@ -26,6 +29,7 @@ static enum status add_stream(struct worker_session *c, struct span name, uint32
 {
     const struct stream *known = find_stream(c, name);
 
+    assert(held(&c->session->lock));
     if (known) {
         *number = known->number;
         return STATUS_OK;

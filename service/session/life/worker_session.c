@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "kernels/kernels.h"
@@ -66,6 +67,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
 
 static void worker_session_free(struct worker_session *c)
 {
+    assert(c->uses == 0 && !c->backlog && !c->outputs && !c->unloads && !c->transfers && c->in_ring == 0);
     table_finish(&c->buffers);
     table_finish(&c->temp_buffers);
     table_finish(&c->programs);
@@ -79,11 +81,15 @@ static void worker_session_free(struct worker_session *c)
 
 void worker_session_ref(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
+    assert(c->refs > 0);
     c->refs++;
 }
 
 void worker_session_unref(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
+    assert(c->refs > 0);
     if (--c->refs == 0)
         worker_session_free(c);
 }
@@ -91,6 +97,7 @@ void worker_session_unref(struct worker_session *c)
 /* With session.lock held. */
 static void end_if_over(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     if (!c->worker_gone || c->uses || c->end_posted)
         return;
     c->end_posted = true;
@@ -119,6 +126,7 @@ void worker_session_leave_referenced(struct worker_session *c)
 
 enum status session_usable_locked(struct session *s, struct problem *why)
 {
+    assert(held(&s->lock));
     switch (s->state) {
     case SESSION_READY:
         return STATUS_OK;
@@ -202,6 +210,7 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
 
+    assert(held(&s->lock));
     if (c->closed || s->worker_session != c)
         return;
     if (c->lost) {
@@ -226,6 +235,7 @@ void worker_session_check_call(struct worker_session *c, const struct call *call
 {
     struct problem why;
 
+    assert(held(&c->session->lock));
     if (call->status == STATUS_OK || (!call->worker_session_lost && !ends_worker_session(call->status)))
         return;
     why = call->problem;
@@ -235,6 +245,7 @@ void worker_session_check_call(struct worker_session *c, const struct call *call
 
 enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why)
 {
+    assert(held(&c->session->lock));
     if (st == STATUS_OVERLOADED)
         return problem_set(why, st, "too many calls are waiting for the device");
     problem_set(why, st, "the session's worker has exited");
@@ -298,6 +309,7 @@ void worker_session_async_call_unsent(struct call *call)
 
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why)
 {
+    assert(held(&c->session->lock));
     if (c->closed)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     return session_usable_locked(c->session, why);
@@ -356,6 +368,7 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
 
 static void drop_objects(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     buffer_drop_all(c);
     program_drop_all(c);
     temp_buffer_drop_all(c);
@@ -369,6 +382,7 @@ static void count_closing(struct session *s, int change)
     struct registry *r = s->registry;
 
     pthread_mutex_lock(&r->lock);
+    assert(change > 0 || r->closing_count > 0);
     r->closing_count += (unsigned)change;
     pthread_cond_broadcast(&r->closing_changed);
     pthread_mutex_unlock(&r->lock);
@@ -424,6 +438,7 @@ static void end_worker_session(struct reap_item *item)
     drop_objects(c);
     pending_free_end(c);
     worker_session_unref(c);
+    assert(s->closing > 0);
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -438,6 +453,7 @@ static void end_worker_session(struct reap_item *item)
 
 void submit_later(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     if (!reaper_post(&c->session->registry->submitter, &c->submit_item))
         return;
     c->refs++; /* the submitter takes session.lock before it touches them */

@@ -1,11 +1,14 @@
 /* Buffers: device memory by id, filled and copied on the device. */
 #include "session/memory/internal.h"
 
+#include "base/held.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct contents contents_of(const struct worker_session *c, const struct buffer *b)
 {
+    assert(held(&c->session->lock));
     return (struct contents){.generation = c->session->generation, .epoch = c->session->epoch, .buffer = b->number};
 }
 
@@ -49,12 +52,14 @@ static struct buffer *find_buffer(struct worker_session *c, struct span id)
 
 void buffer_unref(struct buffer *b)
 {
+    assert(b->refs > 0);
     if (--b->refs == 0)
         free(b);
 }
 
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
+    assert(held(&c->session->lock));
     return buffer_pin_if(c, id, NULL, out, why);
 }
 
@@ -63,6 +68,7 @@ enum status buffer_pin_if(struct worker_session *c, struct span id, const struct
     struct buffer *b = find_buffer(c, id);
     enum status    st;
 
+    assert(held(&c->session->lock));
     if (!b)
         return only ? buffer_gone(why) : buffer_not_found(why);
     st = contents_check(c, b, only, why);
@@ -76,6 +82,7 @@ enum status buffer_pin_if(struct worker_session *c, struct span id, const struct
 
 void buffer_unpin(struct buffer *b)
 {
+    assert(b->pins > 0);
     b->pins--;
     buffer_unref(b);
 }
@@ -124,6 +131,7 @@ static enum status place_buffer(struct worker_session *c, struct buffer *b, stru
     const struct buffer *known = (struct buffer *)table_get(&c->buffers, span_of(b->entry.id));
     enum status          st;
 
+    assert(held(&c->session->lock));
     *created = !known;
     if (known)
         return existing_buffer(c, known, b, out, why);
@@ -258,6 +266,7 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     struct buffer *b = find_buffer(c, id);
     enum status    st;
 
+    assert(held(&c->session->lock));
     if (!b)
         return only ? buffer_gone(why) : buffer_not_found(why);
     st = contents_check(c, b, only, why);
@@ -350,6 +359,7 @@ static struct buffer *detach_unused(struct worker_session *c, struct span id)
 {
     struct buffer *b = find_buffer(c, id);
 
+    assert(held(&c->session->lock));
     if (!b || c->backlog)
         return NULL;
     b->ready = false;
@@ -528,6 +538,7 @@ void buffer_drop_all(struct worker_session *c)
 {
     struct entry *e;
 
+    assert(held(&c->session->lock));
     while ((e = table_pop(&c->buffers)) != NULL) {
         share_detach(c, (struct buffer *)e);
         buffer_unref((struct buffer *)e);

@@ -5,6 +5,7 @@
  * that it would satisfy is retried. Before that, idle sessions are asked to release the caches that freed buffers have left. */
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 
@@ -17,6 +18,7 @@ static struct pending_free *pending_free_of(const struct worker_session *c)
 
 static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes)
 {
+    assert(held(&r->lock));
     if (p->leaving == 0 && deadline_left_ns(p->until_ns) == 0)
         p->bytes = 0;
     p->bytes = bytes > UINT64_MAX - p->bytes ? UINT64_MAX : p->bytes + bytes;
@@ -73,17 +75,20 @@ static uint64_t freed_take(struct worker_session *c)
 {
     uint64_t bytes = c->freed_bytes;
 
+    assert(held(&c->session->lock));
     c->freed_bytes = 0;
     return bytes;
 }
 
 void pending_free_cached(struct worker_session *c, uint64_t bytes)
 {
+    assert(held(&c->session->lock));
     c->freed_bytes = bytes > UINT64_MAX - c->freed_bytes ? UINT64_MAX : c->freed_bytes + bytes;
 }
 
 void pending_free_reused(struct worker_session *c, uint64_t bytes)
 {
+    assert(held(&c->session->lock));
     c->freed_bytes -= bytes < c->freed_bytes ? bytes : c->freed_bytes;
 }
 
@@ -121,6 +126,7 @@ static void wait_until(struct registry *r, uint64_t deadline_ns)
 {
     struct timespec until = timespec_of_ns(deadline_ns);
 
+    assert(held(&r->lock));
     pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
 }
 

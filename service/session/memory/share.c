@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "session/memory/share_internal.h"
@@ -65,6 +66,7 @@ static enum status host_check(const struct registry *r, const struct account *a,
     const struct portion number = {"shared_buffers", SHARES_MAX, r->shares_count, a->shares_count};
     enum status          st = portion_check(&memory, bytes, why);
 
+    assert(held(&r->lock));
     return st ? st : portion_check(&number, 1, why);
 }
 
@@ -123,6 +125,7 @@ uint32_t share_detach(struct worker_session *c, struct buffer *b)
 {
     struct share *m = b->share;
 
+    assert(held(&c->session->lock));
     if (!m)
         return 0;
     b->share = NULL;
@@ -144,6 +147,7 @@ static void detach_copied(struct worker_session *c, const struct table *t)
 
 void share_detach_all(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     detach_copied(c, &c->buffers);
     detach_copied(c, &c->temp_buffers);
 }
@@ -198,6 +202,7 @@ static enum status attach_mapped(struct worker_session *c, struct buffer *b, str
 {
     enum status st = share_check_count(c, why);
 
+    assert(held(&c->session->lock));
     if (!st)
         st = quota_reserve(c, m->bytes, why);
     if (st)
@@ -234,6 +239,7 @@ static enum status check_shares_left(struct worker_session *c, uint64_t bytes, s
 {
     enum status st = quota_reserve(c, bytes, why);
 
+    assert(held(&c->session->lock));
     if (!st)
         quota_release(c, bytes);
     return st ? st : share_check_count(c, why);
@@ -276,6 +282,7 @@ static enum status take_up(struct worker_session *c, struct buffer *b, struct sh
 {
     enum status st = STATUS_OK;
 
+    assert(held(&c->session->lock));
     out->created = !b->share;
     if (!b->share)
         st = fresh ? attach_mapped(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its shared memory is being closed");
@@ -338,6 +345,7 @@ enum status share_open(struct session *s, struct span buffer, struct share_view 
  * session.lock held. */
 static enum status detach_copied_one(struct worker_session *c, struct buffer *b, uint32_t *host, struct problem *why)
 {
+    assert(held(&c->session->lock));
     if (!b->share)
         return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
     if (b->share->direct)

@@ -3,6 +3,8 @@
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
 
+#include "base/held.h"
+
 enum status share_plan(const struct worker_session *c, struct buffer *b, struct problem *why)
 {
     enum status st = share_enabled(c->session, why);
@@ -53,6 +55,7 @@ static enum status attach_shareable(struct worker_session *c, struct buffer *b, 
 {
     enum status st = worker_session_still_usable(c, why);
 
+    assert(held(&c->session->lock));
     if (!st)
         st = share_check_count(c, why);
     if (st)

@@ -1,4 +1,5 @@
 /* Copies between a buffer and the memory that clients map for it: the worker has both, so that each byte is copied once. */
+#include "base/held.h"
 #include "base/metrics.h"
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
@@ -15,6 +16,7 @@ static enum status begin_share_copy(struct worker_session *c, struct span id, st
 {
     enum status st = buffer_pin(c, id, &k->buffer, why);
 
+    assert(held(&c->session->lock));
     if (st)
         return st;
     st = range_check(k->buffer, k->offset, k->bytes, why);
@@ -33,6 +35,7 @@ static enum status begin_share_copy(struct worker_session *c, struct span id, st
 /* With session.lock held: what the worker is to unmap. */
 static uint32_t end_share_copy(struct worker_session *c, struct copy *k)
 {
+    assert(held(&c->session->lock));
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
     buffer_unpin(k->buffer);
     return share_unref(k->memory);

@@ -1,11 +1,13 @@
 /* Buffers of batches: counted like all others, without public ids, freed in the background. */
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "session/memory/internal.h"
 
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */
 static void drop_temp_buffer(struct worker_session *c, struct temp_buffer *l)
 {
+    assert(held(&c->session->lock));
     if (table_remove(&c->temp_buffers, &l->buffer.entry)) {
         share_detach(c, &l->buffer);
         quota_release(c, l->buffer.charged);
@@ -90,6 +92,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
 
 void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
 {
+    assert(held(&c->session->lock));
     if (l->gone || l->abandoned)
         return;
     l->abandoned = true;
@@ -109,6 +112,7 @@ enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, st
 {
     enum status st;
 
+    assert(held(&c->session->lock));
     if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
     st = table_put(&c->buffers, &l->buffer.entry);
@@ -189,6 +193,7 @@ void temp_buffer_free_some(struct worker_session *c)
 
 void temp_buffer_drop_abandoned(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     for (struct temp_buffer *l; (l = c->abandoned) != NULL;) {
         c->abandoned = l->next;
         drop_temp_buffer(c, l);
@@ -197,6 +202,7 @@ void temp_buffer_drop_abandoned(struct worker_session *c)
 
 void temp_buffer_drop_all(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     c->abandoned = NULL;
     while (c->temp_buffers.count)
         drop_temp_buffer(c, (struct temp_buffer *)c->temp_buffers.items[c->temp_buffers.count - 1]);

@@ -1,5 +1,6 @@
 /* Streamed writes to and reads from buffers: a few staging slices are in flight; the device copies one while the next is filled or
  * emptied. This file: beginning, calls, end. */
+#include "base/held.h"
 #include "base/metrics.h"
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
@@ -12,6 +13,7 @@ static void wake_transfer(struct transfer *t)
 {
     struct waker *w = t->user;
 
+    assert(held(&t->session->lock));
     t->user = NULL;
     if (w)
         w->wake(w);
@@ -22,6 +24,7 @@ static void recall_transfer(struct transfer *t)
 {
     struct waker *w = t->borrower;
 
+    assert(held(&t->session->lock));
     t->borrower = NULL;
     if (w)
         w->wake(w);
@@ -29,6 +32,7 @@ static void recall_transfer(struct transfer *t)
 
 void transfer_wake_all(struct worker_session *c)
 {
+    assert(held(&c->session->lock));
     for (struct transfer *t = c->transfers; t; t = t->next) {
         wake_transfer(t);
         recall_transfer(t);
@@ -95,6 +99,8 @@ static bool land_piece(struct piece *p)
     struct transfer       *t = p->transfer;
     struct worker_session *c = t->worker_session;
 
+    assert(held(&t->session->lock));
+    assert(t->holds > 0);
     if (!p->call.status)
         counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
     if (p->call.status && !t->problem.status) {
@@ -111,6 +117,21 @@ static bool land_piece(struct piece *p)
     return t->destroyed && t->holds == 0;
 }
 
+/* FLYING to FILLING or IDLE: also of one that was not submitted. */
+void piece_set_state(struct piece *p, enum piece_state next)
+{
+    static const bool may[PIECE_ARRIVED + 1][PIECE_ARRIVED + 1] = {
+        [PIECE_IDLE] = {[PIECE_FILLING] = 1, [PIECE_FLYING] = 1},
+        [PIECE_FILLING] = {[PIECE_FLYING] = 1},
+        [PIECE_FLYING] = {[PIECE_ARRIVED] = 1, [PIECE_IDLE] = 1, [PIECE_FILLING] = 1},
+        [PIECE_ARRIVED] = {[PIECE_IDLE] = 1},
+    };
+
+    assert(held(&p->transfer->session->lock));
+    assert(may[p->state][next]);
+    p->state = next;
+}
+
 static void on_piece_event(struct call *call, enum call_event event)
 {
     struct piece    *p = (struct piece *)call;
@@ -123,13 +144,13 @@ static void on_piece_event(struct call *call, enum call_event event)
         return;
     pthread_mutex_lock(&s->lock);
     if (!t->writing && !call->status && !t->destroyed) {
-        p->state = PIECE_ARRIVED;
+        piece_set_state(p, PIECE_ARRIVED);
     } else {
         /* Until the state changes nobody else touches the piece. */
         pthread_mutex_unlock(&s->lock);
         staging_give(t->worker_session->worker, &slice);
         pthread_mutex_lock(&s->lock);
-        p->state = PIECE_IDLE;
+        piece_set_state(p, PIECE_IDLE);
     }
     last = land_piece(p);
     pthread_mutex_unlock(&s->lock);
@@ -141,6 +162,7 @@ static void link_transfer(struct transfer *t)
 {
     struct worker_session *c = t->worker_session;
 
+    assert(held(&c->session->lock));
     t->next = c->transfers;
     t->at = &c->transfers;
     if (t->next)
@@ -154,6 +176,7 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
 {
     enum status st = session_usable_locked(s, why);
 
+    assert(held(&s->lock));
     if (st)
         return st;
     st = buffer_pin_if(s->worker_session, buffer, only, &t->buffer, why);
@@ -313,6 +336,8 @@ static enum status submit_piece(struct piece *p)
 /* A call could not be submitted. PENDING when the end of another call of this transfer makes space. With session.lock held. */
 static enum status not_submitted(struct transfer *t, enum status st, struct waker *w, struct problem *why)
 {
+    assert(held(&t->session->lock));
+    assert(t->holds > 0);
     t->holds--;
     if (st == STATUS_OVERLOADED && t->holds > 0) {
         worker_session_unuse(t->worker_session);
@@ -339,7 +364,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     if (wait) {
         t->user = w;
     } else {
-        p->state = PIECE_FLYING;
+        piece_set_state(p, PIECE_FLYING);
         t->holds++;
         t->worker_session->uses++;
     }
@@ -350,7 +375,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     if (!st)
         return st;
     pthread_mutex_lock(&s->lock);
-    p->state = before;
+    piece_set_state(p, before);
     st = not_submitted(t, st, w, why);
     pthread_mutex_unlock(&s->lock);
     return st;

@@ -43,6 +43,8 @@ struct transfer {
     struct transfer *next, **at; /* in worker_session.transfers */
 };
 
+/* The only one to change a piece's state. With session.lock held. */
+void piece_set_state(struct piece *p, enum piece_state next);
 /* Releases the buffer. With session.lock held. */
 void transfer_let_go(struct transfer *t);
 /* Begins one step of the caller: cancels an earlier waker, and holds the worker until transfer_step_end. */

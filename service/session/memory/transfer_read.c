@@ -1,6 +1,8 @@
 /* The reading side of transfers: slices are requested ahead and handed out in order. */
 #include "session/bounds.h"
+
 #include "session/memory/transfer_internal.h"
+#include <assert.h>
 
 /* Asks for the next slice of bytes; `slice` was taken for it. */
 static enum status ask_for_slice(struct transfer *t, const struct slice *slice, size_t bytes, struct waker *w, struct problem *why)
@@ -127,6 +129,7 @@ static void pass_bytes(struct transfer *t, size_t n)
 {
     struct piece *p = &t->pieces[t->head];
 
+    assert(t->count > 0 && n <= p->bytes - p->done && n <= t->unread);
     p->done += n;
     t->unread -= n;
     if (p->done < p->bytes)
@@ -135,7 +138,7 @@ static void pass_bytes(struct transfer *t, size_t n)
     t->head = (t->head + 1) % TRANSFER_SLICES_MAX;
     t->count--;
     pthread_mutex_lock(&t->session->lock);
-    p->state = PIECE_IDLE;
+    piece_set_state(p, PIECE_IDLE);
     pthread_mutex_unlock(&t->session->lock);
 }
 

@@ -56,7 +56,7 @@ static enum status open_piece(struct transfer *t, struct waker *w, struct proble
     t->left -= bytes;
     t->filling = p;
     pthread_mutex_lock(&t->session->lock);
-    p->state = PIECE_FILLING;
+    piece_set_state(p, PIECE_FILLING);
     pthread_mutex_unlock(&t->session->lock);
     return STATUS_OK;
 }

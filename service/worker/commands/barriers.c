@@ -1,6 +1,8 @@
 /* Calls that wait for earlier work: what each waits for, and what it does then. */
 #include "worker/commands/internal.h"
 
+#include <assert.h>
+
 static bool events_passed(struct device_worker *w, const struct msg_event_elapsed *m)
 {
     struct problem unused = {0};
@@ -36,6 +38,7 @@ static bool barrier_passed(struct device_worker *w, const struct accepted_comman
 
 static void stream_close(struct device_worker *w, struct stream *s)
 {
+    assert(s->used && s->handle && !s->queue.first && s->issued == 0);
     w->ops->stream_destroy(w->device, s->handle);
     s->handle = NULL;
     s->used = false;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/crash.h"
 #include "worker/commands/internal.h"
 
 /* Answers at once, unless it returns PENDING: then `k` waits on a stream or among the barriers. */
@@ -505,8 +506,11 @@ void worker_accept(struct device_worker *w, struct accepted_command *k)
     struct problem    why = {0};
     enum status       st = STATUS_INVALID_REQUEST;
 
-    if (k->command.message < COUNT(calls))
+    if (k->command.message < COUNT(calls)) {
+        crash_doing("command", message_name((enum message)k->command.message));
         st = calls[k->command.message](w, k, &done.reply, &why);
+        crash_doing(NULL, NULL);
+    }
     if (st != STATUS_PENDING)
         command_answer(w, k, st, &done, &why);
 }

@@ -93,8 +93,10 @@ static enum status check_entry(struct device_worker *w, const struct run_entry *
         return event_name_valid(((const struct msg_event_record *)body)->event)
                    ? STATUS_OK
                    : problem_set(why, STATUS_INVALID_REQUEST, "there is no such event");
-    default:
+    case MESSAGE_MEM_COPY:
         return STATUS_OK;
+    default: /* of a number: command_list_next() lets no other message pass */
+        return problem_set(why, STATUS_INVALID_REQUEST, "a list has no such operation");
     }
 }
 

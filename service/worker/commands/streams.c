@@ -4,8 +4,10 @@
  * work can still be cancelled, and a deadline covers only the launch that runs. A run belongs to a batch, whose parts are not cancelled
  * and have no deadlines. */
 #include "base/deadline.h"
+
 #include "worker/bounds.h"
 #include "worker/commands/internal.h"
+#include <assert.h>
 
 struct stream *stream_find(struct device_worker *w, uint32_t id)
 {
@@ -58,6 +60,7 @@ static bool may_issue(const struct device_worker *w, const struct stream *s)
 
 static void begin_command(struct stream *s, struct accepted_command *k)
 {
+    assert(k == s->waiting);
     if (k->issued)
         return;
     k->issued = true;
@@ -104,6 +107,7 @@ static bool issue_some(struct device_worker *w, struct stream *s)
 
 void stream_push(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
+    assert(s->used && !k->issued);
     queue_push(&s->queue, k);
     if (!s->waiting)
         s->waiting = k;
@@ -165,10 +169,12 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
     }
     if (s->waiting == k)
         s->waiting = k->next; /* a run that was given up */
+    assert(k == s->queue.first && k->issued && s->issued > 0);
     queue_pop(&s->queue);
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
         s->launching = false; /* a refused one ran nothing: another may run behind it */
+    assert(!k->run || s->runs > 0);
     s->runs -= k->run != NULL;
     if (k->command.message == MESSAGE_LAUNCH && !st)
         launch_reply(w, s, k, &done.reply.launch);
@@ -253,6 +259,7 @@ struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag)
                 continue;
             if (k->issued)
                 return NULL;
+            assert(!k->run);
             unlink_command(&w->streams[i], before, k);
             return k;
         }

@@ -21,11 +21,11 @@
 #include "worker/jail/privileges.h"
 
 enum {
-    ROOT_FD = COMPILE_OUTPUT_FD + 1,
     CPU_SECONDS_MAX = 2 * COMPILE_DEADLINE_MS / 1000, /* the parent kills far earlier; for the case that it cannot */
 };
 
 struct jail {
+    int  log_fd;      /* standard error as it came */
     int  root_fd;     /* the include folder, O_PATH; -1 = none */
     int  landlock_fd; /* -1 = not offered */
     bool rooted;      /* chroot worked */
@@ -77,25 +77,26 @@ static void enter_root(struct jail *j)
         say_missing(j, "a root of its own");
 }
 
-/* Afterwards only the job, the output, ROOT_FD and the Landlock rules are left besides 0, 1, 2. */
+/* Afterwards only the job, the output, the log, maybe the root and the Landlock rules are left besides 0, 1, 2: first out of each other's way,
+ * then each to its place. */
 static void close_others(struct jail *j)
 {
-    int keep = ROOT_FD;
+    int *const kept[] = {&j->log_fd, &j->root_fd, &j->landlock_fd};
+    const int  first = COMPILE_OUTPUT_FD + 1;
+    int        next = first;
 
-    if (j->trapped && j->root_fd >= 0 && j->root_fd != ROOT_FD) {
-        if (j->landlock_fd == ROOT_FD)
-            j->landlock_fd = fcntl(ROOT_FD, F_DUPFD_CLOEXEC, ROOT_FD + 1);
-        dup2(j->root_fd, ROOT_FD);
-        j->root_fd = ROOT_FD;
-        compile_paths_install(ROOT_FD);
-    }
-    keep += j->trapped && j->root_fd >= 0;
-    if (j->landlock_fd >= 0 && j->landlock_fd != keep) {
-        dup2(j->landlock_fd, keep);
-        j->landlock_fd = keep;
-    }
-    keep += j->landlock_fd >= 0;
-    syscall(SYS_close_range, keep, ~0u, 0);
+    if (!j->trapped)
+        j->root_fd = -1;
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (*kept[i] >= 0)
+            *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, first + (int)COUNT(kept));
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (*kept[i] >= 0)
+            *kept[i] = dup2(*kept[i], next++);
+    syscall(SYS_close_range, next, ~0u, 0);
+    log_output(j->log_fd);
+    if (j->trapped)
+        compile_paths_install(j->root_fd);
 }
 
 /* ---- limits and identity ---- */
@@ -245,15 +246,19 @@ static bool seccomp_enter(const struct jail *j)
 
 /* ---- all of it ---- */
 
-/* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours. */
-static enum status silence(struct problem *why)
+/* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours, which goes
+ * another way. */
+static enum status silence(struct jail *j, struct problem *why)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (null < 0)
         return problem_set(why, STATUS_INTERNAL, "The null device cannot be opened");
+    j->log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    log_output(j->log_fd);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
     close(null);
     return STATUS_OK;
 }
@@ -271,7 +276,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
         return st;
     tzset(); /* for __TIME__: reads the zone's file now or never */
     landlock_prepare(&j);
-    if (silence(why))
+    if (silence(&j, why))
         return STATUS_INTERNAL;
     enter_root(&j);
     close_others(&j);
@@ -281,7 +286,6 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     if (!privileges_bind(parent))
         say_missing(&j, "process attributes");
     guard_files(&j);
-    dup2(STDIN_FILENO, STDERR_FILENO); /* from here on nothing can be said any more */
     if (!seccomp_enter(&j)) {
         j.trapped = false; /* without the list nothing is trapped */
         if (!wanted->optional)

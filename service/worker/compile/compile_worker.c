@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crash.h"
+#include "base/log/log.h"
 #include "compile/assembler.h"
 #include "compile/compiler.h"
 #include "compile/identity.h"
@@ -120,7 +122,9 @@ static int compile_job(bool assemble)
     if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job) || job.assemble != assemble)
         rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
     else {
+        crash_doing(assemble ? "assembling PTX" : "compiling CUDA C++", NULL);
         (assemble ? assembler_run : compiler_run)(&job, &out);
+        crash_doing(NULL, NULL);
         rc = answer(&out);
     }
     buf_finish(&bytes);
@@ -168,7 +172,9 @@ static void warm_up(const char *arch)
     struct compile_output out;
 
     compile_output_init(&out);
+    crash_doing("warming up the compiler", NULL);
     compiler_run(&job, &out);
+    crash_doing("waiting for a job", NULL);
     compile_output_finish(&out);
 }
 
@@ -213,6 +219,7 @@ int compile_worker_main(int argc, char **argv)
 {
     struct arguments a = parse(argc, argv);
 
+    log_init("compile-worker", LOG_LEVEL_INFO);
     /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);

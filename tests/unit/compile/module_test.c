@@ -48,28 +48,33 @@ static void bench_close(struct bench *b)
 
 static enum status compile_for(struct bench *b, const char *tenant, const struct module_spec *spec)
 {
+    struct module_spec checked = *spec;
+    enum status        st = module_spec_check(&checked, &b->arena, &b->why);
+
     compiled_finish(&b->out);
     compiled_init(&b->out);
-    return compile_module(b->cache, b->service, (struct compile_for){tenant, false}, tenant, spec, SPAN_LITERAL("compute_75"), false,
-                          &b->arena, &b->out, &b->why);
+    return st ? st
+              : compile_module(b->cache, b->service, (struct compile_for){tenant, false}, tenant, &checked, SPAN_LITERAL("compute_75"),
+                               false, &b->arena, &b->out, &b->why);
 }
 
 Test(module, second_time_comes_from_the_cache_with_the_same_code)
 {
     struct module_spec spec = {.source = span_of(good)};
     struct bench       b;
-    char               hash[CODE_KEY_BYTES];
+    struct buf         ptx;
 
+    buf_init(&ptx, COMPILE_IMAGE_BYTES_MAX);
     bench_open(&b);
     cr_assert_eq(compile_for(&b, "alice", &spec), STATUS_OK, "%s", b.why.detail);
     cr_assert_not(b.out.cached);
     cr_assert_gt(b.out.compile_ms, 0);
-    memcpy(hash, b.out.hash, sizeof hash);
-    cr_assert_eq(strlen(hash), 64);
+    buf_add_span(&ptx, buf_span(&b.out.output.ptx));
     cr_assert_eq(compile_for(&b, "alice", &spec), STATUS_OK);
     cr_assert(b.out.cached);
     cr_assert_eq(b.out.compile_ms, 0);
-    cr_assert_str_eq(b.out.hash, hash);
+    cr_assert(span_equal(buf_span(&b.out.output.ptx), buf_span(&ptx)));
+    buf_finish(&ptx);
     cr_assert(strstr(b.out.output.ptx.data, ".entry twice"));
     bench_close(&b);
 }
@@ -88,19 +93,17 @@ Test(module, another_tenant_does_not_see_the_entry)
 
 Test(module, key_knows_options_in_order_headers_sorted_and_names)
 {
-    struct span        names[] = {SPAN_LITERAL("a.h"), SPAN_LITERAL("b.h")};
-    struct span        swapped[] = {SPAN_LITERAL("b.h"), SPAN_LITERAL("a.h")};
-    struct span        texts[] = {SPAN_LITERAL("// one\n"), SPAN_LITERAL("// one\n")};
-    struct span        options[] = {SPAN_LITERAL("-DA"), SPAN_LITERAL("-UA")};
-    struct span        turned[] = {SPAN_LITERAL("-UA"), SPAN_LITERAL("-DA")};
-    struct span        expression = SPAN_LITERAL("twice");
-    struct module_spec spec = {
-        .source = span_of(good), .header_names = names, .header_texts = texts, .headers_count = 2, .options = options, .options_count = 2};
-    struct bench b;
+    struct compile_header headers[] = {{SPAN_LITERAL("a.h"), SPAN_LITERAL("// one\n")}, {SPAN_LITERAL("b.h"), SPAN_LITERAL("// two\n")}};
+    struct compile_header swapped[] = {headers[1], headers[0]};
+    struct span           options[] = {SPAN_LITERAL("-DA"), SPAN_LITERAL("-UA")};
+    struct span           turned[] = {SPAN_LITERAL("-UA"), SPAN_LITERAL("-DA")};
+    struct span           expression = SPAN_LITERAL("twice");
+    struct module_spec    spec = {.source = span_of(good), .headers = headers, .headers_count = 2, .options = options, .options_count = 2};
+    struct bench          b;
 
     bench_open(&b);
     cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK, "%s", b.why.detail);
-    spec.header_names = swapped;
+    spec.headers = swapped;
     cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
     cr_assert(b.out.cached, "the order of headers does not matter");
     spec.options = turned;
@@ -126,6 +129,7 @@ Test(module, real_architecture_gives_a_cubin_and_another_entry)
     cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
     compiled_finish(&b.out);
     compiled_init(&b.out);
+    cr_assert_eq(module_spec_check(&spec, &b.arena, &b.why), STATUS_OK);
     cr_assert_eq(compile_module(b.cache, b.service, (struct compile_for){"t", false}, "t", &spec, SPAN_LITERAL("sm_90"), true, &b.arena,
                                 &b.out, &b.why),
                  STATUS_OK);
@@ -173,8 +177,9 @@ Test(module, wrong_requests_are_refused_before_any_compile)
 {
     static const char *const bad_names[] = {"",   "/etc/passwd", "../x.h", "a/../b.h", "./a.h", "a//b.h",
                                             "a/", "a\\b.h",      "a\nb.h", "..",       "."};
-    struct span              text = SPAN_LITERAL("x"), name, option = SPAN_LITERAL("-I/etc"), expression = SPAN_LITERAL("f\ng");
-    struct span              twice[] = {SPAN_LITERAL("a.h"), SPAN_LITERAL("a.h")}, texts[] = {SPAN_LITERAL("1"), SPAN_LITERAL("2")};
+    struct span              option = SPAN_LITERAL("-I/etc"), expression = SPAN_LITERAL("f\ng");
+    struct compile_header    twice[] = {{SPAN_LITERAL("a.h"), SPAN_LITERAL("1")}, {SPAN_LITERAL("a.h"), SPAN_LITERAL("2")}};
+    struct compile_header    header = {.text = SPAN_LITERAL("x")};
     struct module_spec       spec = {0};
     struct bench             b;
 
@@ -184,12 +189,12 @@ Test(module, wrong_requests_are_refused_before_any_compile)
     invalid(&b, &spec, "/source");
     spec.source = SPAN_LITERAL("// \xff\n");
     invalid(&b, &spec, "/source");
-    spec = (struct module_spec){.source = span_of(good), .header_names = &name, .header_texts = &text, .headers_count = 1};
+    spec = (struct module_spec){.source = span_of(good), .headers = &header, .headers_count = 1};
     for (size_t i = 0; i < COUNT(bad_names); i++) {
-        name = span_of(bad_names[i]);
+        header.name = span_of(bad_names[i]);
         invalid(&b, &spec, "/headers");
     }
-    spec = (struct module_spec){.source = span_of(good), .header_names = twice, .header_texts = texts, .headers_count = 2};
+    spec = (struct module_spec){.source = span_of(good), .headers = twice, .headers_count = 2};
     invalid(&b, &spec, "/headers");
     spec.headers_count = COMPILE_HEADERS_MAX + 1;
     invalid(&b, &spec, "/headers");
@@ -207,6 +212,7 @@ Test(module, works_without_a_cache)
     struct bench       b;
 
     bench_open(&b);
+    cr_assert_eq(module_spec_check(&spec, &b.arena, &b.why), STATUS_OK);
     cr_assert_eq(
         compile_module(NULL, b.service, (struct compile_for){0}, NULL, &spec, SPAN_LITERAL("compute_75"), false, &b.arena, &b.out, &b.why),
         STATUS_OK);

@@ -22,6 +22,7 @@ static void load_module(void)
     struct module     *m;
     bool               created;
 
+    cr_assert_eq(module_spec_check(&spec, &arena, &why), STATUS_OK);
     cr_assert_eq(module_create(session, &spec, &arena, &m, &created, &why), STATUS_OK, "%s", why.detail);
     module_return(session, m);
 }

@@ -64,13 +64,20 @@ void make_buffer(struct fixture *f, const char *id, uint64_t bytes)
     cr_assert(created);
 }
 
+enum status fixture_module(struct fixture *f, struct session *s, struct module_spec spec, struct module **out, bool *created)
+{
+    enum status st = module_spec_check(&spec, &f->arena, &f->why);
+
+    return st ? st : module_create(s, &spec, &f->arena, out, created, &f->why);
+}
+
 void make_module(struct fixture *f, const char *id, const char *source)
 {
     struct module_spec spec = {.id = span_of(id), .kind = IMAGE_PTX, .source = span_of(source)};
     struct module     *m;
     bool               created;
 
-    cr_assert_eq(module_create(f->session, &spec, &f->arena, &m, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(fixture_module(f, f->session, spec, &m, &created), STATUS_OK, "%s", f->why.detail);
     cr_assert(created);
     module_return(f->session, m);
 }

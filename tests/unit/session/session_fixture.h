@@ -28,9 +28,11 @@ struct session *fixture_session(struct fixture *f, const char *id, uint64_t memo
 /* Blocks until the workers that resets took away are back. */
 void settle(struct fixture *f);
 /* Waits until a session that the janitor has ended counts no longer. It is pinned. */
-void await_closed(struct session *s);
-void make_buffer(struct fixture *f, const char *id, uint64_t bytes);
-void make_module(struct fixture *f, const char *id, const char *source);
+void        await_closed(struct session *s);
+void        make_buffer(struct fixture *f, const char *id, uint64_t bytes);
+void        make_module(struct fixture *f, const char *id, const char *source);
+enum status fixture_module(struct fixture *f, struct session *s, struct module_spec spec, struct module **out,
+                           bool *created); /* checks the spec first */
 /* The module "m" must exist. */
 struct launch     *launch_of(struct fixture *f, const char *id, const char *kernel);
 struct launch_info info_of(struct launch *l);

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/crash.h"
 #include "device/cpu/interp/variants.h"
 #include "device/device.h"
 
@@ -55,6 +56,7 @@ static void *run_member(void *context)
         fail_launch(m);
         return NULL;
     }
+    crash_doing("running a kernel", NULL);
     m->run.host_thread = m->number % CPU_POOL_THREADS_MAX;
     if (by->block_run_prepare(&m->run, m->grid, m->shared_bytes))
         fail_launch(m);

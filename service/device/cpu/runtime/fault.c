@@ -10,15 +10,14 @@ enum { SIGNAL_STACK_BYTES = 64 * 1024 };
 
 static _Thread_local struct fault_guard *guard_of_thread;
 static bool                              installed;
+static struct sigaction                  before_segv, before_bus;
 
-/* The default action is put back, and the access repeats on return: the process dies with the true cause. */
-static void not_ours(int number)
+/* Whoever was there before is put back, and the access repeats on return; a signal that somebody sent would not. */
+static void not_ours(int number, const siginfo_t *info)
 {
-    struct sigaction plain;
-
-    memset(&plain, 0, sizeof plain);
-    plain.sa_handler = SIG_DFL;
-    sigaction(number, &plain, NULL);
+    sigaction(number, number == SIGSEGV ? &before_segv : &before_bus, NULL);
+    if (info->si_code <= 0)
+        raise(number);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -28,7 +27,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
     (void)context;
     if (!g || !g->armed || info->si_code <= 0 || at - g->base >= g->span) {
-        not_ours(number);
+        not_ours(number, info);
         return;
     }
     g->armed = false;
@@ -45,7 +44,7 @@ static void install_once(void)
     ours.sa_sigaction = on_fault;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigemptyset(&ours.sa_mask);
-    installed = sigaction(SIGSEGV, &ours, NULL) == 0 && sigaction(SIGBUS, &ours, NULL) == 0;
+    installed = sigaction(SIGSEGV, &ours, &before_segv) == 0 && sigaction(SIGBUS, &ours, &before_bus) == 0;
 }
 
 bool fault_install(void)

@@ -1,5 +1,6 @@
 /* The heap of kernels: first fit over a sorted table of pieces, which is kept outside the memory that kernels can write. */
 #include "device/cpu/runtime/heap.h"
+#include "base/held.h"
 #include "device/cpu/bounds.h"
 
 #include <stdlib.h>
@@ -45,6 +46,8 @@ static void split_piece(struct cpu_heap *h, uint32_t i, uint32_t bytes)
 {
     struct heap_piece *p = &h->pieces[i];
 
+    assert(held(&h->lock));
+    assert(i < h->count && bytes <= p->bytes && bytes % HEAP_ALIGN == 0);
     if (p->bytes == bytes || h->count == CPU_KERNEL_HEAP_PIECES_MAX)
         return;
     memmove(p + 2, p + 1, (h->count - i - 1) * sizeof *p);
@@ -78,8 +81,11 @@ static void merge_with_next(struct cpu_heap *h, uint32_t i)
 {
     struct heap_piece *p = &h->pieces[i];
 
+    assert(held(&h->lock));
+    assert(i < h->count);
     if (i + 1 >= h->count || p->used || p[1].used)
         return;
+    assert(p->offset + p->bytes == p[1].offset);
     p->bytes += p[1].bytes;
     memmove(p + 1, p + 2, (h->count - i - 2) * sizeof *p);
     h->count--;

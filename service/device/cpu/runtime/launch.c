@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/deadline.h"
 #include "device/cpu/interp/variants.h"
 #include "device/cpu/ptx/ir.h"
@@ -196,7 +197,9 @@ static void *run_helper(void *context)
         e->wanted--;
         e->busy++;
         pthread_mutex_unlock(&e->lock);
+        crash_doing("running a kernel", NULL);
         run_blocks(e, h, e->grid);
+        crash_doing(NULL, NULL);
         pthread_mutex_lock(&e->lock);
         if (--e->busy == 0)
             pthread_cond_signal(&e->done);
@@ -334,7 +337,9 @@ static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
         .began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER, .look_at = DEADLINE_NEVER};
     if (!alone && !later)
         call_helpers(e);
+    crash_doing("running a kernel", NULL);
     run_blocks(e, &e->helpers[0], grid);
+    crash_doing(NULL, NULL);
     pthread_mutex_lock(&e->lock);
     e->wanted = 0;
     while (e->busy)

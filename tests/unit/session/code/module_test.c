@@ -7,7 +7,7 @@ static enum status create(const char *id, enum image_kind kind, const char *sour
 {
     struct module_spec spec = {.id = span_of(id), .kind = kind, .source = span_of(source)};
 
-    return module_create(f.session, &spec, &f.arena, m, created, &f.why);
+    return fixture_module(&f, f.session, spec, m, created);
 }
 
 Test(module, identical_input_is_compiled_once)
@@ -56,9 +56,9 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
     cr_assert(strstr(f.why.detail, "stopped or crashed compilations"), "%s", f.why.detail);
     cr_assert_eq(fake_compiles(), 2, "nothing is compiled for it");
     cr_assert_eq(session_create(f.registry, &other, &spec, &beside, &created, &f.why), STATUS_OK);
-    cr_assert_eq(module_create(beside, &(struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("__global__ code")}, &f.arena, &m,
-                               &created, &f.why),
-                 STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(
+        fixture_module(&f, beside, (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("__global__ code")}, &m, &created),
+        STATUS_OK, "%s", f.why.detail);
     module_return(beside, m);
     session_return(beside);
     fixture_end(&f);
@@ -100,23 +100,66 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
 
 Test(module, input_is_checked)
 {
-    struct module_spec spec = {.kind = IMAGE_PTX, .source = {"a\0b", 3}};
-    struct span        name = SPAN_LITERAL("../x.h"), text = SPAN_LITERAL("");
+    struct module_spec    spec = {.kind = IMAGE_PTX, .source = {"a\0b", 3}};
+    struct compile_header header = {SPAN_LITERAL("../x.h"), SPAN_LITERAL("")};
+    struct module        *m;
+    bool                  created;
+
+    fixture_start(&f, 64);
+    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    cr_assert_str_eq(f.why.fields[0].pointer, "/source");
+    cr_assert_eq(create("", IMAGE_CUDA, "", &m, &created), STATUS_INVALID_FIELD);
+    spec = (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("x"), .headers = &header, .headers_count = 1};
+    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    cr_assert_str_eq(f.why.fields[0].pointer, "/headers");
+    header.name = SPAN_LITERAL("/etc/passwd");
+    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    header.name = SPAN_LITERAL("sub/x..h");
+    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
+    module_return(f.session, m);
+    fixture_end(&f);
+}
+
+Test(module, the_same_input_in_another_spelling_is_the_same_module)
+{
+    struct span           short_form[] = {SPAN_LITERAL("-DN=4"), SPAN_LITERAL("-std=c++17")};
+    struct span           long_form[] = {SPAN_LITERAL("--define-macro"), SPAN_LITERAL("N=4"), SPAN_LITERAL("--std=c++17")};
+    struct compile_header headers[] = {{SPAN_LITERAL("a.h"), SPAN_LITERAL("1")}, {SPAN_LITERAL("b.h"), SPAN_LITERAL("2")}};
+    struct compile_header turned[] = {headers[1], headers[0]};
+    struct module_spec    spec = {.kind = IMAGE_CUDA,
+                                  .source = SPAN_LITERAL("code"),
+                                  .options = short_form,
+                                  .options_count = COUNT(short_form),
+                                  .headers = headers,
+                                  .headers_count = 2};
+    struct module        *a, *b;
+    bool                  created;
+
+    fixture_start(&f, 64);
+    cr_assert_eq(fixture_module(&f, f.session, spec, &a, &created), STATUS_OK, "%s", f.why.detail);
+    cr_assert(created);
+    spec.options = long_form;
+    spec.options_count = COUNT(long_form);
+    spec.headers = turned;
+    cr_assert_eq(fixture_module(&f, f.session, spec, &b, &created), STATUS_OK, "%s", f.why.detail);
+    cr_assert(!created);
+    cr_assert_eq(a, b);
+    module_return(f.session, a);
+    module_return(f.session, b);
+    fixture_end(&f);
+}
+
+/* SHA-256 of "code": what was loaded is the source itself, which is hashed once. */
+Test(module, ptx_is_known_by_its_own_hash)
+{
     struct module     *m;
+    struct module_view v;
     bool               created;
 
     fixture_start(&f, 64);
-    cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/source");
-    cr_assert_eq(create("", IMAGE_CUDA, "", &m, &created), STATUS_INVALID_FIELD);
-    spec = (struct module_spec){
-        .kind = IMAGE_CUDA, .source = SPAN_LITERAL("x"), .header_names = &name, .header_texts = &text, .headers_count = 1};
-    cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/headers");
-    name = SPAN_LITERAL("/etc/passwd");
-    cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_INVALID_FIELD);
-    name = SPAN_LITERAL("sub/x..h");
-    cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(create("", IMAGE_PTX, "code", &m, &created), STATUS_OK);
+    module_view_of(m, &v);
+    cr_assert_str_eq(v.code_hash, "5694d08a2e53ffcae0c3103e5ad6f6076abd960eb1f8a56577040bc1028f702b");
     module_return(f.session, m);
     fixture_end(&f);
 }
@@ -177,6 +220,7 @@ static void *create_cuda(void *out)
     bool               created;
 
     arena_init(&arena, 1 << 20);
+    cr_assert_eq(module_spec_check(&spec, &arena, &why), STATUS_OK);
     *(enum status *)out = module_create(f.session, &spec, &arena, &m, &created, &why);
     arena_finish(&arena);
     return NULL;

@@ -199,7 +199,7 @@ Test(launch, every_launch_ends_while_sessions_are_reset)
         struct module     *m;
         bool               created;
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+        cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
         module_return(f.session, m);
     }
     for (int i = 0; i < 3; i++)
@@ -272,7 +272,7 @@ Test(launch, finds_mangled_kernels_and_name_expressions)
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     launch_return(l);
-    cr_assert_eq(module_create(f.session, &module, &f.arena, &m, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(fixture_module(&f, f.session, module, &m, &created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
     spec.module = SPAN_LITERAL("t");
     spec.kernel = expression;
