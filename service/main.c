@@ -1,7 +1,7 @@
 /* One executable, several roles: the front-end starts itself again as worker, device counter, compile worker or health check. */
 #include <unistd.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "base/span.h"
 #include "config/check.h"
 #include "config/config.h"

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crash.h"
 #include "base/deadline.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/bounds.h"
-#include "base/crash.h"
 #include "base/deadline.h"
+#include "base/log/crash.h"
 #include "base/log/log_lines.h"
 #include "base/metrics.h"
 #include "base/rate.h"

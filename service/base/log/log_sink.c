@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/bounds.h"
-#include "base/crash.h"
 #include "base/deadline.h"
+#include "base/log/crash.h"
 #include "base/log/log_lines.h"
 #include "base/log/own_file.h"
 #include "base/metrics.h"

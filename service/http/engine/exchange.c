@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/random.h"
 #include "http/bounds.h"

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/spin.h"
 #include "http/bounds.h"

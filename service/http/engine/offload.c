@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/crash.h"
 #include "base/held.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"

@@ -94,7 +94,7 @@ static enum status count_queued(struct session *s, struct batch_job *j, struct p
     enum status st = room_for(&s->batches, j->bytes, why);
 
     assert(held(&s->lock));
-    assert(j->bytes == 0);
+    assert(j->counted_bytes == 0);
     if (!st)
         st = count_in_all(s, j->bytes, why);
     if (st)

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "worker/commands/internal.h"
 
 /* Answers at once, unless it returns PENDING: then `k` waits on a stream or among the barriers. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 #include "compile/assembler.h"
 #include "compile/compiler.h"

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "device/cpu/interp/variants.h"
 #include "device/device.h"
 

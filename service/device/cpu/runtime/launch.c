@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/crash.h"
 #include "base/deadline.h"
+#include "base/log/crash.h"
 #include "device/cpu/interp/variants.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/cooperative.h"

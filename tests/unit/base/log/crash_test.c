@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/crash.h"
+#include "base/log/crash.h"
 #include "base/log/log.h"
 
 enum { SAID_BYTES = 64 * 1024 };

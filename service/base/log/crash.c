@@ -1,6 +1,6 @@
 /* All that a handler calls here is async-signal-safe: texts are put together by hand, the unwinder is loaded beforehand, and modules are found
  * by the C library's lock-free table. */
-#include "base/crash.h"
+#include "base/log/crash.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -1,7 +1,7 @@
 /* The last words of a process that crashes: by which signal, where, as what and doing what, with a backtrace, as lines of the log. Then the
  * signal takes its course, to a core file where these are kept. Under sanitizers they report; only the log is flushed first. */
-#ifndef GPUREST_BASE_CRASH_H
-#define GPUREST_BASE_CRASH_H
+#ifndef GPUREST_BASE_LOG_CRASH_H
+#define GPUREST_BASE_LOG_CRASH_H
 
 #include <pthread.h>
 #include <stdbool.h>
