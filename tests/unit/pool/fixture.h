@@ -6,6 +6,7 @@
 
 #include "pool/pool.h"
 #include "pool/workers/worker_internal.h"
+#include "support/fake_script.h"
 
 enum {
     KERNEL_CANARY,
@@ -22,10 +23,6 @@ enum {
     KERNEL_HOSTILE,
     KERNEL_LIE
 };
-
-/* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */
-void        steer(const char *words);
-const char *steering_path(void);
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
 /* Whose workers exchange descriptors. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "hostile.h"
+#include "support/hostile.h"
 
 enum { CALLS = 6, WORKERS = 60, PATIENCE_MS = 2000 };
 

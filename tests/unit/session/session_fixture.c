@@ -6,7 +6,7 @@ static int owner;
 void fixture_start(struct fixture *f, unsigned slices)
 {
     memset(f, 0, sizeof *f);
-    fake_reset(slices);
+    fake_pool_start(slices);
     cr_assert_eq(code_cache_create(&f->cache, "none", 0), STATUS_OK);
     struct registry_config config = {
         .pool = fake_pool(), .cache = f->cache, .node = "", .sessions_max = 8, .shared_bytes_max = FIXTURE_SHARED_BYTES};

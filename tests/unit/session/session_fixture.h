@@ -1,4 +1,4 @@
-/* A registry on the fake pool with one session in it. */
+/* A registry on a pool of workers of the fake device with one session in it. */
 #ifndef GPUREST_TESTS_SESSION_FIXTURE_H
 #define GPUREST_TESTS_SESSION_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "session/launch/internal.h"
-#include "support/fake_worker.h"
+#include "support/fake_pool.h"
 
 enum { FIXTURE_SHARED_BYTES = 104 << 20 };
 

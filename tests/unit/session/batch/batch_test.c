@@ -1,4 +1,4 @@
-/* Batches on the fake worker: every operation, failures at every step, faults, resets, buffers that stay. */
+/* Batches: every operation, failures at every step, faults, resets, buffers that stay. */
 #include "session/batch/batch_internal.h"
 #include "session/events/events.h"
 #include "session/life/run_place.h"
@@ -245,10 +245,10 @@ Test(batch, a_death_at_every_step_leaves_nothing)
 
         start(8);
         make_buffer(&f, "session", 16);
-        fake_die_at(n);
+        fake_script()->die_at = n;
         st = run_all_ops(&b);
         over = fake_fault_unused();
-        fake_die_at(-1);
+        fake_script()->die_at = -1;
         batch_destroy(b);
         if (over) {
             fixture_end(&f);

@@ -1,4 +1,4 @@
-/* Lists of batches and programs on the fake worker: many launches in one message, what failed, failures at every step, ends. */
+/* Lists of batches and programs: many launches in one message, what failed, failures at every step, ends. */
 #include "session/batch/program_internal.h"
 #include "unit/session/session_fixture.h"
 
@@ -43,10 +43,15 @@ static void start(unsigned slices)
 
 static unsigned counted(void)
 {
-    uint64_t address, bytes;
+    struct transfer *t;
+    char             byte;
+    size_t           got;
 
-    cr_assert(buffer_where(f.session->worker_session, SPAN_LITERAL("n"), &address, &bytes));
-    return *(const unsigned char *)(uintptr_t)address;
+    cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("n"), 0, 1, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
+    transfer_destroy(t);
+    return (unsigned char)byte;
 }
 
 static enum status run_spec(const struct batch_spec *spec, struct batch **out)
@@ -69,7 +74,7 @@ Test(lists, many_launches_go_in_few_messages)
     fake_fail_at(3, STATUS_INTERNAL); /* two lists are no more than three calls */
     cr_assert_eq(run_spec(&spec, &b), STATUS_OK, "%s", f.why.detail);
     cr_assert(fake_fault_unused());
-    fake_reset(4);
+    fake_fail_at(-1, STATUS_OK);
     cr_assert_eq(counted(), LAUNCHES % 256);
     for (unsigned i = 0; i < LAUNCHES; i++)
         cr_assert(batch_result_of(b, i)->timed && batch_result_of(b, i)->gpu_us == 2.5);
@@ -210,7 +215,7 @@ Test(programs, failures_at_every_step)
         fake_fail_at(n, STATUS_OUT_OF_MEMORY);
         st = program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why);
         ended = fake_fault_unused();
-        fake_reset(8);
+        fake_fail_at(-1, STATUS_OK);
         cr_assert_eq(!st, ended, "%d: %s", n, f.why.detail);
         if (!st)
             program_return(p);

@@ -16,7 +16,7 @@ Test(module, identical_input_is_compiled_once)
     struct module_view va, vb;
     bool               created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &a, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &b, &created), STATUS_OK);
@@ -25,7 +25,7 @@ Test(module, identical_input_is_compiled_once)
     module_view_of(b, &vb);
     cr_assert_str_eq(va.id, vb.id);
     cr_assert_eq(fake_compiles(), 1);
-    cr_assert_eq(va.table->kernels_count, 8);
+    cr_assert_eq(va.table->kernels_count, FAKE_KERNELS);
     cr_assert(span_is(va.ptx, "__global__ code"));
     cr_assert_str_eq(va.arch, "compute_75");
     cr_assert_eq(strlen(va.code_hash), 64);
@@ -43,7 +43,7 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
     struct module      *m;
     bool                created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     f.registry->config.crash_budget = 2;
     f.registry->config.crash_window_s = 3600;
     for (unsigned i = 1; i <= 2; i++) {
@@ -69,7 +69,7 @@ Test(module, an_id_means_one_input)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     cr_assert_eq(create("m", IMAGE_PTX, "code", &m, &created), STATUS_OK);
     cr_assert(!created);
@@ -86,7 +86,7 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
     struct session_info info;
     bool                created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(create("m", IMAGE_CUDA, "a syntax error", &m, &created), STATUS_COMPILE_FAILED);
     cr_assert_not_null(f.why.compile_log.data);
     cr_assert_eq(create("m", IMAGE_PTX, "bad image", &m, &created), STATUS_MODULE_INVALID);
@@ -105,7 +105,7 @@ Test(module, input_is_checked)
     struct module     *m;
     bool               created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/source");
     cr_assert_eq(create("", IMAGE_CUDA, "", &m, &created), STATUS_INVALID_FIELD);
@@ -140,7 +140,7 @@ Test(module, deleted_stays_whole_for_its_borrower)
     struct module     *m, *other;
     struct module_view v;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
@@ -157,7 +157,7 @@ Test(module, borrowed_over_a_reset_and_a_delete_of_the_session)
     struct module     *m;
     struct module_view v;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -189,14 +189,14 @@ Test(module, a_reset_does_not_wait_for_a_compile)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 64);
-    fake_hold();
+    fixture_start(&f, 4);
+    fake_script()->held = true;
     pthread_create(&thread, NULL, create_cuda, &st);
     fake_await_compiling();
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("slow"), &m, &f.why), STATUS_MODULE_NOT_FOUND);
     cr_assert_eq(create("slow", IMAGE_CUDA, "slow code", &m, &created), STATUS_SESSION_BUSY);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    fake_go();
+    fake_script()->held = false;
     pthread_join(thread, NULL);
     cr_assert_eq(st, STATUS_SESSION_BUSY);
     cr_assert_eq(fake_modules_loaded(), 0);

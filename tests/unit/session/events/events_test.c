@@ -21,7 +21,7 @@ static void not_needed(struct waker *w)
 
 static void start(void)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     cursor = (struct event_cursor){.types = ~0u, .waker = {.wake = not_needed}};
     buf_init(&text, EVENT_TEXT_BYTES_MAX);

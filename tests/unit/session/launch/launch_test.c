@@ -5,7 +5,7 @@ static struct fixture f;
 
 static void start(void)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
 }
 
@@ -342,7 +342,7 @@ Test(launch, queued_can_be_cancelled_running_cannot)
     cr_assert_eq(info_of(queued).state, LAUNCH_CANCELLED);
     cr_assert_eq(launch_cancel(f.session, queued, &cancelled, &f.why), STATUS_OK);
     cr_assert(!cancelled);
-    fake_release();
+    fake_script()->released = true;
     await_end(running);
     cr_assert_eq(info_of(running).state, LAUNCH_SUCCEEDED);
     launch_return(running);
@@ -361,14 +361,14 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     fake_await_running();
     fault = launch_of(&f, "f", "fault");
     behind = launch_of(&f, "b", "noop");
-    fake_release();
+    fake_script()->released = true;
     await_end(fault);
     await_end(behind);
     cr_assert_eq(info_of(gate).state, LAUNCH_SUCCEEDED);
     cr_assert_eq(info_of(fault).state, LAUNCH_FAILED);
     cr_assert_eq(info_of(fault).problem.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(info_of(behind).state, LAUNCH_FAILED);
-    cr_assert_eq(info_of(behind).problem.status, STATUS_WORKER_LOST);
+    cr_assert_eq(info_of(behind).problem.status, STATUS_KERNEL_FAULT);
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
     cr_assert_eq(info.fault.status, STATUS_KERNEL_FAULT);
@@ -431,7 +431,7 @@ Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
     gate = launch_of(&f, "g", "wait");
     for (int i = 0; i < N; i++)
         l[i] = increment("a", 1);
-    fake_release();
+    fake_script()->released = true;
     cr_assert_eq(first_byte("a"), (char)(N % 256), "the read came behind all launches");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     for (int i = 0; i < N; i++) {
@@ -498,7 +498,7 @@ Test(launch, submission_is_all_or_nothing_at_every_death)
         start();
         spec.stream = SPAN_LITERAL("new");
         spec.block[0] = 0;
-        fake_die_at(n);
+        fake_script()->die_at = n;
         enum status st = submit(&spec, &l);
         if (!st) {
             await_end(l);
@@ -538,7 +538,7 @@ Test(launch, watchers_come_and_go_while_it_ends)
     cr_assert(launch_watch(l, &bell.waker));
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, watch_and_unwatch, l);
-    fake_release();
+    fake_script()->released = true;
     bell_wait(&bell);
     cr_assert(launch_finished(l));
     cr_assert(!launch_watch(l, &bell.waker));
@@ -560,7 +560,7 @@ Test(launch, keeps_its_module_and_its_buffer_until_it_ran)
     l = increment("a", 4);
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(fake_modules_loaded(), 1);
-    fake_release();
+    fake_script()->released = true;
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert(launch_finished(l));
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);

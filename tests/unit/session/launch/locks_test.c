@@ -55,7 +55,7 @@ static unsigned least_locks(pthread_mutex_t *lock)
 
 Test(locks, a_launch_takes_the_sessions_lock_four_times_and_the_registrys_not_at_all)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     cr_expect_eq(least_locks(&f.session->lock), 4);
     cr_expect_eq(least_locks(&f.registry->lock), 0);

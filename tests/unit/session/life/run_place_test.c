@@ -1,4 +1,4 @@
-/* Batches whose clients go, and the places of runs, on the fake worker. */
+/* Batches whose clients go, and the places of runs. */
 #include "session/batch/batch_internal.h"
 #include "session/life/run_place.h"
 #include "unit/session/session_fixture.h"
@@ -122,7 +122,7 @@ Test(run_place, runs_have_places_of_their_own_and_wait_for_one)
     struct bell       bells[2];
 
     start(8);
-    fake_room();
+    fake_spare(0, 8);
     bell_init(&bells[0]);
     bell_init(&bells[1]);
     for (unsigned i = 0; i < RUNS_AT_ONCE_PER_CALLER; i++) {
@@ -153,6 +153,7 @@ Test(run_place, runs_share_the_workers_that_there_are)
     struct session  *s;
 
     start(8);
+    fake_spare(1, 0);
     bell_init(&bell);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &first, NULL), STATUS_OK, "the first is refused by nobody but the pool");
     cr_assert_eq(run_enter(f.registry, &f.tenant, &second, &bell.waker), STATUS_PENDING);
@@ -161,7 +162,7 @@ Test(run_place, runs_share_the_workers_that_there_are)
     cr_assert_eq(bell_rung(&bell), 1);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &second, &bell.waker), STATUS_OK);
     cr_assert_eq(second.number, 0, "one that has its session comes first");
-    fake_room();
+    fake_spare(0, 8);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &first, NULL), STATUS_OK);
     run_leave(f.registry, &first);
     run_leave(f.registry, &second);

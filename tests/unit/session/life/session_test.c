@@ -15,7 +15,7 @@ Test(session, put_is_idempotent_for_the_same_specification_only)
     struct session *again;
     bool            created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &again, &created), STATUS_OK);
     cr_assert(!created);
     cr_assert_eq(again, f.session);
@@ -33,7 +33,7 @@ Test(session, ids_belong_to_their_tenant)
     struct session *s, *mine;
     bool            created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(session_borrow(f.registry, &other, SPAN_LITERAL("s"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
     struct session_spec spec = {.id = SPAN_LITERAL("s"), .memory_limit = MEMORY_LIMIT_NONE};
     cr_assert_eq(session_create(f.registry, &other, &spec, &s, &created, &f.why), STATUS_OK);
@@ -51,7 +51,7 @@ Test(session, quotas_of_sessions_are_kept_and_return)
     struct session *s[4], *more;
     bool            created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     for (int i = 1; i < 4; i++)
         cr_assert_eq(create("", MEMORY_LIMIT_NONE, &s[i], &created), STATUS_OK);
     cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &created), STATUS_QUOTA_EXCEEDED);
@@ -72,11 +72,12 @@ Test(session, that_gets_no_worker_leaves_nothing_behind)
     struct session *s;
     bool            created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     fake_fail_take(STATUS_NO_WORKER);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_NO_WORKER);
     cr_assert_eq(registry_count(f.registry), 1);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("t"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
+    fake_fail_take(STATUS_OK);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
     session_return(s);
     fixture_end(&f);
@@ -87,7 +88,7 @@ Test(session, draining_takes_no_new_ones_and_keeps_the_old)
     struct session *s;
     bool            created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     registry_drain(f.registry);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_DRAINING);
     cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
@@ -101,7 +102,7 @@ Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
     struct session_info info;
     struct buffer_info  b;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
     make_module(&f, "m", "code");
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
@@ -121,9 +122,10 @@ Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
 {
     struct session_info info;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
-    fake_hold_returns(true);
+    fake_spare(1, 0);
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_READY);
@@ -132,15 +134,15 @@ Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
     cr_assert_eq(fake_live_workers(), 2);
     make_buffer(&f, "a", 1000);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
-    fake_hold_returns(false);
+    fake_end_lingering();
     fixture_end(&f);
 }
 
 Test(session, reset_without_a_ready_worker_ends_the_old_one_first)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
-    fake_no_spare();
+    fake_spare(0, 0);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_live_workers(), 1);
     cr_assert_eq(fake_live_allocations(), 0);
@@ -162,14 +164,14 @@ Test(session, memory_that_a_reset_has_not_yet_got_back_is_waited_for)
     pthread_t thread;
     void     *st;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
-    fake_allocations_max(1);
-    fake_hold_returns(true);
+    fake_script()->allocations_max = 1;
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     pthread_create(&thread, NULL, make_one_buffer, NULL);
     fake_await_refusal();
-    fake_hold_returns(false);
+    fake_end_lingering();
     pthread_join(thread, &st);
     cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
     cr_assert_eq((enum status)(intptr_t)make_one_buffer(NULL), STATUS_OK, "it exists");
@@ -179,7 +181,7 @@ Test(session, memory_that_a_reset_has_not_yet_got_back_is_waited_for)
 
 Test(session, delete_after_a_reset_waits_for_both_workers)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     make_buffer(&f, "a", 1000);
@@ -191,10 +193,12 @@ Test(session, delete_after_a_reset_waits_for_both_workers)
 
 Test(session, reset_without_a_worker_is_a_fault_that_another_reset_ends)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
+    fake_spare(0, 0);
     fake_fail_take(STATUS_NO_WORKER);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_NO_WORKER);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
+    fake_fail_take(STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
     fixture_end(&f);
@@ -206,7 +210,7 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
     struct buffer_info b;
     bool               created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 1000);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
     cr_assert_eq(session_delete(s, &f.why), STATUS_OK);
@@ -234,7 +238,7 @@ Test(session, delete_ends_a_call_that_waits_for_an_endless_kernel)
     enum status    synced = STATUS_OK;
     struct launch *l;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     l = launch_of(&f, "", "wait");
     fake_await_running();
@@ -255,8 +259,8 @@ Test(session, a_dead_worker_faults_the_session_until_reset)
     struct buffer_info  b;
     bool                created;
 
-    fixture_start(&f, 64);
-    fake_die_at(0);
+    fixture_start(&f, 4);
+    fake_script()->die_at = 0;
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_WORKER_LOST);
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_not_null(strstr(f.why.detail, "worker_lost"));
@@ -273,7 +277,7 @@ Test(session, ends_when_it_was_idle_too_long_and_not_while_it_is_used)
 {
     uint64_t later = now_ns() + (IDLE_TIMEOUT_S_DEFAULT + 5) * NS_PER_S;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     janitor_sweep(f.registry, later);
     cr_assert_eq(registry_count(f.registry), 1, "it is borrowed");
     session_return(f.session);
@@ -289,7 +293,7 @@ Test(session, with_an_unfinished_launch_is_not_idle)
 {
     struct launch *l;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     l = launch_of(&f, "l", "wait");
     fake_await_running();
@@ -304,7 +308,7 @@ Test(session, with_an_unfinished_launch_is_not_idle)
 
 Test(session, ends_at_its_lifetime_even_when_it_is_used)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     await_closed(f.session);
     cr_assert_eq(registry_count(f.registry), 0);
@@ -315,13 +319,13 @@ Test(session, ends_at_its_lifetime_even_when_it_is_used)
 /* Others' deadlines are kept in the same thread. */
 Test(session, its_end_by_the_janitor_waits_for_no_worker)
 {
-    fixture_start(&f, 64);
-    fake_hold_returns(true);
+    fixture_start(&f, 4);
+    fake_linger(true);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_eq(fake_live_workers(), 1);
     cr_assert_eq(registry_count(f.registry), 1, "it counts until its worker is back");
-    fake_hold_returns(false);
+    fake_end_lingering();
     await_closed(f.session);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(registry_count(f.registry), 0);
@@ -330,12 +334,12 @@ Test(session, its_end_by_the_janitor_waits_for_no_worker)
 
 Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .timeout = 180)
 {
-    fixture_start(&f, 64);
-    fake_hold_returns(true);
+    fixture_start(&f, 4);
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     cr_assert_eq(fake_live_workers(), 2);
-    fake_hold_returns(false);
+    fake_end_lingering();
     await_closed(f.session);
     cr_assert_eq(fake_live_workers(), 0);
     fixture_end(&f);
@@ -364,7 +368,7 @@ Test(session, patch_changes_labels_and_idle_time)
     struct session_patch p = {.has_labels = true, .labels = &label, .labels_count = 1, .has_idle_timeout = true, .idle_timeout_s = 5};
     struct session_info  info;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(session_patch(f.session, &p, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
     cr_assert_eq(info.idle_timeout_s, 5);
@@ -381,7 +385,7 @@ Test(session, lists_the_tenants_own_in_pages)
     struct page         page = {.limit = 2};
     struct session     *s;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     s = fixture_session(&f, "a", MEMORY_LIMIT_NONE);
     session_return(s);
     s = fixture_session(&f, "z", MEMORY_LIMIT_NONE);
@@ -419,7 +423,7 @@ Test(session, is_made_once_however_many_ask)
     int       outcome[4] = {0};
     int       made = 0;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, create_same, &outcome[i]);
     for (int i = 0; i < 4; i++) {
@@ -458,7 +462,7 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
     pthread_t           threads[BUSY_THREADS];
     struct session_info info;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     for (int i = 0; i < BUSY_THREADS; i++)
         pthread_create(&threads[i], NULL, keep_busy, NULL);
     for (int i = 0; i < 10; i++)
@@ -478,7 +482,7 @@ Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)
     struct launch     *l = NULL;
     bool               created;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     fake_device_state(DEVICE_HOT);
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OVERLOADED);
@@ -494,18 +498,17 @@ Test(session, a_failed_device_ends_its_sessions_with_its_own_reason)
 {
     struct session_info info;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     janitor_sweep(f.registry, now_ns());
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_READY);
-    fake_device_fail(true);
+    fake_device_fail();
     janitor_sweep(f.registry, now_ns());
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
     cr_assert_eq(info.fault.status, STATUS_DEVICE_ERROR);
     cr_assert_str_eq(info.fault.detail, "fake: the device failed");
     janitor_sweep(f.registry, now_ns()); /* once is enough */
-    fake_device_fail(false);
     fixture_end(&f);
 }
 
@@ -513,7 +516,7 @@ Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
 {
     struct launch *l;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_module(&f, "m", "code");
     l = launch_of(&f, "l", "wait");
     fake_await_running();

@@ -32,7 +32,7 @@ static void download(const char *id, char *to, size_t bytes)
 
 Test(buffer, create_is_all_or_nothing_at_every_failure)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     for (int n = 0;; n++) {
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         enum status st = create("a", 60);
@@ -49,7 +49,7 @@ Test(buffer, create_is_all_or_nothing_at_every_failure)
 
 Test(buffer, an_id_is_idempotent_for_the_same_size_only)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(create("a", 60), STATUS_OK);
     cr_assert(created);
     cr_assert_eq(create("a", 60), STATUS_OK);
@@ -65,7 +65,7 @@ Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
 {
     struct session *small;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     small = fixture_session(&f, "small", 100);
     cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, &info, &created, &f.why), STATUS_OK);
     cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
@@ -86,7 +86,7 @@ Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
 
 Test(buffer, delete_frees_the_memory_before_it_answers)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 10);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(fake_live_allocations(), 0);
@@ -98,7 +98,7 @@ Test(buffer, at_work_is_not_deleted)
 {
     struct transfer *t;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 10);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 10, &t, &f.why), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
@@ -112,7 +112,7 @@ Test(buffer, fill_and_copy_do_what_they_say)
     char     bytes[16];
     uint64_t epoch;
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 16);
     make_buffer(&f, "b", 16);
     epoch = session_epoch(f.session);
@@ -130,7 +130,7 @@ Test(buffer, ranges_and_alignment_are_checked)
 {
     const struct span a = SPAN_LITERAL("a"), none = {0};
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 16);
     cr_assert_eq(buffer_fill(f.session, a, 12, 8, 0, 4, none, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert(f.why.has_unsatisfied_range);
@@ -151,7 +151,7 @@ Test(buffer, streams_are_bounded_and_have_plain_names)
 {
     char name[STREAM_NAME_BYTES + 1];
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "a", 16);
     for (int i = 0; i < STREAMS_PER_SESSION_MAX; i++) {
         snprintf(name, sizeof name, "s%d", i);
@@ -173,7 +173,7 @@ Test(buffer, lists_in_pages)
     struct page        page = {.limit = 2};
     char               cursor[ID_BYTES];
 
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     make_buffer(&f, "c", 3);
     make_buffer(&f, "a", 1);
     make_buffer(&f, "b", 2);

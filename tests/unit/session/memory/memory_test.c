@@ -8,7 +8,7 @@ static struct session_memory got;
 
 static double fragmentation(uint64_t free_bytes, uint64_t largest)
 {
-    fake_memory(&(struct device_memory){.total_bytes = 1000, .free_bytes = free_bytes, .largest_free_bytes = largest});
+    fake_script()->memory = (struct device_memory){.total_bytes = 1000, .free_bytes = free_bytes, .largest_free_bytes = largest};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.free_bytes, free_bytes);
     return got.fragmentation;
@@ -18,13 +18,13 @@ Test(memory, numbers_come_from_the_worker)
 {
     struct session *limited;
 
-    fixture_start(&f, 64);
-    fake_memory(&(struct device_memory){.total_bytes = 1000,
-                                        .free_bytes = 400,
-                                        .allocated_bytes = 150,
-                                        .reserved_bytes = 200,
-                                        .peak_bytes = 180,
-                                        .largest_free_bytes = 300});
+    fixture_start(&f, 4);
+    fake_script()->memory = (struct device_memory){.total_bytes = 1000,
+                                                   .free_bytes = 400,
+                                                   .allocated_bytes = 150,
+                                                   .reserved_bytes = 200,
+                                                   .peak_bytes = 180,
+                                                   .largest_free_bytes = 300};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.allocated_bytes, 150);
     cr_assert_eq(got.reserved_bytes, 200);
@@ -41,8 +41,8 @@ Test(memory, numbers_come_from_the_worker)
 
 Test(memory, nothing_is_cached_when_less_is_reserved_than_allocated)
 {
-    fixture_start(&f, 64);
-    fake_memory(&(struct device_memory){.allocated_bytes = 150, .reserved_bytes = 100});
+    fixture_start(&f, 4);
+    fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 100};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.cached_bytes, 0);
     fixture_end(&f);
@@ -50,7 +50,7 @@ Test(memory, nothing_is_cached_when_less_is_reserved_than_allocated)
 
 Test(memory, fragmentation_is_what_one_allocation_cannot_have)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     cr_assert_eq(fragmentation(0, 0), 0);
     cr_assert_eq(fragmentation(400, 400), 0);
     cr_assert_eq(fragmentation(400, 500), 0);
@@ -61,11 +61,11 @@ Test(memory, fragmentation_is_what_one_allocation_cannot_have)
 
 Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
 {
-    fixture_start(&f, 64);
+    fixture_start(&f, 4);
     for (int n = 0;; n++) {
         enum status st;
 
-        fake_memory(&(struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300});
+        fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300};
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         got = (struct session_memory){.peak_bytes = 1};
         st = session_memory_trim(f.session, &got, &f.why);
@@ -81,8 +81,8 @@ Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
 
 Test(memory, a_dead_worker_is_told)
 {
-    fixture_start(&f, 64);
-    fake_die_at(0);
+    fixture_start(&f, 4);
+    fake_script()->die_at = 0;
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_WORKER_LOST);
     cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
     fixture_end(&f);

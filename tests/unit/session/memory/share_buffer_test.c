@@ -146,6 +146,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
     unsigned                         before;
 
     fixture_start(&f, 8);
+    fake_spare(0, 0); /* no worker starts or ends meanwhile, which has descriptors, too */
     for (unsigned k = 0; k < COUNT(kinds); k++) {
         fake_sharing(kinds[k]);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -172,7 +173,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
 Test(share_buffer, a_worker_that_lies_about_its_size_is_believed_nothing)
 {
     fixture_start(&f, 8);
-    fake_lie();
+    fake_script()->lies = true;
     cr_assert_eq(make("a", MIB), STATUS_WORKER_LOST);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);

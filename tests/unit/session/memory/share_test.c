@@ -109,6 +109,7 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
 
     fixture_start(&f, 8);
     small = fixture_session(&f, "small", 3 * MIB);
+    fake_spare(0, 0); /* no worker starts or ends meanwhile, which has descriptors, too */
     before = open_descriptors();
     make_buffer(&f, "a", 74 * MIB);
     make_buffer(&f, "b", 7 * MIB);
@@ -201,6 +202,7 @@ Test(share, no_descriptor_left_changes_nothing)
 
     fixture_start(&f, 8);
     make_buffer(&f, "a", MIB);
+    fake_spare(0, 0);
     before = open_descriptors();
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
     for (unsigned room = 0; room < 3; room++) {
@@ -225,7 +227,7 @@ Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
     fixture_start(&f, 4);
     make_buffer(&f, "a", 5 * MIB);
     fd = open_share("a", true);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(move("a", SHARE_TO_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(move("a", SHARE_FROM_DEVICE, 0, MIB), STATUS_SESSION_FAULTED);
@@ -234,7 +236,7 @@ Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
     make_buffer(&f, "a", 5 * MIB);
     close(fd);
     fd = open_share("a", true);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(move("a", SHARE_FROM_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
@@ -265,14 +267,14 @@ Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
     fixture_start(&f, 8);
     make_buffer(&f, "a", 8 * MIB);
     fd = open_share("a", true);
-    fake_hold();
+    fake_script()->held = true;
     cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
     fake_await_queued(1);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 8 * MIB / 512);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 8 * MIB);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
-    fake_go();
+    fake_script()->held = false;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
     cr_assert_eq(blocks_of(fd), 0);
@@ -301,7 +303,7 @@ Test(share, a_copy_that_is_still_to_be_submitted_finds_the_memory_there)
         usleep(1000);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
-    fake_release();
+    fake_script()->released = true;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
@@ -321,7 +323,7 @@ Test(share, a_copy_under_way_ends_with_the_session)
     fixture_start(&f, 2);
     make_buffer(&f, "a", 8 * MIB);
     fd = open_share("a", true);
-    fake_hold();
+    fake_script()->held = true;
     cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
     fake_await_queued(1);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -329,7 +331,7 @@ Test(share, a_copy_under_way_ends_with_the_session)
     cr_assert_neq(m.st, STATUS_OK);
     await_taken_back(fd);
     close(fd);
-    fake_go();
+    fake_script()->held = false;
     fixture_end(&f);
 }
 
@@ -345,7 +347,7 @@ Test(share, a_worker_that_does_not_map_it_leaves_nothing)
         cr_assert_eq(fake_hosts_mapped(), 0);
         cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
     }
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(try_open(f.session, "a"), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
@@ -362,7 +364,7 @@ Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
         close(open_share("b", i == 0));
         cr_assert_eq(fake_hosts_mapped(), 2);
         cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-        cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 1, 0, 1, (struct span){0}, &f.why), STATUS_OK); /* behind it */
+        cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK); /* behind it */
         cr_assert_eq(fake_hosts_mapped(), 1);
     }
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);

@@ -1,6 +1,6 @@
 /* Random bytes, random indices and random frames, those well formed that are hardest to find out: the number of a call that is under way
  * with any outcome. */
-#include "hostile.h"
+#include "support/hostile.h"
 
 #include <float.h>
 #include <math.h>
