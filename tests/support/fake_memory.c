@@ -130,8 +130,8 @@ enum status fake_mem_export(struct device *d, uint64_t address, int *fd)
         send_note(n, STDERR_FILENO);
     if (told("short"))
         send(WORKER_SHARE_FD, "x", 1, 0);
-    *fd = b ? dup(b->file) : -1;
-    return *fd < 0 ? STATUS_OUT_OF_MEMORY : STATUS_OK;
+    *fd = b ? dup(b->file) : memfd_create("fake-export", 0);
+    return *fd < 0 || (!b && ftruncate(*fd, FAKE_SHARING_UNIT)) ? STATUS_OUT_OF_MEMORY : STATUS_OK;
 }
 
 enum status fake_host_attach(struct device *d, void *base, size_t bytes)
