@@ -1,7 +1,7 @@
 /* Modules: one per input, found by id, unloaded when nobody needs them, nothing left after a failure. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
+TestSuite(module, .init = fixture_usual, .fini = fixture_end);
 
 static enum status create(const char *id, enum image_kind kind, const char *source, struct module **m, bool *created)
 {
@@ -16,7 +16,6 @@ Test(module, identical_input_is_compiled_once)
     struct module_view va, vb;
     bool               created;
 
-    fixture_start(&f, 4);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &a, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &b, &created), STATUS_OK);
@@ -31,7 +30,6 @@ Test(module, identical_input_is_compiled_once)
     cr_assert_eq(strlen(va.code_hash), 64);
     module_return(f.session, a);
     module_return(f.session, b);
-    fixture_end(&f);
 }
 
 Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
@@ -43,7 +41,6 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
     struct module      *m;
     bool                created;
 
-    fixture_start(&f, 4);
     f.registry->config.crash_budget = 2;
     f.registry->config.crash_window_s = 3600;
     for (unsigned i = 1; i <= 2; i++) {
@@ -61,7 +58,6 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
                  STATUS_OK, "%s", f.why.detail);
     module_return(beside, m);
     session_return(beside);
-    fixture_end(&f);
 }
 
 Test(module, an_id_means_one_input)
@@ -69,15 +65,13 @@ Test(module, an_id_means_one_input)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 4);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(create("m", IMAGE_PTX, "code", &m, &created), STATUS_OK);
     cr_assert(!created);
     module_return(f.session, m);
     cr_assert_eq(create("m", IMAGE_PTX, "other", &m, &created), STATUS_SPEC_CONFLICT);
     cr_assert_eq(create("M", IMAGE_PTX, "other", &m, &created), STATUS_INVALID_FIELD);
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("n"), &m, &f.why), STATUS_MODULE_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(module, that_does_not_compile_or_load_leaves_nothing)
@@ -86,7 +80,6 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
     struct session_info info;
     bool                created;
 
-    fixture_start(&f, 4);
     cr_assert_eq(create("m", IMAGE_CUDA, "a syntax error", &m, &created), STATUS_COMPILE_FAILED);
     cr_assert_not_null(f.why.compile_log.data);
     cr_assert_eq(create("m", IMAGE_PTX, "bad image", &m, &created), STATUS_MODULE_INVALID);
@@ -94,8 +87,7 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
     cr_assert_eq(info.modules, 0);
     cr_assert_eq(fake_modules_loaded(), 0);
     cr_assert_eq(fake_slices_used(), 0);
-    make_module(&f, "m", "code");
-    fixture_end(&f);
+    make_module("m", "code");
 }
 
 Test(module, input_is_checked)
@@ -105,7 +97,6 @@ Test(module, input_is_checked)
     struct module     *m;
     bool               created;
 
-    fixture_start(&f, 4);
     cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/source");
     cr_assert_eq(create("", IMAGE_CUDA, "", &m, &created), STATUS_INVALID_FIELD);
@@ -118,7 +109,6 @@ Test(module, input_is_checked)
     name = SPAN_LITERAL("sub/x..h");
     cr_assert_eq(module_create(f.session, &spec, &f.arena, &m, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 Test(module, larger_than_staging_travels_in_pieces)
@@ -127,12 +117,11 @@ Test(module, larger_than_staging_travels_in_pieces)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 2);
+    fixture_start(2);
     memset(source, 'x', sizeof source - 1);
     cr_assert_eq(create("m", IMAGE_PTX, source, &m, &created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 Test(module, deleted_stays_whole_for_its_borrower)
@@ -140,8 +129,7 @@ Test(module, deleted_stays_whole_for_its_borrower)
     struct module     *m, *other;
     struct module_view v;
 
-    fixture_start(&f, 4);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &other, &f.why), STATUS_MODULE_NOT_FOUND);
@@ -149,7 +137,6 @@ Test(module, deleted_stays_whole_for_its_borrower)
     cr_assert(span_is(v.ptx, "code"));
     cr_assert_eq(fake_modules_loaded(), 1);
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 Test(module, borrowed_over_a_reset_and_a_delete_of_the_session)
@@ -157,15 +144,13 @@ Test(module, borrowed_over_a_reset_and_a_delete_of_the_session)
     struct module     *m;
     struct module_view v;
 
-    fixture_start(&f, 4);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     module_view_of(m, &v);
     cr_assert_str_eq(v.id, "m");
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 static void *create_cuda(void *out)
@@ -189,7 +174,6 @@ Test(module, a_reset_does_not_wait_for_a_compile)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 4);
     fake_script()->held = true;
     pthread_create(&thread, NULL, create_cuda, &st);
     fake_await_compiling();
@@ -200,5 +184,4 @@ Test(module, a_reset_does_not_wait_for_a_compile)
     pthread_join(thread, NULL);
     cr_assert_eq(st, STATUS_SESSION_BUSY);
     cr_assert_eq(fake_modules_loaded(), 0);
-    fixture_end(&f);
 }

@@ -4,9 +4,14 @@
 #include "session/batch/batch_internal.h"
 #include "unit/session/session_fixture.h"
 
-static const float impossible[] = {INFINITY, -INFINITY, NAN, -1, 3.4e38f, 1e20f};
+static void start_usual(void)
+{
+    fixture_start(8);
+}
 
-static struct fixture f;
+TestSuite(gpu_time, .init = start_usual, .fini = fixture_end);
+
+static const float impossible[] = {INFINITY, -INFINITY, NAN, -1, 3.4e38f, 1e20f};
 
 static struct launch_spec noop(void)
 {
@@ -57,8 +62,7 @@ Test(gpu_time, what_cannot_be_is_none)
 {
     double us = 1;
 
-    fixture_start(&f, 8);
-    make_module(&f, "m", "quiet");
+    make_module("m", "quiet");
     for (unsigned i = 0; i < COUNT(impossible); i++) {
         fake_script()->gpu_us = impossible[i];
         cr_assert_not(gpu_us_check(impossible[i], &us)); /* of a launch by itself the pool takes none of these */
@@ -71,5 +75,4 @@ Test(gpu_time, what_cannot_be_is_none)
     cr_assert_eq(batch_ms(1), 2.5e-3);
     cr_assert_eq(batch_ms(2), 5e-3);
     cr_assert_eq(session_us(), 10);
-    fixture_end(&f);
 }

@@ -1,7 +1,7 @@
 /* Ends of workers that only a process can have, and how a reset heals them. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
+TestSuite(worker_end, .init = fixture_usual, .fini = fixture_end);
 
 static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, int cuda_result)
 {
@@ -14,8 +14,7 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     struct launch     *l = NULL;
     bool               created;
 
-    fixture_start(&f, 4);
-    make_module(&f, "m", "fake image");
+    make_module("m", "fake image");
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
@@ -24,13 +23,13 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     launch_return(l);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK, "%s", f.why.detail);
-    make_module(&f, "m", "fake image");
-    l = launch_of(&f, "", "descriptors");
+    make_module("m", "fake image");
+    l = launch_of("", "descriptors");
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
     cr_assert_gt(info_of(l).output.bytes, 0);
     launch_return(l);
-    fixture_end(&f);
+    fixture_end();
 }
 
 Test(worker_end, a_kernel_past_its_deadline_ends_and_a_reset_heals)
@@ -52,13 +51,11 @@ Test(worker_end, deleting_the_session_ends_an_endless_kernel)
 {
     struct launch *l;
 
-    fixture_start(&f, 4);
-    make_module(&f, "m", "fake image");
-    l = launch_of(&f, "", "endless");
+    make_module("m", "fake image");
+    l = launch_of("", "endless");
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_CANCELLED);
     cr_assert_eq(registry_count(f.registry), 0);
     launch_return(l);
-    fixture_end(&f);
 }

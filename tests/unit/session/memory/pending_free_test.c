@@ -3,8 +3,6 @@
 
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
-
 static enum status make(struct session *s, const char *id)
 {
     struct buffer_info info;
@@ -16,51 +14,46 @@ static enum status make(struct session *s, const char *id)
 
 static void start(void)
 {
-    fixture_start(&f, 4);
+    fixture_start(4);
     fake_script()->allocations_max = 1;
 }
 
+TestSuite(returning, .init = start, .fini = fixture_end);
+
 Test(returning, what_nobody_gave_back_is_refused_at_once)
 {
-    start();
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_eq(fake_script()->refused, 1);
-    fixture_end(&f);
 }
 
 Test(returning, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
 {
-    start();
     fake_script()->caches = true;
     fake_script()->late = 3;
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 3);
-    fixture_end(&f);
 }
 
 Test(returning, a_deleted_session_whose_memory_comes_back_late_is_waited_for)
 {
     struct session *other;
 
-    start();
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     cr_assert_eq(make(other, "a"), STATUS_OK);
     fake_script()->late = 3;
     cr_assert_eq(session_delete(other, &f.why), STATUS_OK);
     session_return(other);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 3);
-    fixture_end(&f);
 }
 
 Test(returning, what_a_trim_gave_back_is_waited_for)
 {
     struct session_memory unused;
 
-    start();
     fake_script()->caches = true;
     fake_script()->late = 2;
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
@@ -68,22 +61,19 @@ Test(returning, what_a_trim_gave_back_is_waited_for)
     cr_assert_eq(session_memory_trim(f.session, &unused, &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 2);
-    fixture_end(&f);
 }
 
 Test(returning, the_cache_of_an_idle_session_is_given_back_first)
 {
     struct session *other;
 
-    start();
     fake_script()->caches = true;
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     cr_assert_eq(make(other, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 1);
     session_return(other);
-    fixture_end(&f);
 }
 
 Test(returning, a_session_at_work_keeps_its_cache)
@@ -91,9 +81,8 @@ Test(returning, a_session_at_work_keeps_its_cache)
     struct session        *other;
     struct worker_session *c;
 
-    start();
     fake_script()->caches = true;
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     cr_assert_eq(make(other, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(worker_session_enter(other, &c, &f.why), STATUS_OK);
@@ -102,7 +91,6 @@ Test(returning, a_session_at_work_keeps_its_cache)
     worker_session_leave(c);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     session_return(other);
-    fixture_end(&f);
 }
 
 /* It may be busy for long, or hang. */
@@ -110,9 +98,8 @@ Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, 
 {
     struct session *other;
 
-    start();
     fake_script()->caches = true;
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     cr_assert_eq(make(other, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     fake_script()->held = true;
@@ -120,19 +107,16 @@ Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, 
     fake_script()->held = false;
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     session_return(other);
-    fixture_end(&f);
 }
 
 Test(returning, what_never_comes_is_waited_for_so_long)
 {
-    start();
     fake_script()->caches = true;
     fake_script()->late = UINT32_MAX;
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_gt(fake_script()->refused, 1);
-    fixture_end(&f);
 }
 
 static void *make_here(void *session)
@@ -154,9 +138,8 @@ Test(returning, who_waits_for_memory_lets_go_when_its_own_session_ends)
     pthread_t       waits, deletes;
     void           *st;
 
-    start();
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     pthread_create(&waits, NULL, make_here, other);
@@ -169,18 +152,16 @@ Test(returning, who_waits_for_memory_lets_go_when_its_own_session_ends)
     pthread_join(deletes, &st);
     cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
     session_return(other);
-    fixture_end(&f);
 }
 
 Test(returning, a_reset_takes_a_new_worker_beside_the_end_of_the_old_one)
 {
-    fixture_start(&f, 4);
+    fixture_start(4);
     fake_spare(0, 2);
     fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_live_workers(), 2);
     fake_end_lingering();
-    fixture_end(&f);
 }
 
 static void *let_go(void *unused)
@@ -195,31 +176,29 @@ Test(returning, a_place_that_somebody_else_took_is_waited_for)
 {
     pthread_t thread;
 
-    fixture_start(&f, 4);
+    fixture_start(4);
     fake_spare(0, 2);
     fake_linger(true);
     fake_fail_take(STATUS_NO_WORKER);
     pthread_create(&thread, NULL, let_go, NULL);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK, "%s", f.why.detail);
     pthread_join(thread, NULL);
-    settle(&f);
+    settle();
     cr_assert_eq(fake_live_workers(), 1);
-    fixture_end(&f);
 }
 
 Test(returning, nobody_waits_behind_another_worker_that_does_not_end)
 {
     struct session *other;
 
-    fixture_start(&f, 4);
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    fixture_start(4);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     fake_linger(true);
     cr_assert_eq(session_reset(other, &f.why), STATUS_OK);
     fake_linger(false);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    settle(&f); /* while the first one still ends */
+    settle(); /* while the first one still ends */
     cr_assert_eq(fake_live_workers(), 3);
     fake_end_lingering();
     session_return(other);
-    fixture_end(&f);
 }
