@@ -29,7 +29,6 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
     cr_assert_gt(info_of(l).output.bytes, 0);
     launch_return(l);
-    fixture_end();
 }
 
 Test(worker_end, a_kernel_past_its_deadline_ends_and_a_reset_heals)
