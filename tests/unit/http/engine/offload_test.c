@@ -8,6 +8,8 @@
 #include "unit/http/engine/memory_endpoints.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(offload, .fini = stop_server);
+
 enum { LONG_BYTES = 3 * 1024 * 1024 + 17 };
 
 static char *body_of(size_t bytes)
@@ -124,7 +126,7 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
         check_hello(&c);
     }
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.finishes, 2 * COUNT(up) + COUNT(down));
     cr_assert_eq(counters.closes, COUNT(down));
     cr_assert_eq(counters.aborts, 0);
@@ -172,7 +174,6 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
     free(data);
     client_close(&first);
     client_close(&second);
-    stop_server(s);
 }
 
 /* Fewer bytes at a time than the thread is woken for, with silences, and after them a request of a few bytes on the same connection. */
@@ -198,7 +199,6 @@ Test(offload, a_body_in_small_pieces_arrives_whole)
     check_hello(&c);
     free(data);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, sends_100_continue_first)
@@ -220,7 +220,6 @@ Test(offload, sends_100_continue_first)
     check_hello(&c);
     free(data);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
@@ -250,7 +249,6 @@ Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
     cr_assert_gt(memory_counters.borrows, 0);
     cr_assert_gt(memory_counters.lends, 0);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, memory_that_is_wanted_back_is_returned)
@@ -263,7 +261,6 @@ Test(offload, memory_that_is_wanted_back_is_returned)
     check_get(&c, "recalled", BIG_BYTES);
     cr_assert(handed_off(&memory_counters.lends));
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
@@ -287,7 +284,7 @@ Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
         check_hello(&c);
     }
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 2); /* the third had its handler */
 }
 
@@ -302,7 +299,6 @@ Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
     cr_assert(reaches(&counters.closes, 1));
     cr_assert_lt(c.held_bytes, BIG_BYTES);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, a_head_request_is_not_handed_off)
@@ -319,7 +315,6 @@ Test(offload, a_head_request_is_not_handed_off)
     check_hello(&c);
     cr_assert_eq(memory_counters.lends, 0);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, the_connection_is_closed_when_the_client_says_so)
@@ -345,5 +340,4 @@ Test(offload, the_connection_is_closed_when_the_client_says_so)
     cr_assert(client_at_end(&c));
     client_close(&c);
     free(data);
-    stop_server(s);
 }
