@@ -14,6 +14,13 @@ static inline void one_worker_start(void)
     w = worker_of(p, &module);
 }
 
+/* Descriptors can be exchanged with it. */
+static inline void one_sharing_worker_start(void)
+{
+    p = pool_of_sharing_fakes(1, 2);
+    w = worker_of(p, &module);
+}
+
 static inline void one_worker_end(void)
 {
     pool_give_back(p, w);

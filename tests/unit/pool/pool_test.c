@@ -153,7 +153,6 @@ Test(pool, warm_workers_are_refilled_and_the_limit_holds)
     struct worker *w[4] = {0};
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(2, 3);
     EVENTUALLY(device_at(p, 0).workers_warm == 2);
     for (unsigned i = 0; i < 3; i++)
@@ -227,7 +226,6 @@ Test(pool, a_dead_device_monitor_is_replaced)
     struct pool *p;
     pid_t        was;
 
-    steer("");
     p = pool_of_fakes(1, 4);
     was = device_monitor_pid(p);
     cr_assert_eq(kill(was, SIGKILL), 0);
@@ -244,7 +242,6 @@ Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_devi
     struct problem why = {0};
     pid_t          was;
 
-    steer("");
     p = pool_of_fakes(0, 4);
     was = device_monitor_pid(p);
     steer("hang-info");
@@ -263,7 +260,6 @@ Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 180)
     struct worker *w = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(1, 4);
     EVENTUALLY(device_at(p, 0).workers_warm == 1);
     steer("wrong-canary");
@@ -287,7 +283,6 @@ Test(pool, a_full_device_is_no_sick_device)
     struct worker *w = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(0, 4);
     steer("short-open");
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_NO_WORKER);
@@ -315,7 +310,6 @@ Test(pool, the_end_of_a_worker_ends_the_pause_of_a_shortage)
     struct worker *a = NULL, *b = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(0, 4);
     cr_assert_eq(pool_take(p, 0, &a, &why), STATUS_OK);
     steer("short-open");

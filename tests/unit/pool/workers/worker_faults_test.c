@@ -123,9 +123,9 @@ Test(worker_faults, worker_kill_ends_calls_with_the_given_problem)
 
 Test(worker_faults, a_calls_own_deadline_kills_the_worker)
 {
-    struct problem    why = {0};
-    struct call       endless = {.deadline_ns = DEADLINE_NEVER};
-    struct msg_launch m;
+    struct problem     why = {0};
+    static struct call endless = {.deadline_ns = DEADLINE_NEVER};
+    struct msg_launch  m;
 
     m = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
     cr_assert_eq(worker_launch(w, &m, NULL, deadline_after_ms(50), &why), STATUS_EXECUTION_TIMEOUT);
