@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "ThreadSanitizer", "runtime error:")
@@ -14,6 +15,24 @@ STAGING_MIB = 16  # The minimum: each session's worker clears it at the start. L
 STOP_DEADLINE_S = 60
 KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA",
                   "CUDA_VISIBLE_DEVICES")
+
+
+def until(condition, what="it does not come to that", seconds=120):
+    """The first value of it that counts as true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(0.02)
+    return found
+
+
+def in_threads(work, arguments):
+    """work(argument) for each of them, all at once."""
+    threads = [threading.Thread(target=work, args=(one,)) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class Answer:

@@ -9,6 +9,7 @@ from batch_client import TYPE, frame, send, unframe, with_sizes
 from kernels import BAD_ADDRESS
 from test_batches import SEGMENTS, SUM, VADD_BATCH, error_of, fault, settles
 from test_start_and_auth import token_file
+from service_under_test import in_threads, until
 
 FORMS = pytest.mark.parametrize("within", [False, True], ids=["framed", "json"])
 FINAL = ("succeeded", "failed", "cancelled")
@@ -48,9 +49,7 @@ ENDLESS = {**fault("endless", {"buf": "$x"}), "timeout_ms": 60000}
 def running(client, place):
     """A running batch with an endless kernel."""
     path = queue(client, place, ENDLESS, {})
-    deadline = time.monotonic() + 60
-    while client.get(path).json()["state"] != "running":
-        assert time.monotonic() < deadline
+    until(lambda: client.get(path).json()["state"] == "running")
     return path
 
 
@@ -314,9 +313,5 @@ def test_many_at_once(client, place):
             assert mine.delete(path).status == 204
         mine.close()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     assert not failures, failures

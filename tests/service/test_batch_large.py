@@ -4,13 +4,12 @@ import http.client
 import json
 import pathlib
 import socket
-import time
 
 import pytest
 
 from batch_client import MAGIC, TYPE, frame, send
 from kernels import FAULTS
-from service_under_test import STAGING_MIB
+from service_under_test import STAGING_MIB, until
 from test_batches import error_of, settles
 
 MIB = 1 << 20
@@ -172,6 +171,4 @@ def test_a_session_that_ends_meanwhile_ends_the_answer(start):
             pass
         assert got < 256 * MIB
         s.close()
-        deadline = time.monotonic() + 60
-        while client.delete(path).status not in (204, 404):
-            assert time.monotonic() < deadline
+        until(lambda: client.delete(path).status in (204, 404))

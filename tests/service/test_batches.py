@@ -3,7 +3,6 @@ import socket
 import struct
 import threading
 
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from batch_client import MAGIC, TYPE, frame, send, with_sizes
 from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS
 from test_start_and_auth import token_file
+from service_under_test import until
 
 A = floats(range(1024))
 B = floats(2 * i for i in range(1024))
@@ -49,10 +49,8 @@ def memory(client, session):
 
 
 def settles(client, session, size):
-    """Memory of a batch is freed in the background, soon."""
-    deadline = time.monotonic() + 60
-    while memory(client, session) != size:
-        assert time.monotonic() < deadline, f"{memory(client, session)} bytes stay, {size} should"
+    """What a batch leaves behind is freed in the background, soon."""
+    until(lambda: memory(client, session) == size, lambda: f"{memory(client, session)} bytes stay, {size} should")
 
 
 @FORMS

@@ -19,7 +19,7 @@ import pytest
 import batch_client
 from conftest import VADD, floats
 from kernels import PTX, launch_vadd
-from service_under_test import Service
+from service_under_test import Service, until
 
 SEED = int(os.environ.get("GPUREST_TEST_SEED", "20261123"))
 KIB, MIB = 1 << 10, 1 << 20
@@ -381,9 +381,7 @@ class Place:
         """Resets the victims after their workers' death."""
         for session in (VICTIM, RESET):
             assert self.client.post(session + "/reset").status == 200
-        deadline = time.monotonic() + DEADLINE_S
-        while self.client.post("/v1/run", SYNC).status != 200:
-            assert time.monotonic() < deadline
+        until(lambda: self.client.post("/v1/run", SYNC).status == 200)
         self.make_victim()
 
     def check(self):

@@ -4,6 +4,7 @@ import struct
 import batch_client
 
 from conftest import floats
+from service_under_test import in_threads
 
 AXPY = {"builtin": "axpy", "dtype": "f32", "args": [{"f32": 2}, {"buf": "a"}, {"buf": "b"}, {"u64": 1024}]}
 
@@ -163,7 +164,6 @@ def test_callers_share_the_code(start):
     metrics = client.get("/metrics").body.decode()
     hits = [line for line in metrics.splitlines() if line.startswith("gpurest_compile_cache_total") and 'result="hit"' in line]
     assert hits and float(hits[0].split()[-1]) == 1, metrics
-    client.close()
 
 
 def test_many_at_once_compile_once_and_all_come_right(service, session):
@@ -178,10 +178,6 @@ def test_many_at_once_compile_once_and_all_come_right(service, session):
         outcomes.append(own.post(session + "/launches", body).status)
         own.close()
 
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(one, range(12))
     client.close()
     assert outcomes == [200] * 12

@@ -39,7 +39,6 @@ def own(request, start):
     client = service.client()
     assert client.put("/v1/sessions/s").status == 201
     yield service, client, "/v1/sessions/s"
-    client.close()
 
 
 def test_both_ways_bit_for_bit(own, octets):
@@ -186,7 +185,6 @@ def test_a_fast_client_that_leaves_below_what_is_waited_for(start, octets, reset
                 assert s.recv(65536) == b""
     assert client.put_octets(data, octets).status == 204
     assert client.get(data).body == octets
-    client.close()
 
 
 @pytest.fixture
@@ -199,7 +197,6 @@ def mortal(start):
     workers = service.children() - before
     assert workers
     yield service, client, "/v1/sessions/s", workers
-    client.close()
 
 
 def kill(workers):
@@ -265,4 +262,3 @@ def test_drain_with_long_bodies_under_way(start, octets):
         s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])
         service.terminate()
         assert service.wait() == 0
-    client.close()

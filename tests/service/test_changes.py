@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from service_under_test import START_DEADLINE_S
+from service_under_test import START_DEADLINE_S, until
 from test_start_and_auth import token_file
 
 
@@ -74,7 +74,6 @@ def test_what_happens_to_sessions_is_told(start, follow):
     stream.until("sessions")
     assert client.delete("/v1/sessions/s").status == 204
     stream.until("sessions")
-    client.close()
 
 
 def test_what_happens_to_workers_is_told(start, follow):
@@ -83,17 +82,13 @@ def test_what_happens_to_workers_is_told(start, follow):
     stream = follow(service).begun()
     assert client.put("/v1/sessions/s").status == 201
     stream.until("devices")
-    client.close()
 
 
 def test_nothing_is_told_while_nothing_happens(start, follow):
     service = start("--event-heartbeat-s", "1")
     client = service.client()
     assert client.put("/v1/sessions/s").status == 201
-    deadline = time.monotonic() + START_DEADLINE_S
-    while client.get("/readyz?verbose=1").json()["devices"][0]["workers_warm"] < 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: client.get("/readyz?verbose=1").json()["devices"][0]["workers_warm"] >= 1, seconds=START_DEADLINE_S)
     stream = follow(service, "?timeout_seconds=3").begun()
     told = []
     while name := stream.next():
@@ -171,8 +166,4 @@ def test_streams_are_counted(start, follow):
     refused = client.get("/v1/changes")
     assert refused.status == 429 and refused.code == "too_many_in_flight"
     streams[0].close()
-    deadline = time.monotonic() + 30
-    while client.get("/v1/limits").json()["limits"]["event_streams"]["used"] == limit:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    client.close()
+    until(lambda: client.get("/v1/limits").json()["limits"]["event_streams"]["used"] != limit, seconds=30)

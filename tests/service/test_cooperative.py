@@ -146,7 +146,6 @@ def test_blocks_are_dealt_among_as_many_host_threads_as_asked_for(start):
 
     assert meet(3, 200_000).status == 200
     assert meet(4, 500).code == "execution_timeout"
-    client.close()
 
 
 def test_a_number_of_host_threads_out_of_range_is_refused(executable):

@@ -4,13 +4,12 @@ the library was used."""
 import pathlib
 import re
 import subprocess
-import time
 
 import numpy as np
 import pytest
 
 import batch_client
-from service_under_test import Service
+from service_under_test import Service, until
 
 S = "/v1/sessions/e"
 LIMITS = (pathlib.Path(__file__).resolve().parents[2] / "service/limits.h").read_text()
@@ -304,10 +303,7 @@ def test_workspace_counts_as_memory_of_the_session(fake):
     fake.put("out", np.zeros((2, 2), np.float32))
     before = fake.client.get(S).json()["usage"]["memory_bytes"]
     fake.launch(matmul(2, 2, 64, engine="vendor"))
-    deadline = time.monotonic() + 60  # given back in the background
-    while fake.client.get(S).json()["usage"]["memory_bytes"] != before:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: fake.client.get(S).json()["usage"]["memory_bytes"] == before)  # it is given back in the background
     assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201
     for name, size in (("a", 512), ("b", 512), ("out", 16)):
         assert fake.client.put(f"/v1/sessions/narrow/buffers/{name}", {"size": size}).status == 201

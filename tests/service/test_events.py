@@ -9,6 +9,7 @@ import time
 import pytest
 
 from kernels import FAULTS, launch_vadd
+from service_under_test import until
 
 
 class Stream:
@@ -143,7 +144,6 @@ def test_heartbeats(start):
     stream = Stream(service, "/v1/sessions/s", "?timeout_seconds=3")
     assert stream.next() is None and 1 <= stream.beats <= 3 and stream.comments == stream.beats
     stream.close()
-    client.close()
 
 
 def test_a_deleted_session_says_so_and_its_streams_end(client, vadd, events):
@@ -180,10 +180,7 @@ def test_streams_are_bounded_and_hold_no_threads(service, client, session, event
     assert client.get("/v1/limits").json()["limits"]["event_streams"] == {"max": 32, "used": 16}
     streams[0].connection.sock.close() if streams[0].connection.sock else None
     streams[0].close()
-    deadline = time.monotonic() + 20
-    while client.get("/v1/limits").json()["limits"]["event_streams"]["used"] == 16:
-        assert time.monotonic() < deadline, "the line that was cut is not noticed"
-        time.sleep(0.05)
+    until(lambda: client.get("/v1/limits").json()["limits"]["event_streams"]["used"] != 16, "the line that was cut is not noticed", 20)
     assert len([events(session) for _ in range(1)]) == 1
 
 
@@ -196,7 +193,6 @@ def test_a_stream_is_no_use_of_its_session(start):
     assert name == "session.state" and data["state"] == "closing"
     assert stream.next() is None
     assert client.get("/v1/sessions/s").code == "session_not_found"
-    client.close()
 
 
 def test_many_events_reach_every_follower_in_order(client, vadd, events):

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import VADD, floats
 from kernels import launch_vadd
-from service_under_test import Service
+from service_under_test import Service, until
 
 
 @pytest.fixture
@@ -45,13 +45,6 @@ def start(executable, tmp_path, libraries):
     return Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda", "--vendor-libraries", "off")
 
 
-def eventually(asked, what):
-    deadline = time.monotonic() + 60
-    while not asked():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def device(client):
     return client.get("/v1/devices/cuda:0").json()
 
@@ -79,7 +72,7 @@ def test_what_the_library_tells_is_told(gpu):
     told = device(client)
     assert (told["state"], told["temperature_c"], told["temperature_max_c"], told["xid"], told["ecc_uncorrected"]) == ("healthy", 41, 90, None, 0)
     steer("ecc=7")
-    eventually(lambda: device(client)["ecc_uncorrected"] == 7, "ECC errors")
+    until(lambda: device(client)["ecc_uncorrected"] == 7, "ECC errors")
     assert 'gpurest_device_ecc_uncorrected{device="cuda:0"} 7' in client.get("/metrics").body.decode()
     assert device(client)["state"] == "healthy"
 
@@ -98,7 +91,7 @@ def test_a_library_that_takes_long_to_load_is_waited_for(executable, driver, tmp
 def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at_work):
     steer, client, session = at_work
     steer("temperature=95")
-    eventually(lambda: device(client)["state"] == "hot", "the heat is not noticed")
+    until(lambda: device(client)["state"] == "hot", "the heat is not noticed")
     refused = client.post(session + "/launches", launch_vadd())
     assert refused.status == 503 and refused.code == "overloaded" and int(refused.headers["Retry-After"]) >= 1
     batch = client.post(session + "/batches", {"ops": [{"op": "fill", "to": "c", "pattern": {"u8": 0}}]})
@@ -112,15 +105,15 @@ def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at
     time.sleep(3)
     assert device(client)["state"] == "hot"
     steer("temperature=60")
-    eventually(lambda: device(client)["state"] == "healthy", "it stays hot")
+    until(lambda: device(client)["state"] == "healthy", "it stays hot")
     assert client.post(session + "/launches", launch_vadd()).status == 200
-    eventually(lambda: client.get("/readyz").status == 200, "it stays unready")
+    until(lambda: client.get("/readyz").status == 200, "it stays unready")
 
 
 def test_an_error_that_asks_for_a_reset_lets_sessions_finish_and_none_begin(at_work):
     steer, client, session = at_work
     steer("xid=119")
-    eventually(lambda: device(client)["state"] == "quarantined", "the error is not noticed")
+    until(lambda: device(client)["state"] == "quarantined", "the error is not noticed")
     assert device(client)["xid"] == 119
     assert client.post(session + "/launches", launch_vadd()).status == 200
     other = client.put("/v1/sessions/other", {"device": "cuda:0"})
@@ -136,7 +129,7 @@ def test_an_error_that_asks_for_a_reset_lets_sessions_finish_and_none_begin(at_w
 def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
     steer, client, session = at_work
     steer(words)
-    eventually(lambda: client.get(session).json()["state"] == "faulted", "the session goes on")
+    until(lambda: client.get(session).json()["state"] == "faulted", "the session goes on")
     assert client.get(session).json()["fault"]["code"] == "device_error"
     assert device(client)["state"] == "quarantined"
     reset = client.post(session + "/reset")
@@ -146,24 +139,24 @@ def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
 def test_a_library_that_is_slow_or_fails_once_is_asked_again(at_work):
     """Faults only slow the watch down: a caller cannot stop the watch over the hardware."""
     steer, client, session = at_work
-    eventually(lambda: device(client)["temperature_c"] == 41, "the library is not asked")
+    until(lambda: device(client)["temperature_c"] == 41, "the library is not asked")
     for trouble in ("nvmlDeviceGetTemperature:takes=400", "nvmlDeviceGetHandleByUUID:fails=999"):
         steer(trouble)
         assert device(client)["state"] == "healthy"
         assert client.post(session + "/launches", launch_vadd()).status == 200
         steer("temperature=95")
-        eventually(lambda: device(client)["state"] == "hot", "it is not asked any more")
+        until(lambda: device(client)["state"] == "hot", "it is not asked any more")
         steer("temperature=60")
-        eventually(lambda: device(client)["state"] == "healthy", "it stays hot")
+        until(lambda: device(client)["state"] == "healthy", "it stays hot")
     steer("xid=119")
-    eventually(lambda: client.get("/readyz").status == 503, "errors are not listened to any more")
+    until(lambda: client.get("/readyz").status == 503, "errors are not listened to any more")
 
 
 def test_errors_of_kernels_are_no_errors_of_the_device(at_work):
     steer, client, session = at_work
     steer("xid=31 ecc=1")
-    eventually(lambda: device(client)["ecc_uncorrected"] == 1, "the library is not asked")
+    until(lambda: device(client)["ecc_uncorrected"] == 1, "the library is not asked")
     steer("xid=94 ecc=2")
-    eventually(lambda: device(client)["ecc_uncorrected"] == 2, "the library is not asked")
+    until(lambda: device(client)["ecc_uncorrected"] == 2, "the library is not asked")
     assert device(client)["state"] == "healthy" and device(client)["xid"] is None
     assert client.post(session + "/launches", launch_vadd()).status == 200

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from kernels import FAULTS
+from service_under_test import until
 
 numbers = itertools.count()
 
@@ -124,10 +125,7 @@ def test_while_it_runs_the_key_is_refused_from_the_header(service, client, sessi
     results = []
     thread = threading.Thread(target=lambda: results.append(idempotent(service.client(), session + "/launches", launch, key)))
     thread.start()
-    deadline = time.monotonic() + 60
-    while not client.get(session).json()["usage"]["launches"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: client.get(session).json()["usage"]["launches"])
     with socket.create_connection((service.host, service.port), timeout=20) as s:
         # The answer comes although no byte of the body is sent.
         s.sendall((f"POST {session}/launches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n"

@@ -4,9 +4,9 @@ import concurrent.futures
 import hashlib
 import json
 import os
-import time
 
 import pytest
+from service_under_test import until
 
 MIB = 1024 * 1024
 TABLE = []
@@ -36,13 +36,6 @@ MALFORMED = ["sha-256", "sha-256=abc", "sha-256=:", "sha-256=:AAAA:", "sha-256=:
 def digits(client, session):
     assert client.put_octets(session + "/buffers/b", b"0123456789").status == 201
     return session + "/buffers/b/data"
-
-
-def wait_until(condition, deadline_s=30):
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 # ---- bodies of requests ----
@@ -166,7 +159,7 @@ def test_a_body_too_long_to_hold_says_what_became_of_it(client, session):
     answer = client.put_octets(session + "/buffers/b/data", data, Content_Digest=WRONG)
     assert answer.code == "digest_mismatch" and "indeterminate" in answer.json()["detail"]
     assert client.post_octets(session + "/buffers", data, Content_Digest=WRONG).code == "digest_mismatch"
-    wait_until(lambda: len(client.get(session + "/buffers").json()["items"]) == 1)  # the new buffer is gone
+    until(lambda: len(client.get(session + "/buffers").json()["items"]) == 1, seconds=30)  # what was to be made is not there
     assert client.put_octets(session + "/buffers/b/data", data, Content_Digest=sha_256(data)).status == 204
 
 

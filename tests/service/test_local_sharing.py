@@ -13,6 +13,7 @@ from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS, launch, launch_vadd
 from local_client import LocalClient
 from test_start_and_auth import token_file
+from service_under_test import in_threads
 
 MIB = 1 << 20
 PAGE = mmap.PAGESIZE
@@ -163,11 +164,7 @@ def test_parallel_ranges(local):
     with local.share(buffer) as shared:
         content = os.urandom(size)
         shared[:] = content
-        threads = [threading.Thread(target=work, args=(part,)) for part in range(parts)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, range(parts))
         assert not failed
         assert shared[:] == content and local.get(buffer + "/data").body == content
 
@@ -235,7 +232,6 @@ def test_off_unless_switched_on(start, tmp_path):
         assert (answer.status, answer.code) == (403, "feature_disabled")
     assert client.get("/v1/limits").json()["limits"]["shared_bytes"] == {"max": 0, "used": 0}
     assert not client.connection.sock.taken and shared_descriptors(service) == 0
-    client.close()
 
 
 def test_not_over_tcp(local):
@@ -506,11 +502,7 @@ def test_sharing_copying_and_deleting_at_once(local):
                 wrong.append(answer)
         client.close()
 
-    threads = [threading.Thread(target=work, args=(kind,)) for kind in ("open", "open", "close", "move", "move", "remake")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, ("open", "open", "close", "move", "move", "remake"))
     assert not wrong
     assert local.delete("/v1/sessions/s").status == 204
     assert shared_descriptors(local.service) == 0

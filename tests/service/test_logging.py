@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kernels import FAULTS, launch_vadd
-from service_under_test import Client, Service, environment
+from service_under_test import Client, Service, environment, until
 
 LINE = re.compile(r'time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=\w+ role=\w+ pid=\d+ category=\w+ (request=\S+ )?(trace=\S+ )?.*message=.+')
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -188,10 +188,7 @@ def test_an_orderly_end_of_a_worker_is_not_told_as_a_loss(logging):
     service, client = logging()
     assert client.put("/v1/sessions/s").status == 201
     assert client.delete("/v1/sessions/s").status == 204
-    deadline = time.monotonic() + 60
-    while "the session was deleted" not in service.stderr():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: "the session was deleted" in service.stderr())
     assert "worker_lost" not in service.stderr() and ": the session was deleted" in service.stderr()
 
 
@@ -250,14 +247,6 @@ def test_batches_tell_where_the_time_went(client):
     assert wrong.status == 404 and "recv" in timing(wrong)
 
 
-def wait_for(what):
-    deadline = time.monotonic() + 60
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_workers_lines_are_in_the_file(logging, tmp_path, form):
     path = tmp_path / "log"
@@ -268,7 +257,7 @@ def test_workers_lines_are_in_the_file(logging, tmp_path, form):
     failed = client.post(session + "/launches", {"module": "f", "kernel": "illegal", "grid": [1], "block": [1], "args": [{"u64": 64}]})
     assert failed.status == 422
     role = "role=worker" if form == "text" else '"role":"worker"'
-    line = wait_for(lambda: [line for line in path.read_text().splitlines() if role in line and "kernel_fault" in line])[0]
+    line = until(lambda: [line for line in path.read_text().splitlines() if role in line and "kernel_fault" in line])[0]
     assert (LINE.fullmatch(line) if form == "text" else json.loads(line)["level"])
     assert line in lines_of(client), "and among the last lines over HTTP"
     client.delete(session)
@@ -296,7 +285,7 @@ def test_what_a_worker_writes_never_passes_for_the_front_ends_words(logging, tmp
         stderr.write(b'{"time":"2026-01-01T00:00:00.000Z","level":"critical","role":"frontend","pid":1,"category":"auth","message":"forged"}\n')
         stderr.write(b"gpurest-log critical auth role=frontend pid=1 forged\n")
         stderr.write(b"x" * 5000 + b"\nlast of them\n")
-    told = wait_for(lambda: (lines := (path.read_text() if to_file else service.stderr()).splitlines()) and "last of them" in lines[-1] and lines)
+    told = until(lambda: (lines := (path.read_text() if to_file else service.stderr()).splitlines()) and "last of them" in lines[-1] and lines)
     lines = [line for line in told if any(word in line for word in ("libsomething", "forged", "xxxx", "last of them"))]
     assert len(lines) == 8
     for line in lines:
@@ -328,7 +317,7 @@ def test_a_worker_that_floods_the_log_is_held_to_its_rate(logging):
         def resumed():
             stderr.write(b"calm\n")
             return re.search(rf"role=worker pid={pid} category=worker message=\"\d+ log lines were dropped\"", service.stderr())
-        wait_for(resumed)
+        until(resumed)
     assert service.stderr().count("message=flood") < 60000 / 4
 
 
@@ -343,7 +332,7 @@ def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
                                env=environment(folder), cwd=folder)
     try:
         os.close(writer)
-        wait_for(lambda: port_file.exists() or process.poll() is not None)
+        until(lambda: port_file.exists() or process.poll() is not None)
         client = Client("127.0.0.1", int(port_file.read_text().rsplit(":", 1)[1]))
         for i in range(2000):
             assert client.get("/v1/sessions/" + "x" * 2000, X_Request_Id=f"n{i}").status == 404
@@ -361,7 +350,7 @@ def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
             except BlockingIOError:
                 client.get("/version")
             return re.search(rb"category=frontend message=\"\d+ log lines were dropped\"\n", told)
-        wait_for(flows)
+        until(flows)
         while True:  # full again
             before = dropped(client, "slow_reader")
             for i in range(1000):

@@ -300,4 +300,3 @@ def test_schemathesis_finds_nothing(start, tmp_path):
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     assert service.process.poll() is None
     assert client.get("/livez").status == 200
-    client.close()

@@ -1,8 +1,6 @@
 """Programs: prepared batches, created once and run many times with other bytes and scalars."""
 import base64
 import struct
-import threading
-import time
 
 import pytest
 
@@ -12,6 +10,7 @@ from kernels import BAD_ADDRESS, FAULTS
 from test_batch_async import ended
 from test_batches import A, B, SEGMENTS, SUM, VADD_BATCH, error_of, memory, settles
 from test_start_and_auth import token_file
+from service_under_test import in_threads, until
 
 FORMS = pytest.mark.parametrize("within", [False, True], ids=["framed", "json"])
 SIZES = [{"id": "a", "size": 4096}, {"id": "b", "size": 4096}]
@@ -249,11 +248,7 @@ def test_runs_follow_each_other(client, service, counter):
                 wrong.append((value, answer))
         one.close()
 
-    threads = [threading.Thread(target=run_many, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run_many, range(4))
     assert not wrong
     assert client.get(path).json()["runs"] == 80
 
@@ -367,7 +362,4 @@ def test_scratch_memory_stays_with_the_program_and_grows_with_its_runs(client, s
         assert list(struct.unpack(f"<{n}I", client.get(session + "/buffers/y/data", Range=f"bytes=0-{4 * n - 1}").body)) == sorted(values[:n])
         assert usage() == expected or expected is None and usage() >= before + 4 * count
     assert client.delete(session + "/programs/p").status == 204
-    deadline = time.monotonic() + 60  # given back in the background
-    while usage() != before:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: usage() == before)  # given back in the background

@@ -124,12 +124,11 @@ def test_streams_and_long_polls_end_with_their_token(guarded):
 
 
 def test_they_end_when_the_token_expires(guarded):
-    begun = time.monotonic()
     g = guarded(entry("long", "ada"))
     run, _ = with_an_endless_kernel(g, "long")
-    g.reload(entry("short", "ada", expires=time.time() + 10), entry("long", "ada"))
-    while (status := g.client("short").get("/v1/limits").status) == 401:
-        assert time.monotonic() < begun + DEADLINE_S, status
+    g.reload(entry("short", "ada", expires=time.time() + 10), entry("long", "ada", SCOPES[:-1]))
+    # The other token shows that the file was read: a token that is asked too early counts as guessed, and guesses are limited.
+    until(lambda: g.client("long").get("/v1/admin/logging").status == 403)
     streams = [g.send("short", "GET", path) for path in STREAMS]
     poll = g.send("short", "GET", run, Prefer=f"wait={WAITS_S}")
     started = [line.getresponse() for line in streams]

@@ -12,6 +12,7 @@ import pytest
 from batch_client import TYPE, frame, send, with_sizes
 from kernels import FAULTS
 from test_batches import SEGMENTS, SUM, VADD_BATCH
+from service_under_test import until
 
 DEADLINE_S = 120
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -30,14 +31,6 @@ extern "C" __global__ void slow(unsigned *p, unsigned n)
 def endless(timeout_ms=300000):
     return {"module": {"source": FAULTS}, "timeout_ms": timeout_ms,
             "ops": [{"op": "alloc", "as": "$x", "size": 4}, {"op": "launch", "kernel": "endless", "grid": [1], "block": [1], "args": [{"buf": "$x"}]}]}
-
-
-def until(condition, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 def seconds_used(pid):

@@ -6,13 +6,12 @@ import shutil
 import signal
 import struct
 import threading
-import time
 
 import pytest
 
 from conftest import VADD, floats
 from kernels import launch_vadd
-from service_under_test import Service
+from service_under_test import Service, until
 
 FAULT = """
 extern "C" __global__ void trap(int *p)
@@ -160,13 +159,6 @@ def test_metrics_tell_them_apart(client):
     assert 'gpurest_workers{device="cuda:0",state="used"} 0' in text
 
 
-def eventually(asked, what):
-    deadline = time.monotonic() + 60
-    while not asked():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def steered(executable, tmp_path, start):
     """steer(words), and a service with two fake GPUs, of which the management library knows only the first."""
@@ -185,9 +177,9 @@ def steered(executable, tmp_path, start):
 def test_one_device_that_is_out_leaves_the_service_ready(steered, words, reason, state):
     steer, service = steered
     client = service.client()
-    eventually(lambda: client.get("/readyz").body == b"ok\n", "never ready")
+    until(lambda: client.get("/readyz").body == b"ok\n", "never ready")
     steer(words)
-    eventually(lambda: devices(client)[0]["state"] == state, "it is not noticed")
+    until(lambda: devices(client)[0]["state"] == state, "it is not noticed")
     for path in ("/readyz", "/lbz"):
         ready = client.get(path)
         assert ready.status == 200 and ready.body == b"ok\n" + reason + b"\n", ready
@@ -199,18 +191,18 @@ def test_one_device_that_is_out_leaves_the_service_ready(steered, words, reason,
     assert session_on(client, "s") == "cuda:1"
     if state == "hot":
         steer("temperature=60")
-        eventually(lambda: client.get("/readyz").body == b"ok\n", "it stays out")
+        until(lambda: client.get("/readyz").body == b"ok\n", "it stays out")
 
 
 def test_no_device_that_serves_makes_the_service_unready(steered):
     _, service = steered
     client = service.client()
-    eventually(lambda: client.get("/readyz").body == b"ok\n" and len(service.children()) == 2, "no two monitors")
-    monitors = service.children()
-    for pid in monitors:
+    until(lambda: client.get("/readyz").body == b"ok\n" and len(service.children()) == 2, "no two keepers")
+    keepers = service.children()
+    for pid in keepers:
         os.kill(pid, signal.SIGSTOP)
     answers = []
-    eventually(lambda: answers.append(client.get("/readyz")) or answers[-1].status == 503, "nobody notices")
+    until(lambda: answers.append(client.get("/readyz")) or answers[-1].status == 503, "nobody notices")
     detail = answers[-1].json()["detail"]
     assert "cuda:0" in detail and "cuda:1" in detail
-    eventually(lambda: not monitors & service.children() and client.get("/readyz").body == b"ok\n", "they are not replaced")
+    until(lambda: not keepers & service.children() and client.get("/readyz").body == b"ok\n", "they are not replaced")

@@ -13,7 +13,7 @@ import pytest
 from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS, launch, launch_vadd
 from local_client import LocalClient
-from service_under_test import children_of, role_of
+from service_under_test import children_of, in_threads, role_of
 from test_local_sharing import (F_GET_SEALS, F_SEAL_ALL, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, MIB, PAGE, eventually, fallocate,  # noqa: F401
                                 make, memory_of, move, shared_descriptors, sharing)
 from test_start_and_auth import token_file
@@ -443,11 +443,7 @@ def test_opening_exporting_and_deleting_at_once(kind):
                 wrong.append(answer)
         one.close()
 
-    threads = [threading.Thread(target=work, args=(task,)) for task in ("open", "open", "move", "remake")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, ("open", "open", "move", "remake"))
     assert not wrong
     assert client.delete("/v1/sessions/s").status == 204
     assert shared_descriptors(client.service) == 0

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from batch_client import TYPE, frame, with_sizes
 from kernels import PTX
 from local_client import LocalClient
 from test_tenants import as_caller, token_file
+from service_under_test import until
 
 MIB = 1 << 20
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -107,13 +107,6 @@ def with_module(client):
     assert client.put("/v1/sessions/s").status == 201
     assert client.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
     assert client.request("PUT", "/v1/sessions/s/modules/m", PTX.encode(), {"Content-Type": "application/vnd.gpurest.ptx"}).status == 201
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def used(client, name):

@@ -47,4 +47,3 @@ def test_no_wake_up_is_lost(start, cpus):
     assert not failures
     client = service.client()
     assert client.get("/livez").status == 200
-    client.close()

@@ -3,12 +3,12 @@ import hashlib
 import http.client
 import json
 import signal
-import time
 
 import pytest
 
 from conftest import VADD
 from kernels import BAD_ADDRESS, FAULTS, fill7, launch
+from service_under_test import until
 
 ALL = ["read", "write", "compile", "launch", "metrics", "admin"]
 
@@ -23,13 +23,6 @@ def token_file(path, **callers):
 
 def as_caller(service, name):
     return service.client(Authorization=f"Bearer {name}-secret")
-
-
-def until(condition, what):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 # ---- rates ----

@@ -111,7 +111,6 @@ def test_the_dashboard_follows_what_happens(start, tmp_path):
         dashboard.wait_for("!" + on_page("made-later"))
         assert dashboard.value(FOLLOWS), "all that by one stream"
     assert service.stderr().count("path=/v1/changes ") <= 1, "a line when it ends"
-    client.close()
 
 
 @needs_browser
@@ -129,7 +128,6 @@ def test_without_a_stream_the_dashboard_asks(start, tmp_path):
         dashboard.wait_for(FOLLOWS)
         assert client.delete("/v1/sessions/made-later").status == 204
         dashboard.wait_for("!" + on_page("made-later"))
-    client.close()
 
 
 @needs_browser
@@ -171,7 +169,6 @@ def test_the_dashboard_shows_what_is_going_on(start, tmp_path):
         assert device[1] == device[5] == "3" and all(text.startswith("≤ ") and text[-2:] in ("µs", "ms", " s") for text in device[2:5]), device
         assert "1 used on " in dashboard.value("document.getElementById('activity').innerText")
         assert client.delete("/v1/sessions/s").status == 204
-    client.close()
 
 
 @needs_browser

@@ -1,30 +1,41 @@
 /* The fake's compiler: "syntax error" in the source fails, "endless" runs past its deadline, anything else is its own PTX. */
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "support/fake_state.h"
+#include "support/fake_pool.h"
 
-const char *compile_service_version(const struct compile_service *s)
+static _Atomic uint64_t compiles;
+
+uint64_t fake_compiles(void)
+{
+    return compiles;
+}
+
+void fake_await_compiling(void)
+{
+    while (!compiles)
+        usleep(100);
+}
+
+const char *__wrap_compile_service_version(const struct compile_service *s)
 {
     (void)s;
     return "nvrtc 0.0";
 }
 
-const char *compile_service_identity(const struct compile_service *s)
+const char *__wrap_compile_service_identity(const struct compile_service *s)
 {
-    return compile_service_version(s);
+    return __wrap_compile_service_version(s);
 }
 
-enum status compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
-                                struct compile_output *out)
+enum status __wrap_compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
+                                       struct compile_output *out)
 {
     (void)s;
     (void)whom;
-    pthread_mutex_lock(&fake.lock);
-    fake.compiles++;
-    pthread_cond_broadcast(&fake.changed);
-    while (fake.held)
-        pthread_cond_wait(&fake.changed, &fake.lock);
-    pthread_mutex_unlock(&fake.lock);
+    compiles++;
+    while (fake_script()->held)
+        usleep(100);
     buf_init(&out->ptx, COMPILE_IMAGE_BYTES_MAX);
     buf_init(&out->log, COMPILE_LOG_BYTES_MAX);
     if (job->source.bytes && memmem(job->source.data, job->source.bytes, "syntax error", 12)) {
@@ -43,7 +54,7 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
     return out->status = STATUS_OK;
 }
 
-unsigned compile_service_waiting(struct compile_service *s, const char *caller)
+unsigned __wrap_compile_service_waiting(struct compile_service *s, const char *caller)
 {
     (void)s;
     (void)caller;

@@ -58,5 +58,6 @@ enum status named_event_elapsed(struct device_worker *w, struct event_name from,
 {
     struct device_event *a = w->named[from.place].event, *b = w->named[to.place].event;
 
-    return a && b ? w->ops->event_elapsed(w->device, a, b, us) : STATUS_DEVICE_ERROR;
+    /* Without an event its record failed, which was answered there and is no end of the context. */
+    return a && b ? w->ops->event_elapsed(w->device, a, b, us) : STATUS_INVALID_REQUEST;
 }

@@ -7,59 +7,34 @@
 
 #include "support/fixture.h"
 
-enum { ENDLESS_MS = 600000 }; /* deadline of a kernel that is ended otherwise */
+TestSuite(background, .init = world_start, .fini = world_end);
+TestSuite(program_scalars, .init = world_start, .fini = world_end);
 
-struct world {
-    struct service        service;
-    gpurest_client       *client;
-    gpurest_session      *session;
-    gpurest_module       *module;
-    const gpurest_kernel *add_one, *axpy, *talk, *spin;
-};
+enum { ENDLESS_MS = 600000 }; /* of a kernel that something else is to end */
 
-static void start(struct world *w)
+static gpurest_status launch(const gpurest_kernel *k, const gpurest_arg *args, size_t n)
 {
-    service_start(&w->service, NULL, NULL);
-    w->client = client_of(w->service.url, 0);
-    w->session = session_of(w->client);
-    w->add_one = kernel_of(w->session, &w->module, "add_one");
-    cr_assert_not(bad(gpurest_kernel_get(w->module, "axpy", &w->axpy)));
-    cr_assert_not(bad(gpurest_kernel_get(w->module, "talk", &w->talk)));
-    cr_assert_not(bad(gpurest_kernel_get(w->module, "spin", &w->spin)));
+    return gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, n);
 }
 
-static void end(struct world *w)
-{
-    gpurest_module_unload(w->module);
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    service_stop(&w->service);
-}
-
-static gpurest_status launch(struct world *w, const gpurest_kernel *k, const gpurest_arg *args, size_t n)
-{
-    return gpurest_launch(w->session, k, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, n);
-}
-
-static gpurest_status add_one(struct world *w, gpurest_buffer b)
+static gpurest_status add_one(gpurest_buffer b)
 {
     gpurest_arg args[] = {GPUREST_BUF(b), GPUREST_U32(64)};
 
-    return launch(w, w->add_one, args, 2);
+    return launch(w.add_one, args, 2);
 }
 
-/* Whether the service still has the results; it keeps them until they are dropped. */
-static bool service_keeps(struct world *w, const char *id)
+/* The service keeps results until they are dropped. */
+static bool service_keeps(const char *id)
 {
     char path[400];
 
-    snprintf(path, sizeof path, "/v1/sessions/%s/batches/%s", gpurest_session_id(w->session), id);
-    return gpurest_request(w->client, "GET", path, NULL, NULL) == GPUREST_OK;
+    snprintf(path, sizeof path, "/v1/sessions/%s/batches/%s", gpurest_session_id(w.session), id);
+    return gpurest_request(w.client, "GET", path, NULL, NULL) == GPUREST_OK;
 }
 
 Test(background, a_batch_brings_its_bytes_results_and_buffers)
 {
-    struct world          w;
     gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_launch_result result = GPUREST_LAUNCH_RESULT_INIT;
     gpurest_arg           say[] = {GPUREST_I32(3)};
@@ -68,13 +43,12 @@ Test(background, a_batch_brings_its_bytes_results_and_buffers)
     gpurest_batch        *batch;
     gpurest_op           *op;
 
-    start(&w);
     memset(in, 10, sizeof in);
     config.block = GPUREST_1D(1);
     cr_assert_not(bad(gpurest_alloc(w.session, &outside, 64)));
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_alloc_from(w.session, &made, in, 64)));
-    cr_assert_not(bad(add_one(&w, made)));
+    cr_assert_not(bad(add_one(made)));
     cr_assert_not(bad(gpurest_launch_with(w.session, w.talk, &config, say, 1, &result)));
     cr_assert_not(bad(gpurest_read(w.session, made, 0, out, 64)));
     cr_assert_not(bad(gpurest_free(w.session, outside)));
@@ -91,25 +65,22 @@ Test(background, a_batch_brings_its_bytes_results_and_buffers)
     cr_assert_not(bad(gpurest_read(w.session, made, 0, &later, 1)));
     cr_assert_eq(later, 11);
     cr_assert_eq(gpurest_read(w.session, outside, 0, &later, 1), GPUREST_E_INVAL, "it was freed there");
-    cr_assert_not(service_keeps(&w, "x_0123456789abcdefghijkl"));
-    end(&w);
+    cr_assert_not(service_keeps("x_0123456789abcdefghijkl"));
 }
 
 Test(background, batches_of_one_session_are_done_in_their_order)
 {
     enum { MANY = 12 };
-    struct world   w;
     unsigned char  out[MANY][64] = {{0}};
     gpurest_op    *ops[MANY];
     gpurest_buffer b;
     gpurest_batch *batch;
 
-    start(&w);
     cr_assert_not(bad(gpurest_alloc(w.session, &b, 64)));
     cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 1, 64, (gpurest_stream){0})));
     for (int i = 0; i < MANY; i++) {
         cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
-        cr_assert_not(bad(add_one(&w, b)));
+        cr_assert_not(bad(add_one(b)));
         cr_assert_not(bad(gpurest_read(w.session, b, 0, out[i], 64)));
         cr_assert_not(bad(gpurest_batch_submit_background(batch, &ops[i])));
     }
@@ -118,18 +89,15 @@ Test(background, batches_of_one_session_are_done_in_their_order)
         cr_assert_eq(out[i][5], i + 1);
         gpurest_op_free(ops[i]);
     }
-    end(&w);
 }
 
 Test(background, a_failure_names_its_operation_and_takes_nothing_along)
 {
-    struct world          w;
     gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_buffer        made, outside;
     gpurest_batch        *batch;
     gpurest_op           *op = NULL;
 
-    start(&w);
     cr_assert_not(bad(gpurest_alloc(w.session, &outside, 64)));
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_alloc(w.session, &made, 64)));
@@ -145,35 +113,32 @@ Test(background, a_failure_names_its_operation_and_takes_nothing_along)
     gpurest_op_free(op);
     cr_assert_eq(gpurest_buffer_bytes(w.session, made), 0);
     cr_assert_not(bad(gpurest_free(w.session, outside)));
-    end(&w);
 }
 
-/* A batch in the background with an endless kernel. */
-static gpurest_op *spin_for(struct world *w, gpurest_buffer *b, uint64_t timeout_ms)
+/* A batch in the background whose kernel does not end by itself. */
+static gpurest_op *spin_for(gpurest_buffer *b, uint64_t timeout_ms)
 {
     gpurest_batch *batch;
     gpurest_op    *running;
 
-    cr_assert_not(bad(gpurest_alloc(w->session, b, 64)));
-    cr_assert_not(bad(gpurest_fill(w->session, *b, 0, 0, 1, 64, (gpurest_stream){0})));
+    cr_assert_not(bad(gpurest_alloc(w.session, b, 64)));
+    cr_assert_not(bad(gpurest_fill(w.session, *b, 0, 0, 1, 64, (gpurest_stream){0})));
     gpurest_arg args[] = {GPUREST_BUF(*b)};
-    cr_assert_not(bad(gpurest_batch_begin(w->session, &batch)));
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_batch_timeout_ms(batch, timeout_ms)));
-    cr_assert_not(bad(launch(w, w->spin, args, 1)));
+    cr_assert_not(bad(launch(w.spin, args, 1)));
     cr_assert_not(bad(gpurest_batch_submit_background(batch, &running)));
     return running;
 }
 
 Test(background, what_waits_is_cancelled)
 {
-    struct world   w;
     gpurest_buffer b;
     gpurest_batch *batch;
     gpurest_op    *running, *waiting;
     unsigned char  out[64];
 
-    start(&w);
-    running = spin_for(&w, &b, ENDLESS_MS);
+    running = spin_for(&b, ENDLESS_MS);
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_read(w.session, b, 0, out, 64)));
     cr_assert_not(bad(gpurest_batch_submit_background(batch, &waiting)));
@@ -183,32 +148,26 @@ Test(background, what_waits_is_cancelled)
     cr_assert_neq(gpurest_op_wait(running, -1), GPUREST_OK);
     gpurest_op_free(waiting);
     gpurest_op_free(running);
-    end(&w);
 }
 
 Test(background, a_deadline_ends_what_runs)
 {
-    struct world   w;
     gpurest_buffer b;
     gpurest_op    *running;
     unsigned char  out[1];
 
-    start(&w);
-    running = spin_for(&w, &b, 300);
+    running = spin_for(&b, 300);
     cr_assert_eq(gpurest_op_wait(running, -1), GPUREST_E_TIMEOUT);
     cr_assert(gpurest_last_error()->fatal_for_session);
     gpurest_op_free(running);
     cr_assert_eq(gpurest_read(w.session, b, 0, out, 1), GPUREST_E_SESSION_LOST);
-    end(&w);
 }
 
 Test(background, wrong_calls_and_an_empty_batch)
 {
-    struct world   w;
     gpurest_batch *batch;
     gpurest_op    *op = NULL;
 
-    start(&w);
     cr_assert_eq(gpurest_batch_submit_background(NULL, &op), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_eq(gpurest_batch_submit_background(batch, NULL), GPUREST_E_INVAL);
@@ -216,25 +175,24 @@ Test(background, wrong_calls_and_an_empty_batch)
     cr_assert_not(bad(gpurest_batch_submit_background(batch, &op)));
     cr_assert_not(bad(gpurest_op_wait(op, -1)));
     gpurest_op_free(op);
-    end(&w);
 }
 
 /* ---- programs ---- */
 
-/* y = 2 x + y, then y = 10 x + y, each followed by a read. */
-static gpurest_program *prepare(struct world *w, const float x[4], const float y[4], float out[8])
+/* y = 2 x + y, then y = 10 x + y, with a read behind each. */
+static gpurest_program *prepare(const float x[4], const float y[4], float out[8])
 {
     gpurest_program *p = NULL;
     gpurest_batch   *batch;
     gpurest_buffer   a, b;
 
-    cr_assert_not(bad(gpurest_batch_begin(w->session, &batch)));
-    cr_assert_not(bad(gpurest_alloc_from(w->session, &a, x, 16)));
-    cr_assert_not(bad(gpurest_alloc_from(w->session, &b, y, 16)));
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &a, x, 16)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &b, y, 16)));
     for (int i = 0; i < 2; i++) {
         gpurest_arg args[] = {GPUREST_F32(i ? 10 : 2), GPUREST_BUF(a), GPUREST_BUF(b), GPUREST_I32(4)};
-        cr_assert_not(bad(launch(w, w->axpy, args, 4)));
-        cr_assert_not(bad(gpurest_read(w->session, b, 0, out + 4 * i, 16)));
+        cr_assert_not(bad(launch(w.axpy, args, 4)));
+        cr_assert_not(bad(gpurest_read(w.session, b, 0, out + 4 * i, 16)));
     }
     cr_assert_not(bad(gpurest_batch_prepare(batch, &p)));
     return p;
@@ -242,15 +200,13 @@ static gpurest_program *prepare(struct world *w, const float x[4], const float y
 
 Test(program_scalars, replace_those_of_one_run_alone)
 {
-    struct world                w;
     const float                 x[4] = {1, 2, 3, 4}, y[4] = {0};
     float                       out[8];
     gpurest_program_run_options o = GPUREST_PROGRAM_RUN_OPTIONS_INIT;
     gpurest_program_scalar      scalars[3] = {{.launch = 1, .argument = 0}, {.launch = 0, .argument = 0}, {.launch = 1, .argument = 3}};
     gpurest_program            *p;
 
-    start(&w);
-    p = prepare(&w, x, y, out);
+    p = prepare(x, y, out);
     scalars[0].value = GPUREST_F32(100);
     scalars[1].value = GPUREST_F32(3);
     scalars[2].value = GPUREST_I32(2);
@@ -271,12 +227,10 @@ Test(program_scalars, replace_those_of_one_run_alone)
     cr_assert_not(bad(gpurest_program_run_with(p, &o, NULL)));
     cr_assert(isinf(out[7]) && out[7] < 0);
     gpurest_program_destroy(p);
-    end(&w);
 }
 
 Test(program_scalars, runs_without_waiting)
 {
-    struct world                w;
     const float                 x[4] = {1, 2, 3, 4}, y[4] = {0};
     float                       out[8], second[4], third[4];
     void                       *outputs[2][2] = {{NULL, second}, {NULL, third}};
@@ -285,8 +239,7 @@ Test(program_scalars, runs_without_waiting)
     gpurest_program            *p;
     gpurest_op                 *ops[2];
 
-    start(&w);
-    p = prepare(&w, x, y, out);
+    p = prepare(x, y, out);
     o.scalars = &scalar;
     o.scalars_count = 1;
     o.outputs_count = 2;
@@ -302,12 +255,10 @@ Test(program_scalars, runs_without_waiting)
     cr_assert_eq(second[3], 28);
     cr_assert_eq(third[3], 36);
     gpurest_program_destroy(p);
-    end(&w);
 }
 
 Test(program_scalars, wrong_ones_are_refused)
 {
-    struct world                w;
     const float                 x[4] = {1, 2, 3, 4}, y[4] = {0};
     float                       out[8];
     gpurest_program_run_options o = GPUREST_PROGRAM_RUN_OPTIONS_INIT;
@@ -315,8 +266,7 @@ Test(program_scalars, wrong_ones_are_refused)
     gpurest_program            *p;
     gpurest_buffer              b;
 
-    start(&w);
-    p = prepare(&w, x, y, out);
+    p = prepare(x, y, out);
     cr_assert_not(bad(gpurest_alloc(w.session, &b, 16)));
     scalars[0].value = scalars[1].value = GPUREST_F32(1);
     o.scalars = scalars;
@@ -342,5 +292,4 @@ Test(program_scalars, wrong_ones_are_refused)
     cr_assert_eq(gpurest_program_run_with(NULL, NULL, NULL), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_program_run(p, NULL, 0, NULL, 0)));
     gpurest_program_destroy(p);
-    end(&w);
 }

@@ -6,36 +6,13 @@
 
 #include "support/fixture.h"
 
-struct world {
-    struct service        service;
-    gpurest_client       *client;
-    gpurest_session      *session;
-    gpurest_module       *module;
-    const gpurest_kernel *add_one, *talk;
-};
+TestSuite(batch, .init = world_start, .fini = world_end);
 
-static void start(struct world *w)
-{
-    service_start(&w->service, NULL, NULL);
-    w->client = client_of(w->service.url, 0);
-    w->session = session_of(w->client);
-    w->add_one = kernel_of(w->session, &w->module, "add_one");
-    cr_assert_not(bad(gpurest_kernel_get(w->module, "talk", &w->talk)));
-}
-
-static void end(struct world *w)
-{
-    gpurest_module_unload(w->module);
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    service_stop(&w->service);
-}
-
-static gpurest_status add_one(struct world *w, gpurest_buffer b, unsigned n)
+static gpurest_status add_one(gpurest_buffer b, unsigned n)
 {
     gpurest_arg args[] = {GPUREST_BUF(b), GPUREST_U32(n)};
 
-    return gpurest_launch(w->session, w->add_one, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, 2);
+    return gpurest_launch(w.session, w.add_one, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, 2);
 }
 
 static long buffers_of(gpurest_client *c, const char *session)
@@ -54,7 +31,6 @@ static long buffers_of(gpurest_client *c, const char *session)
 
 Test(batch, every_operation_goes_in_one_request_and_buffers_stay)
 {
-    struct world          w;
     gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_launch_result result = GPUREST_LAUNCH_RESULT_INIT;
     gpurest_arg           say[] = {GPUREST_I32(3)};
@@ -62,7 +38,6 @@ Test(batch, every_operation_goes_in_one_request_and_buffers_stay)
     gpurest_buffer        outside, made, filled, gone;
     gpurest_batch        *batch;
 
-    start(&w);
     memset(in, 10, sizeof in);
     config.block = GPUREST_1D(1);
     cr_assert_not(bad(gpurest_alloc(w.session, &outside, 64)));
@@ -72,9 +47,9 @@ Test(batch, every_operation_goes_in_one_request_and_buffers_stay)
     cr_assert_not(bad(gpurest_alloc(w.session, &gone, 64)));
     cr_assert_not(bad(gpurest_fill(w.session, filled, 0, 0x0201, 2, 32, (gpurest_stream){0})));
     cr_assert_not(bad(gpurest_copy(w.session, gone, 0, filled, 0, 64, (gpurest_stream){0})));
-    cr_assert_not(bad(add_one(&w, gone, 64)));
+    cr_assert_not(bad(add_one(gone, 64)));
     cr_assert_not(bad(gpurest_copy(w.session, made, 32, gone, 0, 32, (gpurest_stream){0})));
-    cr_assert_not(bad(add_one(&w, made, 64)));
+    cr_assert_not(bad(add_one(made, 64)));
     cr_assert_not(bad(gpurest_write(w.session, outside, 1, in, 3)));
     cr_assert_not(bad(gpurest_launch_with(w.session, w.talk, &config, say, 1, &result)));
     cr_assert_not(bad(gpurest_read(w.session, made, 0, out, 64)));
@@ -93,26 +68,23 @@ Test(batch, every_operation_goes_in_one_request_and_buffers_stay)
         cr_assert_eq(out[32 + i], i % 2 ? 4 : 3);
         cr_assert_eq(copied[i], i % 2 ? 3 : 2);
     }
-    cr_assert_not(bad(add_one(&w, made, 64)));
+    cr_assert_not(bad(add_one(made, 64)));
     cr_assert_not(bad(gpurest_read(w.session, made, 0, out, 64)));
     cr_assert_eq(out[0], 12);
     cr_assert_not(bad(gpurest_read(w.session, outside, 1, out, 3)));
     cr_assert_eq(out[2], 10);
     cr_assert_eq(gpurest_read(w.session, gone, 0, out, 1), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_free(w.session, made)));
-    end(&w);
 }
 
 Test(batch, a_failing_operation_is_named_and_nothing_of_the_batch_stays)
 {
-    struct world          w;
     gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_buffer        made, outside;
     gpurest_batch        *batch;
     gpurest_op           *op;
     gpurest_arg           args[2];
 
-    start(&w);
     cr_assert_not(bad(gpurest_alloc(w.session, &outside, 64)));
     for (int asynchronous = 0; asynchronous <= 1; asynchronous++) {
         cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
@@ -140,12 +112,10 @@ Test(batch, a_failing_operation_is_named_and_nothing_of_the_batch_stays)
         cr_assert_eq(gpurest_buffer_bytes(w.session, outside), 64);
     }
     cr_assert_not(bad(gpurest_free(w.session, outside)));
-    end(&w);
 }
 
 Test(batch, what_is_wrong_is_found_when_it_is_queued)
 {
-    struct world    w;
     gpurest_buffer  made, later, none = {0};
     gpurest_batch  *batch, *second;
     gpurest_module *m;
@@ -153,7 +123,6 @@ Test(batch, what_is_wrong_is_found_when_it_is_queued)
     gpurest_arg     args[2];
     char            data[8] = "";
 
-    start(&w);
     cr_assert_not(bad(gpurest_stream_create(w.session, &stream)));
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_eq(gpurest_batch_begin(w.session, &second), GPUREST_E_INVAL);
@@ -176,18 +145,15 @@ Test(batch, what_is_wrong_is_found_when_it_is_queued)
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_batch_submit(batch, NULL))); /* an empty one */
     cr_assert_eq(gpurest_batch_submit(NULL, NULL), GPUREST_E_INVAL);
-    end(&w);
 }
 
 Test(batch, has_its_bounds)
 {
-    struct world   w;
     gpurest_buffer b;
     gpurest_batch *batch;
     unsigned char  x[300] = {0};
     int            reads = 0, ops;
 
-    start(&w);
     cr_assert_not(bad(gpurest_alloc(w.session, &b, 300)));
     cr_assert_not(bad(gpurest_fill(w.session, b, 0, 9, 1, 300, (gpurest_stream){0})));
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
@@ -202,12 +168,10 @@ Test(batch, has_its_bounds)
     cr_assert_not(bad(gpurest_batch_submit(batch, NULL)));
     for (int i = 0; i < reads; i++)
         cr_assert_eq(x[i], 9);
-    end(&w);
 }
 
 Test(batch, events_order_streams_and_measure_time)
 {
-    struct world   w;
     gpurest_batch *batch;
     gpurest_stream stream;
     gpurest_event  first, second, stale;
@@ -216,7 +180,6 @@ Test(batch, events_order_streams_and_measure_time)
     unsigned char  x[64];
     float          ms = -1;
 
-    start(&w);
     cr_assert_eq(gpurest_event_record(w.session, &first, (gpurest_stream){0}), GPUREST_E_UNSUPPORTED);
     cr_assert_not(bad(gpurest_stream_create(w.session, &stream)));
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
@@ -237,38 +200,34 @@ Test(batch, events_order_streams_and_measure_time)
     cr_assert_not(bad(gpurest_batch_submit(batch, NULL)));
     cr_assert_geq(ms, 0);
     cr_assert_eq(x[63], 2);
-    end(&w);
 }
 
 /* ---- two threads, two batches on one session ---- */
 
-static void *other_thread(void *arg)
+static void *other_thread(void *unused)
 {
-    struct world  *w = arg;
     gpurest_buffer b;
     unsigned char  x = 0;
 
-    if (bad(gpurest_alloc(w->session, &b, 1)) || bad(gpurest_fill(w->session, b, 0, 77, 1, 1, (gpurest_stream){0})) ||
-        bad(gpurest_read(w->session, b, 0, &x, 1)))
+    (void)unused;
+    if (bad(gpurest_alloc(w.session, &b, 1)) || bad(gpurest_fill(w.session, b, 0, 77, 1, 1, (gpurest_stream){0})) ||
+        bad(gpurest_read(w.session, b, 0, &x, 1)))
         return NULL;
     return (void *)(uintptr_t)x;
 }
 
 Test(batch, another_threads_calls_are_not_part_of_it)
 {
-    struct world   w;
     gpurest_batch *batch;
     gpurest_buffer b;
     pthread_t      thread;
     void          *x = NULL;
 
-    start(&w);
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_alloc(w.session, &b, 1)));
-    cr_assert_eq(pthread_create(&thread, NULL, other_thread, &w), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, other_thread, NULL), 0);
     pthread_join(thread, &x);
     cr_assert_eq((uintptr_t)x, 77);
     cr_assert_eq(gpurest_batch_count(batch), 1);
     cr_assert_not(bad(gpurest_batch_submit(batch, NULL)));
-    end(&w);
 }

@@ -5,26 +5,9 @@
 
 #include "support/fixture.h"
 
-static struct service     service;
-static gpurest_client    *client;
-static gpurest_session   *session;
 static const gpurest_dim3 none = {0, 0, 0};
 
-static void start(void)
-{
-    service_start(&service, NULL, NULL);
-    client = client_of(service.url, 0);
-    session = session_of(client);
-}
-
-static void stop(void)
-{
-    gpurest_session_close(session);
-    gpurest_close(client);
-    service_stop(&service);
-}
-
-TestSuite(builtin, .init = start, .fini = stop);
+TestSuite(builtin, .init = world_start_bare, .fini = world_end);
 
 static const gpurest_kernel *only_kernel(gpurest_module *m)
 {
@@ -39,7 +22,7 @@ static gpurest_buffer floats(const float *values, size_t count)
 {
     gpurest_buffer b;
 
-    cr_assert_not(bad(gpurest_alloc_from(session, &b, values, count * sizeof *values)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &b, values, count * sizeof *values)));
     return b;
 }
 
@@ -50,7 +33,7 @@ Test(builtin, is_a_module_with_one_kernel)
     void                 *code;
     size_t                offset, bytes;
 
-    cr_assert_not(bad(gpurest_module_builtin(session, &m, "fill", "u8", NULL)));
+    cr_assert_not(bad(gpurest_module_builtin(w.session, &m, "fill", "u8", NULL)));
     k = only_kernel(m);
     cr_assert_str_eq(gpurest_kernel_name(k), "fill");
     cr_assert_str_eq(gpurest_module_id(m), "fill");
@@ -67,17 +50,17 @@ Test(builtin, what_there_is_not)
 {
     gpurest_module *m = NULL;
 
-    cr_assert_eq(gpurest_module_builtin(session, &m, "nothing", "f32", NULL), GPUREST_E_NOTFOUND);
-    cr_assert_eq(gpurest_module_builtin(session, &m, "softmax", "i32", NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "nothing", "f32", NULL), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "softmax", "i32", NULL), GPUREST_E_INVAL);
     cr_assert_not_null(strstr(gpurest_last_error()->message, "softmax"));
-    cr_assert_eq(gpurest_module_builtin(session, &m, "softmax", "float", NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_module_builtin(session, &m, "softmax", NULL, NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_module_builtin(session, &m, "../sessions", "f32", NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_module_builtin(session, &m, "softmax", "f32", "other"), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_module_builtin(session, NULL, "softmax", "f32", NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "softmax", "float", NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "softmax", NULL, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "../sessions", "f32", NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, &m, "softmax", "f32", "other"), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_builtin(w.session, NULL, "softmax", "f32", NULL), GPUREST_E_INVAL);
     cr_assert_eq(gpurest_module_builtin(NULL, &m, "softmax", "f32", NULL), GPUREST_E_INVAL);
     cr_assert_null(m);
-    cr_assert_not(bad(gpurest_sync(session)));
+    cr_assert_not(bad(gpurest_sync(w.session)));
 }
 
 Test(builtin, launches_as_any_kernel)
@@ -89,17 +72,17 @@ Test(builtin, launches_as_any_kernel)
     gpurest_arg           args[] = {GPUREST_BUF(in), GPUREST_BUF(out), GPUREST_U64(5)};
     gpurest_arg           axpy[] = {GPUREST_F32(2), GPUREST_BUF(in), GPUREST_BUF(y), GPUREST_U64(5)};
 
-    cr_assert_not(bad(gpurest_module_builtin(session, &sums, "reduce_sum", "f32", "builtin")));
-    cr_assert_not(bad(gpurest_launch_with(session, only_kernel(sums), NULL, args, 3, &result)));
-    cr_assert_not(bad(gpurest_read(session, out, 0, &sum, sizeof sum)));
+    cr_assert_not(bad(gpurest_module_builtin(w.session, &sums, "reduce_sum", "f32", "builtin")));
+    cr_assert_not(bad(gpurest_launch_with(w.session, only_kernel(sums), NULL, args, 3, &result)));
+    cr_assert_not(bad(gpurest_read(w.session, out, 0, &sum, sizeof sum)));
     cr_assert_float_eq(sum, 15, 0);
     gpurest_mem_free(result.output);
-    cr_assert_eq(gpurest_launch(session, only_kernel(sums), none, none, 0, (gpurest_stream){0}, args, 2), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_launch(w.session, only_kernel(sums), none, none, 0, (gpurest_stream){0}, args, 2), GPUREST_E_INVAL);
     args[2] = GPUREST_F64(5);
-    cr_assert_eq(gpurest_launch(session, only_kernel(sums), none, none, 0, (gpurest_stream){0}, args, 3), GPUREST_E_INVAL);
-    cr_assert_not(bad(gpurest_module_builtin(session, &axpys, "axpy", "f32", NULL)));
-    cr_assert_not(bad(gpurest_launch(session, only_kernel(axpys), GPUREST_1D(77), GPUREST_1D(1), 9, (gpurest_stream){0}, axpy, 4)));
-    cr_assert_not(bad(gpurest_read(session, y, 0, more, sizeof more)));
+    cr_assert_eq(gpurest_launch(w.session, only_kernel(sums), none, none, 0, (gpurest_stream){0}, args, 3), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_module_builtin(w.session, &axpys, "axpy", "f32", NULL)));
+    cr_assert_not(bad(gpurest_launch(w.session, only_kernel(axpys), GPUREST_1D(77), GPUREST_1D(1), 9, (gpurest_stream){0}, axpy, 4)));
+    cr_assert_not(bad(gpurest_read(w.session, y, 0, more, sizeof more)));
     for (int i = 0; i < 5; i++)
         cr_assert_float_eq(more[i], 3 * x[i], 0);
     gpurest_module_unload(sums);
@@ -115,18 +98,18 @@ Test(builtin, in_a_batch_and_in_a_program)
     gpurest_buffer   in = floats(x, 3), out = floats(x, 3);
     gpurest_arg      args[] = {GPUREST_BUF(in), GPUREST_BUF(out), GPUREST_U64(3)};
 
-    cr_assert_not(bad(gpurest_batch_begin(session, &b)));
-    cr_assert_not(bad(gpurest_module_builtin(session, &m, "sqrt", "f32", NULL)));
-    cr_assert_not(bad(gpurest_launch(session, only_kernel(m), none, none, 0, (gpurest_stream){0}, args, 3)));
-    cr_assert_not(bad(gpurest_read(session, out, 0, got, sizeof got)));
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &b)));
+    cr_assert_not(bad(gpurest_module_builtin(w.session, &m, "sqrt", "f32", NULL)));
+    cr_assert_not(bad(gpurest_launch(w.session, only_kernel(m), none, none, 0, (gpurest_stream){0}, args, 3)));
+    cr_assert_not(bad(gpurest_read(w.session, out, 0, got, sizeof got)));
     cr_assert_not(bad(gpurest_batch_submit(b, NULL)));
     cr_assert_float_eq(got[1], 1, 0);
-    cr_assert_not(bad(gpurest_batch_begin(session, &b)));
-    cr_assert_not(bad(gpurest_launch(session, only_kernel(m), none, none, 0, (gpurest_stream){0}, args, 3)));
-    cr_assert_not(bad(gpurest_read(session, out, 0, got, sizeof got)));
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &b)));
+    cr_assert_not(bad(gpurest_launch(w.session, only_kernel(m), none, none, 0, (gpurest_stream){0}, args, 3)));
+    cr_assert_not(bad(gpurest_read(w.session, out, 0, got, sizeof got)));
     cr_assert_not(bad(gpurest_batch_prepare(b, &program)));
     x[1] = 16;
-    cr_assert_not(bad(gpurest_write(session, in, 0, x, sizeof x)));
+    cr_assert_not(bad(gpurest_write(w.session, in, 0, x, sizeof x)));
     cr_assert_not(bad(gpurest_program_run(program, NULL, 0, NULL, 0)));
     cr_assert_float_eq(got[1], 4, 0);
     gpurest_program_destroy(program);
@@ -139,13 +122,13 @@ Test(builtin, runs_without_a_session)
     gpurest_arg   args[] = {GPUREST_IN(x, sizeof x), GPUREST_OUT(y, sizeof y), GPUREST_U64(2), GPUREST_U64(2), GPUREST_U64(1)};
     gpurest_times times;
 
-    cr_assert_not(bad(gpurest_run_builtin(client, "transpose", "f64", NULL, args, 5, &times)));
+    cr_assert_not(bad(gpurest_run_builtin(w.client, "transpose", "f64", NULL, args, 5, &times)));
     cr_assert_float_eq(y[1], 3, 0);
     cr_assert_float_eq(y[2], 2, 0);
     cr_assert_gt(times.run_ms, 0);
-    cr_assert_eq(gpurest_run_builtin(client, "nothing", "f64", NULL, args, 4, NULL), GPUREST_E_NOTFOUND);
-    cr_assert_eq(gpurest_run_builtin(client, "transpose", "f64", "vendor", args, 5, NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_run_builtin(client, "transpose", "f65", NULL, args, 4, NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_run_builtin(client, NULL, "f64", NULL, args, 4, NULL), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_run_builtin(client, "transpose", "f64", NULL, NULL, 4, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_run_builtin(w.client, "nothing", "f64", NULL, args, 4, NULL), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_run_builtin(w.client, "transpose", "f64", "vendor", args, 5, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_run_builtin(w.client, "transpose", "f65", NULL, args, 4, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_run_builtin(w.client, NULL, "f64", NULL, args, 4, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_run_builtin(w.client, "transpose", "f64", NULL, NULL, 4, NULL), GPUREST_E_INVAL);
 }

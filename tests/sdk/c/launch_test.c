@@ -6,28 +6,7 @@
 
 #include "support/fixture.h"
 
-struct world {
-    struct service   service;
-    gpurest_client  *client;
-    gpurest_session *session;
-    gpurest_module  *module;
-};
-
-static const gpurest_kernel *start(struct world *w, const char *kernel)
-{
-    service_start(&w->service, NULL, NULL);
-    w->client = client_of(w->service.url, 0);
-    w->session = session_of(w->client);
-    return kernel_of(w->session, &w->module, kernel);
-}
-
-static void end(struct world *w)
-{
-    gpurest_module_unload(w->module);
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    service_stop(&w->service);
-}
+TestSuite(launch, .init = world_start, .fini = world_end);
 
 struct mixed {
     char   c;
@@ -39,8 +18,7 @@ enum { ENDLESS_MS = 600000 }; /* deadline of a kernel that is ended otherwise */
 
 Test(launch, every_kind_of_argument_arrives_bit_by_bit)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "store");
+    const gpurest_kernel *k = world_kernel("store");
     struct mixed          mixed = {7, -12345678901.0, -3};
     long long             out[13];
     double                minus_zero = -0.0;
@@ -69,26 +47,22 @@ Test(launch, every_kind_of_argument_arrives_bit_by_bit)
                                     -1,   0x7fc12345, INT64_MIN, 7,         -12345678901, -3};
     for (int i = 0; i < 13; i++)
         cr_assert_eq(out[i], expected[i], "value %d is %lld", i, out[i]);
-    end(&w);
 }
 
 Test(launch, a_parameter_block_is_laid_out_by_the_table)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "talk");
+    const gpurest_kernel *k = world_kernel("talk");
     int                   n = 42;
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
 
     c.block = GPUREST_1D(1);
     cr_assert_not(bad(gpurest_launch_raw(w.session, k, &c, &n, sizeof n)));
     cr_assert_eq(gpurest_launch_raw(w.session, k, &c, &n, 3), GPUREST_E_INVAL);
-    end(&w);
 }
 
 Test(launch, tells_what_the_kernel_printed_and_how_long_it_took)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "talk");
+    const gpurest_kernel *k = world_kernel("talk");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_launch_result r = GPUREST_LAUNCH_RESULT_INIT;
     gpurest_arg           args[] = {GPUREST_I32(5)};
@@ -99,13 +73,11 @@ Test(launch, tells_what_the_kernel_printed_and_how_long_it_took)
     cr_assert_gt(r.gpu_us, 0);
     cr_assert_eq(r.output_truncated, 0);
     gpurest_mem_free(r.output);
-    end(&w);
 }
 
 Test(launch, wrong_ones_are_refused_here_or_there)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "add_one");
+    const gpurest_kernel *k = world_kernel("add_one");
     gpurest_session      *other = session_of(w.client);
     gpurest_buffer        b;
     gpurest_arg           args[3];
@@ -129,13 +101,11 @@ Test(launch, wrong_ones_are_refused_here_or_there)
     cr_assert_str_eq(gpurest_last_error()->code, "launch_config_invalid");
     cr_assert_not(bad(gpurest_launch(w.session, k, one, one, 0, none, args, 2)));
     gpurest_session_close(other);
-    end(&w);
 }
 
 Test(launch, one_without_end_is_stopped_at_its_deadline)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "spin");
+    const gpurest_kernel *k = world_kernel("spin");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_buffer        b;
     gpurest_arg           args[1];
@@ -149,15 +119,13 @@ Test(launch, one_without_end_is_stopped_at_its_deadline)
     cr_assert_str_eq(gpurest_last_error()->code, "execution_timeout");
     cr_assert_eq(gpurest_last_error()->fatal_for_session, 1);
     cr_assert_eq(gpurest_sync(w.session), GPUREST_E_SESSION_LOST);
-    end(&w);
 }
 
 /* ---- asynchronous ---- */
 
 Test(launch, asynchronous_ones_are_done_in_order)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "add_one");
+    const gpurest_kernel *k = world_kernel("add_one");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     unsigned char         in[1000] = {0}, out[1000] = {0};
     gpurest_op           *ops[12];
@@ -179,13 +147,11 @@ Test(launch, asynchronous_ones_are_done_in_order)
     }
     for (size_t i = 0; i < sizeof out; i++)
         cr_assert_eq(out[i], 10);
-    end(&w);
 }
 
 Test(launch, a_queued_one_can_be_cancelled_and_a_reset_ends_what_runs)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "spin"), *add;
+    const gpurest_kernel *k = world_kernel("spin"), *add;
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_op           *running, *queued;
     gpurest_buffer        b;
@@ -208,13 +174,11 @@ Test(launch, a_queued_one_can_be_cancelled_and_a_reset_ends_what_runs)
     cr_assert_neq(gpurest_op_wait(running, -1), GPUREST_OK);
     gpurest_op_free(running);
     gpurest_op_free(queued);
-    end(&w);
 }
 
 Test(launch, a_passed_deadline_reaches_its_operation)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "spin");
+    const gpurest_kernel *k = world_kernel("spin");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_op           *running;
     gpurest_buffer        b;
@@ -230,13 +194,11 @@ Test(launch, a_passed_deadline_reaches_its_operation)
     cr_assert_str_eq(gpurest_last_error()->code, "execution_timeout");
     cr_assert_eq(gpurest_sync(w.session), GPUREST_E_SESSION_LOST);
     gpurest_op_free(running);
-    end(&w);
 }
 
 Test(launch, streams_are_the_sessions_own)
 {
-    struct world          w;
-    const gpurest_kernel *k = start(&w, "add_one");
+    const gpurest_kernel *k = world_kernel("add_one");
     gpurest_session      *other = session_of(w.client);
     gpurest_stream        st, last = {0};
     unsigned char         x[16] = {0};
@@ -261,7 +223,6 @@ Test(launch, streams_are_the_sessions_own)
     cr_assert_eq(made, 64);
     cr_assert_eq(gpurest_last_error()->status, GPUREST_E_LIMIT);
     gpurest_session_close(other);
-    end(&w);
 }
 
 /* ---- run ---- */
@@ -289,13 +250,11 @@ static void run_refuses_other_kinds(gpurest_client *c, const gpurest_arg good[4]
 
 Test(launch, run_does_all_of_it_in_one_request)
 {
-    struct service v;
-    float          x[1000], y[1000];
-    gpurest_times  t = {0};
+    float         x[1000], y[1000];
+    gpurest_times t = {0};
 
-    service_start(&v, NULL, NULL);
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
-        gpurest_client *c = client_of(v.url, use_libcurl);
+        gpurest_client *c = client_of(w.service.url, use_libcurl);
         gpurest_arg     args[] = {GPUREST_F32(2), GPUREST_IN(x, sizeof x), GPUREST_INOUT(y, sizeof y), GPUREST_I32(1000)};
         for (int i = 0; i < 1000; i++) {
             x[i] = (float)i;
@@ -315,5 +274,4 @@ Test(launch, run_does_all_of_it_in_one_request)
         cr_assert_eq(gpurest_run(c, kernels_source, "axpy", GPUREST_1D(4), GPUREST_1D(256), args, 4, &t), GPUREST_E_INVAL);
         gpurest_close(c);
     }
-    service_stop(&v);
 }

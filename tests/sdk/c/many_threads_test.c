@@ -39,36 +39,36 @@ static double seconds_asked(void)
     return text ? strtod(text, NULL) : 0;
 }
 
-static void round_of(struct worker *w)
+static void round_of(struct worker *k)
 {
     unsigned char  in[BYTES], out[BYTES] = {0};
     gpurest_buffer b;
     gpurest_arg    args[2];
 
     for (unsigned i = 0; i < BYTES; i++)
-        in[i] = (unsigned char)(w->number * 31 + w->rounds * 7 + i * 3);
-    if (bad(gpurest_alloc(w->place->session, &b, BYTES))) {
-        w->failed++;
+        in[i] = (unsigned char)(k->number * 31 + k->rounds * 7 + i * 3);
+    if (bad(gpurest_alloc(k->place->session, &b, BYTES))) {
+        k->failed++;
         return;
     }
     args[0] = GPUREST_BUF(b);
     args[1] = GPUREST_U32(BYTES);
-    w->failed += bad(gpurest_write(w->place->session, b, 0, in, BYTES)) ||
-                 bad(gpurest_launch(w->place->session, w->place->add_one, GPUREST_1D((BYTES + 255) / 256), GPUREST_1D(256), 0,
+    k->failed += bad(gpurest_write(k->place->session, b, 0, in, BYTES)) ||
+                 bad(gpurest_launch(k->place->session, k->place->add_one, GPUREST_1D((BYTES + 255) / 256), GPUREST_1D(256), 0,
                                     (gpurest_stream){0}, args, 2)) ||
-                 bad(gpurest_read(w->place->session, b, 0, out, BYTES));
+                 bad(gpurest_read(k->place->session, b, 0, out, BYTES));
     for (unsigned i = 0; i < BYTES; i++)
-        w->wrong += out[i] != (unsigned char)(in[i] + 1);
-    w->failed += bad(gpurest_free(w->place->session, b)) != 0;
+        k->wrong += out[i] != (unsigned char)(in[i] + 1);
+    k->failed += bad(gpurest_free(k->place->session, b)) != 0;
 }
 
 static void *work(void *arg)
 {
-    struct worker *w = arg;
+    struct worker *k = arg;
 
-    while (!w->failed && (w->rounds < ROUNDS_MIN || now_s() < w->until_s)) {
-        round_of(w);
-        w->rounds++;
+    while (!k->failed && (k->rounds < ROUNDS_MIN || now_s() < k->until_s)) {
+        round_of(k);
+        k->rounds++;
     }
     return NULL;
 }

@@ -5,35 +5,15 @@
 
 #include "support/fixture.h"
 
-struct world {
-    struct service   service;
-    gpurest_client  *client;
-    gpurest_session *session;
-};
-
-static void start(struct world *w)
-{
-    service_start(&w->service, NULL, NULL);
-    w->client = client_of(w->service.url, 0);
-    w->session = session_of(w->client);
-}
-
-static void end(struct world *w)
-{
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    service_stop(&w->service);
-}
+TestSuite(module, .init = world_start_bare, .fini = world_end);
 
 Test(module, has_a_table_of_its_kernels)
 {
-    struct world          w;
     gpurest_kernel_info_t info = GPUREST_KERNEL_INFO_INIT;
     const gpurest_kernel *k, *other;
     gpurest_module       *m;
     size_t                offset = 0, bytes = 0;
 
-    start(&w);
     k = kernel_of(w.session, &m, "axpy");
     cr_assert_eq(gpurest_module_kernel_count(m), 6);
     cr_assert_str_eq(gpurest_module_log(m), "");
@@ -50,27 +30,22 @@ Test(module, has_a_table_of_its_kernels)
     cr_assert_eq(gpurest_kernel_at(m, 6, &other), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_kernel_at(m, 5, &other)));
     gpurest_module_unload(m);
-    end(&w);
 }
 
 Test(module, an_error_of_the_source_comes_with_the_log)
 {
-    struct world    w;
     gpurest_module *m = NULL;
 
-    start(&w);
     cr_assert_eq(gpurest_compile(w.session, &m, "extern \"C\" __global__ void k() { undefined_thing = 1; }", NULL, 0), GPUREST_E_COMPILE);
     cr_assert_null(m);
     cr_assert_str_eq(gpurest_last_error()->code, "compile_failed");
     cr_assert_not_null(strstr(gpurest_last_error()->log, "undefined_thing"));
     cr_assert_eq(gpurest_compile(w.session, &m, "", NULL, 0), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_sync(w.session)));
-    end(&w);
 }
 
 Test(module, options_headers_and_templates)
 {
-    struct world          w;
     static const char    *options[] = {"-DTIMES=3", "--std=c++17"}, *names[] = {"scale<int>"}, *forbidden[] = {"--include-path=/etc"};
     static gpurest_header headers[] = {{"plus.h", "#define PLUS 4\n"}};
     static const char     source[] =
@@ -82,7 +57,6 @@ Test(module, options_headers_and_templates)
     gpurest_buffer          b;
     gpurest_arg             args[1];
 
-    start(&w);
     o.options = options;
     o.options_count = 2;
     o.headers = headers;
@@ -100,12 +74,10 @@ Test(module, options_headers_and_templates)
     gpurest_module_unload(m);
     cr_assert_eq(gpurest_compile(w.session, &m, source, forbidden, 1), GPUREST_E_INVAL);
     cr_assert_str_eq(gpurest_last_error()->code, "option_not_allowed");
-    end(&w);
 }
 
 Test(module, code_can_be_taken_and_loaded_again)
 {
-    struct world          w;
     gpurest_module       *m, *again, *twin;
     const gpurest_kernel *k;
     void                 *ptx;
@@ -114,7 +86,6 @@ Test(module, code_can_be_taken_and_loaded_again)
     gpurest_buffer        b;
     gpurest_arg           args[2];
 
-    start(&w);
     kernel_of(w.session, &m, "axpy");
     cr_assert_not(bad(gpurest_module_code(m, "ptx", &ptx, &bytes)));
     cr_assert_eq(gpurest_module_code(m, "../x", &ptx, &bytes), GPUREST_E_INVAL);
@@ -136,5 +107,4 @@ Test(module, code_can_be_taken_and_loaded_again)
     gpurest_module_unload(again);
     cr_assert_eq(gpurest_module_load(w.session, &again, "nonsense", 8), GPUREST_E_INVAL);
     cr_assert_eq(gpurest_module_load(w.session, &again, ".version 9.9\nnonsense", 21), GPUREST_E_COMPILE);
-    end(&w);
 }

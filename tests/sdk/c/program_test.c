@@ -4,58 +4,34 @@
 
 #include "support/fixture.h"
 
-struct world {
-    struct service        service;
-    gpurest_client       *client;
-    gpurest_session      *session;
-    gpurest_module       *module;
-    const gpurest_kernel *add_one;
-};
+TestSuite(program, .init = world_start, .fini = world_end);
 
-static void start(struct world *w)
-{
-    service_start(&w->service, NULL, NULL);
-    w->client = client_of(w->service.url, 0);
-    w->session = session_of(w->client);
-    w->add_one = kernel_of(w->session, &w->module, "add_one");
-}
-
-static void end(struct world *w)
-{
-    gpurest_module_unload(w->module);
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    service_stop(&w->service);
-}
-
-/* x -> x + 1 and x + 2, on 64 bytes. */
-static gpurest_batch *twice(struct world *w, const unsigned char in[64], unsigned char out[128])
+/* x -> x + 1 and x + 2, of 64 bytes. */
+static gpurest_batch *twice(const unsigned char in[64], unsigned char out[128])
 {
     gpurest_batch *batch;
     gpurest_buffer b;
     gpurest_arg    args[2];
 
-    cr_assert_not(bad(gpurest_batch_begin(w->session, &batch)));
-    cr_assert_not(bad(gpurest_alloc_from(w->session, &b, in, 64)));
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &b, in, 64)));
     args[0] = GPUREST_BUF(b);
     args[1] = GPUREST_U32(64);
     for (int i = 0; i < 2; i++) {
-        cr_assert_not(bad(gpurest_launch(w->session, w->add_one, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, 2)));
-        cr_assert_not(bad(gpurest_read(w->session, b, 0, out + 64 * i, 64)));
+        cr_assert_not(bad(gpurest_launch(w.session, w.add_one, GPUREST_1D(1), GPUREST_1D(64), 0, (gpurest_stream){0}, args, 2)));
+        cr_assert_not(bad(gpurest_read(w.session, b, 0, out + 64 * i, 64)));
     }
     return batch;
 }
 
 Test(program, runs_again_and_again_with_other_bytes)
 {
-    struct world     w;
     unsigned char    in[64] = {10}, other[64] = {20}, out[128] = {0}, elsewhere[64] = {0};
     const void      *inputs[] = {other};
     void            *outputs[] = {NULL, elsewhere};
     gpurest_program *p;
 
-    start(&w);
-    cr_assert_not(bad(gpurest_batch_prepare(twice(&w, in, out), &p)));
+    cr_assert_not(bad(gpurest_batch_prepare(twice(in, out), &p)));
     cr_assert_eq(out[0], 0);
     for (int i = 0; i < 3; i++) {
         memset(out, 0, sizeof out);
@@ -71,12 +47,10 @@ Test(program, runs_again_and_again_with_other_bytes)
     cr_assert_eq(gpurest_program_run(p, inputs, 2, NULL, 0), GPUREST_E_INVAL);
     cr_assert_eq(gpurest_program_run(p, NULL, 1, NULL, 0), GPUREST_E_INVAL);
     gpurest_program_destroy(p);
-    end(&w);
 }
 
 Test(program, what_can_be_done_once_only_is_refused)
 {
-    struct world          w;
     unsigned char         in[64] = {0}, out[128];
     gpurest_launch_result result = GPUREST_LAUNCH_RESULT_INIT;
     gpurest_program      *p = NULL;
@@ -84,20 +58,18 @@ Test(program, what_can_be_done_once_only_is_refused)
     gpurest_buffer        b;
     gpurest_arg           args[2];
 
-    start(&w);
     cr_assert_not(bad(gpurest_alloc(w.session, &b, 8)));
     args[0] = GPUREST_BUF(b);
     args[1] = GPUREST_U32(8);
-    batch = twice(&w, in, out);
+    batch = twice(in, out);
     cr_assert_not(bad(gpurest_free(w.session, b)));
     cr_assert_eq(gpurest_batch_prepare(batch, &p), GPUREST_E_UNSUPPORTED);
     cr_assert_eq(gpurest_buffer_bytes(w.session, b), 8);
-    batch = twice(&w, in, out);
+    batch = twice(in, out);
     cr_assert_not(bad(gpurest_launch_with(w.session, w.add_one, NULL, args, 2, &result)));
     cr_assert_eq(gpurest_batch_prepare(batch, &p), GPUREST_E_UNSUPPORTED);
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_eq(gpurest_batch_prepare(batch, &p), GPUREST_E_INVAL);
     cr_assert_eq(gpurest_batch_prepare(NULL, &p), GPUREST_E_INVAL);
     cr_assert_null(p);
-    end(&w);
 }

@@ -20,27 +20,31 @@ struct world {
     const gpurest_kernel *kernel;
 };
 
-static void start(struct world *w)
+static struct world w;
+
+static void start(void)
 {
     gpurest_options o = GPUREST_OPTIONS_INIT;
 
-    w->tiny = tiny_create();
-    w->mock = mock_start(tiny_handle, w->tiny);
-    o.url = mock_url(w->mock);
-    cr_assert_eq(gpurest_open_with(&w->client, &o), GPUREST_OK);
-    cr_assert_eq(gpurest_session_open(&w->session, w->client, NULL), GPUREST_OK);
-    cr_assert_eq(gpurest_compile(w->session, &w->module, "source", NULL, 0), GPUREST_OK);
-    cr_assert_eq(gpurest_kernel_get(w->module, "k", &w->kernel), GPUREST_OK);
+    w.tiny = tiny_create();
+    w.mock = mock_start(tiny_handle, w.tiny);
+    o.url = mock_url(w.mock);
+    cr_assert_eq(gpurest_open_with(&w.client, &o), GPUREST_OK);
+    cr_assert_eq(gpurest_session_open(&w.session, w.client, NULL), GPUREST_OK);
+    cr_assert_eq(gpurest_compile(w.session, &w.module, "source", NULL, 0), GPUREST_OK);
+    cr_assert_eq(gpurest_kernel_get(w.module, "k", &w.kernel), GPUREST_OK);
 }
 
-static void end(struct world *w)
+static void end(void)
 {
-    gpurest_module_unload(w->module);
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    mock_stop(w->mock);
-    tiny_destroy(w->tiny);
+    gpurest_module_unload(w.module);
+    gpurest_session_close(w.session);
+    gpurest_close(w.client);
+    mock_stop(w.mock);
+    tiny_destroy(w.tiny);
 }
+
+TestSuite(threads, .init = start, .fini = end);
 
 struct worker {
     struct world *world;
@@ -82,10 +86,8 @@ static void *work(void *arg)
 
 Test(threads, thirty_two_of_them_on_one_session)
 {
-    struct world  w;
     struct worker workers[THREADS];
 
-    start(&w);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.world = &w, .number = i};
         cr_assert_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -95,7 +97,6 @@ Test(threads, thirty_two_of_them_on_one_session)
         cr_assert_eq(workers[i].rounds_done, ROUNDS);
     }
     cr_assert_leq(mock_connections(w.mock), 8);
-    end(&w);
 }
 
 /* ---- asynchronous operations ---- */
@@ -172,11 +173,9 @@ static void *async_work(void *arg)
 
 Test(threads, asynchronous_operations_keep_their_order_and_call_back_once)
 {
-    struct world        w;
     struct counted      counted = {0};
     struct async_worker workers[8];
 
-    start(&w);
     for (int i = 0; i < 8; i++) {
         workers[i] = (struct async_worker){.world = &w, .counted = &counted};
         cr_assert_eq(pthread_create(&workers[i].thread, NULL, async_work, &workers[i]), 0);
@@ -186,18 +185,15 @@ Test(threads, asynchronous_operations_keep_their_order_and_call_back_once)
         cr_assert(workers[i].good);
     }
     cr_assert_eq(atomic_load(&counted.calls), 8 * 4 * 6);
-    end(&w);
 }
 
 Test(threads, a_callback_set_late_is_called_too)
 {
-    struct world   w;
     struct counted counted = {0};
     gpurest_buffer b;
     gpurest_op    *op;
     char           data[4] = "abc";
 
-    start(&w);
     cr_assert_eq(gpurest_alloc(w.session, &b, sizeof data), GPUREST_OK);
     cr_assert_eq(gpurest_write_async(w.session, b, 0, data, sizeof data, &op), GPUREST_OK);
     cr_assert_eq(gpurest_op_wait(op, -1), GPUREST_OK);
@@ -205,18 +201,15 @@ Test(threads, a_callback_set_late_is_called_too)
     cr_assert_eq(gpurest_op_on_done(op, count_call, &counted), GPUREST_E_INVAL);
     gpurest_op_free(op);
     cr_assert_eq(atomic_load(&counted.calls), 1);
-    end(&w);
 }
 
 /* A synchronous call sees what was begun before it. */
 Test(threads, calls_of_one_thread_take_effect_in_order)
 {
-    struct world   w;
     gpurest_buffer b;
     gpurest_op    *ops[16];
     unsigned char  in[16][64], out[64];
 
-    start(&w);
     cr_assert_eq(gpurest_alloc(w.session, &b, 64), GPUREST_OK);
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 16; i++) {
@@ -228,19 +221,16 @@ Test(threads, calls_of_one_thread_take_effect_in_order)
         for (int i = 0; i < 16; i++)
             gpurest_op_free(ops[i]);
     }
-    end(&w);
 }
 
 /* Cancelled at any moment, an operation is either done or cancelled. */
 Test(threads, cancellation_races_with_the_end)
 {
-    struct world   w;
     gpurest_buffer b;
     gpurest_op    *op;
     char           data[1000] = "";
     int            cancelled = 0, done = 0;
 
-    start(&w);
     cr_assert_eq(gpurest_alloc(w.session, &b, sizeof data), GPUREST_OK);
     for (int i = 0; i < 200; i++) {
         cr_assert_eq(gpurest_write_async(w.session, b, 0, data, sizeof data, &op), GPUREST_OK);
@@ -253,7 +243,6 @@ Test(threads, cancellation_races_with_the_end)
     }
     cr_assert_eq(cancelled + done, 200);
     cr_assert_eq(gpurest_write(w.session, b, 0, data, sizeof data), GPUREST_OK);
-    end(&w);
 }
 
 /* ---- bulk over several connections ---- */
@@ -261,18 +250,15 @@ Test(threads, cancellation_races_with_the_end)
 Test(threads, a_long_transfer_is_shared_by_several_connections)
 {
     enum { LONG = 64 * 1024 * 1024 + 12345 };
-    struct world   w;
     gpurest_buffer b;
     unsigned char *in = malloc(LONG), *out = calloc(1, LONG);
 
     for (size_t i = 0; i < LONG; i++)
         in[i] = (unsigned char)(i * 2654435761u >> 24);
-    start(&w);
     cr_assert_eq(gpurest_alloc_from(w.session, &b, in, LONG), GPUREST_OK, "%s", gpurest_last_error()->message);
     cr_assert_eq(gpurest_read(w.session, b, 0, out, LONG), GPUREST_OK, "%s", gpurest_last_error()->message);
     cr_assert_eq(memcmp(in, out, LONG), 0);
     cr_assert_eq(mock_connections(w.mock), 4);
-    end(&w);
     free(in);
     free(out);
 }

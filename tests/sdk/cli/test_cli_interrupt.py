@@ -8,19 +8,12 @@ import threading
 import time
 
 import pytest
+from service_under_test import until
 
 DEADLINE_S = 120
 ENDLESS = 'extern "C" __global__ void endless(volatile int *p) { for (;;) *p = *p + 1; }'
 FILL = 'extern "C" __global__ void fill(float *p, float value, int n) { if (threadIdx.x < n) p[threadIdx.x] = value; }'
 SHAPE = ("--grid", "1", "--block", "8")
-
-
-def until(condition, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 def seconds_used(pid):

@@ -8,25 +8,11 @@
 #include <time.h>
 
 #include "api/endpoints.h"
-#include "support/fake_worker.h"
+#include "support/fake_pool.h"
 
 static struct app    app;
 static struct config config;
 static struct caller caller = {.name = "anonymous", .sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE};
-
-/* Functions of pool.h that sessions do not need, so the fake pool lacks them. */
-bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
-{
-    return pool_device_at(p, i, out);
-}
-
-enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
-{
-    (void)p;
-    (void)fresh_ms;
-    (void)why;
-    return STATUS_OK;
-}
 
 struct app *the_app(void)
 {
@@ -37,7 +23,7 @@ void app_start(void)
 {
     struct registry_config rc = {.node = "", .sessions_max = SESSIONS_MAX};
 
-    fake_reset(4);
+    fake_pool_start(4);
     config = (struct config){.node = (char *)(uintptr_t) ""};
     app = (struct app){.config = &config, .pool = fake_pool()};
     rc.pool = app.pool;
@@ -50,7 +36,6 @@ void app_stop(void)
     registry_destroy(app.registry);
     auth_destroy(app.auth);
     cr_assert_eq(fake_live_allocations(), 0);
-    cr_assert_eq(fake_slices_used(), 0);
 }
 
 /* ---- the server's side ---- */

@@ -1,4 +1,4 @@
-/* Requests to the real handlers without a server: routed by the real table, on sessions with the fake worker. */
+/* Requests to the real handlers without a server: routed by the real table, on sessions with real workers of the fake device. */
 #ifndef GPUREST_TESTS_API_EXCHANGE_H
 #define GPUREST_TESTS_API_EXCHANGE_H
 

@@ -1,4 +1,4 @@
-/* The handlers on real sessions with a fake worker: answers, refusals, uploads and downloads in pieces, waiting, clients that leave. */
+/* The handlers on real sessions on the fake device: answers, refusals, uploads and downloads in pieces, waiting, leaving clients. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "api/bounds.h"
 #include "api/endpoints.h"
 #include "exchange.h"
-#include "support/fake_worker.h"
+#include "support/fake_pool.h"
 
 /* Each test has its own service. */
 #define HANDLERS_TEST(name)                                                                                                                \
@@ -317,7 +317,7 @@ HANDLERS_TEST(preferences_of_a_launch)
     exchange_close(&x);
     fake_await_running();
     expect("DELETE", "/v1/sessions/s/launches/w", NULL, 409, "launch_running");
-    fake_release();
+    fake_script()->released = true;
     exchange_do(&poll);
     cr_assert(poll.http == 200 && strstr(poll.text.data, "succeeded"));
     exchange_close(&poll);
@@ -370,7 +370,7 @@ HANDLERS_TEST(a_queued_launch_whose_client_leaves_is_cancelled)
     cr_assert_eq(queued.status, STATUS_CANCELLED);
     exchange_close(&queued);
     await_answer("/v1/sessions/s/launches/q", "\"state\":\"cancelled\""); /* the worker is asked, but nobody waits for it */
-    fake_release();
+    fake_script()->released = true;
 }
 
 enum { LONG_FRAME_BYTES = BATCH_WHOLE_BYTES_MAX + BATCH_ALIGN_BYTES };

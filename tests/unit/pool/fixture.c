@@ -1,64 +1,9 @@
 /* Starts real workers of the fake device. */
 #include "unit/pool/fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "base/log/log.h"
-
-static char path[64];
-
-static void steering_remove(void)
-{
-    unlink(path);
-}
-
-const char *steering_path(void)
-{
-    if (!path[0]) {
-        snprintf(path, sizeof path, "/tmp/gpurest-fake-%d", (int)getpid());
-        atexit(steering_remove);
-    }
-    return path;
-}
-
-const char *const *steering_arguments(void)
-{
-    static char        argument[sizeof path + 16];
-    static const char *list[] = {argument, NULL};
-
-    snprintf(argument, sizeof argument, "--steering=%s", steering_path());
-    return list;
-}
-
-void steer(const char *words)
-{
-    FILE *f = fopen(steering_path(), "w");
-
-    cr_assert_not_null(f);
-    fputs(words, f);
-    fclose(f);
-}
-
-static enum status try_to(struct pool **out, unsigned warm, unsigned workers_max, bool sharing, struct problem *why)
-{
-    struct pool_config config = {.executable = FAKE_WORKER,
-                                 .backends = span_of("auto"),
-                                 .warm_per_device = warm,
-                                 .workers_max = workers_max,
-                                 .staging_bytes = 4 * STAGING_SLICE_BYTES,
-                                 .start_deadline_ms = 60000,
-                                 .sharing = sharing,
-                                 .device_arguments = steering_arguments()};
-
-    log_init("test", LOG_LEVEL_ERROR);
-    return pool_create(out, &config, why);
-}
-
 enum status pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why)
 {
-    return try_to(out, warm, workers_max, false, why);
+    return fake_pool_create(out, (struct pool_config){.warm_per_device = warm, .workers_max = workers_max}, why);
 }
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max)
@@ -72,10 +17,11 @@ struct pool *pool_of_fakes(unsigned warm, unsigned workers_max)
 
 struct pool *pool_of_sharing_fakes(unsigned warm, unsigned workers_max)
 {
-    struct problem why = {0};
-    struct pool   *p = NULL;
+    struct pool_config config = {.warm_per_device = warm, .workers_max = workers_max, .sharing = true};
+    struct problem     why = {0};
+    struct pool       *p = NULL;
 
-    cr_assert_eq(try_to(&p, warm, workers_max, true, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(fake_pool_create(&p, config, &why), STATUS_OK, "%s", why.detail);
     return p;
 }
 

@@ -6,6 +6,7 @@
 
 #include "pool/pool.h"
 #include "pool/workers/worker_internal.h"
+#include "support/fake_script.h"
 
 enum {
     KERNEL_CANARY,
@@ -22,12 +23,6 @@ enum {
     KERNEL_HOSTILE,
     KERNEL_LIE
 };
-
-/* Sets how the fake behaves from its next start on: words of fake_device.c, "" = correctly. Call it before anything else. */
-void        steer(const char *words);
-const char *steering_path(void);
-/* For pool_config.device_arguments. Static. */
-const char *const *steering_arguments(void);
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
 /* Its workers exchange descriptors. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log/log.h"
-#include "hostile.h"
+#include "support/hostile.h"
 
 enum { CALLS = 6, WORKERS = 60, PATIENCE_MS = 2000 };
 
@@ -79,7 +79,6 @@ Test(hostile, what_no_worker_says_ends_it_and_is_no_answer, .timeout = 120)
 {
     struct pool *p;
 
-    steer("");
     p = pool_of_fakes(1, 4);
     log_init("test", LOG_LEVEL_CRITICAL);
     for (uint32_t lie = 0; lie < LIES; lie++) {
@@ -102,7 +101,6 @@ Test(hostile, whatever_a_worker_writes_each_call_ends_once_and_the_next_worker_i
     struct pool *p;
     unsigned     bad = 0, wanted = workers_wanted();
 
-    steer("");
     p = pool_of_fakes(2, 4);
     log_init("test", LOG_LEVEL_CRITICAL);
     for (unsigned seed = 0; seed < wanted; seed++) {

@@ -96,12 +96,7 @@ static void *interrupt(void *thread)
 
 Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .timeout = 180)
 {
-    struct pool_config config = {.executable = FAKE_WORKER,
-                                 .backends = span_of("auto"),
-                                 .workers_max = 1,
-                                 .staging_bytes = STAGING_SLICE_BYTES,
-                                 .start_deadline_ms = 2000,
-                                 .device_arguments = steering_arguments()};
+    struct pool_config config = {.workers_max = 1, .start_deadline_ms = 2000};
     struct sigaction   action = {.sa_handler = nothing};
     struct pool       *p = NULL;
     struct problem     why = {0};
@@ -110,7 +105,7 @@ Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .ti
     steer("hang-count");
     sigaction(SIGUSR1, &action, NULL);
     pthread_create(&thread, NULL, interrupt, &self);
-    cr_assert_eq(pool_create(&p, &config, &why), STATUS_DEVICE_NOT_FOUND);
+    cr_assert_eq(fake_pool_create(&p, config, &why), STATUS_DEVICE_NOT_FOUND);
     pthread_join(thread, NULL);
 }
 
@@ -158,7 +153,6 @@ Test(pool, warm_workers_are_refilled_and_the_limit_holds)
     struct worker *w[4] = {0};
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(2, 3);
     EVENTUALLY(device_at(p, 0).workers_warm == 2);
     for (unsigned i = 0; i < 3; i++)
@@ -232,7 +226,6 @@ Test(pool, a_dead_device_monitor_is_replaced)
     struct pool *p;
     pid_t        was;
 
-    steer("");
     p = pool_of_fakes(1, 4);
     was = device_monitor_pid(p);
     cr_assert_eq(kill(was, SIGKILL), 0);
@@ -249,7 +242,6 @@ Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_devi
     struct problem why = {0};
     pid_t          was;
 
-    steer("");
     p = pool_of_fakes(0, 4);
     was = device_monitor_pid(p);
     steer("hang-info");
@@ -268,7 +260,6 @@ Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 180)
     struct worker *w = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(1, 4);
     EVENTUALLY(device_at(p, 0).workers_warm == 1);
     steer("wrong-canary");
@@ -292,7 +283,6 @@ Test(pool, a_full_device_is_no_sick_device)
     struct worker *w = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(0, 4);
     steer("short-open");
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_NO_WORKER);
@@ -320,7 +310,6 @@ Test(pool, the_end_of_a_worker_ends_the_pause_of_a_shortage)
     struct worker *a = NULL, *b = NULL;
     struct problem why = {0};
 
-    steer("");
     p = pool_of_fakes(0, 4);
     cr_assert_eq(pool_take(p, 0, &a, &why), STATUS_OK);
     steer("short-open");

@@ -1,48 +1,59 @@
 /* What the tests of session/ start from. */
 #include "unit/session/session_fixture.h"
 
+struct fixture f;
+
 static int owner;
 
-void fixture_start(struct fixture *f, unsigned slices)
+void fixture_start(unsigned slices)
 {
-    memset(f, 0, sizeof *f);
-    fake_reset(slices);
-    cr_assert_eq(code_cache_create(&f->cache, "none", 0), STATUS_OK);
+    fixture_end();
+    f = (struct fixture){0};
+    fake_pool_start(slices);
+    cr_assert_eq(code_cache_create(&f.cache, "none", 0), STATUS_OK);
     struct registry_config config = {
-        .pool = fake_pool(), .cache = f->cache, .node = "", .sessions_max = 8, .shared_bytes_max = FIXTURE_SHARED_BYTES};
-    cr_assert_eq(registry_create(&f->registry, &config), STATUS_OK);
-    f->tenant = (struct tenant){&owner, "tests", 4, 1 << 30};
-    arena_init(&f->arena, 16 << 20);
-    f->session = fixture_session(f, "s", MEMORY_LIMIT_NONE);
+        .pool = fake_pool(), .cache = f.cache, .node = "", .sessions_max = 8, .shared_bytes_max = FIXTURE_SHARED_BYTES};
+    cr_assert_eq(registry_create(&f.registry, &config), STATUS_OK);
+    f.tenant = (struct tenant){&owner, "tests", 4, 1 << 30};
+    arena_init(&f.arena, 16 << 20);
+    f.session = fixture_session("s", MEMORY_LIMIT_NONE);
 }
 
-struct session *fixture_session(struct fixture *f, const char *id, uint64_t memory_limit)
+struct session *fixture_session(const char *id, uint64_t memory_limit)
 {
     struct session_spec spec = {.id = span_of(id), .memory_limit = memory_limit};
     struct session     *s = NULL;
     bool                created;
 
-    cr_assert_eq(session_create(f->registry, &f->tenant, &spec, &s, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(session_create(f.registry, &f.tenant, &spec, &s, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     return s;
 }
 
-void fixture_end(struct fixture *f)
+void fixture_usual(void)
 {
-    if (f->session)
-        session_return(f->session);
-    registry_destroy(f->registry);
-    code_cache_destroy(f->cache);
-    arena_finish(&f->arena);
+    fixture_start(4);
+}
+
+void fixture_end(void)
+{
+    if (!f.registry)
+        return;
+    if (f.session)
+        session_return(f.session);
+    registry_destroy(f.registry);
+    f.registry = NULL;
+    code_cache_destroy(f.cache);
+    arena_finish(&f.arena);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(fake_live_allocations(), 0);
 }
 
-void settle(struct fixture *f)
+void settle(void)
 {
-    pthread_mutex_lock(&f->session->lock);
-    while (f->session->closing)
-        pthread_cond_wait(&f->session->changed, &f->session->lock);
-    pthread_mutex_unlock(&f->session->lock);
+    pthread_mutex_lock(&f.session->lock);
+    while (f.session->closing)
+        pthread_cond_wait(&f.session->changed, &f.session->lock);
+    pthread_mutex_unlock(&f.session->lock);
 }
 
 void await_closed(struct session *s)
@@ -55,34 +66,34 @@ void await_closed(struct session *s)
     pthread_mutex_unlock(&r->lock);
 }
 
-void make_buffer(struct fixture *f, const char *id, uint64_t bytes)
+void make_buffer(const char *id, uint64_t bytes)
 {
     struct buffer_info info;
     bool               created;
 
-    cr_assert_eq(buffer_create(f->session, span_of(id), bytes, &info, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(buffer_create(f.session, span_of(id), bytes, &info, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
 }
 
-enum status fixture_module(struct fixture *f, struct session *s, struct module_spec spec, struct module **out, bool *created)
+enum status fixture_module(struct session *s, struct module_spec spec, struct module **out, bool *created)
 {
-    enum status st = module_spec_check(&spec, &f->arena, &f->why);
+    enum status st = module_spec_check(&spec, &f.arena, &f.why);
 
-    return st ? st : module_create(s, &spec, &f->arena, out, created, &f->why);
+    return st ? st : module_create(s, &spec, &f.arena, out, created, &f.why);
 }
 
-void make_module(struct fixture *f, const char *id, const char *source)
+void make_module(const char *id, const char *source)
 {
     struct module_spec spec = {.id = span_of(id), .kind = IMAGE_PTX, .source = span_of(source)};
     struct module     *m;
     bool               created;
 
-    cr_assert_eq(fixture_module(f, f->session, spec, &m, &created), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
-    module_return(f->session, m);
+    module_return(f.session, m);
 }
 
-struct launch *launch_of(struct fixture *f, const char *id, const char *kernel)
+struct launch *launch_of(const char *id, const char *kernel)
 {
     struct launch_spec spec = {.id = span_of(id),
                                .module = SPAN_LITERAL("m"),
@@ -93,7 +104,7 @@ struct launch *launch_of(struct fixture *f, const char *id, const char *kernel)
     struct launch     *l = NULL;
     bool               created;
 
-    cr_assert_eq(launch_submit(f->session, &spec, &l, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
     return l;
 }
@@ -106,22 +117,23 @@ struct launch_info info_of(struct launch *l)
     return info;
 }
 
-void upload(struct fixture *f, const char *buffer, struct span bytes)
+void upload(const char *buffer, struct span bytes)
 {
     struct transfer *t;
     struct bell      bell;
+    struct problem   why;
 
     bell_init(&bell);
-    cr_assert_eq(transfer_write_begin(f->session, span_of(buffer), 0, bytes.bytes, &t, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(transfer_write_begin(f.session, span_of(buffer), 0, bytes.bytes, &t, &why), STATUS_OK, "%s", why.detail);
     while (bytes.bytes) {
         size_t      n;
-        enum status st = transfer_write(t, bytes, &n, &bell.waker, &f->why);
-        cr_assert(st == STATUS_OK || st == STATUS_PENDING, "%s", f->why.detail);
+        enum status st = transfer_write(t, bytes, &n, &bell.waker, &why);
+        cr_assert(st == STATUS_OK || st == STATUS_PENDING, "%s", why.detail);
         bytes = span_from(bytes, n);
         if (st == STATUS_PENDING)
             bell_wait(&bell);
     }
-    cr_assert_eq(transfer_write_finish(t, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert_eq(transfer_write_finish(t, &why), STATUS_OK, "%s", why.detail);
     transfer_destroy(t);
 }
 

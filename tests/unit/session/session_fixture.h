@@ -1,4 +1,4 @@
-/* A registry on the fake pool with one session in it. */
+/* A registry on a pool of workers of the fake device with one session in it. */
 #ifndef GPUREST_TESTS_SESSION_FIXTURE_H
 #define GPUREST_TESTS_SESSION_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "session/launch/internal.h"
-#include "support/fake_worker.h"
+#include "support/fake_pool.h"
 
 enum { FIXTURE_SHARED_BYTES = 104 << 20 };
 
@@ -20,23 +20,27 @@ struct fixture {
     struct problem     why;
 };
 
-/* `slices` of staging per worker. */
-void fixture_start(struct fixture *f, unsigned slices);
-/* Checks that nothing is left. */
-void            fixture_end(struct fixture *f);
-struct session *fixture_session(struct fixture *f, const char *id, uint64_t memory_limit);
+extern struct fixture f;
+
+/* `slices` of staging per worker. Ends what was started before. */
+void fixture_start(unsigned slices);
+/* With 4. */
+void fixture_usual(void);
+/* Checks that nothing is left. Again: nothing. */
+void            fixture_end(void);
+struct session *fixture_session(const char *id, uint64_t memory_limit);
 /* Blocks until the workers that resets took away are back. */
-void settle(struct fixture *f);
+void settle(void);
 /* Waits until a session that the janitor has ended counts no longer. It is pinned. */
-void        await_closed(struct session *s);
-void        make_buffer(struct fixture *f, const char *id, uint64_t bytes);
-void        make_module(struct fixture *f, const char *id, const char *source);
-enum status fixture_module(struct fixture *f, struct session *s, struct module_spec spec, struct module **out,
-                           bool *created); /* checks the spec first */
+void await_closed(struct session *s);
+void make_buffer(const char *id, uint64_t bytes);
+void make_module(const char *id, const char *source);
+/* Checks the spec first. */
+enum status fixture_module(struct session *s, struct module_spec spec, struct module **out, bool *created);
 /* The module "m" must exist. */
-struct launch     *launch_of(struct fixture *f, const char *id, const char *kernel);
+struct launch     *launch_of(const char *id, const char *kernel);
 struct launch_info info_of(struct launch *l);
-void               upload(struct fixture *f, const char *buffer, struct span bytes);
+void               upload(const char *buffer, struct span bytes);
 /* Blocks until the launch has finished, by a waker. */
 void await_end(struct launch *l);
 

@@ -157,3 +157,38 @@ const gpurest_kernel *kernel_of(gpurest_session *s, gpurest_module **m, const ch
         give_up("no kernel");
     return k;
 }
+
+struct world w;
+
+const gpurest_kernel *world_kernel(const char *name)
+{
+    const gpurest_kernel *k;
+
+    if (bad(gpurest_kernel_get(w.module, name, &k)))
+        give_up("no kernel");
+    return k;
+}
+
+void world_start_bare(void)
+{
+    service_start(&w.service, NULL, NULL);
+    w.client = client_of(w.service.url, 0);
+    w.session = session_of(w.client);
+}
+
+void world_start(void)
+{
+    world_start_bare();
+    w.add_one = kernel_of(w.session, &w.module, "add_one");
+    w.axpy = world_kernel("axpy");
+    w.talk = world_kernel("talk");
+    w.spin = world_kernel("spin");
+}
+
+void world_end(void)
+{
+    gpurest_module_unload(w.module);
+    gpurest_session_close(w.session);
+    gpurest_close(w.client);
+    service_stop(&w.service);
+}

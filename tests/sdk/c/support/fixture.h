@@ -23,7 +23,24 @@ gpurest_session *session_of(gpurest_client *c);
 extern const char     kernels_source[];
 const gpurest_kernel *kernel_of(gpurest_session *s, gpurest_module **m, const char *name);
 
-/* 0 when OK; else prints the thread's error and returns 1. For cr_assert_not(). */
+/* What most tests start from: a service with a client, a session, and the module of the source above. Functions for .init and .fini of a suite. */
+struct world {
+    struct service        service;
+    gpurest_client       *client;
+    gpurest_session      *session;
+    gpurest_module       *module;
+    const gpurest_kernel *add_one, *axpy, *talk, *spin;
+};
+
+extern struct world w;
+
+void world_start(void);
+void world_start_bare(void); /* without the module */
+void world_end(void);
+/* Of that module. */
+const gpurest_kernel *world_kernel(const char *name);
+
+/* 0 where fine; else prints the thread's error and gives 1. For cr_assert_not(). */
 int bad(gpurest_status st);
 
 #endif

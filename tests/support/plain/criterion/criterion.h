@@ -53,6 +53,7 @@ void plain_suite_add(struct plain_suite *s);
     } while (0)
 #define cr_assert_not(condition, ...) cr_assert(!(condition))
 #define cr_assert_eq(a, b, ...) cr_assert((a) == (b))
+#define cr_expect_eq(a, b, ...) cr_assert((a) == (b))
 #define cr_assert_neq(a, b, ...) cr_assert((a) != (b))
 #define cr_assert_gt(a, b, ...) cr_assert((a) > (b))
 #define cr_assert_lt(a, b, ...) cr_assert((a) < (b))

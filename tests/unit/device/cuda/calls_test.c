@@ -7,8 +7,22 @@
 #include <unistd.h>
 
 static const struct device_ops *const ops = &device_cuda;
+static struct device                 *d;
 
-static enum status synchronise(struct device *d, struct device_stream *s)
+static void start(void)
+{
+    d = fixture_open();
+}
+
+static void stop(void)
+{
+    ops->close(d);
+    cr_assert_eq(fixture_live(), 0);
+}
+
+TestSuite(cuda, .init = start, .fini = stop);
+
+static enum status synchronise(struct device_stream *s)
 {
     struct device_event *e = NULL;
     struct problem       why = {0};
@@ -24,7 +38,6 @@ static enum status synchronise(struct device *d, struct device_stream *s)
 
 Test(cuda, closes_without_leaving_anything)
 {
-    struct device        *d = fixture_open();
     struct device_stream *s;
     struct device_event  *e;
     uint64_t              address;
@@ -36,13 +49,13 @@ Test(cuda, closes_without_leaving_anything)
     cr_assert_eq(ops->host_register(d, host, sizeof host), STATUS_OK);
     fixture_module(d);
     ops->close(d);
+    d = NULL;
     cr_assert_eq(fixture_live(), 0);
     ops->close(NULL);
 }
 
 Test(cuda, describes_the_device)
 {
-    struct device     *d = fixture_open();
     struct device_info info;
 
     memset(&info, 0xff, sizeof info);
@@ -60,12 +73,10 @@ Test(cuda, describes_the_device)
     cr_assert_gt(info.attributes_count, 100);
     cr_assert_str_eq(info.attributes[0].name, "max_threads_per_block");
     cr_assert_eq(info.attributes[0].value, 1024);
-    ops->close(d);
 }
 
 Test(cuda, counts_memory_as_asked_for)
 {
-    struct device       *d = fixture_open();
     struct device_memory m;
     uint64_t             a, b;
 
@@ -79,15 +90,12 @@ Test(cuda, counts_memory_as_asked_for)
     cr_assert_eq(m.total_bytes, 256u << 20);
     cr_assert_eq(ops->mem_free(d, a), STATUS_INTERNAL, "freed twice");
     cr_assert_eq(ops->mem_free(d, b + 1), STATUS_INTERNAL);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, keeps_track_of_many_allocations)
 {
     enum { MANY = 3000 };
     static uint64_t      addresses[MANY];
-    struct device       *d = fixture_open();
     struct device_memory m;
 
     for (unsigned round = 0; round < 2; round++) {
@@ -98,16 +106,14 @@ Test(cuda, keeps_track_of_many_allocations)
         cr_assert_eq(ops->memory(d, &m), STATUS_OK);
         cr_assert_eq(m.allocated_bytes, 0);
     }
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, lives_on_after_running_out_of_memory)
 {
-    struct device *d;
-    uint64_t       a = 77, b;
+    uint64_t a = 77, b;
 
     setenv("FAKE_CUDA_MEMORY_MIB", "1", 1);
+    ops->close(d);
     d = fixture_open();
     cr_assert_eq(ops->mem_alloc(d, 2 << 20, &a), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_eq(ops->mem_alloc(d, UINT64_MAX, &a), STATUS_DEVICE_MEMORY_EXHAUSTED);
@@ -116,12 +122,10 @@ Test(cuda, lives_on_after_running_out_of_memory)
     cr_assert_eq(a, 77);
     cr_assert_eq(ops->mem_free(d, b), STATUS_OK);
     cr_assert_eq(ops->mem_alloc(d, 700000, &a), STATUS_OK);
-    ops->close(d);
 }
 
 Test(cuda, a_free_waits_for_all_streams)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
     struct device_stream *s;
@@ -132,8 +136,8 @@ Test(cuda, a_free_waits_for_all_streams)
     cr_assert_eq(ops->stream_create(d, &s), STATUS_OK);
     cr_assert_eq(ops->mem_alloc(d, 100, &a), STATUS_OK);
     cr_assert_eq(ops->launch(d, s, &l, NULL), STATUS_OK);
-    cr_assert_eq(synchronise(d, s), STATUS_PENDING);
-    cr_assert_eq(synchronise(d, NULL), STATUS_OK, "the other stream goes on");
+    cr_assert_eq(synchronise(s), STATUS_PENDING);
+    cr_assert_eq(synchronise(NULL), STATUS_OK, "the other stream goes on");
     before = fixture_calls("cuMemFreeAsync");
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
     cr_assert_eq(ops->memory(d, &now), STATUS_OK);
@@ -146,13 +150,10 @@ Test(cuda, a_free_waits_for_all_streams)
     fixture_finish();
     cr_assert_eq(ops->memory(d, &now), STATUS_OK);
     cr_assert_eq(fixture_calls("cuMemFreeAsync"), before + 2);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, close_gives_pending_frees_back)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
     uint64_t              a;
@@ -160,13 +161,10 @@ Test(cuda, close_gives_pending_frees_back)
     cr_assert_eq(ops->mem_alloc(d, 100, &a), STATUS_OK);
     cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
     struct device_memory  now;
@@ -188,8 +186,6 @@ Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
     cr_assert_eq(ops->memory(d, &now), STATUS_OK);
     cr_assert_eq(now.reserved_bytes, 1 << 20);
     cr_assert_eq(now.allocated_bytes, 1 << 20);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, fills_with_every_pattern)
@@ -197,7 +193,6 @@ Test(cuda, fills_with_every_pattern)
     static const uint64_t counts[] = {1, 2, 3, 4095, 4096, 4097, 8192, 20000};
     static unsigned char  host[200000];
     const uint64_t        pattern = 0x1122334455667788;
-    struct device        *d = fixture_open();
     uint64_t              a;
 
     cr_assert_eq(ops->mem_alloc(d, sizeof host, &a), STATUS_OK);
@@ -215,14 +210,12 @@ Test(cuda, fills_with_every_pattern)
         }
     cr_assert_eq(ops->mem_fill(d, NULL, a, 0, 3, 1), STATUS_INTERNAL);
     cr_assert_eq(ops->mem_fill(d, NULL, a, 0, 8, UINT64_MAX), STATUS_INTERNAL);
-    ops->close(d);
 }
 
 Test(cuda, copies_overlapping_ranges_as_if_apart)
 {
     static const int shifts[] = {-100, -1, 0, 1, 3, 100};
     unsigned char    before[1000], after[1000];
-    struct device   *d = fixture_open();
     uint64_t         a;
     long             live = fixture_live();
 
@@ -237,13 +230,11 @@ Test(cuda, copies_overlapping_ranges_as_if_apart)
             cr_assert_eq(after[200 + shifts[k] + i], before[200 + i]);
     }
     cr_assert_eq(fixture_live(), live + 1);
-    ops->close(d);
 }
 
 Test(cuda, reads_the_kernel_table)
 {
     static const uint32_t      expected[][2] = {{0, 1}, {8, 8}, {16, 24}, {40, 2}};
-    struct device             *d = fixture_open();
     struct device_module      *m = fixture_module(d);
     const struct kernel_table *t = ops->module_table(m);
     int                        k = kernel_table_find(t, SPAN_LITERAL("layout"));
@@ -263,11 +254,9 @@ Test(cuda, reads_the_kernel_table)
     cr_assert_eq(threads, 1024);
     cr_assert_eq(ops->best_block(d, m, (unsigned)k, 1u << 30, &threads), STATUS_LAUNCH_CONFIG_INVALID);
     ops->module_unload(d, m);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
-static void refuse_image(struct device *d, const char *image, size_t bytes)
+static void refuse_image(const char *image, size_t bytes)
 {
     struct device_module *m = NULL;
     struct problem        why = {0};
@@ -280,24 +269,20 @@ static void refuse_image(struct device *d, const char *image, size_t bytes)
 
 Test(cuda, refuses_images_that_are_none)
 {
-    struct device *d = fixture_open();
-    long           loads = fixture_calls("cuModuleLoadDataEx");
+    long loads = fixture_calls("cuModuleLoadDataEx");
 
-    refuse_image(d, "", 0);
-    refuse_image(d, "hello", 5);
-    refuse_image(d, ".version 7.0\0.target", 20);
-    refuse_image(d, "\177ELF\2\1\1", 7);
-    refuse_image(d, "\x50\xed\x55\xba\1\0\x10\0\xff\xff\0\0\0\0\0\0", 16);
-    refuse_image(d, "\xb1\x43\x62\x46\1\0\0\0\1\2\3\4\5\6\7\0", 16);
+    refuse_image("", 0);
+    refuse_image("hello", 5);
+    refuse_image(".version 7.0\0.target", 20);
+    refuse_image("\177ELF\2\1\1", 7);
+    refuse_image("\x50\xed\x55\xba\1\0\x10\0\xff\xff\0\0\0\0\0\0", 16);
+    refuse_image("\xb1\x43\x62\x46\1\0\0\0\1\2\3\4\5\6\7\0", 16);
     cr_assert_eq(fixture_calls("cuModuleLoadDataEx"), loads, "none of them may reach the driver");
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, tells_the_line_of_a_bad_instruction)
 {
     static const char     ptx[] = ".version 6.4\n.target sm_75\n.visible .entry k()\n{\n    bogus.u32;\n}\n";
-    struct device        *d = fixture_open();
     struct device_module *m = NULL;
     struct problem        why = {0};
 
@@ -305,13 +290,10 @@ Test(cuda, tells_the_line_of_a_bad_instruction)
     cr_assert_not_null(strstr(why.detail, "line 5"), "%s", why.detail);
     cr_assert_eq(why.cuda_result, 218);
     cr_assert_str_eq(why.cuda_name, "CUDA_ERROR_INVALID_PTX");
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, launches_in_the_order_of_a_stream)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     uint32_t              out[64];
     uint64_t              a;
@@ -327,15 +309,13 @@ Test(cuda, launches_in_the_order_of_a_stream)
         cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     }
     cr_assert_eq(ops->mem_read(d, NULL, out, a, sizeof out), STATUS_OK);
-    cr_assert_eq(synchronise(d, NULL), STATUS_OK);
+    cr_assert_eq(synchronise(NULL), STATUS_OK);
     for (int i = 0; i < 64; i++)
         cr_assert_eq(out[i], ((1 * 2 + 0) * 2 + 1) * 2 + 2);
-    ops->close(d);
 }
 
 Test(cuda, a_cooperative_launch_hands_over_each_parameter)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     uint32_t              out[64];
     struct {
@@ -352,16 +332,15 @@ Test(cuda, a_cooperative_launch_hands_over_each_parameter)
     cr_assert_eq(fixture_calls("cuLaunchCooperativeKernel"), 1);
     cr_assert_eq(fixture_calls("cuLaunchKernel"), 0);
     cr_assert_eq(ops->mem_read(d, NULL, out, params.p, sizeof out), STATUS_OK);
-    cr_assert_eq(synchronise(d, NULL), STATUS_OK);
+    cr_assert_eq(synchronise(NULL), STATUS_OK);
     for (int i = 0; i < 64; i++)
         cr_assert_eq(out[i], 1 * 2 + 5);
     l.grid[0] = 1000;
     cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_LAUNCH_CONFIG_INVALID, "%s", why.detail);
     cr_assert_eq(why.cuda_result, 720);
-    ops->close(d);
 }
 
-static void refuse_launch(struct device *d, struct device_launch l, enum status expected)
+static void refuse_launch(struct device_launch l, enum status expected)
 {
     struct problem why = {0};
 
@@ -372,34 +351,31 @@ static void refuse_launch(struct device *d, struct device_launch l, enum status 
 
 Test(cuda, refuses_impossible_launches_and_lives_on)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  good = fixture_launch(m, "unknown", NULL, 0, 32);
     struct device_launch  l = good;
     struct vadd_params    params = {0};
 
     l.grid[1] = 0;
-    refuse_launch(d, l, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(l, STATUS_LAUNCH_CONFIG_INVALID);
     l = good, l.grid[1] = 65536;
-    refuse_launch(d, l, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(l, STATUS_LAUNCH_CONFIG_INVALID);
     l = good, l.block[0] = 1024, l.block[1] = 2;
-    refuse_launch(d, l, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(l, STATUS_LAUNCH_CONFIG_INVALID);
     l = good, l.block[2] = 65;
-    refuse_launch(d, l, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(l, STATUS_LAUNCH_CONFIG_INVALID);
     l = good, l.shared_bytes = 232449;
-    refuse_launch(d, l, STATUS_LAUNCH_CONFIG_INVALID);
-    refuse_launch(d, fixture_launch(m, "vadd", &params, 24, 32), STATUS_ARGUMENT_MISMATCH);
+    refuse_launch(l, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(fixture_launch(m, "vadd", &params, 24, 32), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(fixture_calls("cuLaunchKernel"), 0, "none of them may reach the driver");
     setenv("FAKE_CUDA_FAIL", "cuLaunchKernel:1:1,cuLaunchKernel:2:701", 1);
-    refuse_launch(d, good, STATUS_LAUNCH_CONFIG_INVALID);
-    refuse_launch(d, good, STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_eq(synchronise(d, NULL), STATUS_OK);
-    ops->close(d);
+    refuse_launch(good, STATUS_LAUNCH_CONFIG_INVALID);
+    refuse_launch(good, STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_eq(synchronise(NULL), STATUS_OK);
 }
 
 Test(cuda, opens_shared_memory_up_once)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     uint32_t              n = 1;
     struct device_launch  l = fixture_launch(m, "hello", &n, sizeof n, 1);
@@ -408,18 +384,18 @@ Test(cuda, opens_shared_memory_up_once)
     cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     cr_assert_eq(fixture_calls("cuFuncSetAttribute"), 1);
-    ops->close(d);
 }
 
 static void lose(const char *kernel, int result, const char *name)
 {
-    struct device        *d = fixture_open();
-    struct device_module *m = fixture_module(d);
-    struct device_launch  l = fixture_launch(m, kernel, NULL, 0, 1);
-    struct device_event  *e;
-    struct problem        why = {0};
-    uint64_t              a;
+    struct device_launch l;
+    struct device_event *e;
+    struct problem       why = {0};
+    uint64_t             a;
 
+    stop();
+    start();
+    l = fixture_launch(fixture_module(d), kernel, NULL, 0, 1);
     cr_assert_eq(ops->event_create(d, &e), STATUS_OK);
     cr_assert_eq(ops->event_record(d, NULL, e), STATUS_OK);
     cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_OK);
@@ -429,8 +405,6 @@ static void lose(const char *kernel, int result, const char *name)
     cr_assert_eq(ops->mem_alloc(d, 1, &a), STATUS_KERNEL_FAULT);
     cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_KERNEL_FAULT);
     cr_assert_eq(why.cuda_result, result);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda, a_fault_is_what_every_later_call_answers)
@@ -442,7 +416,6 @@ Test(cuda, a_fault_is_what_every_later_call_answers)
 
 Test(cuda, measures_between_events)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
     struct device_event  *from, *to;
@@ -457,12 +430,10 @@ Test(cuda, measures_between_events)
     fixture_finish();
     cr_assert_eq(ops->event_elapsed(d, from, to, &us), STATUS_OK);
     cr_assert_geq(us, 0);
-    ops->close(d);
 }
 
 Test(cuda, catches_what_kernels_print)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     uint32_t              n = 42;
     struct device_launch  l = fixture_launch(m, "hello", &n, sizeof n, 1);
@@ -479,12 +450,10 @@ Test(cuda, catches_what_kernels_print)
     cr_assert_eq(out.bytes, 12, "beyond the maximum");
     cr_assert_not(out.failed);
     buf_finish(&out);
-    ops->close(d);
 }
 
 Test(cuda, output_of_a_busy_stream_does_not_wait_for_it)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     uint32_t              n = 1;
     struct device_launch  print = fixture_launch(m, "hello", &n, sizeof n, 1);
@@ -497,21 +466,21 @@ Test(cuda, output_of_a_busy_stream_does_not_wait_for_it)
     cr_assert_eq(ops->take_output(d, NULL, &out), STATUS_OK);
     cr_assert_str_eq(out.data, "hello 1\n");
     buf_finish(&out);
-    ops->close(d);
 }
 
 Test(cuda, gives_standard_output_back)
 {
-    char           path[] = "/tmp/stdout-XXXXXX";
-    char           text[32] = "";
-    int            file = mkstemp(path);
-    struct device *d;
+    char path[] = "/tmp/stdout-XXXXXX";
+    char text[32] = "";
+    int  file = mkstemp(path);
 
+    ops->close(d);
     fflush(stdout);
     dup2(file, STDOUT_FILENO);
     d = fixture_open();
     printf("during\n");
     ops->close(d);
+    d = NULL;
     printf("after\n");
     fflush(stdout);
     cr_assert_gt(pread(file, text, sizeof text - 1, 0), 0);

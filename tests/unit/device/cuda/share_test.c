@@ -9,6 +9,20 @@
 enum { UNIT = 2 * 1024 * 1024 };
 
 static const struct device_ops *const ops = &device_cuda;
+static struct device                 *d;
+
+static void start(void)
+{
+    d = fixture_open();
+}
+
+static void stop(void)
+{
+    ops->close(d);
+    cr_assert_eq(fixture_live(), 0);
+}
+
+TestSuite(cuda_share, .init = start, .fini = stop);
 
 static unsigned char *map(int fd, size_t bytes)
 {
@@ -20,7 +34,6 @@ static unsigned char *map(int fd, size_t bytes)
 
 Test(cuda_share, is_the_same_memory_for_all_who_map_it)
 {
-    struct device       *d = fixture_open();
     struct device_shared a;
     struct device_memory now;
     unsigned char       *mapped, host[8] = {0};
@@ -50,13 +63,10 @@ Test(cuda_share, is_the_same_memory_for_all_who_map_it)
     cr_assert_eq(ops->memory(d, &now), STATUS_OK);
     cr_assert_eq(now.allocated_bytes + now.reserved_bytes, 0);
     munmap(mapped, 2 * UNIT);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda_share, what_is_not_shared_is_not_handed_out)
 {
-    struct device       *d = fixture_open();
     struct device_shared a;
     uint64_t             plain;
     int                  fd = -1;
@@ -70,13 +80,10 @@ Test(cuda_share, what_is_not_shared_is_not_handed_out)
     cr_assert_eq(ops->mem_alloc_shared(d, 254 * 1024 * 1024, -1, 0, &a), STATUS_OK);
     cr_assert_eq(ops->mem_export(d, a.address + 256, &fd), STATUS_NOT_IMPLEMENTED);
     cr_assert_eq(fd, -1);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda_share, the_pool_makes_room)
 {
-    struct device       *d = fixture_open();
     struct device_shared a;
     uint64_t             plain;
 
@@ -84,13 +91,10 @@ Test(cuda_share, the_pool_makes_room)
     cr_assert_eq(ops->mem_alloc_shared(d, 100 * 1024 * 1024, -1, 0, &a), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_eq(ops->mem_free(d, plain), STATUS_OK);
     cr_assert_eq(ops->mem_alloc_shared(d, 100 * 1024 * 1024, -1, 0, &a), STATUS_OK);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }
 
 Test(cuda_share, a_free_waits_for_all_streams)
 {
-    struct device        *d = fixture_open();
     struct device_module *m = fixture_module(d);
     struct device_launch  endless = fixture_launch(m, "endless", NULL, 0, 1);
     struct device_shared  a;
@@ -106,6 +110,4 @@ Test(cuda_share, a_free_waits_for_all_streams)
     fixture_finish();
     cr_assert_eq(ops->memory(d, &now), STATUS_OK);
     cr_assert_eq(fixture_calls("cuMemUnmap"), before + 1);
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
 }

@@ -29,7 +29,7 @@ static struct temp_buffer begin(const char *name)
 static void end(struct temp_buffer *l)
 {
     client_close(&l->client);
-    stop_server(l->server);
+    stop_server();
 }
 
 /* One recvmsg. Returns the descriptor that arrived, or -1. */
@@ -181,5 +181,5 @@ Test(descriptor, a_client_that_reads_no_answers_harms_nobody)
     cr_assert_eq(client_get(&other, "/hello", &a), 200);
     answer_free(&a);
     client_close(&other);
-    stop_server(l.server);
+    stop_server();
 }

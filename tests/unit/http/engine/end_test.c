@@ -8,6 +8,8 @@
 #include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(server_end, .fini = stop_server);
+
 Test(server_end, notices_a_client_that_leaves_while_it_waits)
 {
     static const char *const paths[] = {"/never", "/never-executor"};
@@ -23,7 +25,6 @@ Test(server_end, notices_a_client_that_leaves_while_it_waits)
         cr_assert_eq(counters.saw_gone, i + 1);
         cr_assert_eq(counters.finishes, i + 1);
     }
-    stop_server(s);
 }
 
 Test(server_end, aborts_the_sink_of_a_client_that_leaves_in_its_body)
@@ -37,7 +38,7 @@ Test(server_end, aborts_the_sink_of_a_client_that_leaves_in_its_body)
     cr_assert(reaches(&counters.aborts, 1));
     cr_assert(reaches(&counters.finishes, 1));
     cr_assert_eq(counters.sinks_handled, 0);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 1);
 }
 
@@ -50,7 +51,7 @@ Test(server_end, closes_the_source_of_a_client_that_leaves_in_the_answer)
     cr_assert(reaches(&counters.sources, 1));
     client_close(&c);
     cr_assert(reaches(&counters.closes, 1));
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.closes, 1);
 }
 
@@ -84,7 +85,6 @@ Test(server_end, ends_slow_headers_bodies_and_idle_connections)
     client_close(&body);
     client_close(&idle);
     cr_assert(reaches(&counters.aborts, 1));
-    stop_server(s);
 }
 
 Test(server_end, a_header_that_drips_is_ended_too)
@@ -104,7 +104,6 @@ Test(server_end, a_header_that_drips_is_ended_too)
     }
     cr_assert(ended);
     client_close(&c);
-    stop_server(s);
 }
 
 /* An occasional byte does not keep a connection open; a client that is fast enough is not cut off, however long it takes. */
@@ -137,7 +136,6 @@ Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
     answer_free(&a);
     client_close(&slow);
     client_close(&fast);
-    stop_server(s);
 }
 
 /* Connections without a request in progress make room, the one silent longest first. */
@@ -157,7 +155,6 @@ Test(server_end, limits_connections_of_one_address)
     answer_free(&a);
     for (size_t i = 0; i < COUNT(c); i++)
         client_close(&c[i]);
-    stop_server(s);
 }
 
 /* While all connections are busy, new ones are refused, except a probe. */
@@ -192,7 +189,6 @@ Test(server_end, connections_at_work_make_no_room)
     }
     for (size_t i = 0; i < COUNT(silent); i++)
         client_close(&silent[i]);
-    stop_server(s);
 }
 
 Test(server_end, quiesce_finishes_what_is_under_way)
@@ -211,7 +207,6 @@ Test(server_end, quiesce_finishes_what_is_under_way)
     answer_free(&a);
     cr_assert(client_at_end(&c));
     client_close(&c);
-    stop_server(s);
 }
 
 /* All handlers have ended before the loop gets their results. */
@@ -226,7 +221,7 @@ Test(server_end, what_handlers_say_last_is_sent)
     client_text(&late, "GET /lags-loop HTTP/1.1\r\nHost: localhost\r\n\r\n");
     cr_assert(reaches(&counters.running, 2));
     open_gate();
-    stop_server(s);
+    stop_server();
     cr_assert(client_read(&c, false, &a));
     cr_assert(span_is(a.body, "unblocked"));
     answer_free(&a);
@@ -261,7 +256,7 @@ Test(server_end, destroy_cuts_everything_that_waits)
     cr_assert(reaches(&counters.sources, 3));
     cr_assert(reaches(&counters.sinks, 3));
     open_gate();
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.waiting, 0);
     cr_assert_eq(counters.closes, 3);
     cr_assert_eq(counters.aborts, 3);
@@ -291,5 +286,4 @@ Test(server_end, the_loops_turn_and_bad_addresses_are_refused)
         cr_assert_eq(server_create(&other, &config, &why), STATUS_INVALID_REQUEST, "%s", bad[i]);
     }
     auth_destroy(auth);
-    stop_server(s);
 }

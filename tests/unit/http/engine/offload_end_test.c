@@ -8,6 +8,8 @@
 #include "unit/http/engine/memory_endpoints.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(offload_end, .fini = stop_server);
+
 enum { BODY_BYTES = 4 * 1024 * 1024, HALF_BYTES = BODY_BYTES / 2, DOWN_BYTES = 32 * 1024 * 1024 };
 
 static char half[HALF_BYTES];
@@ -46,7 +48,7 @@ Test(offload_end, aborts_the_sink_of_a_client_that_leaves)
         cr_assert(reaches(&counters.aborts, i + 1));
         cr_assert(reaches(&counters.finishes, i + 1));
     }
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.sinks_handled, 0);
 }
 
@@ -59,7 +61,6 @@ Test(offload_end, closes_the_source_of_a_client_that_leaves)
     cr_assert(recv(c.fd, half, 1, 0) == 1);
     client_close(&c);
     cr_assert(reaches(&counters.closes, 1));
-    stop_server(s);
 }
 
 Test(offload_end, a_client_that_stalls_is_ended)
@@ -77,7 +78,7 @@ Test(offload_end, a_client_that_stalls_is_ended)
     cr_assert(reaches(&counters.closes, 1));
     client_close(&up);
     client_close(&down);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 1);
 }
 
@@ -99,7 +100,7 @@ Test(offload_end, a_client_that_drips_is_ended)
     cr_assert_eq(a.status, 408);
     answer_free(&a);
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 1);
 }
 
@@ -118,7 +119,7 @@ static void download_in_drips(unsigned io_threads)
     }
     cr_assert(atomic_load(&counters.closes) == 1, "it goes on for as long as it likes");
     client_close(&c);
-    stop_server(s);
+    stop_server();
 }
 
 Test(offload_end, a_client_that_reads_in_drips_is_ended)
@@ -146,7 +147,7 @@ Test(offload_end, a_client_that_reads_fast_enough_on_the_whole_is_not)
         cr_assert_eq(atomic_load(&counters.closes), io_threads);
         client_close(&c);
         cr_assert(reaches(&counters.closes, 1 + io_threads));
-        stop_server(s);
+        stop_server();
     }
 }
 
@@ -166,7 +167,7 @@ Test(offload_end, a_sink_without_room_is_no_stall)
     cr_assert_eq(counters.aborts, 1);
     client_close(&other);
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 2);
 }
 
@@ -193,7 +194,7 @@ Test(offload_end, quiesce_lets_it_finish)
     client_close(&up);
     client_close(&down);
     cr_assert(reaches(&counters.closes, 1));
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 0);
 }
 
@@ -209,7 +210,7 @@ Test(offload_end, destroy_cuts_it_in_every_state)
     }
     cr_assert(reaches(&counters.sinks, 4));
     cr_assert(reaches(&counters.sources, 4));
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 4);
     cr_assert_eq(counters.finishes, 4);
     cr_assert_eq(counters.closes, 4);
@@ -235,7 +236,7 @@ Test(offload_end, destroy_after_it_finds_the_connections_that_came_back)
             put_half(&c[i], "x");
     }
     cr_assert(reaches(&counters.sinks, 6));
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.finishes, 6);
     cr_assert_eq(counters.aborts, 2);
     for (unsigned i = 0; i < COUNT(c); i++)

@@ -8,6 +8,8 @@
 #include "unit/http/engine/memory_endpoints.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(offload, .fini = stop_server);
+
 enum { LONG_BYTES = 3 * 1024 * 1024 + 17 };
 
 static char *body_of(size_t bytes)
@@ -124,7 +126,7 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
         check_hello(&c);
     }
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.finishes, 2 * COUNT(up) + COUNT(down));
     cr_assert_eq(counters.closes, COUNT(down));
     cr_assert_eq(counters.aborts, 0);
@@ -144,7 +146,7 @@ Test(offload, short_bodies_are_copied_to_and_from_memory_that_is_lent)
     cr_assert_null(answer_header(&a, "Connection").data);
     answer_free(&a);
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.closes, 1);
     cr_assert_eq(counters.aborts, 0);
 }
@@ -191,7 +193,6 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
     free(data);
     client_close(&first);
     client_close(&second);
-    stop_server(s);
 }
 
 /* Less than the number of bytes that the thread is woken for, with pauses, and after them a small request on the same connection. */
@@ -217,7 +218,6 @@ Test(offload, a_body_in_small_pieces_arrives_whole)
     check_hello(&c);
     free(data);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, sends_100_continue_first)
@@ -239,7 +239,6 @@ Test(offload, sends_100_continue_first)
     check_hello(&c);
     free(data);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
@@ -269,7 +268,6 @@ Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
     cr_assert_gt(memory_counters.borrows, 0);
     cr_assert_gt(memory_counters.lends, 0);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, memory_that_is_wanted_back_is_returned)
@@ -282,7 +280,6 @@ Test(offload, memory_that_is_wanted_back_is_returned)
     check_get(&c, "recalled", BIG_BYTES);
     cr_assert(handed_off(&memory_counters.lends));
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
@@ -306,8 +303,8 @@ Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
         check_hello(&c);
     }
     client_close(&c);
-    stop_server(s);
-    cr_assert_eq(counters.aborts, 2); /* the third one's handler had run */
+    stop_server();
+    cr_assert_eq(counters.aborts, 2); /* the third had its handler */
 }
 
 Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
@@ -321,7 +318,6 @@ Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
     cr_assert(reaches(&counters.closes, 1));
     cr_assert_lt(c.held_bytes, BIG_BYTES);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, a_head_request_is_not_handed_off)
@@ -338,7 +334,6 @@ Test(offload, a_head_request_is_not_handed_off)
     check_hello(&c);
     cr_assert_eq(memory_counters.lends, 0);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(offload, the_connection_is_closed_when_the_client_says_so)
@@ -364,5 +359,4 @@ Test(offload, the_connection_is_closed_when_the_client_says_so)
     cr_assert(client_at_end(&c));
     client_close(&c);
     free(data);
-    stop_server(s);
 }

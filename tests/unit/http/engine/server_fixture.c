@@ -373,6 +373,8 @@ static void count_problem(void *app, enum status st)
     atomic_fetch_add(&counters.problems, 1);
 }
 
+static struct server *running;
+
 struct server *start_server(struct server_options o)
 {
     const char          *listen[] = {"127.0.0.1:0", o.unix_path};
@@ -408,12 +410,16 @@ struct server *start_server(struct server_options o)
     config.auth = auth;
     pthread_create(&firing.thread, NULL, fire, NULL);
     cr_assert_eq(server_create(&s, &config, &why), STATUS_OK, "%s", why.detail);
+    running = s;
     return s;
 }
 
-void stop_server(struct server *s)
+void stop_server(void)
 {
-    server_destroy(s);
+    if (!running)
+        return;
+    server_destroy(running);
+    running = NULL;
     pthread_mutex_lock(&firing.lock);
     firing.stop = true;
     pthread_cond_signal(&firing.work);

@@ -35,8 +35,9 @@ struct server_options {
 
 /* Starts helper threads and the server; exits the test on failure. */
 struct server *start_server(struct server_options o);
-void           stop_server(struct server *s);
-/* For endpoints: wakes w soon, from another thread; fire_not() cancels that. */
+/* The one that runs; none: nothing. For .fini of a suite. */
+void stop_server(void);
+/* For endpoints: wakes w soon, from another thread; not any more. */
 void fire_later(struct waker *w);
 void fire_not(struct waker *w);
 /* Releases blocked executor handlers; later ones do not block. */

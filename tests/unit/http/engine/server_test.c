@@ -9,6 +9,8 @@
 #include "http/json/json.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(server, .fini = stop_server);
+
 static char *pattern(size_t bytes)
 {
     char *text = malloc(bytes + 1);
@@ -57,7 +59,7 @@ Test(server, keeps_the_connection_through_every_kind_of_answer)
         expect(&c, "/hello?x=1%2F2", 200, "anonymous");
     }
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.begins, counters.finishes);
     cr_assert_eq(counters.problems, 8);
 }
@@ -87,7 +89,6 @@ Test(server, echoes_json_and_headers)
     cr_assert_eq(answer_header(&a, "X-Request-Id").bytes, 22);
     answer_free(&a);
     client_close(&c);
-    stop_server(s);
 }
 
 Test(server, answers_a_client_that_has_finished_sending)
@@ -103,7 +104,6 @@ Test(server, answers_a_client_that_has_finished_sending)
     answer_free(&a);
     cr_assert(client_at_end(&c));
     client_close(&c);
-    stop_server(s);
 }
 
 Test(server, answers_head_delete_and_wrong_methods)
@@ -134,7 +134,7 @@ Test(server, answers_head_delete_and_wrong_methods)
     }
     expect(&c, "/hello", 200, NULL);
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.sources, counters.closes);
 }
 
@@ -155,7 +155,6 @@ Test(server, answers_pipelined_requests_in_order)
         answer_free(&a);
     }
     client_close(&c);
-    stop_server(s);
 }
 
 Test(server, streams_a_body_through_a_sink_that_waits)
@@ -187,7 +186,7 @@ Test(server, streams_a_body_through_a_sink_that_waits)
     answer_free(&a);
     client_close(&c);
     free(text);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.sinks, 6);
     cr_assert_eq(counters.sinks_handled, 6);
     cr_assert_eq(counters.aborts, 0);
@@ -210,7 +209,7 @@ Test(server, a_sink_that_fails_drops_the_rest_and_answers)
     expect(&c, "/hello", 200, NULL);
     client_close(&c);
     free(text);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.aborts, 1);
     cr_assert_eq(counters.sinks_handled, 0);
 }
@@ -242,7 +241,6 @@ Test(server, refuses_before_the_body_and_sends_100_only_when_it_accepts)
     answer_free(&a);
     expect(&c, "/hello", 200, NULL); /* a small refused body does not end the connection */
     client_close(&c);
-    stop_server(s);
 }
 
 Test(server, a_large_refused_upload_still_gets_its_answer)
@@ -261,7 +259,6 @@ Test(server, a_large_refused_upload_still_gets_its_answer)
     cr_assert(client_at_end(&c));
     client_close(&c);
     free(text);
-    stop_server(s);
 }
 
 Test(server, limits_collected_bodies)
@@ -292,7 +289,6 @@ Test(server, limits_collected_bodies)
     answer_free(&a);
     client_close(&c);
     free(text);
-    stop_server(s);
 }
 
 Test(server, gives_a_large_body_from_a_source_that_waits)
@@ -316,7 +312,7 @@ Test(server, gives_a_large_body_from_a_source_that_waits)
     expect(&c, "/hello", 200, NULL);
     cr_assert_eq(client_get(&c, "/broken", &a), 0); /* the connection ends in the middle */
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.sources, 3);
     cr_assert_eq(counters.closes, 3);
 }
@@ -343,7 +339,7 @@ Test(server, answers_128_connections_that_are_ready_at_once)
         client_close(&c[i]);
     }
     client_close(&blocking);
-    stop_server(s);
+    stop_server();
     cr_assert_eq(counters.begins, 256);
     cr_assert_eq(counters.finishes, 256);
 }
@@ -367,7 +363,6 @@ Test(server, executor_runs_many_at_once)
         answer_free(&a);
         client_close(&c[i]);
     }
-    stop_server(s);
 }
 
 Test(server, limits_requests_in_flight_of_a_caller)
@@ -390,7 +385,6 @@ Test(server, limits_requests_in_flight_of_a_caller)
     cr_assert(reaches(&counters.waiting, 0));
     expect(&last, "/hello", 200, NULL);
     client_close(&last);
-    stop_server(s);
 }
 
 Test(server, serves_a_unix_socket_with_any_host)
@@ -415,7 +409,7 @@ Test(server, serves_a_unix_socket_with_any_host)
         answer_free(&got);
     }
     client_close(&c);
-    stop_server(s);
+    stop_server();
     cr_assert_neq(access(a.sun_path, F_OK), 0);
     rmdir(path);
 }

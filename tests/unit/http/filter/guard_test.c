@@ -8,6 +8,8 @@
 #include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 
+TestSuite(server_guard, .fini = stop_server);
+
 #define GET  "GET /hello HTTP/1.1\r\nHost: localhost\r\n"
 #define POST "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -69,7 +71,6 @@ Test(server_guard, refuses_ambiguous_framing_and_ends_the_connection)
 
     for (size_t i = 0; i < COUNT(cases); i++)
         cr_assert_eq(refused(s, cases[i].text), cases[i].status, "%s", cases[i].text);
-    stop_server(s);
 }
 
 static void check(struct server *s, const char *request, unsigned status, const char *code)
@@ -105,7 +106,6 @@ Test(server_guard, admits_only_known_hosts_and_origins)
     check(s, GET "Origin: https://ok.example\r\n\r\n", 200, NULL);
     check(s, GET "Origin: http://localhost\r\n\r\n", 200, NULL);
     check(s, GET "Sec-Fetch-Site: same-origin\r\n\r\n", 200, NULL);
-    stop_server(s);
 }
 
 Test(server_guard, checks_types_codings_and_expectations)
@@ -122,7 +122,6 @@ Test(server_guard, checks_types_codings_and_expectations)
     check(s, POST "Content-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", 200, NULL);
     check(s, POST "Expect: magic\r\nContent-Length: 2\r\n\r\n{}", 417, "expectation_failed");
     check(s, "POST /source HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/x-cuda\r\nContent-Length: 2\r\n\r\n//", 200, NULL);
-    stop_server(s);
 }
 
 Test(server_guard, bounds_the_header)
@@ -141,7 +140,6 @@ Test(server_guard, bounds_the_header)
     strcpy(text + at, "\r\n");
     check(s, text, 431, "headers_too_large");
     free(text);
-    stop_server(s);
 }
 
 static void token_file(char *path, const char *expires)
@@ -176,7 +174,7 @@ Test(server_guard, authenticates_before_it_routes_and_authorises_after)
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "anonymous");
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n", 200, "alice");
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n", 200, "anonymous");
-    stop_server(s);
+    stop_server();
     unlink(path);
 }
 
@@ -212,7 +210,6 @@ Test(server_guard, limits_the_rate_of_a_caller)
     }
     answer_free(&a);
     client_close(&c);
-    stop_server(s);
 }
 
 static unsigned get_with(struct server *s, const char *token, struct answer *a)
@@ -245,6 +242,6 @@ Test(server_guard, an_address_that_guesses_tokens_is_refused_and_its_known_calle
     answer_free(&a);
     check(s, GET "\r\n", 401, "unauthenticated"); /* a missing token does not count as a wrong one */
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n", 200, "anonymous");
-    stop_server(s);
+    stop_server();
     unlink(path);
 }

@@ -1,7 +1,9 @@
-/* Calls when a worker faults, dies, hangs or exceeds its time: each ends exactly once, with the reason. */
-#include "unit/pool/fixture.h"
+/* What happens to calls when a worker faults, dies, hangs or overruns its time: each ends exactly once, with the reason. */
+#include "unit/pool/one_worker.h"
 
 #include <signal.h>
+
+TestSuite(worker_faults, .init = one_worker_start, .fini = one_worker_end);
 
 static void count_done(struct call *c, enum call_event event)
 {
@@ -14,7 +16,7 @@ struct trio {
     unsigned    done[3];
 };
 
-static void trio_submit(struct worker *w, uint32_t module, uint32_t kernel, uint64_t timeout_ms, struct trio *t)
+static void trio_submit(uint32_t kernel, uint64_t timeout_ms, struct trio *t)
 {
     *t = (struct trio){0};
     cr_assert_eq(kill(w->process.pid, SIGSTOP), 0);
@@ -28,7 +30,7 @@ static void trio_submit(struct worker *w, uint32_t module, uint32_t kernel, uint
     cr_assert_eq(kill(w->process.pid, SIGCONT), 0);
 }
 
-static void trio_expect(struct worker *w, struct trio *t, enum status st)
+static void trio_expect(struct trio *t, enum status st)
 {
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(call_wait(w, &t->calls[i]), st, "call %u ended as %s: %s", i, status_code(t->calls[i].status),
@@ -41,20 +43,11 @@ static void trio_expect(struct worker *w, struct trio *t, enum status st)
 
 static void run_trio(uint32_t kernel, uint64_t timeout_ms, enum status st, struct trio *t)
 {
-    struct pool   *p;
-    struct worker *w;
-    uint32_t       module;
-
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, kernel, timeout_ms, t);
-    trio_expect(w, t, st);
+    trio_submit(kernel, timeout_ms, t);
+    trio_expect(t, st);
     pool_give_back(p, w);
     w = worker_of(p, &module); /* a new worker works again */
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_faults, a_kernel_fault_ends_everything_with_its_cuda_result)
@@ -81,23 +74,15 @@ Test(worker_faults, a_fault_that_shows_when_the_event_is_recorded_is_told_with_i
 
 Test(worker_faults, a_launch_that_fails_alone_does_not_hold_up_those_behind_it)
 {
-    struct pool   *p;
-    struct worker *w;
-    struct trio    t;
-    uint32_t       module;
+    struct trio t;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, KERNEL_STUMBLE, 1000, &t);
+    trio_submit(KERNEL_STUMBLE, 1000, &t);
     cr_assert_eq(call_wait(w, &t.calls[0]), STATUS_OUT_OF_MEMORY);
     cr_assert_not(t.calls[0].worker_session_lost);
     for (unsigned i = 1; i < 3; i++)
         cr_assert(call_wait_until(w, &t.calls[i], deadline()), "launch %u was never given to the device", i);
     cr_assert_eq(t.calls[1].status, STATUS_OK);
     cr_assert_eq(t.calls[2].status, STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_faults, an_endless_kernel_ends_at_its_timeout)
@@ -116,54 +101,32 @@ Test(worker_faults, a_crash_ends_everything_as_worker_lost)
 
 Test(worker_faults, kill_9_in_the_middle_is_noticed_at_once)
 {
-    struct pool   *p;
-    struct worker *w;
-    struct trio    t;
-    uint32_t       module;
+    struct trio t;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, KERNEL_ENDLESS, 30000, &t);
+    trio_submit(KERNEL_ENDLESS, 30000, &t);
     cr_assert_eq(kill(w->process.pid, SIGKILL), 0);
-    trio_expect(w, &t, STATUS_WORKER_LOST);
+    trio_expect(&t, STATUS_WORKER_LOST);
     cr_assert_eq(worker_memory_info(w, &(struct msg_memory_info){0}, NULL, deadline(), NULL), STATUS_WORKER_LOST);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_faults, worker_kill_ends_calls_with_the_given_problem)
 {
-    struct pool   *p;
-    struct worker *w;
     struct trio    t;
-    uint32_t       module;
     struct problem why;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, KERNEL_ENDLESS, 30000, &t);
+    trio_submit(KERNEL_ENDLESS, 30000, &t);
     problem_set(&why, STATUS_EXECUTION_TIMEOUT, "seen from outside");
     worker_kill(w, STATUS_EXECUTION_TIMEOUT, &why);
-    trio_expect(w, &t, STATUS_EXECUTION_TIMEOUT);
+    trio_expect(&t, STATUS_EXECUTION_TIMEOUT);
     cr_assert_str_eq(t.calls[2].problem.detail, "seen from outside");
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_faults, a_calls_own_deadline_kills_the_worker)
 {
-    struct pool      *p;
-    struct worker    *w;
-    uint32_t          module;
-    struct problem    why = {0};
-    struct call       endless = {.deadline_ns = DEADLINE_NEVER};
-    struct msg_launch m;
+    struct problem     why = {0};
+    static struct call endless = {.deadline_ns = DEADLINE_NEVER};
+    struct msg_launch  m;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     m = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
     cr_assert_eq(worker_launch(w, &m, NULL, deadline_after_ms(50), &why), STATUS_EXECUTION_TIMEOUT);
     cr_assert_neq(why.detail[0], 0);
@@ -172,46 +135,30 @@ Test(worker_faults, a_calls_own_deadline_kills_the_worker)
     m = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
     cr_assert_eq(worker_submit_launch(w, &m, &endless), STATUS_OK);
     cr_assert_eq(worker_stream_sync(w, &(struct msg_stream_sync){0, 1}, NULL, deadline_after_ms(50), &why), STATUS_WORKER_LOST);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_faults, giving_back_ends_what_is_unfinished)
 {
-    struct pool   *p;
-    struct worker *w;
-    struct trio    t;
-    uint32_t       module;
+    struct trio t;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, KERNEL_ENDLESS, 30000, &t);
+    trio_submit(KERNEL_ENDLESS, 30000, &t);
     pool_give_back(p, w);
+    w = NULL;
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(t.done[i], 1);
         cr_assert_eq(t.calls[i].status, STATUS_WORKER_LOST);
     }
-    pool_destroy(p);
 }
 
 /* A worker that writes nonsense into its completion ring is ended; nobody waits for ever. */
 Test(worker_faults, a_hostile_completion_ring_ends_the_worker)
 {
-    struct pool   *p;
-    struct worker *w;
-    struct trio    t;
-    uint32_t       module;
+    struct trio t;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
-    trio_submit(w, module, KERNEL_ENDLESS, 30000, &t);
-    /* After this answer the worker writes no more, and so does not correct its head. */
+    trio_submit(KERNEL_ENDLESS, 30000, &t);
+    /* After this answer the worker has nothing more to say, and does not put its head right again. */
     cr_assert_eq(worker_memory_info(w, &(struct msg_memory_info){0}, NULL, deadline(), NULL), STATUS_OK);
     atomic_fetch_add(&w->completions.shared->head, 100000);
     ring_poke(&w->completions);
-    trio_expect(w, &t, STATUS_WORKER_LOST);
-    pool_give_back(p, w);
-    pool_destroy(p);
+    trio_expect(&t, STATUS_WORKER_LOST);
 }

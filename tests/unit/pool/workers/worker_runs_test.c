@@ -27,7 +27,6 @@ struct subject {
 static void subject_start(struct subject *s)
 {
     *s = (struct subject){0};
-    steer("");
     s->p = pool_of_fakes(1, 4);
     s->w = worker_of(s->p, &s->module);
     s->params = (struct add_params){memory_of(s->w, NUMBERS * 4), NUMBERS};

@@ -1,5 +1,5 @@
-/* Descriptors that travel with calls to real worker processes: in both directions, and wrong ones from a worker. */
-#include "unit/pool/fixture.h"
+/* Descriptors that travel beside calls to real worker processes: there and back, and what a worker may send instead. */
+#include "unit/pool/one_worker.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -31,20 +31,16 @@ static int file(unsigned char **mapped)
     return fd;
 }
 
+TestSuite(worker_share, .init = one_sharing_worker_start, .fini = one_worker_end);
+
 Test(worker_share, copies_go_between_a_mapped_file_and_the_device)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     unsigned char            *at;
     struct msg_host_map       m = {.bytes = BYTES};
     struct msg_host_map_reply got;
     uint64_t                  to;
     int                       fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     to = m.beside = memory_of(w, BYTES);
     cr_assert_eq(worker_host_map_file(w, &m, fd, &got, deadline(), NULL), STATUS_OK);
     close(fd);
@@ -66,22 +62,15 @@ Test(worker_share, copies_go_between_a_mapped_file_and_the_device)
     cr_assert_eq(worker_mem_read(w, &(struct msg_mem_read){.host = got.host, .from = to, .to = {0, 1}}, NULL, deadline(), NULL),
                  STATUS_INVALID_REQUEST);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_share, a_mapping_ends_with_its_allocation_and_its_place_is_free_again)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module, before = 0;
+    uint32_t                  before = 0;
     unsigned char            *at;
     struct msg_host_map_reply got;
     int                       fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     for (unsigned i = 0; i < 2 * SHARES_PER_SESSION_MAX; i++) {
         struct msg_host_map m = {.bytes = BYTES, .beside = memory_of(w, 256)};
 
@@ -96,47 +85,31 @@ Test(worker_share, a_mapping_ends_with_its_allocation_and_its_place_is_free_agai
                      i < SHARES_PER_SESSION_MAX ? STATUS_OK : STATUS_QUOTA_EXCEEDED);
     close(fd);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 /* The worker had no free descriptor when it arrived. */
 Test(worker_share, a_message_that_lost_its_descriptor_harms_its_own_call_alone)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     unsigned char            *at;
     struct msg_host_map_reply got;
     const uint64_t            stale = 0;
     int                       fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     cr_assert_eq(send(w->share_fd, &stale, sizeof stale, 0), (ssize_t)sizeof stale);
     cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES}, fd, &got, deadline(), NULL), STATUS_OK);
     close(fd);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 /* Released mappings stay as long as earlier work may use them. */
 Test(worker_share, there_is_room_for_as_many_again_while_a_kernel_runs)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     unsigned char            *at;
     struct msg_launch         endless;
     struct msg_host_map_reply got;
-    struct call               launch = {.deadline_ns = DEADLINE_NEVER}, ends[SHARES_PER_SESSION_MAX];
+    static struct call        launch = {.deadline_ns = DEADLINE_NEVER}, ends[SHARES_PER_SESSION_MAX]; /* the worker's end ends them */
     int                       fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     endless = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
     cr_assert_eq(worker_submit_launch(w, &endless, &launch), STATUS_OK);
     for (unsigned i = 0; i < 2 * SHARES_PER_SESSION_MAX; i++) {
@@ -149,23 +122,15 @@ Test(worker_share, there_is_room_for_as_many_again_while_a_kernel_runs)
     cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES}, fd, &got, deadline(), NULL), STATUS_QUOTA_EXCEEDED);
     close(fd);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker_share, a_file_becomes_an_allocation)
 {
-    struct pool                      *p;
-    struct worker                    *w;
-    uint32_t                          module;
     unsigned char                    *at;
     struct msg_mem_alloc_shared       m = {.bytes = BYTES - 1, .file_bytes = BYTES};
     struct msg_mem_alloc_shared_reply got;
     int                               fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     cr_assert_eq(worker_mem_alloc_file(w, &m, fd, &got, deadline(), NULL), STATUS_OK);
     close(fd);
     cr_assert_eq(got.taken, BYTES);
@@ -178,25 +143,17 @@ Test(worker_share, a_file_becomes_an_allocation)
         STATUS_INVALID_REQUEST, "no such descriptor was sent");
     cr_assert_eq(worker_mem_alloc_shared(w, &(struct msg_mem_alloc_shared){0}, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 /* As after a call that was refused between the two. */
 Test(worker_share, a_descriptor_that_nobody_took_is_not_mistaken_for_another)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     unsigned char            *at;
     struct msg_host_map       m = {.bytes = BYTES};
     struct msg_host_map_reply got;
     char                      byte = 0;
     int                       fd = file(&at);
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     m.beside = memory_of(w, BYTES);
     for (int i = 0; i < 5; i++) {
         uint64_t stale = ++w->share_number;
@@ -210,15 +167,10 @@ Test(worker_share, a_descriptor_that_nobody_took_is_not_mistaken_for_another)
     cr_assert_eq(byte, 5);
     close(fd);
     munmap(at, BYTES);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 static void expect_export(const char *words, enum status first)
 {
-    struct pool          *p;
-    struct worker        *w;
-    uint32_t              module;
     struct msg_mem_export m = {0};
     struct stat           st;
     struct problem        why = {0};
@@ -248,29 +200,25 @@ static void expect_export(const char *words, enum status first)
     pool_destroy(p);
 }
 
-Test(worker_share, a_worker_hands_out_descriptors)
+Test(worker_exchange, a_worker_hands_out_descriptors)
 {
     expect_export("", STATUS_OK);
 }
 
-/* It may harm its own session by handing out its own data; nobody hangs and nothing is left. */
-Test(worker_share, a_worker_that_sends_something_else_harms_itself_alone)
+/* It may harm its own session, by handing out what is its own; nobody hangs and nothing is left. */
+Test(worker_exchange, a_worker_that_sends_something_else_harms_itself_alone)
 {
     expect_export("short", STATUS_OK);
     expect_export("guesses", STATUS_OVERLOADED);
     expect_export("floods", STATUS_OVERLOADED);
 }
 
-Test(worker_share, without_the_setting_nothing_is_exchanged)
+Test(worker_exchange, without_the_setting_nothing_is_exchanged)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     struct msg_host_map       m = {.bytes = BYTES};
     struct msg_host_map_reply got;
     int                       fd = STDIN_FILENO, out = -1;
 
-    steer("");
     p = pool_of_fakes(1, 2);
     w = worker_of(p, &module);
     cr_assert_eq(worker_host_map_file(w, &m, fd, &got, deadline(), NULL), STATUS_INVALID_FIELD);
@@ -285,21 +233,13 @@ Test(worker_share, without_the_setting_nothing_is_exchanged)
 
 Test(worker_share, an_ended_worker_takes_and_gives_none)
 {
-    struct pool              *p;
-    struct worker            *w;
-    uint32_t                  module;
     struct msg_host_map       m = {.bytes = BYTES};
     struct msg_host_map_reply got;
     int                       out = -1;
 
-    steer("");
-    p = pool_of_sharing_fakes(1, 2);
-    w = worker_of(p, &module);
     worker_kill(w, STATUS_WORKER_LOST, NULL);
     cr_assert_neq(worker_mem_export_file(w, &(struct msg_mem_export){0}, &out, deadline(), NULL), STATUS_OK);
     for (int i = 0; i < 3; i++)
         cr_assert_neq(worker_host_map_file(w, &m, STDIN_FILENO, &got, deadline(), NULL), STATUS_OK);
     cr_assert_eq(out, -1);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }

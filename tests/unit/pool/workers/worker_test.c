@@ -1,5 +1,5 @@
 /* Calls to a real worker process: results, order, many threads, staging, output, cancelling. */
-#include "unit/pool/fixture.h"
+#include "unit/pool/one_worker.h"
 
 #include "ipc/kernel_table.h"
 #include "ipc/vendor_plan.h"
@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+TestSuite(worker, .init = one_worker_start, .fini = one_worker_end);
+
 struct add_params {
     uint64_t at;
     uint32_t count;
 };
 
-static void write_numbers(struct worker *w, uint64_t to, const void *data, uint32_t bytes)
+static void write_numbers(uint64_t to, const void *data, uint32_t bytes)
 {
     struct msg_mem_write m = {.to = to};
     struct slice         s;
@@ -24,7 +26,7 @@ static void write_numbers(struct worker *w, uint64_t to, const void *data, uint3
     staging_give(w, &s);
 }
 
-static void read_numbers(struct worker *w, uint64_t from, void *data, uint32_t bytes)
+static void read_numbers(uint64_t from, void *data, uint32_t bytes)
 {
     struct msg_mem_read m = {.from = from};
     struct slice        s;
@@ -38,22 +40,17 @@ static void read_numbers(struct worker *w, uint64_t from, void *data, uint32_t b
 
 Test(worker, writes_launches_and_reads_in_order)
 {
-    struct pool            *p;
-    struct worker          *w;
-    uint32_t                module, in[3] = {1, 10, 100}, out[3];
+    uint32_t                in[3] = {1, 10, 100}, out[3];
     struct add_params       params;
     struct msg_launch       m;
     struct msg_launch_reply r;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     params = (struct add_params){memory_of(w, sizeof in), 3};
-    write_numbers(w, params.at, in, sizeof in);
+    write_numbers(params.at, in, sizeof in);
     m = launch_of(module, KERNEL_ADD_ONE, 0, 1, &params, 12);
     for (unsigned i = 0; i < 5; i++)
         cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
-    read_numbers(w, params.at, out, sizeof out);
+    read_numbers(params.at, out, sizeof out);
     cr_assert_eq(out[0], 6);
     cr_assert_eq(out[1], 15);
     cr_assert_eq(out[2], 105);
@@ -61,12 +58,10 @@ Test(worker, writes_launches_and_reads_in_order)
     cr_assert_eq(worker_mem_fill(w, &(struct msg_mem_fill){.pattern_bytes = 2, .to = params.at + 8, .pattern = 0xabcd, .count = 2}, NULL,
                                  deadline(), NULL),
                  STATUS_OK);
-    read_numbers(w, params.at, out, sizeof out);
+    read_numbers(params.at, out, sizeof out);
     cr_assert_eq(out[0], 15);
     cr_assert_eq(out[2], 0xabcdabcd);
     cr_assert_eq(worker_mem_free(w, &(struct msg_mem_free){params.at}, NULL, deadline(), NULL), STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 static void expect_invalid(enum status st)
@@ -76,15 +71,9 @@ static void expect_invalid(enum status st)
 
 Test(worker, bad_references_are_refused_and_harm_nothing)
 {
-    struct pool      *p;
-    struct worker    *w;
-    uint32_t          module;
     struct problem    why = {0};
     struct msg_launch m;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     m = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
     expect_invalid(worker_mem_write(w, &(struct msg_mem_write){.to = 1, .from = {staging_bytes(w), 1}}, NULL, deadline(), &why));
     cr_assert_neq(why.detail[0], 0);
@@ -107,22 +96,14 @@ Test(worker, bad_references_are_refused_and_harm_nothing)
     m = launch_of(module, KERNEL_PRINT, 0, 1, &(uint32_t){1}, 4);
     expect_invalid(worker_launch(w, &m, NULL, deadline(), NULL));
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, refusals_of_the_device_come_back_in_words_and_the_worker_lives_on)
 {
-    struct pool      *p;
-    struct worker    *w;
-    uint32_t          module;
     struct problem    why = {0};
     struct msg_launch m;
     struct slice      s;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     m = launch_of(module, KERNEL_REFUSE, 0, 1, NULL, 0);
     cr_assert_eq(worker_launch(w, &m, NULL, deadline(), &why), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_str_eq(why.detail, "the fake refuses");
@@ -136,23 +117,15 @@ Test(worker, refusals_of_the_device_come_back_in_words_and_the_worker_lives_on)
     cr_assert_str_eq(why.detail, "line 1: junk");
     staging_give(w, &s);
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, images_come_in_pieces_and_the_table_comes_back)
 {
-    struct pool                 *p;
-    struct worker               *w;
-    uint32_t                     module;
     struct msg_module_load_reply r;
     struct kernel_table          t;
     struct slice                 s;
     struct msg_module_load       m = {.more = 1};
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     cr_assert_eq(staging_take(w, 1, &s, NULL), STATUS_OK);
     memcpy(s.data, "image in two pieces", 19);
     m.piece = (struct shm_ref){s.ref.offset, 10};
@@ -171,22 +144,14 @@ Test(worker, images_come_in_pieces_and_the_table_comes_back)
     m.table_to.bytes = 8; /* too small for the table */
     m.offset = 0;
     cr_assert_eq(worker_module_load(w, &m, &r, deadline(), NULL), STATUS_MODULE_INVALID);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, plans_are_for_devices_with_libraries_and_have_their_length)
 {
-    struct pool           *p;
-    struct worker         *w;
-    uint32_t               module;
     struct slice           s;
     struct vendor_plan     plan = {.operation = VENDOR_MATMUL, .batch = 1, .m = 1, .n = 1, .k = 1};
     struct msg_module_load m = {.plan = 1};
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     cr_assert_eq(staging_take(w, sizeof plan, &s, NULL), STATUS_OK);
     memcpy(s.data, &plan, sizeof plan);
     m.table_to = s.ref;
@@ -196,23 +161,16 @@ Test(worker, plans_are_for_devices_with_libraries_and_have_their_length)
     cr_assert_eq(worker_module_load(w, &m, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
     staging_give(w, &s);
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, output_is_kept_until_taken_and_descriptors_do_not_leak)
 {
-    struct pool                 *p;
-    struct worker               *w;
-    uint32_t                     module, n = 7;
+    uint32_t                     n = 7;
     struct msg_launch            m;
     struct msg_launch_reply      r;
     struct msg_take_output_reply taken;
     struct slice                 s;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     m = launch_of(module, KERNEL_PRINT, 0, 501, &n, 4);
     cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
     cr_assert_eq(r.output_bytes, 10);
@@ -235,8 +193,6 @@ Test(worker, output_is_kept_until_taken_and_descriptors_do_not_leak)
                       word);
     }
     staging_give(w, &s);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 static void count_event(struct call *c, enum call_event event)
@@ -246,17 +202,12 @@ static void count_event(struct call *c, enum call_event event)
 
 Test(worker, queued_launches_can_be_cancelled_and_the_running_one_cannot)
 {
-    struct pool                   *p;
-    struct worker                 *w;
-    uint32_t                       module, ms = 300;
+    uint32_t                       ms = 300;
     unsigned                       events[2][2] = {{0}};
     struct call                    running, queued;
     struct msg_launch              m;
     struct msg_launch_cancel_reply r;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     running = (struct call){.on_event = count_event, .context = events[0], .deadline_ns = DEADLINE_NEVER};
     queued = (struct call){.on_event = count_event, .context = events[1], .deadline_ns = DEADLINE_NEVER};
     m = launch_of(module, KERNEL_SLOW, 0, 1, &ms, 4);
@@ -275,22 +226,15 @@ Test(worker, queued_launches_can_be_cancelled_and_the_running_one_cannot)
     cr_assert_eq(events[0][CALL_DONE], 1);
     cr_assert_eq(events[1][CALL_STARTED], 0);
     cr_assert_eq(events[1][CALL_DONE], 1);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, streams_go_side_by_side_and_sync_waits_for_what_came_before)
 {
-    struct pool                   *p;
-    struct worker                 *w;
-    uint32_t                       module, ms = 300;
+    uint32_t                       ms = 300;
     struct msg_stream_create_reply other;
     struct call                    slow = {.deadline_ns = DEADLINE_NEVER};
     struct msg_launch              m;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     cr_assert_eq(worker_stream_create(w, &(struct msg_stream_create){0}, &other, deadline(), NULL), STATUS_OK);
     m = launch_of(module, KERNEL_SLOW, other.stream, 1, &ms, 4);
     cr_assert_eq(worker_submit_launch(w, &m, &slow), STATUS_OK);
@@ -303,23 +247,15 @@ Test(worker, streams_go_side_by_side_and_sync_waits_for_what_came_before)
     cr_assert_eq(worker_stream_destroy(w, &(struct msg_stream_destroy){other.stream}, NULL, deadline(), NULL), STATUS_OK);
     m.stream = other.stream;
     cr_assert_eq(worker_launch(w, &m, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(worker, launches_leave_room_for_a_cancel)
 {
-    struct pool                   *p;
-    struct worker                 *w;
-    uint32_t                       module;
     static struct call             calls[RING_SLOTS];
     struct msg_launch              m;
     struct msg_launch_cancel_reply r;
     unsigned                       n = 0;
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     m = launch_of(module, KERNEL_ENDLESS, 0, 0, NULL, 0);
     for (; n < RING_SLOTS; n++, m.tag++) {
         calls[n] = (struct call){.deadline_ns = DEADLINE_NEVER};
@@ -333,8 +269,6 @@ Test(worker, launches_leave_room_for_a_cancel)
     for (unsigned i = 0; i < n - 1; i++)
         cr_assert_eq(call_wait(w, &calls[i]), STATUS_EXECUTION_TIMEOUT);
     cr_assert_eq(call_wait(w, &calls[n - 1]), STATUS_CANCELLED);
-    pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 struct caller {
@@ -357,15 +291,9 @@ static void *call_often(void *context)
 
 Test(worker, ten_thousand_calls_from_four_threads)
 {
-    struct pool   *p;
-    uint32_t       module;
-    struct caller  c[4];
-    pthread_t      threads[4];
-    struct worker *w;
+    struct caller c[4];
+    pthread_t     threads[4];
 
-    steer("");
-    p = pool_of_fakes(1, 4);
-    w = worker_of(p, &module);
     for (unsigned i = 0; i < 4; i++) {
         c[i] = (struct caller){w, 0};
         cr_assert_eq(pthread_create(&threads[i], NULL, call_often, &c[i]), 0);
@@ -374,6 +302,4 @@ Test(worker, ten_thousand_calls_from_four_threads)
         pthread_join(threads[i], NULL);
         cr_assert_eq(c[i].bad, 0);
     }
-    pool_give_back(p, w);
-    pool_destroy(p);
 }

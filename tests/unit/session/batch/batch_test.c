@@ -1,10 +1,8 @@
-/* Batches on the fake worker: every operation, failures at every step, faults, resets, buffers that stay. */
+/* Batches: every operation, failures at every step, faults, resets, buffers that stay. */
 #include "session/batch/batch_internal.h"
 #include "session/events/events.h"
 #include "session/life/run_place.h"
 #include "unit/session/session_fixture.h"
-
-static struct fixture f;
 
 static struct batch_op alloc_op(const char *name, uint64_t bytes)
 {
@@ -91,9 +89,16 @@ static enum status run(const struct batch_spec *spec, struct batch **out)
 
 static void start(unsigned slices)
 {
-    fixture_start(&f, slices);
-    make_module(&f, "m", "good");
+    fixture_start(slices);
+    make_module("m", "good");
 }
+
+static void start_usual(void)
+{
+    start(8);
+}
+
+TestSuite(batch, .init = start_usual, .fini = fixture_end);
 
 /* Waits for what is freed in the background. */
 static void await_memory(uint64_t bytes)
@@ -116,7 +121,6 @@ Test(batch, segments_kernel_and_read)
     struct batch         *b;
     char                  want[100];
 
-    start(8);
     spec.segments = sizes;
     spec.segments_count = 1;
     cr_assert_eq(run(&spec, &b), STATUS_OK, "%s", f.why.detail);
@@ -128,7 +132,6 @@ Test(batch, segments_kernel_and_read)
     cr_assert_eq(fake_live_allocations(), 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     batch_destroy(b);
-    fixture_end(&f);
 }
 
 /* A write behind a launch must not be seen by it, though its bytes came earlier. */
@@ -145,7 +148,6 @@ Test(batch, late_writes_come_at_their_time)
     struct batch_spec     spec = spec_of(ops, COUNT(ops));
     struct batch         *b;
 
-    start(8);
     spec.segments = sizes;
     spec.segments_count = 3;
     cr_assert_eq(run(&spec, &b), STATUS_OK, "%s", f.why.detail);
@@ -153,7 +155,6 @@ Test(batch, late_writes_come_at_their_time)
     cr_assert_arr_eq(batch_result_of(b, 6)->data, "ccccccbb", 8);
     batch_destroy(b);
     cr_assert_eq(fake_live_allocations(), 0);
-    fixture_end(&f);
 }
 
 static const uint64_t    all_sizes[] = {16, 16};
@@ -195,8 +196,7 @@ Test(batch, every_operation)
     struct batch      *b;
     struct buffer_info info;
 
-    start(8);
-    make_buffer(&f, "session", 16);
+    make_buffer("session", 16);
     cr_assert_eq(run_all_ops(&b), STATUS_OK, "op %u: %s", f.why.op_index, f.why.detail);
     cr_assert_arr_eq(batch_result_of(b, 13)->data, "bbbbbbbbbbbbbbbb", 16);
     cr_assert_arr_eq(batch_result_of(b, 14)->data, "aaaaaaaaaaaaaaaa", 16);
@@ -209,7 +209,6 @@ Test(batch, every_operation)
     batch_destroy(b);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), &f.why), STATUS_OK);
     await_memory(16);
-    fixture_end(&f);
 }
 
 /* Every call to the worker fails once. Whatever happens, only what was kept or was there before stays. */
@@ -221,7 +220,7 @@ Test(batch, a_failure_at_every_step_leaves_nothing)
         bool          over;
 
         start(8);
-        make_buffer(&f, "session", 16);
+        make_buffer("session", 16);
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         st = run_all_ops(&b);
         over = fake_fault_unused();
@@ -230,7 +229,7 @@ Test(batch, a_failure_at_every_step_leaves_nothing)
         await_memory(st ? 16 : 32);
         cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
         cr_assert_eq(fake_slices_used(), 0);
-        fixture_end(&f);
+        fixture_end();
         if (over)
             break;
     }
@@ -244,21 +243,21 @@ Test(batch, a_death_at_every_step_leaves_nothing)
         bool          over;
 
         start(8);
-        make_buffer(&f, "session", 16);
-        fake_die_at(n);
+        make_buffer("session", 16);
+        fake_script()->die_at = n;
         st = run_all_ops(&b);
         over = fake_fault_unused();
-        fake_die_at(-1);
+        fake_script()->die_at = -1;
         batch_destroy(b);
         if (over) {
-            fixture_end(&f);
+            fixture_end();
             break;
         }
         await_memory(st ? 16 : 32); /* it may die at the last free, when all is done and kept */
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
         await_memory(0);
         cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
-        fixture_end(&f);
+        fixture_end();
     }
 }
 
@@ -280,7 +279,6 @@ Test(batch, the_failed_operation_is_named)
     const struct batch_op missing[] = {launch_op("noop"), increment_op("$gone", 1)};
     const struct batch_op outside[] = {alloc_op("$a", 8), write_op("$a", 0, 0), op_of_kind(BATCH_READ, "", "nothing")};
 
-    start(8);
     cr_assert_eq(run_ops_of(refused, 3), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert(f.why.has_op && f.why.op_index == 1 && f.why.completed_ops == 1);
     cr_assert_eq(run_ops_of(unknown, 2), STATUS_KERNEL_NOT_FOUND);
@@ -294,7 +292,6 @@ Test(batch, the_failed_operation_is_named)
     cr_assert(f.why.has_op && f.why.op_index == 2 && f.why.completed_ops == 2);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     await_memory(0);
-    fixture_end(&f);
 }
 
 /* The next event about a launch. */
@@ -338,7 +335,6 @@ Test(batch, its_launches_are_told_once_and_many_together)
     struct event           none;
     struct buf             text;
 
-    start(8);
     for (unsigned i = 0; i <= MANY; i++)
         many[i] = i == 0 ? op_of_kind(BATCH_SYNC, "", "") : launch_op("noop");
     cr_assert_eq(run_ops_of(few, 3), STATUS_OK);
@@ -358,7 +354,6 @@ Test(batch, its_launches_are_told_once_and_many_together)
     cr_assert_eq(events_next(f.session, &c, &none, &text), EVENTS_NONE);
     buf_finish(&text);
     events_unwatch(f.session, &c);
-    fixture_end(&f);
 }
 
 Test(batch, more_operations_than_places)
@@ -373,7 +368,6 @@ Test(batch, more_operations_than_places)
     ops[MANY + 1] = op_of_kind(BATCH_SYNC, "", "");
     cr_assert_eq(run_ops_of(ops, MANY + 2), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 static void *reset_it(void *unused)
@@ -389,13 +383,11 @@ Test(batch, a_reset_ends_it)
     const struct batch_op ops[] = {alloc_op("$a", 8), launch_op("wait"), launch_op("noop")};
     pthread_t             thread;
 
-    start(8);
     pthread_create(&thread, NULL, reset_it, NULL);
     cr_assert_eq(run_ops_of(ops, 3), STATUS_SESSION_BUSY);
     pthread_join(thread, NULL);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
     await_memory(0);
-    fixture_end(&f);
 }
 
 static void *run_batch(void *batch)
@@ -414,7 +406,6 @@ Test(batch, a_fault_before_a_reset_is_told_though_nobody_looked_in_between)
     pthread_t             thread;
     void                 *st;
 
-    start(8);
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
     pthread_mutex_lock(&b->lock); /* who looks at what has landed waits for it */
     pthread_create(&thread, NULL, run_batch, b);
@@ -429,7 +420,6 @@ Test(batch, a_fault_before_a_reset_is_told_though_nobody_looked_in_between)
     cr_assert(f.why.has_op && f.why.op_index == 0);
     cr_assert_eq(session_usable(f.session, NULL), STATUS_OK);
     batch_destroy(b);
-    fixture_end(&f);
 }
 
 Test(batch, one_that_never_runs_is_cleared_away)
@@ -448,18 +438,15 @@ Test(batch, one_that_never_runs_is_cleared_away)
     cr_assert_eq(batch_write(b, 0, SPAN_LITERAL("some"), &n, NULL, &f.why), STATUS_OK);
     batch_destroy(b);
     await_memory(0);
-    fixture_end(&f);
 }
 
 Test(batch, quotas_hold)
 {
     const struct batch_op ops[] = {alloc_op("$a", 1 << 20), alloc_op("$b", 1 << 30)};
 
-    start(8);
     cr_assert_eq(run_ops_of(ops, 2), STATUS_QUOTA_EXCEEDED);
     cr_assert(f.why.has_op && f.why.op_index == 1 && f.why.completed_ops == 0);
     await_memory(0);
-    fixture_end(&f);
 }
 
 Test(batch, the_hidden_session_is_nobodys_to_name_and_comes_back_after_a_fault)
@@ -468,14 +455,13 @@ Test(batch, the_hidden_session_is_nobodys_to_name_and_comes_back_after_a_fault)
     struct session     *mine = f.session, *h, *again;
     struct page         page = {.limit = 4};
 
-    start(8);
     mine = f.session;
     cr_assert_eq(implicit_session(f.registry, &f.tenant, &h, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(session_list(f.registry, &f.tenant, &page, items), 1);
     cr_assert_str_eq(items[0].id, "s");
     cr_assert_eq(registry_count_of(f.registry, &f.tenant), 1);
     f.session = h;
-    make_module(&f, "m", "good");
+    make_module("m", "good");
     cr_assert_eq(run_ops_of((const struct batch_op[]){launch_op("fault")}, 1), STATUS_KERNEL_FAULT);
     cr_assert_eq(implicit_session(f.registry, &f.tenant, &again, &f.why), STATUS_OK);
     cr_assert_eq(again, h);
@@ -484,5 +470,4 @@ Test(batch, the_hidden_session_is_nobodys_to_name_and_comes_back_after_a_fault)
     session_return(again);
     session_return(h);
     f.session = mine;
-    fixture_end(&f);
 }

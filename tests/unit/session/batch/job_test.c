@@ -5,8 +5,6 @@
 #include "session/batch/job.h"
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
-
 /* ---- segments that are here as a whole, and hidden sessions ---- */
 
 static const char *const       text = "segment";
@@ -54,7 +52,7 @@ Test(batch_job, a_whole_segment_waits_for_staging_memory)
     struct holder h;
     struct batch *b;
 
-    fixture_start(&f, 1);
+    fixture_start(1);
     cr_assert_eq(batch_create(f.session, &segment_spec, &b, &f.why), STATUS_OK, "%s", f.why.detail);
     h.worker = f.session->worker_session->worker;
     cr_assert_eq(staging_take(h.worker, 1, &h.slice, NULL), STATUS_OK);
@@ -64,7 +62,7 @@ Test(batch_job, a_whole_segment_waits_for_staging_memory)
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_OK, "%s", f.why.detail);
     expect_whole(b, data);
     batch_destroy(b);
-    fixture_end(&f);
+    fixture_end();
     free((char *)(uintptr_t)data.data);
 }
 
@@ -81,7 +79,7 @@ Test(batch_job, a_whole_segment_that_nobody_waits_for_is_given_up)
     struct batch *b;
     unsigned      asked = 0;
 
-    fixture_start(&f, 1);
+    fixture_start(1);
     cr_assert_eq(batch_create(f.session, &segment_spec, &b, &f.why), STATUS_OK);
     cr_assert_eq(staging_take(f.session->worker_session->worker, 1, &slice, NULL), STATUS_OK);
     batch_watch(b, never_wanted, &asked, false);
@@ -89,7 +87,7 @@ Test(batch_job, a_whole_segment_that_nobody_waits_for_is_given_up)
     cr_assert_eq(asked, 1);
     batch_destroy(b);
     staging_give(f.session->worker_session->worker, &slice);
-    fixture_end(&f);
+    fixture_end();
     free((char *)(uintptr_t)data.data);
 }
 
@@ -122,14 +120,14 @@ Test(batch_job, a_hidden_session_that_is_lost_is_replaced)
     struct span       data = whole_segment();
     struct batch_job *j;
 
-    fixture_start(&f, 4);
+    fixture_start(4);
     cr_assert_eq(run_on_lost_session(&data, false, &j), STATUS_OK, "%s", f.why.detail);
     expect_whole(j->batch, data);
     batch_job_return(j);
     cr_assert_eq(run_on_lost_session(&data, true, &j), STATUS_SESSION_BUSY, "what was streamed is here no more");
     cr_assert(strstr(f.why.detail, "send the request again"));
     batch_job_return(j);
-    fixture_end(&f);
+    fixture_end();
     free((char *)(uintptr_t)data.data);
 }
 
@@ -174,7 +172,7 @@ Test(batch_job, reads_beyond_the_bound_are_read_later)
     struct batch     *b;
     char              got[100], *held;
 
-    fixture_start(&f, 8);
+    fixture_start(8);
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_null(batch_data_take(b, 2));
@@ -192,7 +190,7 @@ Test(batch_job, reads_beyond_the_bound_are_read_later)
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_BODY_TOO_LARGE);
     cr_assert_eq(f.why.op_index, 2);
     batch_destroy(b);
-    fixture_end(&f);
+    fixture_end();
 }
 
 Test(batch_job, a_failure_at_every_step_leaves_nothing)
@@ -209,7 +207,7 @@ Test(batch_job, a_failure_at_every_step_leaves_nothing)
     for (int n = 0; !over; n++) {
         struct batch *b = NULL;
         enum status   st;
-        fixture_start(&f, 8);
+        fixture_start(8);
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         st = batch_create(f.session, &spec, &b, &f.why);
         st = st ? st : batch_run(b, &f.arena, &f.why);
@@ -217,7 +215,7 @@ Test(batch_job, a_failure_at_every_step_leaves_nothing)
         fake_fail_at(-1, STATUS_OK);
         failures += st != STATUS_OK;
         batch_destroy(b);
-        fixture_end(&f); /* nothing is left */
+        fixture_end(); /* nothing is left */
     }
     cr_assert_geq(failures, 4);
 }

@@ -1,8 +1,6 @@
-/* Lists of batches and programs on the fake worker: many launches in one message, what failed, failures at every step, ends. */
+/* Lists of batches and programs: many launches in one message, what failed, failures at every step, ends. */
 #include "session/batch/program_internal.h"
 #include "unit/session/session_fixture.h"
-
-static struct fixture f;
 
 enum { LAUNCHES = 300 };
 
@@ -35,18 +33,36 @@ static struct batch_spec spec_of(unsigned count)
 
 static void start(unsigned slices)
 {
-    fixture_start(&f, slices);
-    make_module(&f, "m", "quiet");
-    make_buffer(&f, "n", 1);
-    upload(&f, "n", SPAN_LITERAL("\0"));
+    fixture_start(slices);
+    make_module("m", "quiet");
+    make_buffer("n", 1);
+    upload("n", SPAN_LITERAL("\0"));
 }
+
+static void start_usual(void)
+{
+    start(4);
+}
+
+TestSuite(lists, .init = start_usual, .fini = fixture_end);
+static void start_usual_1(void)
+{
+    start(8);
+}
+
+TestSuite(programs, .init = start_usual_1, .fini = fixture_end);
 
 static unsigned counted(void)
 {
-    uint64_t address, bytes;
+    struct transfer *t;
+    char             byte;
+    size_t           got;
 
-    cr_assert(buffer_where(f.session->worker_session, SPAN_LITERAL("n"), &address, &bytes));
-    return *(const unsigned char *)(uintptr_t)address;
+    cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("n"), 0, 1, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
+    transfer_destroy(t);
+    return (unsigned char)byte;
 }
 
 static enum status run_spec(const struct batch_spec *spec, struct batch **out)
@@ -63,19 +79,17 @@ Test(lists, many_launches_go_in_few_messages)
     struct batch_spec spec;
     struct batch     *b;
 
-    start(4);
     make_ops(LAUNCHES, -1, NULL);
     spec = spec_of(LAUNCHES);
     fake_fail_at(3, STATUS_INTERNAL); /* two lists are no more than three calls */
     cr_assert_eq(run_spec(&spec, &b), STATUS_OK, "%s", f.why.detail);
     cr_assert(fake_fault_unused());
-    fake_reset(4);
+    fake_fail_at(-1, STATUS_OK);
     cr_assert_eq(counted(), LAUNCHES % 256);
     for (unsigned i = 0; i < LAUNCHES; i++)
         cr_assert(batch_result_of(b, i)->timed && batch_result_of(b, i)->gpu_us == 2.5);
     batch_destroy(b);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 Test(lists, the_refused_one_is_named)
@@ -90,7 +104,7 @@ Test(lists, the_refused_one_is_named)
         cr_assert_eq(run_spec(&spec, &b), STATUS_LAUNCH_CONFIG_INVALID);
         cr_assert(f.why.has_op && (int)f.why.op_index == odd && (int)f.why.completed_ops == odd && f.why.op_index_last == 0);
         batch_destroy(b);
-        fixture_end(&f);
+        fixture_end();
     }
 }
 
@@ -99,13 +113,11 @@ Test(lists, the_faulty_one_is_named)
     struct batch_spec spec;
     struct batch     *b;
 
-    start(4);
     make_ops(100, 37, "fault");
     spec = spec_of(100);
     cr_assert_eq(run_spec(&spec, &b), STATUS_KERNEL_FAULT);
     cr_assert(f.why.has_op && f.why.op_index == 37 && f.why.completed_ops == 37 && f.why.op_index_last == 0);
     batch_destroy(b);
-    fixture_end(&f);
 }
 
 /* What cannot be resolved is told when those before it were sent. */
@@ -114,7 +126,6 @@ Test(lists, a_missing_buffer_is_named_and_those_before_it_run)
     struct batch_spec spec;
     struct batch     *b;
 
-    start(4);
     make_ops(20, -1, NULL);
     args[11][0].buffer = SPAN_LITERAL("nowhere");
     spec = spec_of(20);
@@ -123,7 +134,6 @@ Test(lists, a_missing_buffer_is_named_and_those_before_it_run)
     cr_assert_str_eq(f.why.fields[0].pointer, "/ops/11/args/0");
     cr_assert_eq(counted(), 11);
     batch_destroy(b);
-    fixture_end(&f);
 }
 
 static unsigned texts;
@@ -161,7 +171,6 @@ Test(programs, are_made_run_and_ended)
     struct program_info info;
     bool                created;
 
-    start(8);
     make_ops(LAUNCHES, -1, NULL);
     cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s",
                  f.why.detail);
@@ -190,7 +199,6 @@ Test(programs, are_made_run_and_ended)
     program_return(p);
     cr_assert_eq(texts, 0);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 /* Nothing is left behind, wherever it goes wrong. */
@@ -210,13 +218,13 @@ Test(programs, failures_at_every_step)
         fake_fail_at(n, STATUS_OUT_OF_MEMORY);
         st = program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why);
         ended = fake_fault_unused();
-        fake_reset(8);
+        fake_fail_at(-1, STATUS_OK);
         cr_assert_eq(!st, ended, "%d: %s", n, f.why.detail);
         if (!st)
             program_return(p);
         cr_assert_eq(fake_graphs(), ended ? 1 : 0);
         cr_assert_eq(fake_slices_used(), 0);
-        fixture_end(&f);
+        fixture_end();
         cr_assert_eq(texts, 0);
     }
 }
@@ -226,16 +234,14 @@ Test(programs, a_reset_voids_them_while_they_are_held)
     struct program *p;
     bool            created;
 
-    start(8);
     make_ops(20, -1, NULL);
     cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    settle(&f);
+    settle();
     cr_assert_eq(fake_graphs(), 0);
     cr_assert_neq(run_of(p), STATUS_OK);
     program_return(p);
     cr_assert_eq(texts, 0);
-    fixture_end(&f);
 }
 
 Test(programs, a_fault_names_what_may_have_failed)
@@ -243,11 +249,9 @@ Test(programs, a_fault_names_what_may_have_failed)
     struct program *p;
     bool            created;
 
-    start(8);
     make_ops(10, 4, "fault");
     cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(10, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(run_of(p), STATUS_KERNEL_FAULT);
     cr_assert(f.why.op_index <= 4 && f.why.op_index_last >= 4 && f.why.completed_ops <= 4);
     program_return(p);
-    fixture_end(&f);
 }

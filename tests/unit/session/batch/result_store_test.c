@@ -5,8 +5,6 @@
 #include "session/life/parts.h"
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
-
 /* ---- jobs ---- */
 
 static struct {
@@ -120,9 +118,11 @@ static void await_alive(unsigned count)
 
 static void start(void)
 {
-    fixture_start(&f, 8);
+    fixture_start(8);
     f.registry->config.result_ttl_s = 1000;
 }
+
+TestSuite(batch_async, .init = start, .fini = fixture_end);
 
 static struct batch_job *queue(unsigned number, uint64_t result_bytes, enum status outcome)
 {
@@ -167,7 +167,7 @@ static void finish(void)
     pthread_mutex_lock(&s->lock);
     cr_assert_eq(s->batches.queued_bytes, 0);
     pthread_mutex_unlock(&s->lock);
-    fixture_end(&f);
+    fixture_end();
     cr_assert_eq(alive(), 0);
 }
 
@@ -177,7 +177,6 @@ Test(batch_async, they_are_done_in_order_and_their_results_kept)
 {
     struct batch_job *jobs[5];
 
-    start();
     for (unsigned i = 0; i < 5; i++)
         jobs[i] = queue(i, 10, i == 3 ? STATUS_RANGE_NOT_SATISFIABLE : STATUS_OK);
     await_begun(1);
@@ -203,7 +202,6 @@ Test(batch_async, one_that_waits_is_cancelled_and_a_running_one_is_not)
     struct batch_job *running, *waiting;
     struct bell       bell;
 
-    start();
     bell_init(&bell);
     running = queue(0, 10, STATUS_OK);
     await_begun(1);
@@ -232,7 +230,6 @@ Test(batch_async, one_that_is_ended_by_force_is_cancelled)
 {
     struct batch_job *j;
 
-    start();
     j = queue(0, 10, STATUS_SESSION_BUSY);
     await_begun(1);
     cr_assert_eq(batch_job_cancel(j, true, &f.why), STATUS_LAUNCH_RUNNING);
@@ -247,7 +244,6 @@ Test(batch_async, no_more_wait_than_may)
 {
     struct batch_job *jobs[BATCHES_QUEUED_MAX + 1], *more = NULL;
 
-    start();
     jobs[0] = queue(0, 10, STATUS_OK);
     await_begun(1);
     for (unsigned i = 1; i <= BATCHES_QUEUED_MAX; i++)
@@ -273,7 +269,6 @@ Test(batch_async, results_make_room_for_each_other)
     struct batch_job *small, *half, *most, *full, *failed, *too_much;
     char              ids[3][ID_BYTES];
 
-    start();
     allow(7);
     await_job(small = queue(0, 10, STATUS_OK));
     await_job(half = queue(1, BATCH_RESULTS_KEPT_BYTES_MAX / 2, STATUS_OK));
@@ -330,17 +325,16 @@ Test(batch_async, results_of_one_caller_leave_room_for_others)
     int             other;
     unsigned        n = 0;
 
-    start();
     mine[0] = f.session;
     for (unsigned i = 1; i < COUNT(mine); i++)
-        mine[i] = fixture_session(&f, names[i - 1], MEMORY_LIMIT_NONE);
+        mine[i] = fixture_session(names[i - 1], MEMORY_LIMIT_NONE);
     cr_assert_eq(FULL, COUNT(mine) - 1);
     allow(100);
     for (unsigned i = 0; i < FULL; i++)
         cr_assert_eq(keep_in(mine[i], n++, BATCH_RESULTS_KEPT_BYTES_MAX - 4096), BATCH_JOB_SUCCEEDED); /* a task has its bytes, too */
     cr_assert_eq(keep_in(mine[FULL], n++, 1024 * 1024), BATCH_JOB_FAILED, "its caller has its portion");
     f.tenant = (struct tenant){&other, "others", 4, 1 << 30};
-    others = fixture_session(&f, "s", MEMORY_LIMIT_NONE);
+    others = fixture_session("s", MEMORY_LIMIT_NONE);
     cr_assert_eq(keep_in(others, n++, BATCH_RESULTS_KEPT_BYTES_MAX / 2), BATCH_JOB_SUCCEEDED);
     session_return(others);
     for (unsigned i = 1; i < COUNT(mine); i++)
@@ -353,7 +347,6 @@ Test(batch_async, results_are_kept_for_their_time)
     struct batch_job *j;
     char              id[ID_BYTES];
 
-    start();
     allow(1);
     await_job(j = queue(0, 10, STATUS_OK));
     memcpy(id, j->entry.id, ID_BYTES);
@@ -371,7 +364,6 @@ Test(batch_async, what_waits_when_the_session_is_deleted_is_not_lost)
 {
     struct batch_job *jobs[3];
 
-    start();
     for (unsigned i = 0; i < 3; i++)
         jobs[i] = queue(i, 10, STATUS_OK);
     await_begun(1);
@@ -414,7 +406,6 @@ Test(batch_async, many_threads_at_once)
 {
     struct crowd crowd[6] = {{.number = 0}};
 
-    start();
     allow(256);
     for (unsigned i = 0; i < COUNT(crowd); i++) {
         crowd[i].number = i;
@@ -422,6 +413,6 @@ Test(batch_async, many_threads_at_once)
     }
     for (unsigned i = 0; i < COUNT(crowd); i++)
         pthread_join(crowd[i].thread, NULL);
-    fixture_end(&f);
+    fixture_end();
     cr_assert_eq(alive(), 0);
 }

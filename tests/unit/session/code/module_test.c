@@ -1,13 +1,13 @@
 /* Modules: one per input, found by id, unloaded when nobody needs them, nothing left after a failure. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
+TestSuite(module, .init = fixture_usual, .fini = fixture_end);
 
 static enum status create(const char *id, enum image_kind kind, const char *source, struct module **m, bool *created)
 {
     struct module_spec spec = {.id = span_of(id), .kind = kind, .source = span_of(source)};
 
-    return fixture_module(&f, f.session, spec, m, created);
+    return fixture_module(f.session, spec, m, created);
 }
 
 Test(module, identical_input_is_compiled_once)
@@ -16,7 +16,6 @@ Test(module, identical_input_is_compiled_once)
     struct module_view va, vb;
     bool               created;
 
-    fixture_start(&f, 64);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &a, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
     cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &b, &created), STATUS_OK);
@@ -25,13 +24,12 @@ Test(module, identical_input_is_compiled_once)
     module_view_of(b, &vb);
     cr_assert_str_eq(va.id, vb.id);
     cr_assert_eq(fake_compiles(), 1);
-    cr_assert_eq(va.table->kernels_count, 8);
+    cr_assert_eq(va.table->kernels_count, FAKE_KERNELS);
     cr_assert(span_is(va.ptx, "__global__ code"));
     cr_assert_str_eq(va.arch, "compute_75");
     cr_assert_eq(strlen(va.code_hash), 64);
     module_return(f.session, a);
     module_return(f.session, b);
-    fixture_end(&f);
 }
 
 Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
@@ -43,7 +41,6 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
     struct module      *m;
     bool                created;
 
-    fixture_start(&f, 64);
     f.registry->config.crash_budget = 2;
     f.registry->config.crash_window_s = 3600;
     for (unsigned i = 1; i <= 2; i++) {
@@ -56,12 +53,10 @@ Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
     cr_assert(strstr(f.why.detail, "stopped or crashed compilations"), "%s", f.why.detail);
     cr_assert_eq(fake_compiles(), 2, "nothing is compiled for it");
     cr_assert_eq(session_create(f.registry, &other, &spec, &beside, &created, &f.why), STATUS_OK);
-    cr_assert_eq(
-        fixture_module(&f, beside, (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("__global__ code")}, &m, &created),
-        STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(fixture_module(beside, (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("__global__ code")}, &m, &created),
+                 STATUS_OK, "%s", f.why.detail);
     module_return(beside, m);
     session_return(beside);
-    fixture_end(&f);
 }
 
 Test(module, an_id_means_one_input)
@@ -69,15 +64,13 @@ Test(module, an_id_means_one_input)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(create("m", IMAGE_PTX, "code", &m, &created), STATUS_OK);
     cr_assert(!created);
     module_return(f.session, m);
     cr_assert_eq(create("m", IMAGE_PTX, "other", &m, &created), STATUS_SPEC_CONFLICT);
     cr_assert_eq(create("M", IMAGE_PTX, "other", &m, &created), STATUS_INVALID_FIELD);
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("n"), &m, &f.why), STATUS_MODULE_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(module, that_does_not_compile_or_load_leaves_nothing)
@@ -86,7 +79,6 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
     struct session_info info;
     bool                created;
 
-    fixture_start(&f, 64);
     cr_assert_eq(create("m", IMAGE_CUDA, "a syntax error", &m, &created), STATUS_COMPILE_FAILED);
     cr_assert_not_null(f.why.compile_log.data);
     cr_assert_eq(create("m", IMAGE_PTX, "bad image", &m, &created), STATUS_MODULE_INVALID);
@@ -94,8 +86,7 @@ Test(module, that_does_not_compile_or_load_leaves_nothing)
     cr_assert_eq(info.modules, 0);
     cr_assert_eq(fake_modules_loaded(), 0);
     cr_assert_eq(fake_slices_used(), 0);
-    make_module(&f, "m", "code");
-    fixture_end(&f);
+    make_module("m", "code");
 }
 
 Test(module, input_is_checked)
@@ -105,19 +96,19 @@ Test(module, input_is_checked)
     struct module        *m;
     bool                  created;
 
-    fixture_start(&f, 64);
-    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    fixture_start(64);
+    cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/source");
     cr_assert_eq(create("", IMAGE_CUDA, "", &m, &created), STATUS_INVALID_FIELD);
     spec = (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("x"), .headers = &header, .headers_count = 1};
-    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/headers");
     header.name = SPAN_LITERAL("/etc/passwd");
-    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_INVALID_FIELD);
+    cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_INVALID_FIELD);
     header.name = SPAN_LITERAL("sub/x..h");
-    cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
-    fixture_end(&f);
+    fixture_end();
 }
 
 Test(module, the_same_input_in_another_spelling_is_the_same_module)
@@ -135,18 +126,18 @@ Test(module, the_same_input_in_another_spelling_is_the_same_module)
     struct module        *a, *b;
     bool                  created;
 
-    fixture_start(&f, 64);
-    cr_assert_eq(fixture_module(&f, f.session, spec, &a, &created), STATUS_OK, "%s", f.why.detail);
+    fixture_start(64);
+    cr_assert_eq(fixture_module(f.session, spec, &a, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
     spec.options = long_form;
     spec.options_count = COUNT(long_form);
     spec.headers = turned;
-    cr_assert_eq(fixture_module(&f, f.session, spec, &b, &created), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(fixture_module(f.session, spec, &b, &created), STATUS_OK, "%s", f.why.detail);
     cr_assert(!created);
     cr_assert_eq(a, b);
     module_return(f.session, a);
     module_return(f.session, b);
-    fixture_end(&f);
+    fixture_end();
 }
 
 /* SHA-256 of "code": what was loaded is the source itself, which is hashed once. */
@@ -156,12 +147,11 @@ Test(module, ptx_is_known_by_its_own_hash)
     struct module_view v;
     bool               created;
 
-    fixture_start(&f, 64);
+    fixture_start(64);
     cr_assert_eq(create("", IMAGE_PTX, "code", &m, &created), STATUS_OK);
     module_view_of(m, &v);
     cr_assert_str_eq(v.code_hash, "5694d08a2e53ffcae0c3103e5ad6f6076abd960eb1f8a56577040bc1028f702b");
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 Test(module, larger_than_staging_travels_in_pieces)
@@ -170,12 +160,11 @@ Test(module, larger_than_staging_travels_in_pieces)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 2);
+    fixture_start(2);
     memset(source, 'x', sizeof source - 1);
     cr_assert_eq(create("m", IMAGE_PTX, source, &m, &created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 Test(module, deleted_stays_whole_for_its_borrower)
@@ -183,8 +172,7 @@ Test(module, deleted_stays_whole_for_its_borrower)
     struct module     *m, *other;
     struct module_view v;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &other, &f.why), STATUS_MODULE_NOT_FOUND);
@@ -192,7 +180,6 @@ Test(module, deleted_stays_whole_for_its_borrower)
     cr_assert(span_is(v.ptx, "code"));
     cr_assert_eq(fake_modules_loaded(), 1);
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 Test(module, borrowed_over_a_reset_and_a_delete_of_the_session)
@@ -200,15 +187,13 @@ Test(module, borrowed_over_a_reset_and_a_delete_of_the_session)
     struct module     *m;
     struct module_view v;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("m"), &m, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     module_view_of(m, &v);
     cr_assert_str_eq(v.id, "m");
     module_return(f.session, m);
-    fixture_end(&f);
 }
 
 static void *create_cuda(void *out)
@@ -233,16 +218,14 @@ Test(module, a_reset_does_not_wait_for_a_compile)
     struct module *m;
     bool           created;
 
-    fixture_start(&f, 64);
-    fake_hold();
+    fake_script()->held = true;
     pthread_create(&thread, NULL, create_cuda, &st);
     fake_await_compiling();
     cr_assert_eq(module_borrow(f.session, SPAN_LITERAL("slow"), &m, &f.why), STATUS_MODULE_NOT_FOUND);
     cr_assert_eq(create("slow", IMAGE_CUDA, "slow code", &m, &created), STATUS_SESSION_BUSY);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    fake_go();
+    fake_script()->held = false;
     pthread_join(thread, NULL);
     cr_assert_eq(st, STATUS_SESSION_BUSY);
     cr_assert_eq(fake_modules_loaded(), 0);
-    fixture_end(&f);
 }

@@ -9,7 +9,6 @@
 
 enum { READERS = 4, LAUNCHES = 200 };
 
-static struct fixture      f;
 static struct event_cursor cursor;
 static struct event        event;
 static struct buf          text;
@@ -21,17 +20,19 @@ static void not_needed(struct waker *w)
 
 static void start(void)
 {
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    fixture_start(4);
+    make_module("m", "code");
     cursor = (struct event_cursor){.types = ~0u, .waker = {.wake = not_needed}};
     buf_init(&text, EVENT_TEXT_BYTES_MAX);
 }
+
+TestSuite(events, .init = start, .fini = fixture_end);
 
 static void end(void)
 {
     events_unwatch(f.session, &cursor);
     buf_finish(&text);
-    fixture_end(&f);
+    fixture_end();
 }
 
 static enum event_next next(void)
@@ -48,7 +49,7 @@ static void expect(enum event_type type)
 
 static void run(const char *id, const char *kernel)
 {
-    struct launch *l = launch_of(&f, id, kernel);
+    struct launch *l = launch_of(id, kernel);
 
     await_end(l);
     launch_return(l);
@@ -64,7 +65,6 @@ static void note_device(unsigned times)
 
 Test(events, a_launch_is_told_from_its_queueing_to_its_end)
 {
-    start();
     run("one", "noop");
     expect(EVENT_SESSION_STATE);
     cr_assert_eq(event.id, 1);
@@ -84,7 +84,6 @@ Test(events, a_launch_is_told_from_its_queueing_to_its_end)
 
 Test(events, what_a_kernel_prints_comes_before_its_end)
 {
-    start();
     run("one", "print");
     cursor.types = 1u << EVENT_KERNEL_PRINTF | 1u << EVENT_LAUNCH_FINISHED;
     expect(EVENT_KERNEL_PRINTF);
@@ -97,7 +96,6 @@ Test(events, what_a_kernel_prints_comes_before_its_end)
 
 Test(events, a_fault_and_a_reset_are_states)
 {
-    start();
     run("bad", "fault");
     cursor.types = 1u << EVENT_SESSION_STATE;
     expect(EVENT_SESSION_STATE);
@@ -132,7 +130,6 @@ Test(events, a_waiting_follower_is_woken_and_an_unregistered_one_is_not)
 {
     struct follower one = {.cursor = {.types = ~0u, .waker = {.wake = ring}}}, two = one;
 
-    start();
     one.cursor.last = two.cursor.last = events_newest(f.session);
     cr_assert_eq(events_next(f.session, &one.cursor, &event, &text), EVENTS_NONE);
     cr_assert_eq(events_next(f.session, &two.cursor, &event, &text), EVENTS_NONE);
@@ -150,7 +147,6 @@ Test(events, a_waiting_follower_is_woken_and_an_unregistered_one_is_not)
 
 Test(events, the_ring_keeps_the_last_ones_and_a_gap_is_told_once)
 {
-    start();
     note_device(EVENTS_KEPT_MAX - 1);
     expect(EVENT_SESSION_STATE); /* just not pushed out */
     cursor.last = 0;
@@ -174,7 +170,6 @@ Test(events, text_is_bounded_and_the_oldest_make_room)
     struct launch          l = {.state = LAUNCH_SUCCEEDED, .entry = {"big"}, .output_bytes = 2 * EVENT_TEXT_BYTES_MAX};
     unsigned               fit = EVENT_TEXTS_BYTES_MAX / EVENT_TEXT_BYTES_MAX;
 
-    start();
     l.output = calloc(1, l.output_bytes);
     cr_assert_eq(worker_session_enter(f.session, &c, &f.why), STATUS_OK);
     l.worker_session = c;
@@ -196,7 +191,6 @@ Test(events, text_is_bounded_and_the_oldest_make_room)
 
 Test(events, a_sick_device_is_told_once_and_so_is_its_recovery)
 {
-    start();
     cursor.types = 1u << EVENT_DEVICE_HEALTH;
     fake_device_state(DEVICE_QUARANTINED);
     janitor_sweep(f.registry, now_ns());
@@ -221,7 +215,6 @@ static void allow_faults(uint32_t budget, uint64_t window_s)
 
 Test(events, a_spent_budget_of_faults_is_told_once_and_so_is_its_end)
 {
-    start();
     allow_faults(1, 3600);
     cursor.types = 1u << EVENT_FAULTS_BUDGET;
     janitor_sweep(f.registry, now_ns());
@@ -257,8 +250,7 @@ Test(events, followers_are_bounded_and_do_not_keep_a_session_from_being_idle)
     uint64_t        later = now_ns() + 2 * IDLE_TIMEOUT_S_DEFAULT * NS_PER_S;
     struct session *s, *last;
 
-    start();
-    session_return(fixture_session(&f, "idle", MEMORY_LIMIT_NONE));
+    session_return(fixture_session("idle", MEMORY_LIMIT_NONE));
     s = last = borrow("idle");
     for (int i = 0; i < EVENT_STREAMS_PER_SESSION_MAX; i++) {
         cr_assert_eq(session_observe(last, &f.why), STATUS_OK);
@@ -310,7 +302,6 @@ Test(events, many_follow_while_launches_run)
 {
     pthread_t readers[READERS];
 
-    start();
     atomic_store(&all_launched, false);
     for (int i = 0; i < READERS; i++)
         cr_assert_eq(pthread_create(&readers[i], NULL, follow, NULL), 0);

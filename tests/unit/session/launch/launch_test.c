@@ -1,13 +1,13 @@
 /* Launches: their life, their order, their watchers, and what a fault does to them. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
-
 static void start(void)
 {
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    fixture_start(4);
+    make_module("m", "code");
 }
+
+TestSuite(launch, .init = start, .fini = fixture_end);
 
 static enum status submit(struct launch_spec *spec, struct launch **l)
 {
@@ -55,9 +55,8 @@ Test(launch, computes_and_tells_so)
     struct session_info session;
     uint64_t            epoch;
 
-    start();
-    make_buffer(&f, "a", 4);
-    upload(&f, "a", SPAN_LITERAL("aaaa"));
+    make_buffer("a", 4);
+    upload("a", SPAN_LITERAL("aaaa"));
     epoch = session_epoch(f.session);
     l = increment("a", 4);
     await_end(l);
@@ -72,15 +71,13 @@ Test(launch, computes_and_tells_so)
     session_info_of(f.session, &session);
     cr_assert_eq(session.device_time_us, 2);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, spinning_sees_the_end)
 {
     struct launch *l;
 
-    start();
-    make_buffer(&f, "a", 4);
+    make_buffer("a", 4);
     {
         struct launch_spec spec = one_thread("noop");
 
@@ -89,22 +86,19 @@ Test(launch, spinning_sees_the_end)
     }
     cr_assert(waitlist_over(launch_end(l)), "nobody else had to look");
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, output_is_there_when_it_has_finished)
 {
     struct launch *l;
 
-    start();
-    l = launch_of(&f, "p", "print");
+    l = launch_of("p", "print");
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
     cr_assert(span_is(info_of(l).output, "printed\n"));
     cr_assert(!info_of(l).output_truncated);
     cr_assert_eq(fake_slices_used(), 0);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, output_waits_for_staging)
@@ -113,17 +107,17 @@ Test(launch, output_waits_for_staging)
     struct launch   *l;
     size_t           n;
 
-    fixture_start(&f, 2);
-    make_module(&f, "m", "code");
-    make_buffer(&f, "a", 2 * STAGING_SLICE_BYTES);
-    make_buffer(&f, "b", 8);
+    fixture_start(2);
+    make_module("m", "code");
+    make_buffer("a", 2 * STAGING_SLICE_BYTES);
+    make_buffer("b", 8);
     static char      slice[STAGING_SLICE_BYTES];
     struct transfer *other;
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
-    l = launch_of(&f, "p", "print");
+    l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     transfer_destroy(t);
@@ -131,7 +125,6 @@ Test(launch, output_waits_for_staging)
     cr_assert(span_is(info_of(l).output, "printed\n"));
     transfer_destroy(other);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, output_that_never_came_is_truncated_to_nothing)
@@ -142,15 +135,15 @@ Test(launch, output_that_never_came_is_truncated_to_nothing)
     size_t             n;
     static char        slice[STAGING_SLICE_BYTES];
 
-    fixture_start(&f, 2);
-    make_module(&f, "m", "code");
-    make_buffer(&f, "a", 2 * STAGING_SLICE_BYTES);
+    fixture_start(2);
+    make_module("m", "code");
+    make_buffer("a", 2 * STAGING_SLICE_BYTES);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    make_buffer(&f, "b", 8);
+    make_buffer("b", 8);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
-    l = launch_of(&f, "p", "print");
+    l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -162,7 +155,6 @@ Test(launch, output_that_never_came_is_truncated_to_nothing)
     launch_return(l);
     transfer_destroy(t);
     transfer_destroy(other);
-    fixture_end(&f);
 }
 
 static void *launch_many(void *unused)
@@ -191,7 +183,6 @@ Test(launch, every_launch_ends_while_sessions_are_reset)
     pthread_t           threads[3];
     struct session_info info;
 
-    start();
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, launch_many, NULL);
     for (int i = 0; i < 6; i++) {
@@ -199,14 +190,13 @@ Test(launch, every_launch_ends_while_sessions_are_reset)
         struct module     *m;
         bool               created;
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        cr_assert_eq(fixture_module(&f, f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
+        cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
         module_return(f.session, m);
     }
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_READY);
-    fixture_end(&f);
 }
 
 Test(launch, is_refused_before_it_reaches_the_device)
@@ -215,7 +205,6 @@ Test(launch, is_refused_before_it_reaches_the_device)
     struct launch_spec spec = one_thread("increment");
     struct launch     *l;
 
-    start();
     spec.args = args;
     spec.args_count = 2;
     cr_assert_eq(submit(&spec, &l), STATUS_ARGUMENT_MISMATCH);
@@ -238,7 +227,6 @@ Test(launch, is_refused_before_it_reaches_the_device)
     spec.timeout_ms = EXECUTION_TIMEOUT_MS_MAX + 1;
     cr_assert_eq(submit(&spec, &l), STATUS_INVALID_FIELD);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(launch, block_and_grid_can_be_left_to_the_device)
@@ -246,13 +234,11 @@ Test(launch, block_and_grid_can_be_left_to_the_device)
     struct launch_spec spec = {.kernel = SPAN_LITERAL("noop"), .threads = 1000};
     struct launch     *l;
 
-    start();
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(info_of(l).block[0], FAKE_BEST_BLOCK);
     cr_assert_eq(info_of(l).grid[0], 8);
     await_end(l);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, finds_mangled_kernels_and_name_expressions)
@@ -266,20 +252,18 @@ Test(launch, finds_mangled_kernels_and_name_expressions)
     struct module     *m;
     bool               created;
 
-    start();
     spec.args = args;
     spec.args_count = 2;
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     launch_return(l);
-    cr_assert_eq(fixture_module(&f, f.session, module, &m, &created), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(fixture_module(f.session, module, &m, &created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
     spec.module = SPAN_LITERAL("t");
     spec.kernel = expression;
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, an_id_means_one_specification)
@@ -288,7 +272,6 @@ Test(launch, an_id_means_one_specification)
     struct launch     *a, *b;
     bool               created;
 
-    start();
     spec.id = SPAN_LITERAL("l");
     spec.module = SPAN_LITERAL("m");
     cr_assert_eq(launch_submit(f.session, &spec, &a, &created, &f.why), STATUS_OK);
@@ -308,7 +291,6 @@ Test(launch, an_id_means_one_specification)
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("l"), &a, &f.why), STATUS_OK);
     launch_return(a);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("k"), &a, &f.why), STATUS_LAUNCH_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(launch, a_failed_submission_gives_no_launch)
@@ -317,12 +299,10 @@ Test(launch, a_failed_submission_gives_no_launch)
     struct launch      elsewhere, *l = &elsewhere;
     bool               created = true;
 
-    start();
     spec.module = SPAN_LITERAL("m");
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_KERNEL_NOT_FOUND);
     cr_assert_null(l);
     cr_assert(!created);
-    fixture_end(&f);
 }
 
 Test(launch, queued_can_be_cancelled_running_cannot)
@@ -330,10 +310,9 @@ Test(launch, queued_can_be_cancelled_running_cannot)
     struct launch *running, *queued;
     bool           cancelled;
 
-    start();
-    running = launch_of(&f, "r", "wait");
+    running = launch_of("r", "wait");
     fake_await_running();
-    queued = launch_of(&f, "q", "noop");
+    queued = launch_of("q", "noop");
     cr_assert_eq(info_of(running).state, LAUNCH_RUNNING);
     cr_assert_eq(info_of(queued).state, LAUNCH_QUEUED);
     cr_assert_eq(launch_cancel(f.session, running, &cancelled, &f.why), STATUS_LAUNCH_RUNNING);
@@ -342,12 +321,11 @@ Test(launch, queued_can_be_cancelled_running_cannot)
     cr_assert_eq(info_of(queued).state, LAUNCH_CANCELLED);
     cr_assert_eq(launch_cancel(f.session, queued, &cancelled, &f.why), STATUS_OK);
     cr_assert(!cancelled);
-    fake_release();
+    fake_script()->released = true;
     await_end(running);
     cr_assert_eq(info_of(running).state, LAUNCH_SUCCEEDED);
     launch_return(running);
     launch_return(queued);
-    fixture_end(&f);
 }
 
 Test(launch, a_fault_is_its_own_problem_and_the_sessions)
@@ -356,19 +334,18 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     struct launch_spec  spec = one_thread("noop");
     struct session_info info;
 
-    start();
-    struct launch *gate = launch_of(&f, "g", "wait");
+    struct launch *gate = launch_of("g", "wait");
     fake_await_running();
-    fault = launch_of(&f, "f", "fault");
-    behind = launch_of(&f, "b", "noop");
-    fake_release();
+    fault = launch_of("f", "fault");
+    behind = launch_of("b", "noop");
+    fake_script()->released = true;
     await_end(fault);
     await_end(behind);
     cr_assert_eq(info_of(gate).state, LAUNCH_SUCCEEDED);
     cr_assert_eq(info_of(fault).state, LAUNCH_FAILED);
     cr_assert_eq(info_of(fault).problem.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(info_of(behind).state, LAUNCH_FAILED);
-    cr_assert_eq(info_of(behind).problem.status, STATUS_WORKER_LOST);
+    cr_assert_eq(info_of(behind).problem.status, STATUS_KERNEL_FAULT);
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
     cr_assert_eq(info.fault.status, STATUS_KERNEL_FAULT);
@@ -379,33 +356,29 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     launch_return(fault);
     launch_return(behind);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    make_module(&f, "m", "code");
-    l = launch_of(&f, "f", "noop");
+    make_module("m", "code");
+    l = launch_of("f", "noop");
     await_end(l);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, refused_by_the_device_leaves_the_session_well)
 {
     struct launch *l;
 
-    start();
-    l = launch_of(&f, "l", "refuse");
+    l = launch_of("l", "refuse");
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
     cr_assert_eq(info_of(l).problem.status, STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, past_its_deadline_is_ended_by_the_janitor)
 {
     struct launch *l;
 
-    start();
-    l = launch_of(&f, "l", "wait");
+    l = launch_of("l", "wait");
     fake_await_running();
     janitor_sweep(f.registry, now_ns() + 59 * NS_PER_S);
     cr_assert(!waitlist_over(launch_end(l)));
@@ -415,7 +388,6 @@ Test(launch, past_its_deadline_is_ended_by_the_janitor)
     cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
@@ -425,13 +397,12 @@ Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
     struct launch        *gate;
     struct launch_spec    spec = one_thread("noop");
 
-    start();
-    make_buffer(&f, "a", 1);
-    upload(&f, "a", (struct span){"\0", 1});
-    gate = launch_of(&f, "g", "wait");
+    make_buffer("a", 1);
+    upload("a", (struct span){"\0", 1});
+    gate = launch_of("g", "wait");
     for (int i = 0; i < N; i++)
         l[i] = increment("a", 1);
-    fake_release();
+    fake_script()->released = true;
     cr_assert_eq(first_byte("a"), (char)(N % 256), "the read came behind all launches");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     for (int i = 0; i < N; i++) {
@@ -442,7 +413,6 @@ Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
     launch_return(gate);
     cr_assert_eq(submit(&spec, &gate), STATUS_OK);
     launch_return(gate);
-    fixture_end(&f);
 }
 
 Test(launch, the_queue_is_bounded_and_its_end_cancels_all)
@@ -452,7 +422,6 @@ Test(launch, the_queue_is_bounded_and_its_end_cancels_all)
     struct launch_spec    spec = one_thread("noop");
     bool                  cancelled;
 
-    start();
     for (int i = 0; i < LAUNCHES_QUEUED_MAX; i++) {
         struct launch_spec one = one_thread(i ? "noop" : "wait");
         cr_assert_eq(submit(&one, &l[i]), STATUS_OK);
@@ -469,25 +438,22 @@ Test(launch, the_queue_is_bounded_and_its_end_cancels_all)
     }
     cr_assert_eq(info_of(more).state, LAUNCH_CANCELLED);
     launch_return(more);
-    fixture_end(&f);
 }
 
 Test(launch, forgets_the_oldest_finished_ones)
 {
     struct launch *l;
 
-    start();
     for (int i = 0; i < LAUNCHES_KEPT_MAX + 5; i++) {
         char id[16];
         snprintf(id, sizeof id, "n%d", i);
-        l = launch_of(&f, id, "noop");
+        l = launch_of(id, "noop");
         await_end(l);
         launch_return(l);
     }
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("n4"), &l, &f.why), STATUS_LAUNCH_NOT_FOUND);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("n5"), &l, &f.why), STATUS_OK);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, submission_is_all_or_nothing_at_every_death)
@@ -498,7 +464,7 @@ Test(launch, submission_is_all_or_nothing_at_every_death)
         start();
         spec.stream = SPAN_LITERAL("new");
         spec.block[0] = 0;
-        fake_die_at(n);
+        fake_script()->die_at = n;
         enum status st = submit(&spec, &l);
         if (!st) {
             await_end(l);
@@ -508,7 +474,7 @@ Test(launch, submission_is_all_or_nothing_at_every_death)
         bool done = fake_fault_unused();
         cr_assert_eq(st, done ? STATUS_OK : STATUS_WORKER_LOST);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        fixture_end(&f);
+        fixture_end();
         if (done)
             break;
         cr_assert_lt(n, 10);
@@ -532,13 +498,12 @@ Test(launch, watchers_come_and_go_while_it_ends)
     pthread_t      threads[2];
     struct bell    bell;
 
-    start();
     bell_init(&bell);
-    l = launch_of(&f, "l", "wait");
+    l = launch_of("l", "wait");
     cr_assert(waitlist_watch(launch_end(l), &bell.waker));
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, watch_and_unwatch, l);
-    fake_release();
+    fake_script()->released = true;
     bell_wait(&bell);
     cr_assert(waitlist_over(launch_end(l)));
     cr_assert(!waitlist_watch(launch_end(l), &bell.waker));
@@ -546,27 +511,24 @@ Test(launch, watchers_come_and_go_while_it_ends)
         pthread_join(threads[i], NULL);
     cr_assert_eq(bell_rung(&bell), 0, "woken once");
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, keeps_its_module_and_its_buffer_until_it_ran)
 {
     struct launch *gate, *l;
 
-    start();
-    make_buffer(&f, "a", 4);
-    gate = launch_of(&f, "g", "wait");
+    make_buffer("a", 4);
+    gate = launch_of("g", "wait");
     fake_await_running();
     l = increment("a", 4);
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(fake_modules_loaded(), 1);
-    fake_release();
+    fake_script()->released = true;
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert(waitlist_over(launch_end(l)));
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
     launch_return(gate);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(launch, lists_references)
@@ -574,15 +536,13 @@ Test(launch, lists_references)
     struct launch *l[3];
     struct page    page = {.limit = 3};
 
-    start();
-    await_end(l[0] = launch_of(&f, "a", "noop"));
+    await_end(l[0] = launch_of("a", "noop"));
     launch_return(l[0]);
-    await_end(l[0] = launch_of(&f, "b", "noop"));
+    await_end(l[0] = launch_of("b", "noop"));
     launch_return(l[0]);
     cr_assert_eq(launch_list(f.session, &page, l), 2);
     cr_assert_str_eq(info_of(l[0]).id, "a");
     cr_assert_str_eq(info_of(l[1]).id, "b");
     launch_return(l[0]);
     launch_return(l[1]);
-    fixture_end(&f);
 }

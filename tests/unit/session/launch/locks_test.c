@@ -4,7 +4,7 @@
 #include "session/life/internal.h"
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
+TestSuite(locks, .init = fixture_usual, .fini = fixture_end);
 
 static pthread_mutex_t *_Atomic watched;
 static _Atomic unsigned         locked;
@@ -55,9 +55,7 @@ static unsigned least_locks(pthread_mutex_t *lock)
 
 Test(locks, a_launch_takes_the_sessions_lock_four_times_and_the_registrys_not_at_all)
 {
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     cr_assert_eq(least_locks(&f.session->lock), 4);
     cr_assert_eq(least_locks(&f.registry->lock), 0);
-    fixture_end(&f);
 }

@@ -1,15 +1,20 @@
-/* Batches whose clients go, and the places of runs, on the fake worker. */
+/* Batches whose clients go, and the places of runs. */
 #include "session/batch/batch_internal.h"
 #include "session/life/run_place.h"
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
-
 static void start(unsigned slices)
 {
-    fixture_start(&f, slices);
-    make_module(&f, "m", "good");
+    fixture_start(slices);
+    make_module("m", "good");
 }
+
+static void start_usual(void)
+{
+    start(8);
+}
+
+TestSuite(run_place, .init = start_usual, .fini = fixture_end);
 
 static struct batch_op launch_op(const char *kernel)
 {
@@ -62,7 +67,6 @@ Test(run_place, without_its_client_it_goes_no_further_and_a_session_of_the_users
     unsigned          questions = 4;
     struct batch     *b;
 
-    start(8);
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
     batch_watch(b, goes_at, &questions, false);
     cr_assert_not(batch_begun(b));
@@ -71,7 +75,6 @@ Test(run_place, without_its_client_it_goes_no_further_and_a_session_of_the_users
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK, "the last operation was not done");
     batch_destroy(b);
     await_memory(0);
-    fixture_end(&f);
 }
 
 static struct session *session_at(const struct run_place *p)
@@ -91,11 +94,10 @@ Test(run_place, without_its_client_what_runs_on_a_session_for_it_alone_ends_with
     struct session       *mine, *h, *next;
     struct batch         *b;
 
-    start(8);
     mine = f.session;
     cr_assert_eq(run_enter(f.registry, &f.tenant, &place, NULL), STATUS_OK);
     f.session = h = session_at(&place);
-    make_module(&f, "m", "good");
+    make_module("m", "good");
     cr_assert_eq(batch_create(h, &spec, &b, &f.why), STATUS_OK);
     batch_watch(b, goes_at, &questions, true);
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_CANCELLED);
@@ -109,7 +111,6 @@ Test(run_place, without_its_client_what_runs_on_a_session_for_it_alone_ends_with
     session_return(next);
     run_leave(f.registry, &place);
     f.session = mine;
-    fixture_end(&f);
 }
 
 /* ---- places of runs ---- */
@@ -121,8 +122,7 @@ Test(run_place, runs_have_places_of_their_own_and_wait_for_one)
     struct tenant     other = {.owner = &other, .name = "other", .sessions_max = 8, .memory_max_bytes = UINT64_MAX};
     struct bell       bells[2];
 
-    start(8);
-    fake_room();
+    fake_spare(0, 8);
     bell_init(&bells[0]);
     bell_init(&bells[1]);
     for (unsigned i = 0; i < RUNS_AT_ONCE_PER_CALLER; i++) {
@@ -143,7 +143,6 @@ Test(run_place, runs_have_places_of_their_own_and_wait_for_one)
     for (unsigned i = 0; i < COUNT(places); i++)
         run_leave(f.registry, &places[i]);
     cr_assert_null(f.registry->runs);
-    fixture_end(&f);
 }
 
 Test(run_place, runs_share_the_workers_that_there_are)
@@ -152,7 +151,7 @@ Test(run_place, runs_share_the_workers_that_there_are)
     struct bell      bell;
     struct session  *s;
 
-    start(8);
+    fake_spare(1, 0);
     bell_init(&bell);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &first, NULL), STATUS_OK, "the first is refused by nobody but the pool");
     cr_assert_eq(run_enter(f.registry, &f.tenant, &second, &bell.waker), STATUS_PENDING);
@@ -161,10 +160,9 @@ Test(run_place, runs_share_the_workers_that_there_are)
     cr_assert_eq(bell_rung(&bell), 1);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &second, &bell.waker), STATUS_OK);
     cr_assert_eq(second.number, 0, "one that has its session comes first");
-    fake_room();
+    fake_spare(0, 8);
     cr_assert_eq(run_enter(f.registry, &f.tenant, &first, NULL), STATUS_OK);
     run_leave(f.registry, &first);
     run_leave(f.registry, &second);
     session_return(s);
-    fixture_end(&f);
 }

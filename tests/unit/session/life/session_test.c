@@ -1,7 +1,7 @@
 /* Sessions: identity, quotas, reset, delete, faults, idle time. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture f;
+TestSuite(session, .init = fixture_usual, .fini = fixture_end);
 
 static enum status create(const char *id, uint64_t memory_limit, struct session **out, bool *created)
 {
@@ -15,7 +15,6 @@ Test(session, put_is_idempotent_for_the_same_specification_only)
     struct session *again;
     bool            created;
 
-    fixture_start(&f, 64);
     cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &again, &created), STATUS_OK);
     cr_assert(!created);
     cr_assert_eq(again, f.session);
@@ -23,7 +22,6 @@ Test(session, put_is_idempotent_for_the_same_specification_only)
     cr_assert_eq(create("s", 1000, &again, &created), STATUS_SPEC_CONFLICT);
     cr_assert_eq(create("Not an id", MEMORY_LIMIT_NONE, &again, &created), STATUS_INVALID_FIELD);
     cr_assert_eq(registry_count(f.registry), 1);
-    fixture_end(&f);
 }
 
 Test(session, ids_belong_to_their_tenant)
@@ -33,7 +31,6 @@ Test(session, ids_belong_to_their_tenant)
     struct session *s, *mine;
     bool            created;
 
-    fixture_start(&f, 64);
     cr_assert_eq(session_borrow(f.registry, &other, SPAN_LITERAL("s"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
     struct session_spec spec = {.id = SPAN_LITERAL("s"), .memory_limit = MEMORY_LIMIT_NONE};
     cr_assert_eq(session_create(f.registry, &other, &spec, &s, &created, &f.why), STATUS_OK);
@@ -43,7 +40,6 @@ Test(session, ids_belong_to_their_tenant)
     cr_assert_eq(mine, f.session);
     session_return(mine);
     session_return(s);
-    fixture_end(&f);
 }
 
 Test(session, quotas_of_sessions_are_kept_and_return)
@@ -51,7 +47,6 @@ Test(session, quotas_of_sessions_are_kept_and_return)
     struct session *s[4], *more;
     bool            created;
 
-    fixture_start(&f, 64);
     for (int i = 1; i < 4; i++)
         cr_assert_eq(create("", MEMORY_LIMIT_NONE, &s[i], &created), STATUS_OK);
     cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &created), STATUS_QUOTA_EXCEEDED);
@@ -64,7 +59,6 @@ Test(session, quotas_of_sessions_are_kept_and_return)
     session_return(more);
     for (int i = 1; i < 4; i++)
         session_return(s[i]);
-    fixture_end(&f);
 }
 
 Test(session, that_gets_no_worker_leaves_nothing_behind)
@@ -72,14 +66,13 @@ Test(session, that_gets_no_worker_leaves_nothing_behind)
     struct session *s;
     bool            created;
 
-    fixture_start(&f, 64);
     fake_fail_take(STATUS_NO_WORKER);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_NO_WORKER);
     cr_assert_eq(registry_count(f.registry), 1);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("t"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
+    fake_fail_take(STATUS_OK);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
     session_return(s);
-    fixture_end(&f);
 }
 
 Test(session, draining_takes_no_new_ones_and_keeps_the_old)
@@ -87,13 +80,11 @@ Test(session, draining_takes_no_new_ones_and_keeps_the_old)
     struct session *s;
     bool            created;
 
-    fixture_start(&f, 64);
     registry_drain(f.registry);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_DRAINING);
     cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
     session_return(s);
-    make_buffer(&f, "a", 16);
-    fixture_end(&f);
+    make_buffer("a", 16);
 }
 
 Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
@@ -101,9 +92,8 @@ Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
     struct session_info info;
     struct buffer_info  b;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
-    make_module(&f, "m", "code");
+    make_buffer("a", 1000);
+    make_module("m", "code");
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
@@ -113,38 +103,34 @@ Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
     cr_assert_eq(info.memory_bytes, 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &b, &f.why), STATUS_BUFFER_NOT_FOUND);
-    make_buffer(&f, "a", 2000);
-    fixture_end(&f);
+    make_buffer("a", 2000);
 }
 
 Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
 {
     struct session_info info;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
-    fake_hold_returns(true);
+    make_buffer("a", 1000);
+    fake_spare(1, 0);
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_READY);
     cr_assert_eq(info.memory_bytes, 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     cr_assert_eq(fake_live_workers(), 2);
-    make_buffer(&f, "a", 1000);
+    make_buffer("a", 1000);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
-    fake_hold_returns(false);
-    fixture_end(&f);
+    fake_end_lingering();
 }
 
 Test(session, reset_without_a_ready_worker_ends_the_old_one_first)
 {
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
-    fake_no_spare();
+    make_buffer("a", 1000);
+    fake_spare(0, 0);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_live_workers(), 1);
     cr_assert_eq(fake_live_allocations(), 0);
-    fixture_end(&f);
 }
 
 static void *make_one_buffer(void *argument)
@@ -162,42 +148,38 @@ Test(session, memory_that_a_reset_has_not_yet_got_back_is_waited_for)
     pthread_t thread;
     void     *st;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
-    fake_allocations_max(1);
-    fake_hold_returns(true);
+    make_buffer("a", 1000);
+    fake_script()->allocations_max = 1;
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     pthread_create(&thread, NULL, make_one_buffer, NULL);
     fake_await_refusal();
-    fake_hold_returns(false);
+    fake_end_lingering();
     pthread_join(thread, &st);
     cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
     cr_assert_eq((enum status)(intptr_t)make_one_buffer(NULL), STATUS_OK, "it exists");
     cr_assert_eq(fake_live_allocations(), 1);
-    fixture_end(&f);
 }
 
 Test(session, delete_after_a_reset_waits_for_both_workers)
 {
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
+    make_buffer("a", 1000);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    make_buffer(&f, "a", 1000);
+    make_buffer("a", 1000);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(fake_live_allocations(), 0);
-    fixture_end(&f);
 }
 
 Test(session, reset_without_a_worker_is_a_fault_that_another_reset_ends)
 {
-    fixture_start(&f, 64);
+    fake_spare(0, 0);
     fake_fail_take(STATUS_NO_WORKER);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_NO_WORKER);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
+    fake_fail_take(STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
@@ -206,8 +188,7 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
     struct buffer_info b;
     bool               created;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 1000);
+    make_buffer("a", 1000);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
     cr_assert_eq(session_delete(s, &f.why), STATUS_OK);
     cr_assert_eq(registry_count(f.registry), 0);
@@ -217,7 +198,6 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
     cr_assert_eq(buffer_create(s, SPAN_LITERAL("b"), 1, &b, &created, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_eq(session_reset(s, &f.why), STATUS_SESSION_NOT_FOUND);
     session_return(s);
-    fixture_end(&f);
 }
 
 static void *sync_until_ended(void *result)
@@ -234,9 +214,8 @@ Test(session, delete_ends_a_call_that_waits_for_an_endless_kernel)
     enum status    synced = STATUS_OK;
     struct launch *l;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
-    l = launch_of(&f, "", "wait");
+    make_module("m", "code");
+    l = launch_of("", "wait");
     fake_await_running();
     pthread_create(&thread, NULL, sync_until_ended, &synced);
     fake_await_queued(1);
@@ -246,7 +225,6 @@ Test(session, delete_ends_a_call_that_waits_for_an_endless_kernel)
     cr_assert_eq(info_of(l).state, LAUNCH_CANCELLED);
     cr_assert_eq(fake_live_workers(), 0);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(session, a_dead_worker_faults_the_session_until_reset)
@@ -255,8 +233,7 @@ Test(session, a_dead_worker_faults_the_session_until_reset)
     struct buffer_info  b;
     bool                created;
 
-    fixture_start(&f, 64);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_WORKER_LOST);
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_not_null(strstr(f.why.detail, "worker_lost"));
@@ -265,15 +242,13 @@ Test(session, a_dead_worker_faults_the_session_until_reset)
     cr_assert_eq(info.fault.status, STATUS_WORKER_LOST);
     cr_assert_eq(info.memory_bytes, 0);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    make_buffer(&f, "a", 10);
-    fixture_end(&f);
+    make_buffer("a", 10);
 }
 
 Test(session, ends_when_it_was_idle_too_long_and_not_while_it_is_used)
 {
     uint64_t later = now_ns() + (IDLE_TIMEOUT_S_DEFAULT + 5) * NS_PER_S;
 
-    fixture_start(&f, 64);
     janitor_sweep(f.registry, later);
     cr_assert_eq(registry_count(f.registry), 1, "it is borrowed");
     session_return(f.session);
@@ -282,16 +257,14 @@ Test(session, ends_when_it_was_idle_too_long_and_not_while_it_is_used)
     cr_assert_eq(registry_count(f.registry), 1, "the idle time began at the return");
     while (registry_count(f.registry)) /* the janitor's own round may be looking at it right now */
         janitor_sweep(f.registry, later + NS_PER_S);
-    fixture_end(&f);
 }
 
 Test(session, with_an_unfinished_launch_is_not_idle)
 {
     struct launch *l;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
-    l = launch_of(&f, "l", "wait");
+    make_module("m", "code");
+    l = launch_of("l", "wait");
     fake_await_running();
     launch_return(l);
     session_patch(f.session, &(struct session_patch){.has_idle_timeout = true, .idle_timeout_s = 1}, &f.why);
@@ -299,46 +272,39 @@ Test(session, with_an_unfinished_launch_is_not_idle)
     f.session = NULL;
     janitor_sweep(f.registry, now_ns() + 5 * NS_PER_S);
     cr_assert_eq(registry_count(f.registry), 1);
-    fixture_end(&f);
 }
 
 Test(session, ends_at_its_lifetime_even_when_it_is_used)
 {
-    fixture_start(&f, 64);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     await_closed(f.session);
     cr_assert_eq(registry_count(f.registry), 0);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_NOT_FOUND);
-    fixture_end(&f);
 }
 
 /* Others' deadlines are kept in the same thread. */
 Test(session, its_end_by_the_janitor_waits_for_no_worker)
 {
-    fixture_start(&f, 64);
-    fake_hold_returns(true);
+    fake_linger(true);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_eq(fake_live_workers(), 1);
     cr_assert_eq(registry_count(f.registry), 1, "it counts until its worker is back");
-    fake_hold_returns(false);
+    fake_end_lingering();
     await_closed(f.session);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(registry_count(f.registry), 0);
-    fixture_end(&f);
 }
 
 Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .timeout = 180)
 {
-    fixture_start(&f, 64);
-    fake_hold_returns(true);
+    fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
     cr_assert_eq(fake_live_workers(), 2);
-    fake_hold_returns(false);
+    fake_end_lingering();
     await_closed(f.session);
     cr_assert_eq(fake_live_workers(), 0);
-    fixture_end(&f);
 }
 
 /* Its worker has ended, but a request is in it, maybe for a compilation. */
@@ -347,15 +313,14 @@ Test(session, one_that_is_in_use_does_not_hold_up_the_ends_of_others, .timeout =
     struct session        *other;
     struct worker_session *c;
 
-    fixture_start(&f, 2);
-    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    fixture_start(2);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
     cr_assert_eq(worker_session_enter(other, &c, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(other, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    settle(&f);
+    settle();
     worker_session_leave(c);
     session_return(other);
-    fixture_end(&f);
 }
 
 Test(session, patch_changes_labels_and_idle_time)
@@ -364,7 +329,6 @@ Test(session, patch_changes_labels_and_idle_time)
     struct session_patch p = {.has_labels = true, .labels = &label, .labels_count = 1, .has_idle_timeout = true, .idle_timeout_s = 5};
     struct session_info  info;
 
-    fixture_start(&f, 64);
     cr_assert_eq(session_patch(f.session, &p, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
     cr_assert_eq(info.idle_timeout_s, 5);
@@ -372,7 +336,6 @@ Test(session, patch_changes_labels_and_idle_time)
     cr_assert_str_eq(info.labels[0].value, "blue");
     p.idle_timeout_s = IDLE_TIMEOUT_S_MAX + 1;
     cr_assert_eq(session_patch(f.session, &p, &f.why), STATUS_INVALID_FIELD);
-    fixture_end(&f);
 }
 
 Test(session, lists_the_tenants_own_in_pages)
@@ -381,10 +344,9 @@ Test(session, lists_the_tenants_own_in_pages)
     struct page         page = {.limit = 2};
     struct session     *s;
 
-    fixture_start(&f, 64);
-    s = fixture_session(&f, "a", MEMORY_LIMIT_NONE);
+    s = fixture_session("a", MEMORY_LIMIT_NONE);
     session_return(s);
-    s = fixture_session(&f, "z", MEMORY_LIMIT_NONE);
+    s = fixture_session("z", MEMORY_LIMIT_NONE);
     session_return(s);
     cr_assert_eq(session_list(f.registry, &f.tenant, &page, items), 2);
     cr_assert_str_eq(items[0].id, "a");
@@ -396,7 +358,6 @@ Test(session, lists_the_tenants_own_in_pages)
     cr_assert_eq(session_list(f.registry, &f.tenant, &page, items), 1);
     cr_assert_str_eq(items[0].id, "z");
     cr_assert_str_eq(page.next, "");
-    fixture_end(&f);
 }
 
 static void *create_same(void *out)
@@ -419,7 +380,6 @@ Test(session, is_made_once_however_many_ask)
     int       outcome[4] = {0};
     int       made = 0;
 
-    fixture_start(&f, 64);
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, create_same, &outcome[i]);
     for (int i = 0; i < 4; i++) {
@@ -429,7 +389,6 @@ Test(session, is_made_once_however_many_ask)
     }
     cr_assert_eq(made, 1);
     cr_assert_eq(fake_live_workers(), 2);
-    fixture_end(&f);
 }
 
 enum { BUSY_THREADS = 3, BUSY_ROUNDS = 40 };
@@ -458,7 +417,6 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
     pthread_t           threads[BUSY_THREADS];
     struct session_info info;
 
-    fixture_start(&f, 64);
     for (int i = 0; i < BUSY_THREADS; i++)
         pthread_create(&threads[i], NULL, keep_busy, NULL);
     for (int i = 0; i < 10; i++)
@@ -469,7 +427,6 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
     session_info_of(f.session, &info);
     cr_assert_eq(info.memory_bytes, 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    fixture_end(&f);
 }
 
 Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)
@@ -478,44 +435,38 @@ Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)
     struct launch     *l = NULL;
     bool               created;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
+    make_module("m", "code");
     fake_device_state(DEVICE_HOT);
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OVERLOADED);
     cr_assert_null(l);
-    make_buffer(&f, "b", 16); /* what is no work is served */
+    make_buffer("b", 16); /* what is no work is served */
     fake_device_state(DEVICE_HEALTHY);
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     launch_return(l);
-    fixture_end(&f);
 }
 
 Test(session, a_failed_device_ends_its_sessions_with_its_own_reason)
 {
     struct session_info info;
 
-    fixture_start(&f, 64);
     janitor_sweep(f.registry, now_ns());
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_READY);
-    fake_device_fail(true);
+    fake_device_fail();
     janitor_sweep(f.registry, now_ns());
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
     cr_assert_eq(info.fault.status, STATUS_DEVICE_ERROR);
     cr_assert_str_eq(info.fault.detail, "fake: the device failed");
     janitor_sweep(f.registry, now_ns()); /* once is enough */
-    fake_device_fail(false);
-    fixture_end(&f);
 }
 
 Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
 {
     struct launch *l;
 
-    fixture_start(&f, 64);
-    make_module(&f, "m", "code");
-    l = launch_of(&f, "l", "wait");
+    make_module("m", "code");
+    l = launch_of("l", "wait");
     fake_await_running();
     pthread_mutex_lock(&f.session->lock);
     f.session->worker_session->last_event_ns = now_ns() + 60 * NS_PER_S;
@@ -524,5 +475,4 @@ Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
     await_end(l);
     cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
     launch_return(l);
-    fixture_end(&f);
 }

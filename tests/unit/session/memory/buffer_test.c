@@ -1,7 +1,8 @@
 /* Buffers: all or nothing at every failure, quotas, ranges, fill and copy. */
 #include "unit/session/session_fixture.h"
 
-static struct fixture     f;
+TestSuite(buffer, .init = fixture_usual, .fini = fixture_end);
+
 static struct buffer_info info;
 static bool               created;
 
@@ -32,7 +33,6 @@ static void download(const char *id, char *to, size_t bytes)
 
 Test(buffer, create_is_all_or_nothing_at_every_failure)
 {
-    fixture_start(&f, 64);
     for (int n = 0;; n++) {
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         enum status st = create("a", 60);
@@ -44,12 +44,10 @@ Test(buffer, create_is_all_or_nothing_at_every_failure)
         cr_assert_eq(st, STATUS_DEVICE_MEMORY_EXHAUSTED);
     }
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(buffer, an_id_is_idempotent_for_the_same_size_only)
 {
-    fixture_start(&f, 64);
     cr_assert_eq(create("a", 60), STATUS_OK);
     cr_assert(created);
     cr_assert_eq(create("a", 60), STATUS_OK);
@@ -58,15 +56,13 @@ Test(buffer, an_id_is_idempotent_for_the_same_size_only)
     cr_assert_eq(create("b", 0), STATUS_INVALID_FIELD);
     cr_assert_eq(create("B", 1), STATUS_INVALID_FIELD);
     cr_assert_eq(fake_live_allocations(), 1);
-    fixture_end(&f);
 }
 
 Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
 {
     struct session *small;
 
-    fixture_start(&f, 64);
-    small = fixture_session(&f, "small", 100);
+    small = fixture_session("small", 100);
     cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, &info, &created, &f.why), STATUS_OK);
     cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "session_memory_bytes");
@@ -81,30 +77,25 @@ Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
     cr_assert_eq(session_delete(small, &f.why), STATUS_OK);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     session_return(small);
-    fixture_end(&f);
 }
 
 Test(buffer, delete_frees_the_memory_before_it_answers)
 {
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 10);
+    make_buffer("a", 10);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(fake_live_allocations(), 0);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(buffer, at_work_is_not_deleted)
 {
     struct transfer *t;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 10);
+    make_buffer("a", 10);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 10, &t, &f.why), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
     transfer_destroy(t);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(buffer, fill_and_copy_do_what_they_say)
@@ -112,9 +103,8 @@ Test(buffer, fill_and_copy_do_what_they_say)
     char     bytes[16];
     uint64_t epoch;
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 16);
-    make_buffer(&f, "b", 16);
+    make_buffer("a", 16);
+    make_buffer("b", 16);
     epoch = session_epoch(f.session);
     cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 16, 0, 1, (struct span){0}, &f.why), STATUS_OK);
     cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 4, 8, 0x6463626164636261, 4, SPAN_LITERAL("side"), &f.why), STATUS_OK);
@@ -123,15 +113,13 @@ Test(buffer, fill_and_copy_do_what_they_say)
     cr_assert_eq(session_epoch(f.session), epoch + 4);
     download("b", bytes, 16);
     cr_assert_arr_eq(bytes, "xabcdabxxxxxxxxx", 16);
-    fixture_end(&f);
 }
 
 Test(buffer, ranges_and_alignment_are_checked)
 {
     const struct span a = SPAN_LITERAL("a"), none = {0};
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 16);
+    make_buffer("a", 16);
     cr_assert_eq(buffer_fill(f.session, a, 12, 8, 0, 4, none, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert(f.why.has_unsatisfied_range);
     cr_assert_eq(f.why.range_size, 16);
@@ -144,15 +132,13 @@ Test(buffer, ranges_and_alignment_are_checked)
     cr_assert_eq(buffer_copy(f.session, a, 0, a, 8, 8, none, &f.why), STATUS_OK);
     cr_assert_eq(buffer_copy(f.session, a, 0, a, 8, 9, none, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert_eq(buffer_delete(f.session, a, &f.why), STATUS_OK, "nothing stayed pinned");
-    fixture_end(&f);
 }
 
 Test(buffer, streams_are_bounded_and_have_plain_names)
 {
     char name[STREAM_NAME_BYTES + 1];
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "a", 16);
+    make_buffer("a", 16);
     for (int i = 0; i < STREAMS_PER_SESSION_MAX; i++) {
         snprintf(name, sizeof name, "s%d", i);
         cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 16, 0, 1, span_of(name), &f.why), STATUS_OK);
@@ -164,7 +150,6 @@ Test(buffer, streams_are_bounded_and_have_plain_names)
     cr_assert_eq(session_sync(f.session, SPAN_LITERAL("never-used"), &f.why), STATUS_OK);
     cr_assert_eq(session_sync(f.session, SPAN_LITERAL("no name"), &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(session_sync(f.session, SPAN_LITERAL("s3"), &f.why), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(buffer, lists_in_pages)
@@ -173,10 +158,9 @@ Test(buffer, lists_in_pages)
     struct page        page = {.limit = 2};
     char               cursor[ID_BYTES];
 
-    fixture_start(&f, 64);
-    make_buffer(&f, "c", 3);
-    make_buffer(&f, "a", 1);
-    make_buffer(&f, "b", 2);
+    make_buffer("c", 3);
+    make_buffer("a", 1);
+    make_buffer("b", 2);
     cr_assert_eq(buffer_list(f.session, &page, items), 2);
     cr_assert_eq(items[0].bytes + items[1].bytes, 3);
     memcpy(cursor, page.next, sizeof cursor);
@@ -184,7 +168,6 @@ Test(buffer, lists_in_pages)
     cr_assert_eq(buffer_list(f.session, &page, items), 1);
     cr_assert_str_eq(items[0].id, "c");
     cr_assert_str_eq(page.next, "");
-    fixture_end(&f);
 }
 
 static struct contents contents_now(const char *id)
@@ -198,7 +181,6 @@ Test(buffer, only_contents_that_are_still_the_same_are_replaced)
     struct transfer *first, *second;
     struct contents  seen, any;
 
-    fixture_start(&f, 4);
     cr_assert_eq(create("a", 4), STATUS_OK);
     seen = contents_now("a");
     cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &first, &f.why), STATUS_OK);
@@ -207,13 +189,12 @@ Test(buffer, only_contents_that_are_still_the_same_are_replaced)
     any = contents_now("a");
     cr_assert_neq(any.epoch, seen.epoch);
     any.epoch = EPOCH_ANY;
-    upload(&f, "a", SPAN_LITERAL("abcd"));
+    upload("a", SPAN_LITERAL("abcd"));
     cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &seen, &f.why), STATUS_PRECONDITION_FAILED);
     cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &any, &first, &f.why), STATUS_PRECONDITION_FAILED);
     cr_assert_eq(create("a", 4), STATUS_OK);
     cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_PRECONDITION_FAILED, "it is another one");
-    fixture_end(&f);
 }
 
 Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
@@ -222,7 +203,6 @@ Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
     struct contents  made, now;
     size_t           n;
 
-    fixture_start(&f, 4);
     cr_assert_eq(create("a", 4), STATUS_OK);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
@@ -230,8 +210,7 @@ Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
     made = transfer_contents(t);
     now = contents_now("a");
     cr_assert(made.generation == now.generation && made.epoch == now.epoch && made.buffer == now.buffer);
-    upload(&f, "a", SPAN_LITERAL("efgh"));
+    upload("a", SPAN_LITERAL("efgh"));
     cr_assert_eq(transfer_contents(t).epoch, made.epoch, "another's writing is not taken for one's own");
     transfer_destroy(t);
-    fixture_end(&f);
 }

@@ -3,12 +3,13 @@
 
 #include "unit/session/session_fixture.h"
 
-static struct fixture        f;
+TestSuite(memory, .init = fixture_usual, .fini = fixture_end);
+
 static struct session_memory got;
 
 static double fragmentation(uint64_t free_bytes, uint64_t largest)
 {
-    fake_memory(&(struct device_memory){.total_bytes = 1000, .free_bytes = free_bytes, .largest_free_bytes = largest});
+    fake_script()->memory = (struct device_memory){.total_bytes = 1000, .free_bytes = free_bytes, .largest_free_bytes = largest};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.free_bytes, free_bytes);
     return got.fragmentation;
@@ -18,13 +19,12 @@ Test(memory, numbers_come_from_the_worker)
 {
     struct session *limited;
 
-    fixture_start(&f, 64);
-    fake_memory(&(struct device_memory){.total_bytes = 1000,
-                                        .free_bytes = 400,
-                                        .allocated_bytes = 150,
-                                        .reserved_bytes = 200,
-                                        .peak_bytes = 180,
-                                        .largest_free_bytes = 300});
+    fake_script()->memory = (struct device_memory){.total_bytes = 1000,
+                                                   .free_bytes = 400,
+                                                   .allocated_bytes = 150,
+                                                   .reserved_bytes = 200,
+                                                   .peak_bytes = 180,
+                                                   .largest_free_bytes = 300};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.allocated_bytes, 150);
     cr_assert_eq(got.reserved_bytes, 200);
@@ -32,40 +32,34 @@ Test(memory, numbers_come_from_the_worker)
     cr_assert_eq(got.free_bytes, 400);
     cr_assert_eq(got.peak_bytes, 180);
     cr_assert_eq(got.limit_bytes, MEMORY_LIMIT_NONE);
-    limited = fixture_session(&f, "limited", 77);
+    limited = fixture_session("limited", 77);
     cr_assert_eq(session_memory_of(limited, &got, NULL), STATUS_OK);
     cr_assert_eq(got.limit_bytes, 77);
     session_return(limited);
-    fixture_end(&f);
 }
 
 Test(memory, nothing_is_cached_when_less_is_reserved_than_allocated)
 {
-    fixture_start(&f, 64);
-    fake_memory(&(struct device_memory){.allocated_bytes = 150, .reserved_bytes = 100});
+    fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 100};
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.cached_bytes, 0);
-    fixture_end(&f);
 }
 
 Test(memory, fragmentation_is_what_one_allocation_cannot_have)
 {
-    fixture_start(&f, 64);
     cr_assert_eq(fragmentation(0, 0), 0);
     cr_assert_eq(fragmentation(400, 400), 0);
     cr_assert_eq(fragmentation(400, 500), 0);
     cr_assert(fabs(fragmentation(400, 300) - 0.25) < 1e-9);
     cr_assert_eq(fragmentation(400, 0), 1);
-    fixture_end(&f);
 }
 
 Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
 {
-    fixture_start(&f, 64);
     for (int n = 0;; n++) {
         enum status st;
 
-        fake_memory(&(struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300});
+        fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300};
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         got = (struct session_memory){.peak_bytes = 1};
         st = session_memory_trim(f.session, &got, &f.why);
@@ -76,14 +70,11 @@ Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
     }
     cr_assert_eq(got.reserved_bytes, 150);
     cr_assert_eq(got.cached_bytes, 0);
-    fixture_end(&f);
 }
 
 Test(memory, a_dead_worker_is_told)
 {
-    fixture_start(&f, 64);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_WORKER_LOST);
     cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
-    fixture_end(&f);
 }

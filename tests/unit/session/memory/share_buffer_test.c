@@ -7,9 +7,14 @@
 #include "session/memory/share.h"
 #include "unit/session/session_fixture.h"
 
-enum { MIB = 1 << 20, UNIT = FAKE_SHARING_UNIT };
+static void start_usual(void)
+{
+    fixture_start(8);
+}
 
-static struct fixture f;
+TestSuite(share_buffer, .init = start_usual, .fini = fixture_end);
+
+enum { MIB = 1 << 20, UNIT = FAKE_SHARING_UNIT };
 
 static enum status make(const char *id, uint64_t bytes)
 {
@@ -55,7 +60,6 @@ Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
     struct share_view v;
     unsigned char    *at;
 
-    fixture_start(&f, 8);
     cr_assert_eq(make("a", UNIT + 1), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 2 * UNIT);
     cr_assert_eq(share_open(f.session, SPAN_LITERAL("a"), &v, &f.why), STATUS_OK);
@@ -75,7 +79,6 @@ Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
     cr_assert_eq(at[v.offset + UNIT], 0, "its pages went back to the host");
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     munmap(at, 2 * UNIT);
-    fixture_end(&f);
 }
 
 Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
@@ -84,11 +87,10 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     struct share_view   v;
     unsigned char      *a, *b;
 
-    fixture_start(&f, 8);
     fake_sharing(DEVICE_SHARES_EXPORT);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(make("a", 10), STATUS_OK, "%s", f.why.detail);
-    make_buffer(&f, "plain", 10);
+    make_buffer("plain", 10);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), UNIT + 10);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &one, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &other, &f.why), STATUS_OK);
@@ -113,7 +115,6 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     cr_assert_eq(a[3], 9);
     munmap(a, UNIT);
     munmap(b, UNIT);
-    fixture_end(&f);
 }
 
 Test(share_buffer, is_refused_with_a_word)
@@ -122,7 +123,6 @@ Test(share_buffer, is_refused_with_a_word)
     struct buffer_info  info;
     bool                created;
 
-    fixture_start(&f, 8);
     cr_assert_eq(make("a", 10), STATUS_OK);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &h, &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &info, &created, &f.why), STATUS_SPEC_CONFLICT);
@@ -136,7 +136,6 @@ Test(share_buffer, is_refused_with_a_word)
     cr_assert_eq(make("a", 10), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    fixture_end(&f);
 }
 
 /* At every call of the worker, on both kinds of devices. */
@@ -145,7 +144,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
     static const enum device_sharing kinds[] = {DEVICE_SHARES_FILE, DEVICE_SHARES_EXPORT};
     unsigned                         before;
 
-    fixture_start(&f, 8);
+    fake_spare(0, 0); /* no worker starts or ends meanwhile, which has descriptors, too */
     for (unsigned k = 0; k < COUNT(kinds); k++) {
         fake_sharing(kinds[k]);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -166,25 +165,21 @@ Test(share_buffer, making_it_is_all_or_nothing)
         cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
         cr_assert_eq(open_descriptors(), before);
     }
-    fixture_end(&f);
 }
 
 Test(share_buffer, a_worker_that_lies_about_its_size_is_believed_nothing)
 {
-    fixture_start(&f, 8);
-    fake_lie();
+    fake_script()->lies = true;
     cr_assert_eq(make("a", MIB), STATUS_WORKER_LOST);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    fixture_end(&f);
 }
 
 Test(share_buffer, ends_with_reset_and_session)
 {
     unsigned before;
 
-    fixture_start(&f, 8);
     before = open_descriptors();
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(make("a", 50 * MIB), STATUS_OK, "%s", f.why.detail);
@@ -193,6 +188,6 @@ Test(share_buffer, ends_with_reset_and_session)
     }
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    fixture_end(&f);
+    fixture_end();
     cr_assert_leq(open_descriptors(), before);
 }

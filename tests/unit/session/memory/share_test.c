@@ -8,9 +8,14 @@
 #include "session/memory/share.h"
 #include "unit/session/session_fixture.h"
 
-enum { MIB = 1 << 20 };
+static void start_usual(void)
+{
+    fixture_start(8);
+}
 
-static struct fixture f;
+TestSuite(share, .init = start_usual, .fini = fixture_end);
+
+enum { MIB = 1 << 20 };
 
 static int open_share(const char *id, bool expect_created)
 {
@@ -81,8 +86,8 @@ Test(share, bytes_go_there_and_back_and_need_no_staging)
     unsigned char *at;
     int            fd;
 
-    fixture_start(&f, 2);
-    make_buffer(&f, "a", bytes);
+    fixture_start(2);
+    make_buffer("a", bytes);
     fd = open_share("a", true);
     at = map(fd, bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -98,7 +103,6 @@ Test(share, bytes_go_there_and_back_and_need_no_staging)
     munmap(at, bytes);
     close(fd);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 Test(share, both_quotas_refuse_and_everything_comes_back)
@@ -107,11 +111,11 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
     unsigned        before;
     int             fd;
 
-    fixture_start(&f, 8);
-    small = fixture_session(&f, "small", 3 * MIB);
+    small = fixture_session("small", 3 * MIB);
+    fake_spare(0, 0); /* no worker starts or ends meanwhile, which has descriptors, too */
     before = open_descriptors();
-    make_buffer(&f, "a", 74 * MIB);
-    make_buffer(&f, "b", 7 * MIB);
+    make_buffer("a", 74 * MIB);
+    make_buffer("b", 7 * MIB);
     fd = open_share("a", true);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 155 * MIB);
     cr_assert_eq(try_open(f.session, "b"), STATUS_OVERLOADED);
@@ -136,15 +140,13 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
     cr_assert_eq(open_descriptors(), before);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 76 * MIB);
     session_return(small);
-    fixture_end(&f);
 }
 
 Test(share, a_reset_and_a_deletion_end_it)
 {
     int fd, again;
 
-    fixture_start(&f, 8);
-    make_buffer(&f, "a", MIB);
+    make_buffer("a", MIB);
     fd = open_share("a", true);
     again = open_share("a", false);
     cr_assert_eq(blocks_of(fd), MIB / 512);
@@ -153,13 +155,12 @@ Test(share, a_reset_and_a_deletion_end_it)
     cr_assert_eq(blocks_of(again), 0);
     close(fd);
     close(again);
-    make_buffer(&f, "a", MIB);
+    make_buffer("a", MIB);
     fd = open_share("a", true);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     close(fd);
-    fixture_end(&f);
 }
 
 /* What was shared does not count any more. */
@@ -167,30 +168,26 @@ Test(share, after_a_reset_there_is_room_again_at_once)
 {
     int fd;
 
-    fixture_start(&f, 8);
     for (int i = 0; i < 5; i++) {
-        make_buffer(&f, "a", 50 * MIB);
+        make_buffer("a", 50 * MIB);
         fd = open_share("a", true);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
         close(fd);
     }
-    fixture_end(&f);
 }
 
 Test(share, without_the_setting_there_is_none)
 {
     struct registry_config config = {.node = "", .sessions_max = 8};
 
-    fixture_start(&f, 8);
     session_return(f.session);
     registry_destroy(f.registry);
     config.pool = fake_pool();
     config.cache = f.cache;
     cr_assert_eq(registry_create(&f.registry, &config), STATUS_OK);
-    f.session = fixture_session(&f, "s", MEMORY_LIMIT_NONE);
-    make_buffer(&f, "a", MIB);
+    f.session = fixture_session("s", MEMORY_LIMIT_NONE);
+    make_buffer("a", MIB);
     cr_assert_eq(try_open(f.session, "a"), STATUS_FEATURE_DISABLED);
-    fixture_end(&f);
 }
 
 /* A share needs three descriptors, and none is left at the first, second, third. */
@@ -199,8 +196,8 @@ Test(share, no_descriptor_left_changes_nothing)
     struct rlimit usual, tight;
     unsigned      before;
 
-    fixture_start(&f, 8);
-    make_buffer(&f, "a", MIB);
+    make_buffer("a", MIB);
+    fake_spare(0, 0);
     before = open_descriptors();
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
     for (unsigned room = 0; room < 3; room++) {
@@ -215,32 +212,30 @@ Test(share, no_descriptor_left_changes_nothing)
         cr_assert_eq(registry_memory_of(f.registry, &f.tenant), MIB);
     }
     cr_assert_eq(try_open(f.session, "a"), STATUS_OK);
-    fixture_end(&f);
 }
 
 Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
 {
     int fd;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "a", 5 * MIB);
+    fixture_start(4);
+    make_buffer("a", 5 * MIB);
     fd = open_share("a", true);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(move("a", SHARE_TO_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(move("a", SHARE_FROM_DEVICE, 0, MIB), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     await_taken_back(fd);
-    make_buffer(&f, "a", 5 * MIB);
+    make_buffer("a", 5 * MIB);
     close(fd);
     fd = open_share("a", true);
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(move("a", SHARE_FROM_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
     cr_assert_eq(blocks_of(fd), 0);
     close(fd);
-    fixture_end(&f);
 }
 
 struct mover {
@@ -262,22 +257,20 @@ Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
     struct mover m;
     int          fd;
 
-    fixture_start(&f, 8);
-    make_buffer(&f, "a", 8 * MIB);
+    make_buffer("a", 8 * MIB);
     fd = open_share("a", true);
-    fake_hold();
+    fake_script()->held = true;
     cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
     fake_await_queued(1);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 8 * MIB / 512);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 8 * MIB);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
-    fake_go();
+    fake_script()->held = false;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
     cr_assert_eq(blocks_of(fd), 0);
     close(fd);
-    fixture_end(&f);
 }
 
 /* Behind more launches than the ring holds a copy waits with nothing at the worker yet: that may not let go before the copy has come. */
@@ -289,19 +282,18 @@ Test(share, a_copy_that_is_still_to_be_submitted_finds_the_memory_there)
     uint64_t              epoch;
     int                   fd;
 
-    fixture_start(&f, 8);
-    make_module(&f, "m", "any");
-    make_buffer(&f, "a", 8 * MIB);
+    make_module("m", "any");
+    make_buffer("a", 8 * MIB);
     fd = open_share("a", true);
     for (int i = 0; i < N; i++)
-        l[i] = launch_of(&f, NULL, i ? "noop" : "wait");
+        l[i] = launch_of(NULL, i ? "noop" : "wait");
     epoch = session_epoch(f.session);
     cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
     while (session_epoch(f.session) == epoch)
         usleep(1000);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
-    fake_release();
+    fake_script()->released = true;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
@@ -310,7 +302,6 @@ Test(share, a_copy_that_is_still_to_be_submitted_finds_the_memory_there)
     for (int i = 0; i < N; i++)
         launch_return(l[i]);
     close(fd);
-    fixture_end(&f);
 }
 
 Test(share, a_copy_under_way_ends_with_the_session)
@@ -318,10 +309,10 @@ Test(share, a_copy_under_way_ends_with_the_session)
     struct mover m;
     int          fd;
 
-    fixture_start(&f, 2);
-    make_buffer(&f, "a", 8 * MIB);
+    fixture_start(2);
+    make_buffer("a", 8 * MIB);
     fd = open_share("a", true);
-    fake_hold();
+    fake_script()->held = true;
     cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
     fake_await_queued(1);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
@@ -329,15 +320,14 @@ Test(share, a_copy_under_way_ends_with_the_session)
     cr_assert_neq(m.st, STATUS_OK);
     await_taken_back(fd);
     close(fd);
-    fake_go();
-    fixture_end(&f);
+    fake_script()->held = false;
 }
 
 /* Every call that makes one fails once, then the worker dies at it. */
 Test(share, a_worker_that_does_not_map_it_leaves_nothing)
 {
-    fixture_start(&f, 2);
-    make_buffer(&f, "a", MIB);
+    fixture_start(2);
+    make_buffer("a", MIB);
     for (enum status st = STATUS_OUT_OF_MEMORY; st; st = st == STATUS_OUT_OF_MEMORY ? STATUS_QUOTA_EXCEEDED : STATUS_OK) {
         fake_fail_at(0, st);
         cr_assert_eq(try_open(f.session, "a"), st);
@@ -345,27 +335,25 @@ Test(share, a_worker_that_does_not_map_it_leaves_nothing)
         cr_assert_eq(fake_hosts_mapped(), 0);
         cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
     }
-    fake_die_at(0);
+    fake_script()->die_at = 0;
     cr_assert_neq(try_open(f.session, "a"), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    fixture_end(&f);
 }
 
 Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
 {
-    fixture_start(&f, 2);
-    make_buffer(&f, "a", MIB);
-    make_buffer(&f, "b", MIB);
+    fixture_start(2);
+    make_buffer("a", MIB);
+    make_buffer("b", MIB);
     for (int i = 0; i < 3; i++) {
         close(open_share("a", true));
         close(open_share("b", i == 0));
         cr_assert_eq(fake_hosts_mapped(), 2);
         cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-        cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 1, 0, 1, (struct span){0}, &f.why), STATUS_OK); /* behind it */
+        cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK); /* behind it */
         cr_assert_eq(fake_hosts_mapped(), 1);
     }
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
     cr_assert_eq(fake_hosts_mapped(), 0);
-    fixture_end(&f);
 }

@@ -4,9 +4,9 @@
 #include "session/bounds.h"
 #include "unit/session/session_fixture.h"
 
-enum { MANY = 5 * STAGING_SLICE_BYTES + 12345 };
+TestSuite(transfer, .init = fixture_usual, .fini = fixture_end);
 
-static struct fixture f;
+enum { MANY = 5 * STAGING_SLICE_BYTES + 12345 };
 
 static char *pattern(size_t bytes)
 {
@@ -48,18 +48,18 @@ static void round_trip(unsigned slices)
 {
     char *data = pattern(MANY);
 
-    fixture_start(&f, slices);
-    make_buffer(&f, "a", MANY);
-    upload(&f, "a", (struct span){data, MANY});
+    fixture_start(slices);
+    make_buffer("a", MANY);
+    upload("a", (struct span){data, MANY});
     check_contents("a", data, MANY);
     cr_assert_eq(fake_slices_used(), 0);
     free(data);
-    fixture_end(&f);
+    fixture_end();
 }
 
 Test(transfer, many_slices_round_trip)
 {
-    round_trip(64);
+    round_trip(8);
 }
 
 Test(transfer, one_slice_of_staging_is_enough)
@@ -88,16 +88,15 @@ Test(transfer, a_long_upload_goes_in_longer_pieces_and_arrives_whole)
     enum { BYTES = LONG_MIN + 3 * TRANSFER_LONG_PIECE_BYTES + 4321 };
     char *data = pattern(BYTES);
 
-    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
-    make_buffer(&f, "a", BYTES);
-    upload(&f, "a", (struct span){data, BYTES});
+    fixture_start(TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
+    make_buffer("a", BYTES);
+    upload("a", (struct span){data, BYTES});
     check_contents("a", data, BYTES);
     cr_assert_eq(fake_slices_used(), 0);
     cr_assert_eq(first_piece_slices(BYTES), LONG_SLICES);
     cr_assert_eq(first_piece_slices(LONG_MIN), LONG_SLICES);
     cr_assert_eq(first_piece_slices(LONG_MIN - 1), 1);
     free(data);
-    fixture_end(&f);
 }
 
 Test(transfer, a_long_piece_is_neither_waited_for_nor_taken_from_little_staging)
@@ -105,12 +104,12 @@ Test(transfer, a_long_piece_is_neither_waited_for_nor_taken_from_little_staging)
     struct transfer *held[TRANSFER_LONG_PIECES_MIN];
     size_t           n;
 
-    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES - 1);
-    make_buffer(&f, "a", LONG_MIN);
+    fixture_start(TRANSFER_LONG_PIECES_MIN * LONG_SLICES - 1);
+    make_buffer("a", LONG_MIN);
     cr_assert_eq(first_piece_slices(LONG_MIN), 1);
-    fixture_end(&f);
-    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
-    make_buffer(&f, "a", LONG_MIN);
+    fixture_end();
+    fixture_start(TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
+    make_buffer("a", LONG_MIN);
     for (unsigned i = 0; i < TRANSFER_LONG_PIECES_MIN; i++) { /* of the last run one slice is taken */
         uint64_t bytes = i + 1 < TRANSFER_LONG_PIECES_MIN ? LONG_MIN : 5;
 
@@ -121,7 +120,6 @@ Test(transfer, a_long_piece_is_neither_waited_for_nor_taken_from_little_staging)
     cr_assert_eq(first_piece_slices(LONG_MIN), 1);
     for (unsigned i = 0; i < TRANSFER_LONG_PIECES_MIN; i++)
         transfer_destroy(held[i]);
-    fixture_end(&f);
 }
 
 Test(transfer, ranges_are_written_where_they_belong)
@@ -129,9 +127,8 @@ Test(transfer, ranges_are_written_where_they_belong)
     struct transfer *t;
     size_t           n;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "a", 8);
-    upload(&f, "a", SPAN_LITERAL("........"));
+    make_buffer("a", 8);
+    upload("a", SPAN_LITERAL("........"));
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 2, 3, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("yz"), &n, NULL, &f.why), STATUS_OK);
@@ -142,7 +139,6 @@ Test(transfer, ranges_are_written_where_they_belong)
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 6, 3, &t, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 9, 0, &t, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("b"), 0, 0, &t, &f.why), STATUS_BUFFER_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(transfer, of_no_bytes_is_done_at_once)
@@ -151,8 +147,7 @@ Test(transfer, of_no_bytes_is_done_at_once)
     size_t           got;
     char             byte;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "a", 8);
+    make_buffer("a", 8);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 8, 0, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
     transfer_destroy(t);
@@ -161,7 +156,6 @@ Test(transfer, of_no_bytes_is_done_at_once)
     cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
     cr_assert_eq(got, 0);
     transfer_destroy(t);
-    fixture_end(&f);
 }
 
 Test(transfer, of_another_length_than_announced_is_refused)
@@ -169,8 +163,7 @@ Test(transfer, of_another_length_than_announced_is_refused)
     struct transfer *t;
     size_t           n;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "a", 8);
+    make_buffer("a", 8);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("abc"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_LENGTH_MISMATCH);
@@ -180,7 +173,6 @@ Test(transfer, of_another_length_than_announced_is_refused)
     transfer_destroy(t);
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
 }
 
 Test(transfer, waits_for_staging_and_is_woken_when_there_is_some)
@@ -189,9 +181,9 @@ Test(transfer, waits_for_staging_and_is_woken_when_there_is_some)
     struct bell      bell;
     size_t           n;
 
-    fixture_start(&f, 1);
+    fixture_start(1);
     bell_init(&bell);
-    make_buffer(&f, "a", 8);
+    make_buffer("a", 8);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &first, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, &second, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(first, SPAN_LITERAL("ab"), &n, &bell.waker, &f.why), STATUS_OK);
@@ -206,7 +198,6 @@ Test(transfer, waits_for_staging_and_is_woken_when_there_is_some)
     transfer_destroy(first);
     transfer_destroy(second);
     check_contents("a", "abcdefgh", 8);
-    fixture_end(&f);
 }
 
 Test(transfer, destroyed_while_waiting_or_flying_frees_itself_and_its_staging)
@@ -215,10 +206,10 @@ Test(transfer, destroyed_while_waiting_or_flying_frees_itself_and_its_staging)
     struct bell      bell;
     size_t           n;
 
-    fixture_start(&f, 1);
+    fixture_start(1);
     bell_init(&bell);
-    make_buffer(&f, "a", 8);
-    fake_hold();
+    make_buffer("a", 8);
+    fake_script()->held = true;
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &flying, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, &waiting, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(flying, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
@@ -226,12 +217,11 @@ Test(transfer, destroyed_while_waiting_or_flying_frees_itself_and_its_staging)
     transfer_destroy(waiting);
     transfer_destroy(flying);
     cr_assert_eq(fake_slices_used(), 1);
-    fake_go();
+    fake_script()->held = false;
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
     cr_assert_eq(bell_rung(&bell), 0);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK, "nothing stayed pinned");
-    fixture_end(&f);
 }
 
 Test(transfer, dies_with_the_worker_at_every_call)
@@ -243,10 +233,10 @@ Test(transfer, dies_with_the_worker_at_every_call)
         struct bell      bell;
         struct span      left = {data, MANY};
         enum status      st = STATUS_OK;
-        fixture_start(&f, 2);
+        fixture_start(2);
         bell_init(&bell);
-        make_buffer(&f, "a", MANY);
-        fake_die_at(n);
+        make_buffer("a", MANY);
+        fake_script()->die_at = n;
         cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, MANY, &t, &f.why), STATUS_OK);
         while (left.bytes && (st == STATUS_OK || st == STATUS_PENDING)) {
             size_t took;
@@ -263,9 +253,9 @@ Test(transfer, dies_with_the_worker_at_every_call)
         cr_assert_eq(session_usable(f.session, &f.why), done ? STATUS_OK : STATUS_SESSION_FAULTED);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
         cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-        settle(&f);
+        settle();
         cr_assert_eq(fake_slices_used(), 0);
-        fixture_end(&f);
+        fixture_end();
         if (done)
             break;
         cr_assert_lt(n, 20);
@@ -280,9 +270,8 @@ Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
     char               bytes[4] = "";
     size_t             n;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "a", 4);
-    upload(&f, "a", SPAN_LITERAL("abcd"));
+    make_buffer("a", 4);
+    upload("a", SPAN_LITERAL("abcd"));
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
     cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
@@ -292,7 +281,7 @@ Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
     cr_assert_arr_eq(bytes, "abcd", 4);
     transfer_destroy(t);
 
-    make_buffer(&f, "a", 4);
+    make_buffer("a", 4);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("efgh"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
@@ -300,7 +289,6 @@ Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     transfer_destroy(t);
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
-    fixture_end(&f);
 }
 
 Test(transfer, outlives_a_reset_and_then_fails)
@@ -310,9 +298,9 @@ Test(transfer, outlives_a_reset_and_then_fails)
     size_t           n;
     char             byte;
 
-    fixture_start(&f, 2);
+    fixture_start(2);
     bell_init(&bell);
-    make_buffer(&f, "a", 8);
+    make_buffer("a", 8);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &writing, &f.why), STATUS_OK);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 0, 4, &reading, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &waiting, &f.why), STATUS_OK);
@@ -328,7 +316,6 @@ Test(transfer, outlives_a_reset_and_then_fails)
     transfer_destroy(writing);
     transfer_destroy(waiting);
     transfer_destroy(reading);
-    fixture_end(&f);
 }
 
 Test(transfer, moves_the_epoch_before_and_after_the_contents_change)
@@ -337,8 +324,8 @@ Test(transfer, moves_the_epoch_before_and_after_the_contents_change)
     uint64_t         before, during;
     size_t           n;
 
-    fixture_start(&f, 2);
-    make_buffer(&f, "a", 4);
+    fixture_start(2);
+    make_buffer("a", 4);
     before = session_epoch(f.session);
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
     during = session_epoch(f.session);
@@ -349,20 +336,18 @@ Test(transfer, moves_the_epoch_before_and_after_the_contents_change)
     cr_assert_gt(before, during);
     transfer_destroy(t);
     cr_assert_eq(session_epoch(f.session), before);
-    fixture_end(&f);
 }
 
 enum { PARALLEL = 3 };
 
 static void *upload_part(void *which)
 {
-    struct fixture mine = f;
-    char           id[8];
-    char          *data = pattern(MANY);
+    char  id[8];
+    char *data = pattern(MANY);
 
     snprintf(id, sizeof id, "p%d", *(int *)which);
     for (int i = 0; i < 3; i++)
-        upload(&mine, id, (struct span){data, MANY});
+        upload(id, (struct span){data, MANY});
     free(data);
     return NULL;
 }
@@ -373,11 +358,11 @@ Test(transfer, several_at_once_share_too_little_staging)
     int       which[PARALLEL];
     char     *data = pattern(MANY);
 
-    fixture_start(&f, 2);
+    fixture_start(2);
     for (int i = 0; i < PARALLEL; i++) {
         char id[16];
         snprintf(id, sizeof id, "p%d", i);
-        make_buffer(&f, id, MANY);
+        make_buffer(id, MANY);
         which[i] = i;
         pthread_create(&threads[i], NULL, upload_part, &which[i]);
     }
@@ -386,7 +371,6 @@ Test(transfer, several_at_once_share_too_little_staging)
     check_contents("p0", data, MANY);
     check_contents("p2", data, MANY);
     free(data);
-    fixture_end(&f);
 }
 
 /* An upload given up in the middle: its copies are still under way, and the buffer goes all the same. */
@@ -398,9 +382,8 @@ Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
     struct session_info session;
     size_t              consumed;
 
-    fixture_start(&f, 4);
-    make_buffer(&f, "half", MANY);
-    fake_hold();
+    make_buffer("half", MANY);
+    fake_script()->held = true;
     cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("half"), 0, MANY, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, (struct span){data, STAGING_SLICE_BYTES}, &consumed, NULL, &f.why), STATUS_OK);
     transfer_destroy(t);
@@ -409,12 +392,11 @@ Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("half"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
     buffer_abandon(f.session, SPAN_LITERAL("half")); /* again, and an unknown one: nothing */
     buffer_abandon(f.session, SPAN_LITERAL("none"));
-    fake_go();
+    fake_script()->held = false;
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
-    make_buffer(&f, "half", 16); /* the id is free again */
+    make_buffer("half", 16); /* the id is free again */
     session_info_of(f.session, &session);
     cr_assert_eq(session.memory_bytes, 16);
     cr_assert_eq(fake_live_allocations(), 1);
     free(data);
-    fixture_end(&f);
 }

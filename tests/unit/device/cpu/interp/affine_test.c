@@ -3,16 +3,15 @@
 #include <stdio.h>
 
 #include "device/cpu/interp/variants.h"
-#include "unit/device/cpu/interp/fixture.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 enum { WORDS = 1 << 14, RESULTS = 4, TEXT_BYTES = 8192 };
 
-static struct rig r;
 static uint32_t  *in, *out, expected[WORDS];
 
 static void start(void)
 {
-    rig_start(&r);
+    the_rig_start();
     cpu_engine_destroy(r.engine);
     cr_assert_eq(cpu_engine_create(r.memory, 1, &r.engine), STATUS_OK);
     in = rig_memory(&r, WORDS * 4);
@@ -21,12 +20,7 @@ static void start(void)
         in[i] = (i * 2654435761u) >> 7;
 }
 
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(interp_affine, .init = start, .fini = stop);
+TestSuite(interp_affine, .init = start, .fini = the_rig_stop);
 
 static const struct rig_shape shapes[] = {
     {.grid_x = 3, .block_x = 64},

@@ -1,23 +1,11 @@
 /* Divergence, loops, barriers, warp operations, atomics, calls, spaces, faults and stopping. */
-#include "unit/device/cpu/interp/fixture.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 #define HEAD          ".version 7.5\n.target sm_75\n.address_size 64\n"
 #define ENTRY(params) ".visible .entry k(" params ") {\n.reg .pred %p<10>; .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .f32 %f<9>;\n"
 #define OUT           "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
 
-static struct rig r;
-
-static void start(void)
-{
-    rig_start(&r);
-}
-
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(interp_control, .init = start, .fini = stop);
+TestSuite(interp_control, .init = the_rig_start, .fini = the_rig_stop);
 
 Test(interp_control, lanes_diverge_and_join_again)
 {

@@ -2,21 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "unit/device/cpu/interp/fixture.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
-static struct rig r;
-
-static void start(void)
-{
-    rig_start(&r);
-}
-
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(interp_corpus, .init = start, .fini = stop);
+TestSuite(interp_corpus, .init = the_rig_start, .fini = the_rig_stop);
 
 #define OK(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
 

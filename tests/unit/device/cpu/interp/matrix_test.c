@@ -2,23 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "unit/device/cpu/interp/fixture.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
-static struct rig r;
-
-static void start(void)
-{
-    rig_start(&r);
-}
-
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(matrix, .init = start, .fini = stop);
+TestSuite(matrix, .init = the_rig_start, .fini = the_rig_stop);
 
 enum { LANES = 32 };
 

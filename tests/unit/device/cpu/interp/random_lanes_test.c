@@ -4,29 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "unit/device/cpu/interp/fixture.h"
-#include "unit/device/cpu/interp/program_maker.h"
+#include "program_maker.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 enum { PROGRAMS_DEFAULT = 300, THREADS_MAX = 256, WORDS = THREADS_MAX * MAKER_RESULTS, IN_WORDS = 1 << 13 };
 
-static struct rig r;
-static uint32_t  *in, *out, *stores;
-static uint32_t   results[WORDS], stored[WORDS];
+static uint32_t *in, *out, *stores;
+static uint32_t  results[WORDS], stored[WORDS];
 
 static void start(void)
 {
-    rig_start(&r);
+    the_rig_start();
     in = rig_memory(&r, IN_WORDS * 4);
     out = rig_memory(&r, WORDS * 4);
     stores = rig_memory(&r, WORDS * 4);
 }
 
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(random_lanes, .init = start, .fini = stop);
+TestSuite(random_lanes, .init = start, .fini = the_rig_stop);
 
 static unsigned setting(const char *name, unsigned otherwise)
 {

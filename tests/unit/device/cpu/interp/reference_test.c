@@ -4,28 +4,22 @@
 #include <stdlib.h>
 
 #include "device/cpu/interp/variants.h"
-#include "unit/device/cpu/interp/fixture.h"
-#include "unit/device/cpu/interp/reference/forms.h"
-#include "unit/device/cpu/interp/reference/values.h"
+#include "reference/forms.h"
+#include "reference/values.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 enum { IN_WORDS = REF_THREADS * REF_INPUTS, OUT_STRIDE = 8, OUT_WORDS = REF_THREADS * OUT_STRIDE, REPORTED = 4, DIVERGENT_EVERY = 4 };
 
-static struct rig r;
-static uint64_t  *in, *out;
+static uint64_t *in, *out;
 
 static void start(void)
 {
-    rig_start(&r);
+    the_rig_start();
     in = rig_memory(&r, IN_WORDS * 8);
     out = rig_memory(&r, OUT_WORDS * 8);
 }
 
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(interp_reference, .init = start, .fini = stop);
+TestSuite(interp_reference, .init = start, .fini = the_rig_stop);
 
 /* The first operands are combined completely, as far as there are threads; the others in many combinations. */
 static void fill(const struct reference_row *row, const struct ref_form *f)

@@ -3,18 +3,17 @@
 #include <stdio.h>
 
 #include "device/cpu/interp/variants.h"
-#include "unit/device/cpu/interp/fixture.h"
-#include "unit/device/cpu/interp/program_maker.h"
+#include "program_maker.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 enum { WORDS = 1 << 14, SEEDS = 200 };
 
-static struct rig r;
-static uint32_t  *in, *other, *out, expected[WORDS];
+static uint32_t *in, *other, *out, expected[WORDS];
 
 /* One host thread: float sums by atomics depend on the order of blocks. */
 static void start(void)
 {
-    rig_start(&r);
+    the_rig_start();
     cpu_engine_destroy(r.engine);
     cr_assert_eq(cpu_engine_create(r.memory, 1, &r.engine), STATUS_OK);
     in = rig_memory(&r, WORDS * 4);
@@ -22,12 +21,7 @@ static void start(void)
     out = rig_memory(&r, WORDS * 4);
 }
 
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(interp_variants, .init = start, .fini = stop);
+TestSuite(interp_variants, .init = start, .fini = the_rig_stop);
 
 static void load_as(const struct interpreter *by, bool plain)
 {

@@ -1,25 +1,12 @@
 /* wmma against matrix products computed here: every shape and type in NVIDIA's mma.h, in several layouts, and refusals. */
 #include <stdio.h>
 
-#include "unit/device/cpu/interp/fixture.h"
-
 #include "device/cpu/interp/ops/math.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
-static struct rig r;
-
-static void start(void)
-{
-    rig_start(&r);
-}
-
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(wmma, .init = start, .fini = stop);
+TestSuite(wmma, .init = the_rig_start, .fini = the_rig_stop);
 
 enum kind { F16, BF16, TF32, F64, S8, U8, S4, U4, B1, F32, S32 };
 enum { SIDE_BYTES = 8192, COLUMNS = 1 };

@@ -1,25 +1,12 @@
 /* Cooperative launches: blocks that wait for each other, with CUDA's cooperative groups and by hand. */
 #include <stdio.h>
 
-#include "unit/device/cpu/interp/fixture.h"
-
 #include "device/cpu/runtime/cooperative.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 
-static struct rig r;
-
-static void start(void)
-{
-    rig_start(&r);
-}
-
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(cooperative, .init = start, .fini = stop, .timeout = 180);
+TestSuite(cooperative, .init = the_rig_start, .fini = the_rig_stop, .timeout = 180);
 
 #define SAYS(text)                      cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 #define SHAPE_ALL(blocks, threads, ...) SHAPE(blocks, threads, .cooperative = 1, __VA_ARGS__)

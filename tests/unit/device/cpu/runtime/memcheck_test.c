@@ -1,29 +1,22 @@
 /* memcheck: what it reports, with what words, and what it lets pass. */
-#include "unit/device/cpu/interp/fixture.h"
 
 #include "device/cpu/runtime/memcheck.h"
 #include "device/cpu/runtime/module.h"
 #include "device/cpu/runtime/queue.h"
+#include "unit/device/cpu/interp/the_rig.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY(params)                                                                                                                      \
     ".visible .entry k(" params ") {\n.reg .pred %p<10>; .reg .b16 %rs<9>; .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .f32 %f<9>;\n"
 #define OUT "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
 
-static struct rig r;
-
 static void start(void)
 {
-    rig_start(&r);
+    the_rig_start();
     cr_assert_eq(cpu_memory_watch(r.memory), STATUS_OK);
 }
 
-static void stop(void)
-{
-    rig_stop(&r);
-}
-
-TestSuite(memcheck, .init = start, .fini = stop);
+TestSuite(memcheck, .init = start, .fini = the_rig_stop);
 
 #define OK(...)     cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
 #define FAULTS(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_KERNEL_FAULT, "%s", r.why.detail)

@@ -1,6 +1,6 @@
-/* Random bytes, random indices and random frames; among the well-formed ones those that are hardest to detect: the number of a call in
- * progress with any outcome. */
-#include "hostile.h"
+/* Random bytes, random indices and random frames, those well formed that are hardest to find out: the number of a call that is under way
+ * with any outcome. */
+#include "support/hostile.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,66 +1,73 @@
-/* A worker executable whose only device is "fake": in memory, with kernels that misbehave on request. The file that --libcuda names
- * controls it: words in it make counting, opening or computing fail. */
+/* The only device of a worker executable, "fake": in memory, with kernels that misbehave on request. The page in the file that --script names
+ * (fake_script.h) steers it: words in it make counting, opening or computing go wrong, figures make calls fail and memory scarce. */
+#include "support/fake_device.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/descriptor.h"
-#include "device/device.h"
-#include "hostile.h"
-#include "ipc/worker_fds.h"
-#include "worker/device_worker.h"
+#include "support/hostile.h"
 
-static char steering[256];
+static struct fake_script   nobodys = {.fail_at = -1, .die_at = -1};
+static struct fake_holdings unseen;
+static char                 steering[256];
 
-struct device {
-    uint64_t   bytes;
-    bool       faulted;
-    bool       noted; /* every call reports the fault, not only queries */
-    struct buf printed;
-};
+struct fake_script   *script = &nobodys;
+struct fake_holdings *own_holdings = &unseen;
 
 struct device_module {
     struct kernel_table table;
 };
 
-struct device_stream {
-    uint64_t busy_until_ns; /* UINT64_MAX: for ever */
-    bool     stumbles;      /* the first query of the next recorded event fails, and nothing is lost */
-};
-
 struct device_event {
     uint64_t done_ns;
     uint64_t recorded_ns;
+    bool     waits, stands;
+    bool     faulted; /* it lies behind the fault */
     bool     stumbles;
 };
 
 static struct device_stream default_stream;
 
-static struct device_stream *stream_of(struct device_stream *s)
+struct device_stream *stream_of(struct device_stream *s)
 {
     return s ? s : &default_stream;
 }
 
-static bool told(const char *word)
+bool told(const char *word)
 {
     return strstr(steering, word) != NULL;
 }
 
+bool fake_is_seen(void)
+{
+    return own_holdings != &unseen;
+}
+
+/* What came before was the worker's own. */
+void fake_be_seen(void)
+{
+    for (unsigned i = 0; own_holdings == &unseen && i < FAKE_WORKERS_MAX; i++)
+        if (atomic_compare_exchange_strong(&script->workers[i].pid, &(int){0}, (int)getpid()))
+            own_holdings = &script->workers[i];
+}
+
 void device_set(struct span name, const char *value)
 {
-    FILE *f = span_is(name, "steering") ? fopen(value, "r") : NULL;
+    int   fd = span_is(name, "script") ? open(value, O_RDWR | O_CLOEXEC) : -1;
+    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *script, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-    if (f) {
-        size_t n = fread(steering, 1, sizeof steering - 1, f);
-
-        steering[n] = '\0';
-        fclose(f);
-    }
+    if (fd < 0)
+        return;
+    close(fd);
+    if (at != MAP_FAILED)
+        script = at;
+    memcpy(steering, script->words, sizeof steering);
 }
 
 static unsigned fake_count(struct problem *why)
@@ -108,121 +115,88 @@ static enum status fake_info(struct device *d, struct device_info *out)
     snprintf(out->name, sizeof out->name, "Fake");
     out->total_bytes = 1 << 30;
     out->free_bytes = out->total_bytes - d->bytes;
+    snprintf(out->compile_arch, sizeof out->compile_arch, "compute_75");
+    out->code_format = DEVICE_CODE_PTX;
+    snprintf(out->compiler, sizeof out->compiler, "nvrtc");
     out->warp_size = 32;
-    out->max_threads_per_block = 1024;
+    out->max_threads_per_block = FAKE_MAX_THREADS;
     for (unsigned i = 0; i < 3; i++) {
-        out->max_block[i] = 1024;
-        out->max_grid[i] = 65535;
+        out->max_block[i] = FAKE_MAX_THREADS;
+        out->max_grid[i] = FAKE_MAX_GRID;
     }
-    out->max_shared_bytes_per_block = 48 * 1024;
+    out->max_shared_bytes_per_block = FAKE_MAX_SHARED;
+    out->sharing = script->sharing;
+    out->sharing_unit = FAKE_SHARING_UNIT;
     return STATUS_OK;
 }
 
 static enum status fake_memory(struct device *d, struct device_memory *out)
 {
-    *out = (struct device_memory){.total_bytes = 1 << 30, .free_bytes = (1 << 30) - d->bytes, .allocated_bytes = d->bytes};
+    *out = script->told ? script->memory
+                        : (struct device_memory){.total_bytes = 1 << 30, .free_bytes = (1 << 30) - d->bytes, .allocated_bytes = d->bytes};
     return STATUS_OK;
 }
 
-static enum status fake_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
-{
-    if (bytes > (1 << 30) - d->bytes)
-        return STATUS_DEVICE_MEMORY_EXHAUSTED;
-    *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
-    d->bytes += bytes;
-    return STATUS_OK;
-}
-
-static uint64_t shared_at; /* the last shared allocation, which stays until the process ends */
-
-static enum status fake_mem_free(struct device *d, uint64_t address)
-{
-    (void)d;
-    if (address != shared_at)
-        free((void *)(uintptr_t)address);
-    return STATUS_OK;
-}
-
-static enum status fake_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
-{
-    void *at =
-        mmap(NULL, file < 0 ? bytes : file_bytes, PROT_READ | PROT_WRITE, file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, file, 0);
-
-    (void)d;
-    if (at == MAP_FAILED)
-        return STATUS_OUT_OF_MEMORY;
-    shared_at = (uintptr_t)at;
-    *out = (struct device_shared){shared_at, 0, file < 0 ? bytes : file_bytes};
-    return STATUS_OK;
-}
-
-static void send_note(uint64_t number, int fd)
-{
-    descriptor_send(WORKER_SHARE_FD, &number, sizeof number, fd);
-}
-
-/* Numbers of exchanges are small. */
-static enum status fake_mem_export(struct device *d, uint64_t address, int *fd)
-{
-    (void)d, (void)address;
-    for (uint64_t n = 0; told("floods") && n < 200; n++)
-        send_note(1000 + n, STDERR_FILENO);
-    for (uint64_t n = 0; told("guesses") && n < 8; n++)
-        send_note(n, STDERR_FILENO);
-    if (told("short"))
-        send(WORKER_SHARE_FD, "x", 1, 0);
-    *fd = memfd_create("fake-export", 0);
-    return *fd < 0 || ftruncate(*fd, 4096) ? STATUS_OUT_OF_MEMORY : STATUS_OK;
-}
-
-static enum status fake_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
-{
-    (void)d, (void)s;
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    return STATUS_OK;
-}
-
-static enum status fake_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes)
-{
-    (void)d, (void)s;
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return STATUS_OK;
-}
-
-static enum status fake_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
-{
-    (void)d, (void)s;
-    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    return STATUS_OK;
-}
-
-static enum status fake_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t n, uint64_t count)
-{
-    (void)d, (void)s;
-    for (uint64_t i = 0; i < count; i++)
-        memcpy((char *)(uintptr_t)to + i * n, &pattern, n);
-    return STATUS_OK;
-}
-
-/* ---- modules: an image names its kernels, each with the bytes of its parameters ---- */
+/* ---- modules: every image that loads has all kernels, which may print unless it is "quiet…" ---- */
 
 static const struct {
     const char *name;
     uint32_t    params_bytes;
-} kernels[] = {{"gpurest_canary", 20}, {"add_one", 12},    {"slow", 4},  {"endless", 0}, {"fault", 0},   {"crash", 0}, {"print", 4},
-               {"refuse", 0},          {"descriptors", 0}, {"noted", 0}, {"stumble", 0}, {"hostile", 4}, {"lie", 12}};
+} kernels[FAKE_KERNELS] = {{"gpurest_canary", 20},
+                           {"add_one", 12},
+                           {"slow", 4},
+                           {"endless", 0},
+                           {"fault", 0},
+                           {"crash", 0},
+                           {"print_number", 4},
+                           {"refuse", 0},
+                           {"descriptors", 0},
+                           {"noted", 0},
+                           {"stumble", 0},
+                           {"hostile", 4},
+                           {"lie", 12},
+                           {"noop", 0},
+                           {"increment", 12}, /* adds 1 to n bytes at p */
+                           {"wait", 0},       /* until the script releases it */
+                           {"print", 0},      /* 8 bytes */
+                           {"_Z6scaledPfi", 12},
+                           {"limited", 0}}; /* to 64 threads, with 1 KiB of static shared memory */
+
+static void kernel_add(struct kernel_table *t, unsigned i)
+{
+    bool                typed = strcmp(kernels[i].name, "increment") == 0 || strcmp(kernels[i].name, "_Z6scaledPfi") == 0;
+    struct kernel_desc *k = kernel_table_add(t, span_of(kernels[i].name), typed ? 2 : 0);
+
+    k->params_bytes = kernels[i].params_bytes;
+    k->max_threads = FAKE_MAX_THREADS;
+    if (strcmp(kernels[i].name, "limited") == 0) {
+        k->max_threads = 64;
+        k->shared_bytes = 1024;
+    }
+    if (!typed)
+        return;
+    k->params[0] = (struct kernel_param){0, 8, "u64"};
+    k->params[1] = (struct kernel_param){8, 4, "u32"};
+}
+
+static bool begins(const char *image, size_t bytes, const char *word)
+{
+    return bytes >= strlen(word) && memcmp(image, word, strlen(word)) == 0;
+}
 
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
     struct device_module *m;
 
     (void)d;
-    if (bytes < 4 || memcmp(image, "junk", 4) == 0)
+    if (begins(image, bytes, "junk") || begins(image, bytes, "bad "))
         return problem_set(why, STATUS_MODULE_INVALID, "line 1: junk");
     m = calloc(1, sizeof *m);
     kernel_table_init(&m->table);
-    for (unsigned i = 0; i < COUNT(kernels); i++)
-        kernel_table_add(&m->table, span_of(kernels[i].name), 0)->params_bytes = kernels[i].params_bytes;
+    m->table.prints = !begins(image, bytes, "quiet");
+    for (unsigned i = 0; i < FAKE_KERNELS; i++)
+        kernel_add(&m->table, i);
+    own_holdings->modules++;
     *out = m;
     return STATUS_OK;
 }
@@ -230,8 +204,10 @@ static enum status fake_module_load(struct device *d, const char *image, size_t 
 static void fake_module_unload(struct device *d, struct device_module *m)
 {
     (void)d;
-    if (m)
-        kernel_table_finish(&m->table);
+    if (!m)
+        return;
+    own_holdings->modules--;
+    kernel_table_finish(&m->table);
     free(m);
 }
 
@@ -263,6 +239,17 @@ static void run_add_one(const unsigned char *params)
     memcpy(&n, params + 8, 4);
     for (uint32_t i = 0; i < n; i++)
         ((uint32_t *)(uintptr_t)at)[i]++;
+}
+
+static void run_increment(const unsigned char *params)
+{
+    uint64_t at;
+    uint32_t n;
+
+    memcpy(&at, params, 8);
+    memcpy(&n, params + 8, 4);
+    for (uint32_t i = 0; i < n; i++)
+        ((unsigned char *)(uintptr_t)at)[i]++;
 }
 
 static uint32_t number(const void *params)
@@ -309,6 +296,12 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         run_canary(l->params);
     if (strcmp(name, "add_one") == 0)
         run_add_one(l->params);
+    if (strcmp(name, "increment") == 0)
+        run_increment(l->params);
+    if (strcmp(name, "wait") == 0)
+        on->waits = true;
+    if (strcmp(name, "print") == 0)
+        buf_add_text(&d->printed, "printed\n");
     if (strcmp(name, "slow") == 0)
         on->busy_until_ns = now_ns() + number(l->params) * NS_PER_MS;
     if (strcmp(name, "endless") == 0)
@@ -325,7 +318,7 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         hostile_run(number(l->params));
     if (strcmp(name, "lie") == 0)
         run_lie(l->params);
-    if (strcmp(name, "print") == 0)
+    if (strcmp(name, "print_number") == 0)
         buf_printf(&d->printed, "printed %u\n", number(l->params));
     if (strcmp(name, "descriptors") == 0)
         run_descriptors(d);
@@ -335,7 +328,7 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
 static enum status fake_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared, uint32_t *threads)
 {
     (void)d, (void)m, (void)kernel, (void)shared;
-    *threads = 256;
+    *threads = FAKE_BEST_BLOCK;
     return STATUS_OK;
 }
 
@@ -371,6 +364,9 @@ static enum status fake_event_record(struct device *d, struct device_stream *s, 
         return STATUS_KERNEL_FAULT;
     e->recorded_ns = now_ns();
     e->done_ns = stream_of(s)->busy_until_ns;
+    e->waits = stream_of(s)->waits;
+    e->stands = stream_of(s)->stands;
+    e->faulted = d->faulted;
     e->stumbles = stream_of(s)->stumbles;
     stream_of(s)->stumbles = false;
     return STATUS_OK;
@@ -378,7 +374,13 @@ static enum status fake_event_record(struct device *d, struct device_stream *s, 
 
 static enum status fake_event_query(struct device *d, struct device_event *e, struct problem *why)
 {
-    if (d->faulted)
+    bool waits = e->waits && !script->released;
+
+    if (waits)
+        own_holdings->waits = true; /* its start was told before */
+    if (waits || (e->stands && script->held))
+        return STATUS_PENDING;
+    if (e->faulted || (d->faulted && (d->noted || e->done_ns > now_ns())))
         return problem_cuda(why, STATUS_KERNEL_FAULT, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal address");
     if (e->stumbles) {
         e->stumbles = false;
@@ -392,7 +394,7 @@ static enum status fake_event_elapsed(struct device *d, struct device_event *fro
     uint64_t end = to->done_ns > to->recorded_ns ? to->done_ns : to->recorded_ns;
 
     (void)d;
-    *us = (float)(end - from->recorded_ns) / 1000;
+    *us = script->told ? script->gpu_us : (float)(end - from->recorded_ns) / 1000;
     return STATUS_OK;
 }
 
@@ -401,6 +403,7 @@ static enum status fake_stream_wait(struct device *d, struct device_stream *s, s
     (void)d;
     if (e->done_ns > stream_of(s)->busy_until_ns)
         stream_of(s)->busy_until_ns = e->done_ns;
+    stream_of(s)->waits |= e->waits;
     return STATUS_OK;
 }
 
@@ -437,6 +440,7 @@ static enum status fake_graph_create(struct device *d, const struct device_launc
         free(g);
     else
         *out = g;
+    own_holdings->graphs += !st;
     return st;
 }
 
@@ -452,6 +456,7 @@ static enum status fake_graph_run(struct device *d, struct device_stream *s, str
 static void fake_graph_destroy(struct device *d, struct device_graph *g)
 {
     (void)d;
+    own_holdings->graphs -= g != NULL;
     free(g);
 }
 
@@ -463,7 +468,7 @@ static enum status fake_take_output(struct device *d, struct device_stream *s, s
     return STATUS_OK;
 }
 
-static const struct device_ops fake = {
+static struct device_ops fake = {
     .name = "fake",
     .count = fake_count,
     .driver = &fake_driver,
@@ -475,6 +480,9 @@ static const struct device_ops fake = {
     .mem_alloc_shared = fake_mem_alloc_shared,
     .mem_export = fake_mem_export,
     .mem_free = fake_mem_free,
+    .mem_trim = fake_mem_trim,
+    .host_attach = fake_host_attach,
+    .host_detach = fake_host_detach,
     .mem_write = fake_mem_write,
     .mem_read = fake_mem_read,
     .mem_copy = fake_mem_copy,
@@ -501,19 +509,11 @@ static const struct device_ops fake = {
 
 const struct device_ops *device_ops_find(struct span name)
 {
+    fake.events_are_cheap = script->told;
     return span_is(name, fake.name) ? &fake : NULL;
 }
 
 const struct device_ops *device_ops_at(unsigned i)
 {
     return i == 0 ? &fake : NULL;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1 && strcmp(argv[1], "--role=worker") == 0)
-        return device_worker_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "--role=count") == 0)
-        return device_count_main(argc, argv);
-    return EXIT_FAILURE;
 }
