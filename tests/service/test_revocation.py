@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kernels import FAULTS, launch
+from service_under_test import until
 
 DEADLINE_S = 90
 SCOPES = ["read", "write", "compile", "launch", "metrics", "admin"]
