@@ -14,7 +14,7 @@ PART=${PART:-all} OUT=${OUT:-$ROOT/build/fresh} CACHE=$ROOT/.cache/fresh
 unshare --mount --pid --fork true 2>/dev/null || skip "this machine does not let mount and process name spaces be made"
 if ! command -v debootstrap >/dev/null; then
     command -v apt-get >/dev/null || skip "no debootstrap, and no apt-get to install it"
-    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends debootstrap; } >/dev/null 2>&1 ||
+    install_quietly debootstrap ||
         skip "debootstrap cannot be installed"
 fi
 

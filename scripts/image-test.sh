@@ -11,7 +11,7 @@ skip() { say "image-test: skipped: $*"; exit 0; }
 if [ -n "$(podman_tools_missing)" ]; then
     command -v apt-get >/dev/null || skip "no $(podman_tools_missing | xargs), and no apt-get to install them"
     say "installing $(podman_tools_missing | xargs)"
-    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${PODMAN_TOOLS[@]}" iptables; } >/dev/null 2>&1 ||
+    install_quietly "${PODMAN_TOOLS[@]}" iptables ||
         skip "$(podman_tools_missing | xargs) cannot be installed"
 fi
 unshare --mount true 2>/dev/null || skip "this machine does not let containers be made"

@@ -65,3 +65,11 @@ set_beside() {
         beside+=(--no-loadscope-reorder)
     fi
 }
+
+# install_quietly PACKAGE...: as root. One call at a time: apt gives up where another call holds its lock.
+install_quietly() {
+    (
+        flock 9
+        apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$@"
+    ) 9>/tmp/gpurest-apt.lock >/dev/null 2>&1
+}

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import VADD
-from service_under_test import Service
+from service_under_test import Service, is_sanitized
 
 HEAD = re.compile(r"^time=\S+Z level=critical role=(\S+) pid=(\d+) category=(\S+) message=\"(\S+) crashed: (SIG\w+) (.*)\"$", re.M)
 FRAME = re.compile(r"^time=\S+Z level=critical role=\S+ pid=(\d+) category=\S+ message=\"frame (\d+): (\S+\+0x[0-9a-f]+|0x[0-9a-f]+)\"$", re.M)
@@ -16,8 +16,7 @@ FRAME = re.compile(r"^time=\S+Z level=critical role=\S+ pid=(\d+) category=\S+ m
 
 @pytest.fixture(autouse=True)
 def unsanitized(executable):
-    content = pathlib.Path(executable).read_bytes()
-    if b"__asan_init" in content or b"__tsan_init" in content:
+    if is_sanitized(executable):
         pytest.skip("sanitizers report crashes themselves")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import VADD, floats
 from kernels import launch_vadd
-from service_under_test import Service
+from service_under_test import Service, is_sanitized
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ON_CPU = os.environ.get("GPUREST_TEST_BACKENDS", "cpu") == "cpu"
@@ -18,9 +18,7 @@ ON_CPU = os.environ.get("GPUREST_TEST_BACKENDS", "cpu") == "cpu"
 
 @pytest.fixture(scope="session")
 def sanitized(executable):
-    """Built with a sanitizer, whose library needs system calls that are on no list."""
-    content = pathlib.Path(executable).read_bytes()
-    return b"__asan_init" in content or b"__tsan_init" in content
+    return is_sanitized(executable)
 
 
 def workers_of(service):

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "api/decode/args.h"
-#include "session/launch/check.h"
+#include "session/launch/params.h"
 
 /* ---- programs ---- */
 
@@ -182,7 +182,7 @@ static enum status replace_one(struct launch_spec *launch, const struct json *v,
     if (!st && fresh.scalar_bytes != old->scalar_bytes)
         st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "size", "expected %u bytes, got %u", old->scalar_bytes,
                            fresh.scalar_bytes);
-    if (!st && !check_number_fits(&fresh, old->type))
+    if (!st && !param_kind_fits(&fresh, old->type))
         st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "type", "the program has an %s here, got an %s; send {\"%s\": ...}",
                            old->type, fresh.type, old->type);
     if (!st)

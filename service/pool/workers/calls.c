@@ -133,7 +133,7 @@ enum status call_submit(struct worker *w, enum message m, const void *body, size
         worker_kill(w, STATUS_WORKER_LOST, NULL);
         return STATUS_WORKER_LOST;
     }
-    if (!st && deadline < atomic_load(&w->reaper_until_ns))
+    if (!st && deadline < atomic_load(&w->drain_until_ns))
         ring_poke(&w->completions);
     return st;
 }
@@ -426,7 +426,7 @@ static void try_drain(struct worker *w)
     pthread_mutex_unlock(&w->drain_lock);
 }
 
-/* While a thread spins, the worker need not wake the reaper. */
+/* While a thread spins, the worker need not wake the drainer. */
 static void spin_begin(struct worker *w)
 {
     if (atomic_fetch_add(&w->spinners, 1) == 0)

@@ -103,7 +103,7 @@ void worker_kill(struct worker *w, enum status st, const struct problem *why)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- the reaper: drains completions that nobody spins for ---- */
+/* ---- the drainer: drains completions that nobody spins for ---- */
 
 /* Under drain_lock. */
 static uint32_t drained_position(struct worker *w)
@@ -117,7 +117,7 @@ static uint32_t drained_position(struct worker *w)
 }
 
 /* Until something is written past what was drained. A ring that is not read any more would never be empty: then only the end counts. */
-static void reaper_wait(struct worker *w, uint32_t position, uint64_t until)
+static void drain_wait(struct worker *w, uint32_t position, uint64_t until)
 {
     const struct timespec nap = timespec_of_ns(REAPER_NAP_MS * NS_PER_MS);
 
@@ -127,7 +127,7 @@ static void reaper_wait(struct worker *w, uint32_t position, uint64_t until)
         ring_wait_at(&w->completions, position, deadline_left_ns(until));
 }
 
-static void *reaper_run(void *context)
+static void *drain_run(void *context)
 {
     struct worker *w = context;
 
@@ -138,13 +138,13 @@ static void *reaper_run(void *context)
         calls_drain(w);
         until = calls_check_deadlines(w);
         until = until < most ? until : most;
-        atomic_store(&w->reaper_until_ns, until);
+        atomic_store(&w->drain_until_ns, until);
         position = drained_position(w);
         /* While a thread spins it drains; the last spinner turns this on again. */
         if (atomic_load(&w->spinners) == 0)
             ring_set_sleeping(&w->completions, true);
         if (worker_state_of(w) != WORKER_DEAD)
-            reaper_wait(w, position, until);
+            drain_wait(w, position, until);
         ring_set_sleeping(&w->completions, false);
     }
     return NULL;
@@ -303,7 +303,7 @@ static enum status worker_run(struct worker *w)
 
     if (st)
         return st;
-    if (pthread_create(&w->reaper, NULL, reaper_run, w)) {
+    if (pthread_create(&w->drainer, NULL, drain_run, w)) {
         process_drop(w);
         return STATUS_OUT_OF_MEMORY;
     }
@@ -313,7 +313,7 @@ static enum status worker_run(struct worker *w)
     process_drop(w);
     atomic_store(&w->state, WORKER_DEAD);
     ring_poke(&w->completions);
-    pthread_join(w->reaper, NULL);
+    pthread_join(w->drainer, NULL);
     return st;
 }
 
@@ -357,6 +357,6 @@ void worker_destroy(struct worker *w)
     while (!w->gone)
         pthread_cond_wait(&w->ended, &w->lock);
     pthread_mutex_unlock(&w->lock);
-    pthread_join(w->reaper, NULL);
+    pthread_join(w->drainer, NULL);
     worker_free(w);
 }

@@ -61,7 +61,7 @@ struct worker {
     pthread_mutex_t       share_lock;   /* one exchange of a descriptor at a time; taken before all others */
     uint64_t              share_number; /* of the last one; under share_lock */
     struct shm            shm;
-    pthread_t             reaper;
+    pthread_t             drainer;
 
     pthread_mutex_t  lock;
     pthread_cond_t   ended;   /* `gone` became true */
@@ -83,10 +83,10 @@ struct worker {
 
     pthread_mutex_t  drain_lock; /* over completions, and while events are delivered */
     struct ring      completions;
-    bool             reported;        /* the report of its start; under drain_lock */
-    _Atomic bool     malicious;       /* it wrote what no worker writes: its ring is not read any more; written under drain_lock */
-    _Atomic unsigned spinners;        /* threads inside call_spin() */
-    _Atomic uint64_t reaper_until_ns; /* when the reaper checks next */
+    bool             reported;       /* the report of its start; under drain_lock */
+    _Atomic bool     malicious;      /* it wrote what no worker writes: its ring is not read any more; written under drain_lock */
+    _Atomic unsigned spinners;       /* threads inside call_spin() */
+    _Atomic uint64_t drain_until_ns; /* when the drainer checks next */
 
     struct call_slot slots[RING_SLOTS];
     struct staging   staging;

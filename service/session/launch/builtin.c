@@ -36,7 +36,7 @@ static bool fits(const struct builtin_param *p, enum builtin_dtype dtype, const 
         return a->kind == ARG_BUFFER;
     if (a->kind == ARG_BYTES)
         return a->bytes.bytes == bytes;
-    return a->kind == ARG_SCALAR && a->scalar_bytes == bytes && check_number_fits(a, builtin_dtype_name(builtin_type_of(p, dtype)));
+    return a->kind == ARG_SCALAR && a->scalar_bytes == bytes && param_kind_fits(a, builtin_dtype_name(builtin_type_of(p, dtype)));
 }
 
 static uint64_t value_of(const struct launch_arg *a)

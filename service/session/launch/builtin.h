@@ -5,7 +5,7 @@
 
 #include "kernels/kernels.h"
 #include "session/bounds.h"
-#include "session/launch/check.h"
+#include "session/launch/params.h"
 
 struct worker_session;
 

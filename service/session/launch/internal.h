@@ -4,6 +4,7 @@
 
 #include "session/code/internal.h"
 #include "session/launch/check.h"
+#include "session/launch/params.h"
 #include "session/memory/internal.h"
 
 /* What one call to the worker needs; owned by the call's event, or by the last who spins on it. */

@@ -281,7 +281,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     if (spec->builtin)
         st = builtin_check(spec->builtin, buffer_where, c, why);
     if (!st)
-        st = check_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
+        st = params_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
     if (st)
         return st;
     st = table_put(&c->launches, &l->entry);

@@ -3,6 +3,7 @@
 
 #include "session/code/kernel_name.h"
 #include "session/launch/check.h"
+#include "session/launch/params.h"
 
 static struct kernel_param params[8];
 static struct problem      why;
@@ -21,7 +22,7 @@ static enum status pack(unsigned params_count, const struct launch_arg *args, un
 {
     struct kernel_desc k = {.name = kernel_name, .params = params, .params_count = params_count};
 
-    return check_pack(&k, args, count, lookup, NULL, &out, &why);
+    return params_pack(&k, args, count, lookup, NULL, &out, &why);
 }
 
 static enum status pack_one(uint32_t size, struct launch_arg arg)
