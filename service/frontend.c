@@ -127,7 +127,7 @@ static bool make_compiler(struct frontend *f)
                                     .callers_share = c->tokens[0] != '\0',
                                     .deadline_ms = COMPILE_DEADLINE_MS,
                                     .allow_no_sandbox = c->allow_no_sandbox,
-                                    .keep_ready = !c->no_spare_compiler};
+                                    .keep_ready = !c->no_warm_compiler};
 
     if (compile_service_create(&f->app.compiler, &config))
         return refuse_start("cannot create the compile service", &why);

@@ -11,12 +11,13 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     MEMORY_RETURN_MS = 2000, /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
     MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
-    RESET_BESIDE_MIB_MAX = 1024, /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
+    RESET_BESIDE_MIB_MAX =
+        1024,              /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
-    TRANSFER_SLICES_MAX = 4, /* of staging, in flight per transfer */
+    TRANSFER_SLICES_MAX = 4,                     /* of staging, in flight per transfer */
     TRANSFER_LONG_PIECE_BYTES = 4 * 1024 * 1024, /* of an upload go to the device in one call ... */
     TRANSFER_LONG_PIECES_MIN = 8, /* ... while so many are still to come, and where staging memory holds as many; else a slice */
-    LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
+    LAUNCHES_IN_RING_MAX = 128,   /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
 
     /* events */
@@ -31,20 +32,21 @@ enum {
 
     /* batches */
     GRAPH_PARAM_BYTES_MAX = 4096, /* a launch with more of them does not become a part of a program's graph */
-    RUN_SPARE_IDLE_S = 30, /* the workers of the second and further ones stay so long without work */
-    RUN_TRIES_MAX = 3, /* so often is a run that had not begun when its hidden session was lost given another one */
-    BATCH_WATCH_MS = 100, /* a batch that is under way is asked so often whether its client is still there */
+    RUN_EXTRA_IDLE_S = 30,        /* the workers of the second and further ones stay so long without work */
+    RUN_TRIES_MAX = 3,            /* so often is a run that had not begun when its implicit session was lost given another one */
+    BATCH_WATCH_MS = 100,         /* a batch that is under way is asked so often whether its client is still there */
 
     /* workers */
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
     PING_AFTER_MS = 5000, /* launches were given to a worker and none started or ended: it is asked whether it still answers */
 
     /* code cache */
-    CACHE_ENTRIES_MAX = 65536, /* files in the code cache */
+    CACHE_ENTRIES_MAX = 65536,          /* files in the code cache */
     CACHE_UNUSED_S_MAX = 7 * 24 * 3600, /* what nobody used for so long makes room first, whosesoever it is */
 };
 
-static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/memory/pending_free.c */
+static const uint64_t CONTEXT_BYTES_MAX =
+    1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/memory/pending_free.c */
 
 static_assert(TRANSFER_LONG_PIECE_BYTES % STAGING_SLICE_BYTES == 0, "a long piece is whole slices");
 static_assert((int)LAUNCHES_IN_RING_MAX < (int)RING_SLOTS, "transfers and syncs find room in the ring");

@@ -90,7 +90,7 @@ struct session_spec {
     uint64_t            idle_timeout_s;
     uint64_t            max_lifetime_s;
     bool                memcheck;
-    bool                hidden; /* not listed; its id is none that a client could use */
+    bool                implicit; /* not listed; its id is none that a client could use */
     const struct label *labels;
     unsigned            labels_count;
 };

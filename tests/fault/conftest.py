@@ -36,7 +36,7 @@ def start(executable, tmp_path):
     def start_one(*arguments, **options):
         folder = tmp_path / f"service{len(running)}"
         folder.mkdir()
-        running.append(Service(executable, folder, "--crash-budget", "0", "--staging-mib", "64", *arguments, spare_compiler=True, **options))
+        running.append(Service(executable, folder, "--crash-budget", "0", "--staging-mib", "64", *arguments, warm_compiler=True, **options))
         return running[-1]
 
     yield start_one

@@ -204,7 +204,7 @@ def test_the_front_end_dies_and_leaves_no_orphan(executable, tmp_path):
         while c.due():
             folder = tmp_path / f"s{c.injected}"
             folder.mkdir()
-            service = Service(executable, folder, "--pool-size", "2", "--cache", "none", spare_compiler=True)
+            service = Service(executable, folder, "--pool-size", "2", "--cache", "none", warm_compiler=True)
             client = service.client()
             workload.prepare(client)
             client.post(workload.S + "/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")

@@ -46,7 +46,7 @@ def start(executable, tmp_path):
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):
     """The service that most tests share."""
-    one = Service(executable, tmp_path_factory.mktemp("service"), spare_compiler=True)
+    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True)
     yield one
     one.stop()
 

@@ -30,7 +30,7 @@ arguments=("${@//:8080/:0}")
 case " $* " in *' --check-config '* | *' --man '* | *' --help '* | *' --version '*) exec "$REAL_GPURESTD" "$@" ;; esac
 case " $* " in *' --listen '* | *' --config '*) ;; *) arguments+=(--listen 127.0.0.1:0) ;; esac
 rm -f "$PORTS"
-exec "$REAL_GPURESTD" --port-file "$PORTS" --drain-timeout 0 --no-spare-compiler "${arguments[@]}"
+exec "$REAL_GPURESTD" --port-file "$PORTS" --drain-timeout 0 --no-warm-compiler "${arguments[@]}"
 """,
 }
 

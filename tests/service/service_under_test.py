@@ -163,9 +163,9 @@ def role_of(pid):
 class Service:
     """`arguments` are added to those of every test service; with `listen` None they include the addresses; `variables` extend its
     environment. Most tests leave sessions behind, so only tests of draining let the end wait for sessions, and say how long. A warm
-    compiler has loaded its library and compiled something: `spare_compiler` is for services that many tests share and stress."""
+    compiler has loaded its library and compiled something: `warm_compiler` is for services that many tests share and stress."""
 
-    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None, spare_compiler=False):
+    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None, warm_compiler=False):
         self.folder = pathlib.Path(folder)
         self.port_file = self.folder / "ports"
         self.stderr_path = self.folder / "stderr"
@@ -173,8 +173,8 @@ class Service:
                    "--drain-timeout", "0", "--staging-mib", str(STAGING_MIB)]
         if listen:
             command += ["--listen", listen]
-        if not spare_compiler:
-            command.append("--no-spare-compiler")
+        if not warm_compiler:
+            command.append("--no-warm-compiler")
         with open(self.stderr_path, "wb") as stderr, open(self.folder / "stdout", "wb") as stdout:
             self.process = subprocess.Popen(command + list(arguments), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                                             env={**environment(self.folder), **(variables or {})}, cwd=self.folder)

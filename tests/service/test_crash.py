@@ -110,7 +110,7 @@ def test_a_device_monitor(start, executable, backend):
 
 def test_a_compiler_that_waits(start):
     """It may write nowhere but to the log, and that only itself: what its library writes is lost."""
-    service = start(spare_compiler=True)
+    service = start(warm_compiler=True)
     (pid,) = by_argument(service, b"compile-worker")
     role, category, own, name, rest = crash(service, pid)
     assert (role, category, own, name) == ("compile-worker", "compile", "compile-worker", "SIGSEGV") and "doing: " in rest

@@ -183,7 +183,7 @@ def test_worker_killed_while_idle(start):
 
 @pytest.mark.parametrize("first", ["batch", "upload"])
 def test_whoever_comes_first_finds_a_worker_that_was_killed_while_idle(start, first):
-    """The session reports it from then on; a hidden session is recreated."""
+    """The session reports it from then on; an implicit session is recreated."""
     service = start("--pool-size", "0")
     client = service.client()
     before = service.children()

@@ -328,7 +328,7 @@ def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
     folder.mkdir()
     port_file = folder / "ports"
     process = subprocess.Popen([executable, "--port-file", str(port_file), "--listen", "127.0.0.1:0", "--backends", "cpu", "--drain-timeout", "0",
-                                "--no-spare-compiler", "--access-log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer,
+                                "--no-warm-compiler", "--access-log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer,
                                env=environment(folder), cwd=folder)
     try:
         os.close(writer)

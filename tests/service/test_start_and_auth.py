@@ -201,7 +201,7 @@ def test_the_port_file_replaces_a_link_and_follows_none(executable, tmp_path):
     for name in "ports", "ports.new":
         (tmp_path / name).symlink_to(target)
     process = subprocess.Popen([executable, "--port-file", str(tmp_path / "ports"), "--listen", "127.0.0.1:0", "--backends", "cpu",
-                                "--drain-timeout", "0", "--no-spare-compiler"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                "--drain-timeout", "0", "--no-warm-compiler"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, env=environment(tmp_path), cwd=tmp_path)
     try:
         deadline = time.monotonic() + 60

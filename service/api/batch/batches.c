@@ -50,7 +50,7 @@ static bool is_run(const struct request *r)
     return span_starts(r->path, "/v1/run");
 }
 
-/* Without a hidden session there are no batches of it. */
+/* Without an implicit session there are no batches of it. */
 static enum status session_of_jobs(struct request *r, struct session **out)
 {
     struct tenant t = tenant_of(r);

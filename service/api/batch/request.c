@@ -40,9 +40,9 @@ static enum status decode(struct batch_request *b, struct span json, struct prob
         st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, b->body_bytes, why);
     if (!st && spec->source && !b->may_compile && !b->job.program)
         st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
-    if (!st && b->job.hidden && spec->keep_count)
+    if (!st && b->job.implicit && spec->keep_count)
         st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "a run without a session cannot keep buffers; omit keep");
-    spec->evict = b->job.hidden;
+    spec->evict = b->job.implicit;
     spec->answer_streams = !b->inline_json && !b->background;
     b->json_bytes = json.bytes;
     return st;
@@ -100,14 +100,14 @@ static enum status no_place(struct problem *why)
                        RUNS_AT_ONCE_PER_CALLER, RUN_WAIT_MS / 1000);
 }
 
-/* A hidden session for it alone, if it needs one: before it is made, and again when r->waker was woken. Never blocks. */
+/* An implicit session for it alone, if it needs one: before it is made, and again when r->waker was woken. Never blocks. */
 static enum status enter(struct batch_request *b, struct request *r)
 {
     struct batch_job *j = &b->job;
     enum status       st;
 
     r->wake_at_ns = DEADLINE_NEVER;
-    if (!j->hidden || b->background || j->place.taken)
+    if (!j->implicit || b->background || j->place.taken)
         return STATUS_OK;
     if (request_gone(r))
         return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
@@ -216,7 +216,7 @@ enum status batch_request_complete(struct batch_request *b, struct request *r)
     st = refuse(b, st, &r->problem);
     if (!st)
         b->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
-    if (!b->job.hidden) /* it is not made once more */
+    if (!b->job.implicit) /* it is not made once more */
         b->job.data = NULL;
     if (!b->job.data)
         buf_finish(&b->text);
@@ -264,7 +264,7 @@ static void on_finish(struct request *r)
 }
 
 /* From the request's header. */
-static enum status create(struct request *r, bool inline_json, bool hidden)
+static enum status create(struct request *r, bool inline_json, bool implicit)
 {
     static const struct batch_job_ops ops = {answer, release};
 
@@ -274,7 +274,7 @@ static enum status create(struct request *r, bool inline_json, bool hidden)
     if (!b)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
     batch_job_init(&b->job, &ops, app_of(r)->registry, &t);
-    b->job.hidden = hidden;
+    b->job.implicit = implicit;
     b->job.spec = &b->message.spec;
     b->job.unwanted = is_gone;
     b->job.unwanted_context = r;
@@ -303,14 +303,14 @@ static enum status check_type(struct request *r, bool inline_json)
     return STATUS_OK;
 }
 
-static enum status begin(struct request *r, bool hidden)
+static enum status begin(struct request *r, bool implicit)
 {
     bool        inline_json = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
     enum status st = query_check(r, NULL);
 
     if (!st)
         st = check_type(r, inline_json);
-    return st ? st : create(r, inline_json, hidden);
+    return st ? st : create(r, inline_json, implicit);
 }
 
 /* On the path's session, which is looked at as early as can be: before the body. */

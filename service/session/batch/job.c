@@ -1,4 +1,4 @@
-/* Makes and runs a job's batch; once more, on another hidden session, when that was lost before the batch began. */
+/* Makes and runs a job's batch; once more, on another implicit session, when that was lost before the batch began. */
 #include "session/batch/job.h"
 #include "session/bounds.h"
 
@@ -10,7 +10,7 @@ void batch_job_init(struct batch_job *j, const struct batch_job_ops *ops, struct
     arena_init(&j->arena, REQUEST_ARENA_BYTES);
 }
 
-/* The run's own hidden session, or that of the caller's batches in the background. */
+/* The run's own implicit session, or that of the caller's batches in the background. */
 static enum status find_session(struct batch_job *j, struct problem *why)
 {
     if (j->place.taken)
@@ -45,7 +45,7 @@ static void drop_batch(struct batch_job *j)
     j->session = NULL;
 }
 
-/* Before it begins, a batch on a hidden session meets faults of others only. */
+/* Before it begins, a batch on an implicit session meets faults of others only. */
 static bool ends_session(enum status st)
 {
     static const enum status all[] = {STATUS_SESSION_FAULTED, STATUS_SESSION_BUSY,      STATUS_SESSION_NOT_FOUND, STATUS_WORKER_LOST,
@@ -59,7 +59,7 @@ static bool ends_session(enum status st)
 
 static bool lost_session(const struct batch_job *j, enum status st)
 {
-    return j->hidden && ends_session(st) && !(j->batch && batch_begun(j->batch));
+    return j->implicit && ends_session(st) && !(j->batch && batch_begun(j->batch));
 }
 
 enum status batch_job_verdict(const struct batch_job *j, enum status st, struct problem *why)

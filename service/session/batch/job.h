@@ -30,10 +30,10 @@ struct batch_job {
     const struct batch_job_ops *ops;
     struct registry            *registry;
     struct tenant               tenant;
-    bool                        hidden;  /* on one of the tenant's hidden sessions */
-    struct session             *session; /* borrowed until it is over; of a hidden one only once the batch is made */
-    struct run_place            place;   /* of one on a hidden session that is waited for */
-    struct program             *program; /* borrowed; NULL: the batch is no run of one */
+    bool                        implicit; /* on one of the tenant's implicit sessions */
+    struct session             *session;  /* borrowed until it is over; of an implicit one only once the batch is made */
+    struct run_place            place;    /* of one on an implicit session that is waited for */
+    struct program             *program;  /* borrowed; NULL: the batch is no run of one */
     const struct batch_spec    *spec;
     const struct span          *data; /* [spec.segments_count]: the segments, when they are here; NULL: they are streamed */
     batch_unwanted             *unwanted;
@@ -57,12 +57,12 @@ struct batch_job {
 
 /* One reference, the caller's. */
 void batch_job_init(struct batch_job *j, const struct batch_job_ops *ops, struct registry *r, const struct tenant *t);
-/* Its session, its batch, and the segments that are here. A hidden session that is lost before the batch begins is replaced by another one,
+/* Its session, its batch, and the segments that are here. An implicit session that is lost before the batch begins is replaced by another one,
  * as long as nothing was streamed: what was lost is another run's fault or nobody's. Blocks. */
 enum status batch_job_make(struct batch_job *j, struct problem *why);
 /* Runs the batch, which is made when there is none; with the same replacement. Blocks. */
 enum status batch_job_run(struct batch_job *j, struct problem *why);
-/* What the caller is told when the job fails so: the loss of a hidden session is no fault of his. All else stays as it is. */
+/* What the caller is told when the job fails so: the loss of an implicit session is no fault of his. All else stays as it is. */
 enum status batch_job_verdict(const struct batch_job *j, enum status st, struct problem *why);
 /* Lets go of all but the job itself, and what the embedding part keeps of its answer. */
 void batch_job_release(struct batch_job *j, bool keep_answer);

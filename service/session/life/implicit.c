@@ -1,4 +1,4 @@
-/* A tenant's hidden sessions, for work that names no session. */
+/* A tenant's implicit sessions, for work that names no session. */
 #include <stdio.h>
 
 #include "session/life/internal.h"
@@ -23,7 +23,7 @@ static struct session_spec background_spec(const struct registry *r)
     return (struct session_spec){.id = background_id,
                                  .memory_limit = MEMORY_LIMIT_NONE,
                                  .idle_timeout_s = ttl_s > IDLE_TIMEOUT_S_DEFAULT ? ttl_s : IDLE_TIMEOUT_S_DEFAULT,
-                                 .hidden = true};
+                                 .implicit = true};
 }
 
 static enum status try_once(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,

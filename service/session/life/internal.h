@@ -23,9 +23,9 @@
 struct account {
     const void     *owner;
     struct table    sessions;
-    unsigned        count;  /* sessions, including those whose worker has not ended yet */
-    unsigned        hidden; /* how many of those are hidden */
-    unsigned        payers; /* sessions and shared memory that are charged to it */
+    unsigned        count;    /* sessions, including those whose worker has not ended yet */
+    unsigned        implicit; /* how many of those are implicit */
+    unsigned        payers;   /* sessions and shared memory that are charged to it */
     uint64_t        memory_bytes;
     uint64_t        batch_bytes, shared_bytes; /* its part of the registry's sums */
     unsigned        shares_count;              /* its part of the registry's sum */
@@ -153,7 +153,7 @@ struct session {
     unsigned         device;
     char             device_id[32];
     bool             memcheck;
-    bool             hidden; /* not listed, and not counted in the tenant's number of sessions */
+    bool             implicit; /* not listed, and not counted in the tenant's number of sessions */
     uint64_t         memory_limit;
     uint64_t         tenant_memory_max;
     uint64_t         max_lifetime_s;

@@ -201,7 +201,7 @@ unsigned registry_count_of(struct registry *r, const struct tenant *t)
 
     pthread_mutex_lock(&r->lock);
     a = account_find(r, t->owner);
-    n = a ? a->count - a->hidden : 0;
+    n = a ? a->count - a->implicit : 0;
     pthread_mutex_unlock(&r->lock);
     return n;
 }
@@ -237,7 +237,7 @@ static enum status admit(struct registry *r, const struct tenant *t, const struc
                          struct problem *why)
 {
     const struct portion all = {"sessions_total", r->config.sessions_max, r->count, a ? a->count : 0};
-    unsigned             count = a && !fresh->hidden ? a->count - a->hidden : 0;
+    unsigned             count = a && !fresh->implicit ? a->count - a->implicit : 0;
     enum status          st;
 
     if (r->draining)
@@ -281,7 +281,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
     fresh->listed = true;
     fresh->pins = 2; /* the registry's and the maker's */
     a->count++;
-    a->hidden += fresh->hidden;
+    a->implicit += fresh->implicit;
     r->count++;
     pthread_cond_signal(&r->janitor_kick);
     *out = fresh;
@@ -371,7 +371,7 @@ void registry_uncount(struct session *s)
 
     change_begin(r);
     s->account->count--;
-    s->account->hidden -= s->hidden;
+    s->account->implicit -= s->implicit;
     r->count--;
     account_drop_if_empty(r, s->account);
     s->account = NULL;
@@ -439,7 +439,7 @@ static struct session *next_session(struct registry *r, const struct tenant *t, 
     a = account_find(r, t->owner);
     if (a) {
         unsigned at = table_after(&a->sessions, cursor);
-        while (at < a->sessions.count && ((struct session *)a->sessions.items[at])->hidden)
+        while (at < a->sessions.count && ((struct session *)a->sessions.items[at])->implicit)
             at++;
         *more = at + 1 < a->sessions.count;
         if (at < a->sessions.count)

@@ -113,8 +113,8 @@ enum status run_session(struct registry *r, const struct tenant *t, const struct
     char                id[ID_BYTES];
     struct session_spec spec = {.id = implicit_run_id(p->number, id),
                                 .memory_limit = MEMORY_LIMIT_NONE,
-                                .idle_timeout_s = p->number ? RUN_SPARE_IDLE_S : IDLE_TIMEOUT_S_DEFAULT,
-                                .hidden = true};
+                                .idle_timeout_s = p->number ? RUN_EXTRA_IDLE_S : IDLE_TIMEOUT_S_DEFAULT,
+                                .implicit = true};
 
     return implicit_session_of_run(r, t, &spec, out, why);
 }

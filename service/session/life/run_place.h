@@ -1,4 +1,4 @@
-/* Runs of one caller, each on a hidden session of its own: no run waits for another or sees another's fault. A caller has
+/* Runs of one caller, each on an implicit session of its own: no run waits for another or sees another's fault. A caller has
  * RUNS_AT_ONCE_PER_CALLER places; a run that finds none free waits. */
 #ifndef GPUREST_SESSION_RUN_PLACE_H
 #define GPUREST_SESSION_RUN_PLACE_H
@@ -22,7 +22,7 @@ void run_leave(struct registry *r, struct run_place *p);
 /* The place's session, created at first use, and again after a fault. Borrowed. Blocks. */
 enum status run_session(struct registry *r, const struct tenant *t, const struct run_place *p, struct session **out, struct problem *why);
 
-/* The tenant's hidden session for background work, which no request can name or list. Created at first use, and again after a fault.
+/* The tenant's implicit session for background work, which no request can name or list. Created at first use, and again after a fault.
  * Borrowed. Blocks. */
 enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
 /* As implicit_session(), but only if the session exists. */

@@ -78,7 +78,7 @@ static enum status name_session(struct session *s, struct span id, struct proble
 {
     char prefix[ID_BYTES];
 
-    if (s->hidden)
+    if (s->implicit)
         return span_copy(id, s->entry.id, sizeof s->entry.id) ? STATUS_OK : STATUS_INTERNAL;
     if (!s->registry->node[0])
         return entry_name(&s->entry, id, "s_", why);
@@ -123,7 +123,7 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     s->registry = r;
     s->device = (unsigned)device;
-    s->hidden = spec->hidden;
+    s->implicit = spec->implicit;
     st = name_session(s, spec->id, why);
     if (st) {
         free(s);

@@ -16,7 +16,7 @@ def running(executable, *arguments):
     with tempfile.TemporaryDirectory(prefix="gpurest_sdk_") as folder:
         ports = pathlib.Path(folder) / "ports"
         command = [os.environ.get("GPURESTD", executable), "--listen", "127.0.0.1:0", "--port-file", str(ports), "--backends", "cpu",
-                   "--drain-timeout", "0", "--no-spare-compiler", "--staging-mib", "16",
+                   "--drain-timeout", "0", "--no-warm-compiler", "--staging-mib", "16",
                    "--cache", folder + "/cache", "--log-level", "warn", *arguments]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=folder)
         try:

@@ -25,7 +25,7 @@ def service(tmp_path_factory):
     path = os.environ.get("GPURESTD")
     if not path:
         pytest.skip("GPURESTD does not name a gpurestd to test against")
-    one = Service(str(pathlib.Path(path).resolve()), tmp_path_factory.mktemp("service"), spare_compiler=True)
+    one = Service(str(pathlib.Path(path).resolve()), tmp_path_factory.mktemp("service"), warm_compiler=True)
     yield one
     one.stop()
 

@@ -49,7 +49,7 @@ static void run(const struct service *s, const char *argument, const char *value
     const char *service = getenv("GPURESTD") ? getenv("GPURESTD") : GPURESTD_PATH;
     const char *arguments[24] = {
         service,      "--listen", "127.0.0.1:0",     "--listen", listen,          "--port-file", port_file,
-        "--backends", "cpu",      "--drain-timeout", "0",        "--staging-mib", "16",          "--no-spare-compiler",
+        "--backends", "cpu",      "--drain-timeout", "0",        "--staging-mib", "16",          "--no-warm-compiler",
         "--cache",    cache,      "--log-level",     "warn",     argument,        value,         NULL};
 
     snprintf(listen, sizeof listen, "unix:%s/s.sock", s->folder);

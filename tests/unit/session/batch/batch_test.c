@@ -449,7 +449,7 @@ Test(batch, quotas_hold)
     await_memory(0);
 }
 
-Test(batch, the_hidden_session_is_nobodys_to_name_and_comes_back_after_a_fault)
+Test(batch, the_implicit_session_is_nobodys_to_name_and_comes_back_after_a_fault)
 {
     struct session_info items[4];
     struct session     *mine = f.session, *h, *again;

@@ -1,11 +1,11 @@
-/* Jobs that are made and run: segments that are here as a whole, hidden sessions that are lost, READs that stay on the device. */
+/* Jobs that are made and run: segments that are here as a whole, implicit sessions that are lost, READs that stay on the device. */
 #include <unistd.h>
 
 #include "session/batch/batch_internal.h"
 #include "session/batch/job.h"
 #include "unit/session/session_fixture.h"
 
-/* ---- segments that are here as a whole, and hidden sessions ---- */
+/* ---- segments that are here as a whole, and implicit sessions ---- */
 
 static const char *const       text = "segment";
 static const struct batch_op   segment_ops[] = {{.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .segment = 0},
@@ -97,7 +97,7 @@ static void release_nothing(struct batch_job *j, bool keep_answer)
     (void)keep_answer;
 }
 
-/* On a hidden session, which ends before the batch begins. */
+/* On an implicit session, which ends before the batch begins. */
 static enum status run_on_lost_session(struct span *data, bool streamed, struct batch_job **out)
 {
     static const struct batch_job_ops ops = {NULL, release_nothing};
@@ -106,7 +106,7 @@ static enum status run_on_lost_session(struct span *data, bool streamed, struct 
     struct batch_job *j = calloc(1, sizeof *j);
 
     batch_job_init(j, &ops, f.registry, &f.tenant);
-    j->hidden = true;
+    j->implicit = true;
     j->spec = streamed ? &nothing : &segment_spec;
     j->data = streamed ? NULL : data;
     cr_assert_eq(batch_job_make(j, &f.why), STATUS_OK, "%s", f.why.detail);
@@ -115,7 +115,7 @@ static enum status run_on_lost_session(struct span *data, bool streamed, struct 
     return batch_job_run(j, &f.why);
 }
 
-Test(batch_job, a_hidden_session_that_is_lost_is_replaced)
+Test(batch_job, an_implicit_session_that_is_lost_is_replaced)
 {
     struct span       data = whole_segment();
     struct batch_job *j;

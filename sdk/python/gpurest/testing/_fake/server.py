@@ -50,7 +50,7 @@ class FakeServer(FakeBackground, LocalServer):
         self._models: Dict[str, Model] = {}
         self._failures: List[_Failure] = []
         self._sessions: Dict[str, FakeSession] = {}
-        self._hidden = FakeSession("hidden", DEVICE, {})
+        self._implicit = FakeSession("implicit", DEVICE, {})
         self._lock = threading.Lock()
         super().__init__()
 
@@ -137,16 +137,16 @@ class FakeServer(FakeBackground, LocalServer):
         return json_answer({"limits": {"sessions": {"max": 64, "used": len(self._sessions)}}})
 
     def _run(self, request: LocalRequest) -> LocalAnswer:
-        self._hidden.fault = None
-        self._hidden.buffers.clear()
-        return self._batch(request, self._hidden)
+        self._implicit.fault = None
+        self._implicit.buffers.clear()
+        return self._batch(request, self._implicit)
 
     def _run_job(self, request: LocalRequest, xid: str) -> LocalAnswer:
-        found: LocalAnswer = {"GET": self._job_get, "DELETE": self._job_delete}[request.method](request, self._hidden, xid)
+        found: LocalAnswer = {"GET": self._job_get, "DELETE": self._job_delete}[request.method](request, self._implicit, xid)
         return found
 
     def _run_result(self, request: LocalRequest, xid: str) -> LocalAnswer:
-        return self._job_result(request, self._hidden, xid)
+        return self._job_result(request, self._implicit, xid)
 
     # ---- sessions ----
 
