@@ -32,10 +32,10 @@ struct call {
     /* private to pool/ */
     uint64_t number;
     uint32_t message;
-    uint32_t state; /* futex word */
 };
 
 /* Calls. Submitting fails with WORKER_LOST (dead), or OVERLOADED (RING_SLOTS unfinished calls); on failure no event follows. */
+enum status call_submit(struct worker *w, enum message m, const void *body, struct call *c); /* body: a struct msg_<call> of that message */
 #define MESSAGE(NAME, name) enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c);
 #include "ipc/messages.def"
 #undef MESSAGE
