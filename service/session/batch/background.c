@@ -325,16 +325,12 @@ void batch_runners_await(struct registry *r)
 
 static bool start_detached(struct session *s)
 {
-    pthread_attr_t detached;
-    pthread_t      thread;
-    int            failed = pthread_attr_init(&detached);
+    pthread_t thread;
 
-    if (failed)
+    if (pthread_create(&thread, NULL, run_jobs, s))
         return false;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &detached, run_jobs, s);
-    pthread_attr_destroy(&detached);
-    return !failed;
+    pthread_detach(thread);
+    return true;
 }
 
 /* With session.lock held, which the new thread waits for. */

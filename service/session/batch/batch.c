@@ -190,8 +190,7 @@ static void note_woken(struct waker *w)
 
 static struct batch *make(struct session *s, struct worker_session *c, const struct batch_spec *spec)
 {
-    struct batch      *b = calloc(1, sizeof *b);
-    pthread_condattr_t monotonic;
+    struct batch *b = calloc(1, sizeof *b);
 
     if (!b)
         return NULL;
@@ -200,10 +199,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     b->spec = spec;
     b->preparing = spec->prepare;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->landed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&b->landed, NULL);
     b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
@@ -219,11 +215,8 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
 {
     struct worker_session *c;
     struct batch          *b;
-    struct problem         local;
-    enum status            st;
+    enum status            st = session_admits_work(s, why);
 
-    why = why ? why : &local;
-    st = session_admits_work(s, why);
     if (!st)
         st = worker_session_enter(s, &c, why);
     if (st)
@@ -304,7 +297,7 @@ static bool sleep_until_woken(struct batch *b)
     bool            woken;
 
     pthread_mutex_lock(&b->lock);
-    while (!b->woken && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT) {
+    while (!b->woken && pthread_cond_clockwait(&b->landed, &b->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT) {
     }
     woken = b->woken;
     b->woken = false;

@@ -82,12 +82,8 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
     if (!to)
         return no_buffer("/to", why);
     st = extent(to, op->offset, op, &bytes, why);
-    if (!st && op->offset % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of the pattern's %u bytes",
-                           op->pattern_bytes);
-    if (!st && bytes % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "must be a multiple of the pattern's %u bytes",
-                           op->pattern_bytes);
+    if (!st)
+        st = pattern_check(op->offset, bytes, op->pattern_bytes, why);
     o->body.mem_fill = (struct msg_mem_fill){
         .pattern_bytes = op->pattern_bytes, .to = to->address + op->offset, .pattern = op->pattern, .count = bytes / op->pattern_bytes};
     o->nothing = bytes == 0;
@@ -523,10 +519,8 @@ static enum status get_module(struct batch *b, struct arena *arena, struct probl
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
 {
     struct worker_session *c = b->worker_session;
-    struct problem         local;
     enum status            st = STATUS_OK;
 
-    why = why ? why : &local;
     if (b->spec->source)
         st = get_module(b, arena, why);
     if (!worker_session_use(c))

@@ -333,11 +333,8 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
                           struct problem *why)
 {
     struct module *m = NULL;
-    struct problem local;
-    enum status    st;
+    enum status    st = begin(s, spec, &m, created, why);
 
-    why = why ? why : &local;
-    st = begin(s, spec, &m, created, why);
     if (st)
         return st;
     if (*created)
@@ -397,13 +394,13 @@ static void take_builtin_arch(struct module *m)
 }
 
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
-static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
+static enum status place_builtin(struct worker_session *c, struct span id, bool plan, struct module **out, bool *created,
+                                 struct problem *why)
 {
-    struct worker_session *c = s->worker_session;
-    struct module         *m = (struct module *)table_get(&c->builtins, id);
-    unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
+    struct module *m = (struct module *)table_get(&c->builtins, id);
+    unsigned       most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
-    assert(held(&s->lock));
+    assert(held(&c->session->lock));
     *created = !m;
     if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
@@ -455,9 +452,9 @@ static enum status settle_builtin(struct module *m, enum status st)
 }
 
 /* With session.lock held. */
-static bool is_ready_builtin(const struct session *s, struct span id)
+static bool is_ready_builtin(const struct worker_session *c, struct span id)
 {
-    const struct module *m = (const struct module *)table_get(&s->worker_session->builtins, id);
+    const struct module *m = (const struct module *)table_get(&c->builtins, id);
 
     return m && m->ready;
 }
@@ -478,19 +475,20 @@ static enum status build_builtin(struct module *m, struct module_spec spec, stru
     return st;
 }
 
-enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+enum status module_builtin(struct worker_session *c, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
                            struct problem *why)
 {
-    struct module *m = NULL;
-    bool           created = false;
-    enum status    st;
+    struct session *s = c->session;
+    struct module  *m = NULL;
+    bool            created = false;
+    enum status     st;
 
     pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
-    if (!st && at_once && !is_ready_builtin(s, id))
+    st = worker_session_still_usable(c, why);
+    if (!st && at_once && !is_ready_builtin(c, id))
         st = STATUS_PENDING;
     if (!st)
-        st = place_builtin(s, id, spec->kind == IMAGE_PLAN, &m, &created, why);
+        st = place_builtin(c, id, spec->kind == IMAGE_PLAN, &m, &created, why);
     if (!st && !created)
         st = await_builtin(m, why);
     pthread_mutex_unlock(&s->lock);

@@ -144,7 +144,6 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
                                .name_expressions = &expression,
                                .name_expressions_count = 1};
     char               id[ID_BYTES];
-    enum status        st;
 
     for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++)
         headers[spec.headers_count] = (struct compile_header){span_of(header->name), header->text};
@@ -157,10 +156,7 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
     options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
     spec.source = source->text;
     module_id(call, id);
-    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
-    if (!st && call->module->worker_session != c)
-        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    return st;
+    return module_builtin(c, span_of(id), &spec, at_once, &call->module, why);
 }
 
 /* 0 is the default stream's, the others' follow. */

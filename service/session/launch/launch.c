@@ -9,20 +9,15 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static void digest_u64(struct sha256 *h, uint64_t value)
-{
-    digest_add(h, &value, sizeof value);
-}
-
 static void digest_args(struct sha256 *h, const struct launch_arg *args, unsigned count, unsigned depth)
 {
-    digest_u64(h, count);
+    digest_add_u64(h, count);
     for (unsigned i = 0; i < count && depth < JSON_DEPTH_MAX; i++) {
-        digest_u64(h, args[i].kind);
-        digest_u64(h, args[i].scalar_bytes);
-        digest_u64(h, args[i].value);
+        digest_add_u64(h, args[i].kind);
+        digest_add_u64(h, args[i].scalar_bytes);
+        digest_add_u64(h, args[i].value);
         digest_add_field(h, args[i].buffer);
-        digest_u64(h, args[i].offset);
+        digest_add_u64(h, args[i].offset);
         digest_add_field(h, args[i].bytes);
         digest_args(h, args[i].members, args[i].members_count, depth + 1);
     }
@@ -39,11 +34,11 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_add_field(&h, spec->stream);
     digest_add(&h, spec->grid, sizeof spec->grid);
     digest_add(&h, spec->block, sizeof spec->block);
-    digest_u64(&h, spec->threads);
-    digest_u64(&h, spec->shared_bytes);
-    digest_u64(&h, spec->cooperative);
-    digest_u64(&h, spec->engine);
-    digest_u64(&h, spec->timeout_ms);
+    digest_add_u64(&h, spec->threads);
+    digest_add_u64(&h, spec->shared_bytes);
+    digest_add_u64(&h, spec->cooperative);
+    digest_add_u64(&h, spec->engine);
+    digest_add_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
     digest_end(&h, out);
 }
@@ -121,18 +116,6 @@ static enum status configure(struct worker_session *c, struct launch *l, const s
     memcpy(l->grid, m->grid, sizeof l->grid);
     memcpy(l->block, m->block, sizeof l->block);
     return st;
-}
-
-static void fill_message(struct launch *l)
-{
-    struct msg_launch *m = &l->flight->msg;
-
-    m->tag = l->number;
-    m->module = l->module->remote;
-    memcpy(m->grid, l->grid, sizeof m->grid);
-    memcpy(m->block, l->block, sizeof m->block);
-    m->shared_bytes = l->shared_bytes;
-    m->timeout_ms = l->timeout_ms;
 }
 
 /* With session.lock held; nobody has a reference. */
@@ -291,7 +274,8 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     m->params_bytes = packed.bytes;
     memcpy(m->params, packed.data, packed.bytes);
     l->number = ++c->launch_number;
-    fill_message(l);
+    m->tag = l->number;
+    m->timeout_ms = l->timeout_ms;
     link_unfinished(c, l);
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
@@ -432,10 +416,8 @@ static void spin(struct submission *b, uint64_t spin_ns)
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
     struct submission b = {.spec = spec};
-    struct problem    local;
     enum status       st;
 
-    why = why ? why : &local;
     *out = NULL;
     *created = false;
     st = session_admits_work(s, why);

@@ -48,8 +48,8 @@ struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
     pthread_mutex_t        lock;
-    pthread_rwlock_t       lookup_lock;  /* guards what session_borrow() reads; for writing, `lock` is held, too. Inner to `lock` */
-    pthread_cond_t         janitor_kick; /* monotonic clock */
+    pthread_rwlock_t       lookup_lock; /* guards what session_borrow() reads; for writing, `lock` is held, too. Inner to `lock` */
+    pthread_cond_t         janitor_kick;
     pthread_t              janitor;
     bool                   janitor_stop, draining;
     struct account        *accounts;
@@ -57,7 +57,7 @@ struct registry {
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
     unsigned               closing_count;   /* detached worker sessions that have not ended */
-    pthread_cond_t         closing_changed; /* monotonic clock; also signals changes of pending_free */
+    pthread_cond_t         closing_changed; /* also signals changes of pending_free */
     struct pending_free    pending_free[DEVICES_MAX];
     unsigned               runners; /* threads that run asynchronous batches */
     pthread_cond_t         runner_left;
@@ -199,8 +199,8 @@ void session_unpin(struct session *s, bool used);
 bool registry_unlist(struct session *s);
 /* As registry_unlist, but only if the caller has the only pin and the idle time is over at `now`. */
 bool registry_unlist_idle(struct session *s, uint64_t now);
-/* All sessions, each pinned, in an array that the caller owns; NULL when there are none. */
-struct session **registry_all(struct registry *r, unsigned *count);
+/* Looks at all sessions that are listed now, each pinned meanwhile. No lock held. */
+void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context);
 /* Changes how many of the pins do not count as use. */
 void registry_observe(struct session *s, int change);
 /* The worker is back: the session no longer counts. */
@@ -254,10 +254,11 @@ bool worker_session_use(struct worker_session *c);
 void worker_session_leave(struct worker_session *c);
 /* As worker_session_leave, for a caller with a reference and a pin. Takes a lock only for the last use when the worker is gone. */
 void worker_session_leave_referenced(struct worker_session *c);
-/* A call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the worker session was closed. */
-struct call *worker_session_async_call(struct worker_session *c);
-/* Undoes worker_session_async_call() for a call that was not submitted. */
-void worker_session_async_call_unsent(struct call *call);
+/* What a call makes of its end, with session.lock held. */
+typedef void call_ended(struct worker_session *c, const struct call *call, void *what);
+/* Submits a call whose answer nobody waits for; it is a use of its own. `ended`: NULL allowed. False: it was not submitted. Needs a reference; session.lock
+ * is not held. */
+bool worker_session_call_async(struct worker_session *c, enum message m, const void *body, call_ended *ended, void *what);
 /* No lock held. */
 bool worker_session_is_closed(struct worker_session *c);
 /* As worker_session_leave, after a call with this outcome; a fault marks the session. Returns st. */

@@ -120,11 +120,8 @@ enum status session_sync(struct session *s, struct span stream, struct problem *
     struct msg_stream_sync       m = {0};
     struct msg_stream_sync_reply got;
     struct worker_session       *c;
-    struct problem               local;
-    enum status                  st;
+    enum status                  st = name_check(stream, why);
 
-    why = why ? why : &local;
-    st = name_check(stream, why);
     if (!st)
         st = worker_session_enter(s, &c, why);
     if (st)

@@ -40,11 +40,8 @@ static enum status memory_info(struct session *s, bool trim, struct session_memo
 {
     struct msg_memory_info_reply got = {0};
     struct worker_session       *c;
-    struct problem               local;
-    enum status                  st;
+    enum status                  st = worker_session_enter(s, &c, why);
 
-    why = why ? why : &local;
-    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = ask_memory_info(c, trim, &got, why);

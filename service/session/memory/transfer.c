@@ -8,24 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* With session.lock held. */
-static void wake_transfer(struct transfer *t)
+/* Wakes whoever is registered there, once. With session.lock held. */
+static void wake_once(struct waker **at)
 {
-    struct waker *w = t->user;
+    struct waker *w = *at;
 
-    assert(held(&t->session->lock));
-    t->user = NULL;
-    if (w)
-        w->wake(w);
-}
-
-/* With session.lock held. */
-static void recall_transfer(struct transfer *t)
-{
-    struct waker *w = t->borrower;
-
-    assert(held(&t->session->lock));
-    t->borrower = NULL;
+    *at = NULL;
     if (w)
         w->wake(w);
 }
@@ -34,8 +22,8 @@ void transfer_wake_all(struct worker_session *c)
 {
     assert(held(&c->session->lock));
     for (struct transfer *t = c->transfers; t; t = t->next) {
-        wake_transfer(t);
-        recall_transfer(t);
+        wake_once(&t->user);
+        wake_once(&t->borrower);
     }
 }
 
@@ -67,7 +55,7 @@ static void staging_came(struct waker *w)
 
     pthread_mutex_lock(&s->lock);
     t->watching = false;
-    wake_transfer(t);
+    wake_once(&t->user);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -112,7 +100,7 @@ static bool land_piece(struct piece *p)
         transfer_let_go(t);
     t->holds--;
     worker_session_unuse(c);
-    wake_transfer(t);
+    wake_once(&t->user);
     pthread_cond_broadcast(&t->session->changed);
     return t->destroyed && t->holds == 0;
 }
