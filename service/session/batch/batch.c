@@ -396,16 +396,6 @@ const char *batch_module_id(const struct batch *b)
     return b->module_id;
 }
 
-double batch_compile_ms(const struct batch *b)
-{
-    return b->compile_ms;
-}
-
-double batch_run_ms(const struct batch *b)
-{
-    return b->run_ms;
-}
-
 void batch_release(struct batch *b)
 {
     struct session *s = b->session;

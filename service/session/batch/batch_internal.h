@@ -97,7 +97,7 @@ struct batch {
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
-    double                   compile_ms, upload_ms, queue_ms, run_ms;
+    struct batch_times       times;   /* but for kernel_ms */
     struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
     struct temp_buffer      *scratch; /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
     uint32_t                 scratch_slot;

@@ -445,17 +445,17 @@ void program_info_of(struct program *p, struct program_info *out)
 
 unsigned program_list(struct session *s, struct page *page, struct program_info *items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->programs;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            describe((const struct program *)t->items[at + i], &items[i]);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->programs, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        describe((const struct program *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

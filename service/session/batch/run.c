@@ -463,15 +463,15 @@ static enum status run_all(struct batch *b, struct problem *why)
     uint64_t    ms = b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     enum status st = batch_finish_uploads(b, why);
 
-    b->upload_ms = lap_ms(&start);
+    b->times.upload_ms = lap_ms(&start);
     if (!st)
         st = worker_session_wait_order(b->worker_session, why);
-    b->queue_ms = lap_ms(&start);
+    b->times.queue_ms = lap_ms(&start);
     if (st)
         return st;
     b->deadline_ns = deadline_after_ms(ms);
     st = b->spec->program ? run_program(b, why) : run_ops(b, why);
-    b->run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
+    b->times.run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
     return st ? st : keep(b, why);
 }
 
@@ -504,7 +504,7 @@ static enum status get_module(struct batch *b, struct arena *arena, struct probl
         unload_all(b->session);
         st = module_create(b->session, b->spec->source, arena, &b->module, &created, why);
     }
-    b->compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
+    b->times.compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
     if (st) {
         problem_within(why, "/module");
         b->module = NULL;

@@ -581,17 +581,17 @@ enum status module_delete(struct session *s, struct span id, struct problem *why
 
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES])
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->modules;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            memcpy(ids[i], t->items[at + i]->id, ID_BYTES);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->modules, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(ids[i], at[i]->id, ID_BYTES);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

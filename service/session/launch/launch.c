@@ -239,16 +239,6 @@ static struct launch *make_launch(const struct launch_spec *spec)
 
 /* ---- submitting ---- */
 
-static void link_unfinished(struct worker_session *c, struct launch *l)
-{
-    l->unfinished_next = c->unfinished;
-    l->unfinished_at = &c->unfinished;
-    if (l->unfinished_next)
-        l->unfinished_next->unfinished_at = &l->unfinished_next;
-    c->unfinished = l;
-    c->unfinished_count++;
-}
-
 /* With session.lock held: arguments, a place in the table, a number. */
 static enum status place(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
 {
@@ -276,7 +266,8 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     l->number = ++c->launch_number;
     m->tag = l->number;
     m->timeout_ms = l->timeout_ms;
-    link_unfinished(c, l);
+    LIST_INSERT_HEAD(&c->unfinished, l, unfinished);
+    c->unfinished_count++;
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
     launch_publish(l, EVENT_LAUNCH_QUEUED);

@@ -144,19 +144,19 @@ void launch_abandon(struct launch *l)
 
 unsigned launch_list(struct session *s, struct page *page, struct launch **items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->launches;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++) {
-            items[i] = (struct launch *)t->items[at + i];
-            items[i]->refs++;
-            session_pin(s);
-        }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->launches, page, &at);
+    for (unsigned i = 0; i < n; i++) {
+        items[i] = (struct launch *)at[i];
+        items[i]->refs++;
+        session_pin(s);
     }
     pthread_mutex_unlock(&s->lock);
     return n;

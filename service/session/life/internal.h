@@ -9,6 +9,7 @@
 #define GPUREST_SESSION_LIFE_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/digest.h"
 #include "base/reaper.h"
@@ -74,6 +75,11 @@ struct stream {
     uint32_t number;
 };
 
+LIST_HEAD(launch_list, launch);
+TAILQ_HEAD(launch_queue, launch);
+LIST_HEAD(transfers, transfer);
+TAILQ_HEAD(batch_job_queue, batch_job);
+
 struct launch;
 struct module;
 struct temp_buffer;
@@ -98,7 +104,7 @@ struct worker_session {
     struct stream       streams[STREAMS_PER_SESSION_MAX];
     unsigned            streams_count;
     uint64_t            code_bytes; /* of all modules, in host memory */
-    struct launch      *unfinished; /* all queued and running launches */
+    struct launch_list  unfinished; /* all queued and running launches */
     unsigned            unfinished_count;
     unsigned            in_ring;
     uint64_t            last_event_ns; /* last start or end of a launch */
@@ -109,13 +115,13 @@ struct worker_session {
     uint64_t            launch_number;                             /* last one assigned */
     uint64_t            events_taken[EVENTS_PER_SESSION_MAX / 64]; /* bitmap of the events that batches use */
     uint32_t            event_number;                              /* last one assigned; 0 is never assigned */
-    struct launch      *backlog, *backlog_last;                    /* launches that are not yet in the ring, oldest first */
-    struct launch      *outputs;                  /* finished launches whose output is still to be fetched; each holds a use */
-    struct launch      *finished, *finished_last; /* oldest first */
+    struct launch_queue backlog;                                   /* launches that are not yet in the ring, oldest first */
+    struct launch      *outputs;  /* finished launches whose output is still to be fetched; each holds a use */
+    struct launch_queue finished; /* oldest first */
     unsigned            finished_count;
     uint64_t            output_bytes; /* output kept in finished launches */
     struct module      *unloads;      /* modules to be unloaded */
-    struct transfer    *transfers;
+    struct transfers    transfers;
     struct table        temp_buffers; /* buffers of batches and programs; clients never learn their ids */
     struct table        programs;
     struct temp_buffer *abandoned;    /* of them, those to be freed */
@@ -132,8 +138,8 @@ struct worker_session {
 
 /* Oldest first. */
 struct batch_job_list {
-    struct batch_job *first, *last;
-    unsigned          count;
+    struct batch_job_queue jobs;
+    unsigned               count;
 };
 
 /* A session's batches in the background. Under session.lock. */

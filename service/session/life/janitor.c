@@ -131,7 +131,7 @@ static bool look_after(struct session *s, uint64_t now)
             c->busy_since_ns = now;
         st = deadline_overrun(c, now, &why);
         c->ping_due = c->ping_due || wants_ping(c, now);
-        if (c->ping_due || c->backlog || c->unloads || c->outputs || c->abandoned)
+        if (c->ping_due || !TAILQ_EMPTY(&c->backlog) || c->unloads || c->outputs || c->abandoned)
             submit_later(c);
         if (st)
             c->uses++;

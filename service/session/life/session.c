@@ -118,6 +118,8 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->events.watchers.lock = &s->lock;
+    TAILQ_INIT(&s->batches.queued.jobs);
+    TAILQ_INIT(&s->batches.finished.jobs);
     fill_session(s, t, spec);
     *out = s;
     return STATUS_OK;

@@ -55,6 +55,8 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
     c->session = s;
     c->worker = w;
     c->refs = 1;
+    TAILQ_INIT(&c->backlog);
+    TAILQ_INIT(&c->finished);
     c->submit_item.run = submit_waiting;
     c->end_item.run = end_worker_session;
     c->end_waker.wake = note_worker_gone;
@@ -67,7 +69,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
 
 static void worker_session_free(struct worker_session *c)
 {
-    assert(c->uses == 0 && !c->backlog && !c->outputs && !c->unloads && !c->transfers && c->in_ring == 0);
+    assert(c->uses == 0 && TAILQ_EMPTY(&c->backlog) && !c->outputs && !c->unloads && LIST_EMPTY(&c->transfers) && c->in_ring == 0);
     table_finish(&c->buffers);
     table_finish(&c->temp_buffers);
     table_finish(&c->programs);

@@ -338,7 +338,7 @@ static struct buffer *detach_unused(struct worker_session *c, struct span id)
     struct buffer *b = find_buffer(c, id);
 
     assert(held(&c->session->lock));
-    if (!b || c->backlog)
+    if (!b || !TAILQ_EMPTY(&c->backlog))
         return NULL;
     b->ready = false;
     return b;
@@ -368,17 +368,17 @@ void buffer_abandon(struct session *s, struct span id)
 
 unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->buffers;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            describe_buffer(s->worker_session, (struct buffer *)t->items[at + i], &items[i]);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->buffers, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        describe_buffer(c, (struct buffer *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -128,7 +128,7 @@ void temp_buffer_await(struct worker_session *c, struct temp_buffer *l)
     struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    while (l->abandoned && !l->gone && !c->closed && !c->unfinished)
+    while (l->abandoned && !l->gone && !c->closed && !c->unfinished_count)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }

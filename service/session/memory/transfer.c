@@ -21,7 +21,7 @@ static void wake_once(struct waker **at)
 void transfer_wake_all(struct worker_session *c)
 {
     assert(held(&c->session->lock));
-    for (struct transfer *t = c->transfers; t; t = t->next) {
+    for (struct transfer *t = LIST_FIRST(&c->transfers); t; t = LIST_NEXT(t, link)) {
         wake_once(&t->user);
         wake_once(&t->borrower);
     }
@@ -33,7 +33,7 @@ void transfer_unwatch_all(struct worker_session *c)
     struct transfer *t;
 
     pthread_mutex_lock(&s->lock);
-    for (t = c->transfers; t; t = t ? t->next : c->transfers) {
+    for (t = LIST_FIRST(&c->transfers); t; t = t ? LIST_NEXT(t, link) : LIST_FIRST(&c->transfers)) {
         if (!t->watching)
             continue;
         t->watching = false;
@@ -71,9 +71,7 @@ static void transfer_free(struct transfer *t)
     struct session *s = t->session;
 
     pthread_mutex_lock(&s->lock);
-    *t->at = t->next;
-    if (t->next)
-        t->next->at = t->at;
+    LIST_REMOVE(t, link);
     transfer_let_go(t);
     worker_session_unref(t->worker_session);
     pthread_mutex_unlock(&s->lock);
@@ -146,18 +144,6 @@ static void on_piece_event(struct call *call, enum call_event event)
         transfer_free(t);
 }
 
-static void link_transfer(struct transfer *t)
-{
-    struct worker_session *c = t->worker_session;
-
-    assert(held(&c->session->lock));
-    t->next = c->transfers;
-    t->at = &c->transfers;
-    if (t->next)
-        t->next->at = &t->next;
-    c->transfers = t;
-}
-
 /* With session.lock held. */
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
                                 const struct contents *only, struct problem *why)
@@ -180,7 +166,7 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
     t->address = t->buffer->address + offset;
     t->order = launch_order(t->worker_session);
     s->epoch += t->writing;
-    link_transfer(t);
+    LIST_INSERT_HEAD(&t->worker_session->transfers, t, link);
     return STATUS_OK;
 }
 
