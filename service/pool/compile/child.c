@@ -2,7 +2,6 @@
 #include "pool/compile/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -42,19 +41,15 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
 {
     char           *argv[ARGUMENTS_MAX];
     struct spawn_fd fds[] = {{-1, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
-    enum status st = spawn_socket(SOCK_STREAM, &out->job_fd, &fds[0].from); /* no pipe: writing to a dead worker must not raise SIGPIPE */
+    enum status     st;
 
-    out->stop_fd = -1;
-    if (st)
-        return st;
-    st = spawn_pipe(&out->output_fd, &fds[1].from);
-    if (st) {
-        spawn_close(&fds[0].from);
-        spawn_close(&out->job_fd);
-        return st;
-    }
+    out->job_fd = out->output_fd = out->stop_fd = -1;
     arguments_fill(c, more, argv);
-    st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
+    st = spawn_socket(SOCK_STREAM, &out->job_fd, &fds[0].from); /* no pipe: writing to a dead worker must not raise SIGPIPE */
+    if (!st)
+        st = spawn_pipe(&out->output_fd, &fds[1].from);
+    if (!st)
+        st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
     spawn_close(&fds[0].from); /* only the worker may keep its ends open */
     spawn_close(&fds[1].from);
     if (st) {

@@ -39,7 +39,7 @@ enum status call_submit(struct worker *w, enum message m, const void *body, stru
 #define MESSAGE(NAME, name) enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c);
 #include "ipc/messages.def"
 #undef MESSAGE
-/* As submit and wait in one: spins, then sleeps. *why may be NULL. */
+/* As submit and wait in one: spins, then sleeps. `reply` and `why` may be NULL. */
 #define MESSAGE(NAME, name)                                                                                                                \
     enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
                               struct problem *why);
