@@ -61,6 +61,7 @@ struct registry_use {
     unsigned shares;   /* buffers with memory that clients map */
     uint64_t shared_bytes;
     uint64_t batch_bytes; /* asynchronous batches and their results */
+    uint64_t memory_bytes;
 };
 struct registry_use registry_use_of(struct registry *r, const struct tenant *t);
 

@@ -96,7 +96,7 @@ enum status batch_allocate(struct batch *b, const struct batch_op *op, struct pr
     uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
 
     if (b->spec->program) {
-        batch_name_of(b, op->to)->temp = program_temp_buffer(b->spec->program, (unsigned)(op - b->spec->ops));
+        batch_name_of(b, op->to)->temp = b->spec->program->temp_buffers[op - b->spec->ops];
         return STATUS_OK;
     }
     return batch_temp_buffer(b, bytes, &batch_name_of(b, op->to)->temp, why);
@@ -126,9 +126,7 @@ static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *la
     struct batch_target   *t;
 
     *early = *early && (op->kind == BATCH_ALLOC || op->kind == BATCH_WRITE);
-    if (op->segment == BATCH_NO_SEGMENT)
-        return STATUS_OK;
-    if (b->preparing)
+    if (op->segment == BATCH_NO_SEGMENT || b->preparing)
         return STATUS_OK;
     t = &b->targets[op->segment];
     *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};

@@ -302,7 +302,7 @@ static enum status address_and_send(struct batch *b, struct batch_order *o, batc
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(c, why);
-    if (!st)
+    if (!st && address)
         st = address(b, o, why);
     s->epoch += changes_memory(o->message);
     pthread_mutex_unlock(&s->lock);

@@ -198,12 +198,11 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
     struct module            *m = spec->module.bytes ? NULL : b->module;
 
     pthread_mutex_lock(&s->lock);
-    if (b->calls[op]) {
+    if (b->calls[op])
         m = b->calls[op]->module;
-        m->refs++;
-    } else if (b->spec->program)
-        m = program_module(b->spec->program, op);
-    else if (m)
+    else if (b->spec->program)
+        m = b->spec->program->modules[op];
+    if (m)
         m->refs++;
     else if (id.bytes)
         *st = module_find(b->worker_session, id, &m, why);
@@ -444,7 +443,7 @@ static enum status run_program(struct batch *b, struct problem *why)
     st = run_ops(b, why);
     if (st)
         program_graphs_doubt(p);
-    program_leave(p);
+    pthread_mutex_unlock(&p->run_lock);
     return st;
 }
 
@@ -494,26 +493,35 @@ static void unload_all(struct session *s)
                 return;
 }
 
+enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
+                              struct problem *why)
+{
+    bool        created;
+    enum status st = module_create(c->session, source, arena, out, &created, why);
+
+    if (st) {
+        problem_within(why, "/module");
+        *out = NULL;
+        return st;
+    }
+    if ((*out)->worker_session == c)
+        return STATUS_OK;
+    return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+}
+
 static enum status get_module(struct batch *b, struct arena *arena, struct problem *why)
 {
     uint64_t    start = now_ns();
-    bool        created;
-    enum status st = module_create(b->session, b->spec->source, arena, &b->module, &created, why);
+    enum status st = batch_make_module(b->worker_session, b->spec->source, arena, &b->module, why);
 
     if (st == STATUS_QUOTA_EXCEEDED && b->spec->evict && module_room(why)) {
         unload_all(b->session);
-        st = module_create(b->session, b->spec->source, arena, &b->module, &created, why);
+        st = batch_make_module(b->worker_session, b->spec->source, arena, &b->module, why);
     }
     b->times.compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
-    if (st) {
-        problem_within(why, "/module");
-        b->module = NULL;
-        return st;
-    }
-    span_copy(span_of(b->module->entry.id), b->module_id, sizeof b->module_id);
-    if (b->module->worker_session != b->worker_session)
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    return STATUS_OK;
+    if (b->module)
+        span_copy(span_of(b->module->entry.id), b->module_id, sizeof b->module_id);
+    return st;
 }
 
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)

@@ -203,16 +203,13 @@ static void listing_read(int folder, struct listing *l)
     closedir(d);
 }
 
-static int compare_use(const struct entry *a, const struct entry *b)
+static int by_use(const void *one, const void *other)
 {
+    const struct entry *a = one, *b = other;
+
     if (a->used.tv_sec != b->used.tv_sec)
         return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
     return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
-}
-
-static int by_use(const void *a, const void *b)
-{
-    return compare_use(a, b);
 }
 
 static int compare_holders(const struct entry *a, const struct entry *b)
@@ -224,7 +221,7 @@ static int by_holder_and_use(const void *a, const void *b)
 {
     int order = compare_holders(a, b);
 
-    return order ? order : compare_use(a, b);
+    return order ? order : by_use(a, b);
 }
 
 /* A holder's entries of a sorted listing, those that are gone left out. */

@@ -283,14 +283,11 @@ static enum status load(struct module *m, struct span image, struct problem *why
     struct worker_session *c = m->worker_session;
     enum status            st;
 
-    if (!worker_session_use(c))
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     pthread_mutex_lock(&c->session->lock);
     st = worker_session_still_usable(c, why);
+    c->uses += !st;
     pthread_mutex_unlock(&c->session->lock);
-    if (!st)
-        st = module_load(m, image, why);
-    return worker_session_leave_with(c, st, why);
+    return st ? st : worker_session_leave_with(c, module_load(m, image, why), why);
 }
 
 static uint32_t most_params_bytes(const struct kernel_table *t)

@@ -117,11 +117,6 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
     return STATUS_OK;
 }
 
-static void module_id(const struct builtin_call *call, char out[ID_BYTES])
-{
-    snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
-}
-
 static void drop_module(struct worker_session *c, struct builtin_call *call)
 {
     pthread_mutex_lock(&c->session->lock);
@@ -155,7 +150,7 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
     options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
     options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
     spec.source = source->text;
-    module_id(call, id);
+    snprintf(id, sizeof id, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
     return module_builtin(c, span_of(id), &spec, at_once, &call->module, why);
 }
 
@@ -180,20 +175,13 @@ static enum status find_slot(struct worker_session *c, const struct launch_spec 
     return st;
 }
 
-static struct builtin_device device_of(const struct worker_session *c)
+static enum status plan(struct worker_session *c, struct builtin_call *call, struct problem *why)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
                                     .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
                                     .on_host = c->facts.on_host};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
-    return device;
-}
-
-static enum status plan(struct worker_session *c, struct builtin_call *call, struct problem *why)
-{
-    struct builtin_device device = device_of(c);
-
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
 }
 

@@ -108,16 +108,6 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
     return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
 }
 
-static enum status configure(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
-{
-    struct msg_launch *m = &l->flight->msg;
-    enum status        st = launch_configure(c, l->module, spec, m, why);
-
-    memcpy(l->grid, m->grid, sizeof l->grid);
-    memcpy(l->block, m->block, sizeof l->block);
-    return st;
-}
-
 /* With session.lock held; nobody has a reference. */
 static void launch_free(struct launch *l)
 {
@@ -200,15 +190,17 @@ static enum status prepare(const struct submission *b, struct problem *why)
     const struct launch_spec *spec = b->spec;
     struct launch            *l = b->launch;
     enum status               st = entry_name(&l->entry, spec->id, "l_", why);
+    struct msg_launch        *m;
 
     if (!st)
         st = make_flight(l, why);
     if (st)
         return st;
+    m = &l->flight->msg;
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "must be at most %d", EXECUTION_TIMEOUT_MS_MAX);
-    st = number_of_stream(b, &l->flight->msg.stream, why);
+    st = number_of_stream(b, &m->stream, why);
     if (st)
         return st;
     span_copy(spec->stream, l->stream, sizeof l->stream);
@@ -216,7 +208,10 @@ static enum status prepare(const struct submission *b, struct problem *why)
         memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
     l->shared_bytes = spec->shared_bytes;
     l->created_wall_ns = wall_ns();
-    return configure(b->worker_session, l, spec, why);
+    st = launch_configure(b->worker_session, l->module, spec, m, why);
+    memcpy(l->grid, m->grid, sizeof l->grid);
+    memcpy(l->block, m->block, sizeof l->block);
+    return st;
 }
 
 static struct launch *make_launch(const struct launch_spec *spec)
@@ -312,15 +307,6 @@ static enum status submit(struct submission *b, struct problem *why)
     return st;
 }
 
-/* With session.lock held: ends the maker's hold on one that was not submitted. */
-static void discard(struct launch *l)
-{
-    if (l->module)
-        module_unref(l->module);
-    launch_drop_scratch(l);
-    launch_unref(l);
-}
-
 /* What a built-in kernel needs, made for *l. */
 static enum status begin_builtin(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
                                  struct problem *why)
@@ -390,7 +376,10 @@ static enum status go_through(struct submission *b, struct problem *why)
 static void drop_launch(struct session *s, struct launch *l)
 {
     pthread_mutex_lock(&s->lock);
-    discard(l);
+    if (l->module)
+        module_unref(l->module);
+    launch_drop_scratch(l);
+    launch_unref(l);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -262,8 +262,8 @@ void worker_session_leave(struct worker_session *c);
 void worker_session_leave_referenced(struct worker_session *c);
 /* What a call makes of its end, with session.lock held. */
 typedef void call_ended(struct worker_session *c, const struct call *call, void *what);
-/* Submits a call whose answer nobody waits for; it is a use of its own. `ended`: NULL allowed. False: it was not submitted. Needs a reference; session.lock
- * is not held. */
+/* Submits a call whose answer nobody waits for; it is a use of its own. `ended`: NULL allowed. False: it was not submitted. Needs a
+ * reference; session.lock is not held. */
 bool worker_session_call_async(struct worker_session *c, enum message m, const void *body, call_ended *ended, void *what);
 /* No lock held. */
 bool worker_session_is_closed(struct worker_session *c);

@@ -180,18 +180,6 @@ unsigned registry_count(struct registry *r)
     return n;
 }
 
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
-{
-    struct account *a;
-    uint64_t        n;
-
-    pthread_mutex_lock(&r->lock);
-    a = account_find(r, t->owner);
-    n = a ? a->memory_bytes : 0;
-    pthread_mutex_unlock(&r->lock);
-    return n;
-}
-
 struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
 {
     struct registry_use   use = {0};
@@ -202,12 +190,18 @@ struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
     if (a)
         use = (struct registry_use){.sessions = a->count,
                                     .own = a->count - a->implicit,
+                                    .memory_bytes = a->memory_bytes,
                                     .shares = a->shares_count,
                                     .shared_bytes = a->shared_bytes,
                                     .batch_bytes = a->batch_bytes};
     use.runs = runs_taken(r, t->owner);
     pthread_mutex_unlock(&r->lock);
     return use;
+}
+
+uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
+{
+    return registry_use_of(r, t).memory_bytes;
 }
 
 static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,

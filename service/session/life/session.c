@@ -134,8 +134,7 @@ static void discard_session(struct session *s)
 
 static enum status start_memcheck(struct worker *w, struct problem *why)
 {
-    struct msg_memcheck_reply none;
-    enum status               st = worker_memcheck(w, &(struct msg_memcheck){0}, &none, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    enum status st = worker_memcheck(w, &(struct msg_memcheck){0}, NULL, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
 
     return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device does not support memcheck") : st;
 }

@@ -175,6 +175,14 @@ static enum status allocate_buffer(struct worker_session *c, struct buffer *b, s
     return st;
 }
 
+enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why)
+{
+    b->bytes = b->charged = bytes;
+    b->refs = refs;
+    b->created_wall_ns = wall_ns();
+    return entry_name(&b->entry, id, "b_", why);
+}
+
 static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
 {
     struct buffer *b;
@@ -185,10 +193,7 @@ static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **o
     b = calloc(1, sizeof *b);
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
-    b->bytes = b->charged = bytes;
-    b->refs = 1;
-    b->created_wall_ns = wall_ns();
-    st = entry_name(&b->entry, id, "b_", why);
+    st = buffer_init(b, id, bytes, 1, why);
     if (st)
         free(b);
     else
@@ -278,16 +283,15 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
 
 static enum status release_buffer(struct worker_session *c, struct buffer *b, struct problem *why)
 {
-    struct msg_mem_free       m = {b->address};
-    struct msg_mem_free_reply got;
-    enum status               st;
+    struct msg_mem_free m = {b->address};
+    enum status         st;
 
     /* A launch that found the address holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_unlock(&c->submit_lock);
     st = worker_session_wait_order(c, why);
     if (!st)
-        st = worker_mem_free(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_free(c->worker, &m, NULL, DEADLINE_NEVER, why);
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         b->ready = true;
@@ -434,11 +438,10 @@ static void unpin_sides(struct worker_session *c, struct side *sides, unsigned c
 enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint64_t bytes, uint64_t pattern, unsigned pattern_bytes,
                         struct span stream, struct problem *why)
 {
-    struct msg_mem_fill       m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
-    struct msg_mem_fill_reply got;
-    struct side               to = {id, offset, NULL};
-    struct worker_session    *c;
-    enum status               st = worker_session_enter(s, &c, why);
+    struct msg_mem_fill    m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
+    struct side            to = {id, offset, NULL};
+    struct worker_session *c;
+    enum status            st = worker_session_enter(s, &c, why);
 
     if (st)
         return st;
@@ -455,7 +458,7 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
     if (!st && bytes) {
         m.to = to.buffer->address + offset;
         m.count = bytes / pattern_bytes;
-        st = worker_mem_fill(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_fill(c->worker, &m, NULL, DEADLINE_NEVER, why);
     }
     unpin_sides(c, &to, 1);
     return worker_session_leave_with(c, st, why);
@@ -464,11 +467,10 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
 enum status buffer_copy(struct session *s, struct span to, uint64_t offset, struct span from, uint64_t from_offset, uint64_t bytes,
                         struct span stream, struct problem *why)
 {
-    struct msg_mem_copy       m = {.bytes = bytes};
-    struct msg_mem_copy_reply got;
-    struct side               sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
-    struct worker_session    *c;
-    enum status               st = worker_session_enter(s, &c, why);
+    struct msg_mem_copy    m = {.bytes = bytes};
+    struct side            sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
+    struct worker_session *c;
+    enum status            st = worker_session_enter(s, &c, why);
 
     if (st)
         return st;
@@ -480,7 +482,7 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
     if (!st && bytes) {
         m.to = sides[0].buffer->address + offset;
         m.from = sides[1].buffer->address + from_offset;
-        st = worker_mem_copy(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_copy(c->worker, &m, NULL, DEADLINE_NEVER, why);
     }
     unpin_sides(c, sides, 2);
     return worker_session_leave_with(c, st, why);

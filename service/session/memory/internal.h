@@ -36,6 +36,8 @@ struct temp_buffer {
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why);
 /* As buffer_pin(), if the buffer has these contents (NULL: any); else PRECONDITION_FAILED, also when the id does not exist. */
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
+/* One that is zeroed; no lock held. */
+enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);

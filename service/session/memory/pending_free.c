@@ -12,20 +12,24 @@ static struct pending_free *pending_free_of(const struct worker_session *c)
     return &c->session->registry->pending_free[c->session->device];
 }
 
-/* ---- recording; with registry.lock held ---- */
+/* ---- recording ---- */
 
-static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes)
+/* So many bytes are on their way back; and so many more workers are about to end, or fewer. */
+static void note_bytes(struct session *s, uint64_t bytes, int leaving)
 {
-    assert(held(&r->lock));
+    struct registry     *r = s->registry;
+    struct pending_free *p = &r->pending_free[s->device];
+
+    pthread_mutex_lock(&r->lock);
     if (p->leaving == 0 && deadline_left_ns(p->until_ns) == 0)
         p->bytes = 0;
     p->bytes = bytes > UINT64_MAX - p->bytes ? UINT64_MAX : p->bytes + bytes;
     p->until_ns = deadline_after_ms(MEMORY_RETURN_MS);
     p->count++;
+    p->leaving += (unsigned)leaving;
     pthread_cond_broadcast(&r->closing_changed);
+    pthread_mutex_unlock(&r->lock);
 }
-
-/* ---- recording; without registry.lock ---- */
 
 static uint64_t with_context(uint64_t bytes)
 {
@@ -34,36 +38,22 @@ static uint64_t with_context(uint64_t bytes)
 
 void pending_free_add(struct session *s, uint64_t bytes)
 {
-    struct registry *r = s->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, &r->pending_free[s->device], bytes);
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(s, bytes, 0);
 }
 
 void pending_free_lost(struct worker_session *c)
 {
-    pending_free_add(c->session, with_context(c->quota_bytes));
+    note_bytes(c->session, with_context(c->quota_bytes), 0);
 }
 
 void pending_free_begin(struct worker_session *c, uint64_t bytes)
 {
-    struct registry *r = c->session->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, pending_free_of(c), with_context(bytes));
-    pending_free_of(c)->leaving++;
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(c->session, with_context(bytes), 1);
 }
 
 void pending_free_end(struct worker_session *c)
 {
-    struct registry *r = c->session->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, pending_free_of(c), 0);
-    pending_free_of(c)->leaving--;
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(c->session, 0, -1);
 }
 
 /* ---- caches ---- */
