@@ -23,14 +23,9 @@ struct change_stream {
 
 /* ---- what is compared ---- */
 
-static void add_number(struct sha256 *h, uint64_t n)
-{
-    digest_add(h, &n, sizeof n);
-}
-
 static void add_service(struct change_stream *s, struct sha256 *h)
 {
-    add_number(h, atomic_load(&app_of(s->request)->draining));
+    digest_add_u64(h, atomic_load(&app_of(s->request)->draining));
 }
 
 /* Checked each time: a reload may change the scopes meanwhile. */
@@ -47,25 +42,25 @@ static void add_devices(struct change_stream *s, struct sha256 *h)
     struct pool_device d;
 
     for (unsigned i = 0; pool_device_at(app_of(s->request)->pool, i, &d); i++) {
-        add_number(h, d.state);
+        digest_add_u64(h, d.state);
         if (!workers)
             continue;
-        add_number(h, d.workers_warm);
-        add_number(h, d.workers_used);
-        add_number(h, d.restarts);
+        digest_add_u64(h, d.workers_warm);
+        digest_add_u64(h, d.workers_used);
+        digest_add_u64(h, d.restarts);
     }
 }
 
 static void add_session(struct sha256 *h, const struct session_info *i)
 {
     digest_add(h, i->id, strlen(i->id) + 1);
-    add_number(h, i->state);
-    add_number(h, i->generation);
-    add_number(h, i->device_time_us);
-    add_number(h, i->memory_bytes);
-    add_number(h, i->buffers);
-    add_number(h, i->modules);
-    add_number(h, i->launches);
+    digest_add_u64(h, i->state);
+    digest_add_u64(h, i->generation);
+    digest_add_u64(h, i->device_time_us);
+    digest_add_u64(h, i->memory_bytes);
+    digest_add_u64(h, i->buffers);
+    digest_add_u64(h, i->modules);
+    digest_add_u64(h, i->launches);
 }
 
 static void add_sessions(struct change_stream *s, struct sha256 *h)

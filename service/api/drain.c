@@ -13,9 +13,9 @@ static void set_draining(struct app *app, bool on)
 {
     atomic_store(&app->draining, on);
     if (on)
-        registry_drain(app->registry);
+        registry_drain(app->registry, true);
     else
-        registry_resume(app->registry);
+        registry_drain(app->registry, false);
 }
 
 /* True: the service was not leaving before. */

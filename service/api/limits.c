@@ -92,7 +92,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     const struct app *app = app_of(r);
     struct tenant     t = tenant_of(r);
 
-    write_limit(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
+    write_limit(w, "sessions", t.sessions_max, use_of(r).own);
     write_limit(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
     write_limit(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
     write_limit(w, "requests_per_s", rate_of(r), UNCOUNTED);

@@ -54,8 +54,7 @@ static void look_at_device(struct pool *p, struct device_slot *d)
         judge_hardware(d, &info.health);
         judge_temperature(p, d, &info);
     }
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     pthread_mutex_unlock(&p->lock);
 }
 
