@@ -35,6 +35,8 @@ static bool take_globals(struct cli *c)
 
     take_value(c, "--url", &c->url, &ok);
     if (ok)
+        take_value(c, "--log-level", &c->log_level, &ok);
+    if (ok)
         take_value(c, "--session", &c->session, &ok);
     if (ok)
         take_value(c, "--fields", &c->fields, &ok);
@@ -73,6 +75,10 @@ static enum exit_code unknown_command(const char *name)
 /* Output that could not be written, for example to a full disk, is a failure. */
 static enum exit_code finish(struct cli *c, enum exit_code code)
 {
+    char text[32];
+
+    snprintf(text, sizeof text, "exit code %d", (int)code);
+    gpurest_client_log(c->client, GPUREST_LOG_DEBUG, "cli", text);
     gpurest_close(c->client);
     if ((fflush(stdout) || ferror(stdout)) && code == CODE_OK)
         return cli_error(CODE_FAILED, "standard output cannot be written");

@@ -195,6 +195,15 @@ def test_aliases_are_the_commands(gpurest, alias, command):
     assert f"{alias} = {command}".encode() in gpurest("help").stdout
 
 
+def test_the_tool_logs_by_level_and_category(gpurest):
+    told = gpurest("devices", "--log-level", "debug").stderr
+    assert b"gpurest: debug: cli: devices, as version" in told and b"gpurest: debug: transport: GET /v1/devices" in told and b"exit code 0" in told
+    assert gpurest("devices", GPUREST_LOG="cli=debug").stderr.count(b"debug: ") == 2
+    assert gpurest("devices").stderr == b""
+    wrong = gpurest("devices", "--log-level", "loud")
+    assert wrong.returncode == FAILED and b"use off, warn, info or debug" in wrong.stderr
+
+
 def test_config_show_is_config(gpurest):
     assert gpurest("config", "show").stdout.split() == gpurest("cf").stdout.split()
 

@@ -18,6 +18,7 @@ static const struct {
     {"--no-color", "no colours, like the variable NO_COLOR"},
     {"-q, --quiet", "print only errors on standard error"},
     {"-v, --verbose", "print details of errors"},
+    {"--log-level LEVEL", "log on standard error: off, warn, info or debug, or by category (cli, transport, session): warn,transport=debug; default $GPUREST_LOG"},
 };
 static const char *const codes[] = {
     "0  success",         "1  failure",     "2  usage", "3  unreachable or timed out", "4  not authorised",   "5  not found",
