@@ -30,7 +30,12 @@ Test(log, a_level_is_for_all_or_for_a_category)
 
 Test(log, a_wrong_level_is_refused_by_name)
 {
-    static const char *const wrong[] = {"loud", "transport=loud", "=debug", "debug,", "transport", "a-category-name-that-is-long=debug",
+    static const char *const wrong[] = {"loud",
+                                        "transport=loud",
+                                        "=debug",
+                                        "debug,",
+                                        "transport",
+                                        "a-category-name-that-is-long=debug",
                                         "a=off,b=off,c=off,d=off,e=off,f=off,g=off,h=off,i=off"};
     gpurest_options          o = GPUREST_OPTIONS_INIT;
     struct log               l;
