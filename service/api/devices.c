@@ -33,12 +33,19 @@ static const char *sandbox_name(enum worker_sandbox s)
     return "none";
 }
 
-static void add_sensor(struct json_writer *w, const char *name, int32_t value)
+/* A sensor without a value is null, and `unavailable` says why. */
+static void add_sensors(struct json_writer *w, const struct device_info *info)
 {
-    if (value == DEVICE_SENSOR_UNKNOWN)
-        json_add_null(w, name);
-    else
-        json_add_i64(w, name, value);
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (info->sensors[i].state == SENSOR_READ)
+            json_add_i64(w, device_sensor_name(i), info->sensors[i].value);
+        else
+            json_add_null(w, device_sensor_name(i));
+    json_open_object(w, "unavailable");
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (info->sensors[i].state != SENSOR_READ)
+            json_add_text(w, device_sensor_name(i), device_sensor_reason(info->sensors[i].state));
+    json_close_object(w);
 }
 
 static void add_attributes(struct json_writer *w, const struct device_info *info)
@@ -103,6 +110,8 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
 
     json_add_text(w, "id", d->id);
     json_add_text(w, "backend", d->backend);
+    json_add_text(w, "vendor", i->vendor);
+    json_add_text(w, "kind", i->on_host ? "cpu" : "gpu");
     json_add_text(w, "name", i->name);
     json_add_text(w, "uuid", i->uuid);
     json_add_text(w, "compute_capability", i->compute_capability);
@@ -120,15 +129,13 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_u64(w, "max_threads_per_block", i->max_threads_per_block);
     json_add_u64(w, "max_shared_bytes_per_block", i->max_shared_bytes_per_block);
     json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
+    json_add_bool(w, "unified_memory", i->unified_memory != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
     if (i->compiler[0])
         json_add_text(w, "compiler", i->compiler);
     else
         json_add_null(w, "compiler");
-    add_sensor(w, "temperature_c", i->temperature_c);
-    add_sensor(w, "temperature_max_c", i->health.watched ? i->health.temperature_max_c : DEVICE_SENSOR_UNKNOWN);
-    add_sensor(w, "power_w", i->power_w);
-    add_sensor(w, "utilization_pct", i->utilization_pct);
+    add_sensors(w, i);
     add_health(w, &i->health);
     add_libraries(w, i);
     add_attributes(w, i);

@@ -103,6 +103,7 @@ static void info_take(const struct slice *from, struct device_info *out)
 {
     memcpy(out, from->data, sizeof *out);
     out->name[sizeof out->name - 1] = '\0';
+    out->vendor[sizeof out->vendor - 1] = '\0';
     out->uuid[sizeof out->uuid - 1] = '\0';
     out->compute_capability[sizeof out->compute_capability - 1] = '\0';
     out->driver[sizeof out->driver - 1] = '\0';
@@ -114,6 +115,9 @@ static void info_take(const struct slice *from, struct device_info *out)
         out->libraries[i].name[sizeof out->libraries[i].name - 1] = '\0';
         out->libraries[i].version[sizeof out->libraries[i].version - 1] = '\0';
     }
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (out->sensors[i].state >= SENSOR_STATES)
+            out->sensors[i].state = SENSOR_FAILED;
     out->unsupported[sizeof out->unsupported - 1] = '\0';
     if (out->attributes_count > DEVICE_ATTRIBUTES_MAX)
         out->attributes_count = DEVICE_ATTRIBUTES_MAX;
