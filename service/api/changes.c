@@ -168,12 +168,9 @@ static enum status start_changes(struct request *r, uint64_t seconds)
 
 enum status changes_get(struct request *r)
 {
-    static const char *const names[] = {"timeout_seconds", NULL};
-    uint64_t                 seconds;
-    enum status              st = query_check(r, names);
+    uint64_t    seconds;
+    enum status st = event_stream_accepts(r);
 
-    if (!st)
-        st = event_stream_accepts(r);
     if (!st)
         st = event_stream_seconds(r, &seconds);
     if (st)

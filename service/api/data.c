@@ -141,12 +141,10 @@ enum status data_get(struct request *r)
 {
     struct digest_wants wants;
     struct session     *s;
-    enum status         st = query_check(r, NULL);
+    enum status         st = STATUS_OK;
 
-    if (!st && !request_accepts(r, "application/octet-stream"))
+    if (!request_accepts(r, "application/octet-stream"))
         st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow application/octet-stream, the type of buffer contents");
-    if (!st)
-        st = conditions_check(r);
     if (!st)
         st = digest_wants_of(r, &wants);
     if (!st)
@@ -200,12 +198,8 @@ enum status data_put_begin(struct request *r)
     struct session   *s;
     struct byte_range range;
     struct condition  condition;
-    enum status       st = query_check(r, NULL);
+    enum status       st = session_of(r, &s);
 
-    if (!st)
-        st = conditions_check(r);
-    if (!st)
-        st = session_of(r, &s);
     if (st)
         return st;
     st = check_write(r, s, &range, &condition);

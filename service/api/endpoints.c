@@ -1,7 +1,7 @@
 /* Expands endpoints.def into the table that the server routes by. */
 #include "api/endpoints.h"
 
-#define ROW(function, verb, route, kind, who, where, ...)                                                                                  \
+#define ENDPOINT(function, verb, route, kind, who, where, ...)                                                                             \
     {.operation = #function,                                                                                                               \
      .method = METHOD_##verb,                                                                                                              \
      .path = route,                                                                                                                        \
@@ -10,12 +10,7 @@
      .scope = who,                                                                                                                         \
      .place = where,                                                                                                                       \
      __VA_ARGS__},
-#define ENDPOINT(function, verb, route, kind, who, where)       ROW(function, verb, route, kind, who, where, .probe = false)
-#define ENDPOINT_PROBE(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .probe = true)
-#define ENDPOINT_IF(function, verb, route, kind, who, where)    ROW(function, verb, route, kind, who, where, .conditional = true)
-#define ENDPOINT_BEGIN(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .begin = function##_begin)
-#define ENDPOINT_BEGIN_IF(function, verb, route, kind, who, where)                                                                         \
-    ROW(function, verb, route, kind, who, where, .begin = function##_begin, .conditional = true)
+#define ENDPOINT_BEGIN(function, ...) ENDPOINT(function, __VA_ARGS__, .begin = function##_begin)
 
 static const struct endpoint table[] = {
 #include "api/endpoints.def"

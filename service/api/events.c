@@ -214,13 +214,10 @@ static enum status parse_types(struct request *r, struct span list, unsigned *ty
 
 static enum status parse_events_query(struct request *r, struct wanted *w)
 {
-    static const char *const names[] = {"types", "timeout_seconds", NULL};
-    struct span              text, last = request_header(r, "Last-Event-ID");
-    enum status              st = query_check(r, names);
+    struct span text, last = request_header(r, "Last-Event-ID");
+    enum status st = event_stream_accepts(r);
 
     *w = (struct wanted){.types = ~0u, .resumes = last.data != NULL};
-    if (!st)
-        st = event_stream_accepts(r);
     if (!st && request_query(r, "types", &text))
         st = parse_types(r, text, &w->types);
     if (!st)

@@ -243,12 +243,8 @@ enum status batches_get(struct request *r)
 {
     struct job_request    *q = r->progress;
     struct batch_job_info *i;
-    enum status            st = q ? STATUS_OK : query_check(r, NULL);
+    enum status            st = q ? STATUS_OK : find_job(r, &q);
 
-    if (!st && !q)
-        st = conditions_check(r);
-    if (!st && !q)
-        st = find_job(r, &q);
     if (!st)
         st = await_job(r, q, &i);
     return st ? st : answer_job(r, i, 200);
@@ -263,10 +259,8 @@ enum status batches_result(struct request *r)
 {
     struct batch_job_info *i;
     struct job_request    *q;
-    enum status            st = query_check(r, NULL);
+    enum status            st = find_job(r, &q);
 
-    if (!st)
-        st = find_job(r, &q);
     if (!st)
         st = info_of(r, q->job, &i);
     if (st)

@@ -129,10 +129,10 @@ enum status launch_fields_decode(const struct launch_fields *f, struct launch_sp
     return launch_shape_decode(f->grid, f->block, out, why);
 }
 
-enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc)
+enum status launch_decode(struct request *r, struct launch_spec *out)
 {
     struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
-    enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
+    enum status           st = body_decode(r, fields, COUNT(fields), &q);
 
     if (!st && q.id.data && q.id.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format",
@@ -182,10 +182,7 @@ void launch_members(struct json_writer *w, const struct request *r, const struct
     add_dims(w, "grid", i->grid);
     add_dims(w, "block", i->block);
     json_add_u64(w, "shared_bytes", i->shared_bytes);
-    if (i->stream[0])
-        json_add_text(w, "stream", i->stream);
-    else
-        json_add_null(w, "stream");
+    json_add_text_or_null(w, "stream", i->stream);
     json_add_text(w, "state", launch_state_name(i->state));
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->started_wall_ns)

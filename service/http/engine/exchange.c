@@ -344,7 +344,7 @@ enum status exchange_run_handler(struct exchange *x)
         return st;
     x->handler_ran = true;
     work_on(&x->r);
-    st = x->r.endpoint->handle(&x->r);
+    st = request_handle(&x->r);
     work_on(NULL);
     x->r.calls += st != STATUS_PENDING || x->r.wants_executor == on_executor; /* who only changes its place begins anew there */
     return st;

@@ -183,6 +183,14 @@ void json_add_null(struct json_writer *w, const char *name)
     buf_add_text(w->out, "null");
 }
 
+void json_add_u64_or_null(struct json_writer *w, const char *name, uint64_t value)
+{
+    if (value <= JSON_INTEGER_MAX)
+        json_add_u64(w, name, value);
+    else
+        json_add_null(w, name);
+}
+
 void json_add_string(struct json_writer *w, const char *name, struct span value)
 {
     start_value(w, name);
@@ -192,6 +200,14 @@ void json_add_string(struct json_writer *w, const char *name, struct span value)
 void json_add_text(struct json_writer *w, const char *name, const char *value)
 {
     json_add_string(w, name, span_of(value));
+}
+
+void json_add_text_or_null(struct json_writer *w, const char *name, const char *value)
+{
+    if (value && *value)
+        json_add_text(w, name, value);
+    else
+        json_add_null(w, name);
 }
 
 /* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Cached for the last second asked for. */

@@ -2,6 +2,8 @@
 #include "http/message/request.h"
 
 #include "base/portion.h"
+#include "http/json/json.h"
+#include "http/message/precondition.h"
 
 struct span request_header(const struct request *r, const char *name)
 {
@@ -210,6 +212,47 @@ enum status request_query_only(struct request *r, const char *const *names)
                                  "invalid percent-encoding in this query parameter");
     }
     return STATUS_OK;
+}
+
+/* ---- begin and handler ---- */
+
+static enum status bad_condition(struct request *r, const char *header, const char *expected)
+{
+    return problem_set(&r->problem, STATUS_INVALID_HEADER, "%s must be %s", header, expected);
+}
+
+static enum status check_conditions(struct request *r)
+{
+    static const char *const lists[] = {"If-Match", "If-None-Match"};
+    struct span              if_range = request_header(r, "If-Range");
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        struct span list = request_header(r, lists[i]);
+
+        if (list.data && !etag_list_valid(list))
+            return bad_condition(r, lists[i], "*, or entity tags such as \"1.7\" in quotation marks, separated by commas");
+    }
+    if (if_range.data && r->method == METHOD_GET && request_header(r, "Range").data && !if_range_valid(if_range))
+        return bad_condition(r, "If-Range", "one entity tag such as \"1.7\" in quotation marks, or a date");
+    return STATUS_OK;
+}
+
+enum status request_begin(struct request *r)
+{
+    enum status st = request_prefer(r).lenient ? STATUS_OK : request_query_only(r, r->endpoint->query);
+
+    if (!st && r->endpoint->conditional)
+        st = check_conditions(r);
+    return st || !r->endpoint->begin ? st : r->endpoint->begin(r);
+}
+
+enum status request_handle(struct request *r)
+{
+    enum status st = r->endpoint->handle(r);
+
+    json_document_destroy(r->document);
+    r->document = NULL;
+    return st;
 }
 
 enum status body_sink_write(struct body_sink *s, struct request *r, struct span piece, size_t *consumed)
