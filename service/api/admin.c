@@ -159,16 +159,6 @@ static enum status send_log(struct request *r, const struct wanted *w, uint64_t 
     return st;
 }
 
-static enum status number_of(struct request *r, const char *name, uint64_t least, uint64_t most, uint64_t *out)
-{
-    struct span text;
-
-    if (!request_query(r, name, &text) || (span_u64(text, out) && *out >= least && *out <= most))
-        return STATUS_OK;
-    return problem_field(&r->problem, STATUS_INVALID_FIELD, name, "range", "%s must be a number from %u to %u", name, (unsigned)least,
-                         (unsigned)most);
-}
-
 static enum status parse_log_query(struct request *r, struct wanted *w)
 {
     struct span level;

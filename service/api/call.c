@@ -31,6 +31,16 @@ enum status nothing_check(struct request *r)
     return r->body.bytes ? body_decode(r, NULL, 0, &unused) : STATUS_OK;
 }
 
+enum status number_of(struct request *r, const char *name, uint64_t least, uint64_t most, uint64_t *out)
+{
+    struct span text;
+
+    if (!request_query(r, name, &text) || (span_u64(text, out) && *out >= least && *out <= most))
+        return STATUS_OK;
+    return problem_field(&r->problem, STATUS_INVALID_FIELD, name, "range", "%s must be a number from %u to %u", name, (unsigned)least,
+                         (unsigned)most);
+}
+
 enum status force_of(struct request *r, bool *force)
 {
     struct span text = SPAN_LITERAL("0");
@@ -89,21 +99,13 @@ static bool cursor_valid(struct span cursor)
 
 static enum status page_of(struct request *r, unsigned most, struct page *out)
 {
-    struct span text;
-    uint64_t    limit;
+    uint64_t    limit = LIST_ITEMS_DEFAULT;
+    enum status st = number_of(r, "limit", 1, LIST_ITEMS_MAX, &limit);
 
-    *out = (struct page){.limit = LIST_ITEMS_DEFAULT};
-    if (request_query(r, "limit", &text)) {
-        if (!span_u64(text, &limit) || limit < 1 || limit > LIST_ITEMS_MAX)
-            return problem_field(&r->problem, STATUS_INVALID_FIELD, "limit", "range", "limit must be a number from 1 to %d",
-                                 LIST_ITEMS_MAX);
-        out->limit = (unsigned)limit;
-    }
-    if (request_query(r, "cursor", &out->cursor) && !cursor_valid(out->cursor))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "cursor", "value", "cursor must be a next_cursor of this list");
-    if (most && out->limit > most)
-        out->limit = most;
-    return STATUS_OK;
+    *out = (struct page){.limit = most && limit > most ? most : (unsigned)limit};
+    if (!st && request_query(r, "cursor", &out->cursor) && !cursor_valid(out->cursor))
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "cursor", "value", "cursor must be a next_cursor of this list");
+    return st;
 }
 
 void answer_begin(struct answer *a)

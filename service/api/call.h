@@ -16,6 +16,8 @@ struct tenant tenant_of(const struct request *r);
 /* Refuses a body that is neither empty nor an empty JSON object. */
 enum status nothing_check(struct request *r);
 
+/* A query parameter that is a number; absent: *out stays. */
+enum status number_of(struct request *r, const char *name, uint64_t least, uint64_t most, uint64_t *out);
 /* ?force=0 or 1. */
 enum status force_of(struct request *r, bool *force);
 
