@@ -20,8 +20,8 @@ struct executor_slot {
 enum { THREADS_FOR_CALLERS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED };
 
 struct queue {
-    struct exchange *head, *tail;
-    unsigned         count;
+    TAILQ_HEAD(, exchange) requests;
+    unsigned count;
 };
 
 struct executor {
@@ -44,17 +44,6 @@ static struct queue *queue_of(struct executor *e, const struct exchange *x)
     return is_probe(x) ? &e->probes : &e->others;
 }
 
-static void push(struct queue *q, struct exchange *x)
-{
-    x->executor_next = NULL;
-    if (q->tail)
-        q->tail->executor_next = x;
-    else
-        q->head = x;
-    q->tail = x;
-    q->count++;
-}
-
 /* Whose caller has its portion of the threads waits for one of his own to be free. */
 static bool may_run(const struct executor *e, const struct exchange *x)
 {
@@ -66,29 +55,18 @@ static bool may_run(const struct executor *e, const struct exchange *x)
 /* The oldest probe, else the oldest that may run; NULL: none. */
 static struct exchange *next(const struct executor *e)
 {
-    struct exchange *x = e->probes.head;
+    struct exchange *x = TAILQ_FIRST(&e->probes.requests);
 
     if (x)
         return x;
-    for (x = e->others.head; x && !may_run(e, x); x = x->executor_next)
+    for (x = TAILQ_FIRST(&e->others.requests); x && !may_run(e, x); x = TAILQ_NEXT(x, executor_link))
         continue;
     return x;
 }
 
-static void take_out(struct queue *q, const struct exchange *x)
+static void take_out(struct queue *q, struct exchange *x)
 {
-    struct exchange *before = NULL, *at = q->head;
-
-    while (at != x) {
-        before = at;
-        at = at->executor_next;
-    }
-    if (before)
-        before->executor_next = x->executor_next;
-    else
-        q->head = x->executor_next;
-    if (q->tail == x)
-        q->tail = before;
+    TAILQ_REMOVE(&q->requests, x, executor_link);
     assert(q->count > 0);
     q->count--;
 }
@@ -234,6 +212,8 @@ enum status executor_create(struct executor **out, struct problem *why)
 
     if (!e)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the executor");
+    TAILQ_INIT(&e->probes.requests);
+    TAILQ_INIT(&e->others.requests);
     pthread_mutex_init(&e->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -251,7 +231,8 @@ enum status executor_submit(struct executor *e, struct exchange *x)
     pthread_mutex_lock(&e->lock);
     accepted = !e->stopping && q->count < EXECUTOR_QUEUE_MAX && find_thread(e, q);
     if (accepted) {
-        push(q, x);
+        TAILQ_INSERT_TAIL(&q->requests, x, executor_link);
+        q->count++;
         pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->lock);
@@ -262,7 +243,7 @@ static void return_queued(struct queue *q)
 {
     struct exchange *x;
 
-    while ((x = q->head)) {
+    while ((x = TAILQ_FIRST(&q->requests))) {
         take_out(q, x);
         x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the service is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);

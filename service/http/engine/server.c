@@ -101,6 +101,8 @@ static struct server *allocate(const struct server_config *config)
     s->config = *config;
     pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
+    TAILQ_INIT(&s->newcomers);
+    TAILQ_INIT(&s->reserved);
     init_nobody(&s->nobody);
     s->hosts = copy_texts(config->hosts, config->hosts_count);
     s->origins = copy_texts(config->origins, config->origins_count);

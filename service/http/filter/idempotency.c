@@ -55,13 +55,10 @@ static bool is_key(struct span key, bool quoted)
 
 enum status idempotency_key_parse(struct span header, struct span *key, struct problem *why)
 {
-    bool quoted;
+    struct span whole = span_trim(header);
 
-    *key = span_trim(header);
-    quoted = key->bytes >= 2 && key->data[0] == '"' && key->data[key->bytes - 1] == '"';
-    if (quoted)
-        *key = span_first(span_from(*key, 1), key->bytes - 2);
-    if (is_key(*key, quoted))
+    *key = span_unquote(whole);
+    if (is_key(*key, key->bytes < whole.bytes))
         return STATUS_OK;
     return problem_set(why, STATUS_INVALID_HEADER, "Idempotency-Key must have 1 to %d visible ASCII characters", IDEMPOTENCY_KEY_CHARS_MAX);
 }

@@ -84,23 +84,14 @@ void request_release(struct request *r)
     r->held_bytes = 0;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes the next byte of percent-encoded text; -1 for a bad escape or a control byte. */
 static int decode_byte(struct span *rest)
 {
     int high, low, c = (unsigned char)rest->data[0];
 
     if (c == '%') {
-        high = rest->bytes >= 3 ? hex_value(rest->data[1]) : -1;
-        low = rest->bytes >= 3 ? hex_value(rest->data[2]) : -1;
+        high = rest->bytes >= 3 ? hex_digit(rest->data[1]) : -1;
+        low = rest->bytes >= 3 ? hex_digit(rest->data[2]) : -1;
         if (high < 0 || low < 0)
             return -1;
         c = high << 4 | low;
@@ -273,13 +264,6 @@ enum status body_sink_write(struct body_sink *s, struct request *r, struct span 
     return s->commit(s, r, piece.bytes);
 }
 
-static struct span unquote(struct span s)
-{
-    if (s.bytes >= 2 && s.data[0] == '"' && s.data[s.bytes - 1] == '"')
-        return span_first(span_from(s, 1), s.bytes - 2);
-    return s;
-}
-
 /* UINT64_MAX means "absent". */
 static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
 
@@ -287,7 +271,7 @@ static void apply_preference(struct prefer *p, struct span item)
 {
     struct span head = span_trim(span_cut(&item, ';'));
     struct span name = span_trim(span_cut(&head, '='));
-    struct span value = unquote(span_trim(head));
+    struct span value = span_unquote(span_trim(head));
     uint64_t    seconds;
 
     if (span_equal_nocase(name, SPAN_LITERAL("respond-async")))
