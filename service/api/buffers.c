@@ -129,14 +129,8 @@ enum status buffers_create_begin(struct request *r)
     return st;
 }
 
-enum status buffers_put_begin(struct request *r)
-{
-    return buffers_create_begin(r);
-}
-
 static enum status finish_upload(struct request *r)
 {
-    char                      tag[ETAG_BYTES];
     const struct buffer_info *buffer;
     bool                      created;
     enum status               st = upload_finish(r);
@@ -144,8 +138,7 @@ static enum status finish_upload(struct request *r)
     if (st)
         return st;
     buffer = upload_buffer(r, &created);
-    etag_of(upload_contents(r), tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    etag_add(&r->reply, upload_contents(r));
     return answer_buffer(r, buffer, created ? 201 : 200);
 }
 
@@ -189,11 +182,6 @@ static enum status create_sized(struct request *r, struct session *s)
 enum status buffers_create(struct request *r)
 {
     return r->progress ? finish_upload(r) : on_session(r, create_sized);
-}
-
-enum status buffers_put(struct request *r)
-{
-    return buffers_create(r);
 }
 
 /* ---- look at, free ---- */

@@ -211,12 +211,10 @@ enum status data_put_begin(struct request *r)
 
 enum status data_put(struct request *r)
 {
-    char        tag[ETAG_BYTES];
     enum status st = upload_finish(r);
 
     if (st)
         return st;
-    etag_of(upload_contents(r), tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    etag_add(&r->reply, upload_contents(r));
     return reply_empty(&r->reply, 204);
 }

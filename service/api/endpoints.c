@@ -1,8 +1,8 @@
 /* Expands endpoints.def into the table that the server routes by. */
 #include "api/endpoints.h"
 
-#define ENDPOINT(function, verb, route, kind, who, where, ...)                                                                             \
-    {.operation = #function,                                                                                                               \
+#define ENDPOINT_AS(function, name, verb, route, kind, who, where, ...)                                                                    \
+    {.operation = #name,                                                                                                                   \
      .method = METHOD_##verb,                                                                                                              \
      .path = route,                                                                                                                        \
      .handle = function,                                                                                                                   \
@@ -10,7 +10,9 @@
      .scope = who,                                                                                                                         \
      .place = where,                                                                                                                       \
      __VA_ARGS__},
-#define ENDPOINT_BEGIN(function, ...) ENDPOINT(function, __VA_ARGS__, .begin = function##_begin)
+#define ENDPOINT(function, ...)                ENDPOINT_AS(function, function, __VA_ARGS__)
+#define ENDPOINT_BEGIN_AS(function, name, ...) ENDPOINT_AS(function, name, __VA_ARGS__, .begin = function##_begin)
+#define ENDPOINT_BEGIN(function, ...)          ENDPOINT_BEGIN_AS(function, function, __VA_ARGS__)
 
 static const struct endpoint table[] = {
 #include "api/endpoints.def"

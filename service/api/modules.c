@@ -36,11 +36,6 @@ enum status modules_create_begin(struct request *r)
                        "the Content-Type of a module must be text/x-cuda, application/json or " PTX_TYPE);
 }
 
-enum status modules_put_begin(struct request *r)
-{
-    return modules_create_begin(r);
-}
-
 /* Checked. The spans in *spec borrow from the request. */
 static enum status decode(struct request *r, struct module_spec *spec)
 {
@@ -88,11 +83,6 @@ static enum status create_in(struct request *r, struct session *s)
 }
 
 enum status modules_create(struct request *r)
-{
-    return on_session(r, create_in);
-}
-
-enum status modules_put(struct request *r)
 {
     return on_session(r, create_in);
 }

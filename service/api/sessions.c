@@ -159,11 +159,6 @@ enum status sessions_create(struct request *r)
     return st;
 }
 
-enum status sessions_put(struct request *r)
-{
-    return sessions_create(r);
-}
-
 static void add_sessions(struct list *l)
 {
     struct tenant        t = tenant_of(l->request);

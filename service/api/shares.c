@@ -128,17 +128,14 @@ static enum status move_in(struct request *r, struct session *s)
 {
     struct move_request q = {0};
     struct buffer_info  info;
-    char                tag[ETAG_BYTES];
     enum status         st = body_decode(r, move_fields, COUNT(move_fields), &q);
 
     if (!st)
         st = move_decoded(r, s, &q);
     if (st)
         return st;
-    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile: no tag */
-        etag_of(info.contents, tag);
-        reply_header_text(&r->reply, "ETag", tag);
-    }
+    if (!buffer_info_of(s, r->params[1], &info, NULL)) /* deleted meanwhile: no tag */
+        etag_add(&r->reply, info.contents);
     return reply_empty(&r->reply, 204);
 }
 

@@ -250,11 +250,6 @@ enum status batches_get(struct request *r)
     return st ? st : answer_job(r, i, 200);
 }
 
-enum status run_get(struct request *r)
-{
-    return batches_get(r);
-}
-
 enum status batches_result(struct request *r)
 {
     struct batch_job_info *i;
@@ -266,11 +261,6 @@ enum status batches_result(struct request *r)
     if (st)
         return st;
     return i->state == BATCH_JOB_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
-}
-
-enum status run_result(struct request *r)
-{
-    return batches_result(r);
 }
 
 /* ---- DELETE ---- */
@@ -314,9 +304,4 @@ enum status batches_delete(struct request *r)
     }
     session_return(s);
     return st;
-}
-
-enum status run_delete(struct request *r)
-{
-    return batches_delete(r);
 }

@@ -81,7 +81,7 @@ static struct exchange *wait_for_work(struct executor *e)
     assert(held(&e->lock));
     e->idle++;
     while (!(x = next(e)) && !e->stopping && !timed_out)
-        timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
+        timed_out = pthread_cond_clockwait(&e->work, &e->lock, CLOCK_MONOTONIC, &until);
     assert(e->idle > 0);
     e->idle--;
     if (e->stopping || !x)
@@ -207,18 +207,14 @@ static bool find_thread(struct executor *e, const struct queue *q)
 
 enum status executor_create(struct executor **out, struct problem *why)
 {
-    struct executor   *e = calloc(1, sizeof *e);
-    pthread_condattr_t monotonic;
+    struct executor *e = calloc(1, sizeof *e);
 
     if (!e)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the executor");
     TAILQ_INIT(&e->probes.requests);
     TAILQ_INIT(&e->others.requests);
     pthread_mutex_init(&e->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&e->work, NULL);
     *out = e;
     return STATUS_OK;
 }

@@ -493,9 +493,7 @@ void loop_post(struct exchange *x, enum exchange_event event);
 /* ---- the server ---- */
 
 struct server {
-    struct server_config    config; /* borrows its arrays, except hosts and origins, which are copied */
-    char                  **hosts;
-    char                  **origins;
+    struct server_config    config; /* borrows its arrays */
     struct listener         listeners[LISTENERS_MAX];
     unsigned                listeners_count;
     struct loop             loops[LOOP_THREADS_MAX];

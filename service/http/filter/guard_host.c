@@ -53,7 +53,7 @@ static bool is_loopback_name(struct span name)
 static bool is_configured(const struct server *s, struct span name)
 {
     for (unsigned i = 0; i < s->config.hosts_count; i++)
-        if (span_equal_nocase(name, span_of(s->hosts[i])))
+        if (span_equal_nocase(name, span_of(s->config.hosts[i])))
             return true;
     return false;
 }
@@ -115,7 +115,7 @@ static bool origin_allowed(const struct exchange *x, struct span origin)
     const struct server *s = x->loop->server;
 
     for (unsigned i = 0; i < s->config.origins_count; i++)
-        if (span_is(origin, s->origins[i]))
+        if (span_is(origin, s->config.origins[i]))
             return true;
     return is_same_origin(x, origin);
 }

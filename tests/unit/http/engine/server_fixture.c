@@ -378,7 +378,7 @@ static struct server *running;
 struct server *start_server(struct server_options o)
 {
     const char          *listen[] = {"127.0.0.1:0", o.unix_path};
-    const char          *hosts[] = {"gpu.example"}, *origins[] = {"https://ok.example"};
+    static const char   *hosts[] = {"gpu.example"}, *origins[] = {"https://ok.example"};
     struct server       *s = NULL;
     struct problem       why = {0};
     struct server_config config = {
