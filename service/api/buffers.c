@@ -102,31 +102,26 @@ static enum status check_new(struct request *r, struct session *s, struct span i
                : problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists with %" PRIu64 " bytes", there.bytes);
 }
 
-/* The path has no id when the service is to choose one. */
+static enum status begin_in(struct request *r, struct session *s)
+{
+    struct span      id = r->params[1]; /* none: the service is to choose one */
+    struct condition condition = {0};
+    enum status      st = id.bytes ? condition_of_id(r, s, id, &condition) : STATUS_OK;
+
+    if (!st)
+        st = check_new(r, s, id);
+    return st ? st : upload_start_new(r, id, r->body_bytes, &condition);
+}
+
 enum status buffers_create_begin(struct request *r)
 {
-    struct span      id = r->params[1];
-    struct condition condition = {0};
-    struct session  *s;
-    enum status      st;
-
     if (!is_stream(r))
         return STATUS_OK;
     if (!r->has_body_bytes)
         return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "the size of a new buffer is required: send Content-Length");
     if (r->body_bytes == 0)
         return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "a buffer must have at least 1 byte");
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    if (id.bytes)
-        st = condition_of_id(r, s, id, &condition);
-    if (!st)
-        st = check_new(r, s, id);
-    if (!st)
-        return upload_start_new(r, s, id, r->body_bytes, &condition);
-    session_return(s);
-    return st;
+    return on_session(r, begin_in);
 }
 
 static enum status finish_upload(struct request *r)
