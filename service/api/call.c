@@ -3,7 +3,6 @@
 #include "api/bounds.h"
 
 #include "base/deadline.h"
-#include <ctype.h>
 #include <string.h>
 
 #include "http/message/problem_document.h"
@@ -91,10 +90,7 @@ enum status on_session(struct request *r, enum status (*call)(struct request *r,
 /* Only characters of ids; a device's has a colon. */
 static bool cursor_valid(struct span cursor)
 {
-    for (size_t i = 0; i < cursor.bytes; i++)
-        if (!isalnum((unsigned char)cursor.data[i]) && !strchr("_-:", cursor.data[i]))
-            return false;
-    return cursor.bytes > 0 && cursor.bytes < ID_BYTES;
+    return cursor.bytes > 0 && cursor.bytes < ID_BYTES && span_holds_only(cursor, "_-:");
 }
 
 static enum status page_of(struct request *r, unsigned most, struct page *out)

@@ -40,6 +40,18 @@ struct span span_cut(struct span *rest, char separator)
     return head;
 }
 
+bool span_holds_only(struct span a, const char *more)
+{
+    for (size_t i = 0; i < a.bytes; i++) {
+        char small = lower(a.data[i]);
+        bool alnum = (small >= '0' && small <= '9') || (small >= 'a' && small <= 'z');
+
+        if (!alnum && (!small || !strchr(more, small)))
+            return false;
+    }
+    return true;
+}
+
 int hex_digit(char c)
 {
     char small = lower(c);

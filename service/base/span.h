@@ -68,6 +68,9 @@ struct span span_unquote(struct span a);
 /* Splits *rest at the first `separator` and returns the part before it. Without a separator returns all of *rest and empties it. */
 struct span span_cut(struct span *rest, char separator);
 
+/* All bytes are ASCII letters, digits or in `more`. */
+bool span_holds_only(struct span a, const char *more);
+
 /* The value of a hexadecimal digit; -1: it is none. */
 int hex_digit(char c);
 

@@ -66,12 +66,6 @@ static enum status launch_shape_decode(const struct json *grid, const struct jso
     return st;
 }
 
-static enum status member_misplaced(const char *pointer, struct problem *why)
-{
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
-                         "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s", pointer + 1);
-}
-
 const char *engine_name(bool vendor)
 {
     return vendor ? "vendor" : "builtin";
@@ -91,18 +85,17 @@ static enum status engine_decode(const struct launch_fields *f, enum launch_engi
 
 static enum status builtin_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
-    if (f->module.data)
-        return member_misplaced("/module", why);
-    if (f->kernel.data)
-        return member_misplaced("/kernel", why);
-    if (f->grid)
-        return member_misplaced("/grid", why);
-    if (f->block)
-        return member_misplaced("/block", why);
-    if (f->shared_bytes)
-        return member_misplaced("/shared_bytes", why);
-    if (f->cooperative)
-        return member_misplaced("/cooperative", why);
+    const struct {
+        bool        there;
+        const char *pointer;
+    } misplaced[] = {{f->module.data, "/module"}, {f->kernel.data, "/kernel"},        {f->grid, "/grid"},
+                     {f->block, "/block"},        {f->shared_bytes, "/shared_bytes"}, {f->cooperative, "/cooperative"}};
+
+    for (size_t i = 0; i < COUNT(misplaced); i++)
+        if (misplaced[i].there)
+            return problem_field(why, STATUS_INVALID_FIELD, misplaced[i].pointer, "conflict",
+                                 "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s",
+                                 misplaced[i].pointer + 1);
     if (!f->dtype.bytes)
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel needs a dtype, such as \"f32\"");
     out->kernel = f->builtin;
