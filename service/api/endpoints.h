@@ -6,7 +6,7 @@
 
 #define ENDPOINT(operation, ...)       enum status operation(struct request *r);
 #define ENDPOINT_BEGIN(operation, ...) ENDPOINT(operation) ENDPOINT(operation##_begin)
-#define ENDPOINT_AS(...)       /* declared by the row whose function it shares */
+#define ENDPOINT_AS(...)               /* declared by the row whose function it shares */
 #define ENDPOINT_BEGIN_AS(...)
 #include "api/endpoints.def"
 #undef ENDPOINT
