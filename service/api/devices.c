@@ -94,12 +94,9 @@ static void add_libraries(struct json_writer *w, const struct device_info *i)
 {
     json_open_object(w, "libraries");
     for (unsigned l = BUILTIN_LIBRARY_NONE + 1; l < BUILTIN_LIBRARIES; l++) {
-        const char *name = builtin_library_name(l), *version = library_version(i, name);
+        const char *name = builtin_library_name(l);
 
-        if (version)
-            json_add_text(w, name, version);
-        else
-            json_add_null(w, name);
+        json_add_text_or_null(w, name, library_version(i, name));
     }
     json_close_object(w);
 }
@@ -131,10 +128,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
     json_add_bool(w, "unified_memory", i->unified_memory != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
-    if (i->compiler[0])
-        json_add_text(w, "compiler", i->compiler);
-    else
-        json_add_null(w, "compiler");
+    json_add_text_or_null(w, "compiler", i->compiler);
     add_sensors(w, i);
     add_health(w, &i->health);
     add_libraries(w, i);
@@ -142,30 +136,28 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     add_unsupported(w, i->unsupported);
 }
 
-enum status devices_list(struct request *r)
+static void add_devices(struct list *l)
 {
-    struct pool       *pool = app_of(r)->pool;
+    struct pool       *pool = app_of(l->request)->pool;
     struct pool_device d;
-    struct page        page;
-    struct answer      a;
     unsigned           i = 0, sent = 0;
-    enum status        st = page_of(r, 0, &page);
 
-    if (st)
-        return st;
-    if (page.cursor.bytes) {
-        int at = pool_device_find(pool, page.cursor);
+    if (l->page.cursor.bytes) {
+        int at = pool_device_find(pool, l->page.cursor);
         i = at < 0 ? pool_device_count(pool) : (unsigned)at + 1;
     }
-    answer_list_begin(&a);
-    for (; sent < page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
-        json_open_object(&a.w, NULL);
-        add_members(&a.w, &d);
-        json_close_object(&a.w);
+    for (; sent < l->page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
+        json_open_object(l->w, NULL);
+        add_members(l->w, &d);
+        json_close_object(l->w);
     }
     if (sent && i < pool_device_count(pool))
-        span_copy(span_of(d.id), page.next, sizeof page.next);
-    return answer_list_end(&a, r, &page);
+        span_copy(span_of(d.id), l->page.next, sizeof l->page.next);
+}
+
+enum status devices_list(struct request *r)
+{
+    return answer_list(r, 0, 0, add_devices);
 }
 
 enum status devices_get(struct request *r)
@@ -173,12 +165,8 @@ enum status devices_get(struct request *r)
     struct pool       *pool = app_of(r)->pool;
     struct pool_device d;
     struct answer      a;
-    int                i;
-    enum status        st = query_check(r, NULL);
+    int                i = pool_device_find(pool, r->params[0]);
 
-    if (st)
-        return st;
-    i = pool_device_find(pool, r->params[0]);
     if (i < 0 || !pool_device_refresh(pool, (unsigned)i, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);
