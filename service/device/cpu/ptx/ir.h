@@ -18,7 +18,7 @@ unsigned    ptx_type_bytes(enum ptx_type t);
 const char *ptx_type_word(enum ptx_type t);
 
 enum ptx_opcode {
-#define PTX_OP(NAME, word, result, stype) PTX_OP_##NAME,
+#define PTX_OP(NAME, ...) PTX_OP_##NAME,
 #include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
     PTX_OP_COUNT
@@ -122,7 +122,6 @@ struct ptx_insn {
     bool     parity;   /* mbarrier.test_wait.parity, try_wait.parity */
     bool     pack;     /* cvt.pack; its types are in `types` */
     bool     sync;     /* ".sync" was written */
-    bool     nc;       /* ".nc" */
     bool     red;      /* bar.red, barrier.red */
     bool     warp;     /* bar.warp */
     bool     guard_not;
@@ -145,7 +144,6 @@ struct ptx_variable { /* a parameter, or a .param variable of a body */
     enum ptx_type type;
     uint32_t      offset; /* in its frame */
     uint32_t      bytes;
-    uint32_t      align;
 };
 
 struct ptx_prototype {
@@ -220,7 +218,6 @@ struct ptx_module {
     struct ptx_symbol   *symbols;
     uint32_t             symbols_count;
     uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the largest kernel's static variables, with the strictest alignment */
-    char                 target[32];   /* "sm_75" */
     const struct ptx_file *files;      /* that `.loc` may name */
     uint32_t             files_count;
 };
@@ -236,7 +233,6 @@ struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
 /* Same number, offsets and sizes of results and parameters: a call through one may go to the other. */
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);
-const char *ptx_special_word(enum ptx_special s);
 
 /* The address of function number i as kernels see it: never a valid data address. */
 #define PTX_FUNCTION_ADDRESS(i) (0xF000000000000000ull + 16ull * (i))
