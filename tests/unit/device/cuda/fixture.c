@@ -85,6 +85,14 @@ struct device_module *fixture_module(struct device *d)
     return m;
 }
 
+uint64_t fixture_memory(struct device *d, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    cr_assert_eq(device_cuda.mem_alloc(d, bytes, &address), STATUS_OK);
+    return address;
+}
+
 struct device_launch fixture_launch(const struct device_module *m, const char *kernel, const void *params, uint32_t bytes, uint32_t threads)
 {
     int k = kernel_table_find(device_cuda.module_table(m), span_of(kernel));

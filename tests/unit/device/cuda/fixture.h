@@ -4,7 +4,8 @@
 
 #include "device/device.h"
 
-extern const struct device_ops device_cuda;
+extern const struct device_ops        device_cuda;
+static const struct device_ops *const ops = &device_cuda;
 
 /* PTX with kernels that the fake driver knows. */
 extern const char kernels_ptx[];
@@ -14,6 +15,7 @@ void fixture_load(void);
 /* Opens device 0; fails the test on an error. */
 struct device        *fixture_open(void);
 struct device_module *fixture_module(struct device *d);
+uint64_t              fixture_memory(struct device *d, uint64_t bytes);
 /* Symbols of the fake library. */
 long fixture_live(void);
 long fixture_calls(const char *function);
