@@ -33,11 +33,15 @@ enum ptx_modifier {
 };
 
 enum ptx_special {
-#define PTX_SPECIAL(NAME, word) PTX_SPECIAL_##NAME,
+#define PTX_SPECIAL(NAME, word, KIND) PTX_SPECIAL_##NAME,
 #include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
     PTX_SPECIAL_COUNT
 };
+
+/* What a special register is the same for: a launch; or that it is another for each thread or block, or read from a clock. */
+enum ptx_special_kind { PTX_OF_LAUNCH, PTX_OF_LANE, PTX_OF_BLOCK, PTX_OF_CLOCK };
+extern const uint8_t ptx_special_kinds[];
 
 /* PTX_KERNEL_PARAM, in operands only: an entry's own parameter, in the block that the launch brings. PTX_PARAM: the frame of .param
  * variables of a function and its calls. Instructions say PTX_PARAM for both: a register base in an entry means the launch's block. */

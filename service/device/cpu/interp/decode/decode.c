@@ -67,12 +67,6 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     return place;
 }
 
-static bool is_clock(unsigned s)
-{
-    return s == PTX_SPECIAL_CLOCK || s == PTX_SPECIAL_CLOCK_HI || s == PTX_SPECIAL_CLOCK64 || s == PTX_SPECIAL_GLOBALTIMER
-           || s == PTX_SPECIAL_GLOBALTIMER_LO || s == PTX_SPECIAL_GLOBALTIMER_HI;
-}
-
 static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
 {
     struct code *c = d->code;
@@ -82,7 +76,7 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     if ((which == PTX_SPECIAL_ENVREG1 || which == PTX_SPECIAL_ENVREG2) && !c->grid_line)
         c->grid_line = d->insn->line;
 
-    if (is_clock(which))
+    if (ptx_special_kinds[which] == PTX_OF_CLOCK)
         return decode_value(d, (struct op){.run = read_clock, .mode = (uint8_t)which, .width = (uint8_t)wide}, wide);
     for (uint32_t i = 0; i < c->specials_count; i++) {
         if (c->specials[i].which == (int)which && c->specials[i].width == wide)

@@ -130,7 +130,5 @@ void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_
 void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block; there is only one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
-void saturating_add(struct lanes *l, const struct op *o);
-void saturating_subtract(struct lanes *l, const struct op *o);
 
 #endif

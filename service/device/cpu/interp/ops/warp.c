@@ -213,11 +213,6 @@ void warp_activemask(struct lanes *l, const struct op *o)
     }
 }
 
-static uint64_t value_of(struct lanes *l, const struct op *o, uint32_t i)
-{
-    return o->width == 8 ? LANE(uint64_t, o->a)[i] : LANE(uint32_t, o->a)[i];
-}
-
 /* mode 0: which members hold the same value. mode 1: all of them or none, with a predicate (place `immediate`). */
 void warp_match(struct lanes *l, const struct op *o)
 {
@@ -227,7 +222,7 @@ void warp_match(struct lanes *l, const struct op *o)
         uint64_t value[WARP_LANES];
 
         for (uint32_t k = 0; k < v.count; k++)
-            value[k] = value_of(l, o, v.first + k);
+            value[k] = lane_read(l, o->a, o->width, v.first + k);
         for (uint32_t k = 0; k < v.count; k++) {
             uint32_t i = v.first + k, all = members[i] & v.active, same = 0;
             if (!(v.active >> k & 1))

@@ -18,7 +18,13 @@ const struct ptx_opcode_row ptx_opcodes[PTX_OP_COUNT] = {
 };
 
 static const char *const specials[PTX_SPECIAL_COUNT] = {
-#define PTX_SPECIAL(NAME, word) word,
+#define PTX_SPECIAL(NAME, word, KIND) word,
+#include "device/cpu/ptx/tables/specials.def"
+#undef PTX_SPECIAL
+};
+
+const uint8_t ptx_special_kinds[PTX_SPECIAL_COUNT + 1] = {
+#define PTX_SPECIAL(NAME, word, KIND) PTX_OF_##KIND,
 #include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
 };
