@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 const char kernels_ptx[] = ".version 6.4\n"
                            ".target sm_75\n"
@@ -35,6 +37,22 @@ static void *symbol(const char *name)
     s = dlsym(library, name);
     cr_assert_not_null(s);
     return s;
+}
+
+struct span fixture_file(const char *path)
+{
+    FILE  *f = fopen(path, "rb");
+    char  *data;
+    size_t bytes;
+
+    cr_assert_not_null(f);
+    fseek(f, 0, SEEK_END);
+    bytes = (size_t)ftell(f);
+    rewind(f);
+    data = malloc(bytes);
+    cr_assert_eq(fread(data, 1, bytes, f), bytes);
+    fclose(f);
+    return (struct span){data, bytes};
 }
 
 long fixture_live(void)

@@ -10,6 +10,8 @@ static const struct device_ops *const ops = &device_cuda;
 /* PTX with kernels that the fake driver knows. */
 extern const char kernels_ptx[];
 
+/* The whole file. The caller frees. Exactly as large as the file, so that reads past the end are detected. */
+struct span fixture_file(const char *path);
 /* Loads the fake driver and resets it. */
 void fixture_load(void);
 /* Opens device 0; fails the test on an error. */
