@@ -188,7 +188,7 @@ def test_foreign_headers_have_one_owner(header, owner):
 def test_no_file_outgrows_its_purpose():
     too_long = [
         f"{path.relative_to(ROOT)}: {count} lines"
-        for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "tests/*.c", "tests/*.h", "tests/*.py")
+        for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "sdk/*.rs", "tests/*.c", "tests/*.h", "tests/*.py", "tests/*.rs")
         if (count := len(path.read_text().splitlines())) > LINES_MAX
     ]
     assert not too_long, "\n".join(too_long)
@@ -207,12 +207,17 @@ def test_every_c_file_says_what_it_is_for():
     assert not silent, silent
 
 
+def test_every_rust_file_says_what_it_is_for():
+    files = tracked("sdk/*.rs", "tests/*.rs")
+    assert files and not [str(path.relative_to(ROOT)) for path in files if not path.read_text().startswith("//! ")]
+
+
 def test_nothing_unfinished_is_left_in_the_sources():
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented yet|unimplemented)\b")
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in tracked("service/*", "sdk/*", "kernels/*", "openapi/*", "docker/*")
-        if path.suffix in {".c", ".h", ".def", ".py", ".cu", ".yaml", ".txt", ".md"}
+        if path.suffix in {".c", ".h", ".def", ".py", ".rs", ".cu", ".yaml", ".txt", ".md"}
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if marks.search(line)
     ]
