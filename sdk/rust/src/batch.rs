@@ -1,6 +1,7 @@
 //! Batches: many operations in one request.
 
 use std::ops::Range;
+use std::os::raw::c_int;
 use std::ptr;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use crate::launch::{timeout_ms, Argument, Dim3, Launched, Shape};
 use crate::module::Kernel;
 use crate::plain::{bytes_of, bytes_of_mut, Plain};
 use crate::session::{Session, DEFAULT_STREAM};
+
+/// Of gpurest_op_wait: the service bounds the batch itself.
+const NO_LIMIT: c_int = -1;
 
 /// Operations that are sent in one request. What they read and write is borrowed until [`submit`](Self::submit).
 ///
@@ -118,7 +122,30 @@ impl<'b> Batch<'b> {
     }
 
     /// Sends the operations and waits until they are done. Returns the results of the launches, in their order.
-    pub fn submit(mut self) -> Result<Vec<Launched>> {
+    pub fn submit(self) -> Result<Vec<Launched>> {
+        self.perform(|raw| {
+            // SAFETY: the batch is begun and not yet consumed; NULL: it is done when this returns.
+            check(unsafe { ffi::gpurest_batch_submit(raw, ptr::null_mut()) })
+        })
+    }
+
+    /// As [`submit`](Self::submit), but the service stores the batch and its result: no connection is held while it runs, and a broken one loses
+    /// nothing. Such batches of a session run in their order; other calls do not wait for them.
+    pub fn submit_background(self) -> Result<Vec<Launched>> {
+        self.perform(|raw| {
+            let mut operation = ptr::null_mut();
+            // SAFETY: the batch is begun and not yet consumed. The operation is done when it is freed, so nothing is written to later.
+            unsafe {
+                check(ffi::gpurest_batch_submit_background(raw, &mut operation))?;
+                let done = check(ffi::gpurest_op_wait(operation, NO_LIMIT));
+                ffi::gpurest_op_free(operation);
+                done
+            }
+        })
+    }
+
+    /// `submit` consumes the batch and returns when it is done.
+    fn perform(mut self, submit: impl FnOnce(*mut ffi::gpurest_batch) -> Result<()>) -> Result<Vec<Launched>> {
         let mut results: Vec<_> = (0..self.launches).map(|_| Launched::empty()).collect();
         let mut raw = ptr::null_mut();
         // SAFETY: the session is open. The batch is this thread's: a Batch does not change threads, and no other call comes before its end.
@@ -128,8 +155,8 @@ impl<'b> Batch<'b> {
                 ffi::gpurest_batch_discard(raw);
                 return Err(why);
             }
-            check(ffi::gpurest_batch_submit(raw, ptr::null_mut()))?;
         }
+        submit(raw)?;
         Ok(results)
     }
 

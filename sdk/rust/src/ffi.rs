@@ -325,7 +325,12 @@ extern "C" {
     pub fn gpurest_batch_begin(session: *mut gpurest_session, out: *mut *mut gpurest_batch) -> gpurest_status;
     pub fn gpurest_batch_timeout_ms(batch: *mut gpurest_batch, timeout_ms: u64) -> gpurest_status;
     pub fn gpurest_batch_submit(batch: *mut gpurest_batch, out_or_null: *mut *mut gpurest_op) -> gpurest_status;
+    pub fn gpurest_batch_submit_background(batch: *mut gpurest_batch, out: *mut *mut gpurest_op) -> gpurest_status;
     pub fn gpurest_batch_discard(batch: *mut gpurest_batch);
+
+    // op
+    pub fn gpurest_op_wait(op: *mut gpurest_op, timeout_ms: c_int) -> gpurest_status;
+    pub fn gpurest_op_free(op: *mut gpurest_op);
 
     // run
     pub fn gpurest_run(

@@ -51,6 +51,30 @@ fn operations_are_done_in_order() {
 }
 
 #[test]
+fn the_service_may_store_it() {
+    with_add(|session, add| {
+        let x = session.alloc_from(&[1]).unwrap();
+        let mut read = [0];
+        let mut batch = session.batch();
+        batch.launch(&add, 1, 1, &[&x, &5]).unwrap();
+        batch.read(&x, 0, &mut read).unwrap();
+        let launched = batch.submit_background().unwrap();
+        assert_eq!(
+            (read, launched.len(), launched[0].output()),
+            ([6], 1, "+5".to_owned())
+        );
+
+        let mut batch = session.batch();
+        batch.launch(&add, 1, 1, &[&8u64, &1]).unwrap(); // 8 is no address
+        let why = batch.submit_background().unwrap_err();
+        assert_eq!(
+            (why.kind(), why.is_fatal_for_session()),
+            (ErrorKind::Cuda, true)
+        );
+    });
+}
+
+#[test]
 fn nothing_happens_before_it_is_submitted() {
     with_add(|session, add| {
         let x = session.alloc_from(&[0]).unwrap();
