@@ -143,6 +143,7 @@ run_release() {
     run_pytest "built-in kernels" "$daemon" tests/kernels
     # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
+    run_pytest "Rust SDK" "$daemon" tests/sdk/rust
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
     GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \

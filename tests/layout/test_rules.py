@@ -187,7 +187,7 @@ def test_foreign_headers_have_one_owner(header, owner):
 
 def test_long_files_are_named():
     """A hint, never a failure: a file is split by purpose, not by length."""
-    for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "sdk/*.py", "tests/*.c", "tests/*.h", "tests/*.py"):
+    for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "sdk/*.py", "sdk/*.rs", "tests/*.c", "tests/*.h", "tests/*.py", "tests/*.rs"):
         count = len(path.read_text().splitlines())
         if count > LINES_HINT:
             warnings.warn(f"{path.relative_to(ROOT)} holds {count} lines; has it one purpose?")
@@ -206,12 +206,17 @@ def test_every_c_file_says_what_it_is_for():
     assert not silent, silent
 
 
+def test_every_rust_file_says_what_it_is_for():
+    files = tracked("sdk/*.rs", "tests/*.rs")
+    assert files and not [str(path.relative_to(ROOT)) for path in files if not path.read_text().startswith("//! ")]
+
+
 def test_nothing_unfinished_is_left_in_the_sources():
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented yet|unimplemented)\b")
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in tracked("service/*", "sdk/*", "kernels/*", "openapi/*", "docker/*")
-        if path.suffix in {".c", ".h", ".def", ".py", ".cu", ".yaml", ".txt", ".md"}
+        if path.suffix in {".c", ".h", ".def", ".py", ".rs", ".cu", ".yaml", ".txt", ".md"}
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if marks.search(line)
     ]
