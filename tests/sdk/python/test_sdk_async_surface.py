@@ -129,31 +129,34 @@ async def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
             await y.share()  # over TCP
 
 
-async def test_shared_memory_of_an_asyncio_session(sharing):
+def test_shared_memory_of_an_asyncio_session(sharing):
     before = len(os.listdir("/proc/self/fd"))
-    content = os.urandom(1_000_003)
-    async with aio.AsyncClient(sharing.unix_url) as gpu, gpu.session() as session:
-        buffer = await session.buffer(size=len(content))
-        async with await buffer.share() as shared:
-            shared.data[:] = content
-            await shared.to_device()
-            assert await buffer.read() == content
-            await buffer.fill(5)
-            await shared.from_device(offset=10, size=20)
-            assert bytes(shared.data) == content[:10] + b"\5" * 20 + content[30:]
+
+    async def main():
+        content = os.urandom(1_000_003)
+        async with aio.AsyncClient(sharing.unix_url) as gpu, gpu.session() as session:
+            buffer = await session.buffer(size=len(content))
+            async with await buffer.share() as shared:
+                shared.data[:] = content
+                await shared.to_device()
+                assert await buffer.read() == content
+                await buffer.fill(5)
+                await shared.from_device(offset=10, size=20)
+                assert bytes(shared.data) == content[:10] + b"\5" * 20 + content[30:]
+                with pytest.raises(errors.ArgumentError):
+                    await shared.to_device(offset=len(content), size=1)
+            with pytest.raises(errors.ClosedError):
+                await shared.to_device()
+            await shared.close()
+            await buffer.free()
+            with pytest.raises(errors.ClosedError):
+                await buffer.share()
+            own = await session.buffer(size=4096, shareable=True)
+            async with await own.share() as shared:
+                shared.data[:4] = b"both"
+                assert (await own.read())[:4] == b"both"  # it is the buffer itself: nothing was copied
             with pytest.raises(errors.ArgumentError):
-                await shared.to_device(offset=len(content), size=1)
-        with pytest.raises(errors.ClosedError):
-            await shared.to_device()
-        await shared.close()
-        await buffer.free()
-        with pytest.raises(errors.ClosedError):
-            await buffer.share()
-        own = await session.buffer(size=4096, shareable=True)
-        async with await own.share() as shared:
-            shared.data[:4] = b"both"
-            assert (await own.read())[:4] == b"both"  # it is the buffer itself: nothing was copied
-        with pytest.raises(errors.ArgumentError):
-            await session.buffer(b"data", shareable=True)
+                await session.buffer(b"data", shareable=True)
+    asyncio.run(asyncio.wait_for(main(), 120))  # descriptors are closed with its loop
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
