@@ -198,6 +198,12 @@ class Service:
     def client(self, **headers):
         return Client(self.host, self.port, _dashed(headers))
 
+    def client_in(self, session):
+        """A client, which has made that session."""
+        one = self.client()
+        assert one.put("/v1/sessions/" + session).status == 201
+        return one
+
     def raw(self, data, timeout=20):
         """Sends `data` and reads until the server closes; returns (bytes, closed)."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as s:

@@ -285,8 +285,7 @@ def test_a_client_that_leaves_before_its_turn_is_not_served(client, session):
 
 def test_the_service_ends_while_they_are_at_work(start):
     service = start("--drain-timeout", "2")
-    client = service.client()
-    assert client.put("/v1/sessions/one").status == 201
+    client = service.client_in("one")
     running(client, "/v1/sessions/one/batches")
     for _ in range(5):
         queue(client, "/v1/sessions/one/batches")

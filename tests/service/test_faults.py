@@ -10,6 +10,7 @@ import pytest
 
 from conftest import VADD, floats
 from kernels import ASSERTS, BAD_ADDRESS, FAULTS, fill7, launch, launch_vadd
+from service_under_test import until
 
 
 @pytest.fixture
@@ -173,9 +174,7 @@ def test_worker_killed_while_idle(start):
     before = service.children()
     assert client.put("/v1/sessions/k").status == 201
     os.kill((service.children() - before).pop(), signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while (answer := client.post("/v1/sessions/k/buffers", {"size": 4})).status == 201:
-        assert time.monotonic() < deadline
+    answer = until(lambda: (made := client.post("/v1/sessions/k/buffers", {"size": 4})).status != 201 and made, seconds=60)
     assert answer.code in ("worker_lost", "session_faulted")
     assert client.post("/v1/sessions/k/reset").status == 200
     assert client.post("/v1/sessions/k/buffers", {"size": 4}).status == 201

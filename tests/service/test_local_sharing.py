@@ -5,7 +5,6 @@ import mmap
 import os
 import socket
 import threading
-import time
 
 import pytest
 
@@ -13,7 +12,7 @@ from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS, launch, launch_vadd
 from local_client import LocalClient
 from test_start_and_auth import token_file
-from service_under_test import in_threads
+from service_under_test import in_threads, until
 
 MIB = 1 << 20
 PAGE = mmap.PAGESIZE
@@ -82,10 +81,7 @@ def shared_descriptors(service):
 
 def eventually(holds, at_once=False):
     """At the latest when the old worker has ended."""
-    deadline = time.monotonic() + (0 if at_once else 20)
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(holds, seconds=0 if at_once else 20)
 
 
 def fallocate(fd, mode, offset, size):
@@ -215,9 +211,7 @@ def test_clients_that_want_no_descriptor_get_an_ordinary_answer(local):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
         s.sendall(f"POST {buffer}/share HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        got = b""
-        while piece := s.recv(65536):
-            got += piece
+        got = b"".join(iter(lambda: s.recv(65536), b""))
     assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") and b'"size":4096' in got
 
 
@@ -249,9 +243,7 @@ def test_not_by_http_1_0(local):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
         s.sendall(f"POST {buffer}/share HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
-        got = b""
-        while piece := s.recv(65536):
-            got += piece
+        got = b"".join(iter(lambda: s.recv(65536), b""))
     assert b" 403 " in got.split(b"\r\n")[0] and b"feature_disabled" in got and b"100 Continue" not in got
 
 

@@ -54,10 +54,7 @@ class Guarded:
         return self.client(token).get("/v1/limits").json()["limits"]["requests_in_flight"]["used"] - 1
 
     def until_waiting(self, token, count):
-        deadline = time.monotonic() + DEADLINE_S
-        while self.in_flight(token) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: self.in_flight(token) >= count, seconds=DEADLINE_S)
 
 
 @pytest.fixture
