@@ -39,18 +39,18 @@ static void start(unsigned slices)
     upload("n", SPAN_LITERAL("\0"));
 }
 
-static void start_usual(void)
+static void start_lists(void)
 {
     start(4);
 }
 
-TestSuite(lists, .init = start_usual, .fini = fixture_end);
-static void start_usual_1(void)
+static void start_programs(void)
 {
     start(8);
 }
 
-TestSuite(programs, .init = start_usual_1, .fini = fixture_end);
+TestSuite(lists, .init = start_lists, .fini = fixture_end);
+TestSuite(programs, .init = start_programs, .fini = fixture_end);
 
 static enum status run_spec(const struct batch_spec *spec, struct batch **out)
 {
@@ -59,6 +59,16 @@ static enum status run_spec(const struct batch_spec *spec, struct batch **out)
     if (st)
         *out = NULL;
     return st ? st : batch_run(*out, &f.arena, &f.why);
+}
+
+static enum status run_list(unsigned count)
+{
+    struct batch_spec spec = spec_of(count);
+    struct batch     *b;
+    enum status       st = run_spec(&spec, &b);
+
+    batch_destroy(b);
+    return st;
 }
 
 Test(lists, many_launches_go_in_few_messages)
@@ -82,45 +92,30 @@ Test(lists, many_launches_go_in_few_messages)
 Test(lists, the_refused_one_is_named)
 {
     for (int odd = 0; odd < LAUNCHES; odd += 149) {
-        struct batch_spec spec;
-        struct batch     *b;
-
         start(4);
         make_ops(LAUNCHES, odd, "refuse");
-        spec = spec_of(LAUNCHES);
-        cr_assert_eq(run_spec(&spec, &b), STATUS_LAUNCH_CONFIG_INVALID);
+        cr_assert_eq(run_list(LAUNCHES), STATUS_LAUNCH_CONFIG_INVALID);
         cr_assert(f.why.has_op && (int)f.why.op_index == odd && (int)f.why.completed_ops == odd && f.why.op_index_last == 0);
-        batch_destroy(b);
         fixture_end();
     }
 }
 
 Test(lists, the_faulty_one_is_named)
 {
-    struct batch_spec spec;
-    struct batch     *b;
-
     make_ops(100, 37, "fault");
-    spec = spec_of(100);
-    cr_assert_eq(run_spec(&spec, &b), STATUS_KERNEL_FAULT);
+    cr_assert_eq(run_list(100), STATUS_KERNEL_FAULT);
     cr_assert(f.why.has_op && f.why.op_index == 37 && f.why.completed_ops == 37 && f.why.op_index_last == 0);
-    batch_destroy(b);
 }
 
 /* What cannot be resolved is told when those before it were sent. */
 Test(lists, a_missing_buffer_is_named_and_those_before_it_run)
 {
-    struct batch_spec spec;
-    struct batch     *b;
-
     make_ops(20, -1, NULL);
     args[11][0].buffer = SPAN_LITERAL("nowhere");
-    spec = spec_of(20);
-    cr_assert_eq(run_spec(&spec, &b), STATUS_BUFFER_NOT_FOUND);
+    cr_assert_eq(run_list(20), STATUS_BUFFER_NOT_FOUND);
     cr_assert(f.why.op_index == 11 && f.why.completed_ops == 11);
     cr_assert_str_eq(f.why.fields[0].pointer, "/ops/11/args/0");
     cr_assert_eq(byte_at("n", 0), 11);
-    batch_destroy(b);
 }
 
 static unsigned texts;

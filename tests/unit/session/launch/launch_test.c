@@ -83,25 +83,32 @@ Test(launch, output_is_there_when_it_has_finished)
     launch_return(l);
 }
 
-Test(launch, output_waits_for_staging)
+/* One that prints, but has not told so: uploads hold both slices of staging. */
+static struct launch *untold(struct transfer **first, struct transfer **second)
 {
-    struct transfer *t;
-    struct launch   *l;
-    size_t           n;
+    static char    slice[STAGING_SLICE_BYTES];
+    struct launch *l;
+    size_t         n;
 
     fixture_start(2);
     make_module("m", "code");
     make_buffer("a", 2 * STAGING_SLICE_BYTES);
     make_buffer("b", 8);
-    static char      slice[STAGING_SLICE_BYTES];
-    struct transfer *other;
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(*first, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, second, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(*second, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
+    return l;
+}
+
+Test(launch, output_waits_for_staging)
+{
+    struct transfer *t, *other;
+    struct launch   *l = untold(&t, &other);
+
     transfer_destroy(t);
     await_end(l);
     cr_assert(span_is(info_of(l).output, "printed\n"));
@@ -111,29 +118,14 @@ Test(launch, output_waits_for_staging)
 
 Test(launch, output_that_never_came_is_truncated_to_nothing)
 {
-    struct transfer   *t, *other;
-    struct launch     *l;
-    struct launch_info info;
-    size_t             n;
-    static char        slice[STAGING_SLICE_BYTES];
+    struct transfer *t, *other;
+    struct launch   *l = untold(&t, &other);
 
-    fixture_start(2);
-    make_module("m", "code");
-    make_buffer("a", 2 * STAGING_SLICE_BYTES);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    make_buffer("b", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
-    l = launch_of("p", "print");
-    cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
-    cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     await_end(l); /* who was just about to fetch the text ends it, maybe after the reset */
-    info = info_of(l);
-    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
-    cr_assert_eq(info.output.bytes, 0);
-    cr_assert(info.output_truncated);
+    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).output.bytes, 0);
+    cr_assert(info_of(l).output_truncated);
     launch_return(l);
     transfer_destroy(t);
     transfer_destroy(other);
