@@ -30,8 +30,7 @@ def client(service):  # noqa: F811
 def session(client):
     """The path of a new session."""
     path = f"/v1/sessions/t{next(names)}"
-    answer = client.put(path)
-    assert answer.status == 201, answer
+    client.put(path).expect(201)
     yield path
     assert client.delete(path).status in (204, 404)
 

@@ -54,6 +54,12 @@ class Answer:
         assert problem["request_id"] == self.headers["X-Request-Id"]
         return problem["code"]
 
+    def expect(self, status, code=None):
+        """This answer, which must have that status, and be the problem of that code."""
+        assert self.status == status, self
+        assert code is None or self.code == code, self
+        return self
+
     def __repr__(self):
         return f"<{self.status} {self.body[:400]!r}>"
 

@@ -35,8 +35,7 @@ def ended(client, path):
     """The job at its end, found by long polls."""
     deadline = time.monotonic() + 60
     while True:
-        answer = client.get(path, Prefer="wait=20")
-        assert answer.status == 200, answer
+        answer = client.get(path, Prefer="wait=20").expect(200)
         if answer.json()["state"] in FINAL:
             return answer.json()
         assert time.monotonic() < deadline, answer

@@ -51,8 +51,7 @@ def test_trap(client, faulty):
 
 
 def test_assert(client, faulty):
-    made = client.put_cuda(faulty + "/modules/a", ASSERTS)
-    assert made.status == 201, made
+    client.put_cuda(faulty + "/modules/a", ASSERTS).expect(201)
     assert client.post(faulty + "/launches", launch("asserts", {"i32": 1}, module="a")).status == 200
     answer = client.post(faulty + "/launches", launch("asserts", {"i32": 2}, module="a"))
     assert answer.code == "kernel_fault" and answer.json()["cuda"]["name"] == "CUDA_ERROR_ASSERT"
@@ -81,8 +80,7 @@ extern "C" __global__ void say(u64 format) { vprintf((const char *)format, 0); }
 def test_addresses_in_details_are_the_kernels_own(service, client, kernel, scalar, shown, memcheck):
     """Pointers in kernels reach nothing of the process that runs them: its code, stack and heap."""
     base = client.post("/v1/sessions", {"memcheck": memcheck}).headers["Location"]
-    made = client.put_cuda(base + "/modules/f", ADDRESSES)
-    assert made.status == 201, made
+    client.put_cuda(base + "/modules/f", ADDRESSES).expect(201)
     assert client.put(base + "/buffers/x", {"size": 8}).status == 201
     assert client.post(base + "/launches", launch("where", {"buf": "x"})).status == 200
     buffer = int.from_bytes(client.get(base + "/buffers/x/data").body, "little")
