@@ -167,7 +167,7 @@ run_asan() {
 tsan_programs=
 start_tsan() {
     if [ -n "$tsan_programs" ]; then return; fi
-    await_build tsan
+    await_build tsan || { count "build, tsan" 0 1 0; tsan_programs=none; return; }
     { code=0 from=$SECONDS; programs tsan threads || code=1; echo "$((SECONDS - from))"; exit $code; } >build/tsan-programs.log &
     tsan_programs=$!
 }
@@ -175,6 +175,7 @@ start_tsan() {
 run_tsan() {
     local code=0
     start_tsan
+    if [ "$tsan_programs" = none ]; then return; fi
     say "C tests (tsan)"
     wait "$tsan_programs" || code=1
     cat build/tsan-programs.log

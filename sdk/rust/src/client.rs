@@ -147,6 +147,7 @@ impl Options {
             use_libcurl: c_int::from(self.use_libcurl),
             log: None,
             log_arg: ptr::null_mut(),
+            log_level: ptr::null(),
         };
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` and `options`, whose strings live until the end of this function, are valid.

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+static_assert(sizeof(struct batch_op) == 128, "add_op() has every member of an operation");
+
 static void add_op(struct sha256 *h, const struct batch_op *op)
 {
     unsigned char launch[SHA256_BYTES] = {0};

@@ -390,6 +390,12 @@ static run_one *const runs[] = {
     [BATCH_SYNC] = batch_run_sync, [BATCH_ELAPSED] = batch_run_elapsed,
 };
 
+static run_one *run_of(enum batch_kind kind)
+{
+    assert((size_t)kind < COUNT(runs) && runs[kind]);
+    return runs[kind];
+}
+
 /* Operations and everything that is still under way at their end. */
 static enum status run_ops(struct batch *b, struct problem *why)
 {
@@ -399,7 +405,7 @@ static enum status run_ops(struct batch *b, struct problem *why)
     for (; i < b->spec->ops_count && !st; i++) {
         st = batch_still_wanted(b, why);
         if (!st)
-            st = runs[b->spec->ops[i].kind](b, i, why);
+            st = run_of(b->spec->ops[i].kind)(b, i, why);
         batch_set_failed_op(why, st, i, i);
     }
     if (!st)

@@ -148,7 +148,7 @@ bool issue_blocked(const struct device_worker *w, uint32_t message, const void *
 enum status issue_refused(struct device_worker *w, const struct device_event *own, enum status st, const char *what, struct problem *why);
 enum status launch_describe(struct device_worker *w, const struct msg_launch *m, struct device_launch *out, struct problem *why);
 
-/* ---- run.c ---- */
+/* ---- list.c ---- */
 /* Checks the list of a COMMAND_LIST or GRAPH_RUN. Sets k->run, which must be closed in every case. */
 enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
 enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);

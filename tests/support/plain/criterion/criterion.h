@@ -30,17 +30,17 @@ void plain_suite_add(struct plain_suite *s);
 #define TestSuite(suite_, ...)                                                                                          \
     __attribute__((constructor)) static void suite_##_suite_add(void)                                                   \
     {                                                                                                                   \
-        static struct plain_suite s = {.name = #suite_, __VA_ARGS__};                                                   \
-        plain_suite_add(&s);                                                                                            \
+        static struct plain_suite suite_added = {.name = #suite_, __VA_ARGS__};                                         \
+        plain_suite_add(&suite_added);                                                                                  \
     }
 
 #define Test(suite_, name_, ...)                                                                                        \
     static void suite_##_##name_##_run(void);                                                                           \
     __attribute__((constructor)) static void suite_##_##name_##_add(void)                                               \
     {                                                                                                                   \
-        static struct plain_test t;                                                                                     \
-        t = (struct plain_test){#suite_, #name_, suite_##_##name_##_run, .next = NULL};                                 \
-        plain_test_add(&t);                                                                                             \
+        static struct plain_test test_added;                                                                            \
+        test_added = (struct plain_test){#suite_, #name_, suite_##_##name_##_run, .next = NULL};                        \
+        plain_test_add(&test_added);                                                                                    \
     }                                                                                                                   \
     static void suite_##_##name_##_run(void)
 
