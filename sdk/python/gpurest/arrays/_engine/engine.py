@@ -198,12 +198,21 @@ class Engine:
     def _unload_some(self) -> None:
         """Makes room for further kernels: those that were not used for longest go. What is needed again is compiled again."""
         while len(set(self.modules.values())) > MODULES_MAX:
-            oldest = next(iter(self.modules.values()))
-            self.modules = {kernel: module for kernel, module in self.modules.items() if module != oldest}
-            try:
-                self.session._do(requests.delete(requests.module_path(self.session.id, oldest)))
-            except NotFoundError:
-                pass  # somebody else was faster
+            self._unload(next(iter(self.modules.values())))
+
+    def _unload(self, unwanted: str) -> None:
+        self.modules = {kernel: module for kernel, module in self.modules.items() if module != unwanted}
+        try:
+            self.session._do(requests.delete(requests.module_path(self.session.id, unwanted)))
+        except NotFoundError:
+            pass  # somebody else was faster
+
+    def unload(self) -> None:
+        """Forgets all kernels; what is needed again is compiled again."""
+        with self.lock:
+            self._renew()
+            for module in set(self.modules.values()):
+                self._unload(module)
 
     def _let_go(self, dead: Sequence[Dead]) -> None:
         for one in dead:
