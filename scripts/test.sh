@@ -33,16 +33,24 @@ took() {
 }
 
 # Each C program counts as one test of ctest; its own output has its cases.
-run_ctest() {
-    local log code=0 ok
-    log=$(mktemp)
-    say "C tests ($1)"
-    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
-    ok=$(grep -c ' Passed ' "$log") || true
-    count "C programs, $1" "$ok" "$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)" "$(grep -cE '\*\*\*Skipped' "$log" || true)"
-    if [ "$code" != 0 ] && ! grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then count "ctest itself, $1" 0 1 0; fi
+programs() { # PRESET [LABEL]
+    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 ${2:+-L "$2"} 2>&1
+}
+
+count_programs() { # PRESET LOG CODE [SECONDS]
+    local failed='\*\*\*(Failed|Timeout|Exception|Not Run)'
+    count "C programs, $1" "$(grep -c ' Passed ' "$2" || true)" "$(grep -cE "$failed" "$2" || true)" "$(grep -cE '\*\*\*Skipped' "$2" || true)" ${4:+"$4"}
+    if [ "$3" != 0 ] && ! grep -qE "$failed" "$2"; then count "ctest itself, $1" 0 1 0; fi
     # Cases that are skipped within a program that passes.
     grep -hE '^\[.*SKIP.*\]' "build/$1/Testing/Temporary/LastTest.log" || true
+}
+
+run_ctest() { # PRESET
+    local log code=0
+    log=$(mktemp)
+    say "C tests ($1)"
+    programs "$1" | tee "$log" || code=1
+    count_programs "$1" "$log" "$code"
     rm -f "$log"
 }
 
@@ -82,9 +90,11 @@ build_ahead() { # PRESET [PROCESS-TO-WAIT-FOR]
 
 await_build() { # PRESET
     local code=0
+    if [ -z "${builds[$1]}" ]; then return; fi
     wait "${builds[$1]}" || code=1
     cat "build/$1.log"
     took "waiting for the build, $1"
+    builds[$1]=
     return $code
 }
 
@@ -121,37 +131,56 @@ run_release() {
     if [ "$PART" != short ]; then beside_tests "lint" scripts/lint.sh; fi
     GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rs -p no:cacheprovider $SCHEMATHESIS
     run_ctest release
-    if asan_comes; then
+    if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
         run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS
     fi
     if [ "$PART" = short ]; then return; fi
-    if ! asan_comes; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
+    if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
     # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
     # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
+    run_pytest "Rust SDK" "$daemon" tests/sdk/rust
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
     GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \
         --ignore=tests/packaging/test_image.py --ignore=tests/packaging/test_compose.py
 }
 
-# Whether the same tests also run under ASan in this call; the plain build then skips them.
-asan_comes() { [[ " ${presets[*]} " == *" asan "* ]]; }
+# Whether a preset is a part of this call. What runs under ASan, too, is left out of the plain build's part.
+comes() { [[ " ${presets[*]} " == *" $1 "* ]]; }
 
 run_asan() {
     local daemon=$ROOT/build/asan/service/gpurestd
     run_ctest asan
+    if comes tsan; then start_tsan; fi
     run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
     # The tests of error paths; the others take minutes under a sanitizer, and are a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
 }
 
-run_tsan() { run_ctest tsan threads; }
+# The longest of these programs takes as long as all others, and leaves a processor idle: so they run while pytest does.
+tsan_programs=
+start_tsan() {
+    if [ -n "$tsan_programs" ]; then return; fi
+    await_build tsan
+    { code=0 from=$SECONDS; programs tsan threads || code=1; echo "$((SECONDS - from))"; exit $code; } >build/tsan-programs.log &
+    tsan_programs=$!
+}
+
+run_tsan() {
+    local code=0
+    start_tsan
+    say "C tests (tsan)"
+    wait "$tsan_programs" || code=1
+    cat build/tsan-programs.log
+    took "waiting for C programs, tsan"
+    count_programs tsan build/tsan-programs.log "$code" "$(tail -n 1 build/tsan-programs.log)"
+}
 
 PART=${TEST_PART:-all} presets=(${TEST_PRESETS:-release asan tsan})
 if [ "$PART" = short ]; then presets=(release) TEST_IMAGES=; fi

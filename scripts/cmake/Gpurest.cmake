@@ -34,6 +34,9 @@ function(gpurest_folder name)
   target_link_libraries(gpurest_${name} PUBLIC ${ARG_LIBS})
 endfunction()
 
+# These take the longest, so ctest starts them first.
+set(GPUREST_LONGEST_UNITS session device device_cpu_reference device_cpu_random compile pool)
+
 # A Criterion program: gpurest_unit(http_json SOURCES json_test.c FOLDERS http base LIBS PkgConfig::CJSON)
 function(gpurest_unit name)
   cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;LIBS" ${ARGN})
@@ -45,6 +48,9 @@ function(gpurest_unit name)
   endforeach()
   target_link_libraries(unit_${name} PRIVATE ${ARG_LIBS} PkgConfig::CRITERION Threads::Threads ${CMAKE_DL_LIBS} m)
   add_test(NAME unit_${name} COMMAND unit_${name} --jobs 2 --verbose)
+  if(name IN_LIST GPUREST_LONGEST_UNITS)
+    set_tests_properties(unit_${name} PROPERTIES COST 100)
+  endif()
 endfunction()
 
 # Programs that also run under ThreadSanitizer; the target threaded_tests builds all of them: gpurest_threaded(unit_pool)

@@ -18,7 +18,7 @@ static const struct json_field logging_fields[] = {
     JSON_FIELD(FIELD_ANY, struct logging_request, levels, true, 0),
 };
 
-static enum status answer_logging(struct request *r)
+enum status logging_get(struct request *r)
 {
     const struct config *config = app_of(r)->config;
     struct answer        a;
@@ -31,13 +31,6 @@ static enum status answer_logging(struct request *r)
     json_add_text(&a.w, "format", config->log_format);
     json_add_bool(&a.w, "file", config->log_file[0] != '\0');
     return answer_end(&a, r, 200);
-}
-
-enum status logging_get(struct request *r)
-{
-    enum status st = query_check(r, NULL);
-
-    return st ? st : answer_logging(r);
 }
 
 static enum status decode_level(const struct json *v, enum log_category *category, enum log_level *level, struct problem *why)
@@ -72,18 +65,14 @@ static enum status set_levels(const struct json *levels, struct problem *why)
 enum status logging_put(struct request *r)
 {
     struct logging_request q = {0};
-    struct json_document  *doc = NULL;
-    enum status            st = query_check(r, NULL);
+    enum status            st = body_decode(r, logging_fields, COUNT(logging_fields), &q);
 
     if (!st)
-        st = body_decode(r, logging_fields, COUNT(logging_fields), &q, &doc);
-    if (!st)
         st = set_levels(q.levels, &r->problem);
-    json_document_destroy(doc);
     if (st)
         return st;
     log_info("frontend", "%s changed the log levels", r->caller->name);
-    return answer_logging(r);
+    return logging_get(r);
 }
 
 /* ---- lines ---- */
@@ -170,26 +159,13 @@ static enum status send_log(struct request *r, const struct wanted *w, uint64_t 
     return st;
 }
 
-static enum status number_of(struct request *r, const char *name, uint64_t least, uint64_t most, uint64_t *out)
-{
-    struct span text;
-
-    if (!request_query(r, name, &text) || (span_u64(text, out) && *out >= least && *out <= most))
-        return STATUS_OK;
-    return problem_field(&r->problem, STATUS_INVALID_FIELD, name, "range", "%s must be a number from %u to %u", name, (unsigned)least,
-                         (unsigned)most);
-}
-
 static enum status parse_log_query(struct request *r, struct wanted *w)
 {
-    static const char *const names[] = {"follow", "lines", "level", "timeout_seconds", NULL};
-    struct span              level;
-    uint64_t                 follow = 0;
-    enum status              st = query_check(r, names);
+    struct span level;
+    uint64_t    follow = 0;
+    enum status st = number_of(r, "follow", 0, 1, &follow);
 
     *w = (struct wanted){.lines = LIST_ITEMS_DEFAULT, .seconds = EVENT_STREAM_S_MAX, .most = LOG_LEVEL_TRACE};
-    if (!st)
-        st = number_of(r, "follow", 0, 1, &follow);
     if (!st)
         st = number_of(r, "lines", 0, LOG_LINES_KEPT, &w->lines);
     if (!st)

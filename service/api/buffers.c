@@ -102,36 +102,30 @@ static enum status check_new(struct request *r, struct session *s, struct span i
                : problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists with %" PRIu64 " bytes", there.bytes);
 }
 
-static enum status create_begin(struct request *r, struct span id)
+static enum status begin_in(struct request *r, struct session *s)
 {
+    struct span      id = r->params[1]; /* none: the service is to choose one */
     struct condition condition = {0};
-    struct session  *s;
-    enum status      st = query_check(r, NULL);
+    enum status      st = id.bytes ? condition_of_id(r, s, id, &condition) : STATUS_OK;
 
     if (!st)
-        st = conditions_check(r);
-    if (st || !is_stream(r))
-        return st;
+        st = check_new(r, s, id);
+    return st ? st : upload_start_new(r, id, r->body_bytes, &condition);
+}
+
+enum status buffers_create_begin(struct request *r)
+{
+    if (!is_stream(r))
+        return STATUS_OK;
     if (!r->has_body_bytes)
         return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "the size of a new buffer is required: send Content-Length");
     if (r->body_bytes == 0)
         return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "a buffer must have at least 1 byte");
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    if (id.bytes)
-        st = condition_of_id(r, s, id, &condition);
-    if (!st)
-        st = check_new(r, s, id);
-    if (!st)
-        return upload_start_new(r, s, id, r->body_bytes, &condition);
-    session_return(s);
-    return st;
+    return on_session(r, begin_in);
 }
 
 static enum status finish_upload(struct request *r)
 {
-    char                      tag[ETAG_BYTES];
     const struct buffer_info *buffer;
     bool                      created;
     enum status               st = upload_finish(r);
@@ -139,8 +133,7 @@ static enum status finish_upload(struct request *r)
     if (st)
         return st;
     buffer = upload_buffer(r, &created);
-    etag_of(upload_contents(r), tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    etag_add(&r->reply, upload_contents(r));
     return answer_buffer(r, buffer, created ? 201 : 200);
 }
 
@@ -171,107 +164,58 @@ static enum status make_sized(struct request *r, struct session *s, struct span 
     return st ? st : answer_buffer(r, &info, created ? 201 : 200);
 }
 
-static enum status create_sized(struct request *r, struct session *s, struct span id)
+static enum status create_sized(struct request *r, struct session *s)
 {
     struct buffer_request q = {0};
-    struct json_document *doc;
-    enum status           st = body_decode(r, create_fields, COUNT(create_fields), &q, &doc);
+    enum status           st = body_decode(r, create_fields, COUNT(create_fields), &q);
 
-    json_document_destroy(doc);
-    if (st)
-        return st;
-    if (q.size == 0)
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/size", "range", "size must be at least 1");
-    return make_sized(r, s, id, &q);
-}
-
-static enum status create_buffer(struct request *r, struct span id)
-{
-    struct session *s;
-    enum status     st;
-
-    if (r->progress)
-        return finish_upload(r);
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    st = create_sized(r, s, id);
-    session_return(s);
-    return st;
-}
-
-enum status buffers_create_begin(struct request *r)
-{
-    return create_begin(r, (struct span){0});
-}
-
-enum status buffers_put_begin(struct request *r)
-{
-    return create_begin(r, r->params[1]);
+    if (!st && q.size == 0)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/size", "range", "size must be at least 1");
+    return st ? st : make_sized(r, s, r->params[1], &q);
 }
 
 enum status buffers_create(struct request *r)
 {
-    return create_buffer(r, (struct span){0});
-}
-
-enum status buffers_put(struct request *r)
-{
-    return create_buffer(r, r->params[1]);
+    return r->progress ? finish_upload(r) : on_session(r, create_sized);
 }
 
 /* ---- look at, free ---- */
 
+static void add_buffers(struct list *l)
+{
+    struct buffer_info *items = l->items;
+    unsigned            n = buffer_list(l->session, &l->page, items);
+
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(l->w, NULL);
+        add_members(l->w, &items[i]);
+        json_close_object(l->w);
+    }
+}
+
 enum status buffers_list(struct request *r)
 {
-    struct session     *s;
-    struct buffer_info *items;
-    struct page         page;
-    struct answer       a;
-    unsigned            n;
-    enum status         st = page_of(r, 0, &page);
+    return answer_list(r, 0, sizeof(struct buffer_info), add_buffers);
+}
 
-    if (st)
-        return st;
-    items = arena_array(&r->arena, page.limit, sizeof *items);
-    if (!items)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    n = buffer_list(s, &page, items);
-    session_return(s);
-    answer_list_begin(&a);
-    for (unsigned i = 0; i < n; i++) {
-        json_open_object(&a.w, NULL);
-        add_members(&a.w, &items[i]);
-        json_close_object(&a.w);
-    }
-    return answer_list_end(&a, r, &page);
+static enum status get_in(struct request *r, struct session *s)
+{
+    struct buffer_info info;
+    enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+
+    return st ? st : answer_buffer(r, &info, 200);
 }
 
 enum status buffers_get(struct request *r)
 {
-    struct session    *s;
-    struct buffer_info info;
-    enum status        st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = buffer_info_of(s, r->params[1], &info, &r->problem);
-    session_return(s);
-    return st ? st : answer_buffer(r, &info, 200);
+    return on_session(r, get_in);
 }
 
 static enum status delete_in(struct request *r, struct session *s)
 {
     struct condition condition;
-    enum status      st = conditions_check(r);
+    enum status      st = condition_of_id(r, s, r->params[1], &condition);
 
-    if (!st)
-        st = condition_of_id(r, s, r->params[1], &condition);
     if (!st && condition.absent)
         st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
     if (!st)
@@ -305,38 +249,28 @@ static uint64_t left_from(uint64_t bytes, uint64_t offset)
     return offset < bytes ? bytes - offset : 0;
 }
 
-static enum status fill_in(struct request *r, struct session *s, struct fill_request *q)
+static enum status fill_in(struct request *r, struct session *s)
 {
-    struct launch_arg  pattern;
-    struct buffer_info info;
-    enum status        st = scalar_decode(q->pattern, "/pattern", &pattern, &r->problem);
+    struct fill_request q = {0};
+    struct launch_arg   pattern;
+    struct buffer_info  info;
+    enum status         st = body_decode(r, fill_fields, COUNT(fill_fields), &q);
 
+    if (!st)
+        st = scalar_decode(q.pattern, "/pattern", &pattern, &r->problem);
     if (!st)
         st = buffer_info_of(s, r->params[1], &info, &r->problem);
     if (st)
         return st;
-    if (!q->has_size)
-        q->size = left_from(info.bytes, q->offset);
-    return buffer_fill(s, r->params[1], q->offset, q->size, pattern.value, pattern.scalar_bytes, q->stream, &r->problem);
+    if (!q.has_size)
+        q.size = left_from(info.bytes, q.offset);
+    st = buffer_fill(s, r->params[1], q.offset, q.size, pattern.value, pattern.scalar_bytes, q.stream, &r->problem);
+    return st ? st : reply_empty(&r->reply, 204);
 }
 
 enum status buffers_fill(struct request *r)
 {
-    struct fill_request   q = {0};
-    struct json_document *doc = NULL;
-    struct session       *s;
-    enum status           st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = body_decode(r, fill_fields, COUNT(fill_fields), &q, &doc);
-    if (!st)
-        st = fill_in(r, s, &q);
-    json_document_destroy(doc);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, fill_in);
 }
 
 struct copy_request {
@@ -353,37 +287,27 @@ static const struct json_field copy_fields[] = {
     JSON_FIELD(FIELD_STRING, struct copy_request, stream, false, STREAM_NAME_BYTES - 1),
 };
 
-static enum status copy_in(struct request *r, struct session *s, struct copy_request *q)
+static enum status copy_in(struct request *r, struct session *s)
 {
-    struct buffer_info to, from;
-    enum status        st = buffer_info_of(s, r->params[1], &to, &r->problem);
+    struct copy_request q = {0};
+    struct buffer_info  to, from;
+    enum status         st = body_decode(r, copy_fields, COUNT(copy_fields), &q);
 
     if (!st)
-        st = buffer_info_of(s, q->from, &from, &r->problem);
+        st = buffer_info_of(s, r->params[1], &to, &r->problem);
+    if (!st)
+        st = buffer_info_of(s, q.from, &from, &r->problem);
     if (st)
         return st;
-    if (!q->has_size) {
-        uint64_t room = left_from(to.bytes, q->offset), there = left_from(from.bytes, q->from_offset);
-        q->size = room < there ? room : there;
+    if (!q.has_size) {
+        uint64_t room = left_from(to.bytes, q.offset), there = left_from(from.bytes, q.from_offset);
+        q.size = room < there ? room : there;
     }
-    return buffer_copy(s, r->params[1], q->offset, q->from, q->from_offset, q->size, q->stream, &r->problem);
+    st = buffer_copy(s, r->params[1], q.offset, q.from, q.from_offset, q.size, q.stream, &r->problem);
+    return st ? st : reply_empty(&r->reply, 204);
 }
 
 enum status buffers_copy(struct request *r)
 {
-    struct copy_request   q = {0};
-    struct json_document *doc = NULL;
-    struct session       *s;
-    enum status           st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = body_decode(r, copy_fields, COUNT(copy_fields), &q, &doc);
-    if (!st)
-        st = copy_in(r, s, &q);
-    json_document_destroy(doc);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, copy_in);
 }

@@ -62,7 +62,7 @@ static void compare_pieces(const char *a, const char *b, size_t bytes, struct co
 }
 
 /* One transfer at a time: with two, comparisons could block each other, each holding the staging memory that another waits for. */
-static enum status compare_in(struct request *r, struct session *s, const struct compare_request *q, struct comparison *out)
+static enum status compare_all(struct request *r, struct session *s, const struct compare_request *q, struct comparison *out)
 {
     char       *a = arena_alloc(&r->arena, COMPARE_PIECE_BYTES), *b = arena_alloc(&r->arena, COMPARE_PIECE_BYTES);
     enum status st = STATUS_OK;
@@ -134,24 +134,20 @@ static enum status answer_comparison(struct request *r, const struct comparison 
     return answer_end(&a, r, 200);
 }
 
-enum status buffers_compare(struct request *r)
+static enum status compare_in(struct request *r, struct session *s)
 {
     struct compare_request q = {0};
     struct comparison      c = {0};
-    struct json_document  *doc = NULL;
-    struct session        *s;
-    enum status            st = query_check(r, NULL);
+    enum status            st = body_decode(r, compare_fields, COUNT(compare_fields), &q);
 
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = body_decode(r, compare_fields, COUNT(compare_fields), &q, &doc);
     if (!st)
         st = check_ranges(r, s, &q, &c);
     if (!st)
-        st = compare_in(r, s, &q, &c);
-    json_document_destroy(doc);
-    session_return(s);
+        st = compare_all(r, s, &q, &c);
     return st ? st : answer_comparison(r, &c);
+}
+
+enum status buffers_compare(struct request *r)
+{
+    return on_session(r, compare_in);
 }

@@ -36,22 +36,21 @@ static void close_download(struct body_source *s)
     free(d);
 }
 
-/* Takes the session. Sends the status line only when the first bytes have arrived, so that a failing device does not answer 200. */
-static enum status start_download(struct request *r, struct session *s, struct byte_range range, unsigned http_status)
+/* Sends the status line only when the first bytes have arrived, so that a failing device does not answer 200. */
+static enum status start_download(struct request *r, struct byte_range range, unsigned http_status)
 {
     struct download *d = calloc(1, sizeof *d);
-    enum status      st = STATUS_OK;
+    enum status st = d ? session_of(r, &d->session) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the download");
 
-    if (!d) {
-        session_return(s);
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the download");
+    if (st) {
+        free(d);
+        return st;
     }
     d->source = (struct body_source){.close = close_download, .lend = lend_piece, .release = release_piece};
-    d->session = s;
     if (r->method == METHOD_HEAD)
-        st = session_usable(s, &r->problem);
+        st = session_usable(d->session, &r->problem);
     else
-        st = transfer_read_begin(s, r->params[1], range.offset, range.bytes, &d->transfer, &r->problem);
+        st = transfer_read_begin(d->session, r->params[1], range.offset, range.bytes, &d->transfer, &r->problem);
     if (!st && d->transfer)
         st = transfer_read_wait(d->transfer, &r->problem);
     if (!st)
@@ -60,7 +59,6 @@ static enum status start_download(struct request *r, struct session *s, struct b
     return st;
 }
 
-/* Takes the session. */
 static enum status send_range(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
                               enum digest_algorithm digest)
 {
@@ -68,12 +66,10 @@ static enum status send_range(struct request *r, struct session *s, struct byte_
     enum status st;
 
     timing_begin(r);
-    if (digest == DIGEST_NONE || range.bytes > VERIFIED_BODY_BYTES_MAX) {
-        st = start_download(r, s, range, http_status);
-    } else {
+    if (digest == DIGEST_NONE || range.bytes > VERIFIED_BODY_BYTES_MAX)
+        st = start_download(r, range, http_status);
+    else
         st = digest_answer(r, s, range, http_status, digest);
-        session_return(s);
-    }
     r->timing.d2h_ms = ms_since(start);
     return st;
 }
@@ -87,7 +83,6 @@ static struct span range_wanted(const struct request *r, struct span etag)
     return if_range.data && !etag_listed(if_range, etag, false) ? (struct span){0} : range;
 }
 
-/* Takes the session. */
 static enum status answer_data(struct request *r, struct session *s, struct span etag, uint64_t size, const struct digest_wants *wants)
 {
     struct byte_range range;
@@ -96,10 +91,8 @@ static enum status answer_data(struct request *r, struct session *s, struct span
 
     if (!st && wants->repr)
         st = digest_add_repr(r, s, etag, size, wants->repr);
-    if (st) {
-        session_return(s);
+    if (st)
         return st;
-    }
     reply_header_text(&r->reply, "Content-Type", "application/octet-stream");
     reply_header_text(&r->reply, "Accept-Ranges", "bytes");
     reply_header(&r->reply, "ETag", "%.*s", SPAN_ARG(etag));
@@ -109,49 +102,36 @@ static enum status answer_data(struct request *r, struct session *s, struct span
     return send_range(r, s, range, kind == RANGE_PART ? 206 : 200, wants->content);
 }
 
-/* Takes the session. */
-static enum status read_data(struct request *r, struct session *s, const struct digest_wants *wants)
+static enum status read_in(struct request *r, struct session *s)
 {
-    char               tag[ETAG_BYTES];
-    struct span        etag;
-    struct buffer_info info;
-    enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+    struct digest_wants wants;
+    struct buffer_info  info;
+    char                tag[ETAG_BYTES];
+    struct span         etag;
+    enum status         st = digest_wants_of(r, &wants);
 
-    if (st) {
-        session_return(s);
+    if (!st)
+        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+    if (st)
         return st;
-    }
     etag = etag_of(info.contents, tag);
     switch (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, true)) {
     case PRECONDITION_HOLDS:
-        return answer_data(r, s, etag, info.bytes, wants);
+        return answer_data(r, s, etag, info.bytes, &wants);
     case PRECONDITION_FAILS:
-        st = problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer has another entity tag");
-        break;
+        return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer has another entity tag");
     case PRECONDITION_NOT_MODIFIED:
-        reply_header_text(&r->reply, "ETag", tag);
-        st = reply_empty(&r->reply, 304);
         break;
     }
-    session_return(s);
-    return st;
+    reply_header_text(&r->reply, "ETag", tag);
+    return reply_empty(&r->reply, 304);
 }
 
 enum status data_get(struct request *r)
 {
-    struct digest_wants wants;
-    struct session     *s;
-    enum status         st = query_check(r, NULL);
-
-    if (!st && !request_accepts(r, "application/octet-stream"))
-        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow application/octet-stream, the type of buffer contents");
-    if (!st)
-        st = conditions_check(r);
-    if (!st)
-        st = digest_wants_of(r, &wants);
-    if (!st)
-        st = session_of(r, &s);
-    return st ? st : read_data(r, s, &wants);
+    if (!request_accepts(r, "application/octet-stream"))
+        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow application/octet-stream, the type of buffer contents");
+    return on_session(r, read_in);
 }
 
 /* ---- writing ---- */
@@ -195,34 +175,26 @@ static enum status check_write(struct request *r, struct session *s, struct byte
     return header.data ? part_range(r, header, info.bytes, range) : whole_range(r, info.bytes, range);
 }
 
-enum status data_put_begin(struct request *r)
+static enum status begin_in(struct request *r, struct session *s)
 {
-    struct session   *s;
     struct byte_range range;
     struct condition  condition;
-    enum status       st = query_check(r, NULL);
+    enum status       st = check_write(r, s, &range, &condition);
 
-    if (!st)
-        st = conditions_check(r);
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = check_write(r, s, &range, &condition);
-    if (!st)
-        return upload_start(r, s, r->params[1], range.offset, range.bytes, &condition);
-    session_return(s);
-    return st;
+    return st ? st : upload_start(r, r->params[1], range.offset, range.bytes, &condition);
+}
+
+enum status data_put_begin(struct request *r)
+{
+    return on_session(r, begin_in);
 }
 
 enum status data_put(struct request *r)
 {
-    char        tag[ETAG_BYTES];
     enum status st = upload_finish(r);
 
     if (st)
         return st;
-    etag_of(upload_contents(r), tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    etag_add(&r->reply, upload_contents(r));
     return reply_empty(&r->reply, 204);
 }

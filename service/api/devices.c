@@ -33,12 +33,19 @@ static const char *sandbox_name(enum worker_sandbox s)
     return "none";
 }
 
-static void add_sensor(struct json_writer *w, const char *name, int32_t value)
+/* A sensor without a value is null, and `unavailable` says why. */
+static void add_sensors(struct json_writer *w, const struct device_info *info)
 {
-    if (value == DEVICE_SENSOR_UNKNOWN)
-        json_add_null(w, name);
-    else
-        json_add_i64(w, name, value);
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (info->sensors[i].state == SENSOR_READ)
+            json_add_i64(w, device_sensor_name(i), info->sensors[i].value);
+        else
+            json_add_null(w, device_sensor_name(i));
+    json_open_object(w, "unavailable");
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (info->sensors[i].state != SENSOR_READ)
+            json_add_text(w, device_sensor_name(i), device_sensor_reason(info->sensors[i].state));
+    json_close_object(w);
 }
 
 static void add_attributes(struct json_writer *w, const struct device_info *info)
@@ -87,12 +94,9 @@ static void add_libraries(struct json_writer *w, const struct device_info *i)
 {
     json_open_object(w, "libraries");
     for (unsigned l = BUILTIN_LIBRARY_NONE + 1; l < BUILTIN_LIBRARIES; l++) {
-        const char *name = builtin_library_name(l), *version = library_version(i, name);
+        const char *name = builtin_library_name(l);
 
-        if (version)
-            json_add_text(w, name, version);
-        else
-            json_add_null(w, name);
+        json_add_text_or_null(w, name, library_version(i, name));
     }
     json_close_object(w);
 }
@@ -103,6 +107,8 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
 
     json_add_text(w, "id", d->id);
     json_add_text(w, "backend", d->backend);
+    json_add_text(w, "vendor", i->vendor);
+    json_add_text(w, "kind", i->on_host ? "cpu" : "gpu");
     json_add_text(w, "name", i->name);
     json_add_text(w, "uuid", i->uuid);
     json_add_text(w, "compute_capability", i->compute_capability);
@@ -120,45 +126,38 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_u64(w, "max_threads_per_block", i->max_threads_per_block);
     json_add_u64(w, "max_shared_bytes_per_block", i->max_shared_bytes_per_block);
     json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
+    json_add_bool(w, "unified_memory", i->unified_memory != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
-    if (i->compiler[0])
-        json_add_text(w, "compiler", i->compiler);
-    else
-        json_add_null(w, "compiler");
-    add_sensor(w, "temperature_c", i->temperature_c);
-    add_sensor(w, "temperature_max_c", i->health.watched ? i->health.temperature_max_c : DEVICE_SENSOR_UNKNOWN);
-    add_sensor(w, "power_w", i->power_w);
-    add_sensor(w, "utilization_pct", i->utilization_pct);
+    json_add_text_or_null(w, "compiler", i->compiler);
+    add_sensors(w, i);
     add_health(w, &i->health);
     add_libraries(w, i);
     add_attributes(w, i);
     add_unsupported(w, i->unsupported);
 }
 
-enum status devices_list(struct request *r)
+static void add_devices(struct list *l)
 {
-    struct pool       *pool = app_of(r)->pool;
+    struct pool       *pool = app_of(l->request)->pool;
     struct pool_device d;
-    struct page        page;
-    struct answer      a;
     unsigned           i = 0, sent = 0;
-    enum status        st = page_of(r, 0, &page);
 
-    if (st)
-        return st;
-    if (page.cursor.bytes) {
-        int at = pool_device_find(pool, page.cursor);
+    if (l->page.cursor.bytes) {
+        int at = pool_device_find(pool, l->page.cursor);
         i = at < 0 ? pool_device_count(pool) : (unsigned)at + 1;
     }
-    answer_list_begin(&a);
-    for (; sent < page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
-        json_open_object(&a.w, NULL);
-        add_members(&a.w, &d);
-        json_close_object(&a.w);
+    for (; sent < l->page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
+        json_open_object(l->w, NULL);
+        add_members(l->w, &d);
+        json_close_object(l->w);
     }
     if (sent && i < pool_device_count(pool))
-        span_copy(span_of(d.id), page.next, sizeof page.next);
-    return answer_list_end(&a, r, &page);
+        span_copy(span_of(d.id), l->page.next, sizeof l->page.next);
+}
+
+enum status devices_list(struct request *r)
+{
+    return answer_list(r, 0, 0, add_devices);
 }
 
 enum status devices_get(struct request *r)
@@ -166,12 +165,8 @@ enum status devices_get(struct request *r)
     struct pool       *pool = app_of(r)->pool;
     struct pool_device d;
     struct answer      a;
-    int                i;
-    enum status        st = query_check(r, NULL);
+    int                i = pool_device_find(pool, r->params[0]);
 
-    if (st)
-        return st;
-    i = pool_device_find(pool, r->params[0]);
     if (i < 0 || !pool_device_refresh(pool, (unsigned)i, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);

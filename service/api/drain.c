@@ -13,9 +13,9 @@ static void set_draining(struct app *app, bool on)
 {
     atomic_store(&app->draining, on);
     if (on)
-        registry_drain(app->registry);
+        registry_drain(app->registry, true);
     else
-        registry_resume(app->registry);
+        registry_drain(app->registry, false);
 }
 
 /* True: the service was not leaving before. */
@@ -78,13 +78,9 @@ static const struct json_field drain_fields[] = {
 /* The main thread, which waits for signals, ends the process. A second signal would end it at once, so only the first request sends one. */
 enum status drain_post(struct request *r)
 {
-    struct drain_request  q = {0};
-    struct json_document *doc = NULL;
-    enum status           st = query_check(r, NULL);
+    struct drain_request q = {0};
+    enum status          st = body_decode(r, drain_fields, COUNT(drain_fields), &q);
 
-    if (!st)
-        st = body_decode(r, drain_fields, COUNT(drain_fields), &q, &doc);
-    json_document_destroy(doc);
     if (st)
         return st;
     log_info("frontend", "%s started a drain%s", r->caller->name, q.exit ? ", then exit" : "");

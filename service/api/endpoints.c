@@ -1,8 +1,8 @@
 /* Expands endpoints.def into the table that the server routes by. */
 #include "api/endpoints.h"
 
-#define ROW(function, verb, route, kind, who, where, ...)                                                                                  \
-    {.operation = #function,                                                                                                               \
+#define ENDPOINT_AS(function, name, verb, route, kind, who, where, ...)                                                                    \
+    {.operation = #name,                                                                                                                   \
      .method = METHOD_##verb,                                                                                                              \
      .path = route,                                                                                                                        \
      .handle = function,                                                                                                                   \
@@ -10,12 +10,9 @@
      .scope = who,                                                                                                                         \
      .place = where,                                                                                                                       \
      __VA_ARGS__},
-#define ENDPOINT(function, verb, route, kind, who, where)       ROW(function, verb, route, kind, who, where, .probe = false)
-#define ENDPOINT_PROBE(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .probe = true)
-#define ENDPOINT_IF(function, verb, route, kind, who, where)    ROW(function, verb, route, kind, who, where, .conditional = true)
-#define ENDPOINT_BEGIN(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .begin = function##_begin)
-#define ENDPOINT_BEGIN_IF(function, verb, route, kind, who, where)                                                                         \
-    ROW(function, verb, route, kind, who, where, .begin = function##_begin, .conditional = true)
+#define ENDPOINT(function, ...)                ENDPOINT_AS(function, function, __VA_ARGS__)
+#define ENDPOINT_BEGIN_AS(function, name, ...) ENDPOINT_AS(function, name, __VA_ARGS__, .begin = function##_begin)
+#define ENDPOINT_BEGIN(function, ...)          ENDPOINT_BEGIN_AS(function, function, __VA_ARGS__)
 
 static const struct endpoint table[] = {
 #include "api/endpoints.def"

@@ -4,19 +4,15 @@
 
 #include "http/message/route.h"
 
-#define ENDPOINT(operation, method, path, body, scope, place) enum status operation(struct request *r);
-#define ENDPOINT_PROBE                                        ENDPOINT
-#define ENDPOINT_IF                                           ENDPOINT
-#define ENDPOINT_BEGIN(operation, method, path, body, scope, place)                                                                        \
-    enum status operation(struct request *r);                                                                                              \
-    enum status operation##_begin(struct request *r);
-#define ENDPOINT_BEGIN_IF ENDPOINT_BEGIN
+#define ENDPOINT(operation, ...)       enum status operation(struct request *r);
+#define ENDPOINT_BEGIN(operation, ...) ENDPOINT(operation) ENDPOINT(operation##_begin)
+#define ENDPOINT_AS(...)               /* declared by the row whose function it shares */
+#define ENDPOINT_BEGIN_AS(...)
 #include "api/endpoints.def"
 #undef ENDPOINT
-#undef ENDPOINT_PROBE
-#undef ENDPOINT_IF
+#undef ENDPOINT_AS
+#undef ENDPOINT_BEGIN_AS
 #undef ENDPOINT_BEGIN
-#undef ENDPOINT_BEGIN_IF
 
 /* Static. */
 const struct endpoint *endpoints_table(size_t *count);

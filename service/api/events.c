@@ -1,5 +1,4 @@
-/* A session's events as server-sent events. A stream holds no thread: it is a source that the server asks for bytes, woken by events, by
- * its heartbeat and by its end. */
+/* A session's events as server-sent events. */
 #include "session/events/events.h"
 #include "api/bounds.h"
 
@@ -11,15 +10,12 @@
 #include "api/endpoints.h"
 #include "api/event_stream.h"
 
-struct event_stream {
-    struct body_source  source;
-    struct request     *request;
+struct session_stream {
+    struct event_stream stream;
     struct session     *session; /* observed, not used */
     struct event_cursor cursor;
     struct event        event; /* the event being written */
-    struct buf          lines, text;
-    size_t              sent; /* of lines */
-    uint64_t            heartbeat_ns, beat_ns, end_ns;
+    struct buf          text;
     uint32_t            budget; /* the limit of faults within the window */
     char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
 };
@@ -56,7 +52,7 @@ static void add_launch(struct json_writer *w, const struct event *e)
         json_add_text(w, "code", status_code(e->status));
 }
 
-static void add_members(struct json_writer *w, const struct event_stream *s)
+static void add_members(struct json_writer *w, const struct session_stream *s)
 {
     const struct event *e = &s->event;
 
@@ -94,24 +90,26 @@ static void add_members(struct json_writer *w, const struct event_stream *s)
 }
 
 /* One data line is enough: JSON text here has no line breaks. */
-static void add_event(struct event_stream *s)
+static void add_event(struct session_stream *s)
 {
+    struct buf        *lines = &s->stream.lines;
     struct json_writer w;
 
-    buf_printf(&s->lines, "id: %" PRIu64 "\nevent: %s\ndata: ", s->event.id, type_names[s->event.type]);
-    json_writer_init(&w, &s->lines);
+    buf_printf(lines, "id: %" PRIu64 "\nevent: %s\ndata: ", s->event.id, type_names[s->event.type]);
+    json_writer_init(&w, lines);
     json_open_object(&w, NULL);
     json_add_time(&w, "at", s->event.wall_ns);
     add_members(&w, s);
     json_close_object(&w);
-    buf_add_text(&s->lines, "\n\n");
+    buf_add_text(lines, "\n\n");
 }
 
 /* ---- the stream ---- */
 
-/* The next lines, if there are any. OK without lines: the stream has ended. */
-static enum status take_event(struct event_stream *s)
+static enum status next_event(struct event_stream *stream)
 {
+    struct session_stream *s = (struct session_stream *)stream;
+
     buf_clear(&s->text);
     switch (events_next(s->session, &s->cursor, &s->event, &s->text)) {
     case EVENTS_ONE:
@@ -129,58 +127,21 @@ static enum status take_event(struct event_stream *s)
     return STATUS_OK;
 }
 
-static enum status next_lines(struct event_stream *s)
-{
-    uint64_t    now = now_ns();
-    enum status st;
-
-    buf_clear(&s->lines);
-    s->sent = 0;
-    if (now >= s->end_ns)
-        return STATUS_OK;
-    st = take_event(s);
-    if (s->lines.failed)
-        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "not enough memory for an event");
-    if (st == STATUS_PENDING && now >= s->beat_ns) {
-        buf_add_text(&s->lines, EVENT_STREAM_BEAT);
-        st = STATUS_OK;
-    }
-    if (!st)
-        s->beat_ns = now + s->heartbeat_ns;
-    s->request->wake_at_ns = s->beat_ns < s->end_ns ? s->beat_ns : s->end_ns;
-    return st;
-}
-
-static enum status read_lines(struct body_source *source, char *to, size_t room, size_t *bytes, struct waker *w)
-{
-    struct event_stream *s = (struct event_stream *)source;
-    enum status          st = STATUS_OK;
-
-    (void)w; /* the cursor's waker wakes it */
-    if (s->sent == buf_span(&s->lines).bytes)
-        st = next_lines(s);
-    *bytes = st ? 0 : event_stream_copy(&s->lines, &s->sent, to, room);
-    return st;
-}
-
 /* A cursor's registration outlives one wait, so it has a waker of its own. */
 static void wake_reader(struct waker *w)
 {
-    struct event_stream *s = (struct event_stream *)((char *)w - offsetof(struct event_stream, cursor.waker));
+    struct session_stream *s = (struct session_stream *)((char *)w - offsetof(struct session_stream, cursor.waker));
 
-    s->request->waker.wake(&s->request->waker);
+    s->stream.request->waker.wake(&s->stream.request->waker);
 }
 
-static void close_stream(struct body_source *source)
+static void end_events(struct event_stream *stream)
 {
-    struct event_stream *s = (struct event_stream *)source;
+    struct session_stream *s = (struct session_stream *)stream;
 
     events_unwatch(s->session, &s->cursor);
     session_unobserve(s->session);
-    event_stream_give(s->request);
-    buf_finish(&s->lines);
     buf_finish(&s->text);
-    free(s);
 }
 
 /* ---- the request ---- */
@@ -214,86 +175,64 @@ static enum status parse_types(struct request *r, struct span list, unsigned *ty
 
 static enum status parse_events_query(struct request *r, struct wanted *w)
 {
-    static const char *const names[] = {"types", "timeout_seconds", NULL};
-    struct span              text, last = request_header(r, "Last-Event-ID");
-    enum status              st = query_check(r, names);
+    struct span text, last = request_header(r, "Last-Event-ID");
+    enum status st;
 
     *w = (struct wanted){.types = ~0u, .resumes = last.data != NULL};
-    if (!st)
-        st = event_stream_accepts(r);
+    st = event_stream_check(r, &w->seconds);
     if (!st && request_query(r, "types", &text))
         st = parse_types(r, text, &w->types);
-    if (!st)
-        st = event_stream_seconds(r, &w->seconds);
     if (!st && last.data && !span_u64(span_trim(last), &w->last))
         st = problem_set(&r->problem, STATUS_INVALID_HEADER, "Last-Event-ID must be the id of an event");
     return st;
 }
 
-static void fill_events(struct event_stream *s, struct request *r, const struct wanted *w)
+static void fill_events(struct session_stream *s, struct request *r, struct session *session, const struct wanted *w)
 {
     struct session_info info;
-    uint64_t            now = now_ns();
 
-    s->source = (struct body_source){.read = read_lines, .close = close_stream};
-    s->request = r;
+    s->session = session;
+    s->stream.next = next_event;
+    s->stream.end = end_events;
     s->cursor =
-        (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = wake_reader}};
+        (struct event_cursor){.last = w->resumes ? w->last : events_newest(session), .types = w->types, .waker = {.wake = wake_reader}};
     s->budget = app_of(r)->config->crash_budget;
-    s->heartbeat_ns = app_of(r)->config->event_heartbeat_s * NS_PER_S;
-    s->beat_ns = now + s->heartbeat_ns;
-    s->end_ns = now + w->seconds * NS_PER_S;
-    buf_init(&s->lines, EVENT_LINES_BYTES_MAX);
     buf_init(&s->text, EVENT_TEXT_BYTES_MAX);
-    buf_add_text(&s->lines, EVENT_STREAM_HEAD);
-    session_info_of(s->session, &info);
+    session_info_of(session, &info);
     memcpy(s->session_id, info.id, sizeof s->session_id);
     memcpy(s->device, info.device, sizeof s->device);
 }
 
-/* Takes the borrowed session, and the caller's place, on success. */
+/* Takes the borrowed session on success. */
 static enum status start_events(struct request *r, struct session *session, const struct wanted *w)
 {
-    struct event_stream *s = calloc(1, sizeof *s);
-    enum status          st = s ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the event stream");
+    struct event_stream *s;
+    enum status          st = event_stream_create(r, sizeof(struct session_stream), &s);
 
-    if (!st)
-        st = session_observe(session, &r->problem);
+    if (st)
+        return st;
+    st = session_observe(session, &r->problem);
     if (st) {
-        free(s);
+        event_stream_destroy(s);
         return st;
     }
-    s->session = session;
-    fill_events(s, r, w);
-    event_stream_headers(r);
-    return reply_source_take(&r->reply, 200, &s->source, REPLY_BYTES_UNKNOWN);
-}
-
-static enum status answer_head(struct request *r, struct session *session)
-{
-    session_return(session);
-    return event_stream_head(r);
+    fill_events((struct session_stream *)s, r, session, w);
+    return event_stream_answer(s, w->seconds);
 }
 
 enum status events_get(struct request *r)
 {
     struct session *session;
     struct wanted   w;
+    bool            head = r->method == METHOD_HEAD;
     enum status     st = parse_events_query(r, &w);
 
     if (!st)
         st = session_of(r, &session);
     if (st)
         return st;
-    if (r->method == METHOD_HEAD)
-        return answer_head(r, session);
-    st = event_stream_take(r);
-    if (!st) {
-        st = start_events(r, session, &w);
-        if (st)
-            event_stream_give(r);
-    }
-    if (st)
+    st = head ? event_stream_head(r) : start_events(r, session, &w);
+    if (st || head)
         session_return(session);
     return st;
 }

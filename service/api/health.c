@@ -17,10 +17,7 @@ enum status livez_get(struct request *r)
 {
     struct server *server = atomic_load(&app_of(r)->server);
     uint64_t       now = now_ns(), turned = server ? server_last_turn_ns(server) : now;
-    enum status    st = query_check(r, NULL);
 
-    if (st)
-        return st;
     if (now > turned && now - turned > LOOP_STALL_S * NS_PER_S)
         return problem_set(&r->problem, STATUS_NOT_READY, "an event loop does not respond");
     return reply_line(r, 200, "ok\n");
@@ -95,14 +92,11 @@ static enum status reply_verbose(struct request *r)
     return answer_end(&a, r, readiness ? 503 : 200);
 }
 
-static enum status readiness_get(struct request *r)
+enum status readyz_get(struct request *r)
 {
-    static const char *const names[] = {"verbose", NULL};
-    struct span              verbose = {0};
-    enum status              st = query_check(r, names);
+    struct span verbose = {0};
+    enum status st;
 
-    if (st)
-        return st;
     if (!request_query(r, "verbose", &verbose) || span_is(verbose, "0"))
         return reply_ready(r);
     if (!span_is(verbose, "1"))
@@ -111,17 +105,12 @@ static enum status readiness_get(struct request *r)
     return st ? st : reply_verbose(r);
 }
 
-enum status readyz_get(struct request *r)
-{
-    return readiness_get(r);
-}
-
 /* A load balancer reads 404 as "leaving on purpose", not as an outage. */
 enum status lbz_get(struct request *r)
 {
     if (atomic_load(&app_of(r)->draining))
         return problem_set(&r->problem, STATUS_NOT_FOUND, "the service is draining and accepts no new sessions");
-    return readiness_get(r);
+    return readyz_get(r);
 }
 
 static void add_backends(struct json_writer *w, struct pool *pool)
@@ -136,10 +125,7 @@ static void add_backends(struct json_writer *w, struct pool *pool)
         memcpy(last, d.backend, sizeof last);
         json_open_object(w, NULL);
         json_add_text(w, "name", d.backend);
-        if (d.info.driver[0])
-            json_add_text(w, "driver", d.info.driver);
-        else
-            json_add_null(w, "driver");
+        json_add_text_or_null(w, "driver", d.info.driver);
         json_close_object(w);
     }
     json_close_array(w);
@@ -147,12 +133,8 @@ static void add_backends(struct json_writer *w, struct pool *pool)
 
 enum status version_get(struct request *r)
 {
-    const char   *compiler = compile_service_version(app_of(r)->compiler);
     struct answer a;
-    enum status   st = query_check(r, NULL);
 
-    if (st)
-        return st;
     answer_begin(&a);
     json_add_text(&a.w, "server", "gpurestd");
     json_add_text(&a.w, "version", GPUREST_VERSION);
@@ -160,10 +142,7 @@ enum status version_get(struct request *r)
     json_add_text(&a.w, "least", "v1");
     json_add_text(&a.w, "most", "v1");
     json_close_object(&a.w);
-    if (compiler[0])
-        json_add_text(&a.w, "compiler", compiler);
-    else
-        json_add_null(&a.w, "compiler");
+    json_add_text_or_null(&a.w, "compiler", compile_service_version(app_of(r)->compiler));
     add_backends(&a.w, app_of(r)->pool);
     return answer_end(&a, r, 200);
 }
@@ -174,13 +153,12 @@ enum status root_get(struct request *r)
                                            {"devices", "/v1/devices"},       {"limits", "/v1/limits"},     {"sessions", "/v1/sessions"},
                                            {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"}, {"docs", "/docs"}};
     struct answer            a;
-    enum status              st = query_check(r, NULL);
+    enum status              st;
 
     reply_header_text(&r->reply, "Vary", "Accept");
-    if (!st && web_is_wanted(r))
+    if (web_is_wanted(r))
         return web_dashboard(r);
-    if (!st)
-        st = check_token(r, 0);
+    st = check_token(r, 0);
     if (st)
         return st;
     answer_begin(&a);
@@ -195,11 +173,8 @@ enum status root_get(struct request *r)
 
 enum status problems_get(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-    char       *text;
+    char *text;
 
-    if (st)
-        return st;
     for (unsigned i = STATUS_PENDING + 1; i < STATUS_COUNT; i++) {
         if (!span_is(r->params[0], status_code(i)))
             continue;

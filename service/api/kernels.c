@@ -45,13 +45,13 @@ static const char *rule_text(enum builtin_rule rule)
     return "";
 }
 
-static void add_dtypes(struct json_writer *w, const struct builtin *k)
+static void add_dtypes(struct json_writer *w, uint32_t dtypes)
 {
     const char *name;
 
     json_open_array(w, "dtypes");
     for (unsigned i = 0; (name = builtin_dtype_name(i)) != NULL; i++)
-        if (k->dtypes >> i & 1)
+        if (dtypes >> i & 1)
             json_add_text(w, NULL, name);
     json_close_array(w);
 }
@@ -61,7 +61,6 @@ static void add_engines(struct json_writer *w, const struct builtin *k)
 {
     uint32_t             dtypes;
     enum builtin_library library = builtin_library_of(k, &dtypes);
-    const char          *name;
 
     json_open_array(w, "engines");
     if (library)
@@ -74,11 +73,7 @@ static void add_engines(struct json_writer *w, const struct builtin *k)
     }
     json_open_object(w, "library");
     json_add_text(w, "name", builtin_library_name(library));
-    json_open_array(w, "dtypes");
-    for (unsigned i = 0; (name = builtin_dtype_name(i)) != NULL; i++)
-        if (dtypes >> i & 1)
-            json_add_text(w, NULL, name);
-    json_close_array(w);
+    add_dtypes(w, dtypes);
     json_close_object(w);
 }
 
@@ -105,44 +100,39 @@ static void add_members(struct json_writer *w, const struct builtin *k)
     json_add_text(w, "name", k->name);
     json_add_text(w, "family", k->family);
     json_add_text(w, "summary", k->summary);
-    add_dtypes(w, k);
+    add_dtypes(w, k->dtypes);
     json_open_array(w, "params");
     for (unsigned i = 0; i < k->params_count; i++)
         add_param(w, &k->params[i]);
     json_close_array(w);
     add_engines(w, k);
     json_add_text(w, "shape", rule_text(k->shape.rule));
-    if (k->shape.scratch)
-        json_add_text(w, "scratch_bytes", k->shape.scratch);
-    else
-        json_add_null(w, "scratch_bytes");
+    json_add_text_or_null(w, "scratch_bytes", k->shape.scratch);
 }
 
 /* In the order of their rows; a cursor is a name. */
-enum status kernels_list(struct request *r)
+static void add_kernels(struct list *l)
 {
     const struct builtin *k;
-    struct page           page;
-    struct answer         a;
     unsigned              i = 0, sent = 0;
-    enum status           st = page_of(r, 0, &page);
 
-    if (st)
-        return st;
-    while (page.cursor.bytes && (k = builtin_at(i)) != NULL) {
+    while (l->page.cursor.bytes && (k = builtin_at(i)) != NULL) {
         i++;
-        if (span_is(page.cursor, k->name))
+        if (span_is(l->page.cursor, k->name))
             break;
     }
-    answer_list_begin(&a);
-    for (; sent < page.limit && (k = builtin_at(i)) != NULL; i++, sent++) {
-        json_open_object(&a.w, NULL);
-        add_members(&a.w, k);
-        json_close_object(&a.w);
+    for (; sent < l->page.limit && (k = builtin_at(i)) != NULL; i++, sent++) {
+        json_open_object(l->w, NULL);
+        add_members(l->w, k);
+        json_close_object(l->w);
     }
     if (sent && builtin_at(i))
-        span_copy(span_of(builtin_at(i - 1)->name), page.next, sizeof page.next);
-    return answer_list_end(&a, r, &page);
+        span_copy(span_of(builtin_at(i - 1)->name), l->page.next, sizeof l->page.next);
+}
+
+enum status kernels_list(struct request *r)
+{
+    return answer_list(r, 0, 0, add_kernels);
 }
 
 /* The headers besides common.cuh that the source includes. */
@@ -161,10 +151,7 @@ enum status kernels_get(struct request *r)
 {
     const struct builtin *k = builtin_find(r->params[0]);
     struct answer         a;
-    enum status           st = query_check(r, NULL);
 
-    if (st)
-        return st;
     if (!k)
         return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "unknown built-in kernel; GET /v1/kernels lists them");
     answer_begin(&a);

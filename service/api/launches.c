@@ -135,26 +135,22 @@ static enum status to_executor(struct request *r)
 
 static enum status submit(struct request *r)
 {
-    struct json_document  *doc = NULL;
     struct launch_spec     spec;
     struct launch_request *q = NULL;
     struct launch         *launch;
     bool                   created = false;
-    enum status            st = query_check(r, NULL);
+    enum status            st = begin(r, &q);
 
     timing_begin(r);
     if (!st)
-        st = begin(r, &q);
+        st = launch_decode(r, &spec);
     if (st)
         return st;
-    st = launch_decode(r, &spec, &doc);
     spec.at_once = !r->wants_executor;
     spec.spin_ns = request_prefer(r).respond_async ? 0 : spin_budgets()->call_ns;
-    if (!st)
-        st = launch_submit(q->session, &spec, &launch, &created, &r->problem);
+    st = launch_submit(q->session, &spec, &launch, &created, &r->problem);
     if (st == STATUS_PENDING)
-        st = to_executor(r);
-    json_document_destroy(doc);
+        return to_executor(r);
     if (st)
         return st;
     hold(r, q, launch);
@@ -172,12 +168,8 @@ enum status launches_create(struct request *r)
 static enum status find(struct request *r, struct launch_request **out)
 {
     struct launch *launch;
-    enum status    st = query_check(r, NULL);
+    enum status    st = begin(r, out);
 
-    if (!st)
-        st = conditions_check(r);
-    if (!st)
-        st = begin(r, out);
     if (!st)
         st = launch_borrow((*out)->session, r->params[1], &launch, &r->problem);
     if (!st)
@@ -197,35 +189,27 @@ enum status launches_get(struct request *r)
     return st ? st : answer_launch(r, info, 200);
 }
 
-enum status launches_list(struct request *r)
+static void add_launches(struct list *l)
 {
-    struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
-    struct launch     **items;
-    struct session     *s;
-    struct page         page;
-    struct answer       a;
-    unsigned            n;
-    enum status         st = page_of(r, 0, &page);
+    struct launch_info *info = arena_alloc(&l->request->arena, sizeof *info);
+    struct launch     **items = l->items;
+    unsigned            n = launch_list(l->session, &l->page, items);
 
-    if (st)
-        return st;
-    items = arena_array(&r->arena, page.limit, sizeof(struct launch *));
-    if (!items || !info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    n = launch_list(s, &page, items);
-    answer_list_begin(&a);
     for (unsigned i = 0; i < n; i++) {
-        launch_info_of(items[i], info);
-        json_open_object(&a.w, NULL);
-        launch_members(&a.w, r, info);
-        json_close_object(&a.w);
+        if (info) {
+            launch_info_of(items[i], info);
+            json_open_object(l->w, NULL);
+            launch_members(l->w, l->request, info);
+            json_close_object(l->w);
+        }
         launch_return(items[i]);
     }
-    session_return(s);
-    return answer_list_end(&a, r, &page);
+    l->w->out->failed = l->w->out->failed || !info;
+}
+
+enum status launches_list(struct request *r)
+{
+    return answer_list(r, 0, sizeof(struct launch *), add_launches);
 }
 
 /* ---- DELETE ---- */

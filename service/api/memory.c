@@ -14,7 +14,7 @@ static enum status answer_memory(struct request *r, const struct session_memory 
     json_add_u64(&a.w, "reserved_bytes", m->reserved_bytes);
     json_add_u64(&a.w, "free_bytes", m->free_bytes);
     json_add_u64(&a.w, "peak_bytes", m->peak_bytes);
-    add_limit(&a.w, "limit_bytes", m->limit_bytes);
+    json_add_u64_or_null(&a.w, "limit_bytes", m->limit_bytes);
     json_add_double(&a.w, "fragmentation", m->fragmentation);
     return answer_end(&a, r, 200);
 }
@@ -34,9 +34,7 @@ static enum status answer_memory_as(struct request *r, memory_fn *how)
 
 enum status memory_get(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-
-    return st ? st : answer_memory_as(r, session_memory_of);
+    return answer_memory_as(r, session_memory_of);
 }
 
 enum status memory_trim(struct request *r)

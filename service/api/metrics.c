@@ -72,14 +72,23 @@ static void add_states(struct buf *out, struct buf *labels, const struct pool_de
 
 static void add_sensors(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
 {
-    metrics_head(out, METRIC_DEVICE_TEMPERATURE);
-    for (unsigned i = 0; i < count; i++)
-        if (devices[i].info.temperature_c != DEVICE_SENSOR_UNKNOWN)
-            metrics_sample(out, METRIC_DEVICE_TEMPERATURE, device_label(labels, &devices[i]), devices[i].info.temperature_c);
-    metrics_head(out, METRIC_DEVICE_POWER);
-    for (unsigned i = 0; i < count; i++)
-        if (devices[i].info.power_w != DEVICE_SENSOR_UNKNOWN)
-            metrics_sample(out, METRIC_DEVICE_POWER, device_label(labels, &devices[i]), devices[i].info.power_w);
+    static const struct {
+        enum metric        metric;
+        enum device_sensor sensor;
+    } rows[] = {{METRIC_DEVICE_TEMPERATURE, DEVICE_SENSOR_TEMPERATURE_C},
+                {METRIC_DEVICE_POWER, DEVICE_SENSOR_POWER_W},
+                {METRIC_DEVICE_UTILIZATION, DEVICE_SENSOR_UTILIZATION_PCT},
+                {METRIC_DEVICE_FAN, DEVICE_SENSOR_FAN_PCT}};
+
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        metrics_head(out, rows[row].metric);
+        for (unsigned i = 0; i < count; i++) {
+            int32_t value = device_sensor(&devices[i].info, rows[row].sensor);
+
+            if (value != DEVICE_SENSOR_UNKNOWN)
+                metrics_sample(out, rows[row].metric, device_label(labels, &devices[i]), value);
+        }
+    }
 }
 
 static void add_budgets(struct buf *out, struct buf *labels, struct registry *registry, const struct pool_device *devices, unsigned count)
@@ -129,10 +138,8 @@ enum status metrics_get(struct request *r)
 {
     const struct server *server = atomic_load(&app_of(r)->server);
     struct buf           out, labels;
-    enum status          st = query_check(r, NULL);
+    enum status          st;
 
-    if (st)
-        return st;
     buf_init(&out, METRICS_BYTES_MAX);
     buf_init(&labels, METRIC_LABELS_BYTES_MAX);
     if (server)

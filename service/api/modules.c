@@ -24,7 +24,7 @@ static bool is_binary(const struct request *r)
     return is_type(r, CUBIN_TYPE) || is_type(r, FATBIN_TYPE);
 }
 
-static enum status check_type(struct request *r)
+enum status modules_create_begin(struct request *r)
 {
     if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE))
         return STATUS_OK;
@@ -36,17 +36,18 @@ static enum status check_type(struct request *r)
                        "the Content-Type of a module must be text/x-cuda, application/json or " PTX_TYPE);
 }
 
-/* Checked. The spans in *spec borrow from *doc. */
-static enum status decode(struct request *r, struct module_spec *spec, struct json_document **doc)
+/* Checked. The spans in *spec borrow from the request. */
+static enum status decode(struct request *r, struct module_spec *spec)
 {
-    enum status st;
+    const struct json *root;
+    enum status        st;
 
     spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : is_binary(r) ? IMAGE_BINARY : IMAGE_CUDA;
     spec->source = r->body;
     if (!is_type(r, "application/json"))
         return module_spec_check(spec, &r->arena, &r->problem);
-    st = json_parse(r->body.bytes ? r->body : SPAN_LITERAL("{}"), doc, &r->problem);
-    return st ? st : module_decode(json_root(*doc), "", request_prefer(r).lenient, &r->arena, spec, &r->problem);
+    st = body_parse(r, &root);
+    return st ? st : module_decode(root, "", request_prefer(r).lenient, &r->arena, spec, &r->problem);
 }
 
 /* ---- what goes ---- */
@@ -64,60 +65,26 @@ static enum status answer_module(struct request *r, const struct module *m, unsi
     return answer_end(&a, r, http_status);
 }
 
-static enum status create_in(struct request *r, struct session *s, struct module_spec *spec)
+/* The path has no id when the service is to choose one. */
+static enum status create_in(struct request *r, struct session *s)
 {
-    struct json_document *doc = NULL;
-    struct module        *m;
-    bool                  created = false;
-    enum status           st = decode(r, spec, &doc);
+    struct module_spec spec = {.id = r->params[1]};
+    struct module     *m;
+    bool               created = false;
+    enum status        st = decode(r, &spec);
 
     if (!st)
-        st = module_create(s, spec, &r->arena, &m, &created, &r->problem);
-    if (!st) {
-        st = answer_module(r, m, created ? 201 : 200);
-        module_return(s, m);
-    }
-    json_document_destroy(doc);
-    return st;
-}
-
-static enum status create(struct request *r, struct span id)
-{
-    struct module_spec spec = {.id = id};
-    struct session    *s;
-    enum status        st = session_of(r, &s);
-
+        st = module_create(s, &spec, &r->arena, &m, &created, &r->problem);
     if (st)
         return st;
-    st = create_in(r, s, &spec);
-    session_return(s);
+    st = answer_module(r, m, created ? 201 : 200);
+    module_return(s, m);
     return st;
-}
-
-static enum status create_begin(struct request *r)
-{
-    enum status st = query_check(r, NULL);
-    return st ? st : check_type(r);
-}
-
-enum status modules_create_begin(struct request *r)
-{
-    return create_begin(r);
-}
-
-enum status modules_put_begin(struct request *r)
-{
-    return create_begin(r);
 }
 
 enum status modules_create(struct request *r)
 {
-    return create(r, (struct span){0});
-}
-
-enum status modules_put(struct request *r)
-{
-    return create(r, r->params[1]);
+    return on_session(r, create_in);
 }
 
 /* Calls `answer` with the module named by the path. */
@@ -145,8 +112,7 @@ static enum status answer_ok(struct request *r, const struct module *m)
 
 enum status modules_get(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-    return st ? st : with_module(r, answer_ok);
+    return with_module(r, answer_ok);
 }
 
 static enum status answer_log(struct request *r, const struct module *m)
@@ -159,8 +125,7 @@ static enum status answer_log(struct request *r, const struct module *m)
 
 enum status modules_log(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-    return st ? st : with_module(r, answer_log);
+    return with_module(r, answer_log);
 }
 
 /* The hash names what was loaded; the format tells its two representations apart. */
@@ -188,12 +153,7 @@ static enum status answer_code(struct request *r, const struct module *m)
 
 enum status modules_code(struct request *r)
 {
-    static const char *const names[] = {"format", NULL};
-    enum status              st = query_check(r, names);
-
-    if (!st)
-        st = conditions_check(r);
-    return st ? st : with_module(r, answer_code);
+    return with_module(r, answer_code);
 }
 
 static enum status delete_in(struct request *r, struct session *s)
@@ -223,27 +183,16 @@ static void add_item(struct json_writer *w, struct request *r, struct session *s
     module_return(s, m);
 }
 
+static void add_modules(struct list *l)
+{
+    char(*ids)[ID_BYTES] = l->items;
+    unsigned n = module_list(l->session, &l->page, ids);
+
+    for (unsigned i = 0; i < n; i++)
+        add_item(l->w, l->request, l->session, ids[i]);
+}
+
 enum status modules_list(struct request *r)
 {
-    char(*ids)[ID_BYTES];
-    struct session *s;
-    struct page     page;
-    struct answer   a;
-    unsigned        n;
-    enum status     st = page_of(r, 0, &page);
-
-    if (st)
-        return st;
-    ids = arena_array(&r->arena, page.limit, sizeof *ids);
-    if (!ids)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
-    st = session_of(r, &s);
-    if (st)
-        return st;
-    n = module_list(s, &page, ids);
-    answer_list_begin(&a);
-    for (unsigned i = 0; i < n; i++)
-        add_item(&a.w, r, s, ids[i]);
-    session_return(s);
-    return answer_list_end(&a, r, &page);
+    return answer_list(r, 0, ID_BYTES, add_modules);
 }

@@ -35,12 +35,10 @@ static enum status answer_program(struct request *r, struct program *p, unsigned
 
 enum status programs_put_begin(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-
-    if (!st && span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE)))
-        st = problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
-                         "the Content-Type of a program must be application/json; send bytes with its runs");
-    return st;
+    if (span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE)))
+        return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
+                           "the Content-Type of a program must be application/json; send bytes with its runs");
+    return STATUS_OK;
 }
 
 static enum status put_in(struct request *r, struct session *s)
@@ -66,40 +64,26 @@ static enum status put_in(struct request *r, struct session *s)
 
 enum status programs_put(struct request *r)
 {
-    struct session *s;
-    enum status     st = session_of(r, &s);
-
-    if (st)
-        return st;
-    st = put_in(r, s);
-    session_return(s);
-    return st;
+    return on_session(r, put_in);
 }
 
 /* ---- get and delete ---- */
 
+static void add_programs(struct list *l)
+{
+    struct program_info *items = l->items;
+    unsigned             n = program_list(l->session, &l->page, items);
+
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(l->w, NULL);
+        program_members(l->w, &items[i]);
+        json_close_object(l->w);
+    }
+}
+
 enum status programs_list(struct request *r)
 {
-    struct program_info items[PROGRAMS_PER_SESSION_MAX];
-    struct session     *s;
-    struct answer       a;
-    struct page         page;
-    unsigned            n;
-    enum status         st = page_of(r, PROGRAMS_PER_SESSION_MAX, &page);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    n = program_list(s, &page, items);
-    session_return(s);
-    answer_list_begin(&a);
-    for (unsigned i = 0; i < n; i++) {
-        json_open_object(&a.w, NULL);
-        program_members(&a.w, &items[i]);
-        json_close_object(&a.w);
-    }
-    return answer_list_end(&a, r, &page);
+    return answer_list(r, PROGRAMS_PER_SESSION_MAX, sizeof(struct program_info), add_programs);
 }
 
 static enum status get_in(struct request *r, struct session *s)

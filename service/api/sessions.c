@@ -88,7 +88,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_time(w, "expires_at", i->expires_wall_ns);
     json_add_u64(w, "idle_timeout_s", i->idle_timeout_s);
     json_add_u64(w, "max_lifetime_s", i->max_lifetime_s);
-    add_limit(w, "memory_limit", i->memory_limit);
+    json_add_u64_or_null(w, "memory_limit", i->memory_limit);
     json_add_bool(w, "memcheck", i->memcheck);
     add_labels(w, i);
     add_problem(w, "fault", r, &i->fault);
@@ -118,17 +118,15 @@ static enum status answer_session(struct request *r, struct session *s, unsigned
     return answer_end(&a, r, http_status);
 }
 
-static enum status create_in(struct request *r, struct span id, const struct session_request *q)
+static enum status create(struct request *r, const struct session_request *q, struct session **out, bool *created)
 {
-    struct session_spec spec = {.id = id,
+    struct session_spec spec = {.id = r->params[0],
                                 .device = q->device,
                                 .memory_limit = q->memory_limit,
                                 .idle_timeout_s = q->idle_timeout_s,
                                 .max_lifetime_s = q->max_lifetime_s,
                                 .memcheck = q->memcheck};
     struct tenant       t = tenant_of(r);
-    struct session     *s;
-    bool                created = false;
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
     if (!st && q->device.data && q->device.bytes == 0)
@@ -140,8 +138,20 @@ static enum status create_in(struct request *r, struct span id, const struct ses
         st = check_positive(r, "/max_lifetime_s", q->max_lifetime_s);
     if (!st)
         st = check_positive(r, "/memory_limit", q->memory_limit);
+    return st ? st : session_create(app_of(r)->registry, &t, &spec, out, created, &r->problem);
+}
+
+/* The path has no id when the service is to choose one. */
+enum status sessions_create(struct request *r)
+{
+    struct session_request q = {
+        .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT, .max_lifetime_s = LIFETIME_S_MAX};
+    struct session *s;
+    bool            created = false;
+    enum status     st = body_decode(r, create_fields, COUNT(create_fields), &q);
+
     if (!st)
-        st = session_create(app_of(r)->registry, &t, &spec, &s, &created, &r->problem);
+        st = create(r, &q, &s, &created);
     if (st)
         return st;
     st = answer_session(r, s, created ? 201 : 200);
@@ -149,53 +159,22 @@ static enum status create_in(struct request *r, struct span id, const struct ses
     return st;
 }
 
-static enum status create_session(struct request *r, struct span id)
+static void add_sessions(struct list *l)
 {
-    struct session_request q = {
-        .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT, .max_lifetime_s = LIFETIME_S_MAX};
-    struct json_document *doc = NULL;
-    enum status           st = query_check(r, NULL);
+    struct tenant        t = tenant_of(l->request);
+    struct session_info *items = l->items;
+    unsigned             n = session_list(app_of(l->request)->registry, &t, &l->page, items);
 
-    if (!st)
-        st = body_decode(r, create_fields, COUNT(create_fields), &q, &doc);
-    if (!st)
-        st = create_in(r, id, &q);
-    json_document_destroy(doc);
-    return st;
-}
-
-enum status sessions_create(struct request *r)
-{
-    return create_session(r, (struct span){0});
-}
-
-enum status sessions_put(struct request *r)
-{
-    return create_session(r, r->params[0]);
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(l->w, NULL);
+        add_members(l->w, l->request, &items[i]);
+        json_close_object(l->w);
+    }
 }
 
 enum status sessions_list(struct request *r)
 {
-    struct tenant        t = tenant_of(r);
-    struct session_info *items;
-    struct page          page;
-    struct answer        a;
-    unsigned             n;
-    enum status          st = page_of(r, SESSIONS_MAX, &page);
-
-    if (st)
-        return st;
-    items = arena_array(&r->arena, page.limit, sizeof *items);
-    if (!items)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
-    n = session_list(app_of(r)->registry, &t, &page, items);
-    answer_list_begin(&a);
-    for (unsigned i = 0; i < n; i++) {
-        json_open_object(&a.w, NULL);
-        add_members(&a.w, r, &items[i]);
-        json_close_object(&a.w);
-    }
-    return answer_list_end(&a, r, &page);
+    return answer_list(r, SESSIONS_MAX, sizeof(struct session_info), add_sessions);
 }
 
 static enum status answer_it(struct request *r, struct session *s)
@@ -208,12 +187,17 @@ enum status sessions_get(struct request *r)
     return on_session(r, answer_it);
 }
 
-static enum status patch_in(struct request *r, struct session *s, const struct session_request *q)
+static enum status patch_in(struct request *r, struct session *s)
 {
-    struct session_patch p = {
-        .has_idle_timeout = q->has_idle_timeout, .idle_timeout_s = q->idle_timeout_s, .has_labels = q->labels != NULL};
-    enum status st = decode_labels(r, q->labels, &p.labels, &p.labels_count);
+    struct session_request q = {0};
+    struct session_patch   p = {0};
+    enum status            st = body_decode(r, patch_fields, COUNT(patch_fields), &q);
 
+    if (!st)
+        st = decode_labels(r, q.labels, &p.labels, &p.labels_count);
+    p.has_labels = q.labels != NULL;
+    p.has_idle_timeout = q.has_idle_timeout;
+    p.idle_timeout_s = q.idle_timeout_s;
     if (!st && p.has_idle_timeout)
         st = check_positive(r, "/idle_timeout_s", p.idle_timeout_s);
     if (!st)
@@ -223,21 +207,7 @@ static enum status patch_in(struct request *r, struct session *s, const struct s
 
 enum status sessions_patch(struct request *r)
 {
-    struct session_request q = {0};
-    struct json_document  *doc = NULL;
-    struct session        *s = NULL;
-    enum status            st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = body_decode(r, patch_fields, COUNT(patch_fields), &q, &doc);
-    if (!st)
-        st = patch_in(r, s, &q);
-    json_document_destroy(doc);
-    session_return(s);
-    return st;
+    return on_session(r, patch_in);
 }
 
 static enum status delete_it(struct request *r, struct session *s)
@@ -252,20 +222,18 @@ enum status sessions_delete(struct request *r)
     return on_session(r, delete_it);
 }
 
+static enum status reset_it(struct request *r, struct session *s)
+{
+    enum status st = session_reset(s, &r->problem);
+
+    return st ? st : answer_session(r, s, 200);
+}
+
 enum status sessions_reset(struct request *r)
 {
-    struct session *s;
-    enum status     st = nothing_check(r);
+    enum status st = nothing_check(r);
 
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = session_reset(s, &r->problem);
-    if (!st)
-        st = answer_session(r, s, 200);
-    session_return(s);
-    return st;
+    return st ? st : on_session(r, reset_it);
 }
 
 struct sync_request {
@@ -275,23 +243,17 @@ static const struct json_field sync_fields[] = {
     JSON_FIELD(FIELD_STRING, struct sync_request, stream, false, STREAM_NAME_BYTES - 1),
 };
 
-enum status sessions_sync(struct request *r)
+static enum status sync_in(struct request *r, struct session *s)
 {
-    struct sync_request   q = {0};
-    struct json_document *doc = NULL;
-    struct session       *s;
-    enum status           st = query_check(r, NULL);
+    struct sync_request q = {0};
+    enum status         st = body_decode(r, sync_fields, COUNT(sync_fields), &q);
 
     if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = body_decode(r, sync_fields, COUNT(sync_fields), &q, &doc);
-    if (!st)
         st = session_sync(s, q.stream, &r->problem);
-    if (!st)
-        st = reply_json(&r->reply, 200, SPAN_LITERAL("{}"));
-    json_document_destroy(doc);
-    session_return(s);
-    return st;
+    return st ? st : reply_json(&r->reply, 200, SPAN_LITERAL("{}"));
+}
+
+enum status sessions_sync(struct request *r)
+{
+    return on_session(r, sync_in);
 }

@@ -72,14 +72,12 @@ static const struct json_field open_fields[] = {
 
 static enum status open_in(struct request *r, struct session *s)
 {
-    struct open_request   q = {.as = SPAN_LITERAL("memory")};
-    struct json_document *doc = NULL;
-    enum status           st = body_decode(r, open_fields, COUNT(open_fields), &q, &doc);
-    bool                  cuda = !st && span_is(q.as, "cuda_fd");
+    struct open_request q = {.as = SPAN_LITERAL("memory")};
+    enum status         st = body_decode(r, open_fields, COUNT(open_fields), &q);
+    bool                cuda = !st && span_is(q.as, "cuda_fd");
 
     if (!st && !cuda && !span_is(q.as, "memory"))
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/as", "value", "as must be memory or cuda_fd");
-    json_document_destroy(doc);
     if (st)
         return st;
     return cuda ? open_cuda(r, s) : open_memory(r, s);
@@ -128,21 +126,16 @@ static enum status move_decoded(struct request *r, struct session *s, struct mov
 
 static enum status move_in(struct request *r, struct session *s)
 {
-    struct move_request   q = {0};
-    struct json_document *doc = NULL;
-    struct buffer_info    info;
-    char                  tag[ETAG_BYTES];
-    enum status           st = body_decode(r, move_fields, COUNT(move_fields), &q, &doc);
+    struct move_request q = {0};
+    struct buffer_info  info;
+    enum status         st = body_decode(r, move_fields, COUNT(move_fields), &q);
 
     if (!st)
         st = move_decoded(r, s, &q);
-    json_document_destroy(doc);
     if (st)
         return st;
-    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile: no tag */
-        etag_of(info.contents, tag);
-        reply_header_text(&r->reply, "ETag", tag);
-    }
+    if (!buffer_info_of(s, r->params[1], &info, NULL)) /* deleted meanwhile: no tag */
+        etag_add(&r->reply, info.contents);
     return reply_empty(&r->reply, 204);
 }
 

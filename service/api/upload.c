@@ -76,32 +76,32 @@ static void on_upload_finish(struct request *r)
     free(u);
 }
 
-static struct upload *start_upload(struct request *r, struct session *s, uint64_t bytes, const struct condition *condition)
+static enum status start_upload(struct request *r, uint64_t bytes, const struct condition *condition, struct upload **out)
 {
     struct upload *u = calloc(1, sizeof *u);
+    enum status    st = u ? session_of(r, &u->session) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the upload");
 
-    if (!u) {
-        session_return(s);
-        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the upload");
-        return NULL;
+    if (st) {
+        free(u);
+        return st;
     }
     u->sink = (struct body_sink){.borrow = borrow_room, .commit = commit_room, .bytes = bytes};
-    u->session = s;
     u->bytes = bytes;
     u->condition = *condition;
     r->sink = &u->sink;
     r->progress = u;
     r->on_finish = on_upload_finish;
-    return u;
+    *out = u;
+    return STATUS_OK;
 }
 
-enum status upload_start(struct request *r, struct session *s, struct span buffer, uint64_t offset, uint64_t bytes,
-                         const struct condition *condition)
+enum status upload_start(struct request *r, struct span buffer, uint64_t offset, uint64_t bytes, const struct condition *condition)
 {
-    struct upload *u = start_upload(r, s, bytes, condition);
+    struct upload *u;
+    enum status    st = start_upload(r, bytes, condition, &u);
 
-    if (!u)
-        return STATUS_OUT_OF_MEMORY;
+    if (st)
+        return st;
     u->in_place = true;
     u->offset = offset;
     if (!span_copy(buffer, u->buffer.id, sizeof u->buffer.id))
@@ -111,12 +111,13 @@ enum status upload_start(struct request *r, struct session *s, struct span buffe
     return create_target(u, &r->problem);
 }
 
-enum status upload_start_new(struct request *r, struct session *s, struct span id, uint64_t bytes, const struct condition *condition)
+enum status upload_start_new(struct request *r, struct span id, uint64_t bytes, const struct condition *condition)
 {
-    struct upload *u = start_upload(r, s, bytes, condition);
+    struct upload *u;
+    enum status    st = start_upload(r, bytes, condition, &u);
 
-    if (!u)
-        return STATUS_OUT_OF_MEMORY;
+    if (st)
+        return st;
     if (!span_copy(id, u->id, sizeof u->id))
         return problem_set(&r->problem, STATUS_INVALID_FIELD, "the id is too long");
     u->in_place = condition->only;

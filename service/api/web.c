@@ -43,14 +43,10 @@ enum status web_dashboard(struct request *r)
 
 enum status docs_get(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-
-    return st ? st : reply_file(r, SPAN_LITERAL("docs.html"));
+    return reply_file(r, SPAN_LITERAL("docs.html"));
 }
 
 enum status web_get(struct request *r)
 {
-    enum status st = query_check(r, NULL);
-
-    return st ? st : reply_file(r, r->params[0]);
+    return reply_file(r, r->params[0]);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/digits.h"
+
 enum { BUF_FIRST_BYTES = 256 };
 
 void buf_init(struct buf *b, size_t max_bytes)
@@ -82,20 +84,16 @@ bool buf_add_text(struct buf *b, const char *text)
 
 bool buf_add_u64(struct buf *b, uint64_t value)
 {
-    char  digits[20]; /* of 2^64 - 1 */
-    char *at = digits + sizeof digits;
+    char room[DIGITS_MAX];
 
-    do {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    return buf_add(b, at, (size_t)(digits + sizeof digits - at));
+    return buf_add_span(b, digits_of(value, 10, room));
 }
 
 bool buf_add_thousandths(struct buf *b, uint64_t thousandths)
 {
-    const char rest[] = {'.', (char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10), (char)('0' + thousandths % 10)};
+    char rest[] = {'.', '0', '0', '0'};
 
+    digits_put(rest + 1, 3, thousandths);
     return buf_add_u64(b, thousandths / 1000) && buf_add(b, rest, sizeof rest);
 }
 

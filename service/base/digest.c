@@ -22,11 +22,14 @@ void digest_add(struct sha256 *h, const void *data, size_t bytes)
         nettle_sha256_update(context(h), bytes, data);
 }
 
+void digest_add_u64(struct sha256 *h, uint64_t value)
+{
+    digest_add(h, &value, sizeof value);
+}
+
 void digest_add_field(struct sha256 *h, struct span field)
 {
-    uint64_t n = field.bytes;
-
-    digest_add(h, &n, sizeof n);
+    digest_add_u64(h, field.bytes);
     digest_add(h, field.data, field.bytes);
 }
 

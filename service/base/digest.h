@@ -12,6 +12,7 @@ struct sha256 {
 
 void digest_init(struct sha256 *h);
 void digest_add(struct sha256 *h, const void *data, size_t bytes);
+void digest_add_u64(struct sha256 *h, uint64_t value);
 /* Adds the length as 8 bytes, then the bytes, so that different lists of fields have different hashes. */
 void digest_add_field(struct sha256 *h, struct span field);
 /* Call digest_init before using h again. */

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/digits.h"
+
 static void __attribute__((format(printf, 3, 0))) start_problem(struct problem *why, enum status st, const char *format, va_list args)
 {
     *why = (struct problem){.status = st};
@@ -13,17 +15,13 @@ static void __attribute__((format(printf, 3, 0))) start_problem(struct problem *
 
 void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned index)
 {
-    char   digits[10]; /* of 2^32 - 1 */
-    size_t base_bytes = strnlen(base, PROBLEM_POINTER_BYTES - sizeof digits - 2), at = sizeof digits;
+    char        room[DIGITS_MAX];
+    struct span digits = digits_of(index, 10, room);
+    size_t      base_bytes = strnlen(base, PROBLEM_POINTER_BYTES - digits.bytes - 2);
 
-    do {
-        digits[--at] = (char)('0' + index % 10);
-        index /= 10;
-    } while (index);
     memcpy(out, base, base_bytes);
     out[base_bytes] = '/';
-    memcpy(out + base_bytes + 1, digits + at, sizeof digits - at);
-    out[base_bytes + 1 + sizeof digits - at] = '\0';
+    span_copy(digits, out + base_bytes + 1, PROBLEM_POINTER_BYTES - base_bytes - 1);
 }
 
 enum status problem_set(struct problem *why, enum status st, const char *format, ...)

@@ -5,10 +5,10 @@
 
 static struct reap_item *next_item(struct reaper *r)
 {
-    struct reap_item *item = r->first;
+    struct reap_item *item = STAILQ_FIRST(&r->items);
 
     if (item) {
-        r->first = item->next;
+        STAILQ_REMOVE_HEAD(&r->items, next);
         item->posted = false;
     }
     return item;
@@ -38,6 +38,7 @@ static void *reaper_main(void *argument)
 bool reaper_start(struct reaper *r)
 {
     *r = (struct reaper){0};
+    STAILQ_INIT(&r->items);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     if (pthread_create(&r->thread, NULL, reaper_main, r) == 0)
@@ -54,7 +55,7 @@ void reaper_stop(struct reaper *r)
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
-    assert(!r->first);
+    assert(STAILQ_EMPTY(&r->items));
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
 }
@@ -67,12 +68,7 @@ bool reaper_post(struct reaper *r, struct reap_item *item)
     fresh = !item->posted;
     if (fresh) {
         item->posted = true;
-        item->next = NULL;
-        if (r->first)
-            r->last->next = item;
-        else
-            r->first = item;
-        r->last = item;
+        STAILQ_INSERT_TAIL(&r->items, item, next);
         r->posted_count++;
         pthread_cond_broadcast(&r->changed);
     }

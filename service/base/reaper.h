@@ -6,21 +6,22 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* Embedded in the object; zeroed but for `run`. run() holds no lock, may free the object and may post it again. */
 struct reap_item {
     void (*run)(struct reap_item *item);
-    struct reap_item *next;   /* under reaper.lock, as the next */
-    bool              posted; /* it has not begun to run since */
+    STAILQ_ENTRY(reap_item) next; /* under reaper.lock, as the next */
+    bool posted;                  /* it has not begun to run since */
 };
 
 struct reaper {
-    pthread_t         thread;
-    pthread_mutex_t   lock; /* inner to all others */
-    pthread_cond_t    changed;
-    struct reap_item *first, *last;
-    uint64_t          posted_count, done_count;
-    bool              stopping;
+    pthread_t       thread;
+    pthread_mutex_t lock; /* inner to all others */
+    pthread_cond_t  changed;
+    STAILQ_HEAD(, reap_item) items;
+    uint64_t posted_count, done_count;
+    bool     stopping;
 };
 
 /* False: no thread. */

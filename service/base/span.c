@@ -23,6 +23,13 @@ struct span span_trim(struct span a)
     return a;
 }
 
+struct span span_unquote(struct span a)
+{
+    bool quoted = a.bytes >= 2 && a.data[0] == '"' && a.data[a.bytes - 1] == '"';
+
+    return quoted ? span_first(span_from(a, 1), a.bytes - 2) : a;
+}
+
 struct span span_cut(struct span *rest, char separator)
 {
     const char *at = rest->bytes ? memchr(rest->data, separator, rest->bytes) : NULL;
@@ -31,6 +38,27 @@ struct span span_cut(struct span *rest, char separator)
 
     *rest = at ? span_from(*rest, n + 1) : (struct span){NULL, 0};
     return head;
+}
+
+bool span_holds_only(struct span a, const char *more)
+{
+    for (size_t i = 0; i < a.bytes; i++) {
+        char small = lower(a.data[i]);
+        bool alnum = (small >= '0' && small <= '9') || (small >= 'a' && small <= 'z');
+
+        if (!alnum && (!small || !strchr(more, small)))
+            return false;
+    }
+    return true;
+}
+
+int hex_digit(char c)
+{
+    char small = lower(c);
+
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
 bool span_u64(struct span a, uint64_t *out)

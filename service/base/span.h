@@ -62,8 +62,17 @@ static inline bool span_equal_nocase(struct span a, struct span b)
 /* Removes leading and trailing spaces and tabs. */
 struct span span_trim(struct span a);
 
+/* Without the quotation marks around it, if it has both. */
+struct span span_unquote(struct span a);
+
 /* Splits *rest at the first `separator` and returns the part before it. Without a separator returns all of *rest and empties it. */
 struct span span_cut(struct span *rest, char separator);
+
+/* All bytes are ASCII letters, digits or in `more`. */
+bool span_holds_only(struct span a, const char *more);
+
+/* The value of a hexadecimal digit; -1: it is none. */
+int hex_digit(char c);
 
 /* Parses the whole span as an unsigned decimal number: digits only, no sign, no overflow. */
 bool span_u64(struct span a, uint64_t *out);

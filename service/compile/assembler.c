@@ -1,79 +1,56 @@
 /* The only user of nvJitLink: one PTX text in, one cubin out. */
 #include "compile/assembler.h"
 
-#include <dlfcn.h>
 #include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "compile/jitlink_abi.h"
-#include "ipc/utf8.h"
+#include "compile/nvrtc.h"
 
 enum { ARCH_OPTION_BYTES = 64 };
 
 static struct jitlink_functions jitlink;
 
-static const char *const names[] = {"libnvJitLink.so.13", "libnvJitLink.so.12"};
-static const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
+static const char *const library_names[LIBRARY_NAMES] = {"libnvJitLink.so.13", "libnvJitLink.so.12"};
 
-static void *open_in(const char *folder, int folder_bytes)
-{
-    char  path[PATH_MAX + 64];
-    void *lib = NULL;
-
-    for (size_t i = 0; !lib && i < COUNT(names); i++)
-        if (snprintf(path, sizeof path, "%.*s%s", folder_bytes, folder, names[i]) < (int)sizeof path)
-            lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return lib;
-}
-
+/* Beside NVRTC first. */
 static void *open_any(const char *nvrtc_path)
 {
+    char        folder[PATH_MAX];
     const char *slash = nvrtc_path ? strrchr(nvrtc_path, '/') : NULL;
-    void       *lib = slash ? open_in(nvrtc_path, (int)(slash - nvrtc_path) + 1) : NULL;
+    bool        known = slash && span_copy((struct span){nvrtc_path, (size_t)(slash - nvrtc_path) + 1}, folder, sizeof folder);
+    void       *lib = known ? library_open(folder, library_names) : NULL;
 
-    for (size_t i = 0; !lib && i < COUNT(folders); i++)
-        lib = open_in(folders[i], (int)strlen(folders[i]));
-    return lib;
+    lib = lib ? lib : library_open("", library_names);
+    return lib ? lib : library_open(TOOLKIT_LIBRARIES, library_names);
 }
 
 enum status assembler_load(const char *nvrtc_path, struct problem *why)
 {
-    struct {
-        const char *symbol;
-        void      **slot;
-    } rows[] = {
+    const struct library_function functions[] = {
 #define JITLINK_FUNCTION(member, symbol, parameters) {#symbol, (void **)(void *)&jitlink.member},
 #include "compile/jitlink.def"
 #undef JITLINK_FUNCTION
     };
-    void *lib = open_any(nvrtc_path);
+    void       *lib = open_any(nvrtc_path);
+    const char *missing = lib ? library_bind(lib, functions, COUNT(functions)) : NULL;
 
     if (!lib)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The nvJitLink library was not found");
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (!(*rows[i].slot = dlsym(lib, rows[i].symbol)))
-            return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The nvJitLink library has no %s", rows[i].symbol);
-    return STATUS_OK;
+    return missing ? problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The nvJitLink library has no %s", missing) : STATUS_OK;
 }
 
-/* The head of the log: the first errors matter most, as with compilers. */
 static void take_log(jitlink_handle handle, struct compile_output *out)
 {
-    size_t      bytes = 0;
-    char       *text;
-    struct span head;
+    size_t bytes = 0;
+    char  *text;
 
     if (jitlink.log_bytes(handle, &bytes) != JITLINK_OK || bytes == 0 || bytes > COMPILE_IMAGE_BYTES_MAX)
         return;
     text = calloc(1, bytes + 1);
-    if (text && jitlink.log(handle, text) == JITLINK_OK) {
-        bytes = strnlen(text, bytes);
-        utf8_repair(text, bytes);
-        head = utf8_first((struct span){text, bytes}, COMPILE_LOG_BYTES_MAX);
-        out->log_truncated = head.bytes < bytes;
-        buf_add_span(&out->log, head);
-    }
+    if (text && jitlink.log(handle, text) == JITLINK_OK)
+        compile_output_log(out, text, bytes);
     free(text);
 }
 

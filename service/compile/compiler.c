@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "compile/nvrtc.h"
-#include "ipc/utf8.h"
 
 /* Diagnostics call the source by this name. It is constant: NVRTC searches quoted includes in the folder of this name. */
 static const char PROGRAM_NAME[] = "kernel.cu";
@@ -198,23 +197,16 @@ static enum status program_compile(struct unit *u)
     return STATUS_OK;
 }
 
-/* The head of the log: the first errors matter most. */
 static void take_log(struct unit *u)
 {
-    size_t      bytes = 0;
-    char       *text;
-    struct span head;
+    size_t bytes = 0;
+    char  *text;
 
     if (nvrtc.call.log_bytes(u->program, &bytes) != NVRTC_OK || bytes <= 1)
         return;
     text = malloc(bytes);
-    if (text && nvrtc.call.log(u->program, text) == NVRTC_OK) {
-        bytes = strnlen(text, bytes);
-        utf8_repair(text, bytes);
-        head = utf8_first((struct span){text, bytes}, COMPILE_LOG_BYTES_MAX);
-        u->out->log_truncated = head.bytes < bytes;
-        buf_add_span(&u->out->log, head);
-    }
+    if (text && nvrtc.call.log(u->program, text) == NVRTC_OK)
+        compile_output_log(u->out, text, bytes);
     free(text);
 }
 
@@ -252,17 +244,12 @@ static enum status take_lowered(struct unit *u)
     struct compile_output *o = u->out;
     enum status            st = STATUS_OK;
 
-    if (n == 0)
-        return STATUS_OK;
-    o->lowered = calloc(n, sizeof *o->lowered);
-    if (!o->lowered)
+    if (!compile_output_lowered(o, n))
         return STATUS_OUT_OF_MEMORY;
-    for (; !st && o->lowered_count < n; o->lowered_count++) {
+    for (size_t i = 0; !st && i < n; i++) {
         const char *name = NULL;
-        struct buf *b = &o->lowered[o->lowered_count];
-        buf_init(b, KERNEL_NAME_BYTES - 1);
-        st = check_nvrtc(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
-        if (!st && !buf_add_text(b, name))
+        st = check_nvrtc(u, nvrtc.call.name_lowered(u->program, u->expressions[i], &name));
+        if (!st && !buf_add_text(&o->lowered[i], name))
             st = fail_text(u, "A kernel's name is longer than its limit");
     }
     return st;

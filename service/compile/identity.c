@@ -14,17 +14,12 @@
 
 /* ---- what is loaded ---- */
 
-static void add_number(struct sha256 *h, uint64_t n)
-{
-    digest_add(h, &n, sizeof n);
-}
-
 static void add_file(struct sha256 *h, struct span name, const struct stat *s)
 {
     digest_add_field(h, name);
-    add_number(h, (uint64_t)s->st_size);
-    add_number(h, (uint64_t)s->st_mtim.tv_sec);
-    add_number(h, (uint64_t)s->st_mtim.tv_nsec);
+    digest_add_u64(h, (uint64_t)s->st_size);
+    digest_add_u64(h, (uint64_t)s->st_mtim.tv_sec);
+    digest_add_u64(h, (uint64_t)s->st_mtim.tv_nsec);
 }
 
 static size_t padded_to_four(size_t bytes)

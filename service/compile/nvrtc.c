@@ -9,21 +9,8 @@
 
 #include "base/log/log.h"
 
-/* The loader's own search first, then the toolkit's folder. Versioned names only: the plain one is for linking. */
-static const char *const usual_places[] = {
-    "libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "/usr/local/cuda/lib64/libnvrtc.so.13",
-    "/usr/local/cuda/lib64/libnvrtc.so.12",
-};
-
-/* Relative to our executable. */
-static const char *const places_beside[] = {
-    "libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "../lib/libnvrtc.so.13",
-    "../lib/libnvrtc.so.12",
-};
+/* Versioned names only: the plain one is for linking. */
+static const char *const library_names[LIBRARY_NAMES] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 /* Relative to the library's folder: toolkit, wheel of CUDA 13, wheels of CUDA 12. */
 static const char *const include_places[] = {"../include", "../../cuda_runtime/include", "../../include"};
@@ -38,57 +25,53 @@ static void cut_to_folder(char *path)
         path[0] = '\0';
 }
 
-static bool own_folder(char out[PATH_MAX])
+void *library_open(const char *folder, const char *const names[LIBRARY_NAMES])
 {
-    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-
-    if (n <= 0)
-        return false;
-    out[n] = '\0';
-    cut_to_folder(out);
-    return true;
-}
-
-static void *open_beside(void)
-{
-    char  folder[PATH_MAX];
     char  path[PATH_MAX + 64];
     void *lib = NULL;
 
-    if (!own_folder(folder))
-        return NULL;
-    for (size_t i = 0; !lib && i < COUNT(places_beside); i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, places_beside[i]);
-        lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
+    for (size_t i = 0; !lib && i < LIBRARY_NAMES; i++)
+        if (snprintf(path, sizeof path, "%s%s", folder, names[i]) < (int)sizeof path)
+            lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return lib;
 }
 
+const char *library_bind(void *lib, const struct library_function *functions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(*functions[i].slot = dlsym(lib, functions[i].symbol)))
+            return functions[i].symbol;
+    return NULL;
+}
+
+/* The loader's own search first, then the toolkit's folder, then beside our executable. */
 static void *open_usual(void)
 {
-    void *lib = NULL;
+    char    own[PATH_MAX], beside[PATH_MAX + 16];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    void   *lib = library_open("", library_names);
 
-    for (size_t i = 0; !lib && i < COUNT(usual_places); i++)
-        lib = dlopen(usual_places[i], RTLD_NOW | RTLD_LOCAL);
-    return lib ? lib : open_beside();
+    lib = lib ? lib : library_open(TOOLKIT_LIBRARIES, library_names);
+    if (lib || n <= 0)
+        return lib;
+    own[n] = '\0';
+    cut_to_folder(own);
+    snprintf(beside, sizeof beside, "%s/", own);
+    lib = library_open(beside, library_names);
+    snprintf(beside, sizeof beside, "%s/../lib/", own);
+    return lib ? lib : library_open(beside, library_names);
 }
 
 /* The name of the first missing function, or NULL when all were found. */
 static const char *bind_all(void *lib, struct nvrtc_functions *call)
 {
-    struct {
-        const char *symbol;
-        void      **slot;
-    } rows[] = {
+    const struct library_function functions[] = {
 #define NVRTC_FUNCTION(member, symbol, result, parameters) {#symbol, (void **)(void *)&call->member},
 #include "compile/nvrtc.def"
 #undef NVRTC_FUNCTION
     };
 
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (!(*rows[i].slot = dlsym(lib, rows[i].symbol)))
-            return rows[i].symbol;
-    return NULL;
+    return library_bind(lib, functions, COUNT(functions));
 }
 
 static void find_folder(struct nvrtc *n)

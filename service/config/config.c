@@ -20,11 +20,6 @@ const struct setting settings[SETTINGS_COUNT] = {
 #define SETTING_NUMBER(name, preset, least, most, help)                                                                                    \
     {#name, KIND_NUMBER, offsetof(struct config, name), NULL, NULL, preset, least, most, help},
 #include "config/config.def"
-#undef SETTING_LIST
-#undef SETTING_TEXT
-#undef SETTING_CHOICE
-#undef SETTING_SWITCH
-#undef SETTING_NUMBER
 };
 
 void *setting_member(struct config *c, const struct setting *s)

@@ -22,11 +22,6 @@ struct config {
 #define SETTING_SWITCH(name, help)                      bool name;
 #define SETTING_NUMBER(name, preset, least, most, help) uint64_t name;
 #include "config/config.def"
-#undef SETTING_LIST
-#undef SETTING_TEXT
-#undef SETTING_CHOICE
-#undef SETTING_SWITCH
-#undef SETTING_NUMBER
     bool only_check; /* --check-config: the settings were printed; start nothing */
 };
 

@@ -28,11 +28,6 @@ enum {
 #define SETTING_SWITCH(name, help)                      SETTING_##name,
 #define SETTING_NUMBER(name, preset, least, most, help) SETTING_##name,
 #include "config/config.def"
-#undef SETTING_LIST
-#undef SETTING_TEXT
-#undef SETTING_CHOICE
-#undef SETTING_SWITCH
-#undef SETTING_NUMBER
     SETTINGS_COUNT
 };
 

@@ -1,8 +1,8 @@
 /* Many commands of one stream in one message: the list in staging memory that a COMMAND_LIST or a GRAPH_CREATE names, and the state of a
  * run.
  *
- * A list is a sequence of entries. Each has a head, the body of that command's message, and padding to 8 bytes. The worker copies the
- * list before it reads it. The worker and the device itself write the state while the run goes on: it outlives both. */
+ * A list is a sequence of entries. Each has a head, the body of that command's message, and padding to 8 bytes. Both stay where
+ * they are until the command is answered: the worker reads the list there, and the worker and the device itself write the state. */
 #ifndef GPUREST_IPC_COMMAND_LIST_H
 #define GPUREST_IPC_COMMAND_LIST_H
 
@@ -31,7 +31,7 @@ struct command_list {
 /* Appends an entry whose body is head followed by tail. False: no room; nothing is changed. */
 bool command_list_add(struct command_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes);
 
-/* The worker's side: a walk over its own copy. */
+/* The worker's side: a walk over the list. */
 struct run_cursor {
     const unsigned char *at;
     size_t               left;

@@ -156,6 +156,26 @@ void compile_output_finish(struct compile_output *o)
     o->lowered_count = 0;
 }
 
+void compile_output_log(struct compile_output *o, char *text, size_t bytes)
+{
+    struct span head;
+
+    bytes = strnlen(text, bytes);
+    utf8_repair(text, bytes);
+    head = utf8_first((struct span){text, bytes}, COMPILE_LOG_BYTES_MAX);
+    o->log_truncated = head.bytes < bytes;
+    buf_add_span(&o->log, head);
+}
+
+bool compile_output_lowered(struct compile_output *o, size_t count)
+{
+    o->lowered = count ? calloc(count, sizeof *o->lowered) : NULL;
+    o->lowered_count = o->lowered ? count : 0;
+    for (size_t i = 0; i < o->lowered_count; i++)
+        buf_init(&o->lowered[i], KERNEL_NAME_BYTES - 1);
+    return o->lowered_count == count;
+}
+
 enum status compile_output_encode(const struct compile_output *o, struct buf *out)
 {
     buf_add(out, OUTPUT_MAGIC, sizeof OUTPUT_MAGIC);
@@ -182,17 +202,9 @@ static void take_lowered(struct reader *r, struct compile_output *o)
 {
     size_t count = take_at_most(r, COMPILE_NAME_EXPRESSIONS_MAX);
 
-    if (r->failed || count == 0)
-        return;
-    o->lowered = calloc(count, sizeof *o->lowered);
-    if (!o->lowered) {
+    if (!compile_output_lowered(o, count))
         r->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        buf_init(&o->lowered[i], KERNEL_NAME_BYTES - 1);
-    o->lowered_count = count;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < o->lowered_count; i++)
         take_buf(r, &o->lowered[i]);
 }
 

@@ -42,6 +42,11 @@ struct compile_output {
 void compile_output_init(struct compile_output *o);
 void compile_output_finish(struct compile_output *o);
 
+/* Keeps the head of a compiler's or assembler's log, in which the first errors matter most, as UTF-8. Changes the text. */
+void compile_output_log(struct compile_output *o, char *text, size_t bytes);
+/* Room for so many names. False: no memory. */
+bool compile_output_lowered(struct compile_output *o, size_t count);
+
 /* Encoding between front-end and compile worker, and of cache entries. Decoders check every length; INTERNAL when malformed. */
 enum status compile_job_encode(const struct compile_job *job, struct buf *out);
 enum status compile_job_decode(struct span bytes, struct arena *a, struct compile_job *job);

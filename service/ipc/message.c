@@ -48,3 +48,28 @@ bool message_fits(uint32_t message, const void *body, size_t bytes)
         return bytes == fixed;
     return bytes >= fixed && launch->params_bytes <= KERNEL_PARAM_BYTES_MAX && bytes == fixed + launch->params_bytes;
 }
+
+const char *device_sensor_name(enum device_sensor s)
+{
+    static const char *const names[DEVICE_SENSORS] = {
+#define SENSOR(NAME, name) #name,
+#include "ipc/device_sensors.def"
+#undef SENSOR
+    };
+
+    return names[s];
+}
+
+const char *device_sensor_reason(enum device_sensor_state state)
+{
+    static const char *const reasons[SENSOR_STATES] = {
+        [SENSOR_NOT_OFFERED] = "devices of this backend have no such sensor",
+        [SENSOR_NO_LIBRARY] = "the driver's management library is missing or does not know this device",
+        [SENSOR_NOT_SUPPORTED] = "the driver does not report it for this device",
+        [SENSOR_NOT_ALLOWED] = "the driver does not report it to the service's user",
+        [SENSOR_FAILED] = "the driver failed to read it",
+        [SENSOR_PAUSED] = "the driver's management library was slow and is not asked at the moment",
+    };
+
+    return reasons[state];
+}

@@ -29,14 +29,7 @@ enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtype
 
 const char *builtin_library_name(enum builtin_library library)
 {
-    switch (library) {
-    case BUILTIN_LIBRARY_NONE:
-    case BUILTIN_LIBRARIES:
-        return NULL;
-    case BUILTIN_LIBRARY_CUBLASLT:
-        return "cublaslt";
-    case BUILTIN_LIBRARY_CUFFT:
-        return "cufft";
-    }
-    return NULL;
+    static const char *const names[BUILTIN_LIBRARIES] = {[BUILTIN_LIBRARY_CUBLASLT] = "cublaslt", [BUILTIN_LIBRARY_CUFFT] = "cufft"};
+
+    return names[library];
 }

@@ -13,10 +13,6 @@ enum {
     WARP_THREADS = 32,    /* each has a row when the axis is the last one and short */
 };
 
-struct counts {
-    uint64_t n[3];
-};
-
 static uint64_t quotient_up(uint64_t n, uint64_t by)
 {
     return n / by + (n % by != 0);
@@ -54,23 +50,21 @@ static uint32_t row_threads(uint64_t columns, enum builtin_dtype dtype)
     return threads;
 }
 
-static void shape_axis(const struct builtin *k, const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
+static void shape_axis(const struct builtin *k, const uint64_t n[3], const struct builtin_device *device, struct builtin_plan *out)
 {
-    uint64_t blocks = c->n[0];
+    uint64_t blocks = n[0];
 
-    out->block[0] = k->shape.block;
-    if (c->n[2] == 1 && c->n[1] <= BUILTIN_ROW_OF_WARP)
-        blocks = quotient_up(c->n[0], k->shape.block / WARP_THREADS);
-    else if (c->n[2] != 1 && __builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
+    if (n[2] == 1 && n[1] <= BUILTIN_ROW_OF_WARP)
+        blocks = quotient_up(n[0], k->shape.block / WARP_THREADS);
+    else if (n[2] != 1 && __builtin_mul_overflow(n[0], quotient_up(n[2], AXIS_COLUMNS), &blocks))
         blocks = UINT64_MAX;
     out->grid[0] = bounded_blocks(blocks, device->max_grid[0]);
 }
 
-static void shape_tiles(const struct builtin *k, const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
+static void shape_tiles(const struct builtin *k, const uint64_t n[3], const struct builtin_device *device, struct builtin_plan *out)
 {
-    out->block[0] = k->shape.block;
     for (unsigned i = 0; i < 3; i++)
-        out->grid[i] = bounded_blocks(quotient_up(c->n[i], k->shape.tile[i]), device->max_grid[i]);
+        out->grid[i] = bounded_blocks(quotient_up(n[i], k->shape.tile[i]), device->max_grid[i]);
 }
 
 static uint32_t at_once(uint32_t per_sm, const struct builtin_device *device)
@@ -81,46 +75,45 @@ static uint32_t at_once(uint32_t per_sm, const struct builtin_device *device)
 }
 
 /* With warpgroups, one block per multiprocessor has nearly all of its shared memory. */
-static void shape_pool(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
+static void shape_pool(const struct builtin *k, enum builtin_dtype dtype, const uint64_t n[3], const struct builtin_device *device,
                        struct builtin_plan *out)
 {
     bool warpgroups = device->warpgroups && (k->shape.warpgroup >> dtype & 1);
 
-    out->block[0] = warpgroups ? BUILTIN_WARPGROUP_THREADS : k->shape.block;
-    out->grid[0] = bounded_blocks(quotient_up(c->n[0], k->shape.tile[0]), at_once(warpgroups ? 1 : k->shape.per_sm, device));
+    if (warpgroups)
+        out->block[0] = BUILTIN_WARPGROUP_THREADS;
+    out->grid[0] = bounded_blocks(quotient_up(n[0], k->shape.tile[0]), at_once(warpgroups ? 1 : k->shape.per_sm, device));
     out->shared_bytes = warpgroups ? BUILTIN_WARPGROUP_BYTES : 0;
 }
 
-static void set_shape(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
+static void set_shape(const struct builtin *k, enum builtin_dtype dtype, const uint64_t n[3], const struct builtin_device *device,
                       struct builtin_plan *out)
 {
+    out->block[0] = k->shape.block;
     switch (k->shape.rule) {
     case BUILTIN_FLAT:
-        out->block[0] = k->shape.block;
-        out->grid[0] = bounded_blocks(quotient_up(c->n[0], per_block(k, dtype, device)), device->max_grid[0]);
+        out->grid[0] = bounded_blocks(quotient_up(n[0], per_block(k, dtype, device)), device->max_grid[0]);
         out->vectors = vectors_of(k, device);
         break;
     case BUILTIN_SHARES:
-        out->block[0] = k->shape.block;
-        out->grid[0] = bounded_blocks(quotient_up(c->n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));
+        out->grid[0] = bounded_blocks(quotient_up(n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));
         out->takes_slot = true;
         break;
     case BUILTIN_ROWS:
-        out->block[0] = row_threads(c->n[1], dtype);
-        out->grid[0] = bounded_blocks(c->n[0], device->max_grid[0]);
+        out->block[0] = row_threads(n[1], dtype);
+        out->grid[0] = bounded_blocks(n[0], device->max_grid[0]);
         break;
     case BUILTIN_AXIS:
-        shape_axis(k, c, device, out);
+        shape_axis(k, n, device, out);
         break;
     case BUILTIN_TILES:
-        shape_tiles(k, c, device, out);
+        shape_tiles(k, n, device, out);
         break;
     case BUILTIN_POOL:
-        shape_pool(k, dtype, c, device, out);
+        shape_pool(k, dtype, n, device, out);
         break;
     case BUILTIN_WHOLE:
-        out->block[0] = k->shape.block;
-        out->grid[0] = bounded_blocks(quotient_up(c->n[0], k->shape.tile[0]), at_once(k->shape.per_sm, device));
+        out->grid[0] = bounded_blocks(quotient_up(n[0], k->shape.tile[0]), at_once(k->shape.per_sm, device));
         out->cooperative = out->takes_slot = true;
         break;
     }
@@ -157,16 +150,16 @@ static enum status check_values(const struct builtin *k, enum builtin_dtype dtyp
 enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
                             struct builtin_plan *out, struct problem *why)
 {
-    struct counts c = {{1, 1, 1}};
-    enum status   st = check_values(k, dtype, values, why);
+    uint64_t    n[3] = {1, 1, 1};
+    enum status st = check_values(k, dtype, values, why);
 
     *out = (struct builtin_plan){.grid = {1, 1, 1}, .block = {1, 1, 1}};
     for (unsigned i = 0; i < 3 && !st; i++)
-        if (k->shape.count[i] && !builtin_extent(k, k->shape.count[i], dtype, values, 0, &c.n[i]))
+        if (k->shape.count[i] && !builtin_extent(k, k->shape.count[i], dtype, values, 0, &n[i]))
             st = too_much(k, why);
     if (st)
         return st;
-    set_shape(k, dtype, &c, device, out);
+    set_shape(k, dtype, n, device, out);
     if (!k->shape.scratch)
         return STATUS_OK;
     out->takes_scratch = true;

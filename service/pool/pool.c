@@ -7,28 +7,23 @@
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
+void pool_note_change(struct pool *p)
+{
+    assert(held(&p->lock));
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+}
+
 void pool_changed(void *pool)
 {
     struct pool *p = pool;
 
     pthread_mutex_lock(&p->lock);
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- create and destroy ---- */
-
-static void locks_init(struct pool *p)
-{
-    pthread_condattr_t attributes;
-
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
 
 /* Waits until each device is known to be healthy or not; returns the number of healthy ones. */
 static unsigned settle_devices(struct pool *p, struct problem *why)
@@ -76,7 +71,8 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
     if (!p)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     p->config = *config;
-    locks_init(p);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
     st = start_threads(p, why);
     if (st)
         pool_destroy(p);
@@ -422,8 +418,7 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
         w = warm_ready(d);
     if (w) {
         hand_out(p, d, w);
-        p->changes++;
-        pthread_cond_broadcast(&p->changed);
+        pool_note_change(p);
     }
     pthread_mutex_unlock(&p->lock);
     *out = w;
@@ -457,8 +452,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
         hand_out(p, d, w);
         *out = w;
     }
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     pthread_mutex_unlock(&p->lock);
     return st;
 }
@@ -485,7 +479,6 @@ void pool_give_back(struct pool *p, struct worker *w)
         d->public.restarts++;
         d->canary_ns = 0; /* its death may be the device's fault: ask */
     }
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     pthread_mutex_unlock(&p->lock);
 }

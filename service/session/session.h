@@ -2,7 +2,7 @@
  *
  * A session is one worker, one worker session, one fault domain. Everything here is thread-safe. A struct session * is borrowed
  * (session_borrow) and returned, and survives its own deletion until then. Objects are named by ids; info structs are copies. An id of
- * another caller's object is treated as unknown: *_NOT_FOUND with the same text. */
+ * another caller's object is treated as unknown: *_NOT_FOUND with the same text. `why` is not NULL, unless a line says so. */
 #ifndef GPUREST_SESSION_SESSION_H
 #define GPUREST_SESSION_SESSION_H
 
@@ -47,22 +47,21 @@ struct registry_config {
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
 void registry_destroy(struct registry *r);
-/* Makes session_create answer DRAINING ... */
-void registry_drain(struct registry *r);
-/* ... and ends that. */
-void registry_resume(struct registry *r);
+/* While it is on, session_create answers DRAINING. */
+void registry_drain(struct registry *r, bool on);
 /* Ends all work in progress with WORKER_LOST, so that nothing waits for a hung worker. */
 void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);
-unsigned registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
 /* A tenant's part of bounds that all tenants share. */
 struct registry_use {
     unsigned sessions; /* including those of runs, and those whose worker has not ended yet */
+    unsigned own;      /* ... without those of runs */
     unsigned runs;     /* in progress on sessions of their own */
     unsigned shares;   /* buffers with memory that clients map */
     uint64_t shared_bytes;
     uint64_t batch_bytes; /* asynchronous batches and their results */
+    uint64_t memory_bytes;
 };
 struct registry_use registry_use_of(struct registry *r, const struct tenant *t);
 
@@ -135,8 +134,6 @@ enum status session_reset(struct session *s, struct problem *why);
 enum status session_delete(struct session *s, struct problem *why);
 /* OK; SESSION_FAULTED with the fault in its detail; or SESSION_BUSY. */
 enum status session_usable(struct session *s, struct problem *why);
-uint64_t    session_generation(struct session *s);
-uint64_t    session_epoch(struct session *s); /* write epoch: +1 by every upload, fill, copy and launch */
 
 /* Lists: up to `limit` items with keys after `cursor` (empty: from the start), in a stable order. next is "" at the end. */
 struct page {
@@ -278,8 +275,8 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
                           struct problem *why);
 enum status module_borrow(struct session *s, struct span id, struct module **out, struct problem *why);
 void        module_return(struct session *s, struct module *m);
-void        module_view_of(const struct module *m, struct module_view *out); /* valid until module_return */
-enum status module_delete(struct session *s, struct span id, struct problem *why);
+void        module_view_of(const struct module *m, struct module_view *out);       /* valid until module_return */
+enum status module_delete(struct session *s, struct span id, struct problem *why); /* why: NULL allowed */
 /* Copies ids only. */
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 

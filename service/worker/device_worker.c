@@ -83,7 +83,7 @@ static void answer_command(struct device_worker *w, uint64_t call, enum status s
 
 static void command_free(struct device_worker *w, struct accepted_command *k)
 {
-    run_destroy(w, k->run);
+    run_close(w, k->run);
     k->run = NULL;
     k->next = w->commands_free;
     w->commands_free = k;

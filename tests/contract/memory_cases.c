@@ -26,8 +26,8 @@ void case_counts_and_describes(struct bench *b)
     CHECK(info.warp_size == 32 && info.max_threads_per_block >= 256 && info.max_grid[0] >= 65535, "limits");
     CHECK(info.attributes_count <= DEVICE_ATTRIBUTES_MAX, "too many attributes");
     fprintf(stderr, "    %s, %s, cc %s, driver %s, %u attributes, %d C, %d W, SM %u kHz, memory %u kHz\n", info.name, info.uuid,
-            info.compute_capability, info.driver, info.attributes_count, info.temperature_c, info.power_w, info.clock_khz,
-            info.memory_clock_khz);
+            info.compute_capability, info.driver, info.attributes_count, device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C),
+            device_sensor(&info, DEVICE_SENSOR_POWER_W), info.clock_khz, info.memory_clock_khz);
     CHECK(b->ops->open(&none, 1000, &b->why) != STATUS_OK && !none, "opened a device that is not there");
 }
 

@@ -56,7 +56,7 @@ OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
     "cJSON.h": r"service/http/json/json\.c",
-    "dlfcn.h": r"service/(base/log/crash|device/cuda/driver|compile/nvrtc|compile/assembler)\.c",
+    "dlfcn.h": r"service/(base/log/crash|device/cuda/driver|compile/nvrtc)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
@@ -67,7 +67,7 @@ OWNERS = {
     "cufft.h": r"tests/.*abi_test\.c",
 }
 
-LINES_MAX = 600
+LINES_HINT = 600
 UNITS_HINT = 25
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
@@ -185,13 +185,12 @@ def test_foreign_headers_have_one_owner(header, owner):
     assert not wrong, wrong
 
 
-def test_no_file_outgrows_its_purpose():
-    too_long = [
-        f"{path.relative_to(ROOT)}: {count} lines"
-        for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "tests/*.c", "tests/*.h", "tests/*.py")
-        if (count := len(path.read_text().splitlines())) > LINES_MAX
-    ]
-    assert not too_long, "\n".join(too_long)
+def test_long_files_are_named():
+    """A hint, never a failure: a file is split by purpose, not by length."""
+    for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "sdk/*.py", "sdk/*.rs", "tests/*.c", "tests/*.h", "tests/*.py", "tests/*.rs"):
+        count = len(path.read_text().splitlines())
+        if count > LINES_HINT:
+            warnings.warn(f"{path.relative_to(ROOT)} holds {count} lines; has it one purpose?")
 
 
 def test_folders_that_hold_many_files_are_named():
@@ -207,12 +206,17 @@ def test_every_c_file_says_what_it_is_for():
     assert not silent, silent
 
 
+def test_every_rust_file_says_what_it_is_for():
+    files = tracked("sdk/*.rs", "tests/*.rs")
+    assert files and not [str(path.relative_to(ROOT)) for path in files if not path.read_text().startswith("//! ")]
+
+
 def test_nothing_unfinished_is_left_in_the_sources():
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented yet|unimplemented)\b")
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in tracked("service/*", "sdk/*", "kernels/*", "openapi/*", "docker/*")
-        if path.suffix in {".c", ".h", ".def", ".py", ".cu", ".yaml", ".txt", ".md"}
+        if path.suffix in {".c", ".h", ".def", ".py", ".rs", ".cu", ".yaml", ".txt", ".md"}
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if marks.search(line)
     ]

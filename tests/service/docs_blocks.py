@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN_DEADLINE_S = 600
 BLOCK = re.compile(r"(?:^<!-- (?P<marker>.*?) -->\n)?^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
 STARTS_SERVICE = re.compile(r"^gpurestd .*&$", re.M)
+USES_LIBRARY = re.compile(r"pkg-config .*gpurest")
 # The pages say port 8080; here the service has a free port.
 PORT = """
 for attempt in $(seq 6000); do [ -s "$PORTS" ] && break; sleep 0.01; done
@@ -74,6 +75,17 @@ def starts_service(page):
     return any(STARTS_SERVICE.search(block.code) for block in blocks_of(page) if block.not_run is None and block.language == "sh")
 
 
+def uses_library(page):
+    return any(USES_LIBRARY.search(block.code) for block in blocks_of(page) if block.not_run is None and block.language == "sh")
+
+
+def install_library(build, prefix):
+    """Installs the C SDK, as the reader has done, and returns the variables by which it is found there."""
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix, "--component", "sdk"], check=True, capture_output=True, timeout=RUN_DEADLINE_S)
+    libraries = next(prefix.rglob("libgpurest.so")).parent
+    return {"PKG_CONFIG_PATH": str(libraries / "pkgconfig"), "LD_LIBRARY_PATH": str(libraries)}
+
+
 def put_program(path, text):
     path.write_text("#!/usr/bin/env bash\n" + text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -94,8 +106,8 @@ def page_script(blocks, out):
     return "\n".join(lines) + "\n"
 
 
-def run_page(page, folder, executable, ports, command_line):
-    """Runs the page in folder/work and returns the error, or ""."""
+def run_page(page, folder, executable, ports, command_line, **variables):
+    """Runs the page in folder/work and returns the error, or "". A service that runs already has written `ports`."""
     blocks = [block for block in blocks_of(page) if block.not_run is None]
     programs, work, out = (folder / name for name in ("programs", "work", "out"))
     for made in (programs, work, out):
@@ -108,6 +120,9 @@ def run_page(page, folder, executable, ports, command_line):
            "GPUREST_BACKENDS": os.environ.get("GPUREST_TEST_BACKENDS", "cpu"), "GPUREST_STAGING_MIB": "16"}
     for name in ("GPUREST_URL", "GPUREST_TOKEN"):
         env.pop(name, None)
+    if ports.exists():
+        env["GPUREST_URL"] = "http://" + ports.read_text().split()[0]
+    env.update(variables)
     done = subprocess.run(["bash", "-c", page_script(blocks, out)], cwd=work, env=env, capture_output=True, text=True, timeout=RUN_DEADLINE_S)
     outputs = [(out / f"{number}.stdout").read_text(errors="replace") if (out / f"{number}.stdout").exists() else "" for number in range(len(blocks))]
     if done.returncode:

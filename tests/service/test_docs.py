@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import docs_blocks
-from docs_blocks import ROOT, blocks_of, pages, run_page, runs, starts_service
+from docs_blocks import ROOT, blocks_of, install_library, pages, run_page, runs, starts_service, uses_library
+from service_under_test import is_sanitized
 
 PAGE_LINES_MAX = 300
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -22,7 +23,13 @@ def test_the_blocks_of_a_page_run(page, request, executable, tmp_path):
     if not starts_service(page):
         request.getfixturevalue("client")
         ports.write_text(f"127.0.0.1:{request.getfixturevalue('service').port}\n")
-    wrong = run_page(page, tmp_path, executable, ports, command_line)
+    variables = {}
+    if uses_library(page):
+        build = pathlib.Path(executable).parents[1]
+        if is_sanitized(executable) or not (build / "cmake_install.cmake").exists():
+            pytest.skip("a program of the page is linked with libgpurest, which needs a build tree without a sanitizer")
+        variables = install_library(build, tmp_path / "prefix")
+    wrong = run_page(page, tmp_path, executable, ports, command_line, **variables)
     assert not wrong, wrong
 
 
@@ -39,6 +46,12 @@ def test_no_command_hides_in_another_kind_of_block():
 
 def test_every_how_to_has_an_example_that_runs():
     assert not [page for page in pages() if page.startswith("docs/howto/") and not runs(page)]
+
+
+def test_each_step_of_the_path_has_one_block_and_goes_on():
+    steps = re.split(r"^## ", (ROOT / "docs/guide/path.md").read_text(), flags=re.M)[1:]
+    assert [step[:3] for step in steps] == [f"{number}. " for number in range(1, 6)]
+    assert all(len(docs_blocks.BLOCK.findall(step)) == 1 and LINK.search(step.rpartition("\nNext: ")[2]) for step in steps)
 
 
 def test_no_page_is_longer_than_a_reader_takes():

@@ -71,8 +71,16 @@ def test_what_the_library_tells_is_told(gpu):
     client = service.client()
     told = device(client)
     assert (told["state"], told["temperature_c"], told["temperature_max_c"], told["xid"], told["ecc_uncorrected"]) == ("healthy", 41, 90, None, 0)
+    assert (told["vendor"], told["kind"], told["unified_memory"]) == ("NVIDIA", "gpu", False)
+    assert (told["power_w"], told["power_limit_w"], told["power_limit_min_w"], told["power_limit_max_w"]) == (123, 650, 200, 700)
+    assert (told["clock_khz"], told["clock_max_khz"], told["memory_clock_max_khz"]) == (1980000, 1995000, 3301000)
+    assert (told["fan_pct"], told["performance_state"], told["memory_utilization_pct"], told["encoder_utilization_pct"]) == (35, 2, 12, 3)
+    assert [told["pcie_" + what] for what in ("generation", "generation_max", "width", "width_max")] == [1, 5, 8, 16]
+    assert told["decoder_utilization_pct"] is None
+    assert told["unavailable"] == {"decoder_utilization_pct": "the driver does not report it for this device"}
     steer("ecc=7")
     until(lambda: device(client)["ecc_uncorrected"] == 7, "ECC errors")
+    assert 'gpurest_device_fan_percent{device="cuda:0"} 35' in client.get("/metrics").body.decode()
     assert 'gpurest_device_ecc_uncorrected{device="cuda:0"} 7' in client.get("/metrics").body.decode()
     assert device(client)["state"] == "healthy"
 

@@ -53,6 +53,8 @@ def test_devices(client):
                    "l2_cache_bytes", "warp_size", "max_threads_per_block", "max_shared_bytes_per_block", "unified_addressing",
                    "temperature_c", "power_w", "utilization_pct", "attributes", "unsupported"):
         assert member in device, member
+    figures = [member for member in device if device[member] is None and member not in ("compiler", "ecc_uncorrected", "xid")]
+    assert device["unavailable"].keys() == set(figures) and all(device["unavailable"].values())
     assert device["warp_size"] == 32 and 0 < device["memory"]["free_bytes"] <= device["memory"]["total_bytes"]
     same = client.get("/v1/devices/" + device["id"])
     assert same.status == 200 and same.json()["id"] == device["id"]

@@ -50,8 +50,11 @@ class Guarded:
         self.waiting.append(line)
         return line
 
+    def used(self, token, limit):
+        return self.client(token).get("/v1/limits").json()["limits"][limit]["used"]
+
     def in_flight(self, token):
-        return self.client(token).get("/v1/limits").json()["limits"]["requests_in_flight"]["used"] - 1
+        return self.used(token, "requests_in_flight") - 1
 
     def until_waiting(self, token, count):
         deadline = time.monotonic() + DEADLINE_S
@@ -154,10 +157,12 @@ def test_they_end_when_their_scope_is_taken_away(guarded):
 def test_who_waits_for_what_it_has_just_begun_is_told_what_became_of_it(guarded):
     g = guarded(entry("old", "ada"), entry("new", "ada"))
     with_an_endless_kernel(g, "old")
+    batches = g.used("new", "batch_jobs_bytes")
     begun = g.send("old", "POST", S + "/launches", ENDLESS, Prefer=f"wait={WAITS_S}")
     idempotent = g.send("old", "POST", S + "/launches", ENDLESS, Prefer=f"wait={WAITS_S}", Idempotency_Key="k")
     batch = g.send("old", "POST", "/v1/sessions/t/batches", BATCH, Prefer=f"wait={WAITS_S}")
-    g.until_waiting("new", 3)
+    # A request that has not begun anything yet is answered 401.
+    until(lambda: len(g.client("new").get(S + "/launches").json()["items"]) == 3 and g.used("new", "batch_jobs_bytes") > batches)
     g.reload(entry("new", "ada"))
     ids = []
     for line in (begun, idempotent, batch):

@@ -39,6 +39,11 @@ EXPORT int nvmlEventSetCreate(struct nvmlEventSet_st **set);
 EXPORT int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long kinds, struct nvmlEventSet_st *set);
 EXPORT int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsigned timeout_ms);
 
+EXPORT int nvmlDeviceGetMaxClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigned *mhz);
+EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(struct nvmlDevice_st *device, unsigned *least, unsigned *most);
+EXPORT int nvmlDeviceGetEncoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
+EXPORT int nvmlDeviceGetDecoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
+
 static char gpu;
 
 /* The number behind "word=" in the file, or `otherwise`. */
@@ -208,3 +213,62 @@ int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigne
     *mhz = clocks[clock];
     return known(device);
 }
+
+int nvmlDeviceGetMaxClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigned *mhz)
+{
+    static const unsigned clocks[] = {2100, 1995, 3301};
+    int                   bad = scripted(__func__);
+
+    if (bad)
+        return bad;
+    if (clock >= sizeof clocks / sizeof clocks[0])
+        return ERROR_INVALID_ARGUMENT;
+    *mhz = clocks[clock];
+    return known(device);
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(struct nvmlDevice_st *device, unsigned *least, unsigned *most)
+{
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
+    *least = 200000;
+    *most = 700000;
+    return known(device);
+}
+
+int nvmlDeviceGetEncoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us)
+{
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
+    *pct = 3;
+    *period_us = 167000;
+    return known(device);
+}
+
+/* This GPU has none. */
+int nvmlDeviceGetDecoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us)
+{
+    (void)device, (void)pct, (void)period_us;
+    return ERROR_NOT_SUPPORTED;
+}
+
+/* Functions that answer one number. */
+#define NUMBER(function, number)                                                                                                           \
+    EXPORT int function(struct nvmlDevice_st *device, unsigned *out);                                                                      \
+    int        function(struct nvmlDevice_st *device, unsigned *out)                                                                       \
+    {                                                                                                                                      \
+        int bad = scripted(__func__);                                                                                                      \
+        *out = number;                                                                                                                     \
+        return bad ? bad : known(device);                                                                                                  \
+    }
+NUMBER(nvmlDeviceGetEnforcedPowerLimit, 650000)
+NUMBER(nvmlDeviceGetFanSpeed, 35)
+NUMBER(nvmlDeviceGetPerformanceState, 2)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, 1)
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, 5)
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth, 8)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, 16)

@@ -35,6 +35,8 @@ static bool take_globals(struct cli *c)
 
     take_value(c, "--url", &c->url, &ok);
     if (ok)
+        take_value(c, "--log-level", &c->log_level, &ok);
+    if (ok)
         take_value(c, "--session", &c->session, &ok);
     if (ok)
         take_value(c, "--fields", &c->fields, &ok);
@@ -61,9 +63,22 @@ static bool takes_interrupts(const char *command)
     return strcmp(command, "top") == 0 || strcmp(command, "stat") == 0;
 }
 
+static enum exit_code unknown_command(const char *name)
+{
+    const struct command *nearest = command_nearest(name);
+
+    if (nearest)
+        return cli_error(CODE_USAGE, "unknown command %s; did you mean %s? gpurest help lists the commands", name, nearest->name);
+    return cli_error(CODE_USAGE, "unknown command %s; gpurest help lists the commands", name);
+}
+
 /* Output that could not be written, for example to a full disk, is a failure. */
 static enum exit_code finish(struct cli *c, enum exit_code code)
 {
+    char text[32];
+
+    snprintf(text, sizeof text, "exit code %d", (int)code);
+    gpurest_client_log(c->client, GPUREST_LOG_DEBUG, "cli", text);
     gpurest_close(c->client);
     if ((fflush(stdout) || ferror(stdout)) && code == CODE_OK)
         return cli_error(CODE_FAILED, "standard output cannot be written");
@@ -85,11 +100,12 @@ int main(int argc, char **argv)
         return CODE_USAGE;
     c.command = c.argc > 0 ? c.argv[0] : "status";
     command = command_find(c.command);
-    c.arguments = command ? command->arguments : NULL;
-    if (command && strcmp(c.command, "compile") != 0 && !take_form(&c, "-o")) /* compile's -o is a file */
-        return CODE_USAGE;
     if (!command)
-        return (int)cli_error(CODE_USAGE, "unknown command %s; gpurest help lists the commands", c.command);
+        return (int)unknown_command(c.command);
+    c.command = command->name;
+    c.arguments = command->arguments;
+    if (strcmp(c.command, "compile") != 0 && !take_form(&c, "-o")) /* compile's -o is a file */
+        return CODE_USAGE;
     if (c.argc > 0)
         c.argc--, c.argv++;
     if (strcmp(c.command, "login") != 0)

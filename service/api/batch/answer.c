@@ -107,8 +107,8 @@ static void add_members(struct json_writer *w, struct batch_request *b)
     add_groups(w, b);
     json_open_object(w, "timing");
     json_add_double(w, "recv_ms", b->recv_ms);
-    json_add_double(w, "compile_ms", batch_compile_ms(b->job.batch));
-    json_add_double(w, "run_ms", batch_run_ms(b->job.batch));
+    json_add_double(w, "compile_ms", b->answer.times.compile_ms);
+    json_add_double(w, "run_ms", b->answer.times.run_ms);
     json_close_object(w);
     add_kept(w, b);
     if (module[0])
@@ -190,11 +190,7 @@ enum status batch_answer_make(struct batch_request *b, struct problem *why)
     struct buf json;
     bool       ok;
 
-    b->answer = (struct batch_answer){.queue_ms = batch_queue_ms(b->job.batch),
-                                      .h2d_ms = batch_upload_ms(b->job.batch),
-                                      .kernel_ms = batch_kernel_ms(b->job.batch),
-                                      .compile_ms = batch_compile_ms(b->job.batch),
-                                      .run_ms = batch_run_ms(b->job.batch)};
+    b->answer = (struct batch_answer){.times = batch_times_of(b->job.batch)};
     buf_init(&json, REPLY_BODY_BYTES_MAX);
     ok = write_json(b, &json) && (b->inline_json ? add_whole(&b->answer, &json) : add_frame(b, buf_span(&json)));
     buf_finish(&json);

@@ -139,12 +139,13 @@ static enum status send_whole(struct batch_request *b, struct request *r)
 enum status batch_answer_send_take(struct batch_request *b, struct request *r)
 {
     const struct batch_answer *a = &b->answer;
+    const struct batch_times  *t = &a->times;
 
     r->sink = NULL;
     r->progress = NULL;
     r->on_finish = NULL;
     reply_header(&r->reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, run;dur=%.3f",
-                 b->recv_ms, a->queue_ms, a->compile_ms, a->h2d_ms, a->kernel_ms, a->run_ms);
+                 b->recv_ms, t->queue_ms, t->compile_ms, t->upload_ms, t->kernel_ms, t->run_ms);
     if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
         return send_parts(b, r);
     return send_whole(b, r);

@@ -243,40 +243,24 @@ enum status batches_get(struct request *r)
 {
     struct job_request    *q = r->progress;
     struct batch_job_info *i;
-    enum status            st = q ? STATUS_OK : query_check(r, NULL);
+    enum status            st = q ? STATUS_OK : find_job(r, &q);
 
-    if (!st && !q)
-        st = conditions_check(r);
-    if (!st && !q)
-        st = find_job(r, &q);
     if (!st)
         st = await_job(r, q, &i);
     return st ? st : answer_job(r, i, 200);
-}
-
-enum status run_get(struct request *r)
-{
-    return batches_get(r);
 }
 
 enum status batches_result(struct request *r)
 {
     struct batch_job_info *i;
     struct job_request    *q;
-    enum status            st = query_check(r, NULL);
+    enum status            st = find_job(r, &q);
 
-    if (!st)
-        st = find_job(r, &q);
     if (!st)
         st = info_of(r, q->job, &i);
     if (st)
         return st;
     return i->state == BATCH_JOB_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
-}
-
-enum status run_result(struct request *r)
-{
-    return batches_result(r);
 }
 
 /* ---- DELETE ---- */
@@ -320,9 +304,4 @@ enum status batches_delete(struct request *r)
     }
     session_return(s);
     return st;
-}
-
-enum status run_delete(struct request *r)
-{
-    return batches_delete(r);
 }

@@ -137,10 +137,3 @@ bool batch_head_add(struct buf *out, struct span json)
     buf_grew(out, blanks);
     return !out->failed;
 }
-
-bool batch_padding_add(struct buf *out, uint64_t segment_bytes)
-{
-    static const char zeros[BATCH_ALIGN_BYTES];
-
-    return buf_add(out, zeros, batch_padding(segment_bytes));
-}

@@ -35,6 +35,5 @@ enum status batch_zeros_check(struct span padding, struct problem *why);
 
 /* Head and JSON of an answer, padded; false when it does not fit. */
 bool batch_head_add(struct buf *out, struct span json);
-bool batch_padding_add(struct buf *out, uint64_t segment_bytes);
 
 #endif

@@ -306,10 +306,8 @@ static enum status check_type(struct request *r, bool inline_json)
 static enum status begin(struct request *r, bool implicit)
 {
     bool        inline_json = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
-    enum status st = query_check(r, NULL);
+    enum status st = check_type(r, inline_json);
 
-    if (!st)
-        st = check_type(r, inline_json);
     return st ? st : create(r, inline_json, implicit);
 }
 

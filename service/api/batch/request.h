@@ -24,7 +24,7 @@ struct batch_answer {
     uint64_t            bytes;      /* of the whole answer */
     uint64_t            held_bytes; /* of them in host memory */
     bool                on_device;
-    double              queue_ms, compile_ms, h2d_ms, kernel_ms, run_ms;
+    struct batch_times  times;
 };
 
 struct batch_request {

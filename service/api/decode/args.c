@@ -122,13 +122,6 @@ enum status scalar_decode(const struct json *value, const char *pointer, struct 
     return decode_scalar(only, t, pointer, out, why);
 }
 
-enum status scalar_decode_as(const struct json *value, struct span type, const char *pointer, struct launch_arg *out, struct problem *why)
-{
-    const struct arg_type *t = type_of(type);
-
-    return t ? decode_scalar(value, t, pointer, out, why) : arg_wrong(why, pointer, "unknown scalar type");
-}
-
 static enum status decode_buffer(const struct json *object, const char *pointer, struct launch_arg *out, struct problem *why)
 {
     const struct json *offset = json_member(object, "offset");

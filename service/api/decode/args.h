@@ -12,7 +12,5 @@ enum status args_decode(const struct json *array, struct arena *a, const struct 
 
 /* One scalar, {"i32": 5}. `pointer` is its JSON pointer. */
 enum status scalar_decode(const struct json *value, const char *pointer, struct launch_arg *out, struct problem *why);
-/* The bare value, 5, of the named scalar type. */
-enum status scalar_decode_as(const struct json *value, struct span type, const char *pointer, struct launch_arg *out, struct problem *why);
 
 #endif

@@ -66,12 +66,6 @@ static enum status launch_shape_decode(const struct json *grid, const struct jso
     return st;
 }
 
-static enum status member_misplaced(const char *pointer, struct problem *why)
-{
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
-                         "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s", pointer + 1);
-}
-
 const char *engine_name(bool vendor)
 {
     return vendor ? "vendor" : "builtin";
@@ -91,18 +85,17 @@ static enum status engine_decode(const struct launch_fields *f, enum launch_engi
 
 static enum status builtin_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
-    if (f->module.data)
-        return member_misplaced("/module", why);
-    if (f->kernel.data)
-        return member_misplaced("/kernel", why);
-    if (f->grid)
-        return member_misplaced("/grid", why);
-    if (f->block)
-        return member_misplaced("/block", why);
-    if (f->shared_bytes)
-        return member_misplaced("/shared_bytes", why);
-    if (f->cooperative)
-        return member_misplaced("/cooperative", why);
+    const struct {
+        bool        there;
+        const char *pointer;
+    } misplaced[] = {{f->module.data, "/module"}, {f->kernel.data, "/kernel"},        {f->grid, "/grid"},
+                     {f->block, "/block"},        {f->shared_bytes, "/shared_bytes"}, {f->cooperative, "/cooperative"}};
+
+    for (size_t i = 0; i < COUNT(misplaced); i++)
+        if (misplaced[i].there)
+            return problem_field(why, STATUS_INVALID_FIELD, misplaced[i].pointer, "conflict",
+                                 "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s",
+                                 misplaced[i].pointer + 1);
     if (!f->dtype.bytes)
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel needs a dtype, such as \"f32\"");
     out->kernel = f->builtin;
@@ -129,10 +122,10 @@ enum status launch_fields_decode(const struct launch_fields *f, struct launch_sp
     return launch_shape_decode(f->grid, f->block, out, why);
 }
 
-enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc)
+enum status launch_decode(struct request *r, struct launch_spec *out)
 {
     struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
-    enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
+    enum status           st = body_decode(r, fields, COUNT(fields), &q);
 
     if (!st && q.id.data && q.id.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format",
@@ -182,10 +175,7 @@ void launch_members(struct json_writer *w, const struct request *r, const struct
     add_dims(w, "grid", i->grid);
     add_dims(w, "block", i->block);
     json_add_u64(w, "shared_bytes", i->shared_bytes);
-    if (i->stream[0])
-        json_add_text(w, "stream", i->stream);
-    else
-        json_add_null(w, "stream");
+    json_add_text_or_null(w, "stream", i->stream);
     json_add_text(w, "state", launch_state_name(i->state));
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->started_wall_ns)

@@ -1,6 +1,6 @@
 /* Writes modules and their kernels as JSON. */
-#include "api/decode/kernel_name.h"
 #include "api/modules.h"
+#include "session/code/kernel_name.h"
 
 static void add_params(struct json_writer *w, const struct kernel_desc *k)
 {
@@ -16,13 +16,26 @@ static void add_params(struct json_writer *w, const struct kernel_desc *k)
     json_close_array(w);
 }
 
+/* As in the source. A template's stays mangled: it is launched by its name expression. */
+static struct span plain_name(struct request *r, const char *mangled)
+{
+    size_t      room = 2 * strlen(mangled) + 2; /* at worst each length digit becomes "::" */
+    char       *to = arena_alloc(&r->arena, room);
+    struct span name;
+    bool        is_template;
+
+    if (!to)
+        return (struct span){0};
+    return kernel_source_name(span_of(mangled), to, room, &name, &is_template) && !is_template ? name : span_of(mangled);
+}
+
 /* The name expression of this kernel, else its plain name. */
 static struct span name_of(struct request *r, const struct module_view *v, const char *mangled)
 {
     for (unsigned i = 0; i < v->expressions_count; i++)
         if (strcmp(v->lowered[i], mangled) == 0)
             return span_of(v->expressions[i]);
-    return kernel_plain_name(span_of(mangled), &r->arena);
+    return plain_name(r, mangled);
 }
 
 static void add_kernel(struct json_writer *w, struct request *r, const struct module_view *v, const struct kernel_desc *k)
@@ -44,7 +57,7 @@ static void add_globals(struct json_writer *w, struct request *r, const struct k
     json_open_array(w, "globals");
     for (uint32_t i = 0; i < t->globals_count; i++) {
         json_open_object(w, NULL);
-        json_add_string(w, "name", kernel_plain_name(span_of(t->globals[i].name), &r->arena));
+        json_add_string(w, "name", plain_name(r, t->globals[i].name));
         json_add_text(w, "mangled", t->globals[i].name);
         json_add_u64(w, "bytes", t->globals[i].bytes);
         json_add_bool(w, "constant", t->globals[i].constant != 0);

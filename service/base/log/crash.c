@@ -15,6 +15,7 @@
 
 #include "base/bounds.h"
 #include "base/deadline.h"
+#include "base/digits.h"
 #include "base/log/log_lines.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -44,24 +45,24 @@ struct text {
     size_t bytes;
 };
 
+static void add_span(struct text *t, struct span s)
+{
+    for (size_t i = 0; i < s.bytes && t->bytes < sizeof t->data - 1; i++)
+        t->data[t->bytes++] = s.data[i];
+    t->data[t->bytes] = '\0';
+}
+
 static void add(struct text *t, const char *s)
 {
-    for (; *s && t->bytes < sizeof t->data - 1; s++)
-        t->data[t->bytes++] = *s;
-    t->data[t->bytes] = '\0';
+    add_span(t, span_of(s));
 }
 
 static void add_number(struct text *t, uint64_t n, unsigned base)
 {
-    char  digits[24];
-    char *at = digits + sizeof digits;
+    char room[DIGITS_MAX];
 
-    *--at = '\0';
-    do
-        *--at = "0123456789abcdef"[n % base];
-    while (n /= base);
     add(t, base == 16 ? "0x" : "");
-    add(t, at);
+    add_span(t, digits_of(n, base, room));
 }
 
 /* ---- the report ---- */

@@ -6,9 +6,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
+#include "base/digits.h"
 #include "base/log/log_lines.h"
 
 #define LEVEL_VARIABLE  "GPUREST_WORKER_LOG_LEVEL"
@@ -115,50 +116,12 @@ void log_request(const char *request_id, const char *trace_id)
 
 /* ---- lines ---- */
 
-/* The number's last digits, over as many characters of the pattern. */
-static void put_digits(char *at, unsigned count, uint64_t n)
-{
-    for (; count; n /= 10)
-        at[--count] = (char)('0' + n % 10);
-}
-
-/* The day of the Gregorian calendar; a year begins in March here, so that the day that some lack is its last. 719468 days lie between
- * 0000-03-01 and 1970-01-01. */
-static void put_date(char *at, uint64_t days_since_1970)
-{
-    uint64_t days = days_since_1970 + 719468, era = days / 146097, of_era = days % 146097;
-    uint64_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    uint64_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100), month = (5 * of_year + 2) / 153;
-
-    put_digits(at, 4, 400 * era + year_of_era + (month >= 10));
-    put_digits(at + 5, 2, month < 10 ? month + 3 : month - 9);
-    put_digits(at + 8, 2, of_year - (153 * month + 2) / 5 + 1);
-}
-
-/* By hand, because the C library's functions take a lock, which a thread that crashes may hold. */
-static struct span now_text(char out[40])
-{
-    static const char pattern[] = "0000-00-00T00:00:00.000Z";
-    struct timespec   t;
-    uint64_t          seconds;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    seconds = (uint64_t)t.tv_sec;
-    memcpy(out, pattern, sizeof pattern);
-    put_date(out, seconds / 86400);
-    put_digits(out + 11, 2, seconds / 3600 % 24);
-    put_digits(out + 14, 2, seconds / 60 % 60);
-    put_digits(out + 17, 2, seconds % 60);
-    put_digits(out + 20, 3, (uint64_t)t.tv_nsec / 1000000);
-    return (struct span){out, sizeof pattern - 1};
-}
-
 static void add_head(struct log_line *l, struct span role, pid_t pid, enum log_level level, enum log_category category)
 {
-    char time_text[40];
+    char now[TIME_TEXT_BYTES];
 
     log_line_begin(l, log_format);
-    log_line_text(l, "time", now_text(time_text));
+    log_line_text(l, "time", time_text(wall_ns(), now));
     log_line_text(l, "level", span_of(level_names[level]));
     log_line_text(l, "role", role);
     log_line_count(l, "pid", (uint64_t)pid);

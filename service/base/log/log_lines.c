@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digits.h"
+
 enum { LOG_LINE_TAIL_BYTES = 3 }; /* a closing quotation mark, a closing brace, the line feed */
 
 static void add_byte(struct log_line *l, char c)
@@ -13,10 +15,15 @@ static void add_byte(struct log_line *l, char c)
         l->text[l->bytes++] = c;
 }
 
+static void add_span(struct log_line *l, struct span text)
+{
+    for (size_t i = 0; i < text.bytes; i++)
+        add_byte(l, text.data[i]);
+}
+
 static void add_text(struct log_line *l, const char *text)
 {
-    for (; *text; text++)
-        add_byte(l, *text);
+    add_span(l, span_of(text));
 }
 
 /* Replaces bytes that are not printable ASCII by '?', so that any value gives one line of valid JSON. */
@@ -75,12 +82,10 @@ void log_line_text(struct log_line *l, const char *key, struct span value)
 {
     if (!add_key(l, key))
         return;
-    if (l->format == LOG_FORMAT_JSON || !is_plain(value)) {
+    if (l->format == LOG_FORMAT_JSON || !is_plain(value))
         add_quoted(l, value);
-        return;
-    }
-    for (size_t i = 0; i < value.bytes; i++)
-        add_byte(l, value.data[i]);
+    else
+        add_span(l, value);
 }
 
 void log_line_number(struct log_line *l, const char *key, double value)
@@ -94,15 +99,10 @@ void log_line_number(struct log_line *l, const char *key, double value)
 
 void log_line_count(struct log_line *l, const char *key, uint64_t value)
 {
-    char  digits[24];
-    char *at = digits + sizeof digits;
+    char room[DIGITS_MAX];
 
-    *--at = '\0';
-    do
-        *--at = (char)('0' + value % 10);
-    while (value /= 10);
     if (add_key(l, key))
-        add_text(l, at);
+        add_span(l, digits_of(value, 10, room));
 }
 
 void log_line_end(struct log_line *l)

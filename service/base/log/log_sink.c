@@ -316,14 +316,8 @@ void log_crash_write(const struct log_line *l)
 
 bool log_start(void)
 {
-    pthread_condattr_t clock;
-
-    if (pthread_condattr_init(&clock))
-        return false;
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&ring.queued, NULL);
-    pthread_cond_init(&ring.ended, &clock);
-    pthread_condattr_destroy(&clock);
+    pthread_cond_init(&ring.ended, NULL);
     ring.stopping = false;
     ring.threaded = crash_thread_start(&writer, write_lines, NULL);
     return ring.threaded;
@@ -338,7 +332,7 @@ void log_stop(void)
     running = ring.threaded;
     ring.stopping = true;
     pthread_cond_signal(&ring.queued);
-    while (ring.threaded && pthread_cond_timedwait(&ring.ended, &ring.lock, &until) == 0)
+    while (ring.threaded && pthread_cond_clockwait(&ring.ended, &ring.lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     ring.left = ring.threaded;
     pthread_mutex_unlock(&ring.lock);

@@ -100,7 +100,8 @@ static void fill_figures(const struct device *d, struct device_info *out)
     out->unified_addressing = positive_attribute(d, CUDA_ATTRIBUTE_UNIFIED_ADDRESSING);
     out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
     out->sharing_unit = d->memory.share_unit;
-    out->temperature_c = out->power_w = out->utilization_pct = DEVICE_SENSOR_UNKNOWN;
+    out->unified_memory = positive_attribute(d, CUDA_ATTRIBUTE_INTEGRATED);
+    snprintf(out->vendor, sizeof out->vendor, "NVIDIA");
 }
 
 enum status cuda_info(struct device *d, struct device_info *out)

@@ -22,6 +22,9 @@ struct nvml_utilization {
 };
 
 enum {
+    NVML_NOT_SUPPORTED = 3,
+    NVML_NO_PERMISSION = 4,
+    NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_EVENT_XID = 8,
     NVML_THRESHOLD_SLOWDOWN = 1,
@@ -65,29 +68,113 @@ static bool start_nvml(void)
            nvml.call.nvmlInit_v2() == 0;
 }
 
-static void read_sensors(struct nvmlDevice_st *gpu, struct device_info *info)
+static enum device_sensor_state state_of(int result)
 {
-    struct nvml_utilization rates;
-    unsigned                value;
+    switch (result) {
+    case 0:
+        return SENSOR_READ;
+    case NVML_NOT_SUPPORTED:
+    case NVML_FUNCTION_NOT_FOUND:
+        return SENSOR_NOT_SUPPORTED;
+    case NVML_NO_PERMISSION:
+        return SENSOR_NOT_ALLOWED;
+    default:
+        return SENSOR_FAILED;
+    }
+}
 
-    if (nvml.call.nvmlDeviceGetTemperature && nvml.call.nvmlDeviceGetTemperature(gpu, NVML_SENSOR_GPU, &value) == 0)
-        info->temperature_c = (int32_t)value;
-    if (nvml.call.nvmlDeviceGetPowerUsage && nvml.call.nvmlDeviceGetPowerUsage(gpu, &value) == 0)
-        info->power_w = (int32_t)(value / 1000);
-    if (nvml.call.nvmlDeviceGetUtilizationRates && nvml.call.nvmlDeviceGetUtilizationRates(gpu, &rates) == 0)
-        info->utilization_pct = (int32_t)rates.gpu_pct;
+/* *value times factor_1000 / 1000, if the call that gave it succeeded. */
+static void set_sensor(struct device_info *info, enum device_sensor s, int result, const unsigned *value, unsigned factor_1000)
+{
+    struct device_reading reading = {.state = state_of(result)};
+    uint64_t              scaled = result == 0 ? (uint64_t)*value * factor_1000 / 1000 : 0;
+
+    if (scaled > INT32_MAX)
+        reading.state = SENSOR_FAILED;
+    else
+        reading.value = (int32_t)scaled;
+    info->sensors[s] = reading;
+}
+
+static void set_all_sensors(struct device_info *info, enum device_sensor_state why)
+{
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        info->sensors[i] = (struct device_reading){.state = why};
+}
+
+/* Functions of these shapes, which the library may lack. */
+static int get(int (*f)(struct nvmlDevice_st *, unsigned *), struct nvmlDevice_st *gpu, unsigned *value)
+{
+    return f ? f(gpu, value) : NVML_FUNCTION_NOT_FOUND;
+}
+
+static int get_kind(int (*f)(struct nvmlDevice_st *, unsigned, unsigned *), struct nvmlDevice_st *gpu, unsigned kind, unsigned *value)
+{
+    return f ? f(gpu, kind, value) : NVML_FUNCTION_NOT_FOUND;
+}
+
+static int get_two(int (*f)(struct nvmlDevice_st *, unsigned *, unsigned *), struct nvmlDevice_st *gpu, unsigned *a, unsigned *b)
+{
+    return f ? f(gpu, a, b) : NVML_FUNCTION_NOT_FOUND;
+}
+
+static void read_utilization(struct nvmlDevice_st *gpu, struct device_info *info)
+{
+    struct nvml_utilization rates = {0};
+    unsigned                pct, period_us;
+    int result = nvml.call.nvmlDeviceGetUtilizationRates ? nvml.call.nvmlDeviceGetUtilizationRates(gpu, &rates) : NVML_FUNCTION_NOT_FOUND;
+
+    set_sensor(info, DEVICE_SENSOR_UTILIZATION_PCT, result, &rates.gpu_pct, 1000);
+    set_sensor(info, DEVICE_SENSOR_MEMORY_UTILIZATION_PCT, result, &rates.memory_pct, 1000);
+    set_sensor(info, DEVICE_SENSOR_ENCODER_UTILIZATION_PCT, get_two(nvml.call.nvmlDeviceGetEncoderUtilization, gpu, &pct, &period_us), &pct,
+               1000);
+    set_sensor(info, DEVICE_SENSOR_DECODER_UTILIZATION_PCT, get_two(nvml.call.nvmlDeviceGetDecoderUtilization, gpu, &pct, &period_us), &pct,
+               1000);
+}
+
+static void read_power(struct nvmlDevice_st *gpu, struct device_info *info)
+{
+    unsigned value, least, most;
+    int      result = get_two(nvml.call.nvmlDeviceGetPowerManagementLimitConstraints, gpu, &least, &most);
+
+    set_sensor(info, DEVICE_SENSOR_POWER_W, get(nvml.call.nvmlDeviceGetPowerUsage, gpu, &value), &value, 1);
+    set_sensor(info, DEVICE_SENSOR_POWER_LIMIT_W, get(nvml.call.nvmlDeviceGetEnforcedPowerLimit, gpu, &value), &value, 1);
+    set_sensor(info, DEVICE_SENSOR_POWER_LIMIT_MIN_W, result, &least, 1);
+    set_sensor(info, DEVICE_SENSOR_POWER_LIMIT_MAX_W, result, &most, 1);
+    set_sensor(info, DEVICE_SENSOR_PERFORMANCE_STATE, get(nvml.call.nvmlDeviceGetPerformanceState, gpu, &value), &value, 1000);
+}
+
+static void read_heat(struct nvmlDevice_st *gpu, struct device_info *info)
+{
+    unsigned value;
+
+    set_sensor(info, DEVICE_SENSOR_TEMPERATURE_C, get_kind(nvml.call.nvmlDeviceGetTemperature, gpu, NVML_SENSOR_GPU, &value), &value, 1000);
+    set_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C,
+               get_kind(nvml.call.nvmlDeviceGetTemperatureThreshold, gpu, NVML_THRESHOLD_SLOWDOWN, &value), &value, 1000);
+    set_sensor(info, DEVICE_SENSOR_FAN_PCT, get(nvml.call.nvmlDeviceGetFanSpeed, gpu, &value), &value, 1000);
+}
+
+static void read_link(struct nvmlDevice_st *gpu, struct device_info *info)
+{
+    unsigned value;
+
+    set_sensor(info, DEVICE_SENSOR_PCIE_GENERATION, get(nvml.call.nvmlDeviceGetCurrPcieLinkGeneration, gpu, &value), &value, 1000);
+    set_sensor(info, DEVICE_SENSOR_PCIE_GENERATION_MAX, get(nvml.call.nvmlDeviceGetMaxPcieLinkGeneration, gpu, &value), &value, 1000);
+    set_sensor(info, DEVICE_SENSOR_PCIE_WIDTH, get(nvml.call.nvmlDeviceGetCurrPcieLinkWidth, gpu, &value), &value, 1000);
+    set_sensor(info, DEVICE_SENSOR_PCIE_WIDTH_MAX, get(nvml.call.nvmlDeviceGetMaxPcieLinkWidth, gpu, &value), &value, 1000);
 }
 
 static void read_clocks(struct nvmlDevice_st *gpu, struct device_info *info)
 {
-    unsigned mhz;
+    unsigned mhz, khz = 1000 * 1000; /* in thousandths */
 
-    if (!nvml.call.nvmlDeviceGetClockInfo)
-        return;
-    if (nvml.call.nvmlDeviceGetClockInfo(gpu, NVML_CLOCK_SM, &mhz) == 0 && mhz <= UINT32_MAX / 1000)
+    if (get_kind(nvml.call.nvmlDeviceGetClockInfo, gpu, NVML_CLOCK_SM, &mhz) == 0 && mhz <= UINT32_MAX / 1000)
         info->clock_khz = mhz * 1000;
-    if (nvml.call.nvmlDeviceGetClockInfo(gpu, NVML_CLOCK_MEMORY, &mhz) == 0 && mhz <= UINT32_MAX / 1000)
+    if (get_kind(nvml.call.nvmlDeviceGetClockInfo, gpu, NVML_CLOCK_MEMORY, &mhz) == 0 && mhz <= UINT32_MAX / 1000)
         info->memory_clock_khz = mhz * 1000;
+    set_sensor(info, DEVICE_SENSOR_CLOCK_MAX_KHZ, get_kind(nvml.call.nvmlDeviceGetMaxClockInfo, gpu, NVML_CLOCK_SM, &mhz), &mhz, khz);
+    set_sensor(info, DEVICE_SENSOR_MEMORY_CLOCK_MAX_KHZ, get_kind(nvml.call.nvmlDeviceGetMaxClockInfo, gpu, NVML_CLOCK_MEMORY, &mhz), &mhz,
+               khz);
 }
 
 /* ---- errors of the hardware ---- */
@@ -150,17 +237,12 @@ static void take_events(void)
 static void read_health(struct nvmlDevice_st *gpu, struct device_info *info)
 {
     unsigned long long count;
-    unsigned           value;
 
     if (!events_tried)
         listen_to(gpu);
     take_events();
     known.watched = 1;
-    known.temperature_max_c = DEVICE_SENSOR_UNKNOWN;
     known.ecc_uncorrected = -1;
-    if (nvml.call.nvmlDeviceGetTemperatureThreshold &&
-        nvml.call.nvmlDeviceGetTemperatureThreshold(gpu, NVML_THRESHOLD_SLOWDOWN, &value) == 0 && value <= INT32_MAX)
-        known.temperature_max_c = (int32_t)value;
     if (nvml.call.nvmlDeviceGetTotalEccErrors &&
         nvml.call.nvmlDeviceGetTotalEccErrors(gpu, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &count) == 0 && count <= INT64_MAX)
         known.ecc_uncorrected = (int64_t)count;
@@ -176,9 +258,11 @@ void nvml_read(struct device_info *info)
 
     if (state == NVML_UNTRIED)
         state = start_nvml() ? NVML_READY : NVML_OFF;
+    set_all_sensors(info, SENSOR_NO_LIBRARY);
     if (state == NVML_OFF)
         return;
     if (deadline_left_ns(paused_until_ns) > 0) {
+        set_all_sensors(info, SENSOR_PAUSED);
         info->health = known;
         return;
     }
@@ -187,7 +271,10 @@ void nvml_read(struct device_info *info)
     if (found == NVML_GPU_IS_LOST)
         record_xid(DEVICE_ACTION_END, 0);
     if (found == 0 && gpu) {
-        read_sensors(gpu, info);
+        read_heat(gpu, info);
+        read_power(gpu, info);
+        read_utilization(gpu, info);
+        read_link(gpu, info);
         read_clocks(gpu, info);
         read_health(gpu, info);
     } else {

@@ -5,7 +5,7 @@
 #include "device/cuda/bounds.h"
 #include "ipc/message.h"
 
-/* Fills temperature, power, utilisation, the two clocks and the health of the GPU that info->uuid names, as far as each can be read.
+/* Fills the sensors, the two clocks and the health of the GPU that info->uuid names. A sensor that cannot be read says why.
  * Health keeps the errors that the driver reported since the first call. Loads the library at the first call. After a read that took
  * longer than NVML_READ_MS_MAX it does not read for NVML_REST_MS: sensors are unknown meanwhile, and health is unchanged. */
 void nvml_read(struct device_info *info);

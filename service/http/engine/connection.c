@@ -27,24 +27,6 @@ struct peer_address peer_of(const struct sockaddr_storage *a)
     return p;
 }
 
-static void link_connection(struct connection *c)
-{
-    c->next = c->loop->connections;
-    if (c->next)
-        c->next->prev = c;
-    c->loop->connections = c;
-}
-
-static void unlink_connection(struct connection *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->loop->connections = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-}
-
 /* MHD copies the address and needs only its family; a Unix client's own name may be longer than MHD's copy. */
 static bool give_to_daemon(struct loop *loop, int fd, const struct sockaddr_storage *a, socklen_t bytes)
 {
@@ -91,14 +73,13 @@ bool connection_accept(struct loop *loop, struct listener *l)
 
 static struct connection *take_adopted(struct loop *loop, int fd)
 {
-    for (struct connection **at = &loop->adopting; *at; at = &(*at)->next) {
-        struct connection *c = *at;
-        if (c->successor != fd)
-            continue;
-        *at = c->next;
-        return c;
-    }
-    return NULL;
+    struct connection *c = LIST_FIRST(&loop->adopting);
+
+    while (c && c->successor != fd)
+        c = LIST_NEXT(c, link);
+    if (c)
+        LIST_REMOVE(c, link);
+    return c;
 }
 
 static struct connection *new_connection(struct loop *loop, int fd)
@@ -126,7 +107,7 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
         c->mhd = mhd;
         client_connected(c, &a);
         if (receive_add(c) && slot_take(c, c->used)) {
-            link_connection(c);
+            LIST_INSERT_HEAD(&loop->connections, c, link);
             *context = c;
             return;
         }
@@ -143,15 +124,13 @@ static void connection_close(struct connection *c)
         return;
     if (c->linger)
         linger_add(c->loop, c->fd);
-    unlink_connection(c);
+    LIST_REMOVE(c, link);
     slot_give(c);
     receive_remove(c);
-    if (c->successor < 0) {
+    if (c->successor < 0)
         free(c);
-        return;
-    }
-    c->next = c->loop->reborn;
-    c->loop->reborn = c;
+    else
+        LIST_INSERT_HEAD(&c->loop->reborn, c, link);
 }
 
 static void adopt(struct loop *loop, struct connection *c)
@@ -160,8 +139,8 @@ static void adopt(struct loop *loop, struct connection *c)
     socklen_t               bytes = sizeof a;
     int                     fd = c->successor;
 
-    c->next = loop->adopting;
-    loop->adopting = c;
+    LIST_REMOVE(c, link);
+    LIST_INSERT_HEAD(&loop->adopting, c, link);
     if (getpeername(fd, (struct sockaddr *)&a, &bytes)) {
         close(fd);
     } else {
@@ -174,26 +153,26 @@ static void adopt(struct loop *loop, struct connection *c)
 
 void connections_adopt(struct loop *loop)
 {
-    while (loop->reborn) {
-        struct connection *c = loop->reborn;
+    while (!LIST_EMPTY(&loop->reborn))
+        adopt(loop, LIST_FIRST(&loop->reborn));
+}
 
-        loop->reborn = c->next;
-        adopt(loop, c);
+static void free_all(struct connection_list *l)
+{
+    while (!LIST_EMPTY(l)) {
+        struct connection *c = LIST_FIRST(l);
+
+        LIST_REMOVE(c, link);
+        free(c);
     }
 }
 
 void connections_abandon(struct loop *loop)
 {
-    for (struct connection *c = loop->reborn, *next; c; c = next) {
-        next = c->next;
+    for (struct connection *c = LIST_FIRST(&loop->reborn); c; c = LIST_NEXT(c, link))
         close(c->successor);
-        free(c);
-    }
-    for (struct connection *c = loop->adopting, *next; c; c = next) {
-        next = c->next;
-        free(c);
-    }
-    loop->reborn = loop->adopting = NULL;
+    free_all(&loop->reborn);
+    free_all(&loop->adopting);
 }
 
 void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code)

@@ -217,28 +217,17 @@ static void note_timer(struct exchange *x)
 
 void exchange_suspend(struct exchange *x)
 {
-    struct loop *loop = x->loop;
-
     MHD_suspend_connection(x->mhd);
     if (x->state == EXCHANGE_BODY || (x->state == EXCHANGE_ANSWERED && !x->offload.given)) /* an I/O thread has it itself */
         pace_pause(&x->pace, now_ns());
     x->suspended = true;
-    x->suspended_prev = NULL;
-    x->suspended_next = loop->suspended;
-    if (loop->suspended)
-        loop->suspended->suspended_prev = x;
-    loop->suspended = x;
+    LIST_INSERT_HEAD(&x->loop->suspended, x, suspended_link);
     note_timer(x);
 }
 
 void exchange_resume(struct exchange *x)
 {
-    if (x->suspended_prev)
-        x->suspended_prev->suspended_next = x->suspended_next;
-    else
-        x->loop->suspended = x->suspended_next;
-    if (x->suspended_next)
-        x->suspended_next->suspended_prev = x->suspended_prev;
+    LIST_REMOVE(x, suspended_link);
     x->suspended = false;
     x->progress_ns = now_ns();
     pace_go_on(&x->pace, x->progress_ns);
@@ -344,7 +333,7 @@ enum status exchange_run_handler(struct exchange *x)
         return st;
     x->handler_ran = true;
     work_on(&x->r);
-    st = x->r.endpoint->handle(&x->r);
+    st = request_handle(&x->r);
     work_on(NULL);
     x->r.calls += st != STATUS_PENDING || x->r.wants_executor == on_executor; /* who only changes its place begins anew there */
     return st;

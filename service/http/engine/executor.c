@@ -20,8 +20,8 @@ struct executor_slot {
 enum { THREADS_FOR_CALLERS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED };
 
 struct queue {
-    struct exchange *head, *tail;
-    unsigned         count;
+    TAILQ_HEAD(, exchange) requests;
+    unsigned count;
 };
 
 struct executor {
@@ -44,17 +44,6 @@ static struct queue *queue_of(struct executor *e, const struct exchange *x)
     return is_probe(x) ? &e->probes : &e->others;
 }
 
-static void push(struct queue *q, struct exchange *x)
-{
-    x->executor_next = NULL;
-    if (q->tail)
-        q->tail->executor_next = x;
-    else
-        q->head = x;
-    q->tail = x;
-    q->count++;
-}
-
 /* Whose caller has its portion of the threads waits for one of his own to be free. */
 static bool may_run(const struct executor *e, const struct exchange *x)
 {
@@ -66,29 +55,18 @@ static bool may_run(const struct executor *e, const struct exchange *x)
 /* The oldest probe, else the oldest that may run; NULL: none. */
 static struct exchange *next(const struct executor *e)
 {
-    struct exchange *x = e->probes.head;
+    struct exchange *x = TAILQ_FIRST(&e->probes.requests);
 
     if (x)
         return x;
-    for (x = e->others.head; x && !may_run(e, x); x = x->executor_next)
+    for (x = TAILQ_FIRST(&e->others.requests); x && !may_run(e, x); x = TAILQ_NEXT(x, executor_link))
         continue;
     return x;
 }
 
-static void take_out(struct queue *q, const struct exchange *x)
+static void take_out(struct queue *q, struct exchange *x)
 {
-    struct exchange *before = NULL, *at = q->head;
-
-    while (at != x) {
-        before = at;
-        at = at->executor_next;
-    }
-    if (before)
-        before->executor_next = x->executor_next;
-    else
-        q->head = x->executor_next;
-    if (q->tail == x)
-        q->tail = before;
+    TAILQ_REMOVE(&q->requests, x, executor_link);
     assert(q->count > 0);
     q->count--;
 }
@@ -103,7 +81,7 @@ static struct exchange *wait_for_work(struct executor *e)
     assert(held(&e->lock));
     e->idle++;
     while (!(x = next(e)) && !e->stopping && !timed_out)
-        timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
+        timed_out = pthread_cond_clockwait(&e->work, &e->lock, CLOCK_MONOTONIC, &until);
     assert(e->idle > 0);
     e->idle--;
     if (e->stopping || !x)
@@ -229,16 +207,14 @@ static bool find_thread(struct executor *e, const struct queue *q)
 
 enum status executor_create(struct executor **out, struct problem *why)
 {
-    struct executor   *e = calloc(1, sizeof *e);
-    pthread_condattr_t monotonic;
+    struct executor *e = calloc(1, sizeof *e);
 
     if (!e)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the executor");
+    TAILQ_INIT(&e->probes.requests);
+    TAILQ_INIT(&e->others.requests);
     pthread_mutex_init(&e->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&e->work, NULL);
     *out = e;
     return STATUS_OK;
 }
@@ -251,7 +227,8 @@ enum status executor_submit(struct executor *e, struct exchange *x)
     pthread_mutex_lock(&e->lock);
     accepted = !e->stopping && q->count < EXECUTOR_QUEUE_MAX && find_thread(e, q);
     if (accepted) {
-        push(q, x);
+        TAILQ_INSERT_TAIL(&q->requests, x, executor_link);
+        q->count++;
         pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->lock);
@@ -262,7 +239,7 @@ static void return_queued(struct queue *q)
 {
     struct exchange *x;
 
-    while ((x = q->head)) {
+    while ((x = TAILQ_FIRST(&q->requests))) {
         take_out(q, x);
         x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the service is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/span.h"
 #include "limits.h"
 
 enum state {
@@ -106,15 +107,6 @@ static bool is_blank(unsigned char c)
 static bool is_text(unsigned char c)
 {
     return classes[c] & TEXT;
-}
-
-static int hex_of(unsigned char c)
-{
-    unsigned char small = c | 0x20;
-
-    if (is_digit(c))
-        return c - '0';
-    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
 /* The byte must be this one. */
@@ -433,7 +425,7 @@ static void in_chunk_size(struct framing *f, struct bytes *b)
 {
     int digit;
 
-    for (; b->at < b->end && (digit = hex_of(*b->at)) >= 0; b->at++) {
+    for (; b->at < b->end && (digit = hex_digit((char)*b->at)) >= 0; b->at++) {
         if (f->length > INT64_MAX / 16) {
             refuse(f, STATUS_FRAMING_MISMATCH, "a chunk's size is not a valid number");
             return;

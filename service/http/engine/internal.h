@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "base/deadline.h"
@@ -53,24 +54,24 @@ struct exchange;
 enum slot_kind { SLOT_NONE, SLOT_SHARED, SLOT_RESERVED };
 
 struct slot {
-    enum slot_kind     kind;
-    bool               works;                     /* a caller was authenticated on it */
-    struct connection *bucket_prev, *bucket_next; /* of its address; SLOT_SHARED only */
-    struct connection *older, *newer;             /* connections without an authenticated caller, in order of arrival */
-    uint64_t           came_ns;
-    _Atomic uint64_t   silent_since_ns; /* or one of: */
+    enum slot_kind kind;
+    bool           works;           /* a caller was authenticated on it */
+    LIST_ENTRY(connection) bucket;  /* of its address; SLOT_SHARED only */
+    TAILQ_ENTRY(connection) silent; /* connections without an authenticated caller, in order of arrival */
+    uint64_t         came_ns;
+    _Atomic uint64_t silent_since_ns; /* or one of: */
 };
 
 static const uint64_t SLOT_AT_WORK = 0;            /* a request is in progress and is finished first */
 static const uint64_t SLOT_DISPLACED = UINT64_MAX; /* displaced by another connection and about to be closed */
 
-struct silent_list {
-    struct connection *oldest, *newest;
-};
+TAILQ_HEAD(silent_list, connection); /* the oldest first */
+LIST_HEAD(connection_list, connection);
+LIST_HEAD(exchange_list, exchange);
 
 struct connection {
-    struct loop           *loop;
-    struct connection     *prev, *next; /* in loop->connections */
+    struct loop *loop;
+    LIST_ENTRY(connection) link; /* in a list of the loop */
     struct slot            slot;
     struct peer_address    peer;     /* changed by slot_move() alone */
     struct exchange       *exchange; /* the request in progress, or NULL */
@@ -320,17 +321,17 @@ struct exchange {
     struct offload             offload; /* owned by the I/O thread between `given` and `moved` */
 
     /* On the loop only. */
-    bool             suspended;
-    struct exchange *suspended_prev, *suspended_next;
-    bool             woken;
-    bool             on_executor; /* between submit and the executor's post */
-    bool             executed;    /* executor_result is fresh */
-    bool             finished;    /* only waits to leave loop->posted */
+    bool suspended;
+    LIST_ENTRY(exchange) suspended_link;
+    bool woken;
+    bool on_executor; /* between submit and the executor's post */
+    bool executed;    /* executor_result is fresh */
+    bool finished;    /* only waits to leave loop->posted */
 
     /* Written by the thread that runs the handler, published by loop_post. */
-    bool             handler_ran;
-    enum status      executor_result;
-    struct exchange *executor_next;
+    bool        handler_ran;
+    enum status executor_result;
+    TAILQ_ENTRY(exchange) executor_link;
 
     /* Under loop->post_lock. */
     unsigned         posted_events;
@@ -448,29 +449,29 @@ void executor_destroy(struct executor *e);
 /* ---- event loops (http/engine/loop.c) ---- */
 
 struct loop {
-    struct server      *server;
-    unsigned            index;
-    pthread_t           thread;
-    bool                started;
-    struct MHD_Daemon  *mhd;
-    struct MHD_Daemon  *mhd_tls; /* for TLS connections; NULL = no TLS */
-    int                 epoll_fd;
-    int                 event_fd;
-    int                 dead_fd; /* a closed socket that replaces those taken from MHD */
-    bool                listening;
-    bool                listeners_closed;
-    struct connection  *connections;
-    struct connection **by_fd; /* the same by their sockets */
-    unsigned            by_fd_count;
-    struct exchange    *suspended;
-    uint64_t            timer_ns; /* earliest deadline of a suspended exchange, or DEADLINE_NEVER */
-    uint64_t            sweep_ns; /* next sweep */
-    uint64_t            spin_ns;  /* the loop spins for the next request until this time */
-    _Atomic uint64_t    last_turn_ns;
-    bool                cut; /* no more answers */
-    struct lingering   *lingering;
-    struct connection  *reborn;   /* closed connections whose successor is not yet with the daemon */
-    struct connection  *adopting; /* passed to MHD, which has not reported them yet */
+    struct server         *server;
+    unsigned               index;
+    pthread_t              thread;
+    bool                   started;
+    struct MHD_Daemon     *mhd;
+    struct MHD_Daemon     *mhd_tls; /* for TLS connections; NULL = no TLS */
+    int                    epoll_fd;
+    int                    event_fd;
+    int                    dead_fd; /* a closed socket that replaces those taken from MHD */
+    bool                   listening;
+    bool                   listeners_closed;
+    struct connection_list connections;
+    struct connection    **by_fd; /* the same by their sockets */
+    unsigned               by_fd_count;
+    struct exchange_list   suspended;
+    uint64_t               timer_ns; /* earliest deadline of a suspended exchange, or DEADLINE_NEVER */
+    uint64_t               sweep_ns; /* next sweep */
+    uint64_t               spin_ns;  /* the loop spins for the next request until this time */
+    _Atomic uint64_t       last_turn_ns;
+    bool                   cut; /* no more answers */
+    struct lingering      *lingering;
+    struct connection_list reborn;   /* closed connections whose successor is not yet with the daemon */
+    struct connection_list adopting; /* passed to MHD, which has not reported them yet */
 
     pthread_mutex_t  post_lock;
     struct exchange *posted;
@@ -492,9 +493,7 @@ void loop_post(struct exchange *x, enum exchange_event event);
 /* ---- the server ---- */
 
 struct server {
-    struct server_config    config; /* borrows its arrays, except hosts and origins, which are copied */
-    char                  **hosts;
-    char                  **origins;
+    struct server_config    config; /* borrows its arrays */
     struct listener         listeners[LISTENERS_MAX];
     unsigned                listeners_count;
     struct loop             loops[LOOP_THREADS_MAX];
@@ -513,13 +512,13 @@ struct server {
     atomic_bool             stopping; /* requests see their client as disconnected */
     atomic_bool             cutting;  /* all handlers have finished: the loops end after the last answer */
 
-    pthread_mutex_t    slots_lock;               /* protects all slots */
-    struct connection *buckets[ADDRESS_BUCKETS]; /* connections with a shared slot, by address */
-    struct silent_list newcomers;                /* those of them that never worked */
-    struct silent_list reserved;                 /* connections with a reserved slot */
-    unsigned           connections_count;        /* shared slots in use */
-    unsigned           reserved_count;
-    unsigned           displaced_count; /* displaced connections that are not closed yet */
+    pthread_mutex_t        slots_lock;               /* protects all slots */
+    struct connection_list buckets[ADDRESS_BUCKETS]; /* connections with a shared slot, by address */
+    struct silent_list     newcomers;                /* those of them that never worked */
+    struct silent_list     reserved;                 /* connections with a reserved slot */
+    unsigned               connections_count;        /* shared slots in use */
+    unsigned               reserved_count;
+    unsigned               displaced_count; /* displaced connections that are not closed yet */
 };
 
 #endif

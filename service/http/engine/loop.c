@@ -78,8 +78,8 @@ static void handle_timers(struct loop *loop, uint64_t now)
     if (now < loop->timer_ns)
         return;
     loop->timer_ns = DEADLINE_NEVER;
-    for (struct exchange *x = loop->suspended, *next; x; x = next) {
-        next = x->suspended_next;
+    for (struct exchange *x = LIST_FIRST(&loop->suspended), *next; x; x = next) {
+        next = LIST_NEXT(x, suspended_link);
         if (x->on_executor || x->offload.given)
             continue; /* wake_at_ns is the handler's now; looked at when it comes back */
         if (x->r.wake_at_ns <= now) {
@@ -139,7 +139,7 @@ static uint64_t daemon_wait_ms(struct MHD_Daemon *daemon)
 static int wait_ms(struct loop *loop)
 {
     uint64_t daemon_ms = daemon_wait_ms(loop->mhd), tls_ms = daemon_wait_ms(loop->mhd_tls);
-    uint64_t ms = loop->connections || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
+    uint64_t ms = !LIST_EMPTY(&loop->connections) || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
     uint64_t timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
 
     if (deadline_left_ns(loop->timer_ns) == 0)
@@ -198,7 +198,7 @@ static void run_daemon(struct loop *loop)
         MHD_run(loop->mhd);
     if (loop->mhd_tls)
         MHD_run(loop->mhd_tls);
-    if (loop->reborn) {
+    if (!LIST_EMPTY(&loop->reborn)) {
         connections_adopt(loop);
         MHD_run(loop->mhd);
     }
@@ -248,8 +248,8 @@ static void stop_daemons(struct loop *loop)
 static void stop_daemon(struct loop *loop)
 {
     handle_posted(loop);
-    while (loop->suspended)
-        exchange_resume(loop->suspended);
+    while (!LIST_EMPTY(&loop->suspended))
+        exchange_resume(LIST_FIRST(&loop->suspended));
     MHD_run(loop->mhd);
     if (loop->mhd_tls)
         MHD_run(loop->mhd_tls);
@@ -262,14 +262,14 @@ static void stop_daemon(struct loop *loop)
 /* Once: whoever still runs may see that nobody waits for it. */
 static void announce_stop(struct loop *loop)
 {
-    for (struct connection *c = loop->connections; c; c = c->next)
+    for (struct connection *c = LIST_FIRST(&loop->connections); c; c = LIST_NEXT(c, link))
         if (c->exchange)
             atomic_store(&c->exchange->gone, true);
 }
 
 static bool owes_answer(const struct loop *loop)
 {
-    for (const struct connection *c = loop->connections; c; c = c->next)
+    for (struct connection *c = LIST_FIRST(&loop->connections); c; c = LIST_NEXT(c, link))
         if (c->exchange && c->exchange->state == EXCHANGE_ANSWERED && !exchange_is_endless(c->exchange))
             return true;
     return false;

@@ -8,28 +8,6 @@
 #include "http/filter/auth_throttle.h"
 #include "http/filter/idempotency.h"
 
-static void free_texts(char **texts, unsigned count)
-{
-    for (unsigned i = 0; texts && i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
-/* NULL without memory. */
-static char **copy_texts(const char *const *texts, unsigned count)
-{
-    char **copy = calloc(count + 1u, sizeof *copy);
-
-    for (unsigned i = 0; copy && i < count; i++) {
-        copy[i] = strdup(texts[i]);
-        if (!copy[i]) {
-            free_texts(copy, count);
-            return NULL;
-        }
-    }
-    return copy;
-}
-
 static enum status check_config(const struct server_config *c, struct problem *why)
 {
     if (c->listen_count == 0 || c->listen_count > LISTENERS_MAX)
@@ -101,13 +79,10 @@ static struct server *allocate(const struct server_config *config)
     s->config = *config;
     pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
+    TAILQ_INIT(&s->newcomers);
+    TAILQ_INIT(&s->reserved);
     init_nobody(&s->nobody);
-    s->hosts = copy_texts(config->hosts, config->hosts_count);
-    s->origins = copy_texts(config->origins, config->origins_count);
-    if (s->hosts && s->origins)
-        return s;
-    server_destroy(s);
-    return NULL;
+    return s;
 }
 
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why)
@@ -194,8 +169,6 @@ void server_destroy(struct server *s)
     idempotency_destroy(s->idempotency);
     auth_throttle_destroy(s->auth_throttle);
     server_metrics_destroy(s->metrics);
-    free_texts(s->hosts, s->config.hosts_count);
-    free_texts(s->origins, s->config.origins_count);
     pthread_mutex_destroy(&s->held.lock);
     pthread_mutex_destroy(&s->slots_lock);
     free(s);

@@ -7,11 +7,12 @@
 
 struct server;
 
+/* All that it points to is borrowed for the server's life. */
 struct server_config {
     const struct endpoint *endpoints;
     size_t                 endpoints_count;
-    void                  *app;    /* becomes request.app */
-    struct auth           *auth;   /* borrowed */
+    void                  *app; /* becomes request.app */
+    struct auth           *auth;
     const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;
     const char *const     *hosts; /* additional names for Host, without port; loopback names are always allowed */

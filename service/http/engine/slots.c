@@ -12,59 +12,13 @@ static bool same_address(const struct peer_address *a, const struct peer_address
     return a->counted && b->counted && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static struct connection **bucket_of(struct server *s, const struct peer_address *p)
+static struct connection_list *bucket_of(struct server *s, const struct peer_address *p)
 {
     unsigned h = 2166136261u; /* FNV-1a */
 
     for (size_t i = 0; i < sizeof p->bytes; i++)
         h = (h ^ p->bytes[i]) * 16777619u;
     return &s->buckets[h % ADDRESS_BUCKETS];
-}
-
-/* ---- lists; all under slots_lock ---- */
-
-static void bucket_add(struct connection *c)
-{
-    struct connection **head = bucket_of(c->loop->server, &c->peer);
-
-    c->slot.bucket_prev = NULL;
-    c->slot.bucket_next = *head;
-    if (*head)
-        (*head)->slot.bucket_prev = c;
-    *head = c;
-}
-
-static void bucket_remove(struct connection *c)
-{
-    if (c->slot.bucket_prev)
-        c->slot.bucket_prev->slot.bucket_next = c->slot.bucket_next;
-    else
-        *bucket_of(c->loop->server, &c->peer) = c->slot.bucket_next;
-    if (c->slot.bucket_next)
-        c->slot.bucket_next->slot.bucket_prev = c->slot.bucket_prev;
-}
-
-static void silent_add(struct silent_list *l, struct connection *c)
-{
-    c->slot.newer = NULL;
-    c->slot.older = l->newest;
-    if (l->newest)
-        l->newest->slot.newer = c;
-    else
-        l->oldest = c;
-    l->newest = c;
-}
-
-static void silent_remove(struct silent_list *l, struct connection *c)
-{
-    if (c->slot.older)
-        c->slot.older->slot.newer = c->slot.newer;
-    else
-        l->oldest = c->slot.newer;
-    if (c->slot.newer)
-        c->slot.newer->slot.older = c->slot.older;
-    else
-        l->newest = c->slot.older;
 }
 
 /* The list of those that never worked; NULL for one that has. */
@@ -95,10 +49,10 @@ static void enter(struct connection *c, enum slot_kind kind)
         s->reserved_count++;
     } else {
         s->connections_count++;
-        bucket_add(c);
+        LIST_INSERT_HEAD(bucket_of(s, &c->peer), c, slot.bucket);
     }
     if ((l = list_of(c)))
-        silent_add(l, c);
+        TAILQ_INSERT_TAIL(l, c, slot.silent);
 }
 
 static void leave(struct connection *c)
@@ -107,7 +61,7 @@ static void leave(struct connection *c)
     struct silent_list *l = list_of(c);
 
     if (l)
-        silent_remove(l, c);
+        TAILQ_REMOVE(l, c, slot.silent);
     if (c->slot.kind == SLOT_RESERVED) {
         assert(s->reserved_count > 0);
         s->reserved_count--;
@@ -115,7 +69,7 @@ static void leave(struct connection *c)
     }
     assert(s->connections_count > 0);
     s->connections_count--;
-    bucket_remove(c);
+    LIST_REMOVE(c, slot.bucket);
 }
 
 /* Its socket is open still: whoever closes it gives the slot back before. False: a request has just begun on it. */
@@ -152,7 +106,7 @@ static struct candidate silent_longest_in_list(const struct silent_list *l)
 {
     struct candidate best = {0};
 
-    for (struct connection *c = l->oldest; c && !best.c; c = c->slot.newer)
+    for (struct connection *c = TAILQ_FIRST(l); c && !best.c; c = TAILQ_NEXT(c, slot.silent))
         best = better_of(best, c);
     return best;
 }
@@ -161,7 +115,7 @@ static struct candidate silent_longest_of(struct server *s, const struct peer_ad
 {
     struct candidate best = {0};
 
-    for (struct connection *c = *bucket_of(s, p); c; c = c->slot.bucket_next)
+    for (struct connection *c = LIST_FIRST(bucket_of(s, p)); c; c = LIST_NEXT(c, slot.bucket))
         if (same_address(&c->peer, p) && (of_all || !c->slot.works))
             best = better_of(best, c);
     return best;
@@ -173,7 +127,7 @@ static struct candidate silent_longest(struct server *s, bool of_all)
     struct candidate best = silent_longest_in_list(&s->newcomers);
 
     for (unsigned i = 0; of_all && i < ADDRESS_BUCKETS && !(best.c && !best.c->slot.works); i++)
-        for (struct connection *c = s->buckets[i]; c; c = c->slot.bucket_next)
+        for (struct connection *c = LIST_FIRST(&s->buckets[i]); c; c = LIST_NEXT(c, slot.bucket))
             best = better_of(best, c);
     return best;
 }
@@ -182,7 +136,7 @@ static unsigned count_of(struct server *s, const struct peer_address *p)
 {
     unsigned count = 0;
 
-    for (const struct connection *c = *bucket_of(s, p); c; c = c->slot.bucket_next)
+    for (struct connection *c = LIST_FIRST(bucket_of(s, p)); c; c = LIST_NEXT(c, slot.bucket))
         count += same_address(&c->peer, p);
     return count;
 }
@@ -270,7 +224,7 @@ static unsigned newcomers_count(const struct server *s)
 {
     unsigned count = 0;
 
-    for (const struct connection *c = s->newcomers.oldest; c; c = c->slot.newer)
+    for (struct connection *c = TAILQ_FIRST(&s->newcomers); c; c = TAILQ_NEXT(c, slot.silent))
         count++;
     return count;
 }
@@ -334,7 +288,7 @@ static enum slot_use begin_first(struct connection *c)
         return SLOT_LOST;
     if (!leave_reserve(c))
         return SLOT_FULL;
-    silent_remove(&c->loop->server->newcomers, c);
+    TAILQ_REMOVE(&c->loop->server->newcomers, c, slot.silent);
     c->slot.works = true;
     atomic_store(&c->slot.silent_since_ns, SLOT_AT_WORK);
     return SLOT_USED;

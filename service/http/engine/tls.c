@@ -50,11 +50,6 @@ static enum status refused(struct problem *why, const char *what, int error)
     return problem_set(why, STATUS_INVALID_REQUEST, "%s: %s", what, gnutls_strerror(error));
 }
 
-static gnutls_datum_t datum_of(char *text)
-{
-    return (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)strlen(text)};
-}
-
 /* The library behind MHD says only that it did not start; this says what is wrong. */
 static enum status try_out(const struct tls *t, gnutls_certificate_credentials_t credentials, struct problem *why)
 {

@@ -8,6 +8,11 @@
 
 struct tls_revocations;
 
+static inline gnutls_datum_t datum_of(const char *text)
+{
+    return (gnutls_datum_t){.data = (unsigned char *)(uintptr_t)text, .size = (unsigned)strlen(text)};
+}
+
 /* `crl`: one or more PEM lists, each signed by an authority in `ca` and not expired. why->detail continues a sentence that starts with the file's
  * name. */
 enum status tls_revocations_create(struct tls_revocations **out, const char *ca, const char *crl, struct problem *why);

@@ -14,11 +14,6 @@ struct tls_revocations {
     time_t                   next; /* when the first of the lists is to be renewed; 0: none says */
 };
 
-static gnutls_datum_t datum_of(const char *text)
-{
-    return (gnutls_datum_t){.data = (unsigned char *)(uintptr_t)text, .size = (unsigned)strlen(text)};
-}
-
 static bool is_past(const struct tls_revocations *r)
 {
     return r->next && time(NULL) >= r->next;

@@ -230,7 +230,7 @@ static enum status enter_caller(struct exchange *x)
 
 static enum status begin(struct exchange *x)
 {
-    enum status st = x->r.endpoint->begin ? x->r.endpoint->begin(&x->r) : STATUS_OK;
+    enum status st = request_begin(&x->r);
 
     if (st == STATUS_PENDING)
         return problem_set(&x->r.problem, STATUS_INTERNAL, "the begin function of an endpoint cannot wait");

@@ -68,11 +68,10 @@ static bool parse_hash(struct span text, unsigned char out[SHA256_BYTES])
     if (text.bytes != 2 * SHA256_BYTES)
         return false;
     for (size_t i = 0; i < text.bytes; i++) {
-        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-        const char       *at = strchr(digits, text.data[i]);
-        if (!at || !text.data[i])
+        int digit = hex_digit(text.data[i]);
+        if (digit < 0)
             return false;
-        out[i / 2] = (unsigned char)(out[i / 2] << 4 | ((at - digits) & 15));
+        out[i / 2] = (unsigned char)(out[i / 2] << 4 | digit);
     }
     return true;
 }

@@ -176,13 +176,7 @@ static enum status check_target(struct exchange *x)
 
 static bool id_ok(struct span id)
 {
-    for (size_t i = 0; i < id.bytes; i++) {
-        char c = id.data[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!alnum && c != '.' && c != '_' && c != '-')
-            return false;
-    }
-    return id.bytes > 0 && id.bytes < sizeof((struct request *)0)->id;
+    return id.bytes > 0 && id.bytes < sizeof((struct request *)0)->id && span_holds_only(id, "._-");
 }
 
 /* The caller's own id, if it is well formed; else the one made at the beginning stays. */

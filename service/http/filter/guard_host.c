@@ -10,18 +10,6 @@ static bool is_port(struct span text)
     return text.bytes <= sizeof "65535" - 1 && span_u64(text, &port) && port > 0 && port <= UINT16_MAX;
 }
 
-/* All bytes are letters, digits or in `more`. */
-static bool holds_only(struct span text, const char *more)
-{
-    for (size_t i = 0; i < text.bytes; i++) {
-        char c = text.data[i];
-        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!alnum && (!c || !strchr(more, c)))
-            return false;
-    }
-    return true;
-}
-
 /* Host and port of RFC 3986: "name:port", "[v6]:port" -> "name", "[v6]". False: the text is no such pair. */
 static bool split_host(struct span host, struct span *name)
 {
@@ -34,7 +22,7 @@ static bool split_host(struct span host, struct span *name)
     port = span_from(host, name->bytes);
     if (is_v6 && (!end || !memchr(name->data, ':', name->bytes) || !ip_parse(span_first(span_from(*name, 1), name->bytes - 2), &v6)))
         return false;
-    if (!is_v6 && !holds_only(*name, "-._~!$&'()*+,;=%"))
+    if (!is_v6 && !span_holds_only(*name, "-._~!$&'()*+,;=%"))
         return false;
     return port.bytes == 0 || (span_starts(port, ":") && is_port(span_from(port, 1)));
 }
@@ -53,7 +41,7 @@ static bool is_loopback_name(struct span name)
 static bool is_configured(const struct server *s, struct span name)
 {
     for (unsigned i = 0; i < s->config.hosts_count; i++)
-        if (span_equal_nocase(name, span_of(s->hosts[i])))
+        if (span_equal_nocase(name, span_of(s->config.hosts[i])))
             return true;
     return false;
 }
@@ -115,7 +103,7 @@ static bool origin_allowed(const struct exchange *x, struct span origin)
     const struct server *s = x->loop->server;
 
     for (unsigned i = 0; i < s->config.origins_count; i++)
-        if (span_is(origin, s->origins[i]))
+        if (span_is(origin, s->config.origins[i]))
             return true;
     return is_same_origin(x, origin);
 }

@@ -6,15 +6,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/deadline.h"
 #include "base/portion.h"
 
 struct idempotent {
-    struct idempotency_id      id;
-    struct idempotent         *chain;        /* in its bucket */
-    struct idempotent         *newer;        /* in the queue */
-    struct idempotent         *newer_answer; /* in its holder's queue of answers */
+    struct idempotency_id id;
+    struct idempotent    *chain; /* in its bucket */
+    STAILQ_ENTRY(idempotent) queued;
+    STAILQ_ENTRY(idempotent) answered; /* in its holder's queue of answers */
     bool                       done;
     uint64_t                   done_ns;
     struct idempotency_payload payload;
@@ -25,18 +26,18 @@ struct idempotent {
 /* A caller with stored answers. */
 struct holder {
     const struct caller *caller;
-    struct idempotent   *oldest, *newest; /* keys with an answer */
-    uint64_t             bytes;
-    struct holder       *next;
+    STAILQ_HEAD(, idempotent) answers; /* keys with an answer */
+    uint64_t       bytes;
+    struct holder *next;
 };
 
 struct idempotency {
     pthread_mutex_t    lock; /* guards everything */
     struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
-    struct idempotent *oldest, *newest; /* the queue of finished keys */
-    struct holder     *holders;
-    unsigned           count;
-    uint64_t           answers_bytes;
+    STAILQ_HEAD(, idempotent) finished; /* keys in order of time */
+    struct holder *holders;
+    unsigned       count;
+    uint64_t       answers_bytes;
 };
 
 /* ---- keys ---- */
@@ -55,13 +56,10 @@ static bool is_key(struct span key, bool quoted)
 
 enum status idempotency_key_parse(struct span header, struct span *key, struct problem *why)
 {
-    bool quoted;
+    struct span whole = span_trim(header);
 
-    *key = span_trim(header);
-    quoted = key->bytes >= 2 && key->data[0] == '"' && key->data[key->bytes - 1] == '"';
-    if (quoted)
-        *key = span_first(span_from(*key, 1), key->bytes - 2);
-    if (is_key(*key, quoted))
+    *key = span_unquote(whole);
+    if (is_key(*key, key->bytes < whole.bytes))
         return STATUS_OK;
     return problem_set(why, STATUS_INVALID_HEADER, "Idempotency-Key must have 1 to %d visible ASCII characters", IDEMPOTENCY_KEY_CHARS_MAX);
 }
@@ -110,14 +108,14 @@ static struct holder **holder_of(struct idempotency *store, const struct caller 
 static void drop_answer(struct idempotency *store, struct holder **at)
 {
     struct holder     *h = *at;
-    struct idempotent *e = h->oldest;
+    struct idempotent *e = STAILQ_FIRST(&h->answers);
 
     store->answers_bytes -= e->answer_bytes;
     h->bytes -= e->answer_bytes;
     e->answer_bytes = 0;
     reply_finish(&e->answer);
-    h->oldest = e->newer_answer;
-    if (h->oldest)
+    STAILQ_REMOVE_HEAD(&h->answers, answered);
+    if (!STAILQ_EMPTY(&h->answers))
         return;
     *at = h->next;
     free(h);
@@ -137,21 +135,10 @@ static void drop_expired(struct idempotency *store, uint64_t now)
 {
     struct idempotent *e;
 
-    while ((e = store->oldest) && now > e->done_ns && now - e->done_ns >= IDEMPOTENCY_S * NS_PER_S) {
-        store->oldest = e->newer;
-        if (store->newest == e)
-            store->newest = NULL;
+    while ((e = STAILQ_FIRST(&store->finished)) && now > e->done_ns && now - e->done_ns >= IDEMPOTENCY_S * NS_PER_S) {
+        STAILQ_REMOVE_HEAD(&store->finished, queued);
         forget_entry(store, e);
     }
-}
-
-static void enqueue_entry(struct idempotency *store, struct idempotent *e)
-{
-    if (store->newest)
-        store->newest->newer = e;
-    else
-        store->oldest = e;
-    store->newest = e;
 }
 
 static struct holder **greatest_holder(struct idempotency *store)
@@ -182,12 +169,9 @@ static bool hold_answer(struct idempotency *store, struct idempotent *e, const s
             return false;
         *at = h;
         h->caller = e->id.caller;
+        STAILQ_INIT(&h->answers);
     }
-    if (h->oldest)
-        h->newest->newer_answer = e;
-    else
-        h->oldest = e;
-    h->newest = e;
+    STAILQ_INSERT_TAIL(&h->answers, e, answered);
     h->bytes += bytes;
     store->answers_bytes += bytes;
     e->answer = *answer;
@@ -202,6 +186,7 @@ enum status idempotency_create(struct idempotency **out)
     if (!store)
         return STATUS_OUT_OF_MEMORY;
     pthread_mutex_init(&store->lock, NULL);
+    STAILQ_INIT(&store->finished);
     *out = store;
     return STATUS_OK;
 }
@@ -242,15 +227,16 @@ static enum status look_at_known(const struct idempotent *e, uint64_t body_bytes
 
 static enum status check_room(const struct idempotency *store, const struct idempotency_id *id, uint64_t now, struct problem *why)
 {
-    unsigned             used = atomic_load(&id->caller->idempotency_keys);
-    const struct portion all = {"idempotency_keys_total", IDEMPOTENCY_KEYS_MAX, store->count, used};
-    enum status          st;
+    unsigned                 used = atomic_load(&id->caller->idempotency_keys);
+    const struct portion     all = {"idempotency_keys_total", IDEMPOTENCY_KEYS_MAX, store->count, used};
+    const struct idempotent *oldest = STAILQ_FIRST(&store->finished);
+    enum status              st;
 
     if (used < IDEMPOTENCY_KEYS_PER_CALLER_MAX)
         return portion_check(&all, 1, why);
     st = problem_limit(why, STATUS_RATE_LIMITED, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, used, 1);
-    if (store->oldest && why) /* no key expires earlier */
-        why->retry_after_ms = (uint32_t)(IDEMPOTENCY_S * 1000 - (now - store->oldest->done_ns) / NS_PER_MS + 1);
+    if (oldest && why) /* no key expires earlier */
+        why->retry_after_ms = (uint32_t)(IDEMPOTENCY_S * 1000 - (now - oldest->done_ns) / NS_PER_MS + 1);
     return st;
 }
 
@@ -334,7 +320,7 @@ void idempotency_finish(struct idempotency *store, struct idempotent *mine, cons
     mine->payload = *payload;
     mine->done = true;
     mine->done_ns = now;
-    enqueue_entry(store, mine);
+    STAILQ_INSERT_TAIL(&store->finished, mine, queued);
     drop_old_answers(store);
     pthread_mutex_unlock(&store->lock);
 }

@@ -149,8 +149,8 @@ void connections_sweep(struct loop *loop, uint64_t now)
 {
     const struct server_config *config = &loop->server->config;
 
-    for (struct connection *c = loop->connections, *next; c; c = next) {
-        next = c->next;
+    for (struct connection *c = LIST_FIRST(&loop->connections), *next; c; c = next) {
+        next = LIST_NEXT(c, link);
         if (c->exchange)
             watch_request(c, now);
         else if (overdue(c->since_ns, c->used ? config->idle_s : config->header_deadline_s, now))

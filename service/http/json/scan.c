@@ -79,20 +79,11 @@ size_t utf8_sequence(struct span s)
     return 0;
 }
 
-static int hex_value(int c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool scan_hex4(struct scan *s, unsigned *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(peek(s));
+        int c = peek(s), digit = c < 0 ? -1 : hex_digit((char)c);
         if (digit < 0)
             return fail_scan(s, "\\u needs four hexadecimal digits");
         *out = *out << 4 | (unsigned)digit;

@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/deadline.h"
+#include "base/digits.h"
 #include "http/json/json.h"
 #include "http/json/scan.h"
 
@@ -140,11 +139,12 @@ static bool put_thousandths(struct buf *out, double value)
 {
     double   scaled = value * 1000;
     uint64_t n = scaled >= 1 && scaled < 1e12 ? (uint64_t)(scaled + 0.5) : 0;
-    char     digits[4] = {'.', (char)('0' + n / 100 % 10), (char)('0' + n / 10 % 10), (char)('0' + n % 10)};
+    char     digits[4] = {'.'};
     size_t   kept = sizeof digits;
 
     if (!n || (double)n / 1000 != value)
         return false;
+    digits_put(digits + 1, 3, n);
     buf_add_u64(out, n / 1000);
     while (kept > 1 && digits[kept - 1] == '0')
         kept--;
@@ -183,6 +183,14 @@ void json_add_null(struct json_writer *w, const char *name)
     buf_add_text(w->out, "null");
 }
 
+void json_add_u64_or_null(struct json_writer *w, const char *name, uint64_t value)
+{
+    if (value <= JSON_INTEGER_MAX)
+        json_add_u64(w, name, value);
+    else
+        json_add_null(w, name);
+}
+
 void json_add_string(struct json_writer *w, const char *name, struct span value)
 {
     start_value(w, name);
@@ -194,36 +202,22 @@ void json_add_text(struct json_writer *w, const char *name, const char *value)
     json_add_string(w, name, span_of(value));
 }
 
-/* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Cached for the last second asked for. */
-static const char *second_text(uint64_t seconds)
+void json_add_text_or_null(struct json_writer *w, const char *name, const char *value)
 {
-    static _Thread_local uint64_t known;
-    static _Thread_local char     text[40];
-    time_t                        at = (time_t)seconds;
-    struct tm                     t;
-
-    if (seconds == known && known)
-        return text;
-    known = 0;
-    if (!gmtime_r(&at, &t) || !strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%S", &t))
-        return NULL;
-    known = seconds;
-    return text;
+    if (value && *value)
+        json_add_text(w, name, value);
+    else
+        json_add_null(w, name);
 }
 
 void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970)
 {
-    const char *text = wall_ns_since_1970 ? second_text(wall_ns_since_1970 / NS_PER_S) : NULL;
-    unsigned    ms = (unsigned)(wall_ns_since_1970 % NS_PER_S / NS_PER_MS);
-    const char  rest[] = {'.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z', '"'};
+    char text[TIME_TEXT_BYTES];
 
-    if (!text) {
+    if (wall_ns_since_1970)
+        json_add_string(w, name, time_text(wall_ns_since_1970, text));
+    else
         json_add_null(w, name);
-        return;
-    }
-    start_value(w, name);
-    buf_add_text(w->out, text);
-    buf_add(w->out, rest, sizeof rest);
 }
 
 void json_add_raw(struct json_writer *w, const char *name, struct span text)

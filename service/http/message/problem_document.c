@@ -68,15 +68,7 @@ static void write_compile(struct json_writer *w, const struct problem *why)
     json_close_object(w);
 }
 
-/* Limits may exceed the integers that JSON numbers represent exactly; "none" is written as null. */
-static void write_amount(struct json_writer *w, const char *name, uint64_t value)
-{
-    if (value <= JSON_INTEGER_MAX)
-        json_add_u64(w, name, value);
-    else
-        json_add_null(w, name);
-}
-
+/* "No limit" is a number beyond those of JSON. */
 static void write_limit(struct json_writer *w, const struct problem *why)
 {
     if (why->limit_name[0] == '\0') {
@@ -85,9 +77,9 @@ static void write_limit(struct json_writer *w, const struct problem *why)
     }
     json_open_object(w, "limit");
     json_add_text(w, "name", why->limit_name);
-    write_amount(w, "max", why->limit_max);
-    write_amount(w, "used", why->limit_used);
-    write_amount(w, "requested", why->limit_requested);
+    json_add_u64_or_null(w, "max", why->limit_max);
+    json_add_u64_or_null(w, "used", why->limit_used);
+    json_add_u64_or_null(w, "requested", why->limit_requested);
     json_close_object(w);
 }
 

@@ -242,13 +242,6 @@ static bool node_parse(struct span node, struct ip_address *out)
     return ip_parse(node, out);
 }
 
-static struct span without_quotes(struct span text)
-{
-    if (text.bytes < 2 || text.data[0] != '"' || text.data[text.bytes - 1] != '"')
-        return text;
-    return span_first(span_from(text, 1), text.bytes - 2);
-}
-
 /* "for=192.0.2.1;proto=http": the value of "for", empty if there is none or more than one. */
 static struct span for_of(struct span element)
 {
@@ -263,7 +256,7 @@ static struct span for_of(struct span element)
             continue;
         if (found.data)
             return (struct span){0};
-        found = without_quotes(value);
+        found = span_unquote(value);
     }
     return found;
 }

@@ -2,6 +2,8 @@
 #include "http/message/request.h"
 
 #include "base/portion.h"
+#include "http/json/json.h"
+#include "http/message/precondition.h"
 
 struct span request_header(const struct request *r, const char *name)
 {
@@ -82,23 +84,14 @@ void request_release(struct request *r)
     r->held_bytes = 0;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes the next byte of percent-encoded text; -1 for a bad escape or a control byte. */
 static int decode_byte(struct span *rest)
 {
     int high, low, c = (unsigned char)rest->data[0];
 
     if (c == '%') {
-        high = rest->bytes >= 3 ? hex_value(rest->data[1]) : -1;
-        low = rest->bytes >= 3 ? hex_value(rest->data[2]) : -1;
+        high = rest->bytes >= 3 ? hex_digit(rest->data[1]) : -1;
+        low = rest->bytes >= 3 ? hex_digit(rest->data[2]) : -1;
         if (high < 0 || low < 0)
             return -1;
         c = high << 4 | low;
@@ -212,6 +205,47 @@ enum status request_query_only(struct request *r, const char *const *names)
     return STATUS_OK;
 }
 
+/* ---- begin and handler ---- */
+
+static enum status bad_condition(struct request *r, const char *header, const char *expected)
+{
+    return problem_set(&r->problem, STATUS_INVALID_HEADER, "%s must be %s", header, expected);
+}
+
+static enum status check_conditions(struct request *r)
+{
+    static const char *const lists[] = {"If-Match", "If-None-Match"};
+    struct span              if_range = request_header(r, "If-Range");
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        struct span list = request_header(r, lists[i]);
+
+        if (list.data && !etag_list_valid(list))
+            return bad_condition(r, lists[i], "*, or entity tags such as \"1.7\" in quotation marks, separated by commas");
+    }
+    if (if_range.data && r->method == METHOD_GET && request_header(r, "Range").data && !if_range_valid(if_range))
+        return bad_condition(r, "If-Range", "one entity tag such as \"1.7\" in quotation marks, or a date");
+    return STATUS_OK;
+}
+
+enum status request_begin(struct request *r)
+{
+    enum status st = request_prefer(r).lenient ? STATUS_OK : request_query_only(r, r->endpoint->query);
+
+    if (!st && r->endpoint->conditional)
+        st = check_conditions(r);
+    return st || !r->endpoint->begin ? st : r->endpoint->begin(r);
+}
+
+enum status request_handle(struct request *r)
+{
+    enum status st = r->endpoint->handle(r);
+
+    json_document_destroy(r->document);
+    r->document = NULL;
+    return st;
+}
+
 enum status body_sink_write(struct body_sink *s, struct request *r, struct span piece, size_t *consumed)
 {
     enum status st;
@@ -230,13 +264,6 @@ enum status body_sink_write(struct body_sink *s, struct request *r, struct span 
     return s->commit(s, r, piece.bytes);
 }
 
-static struct span unquote(struct span s)
-{
-    if (s.bytes >= 2 && s.data[0] == '"' && s.data[s.bytes - 1] == '"')
-        return span_first(span_from(s, 1), s.bytes - 2);
-    return s;
-}
-
 /* UINT64_MAX means "absent". */
 static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
 
@@ -244,7 +271,7 @@ static void apply_preference(struct prefer *p, struct span item)
 {
     struct span head = span_trim(span_cut(&item, ';'));
     struct span name = span_trim(span_cut(&head, '='));
-    struct span value = unquote(span_trim(head));
+    struct span value = span_unquote(span_trim(head));
     uint64_t    seconds;
 
     if (span_equal_nocase(name, SPAN_LITERAL("respond-async")))

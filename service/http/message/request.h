@@ -93,12 +93,13 @@ struct request {
     bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may carry a descriptor */
     bool        wants_whole;    /* the answer will be stored: up to IDEMPOTENCY_ANSWER_BYTES_MAX it must be a body, not a source */
     struct span body;           /* collected body; empty for streamed ones */
-    struct body_sink *sink;     /* set by begin for a streamed body; owned by whoever set it */
-    struct arena      arena;    /* freed with the request */
-    struct reply      reply;
-    struct problem    problem;
-    void             *app;                /* the application's: struct app of api/; http does not look inside */
-    void             *progress;           /* the handler's own, initially NULL */
+    struct json_document *document; /* the handler's: of the body, parsed; destroyed when it returns */
+    struct body_sink     *sink;     /* set by begin for a streamed body; owned by whoever set it */
+    struct arena          arena;    /* freed with the request */
+    struct reply          reply;
+    struct problem        problem;
+    void                 *app;            /* the application's: struct app of api/; http does not look inside */
+    void                 *progress;       /* the handler's own, initially NULL */
     void (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, in any case */
     unsigned                   calls;
     struct waker               waker;      /* a handler registers it to be called again */
@@ -119,6 +120,12 @@ struct request_port {
     struct span         query; /* raw text after '?', may be empty */
     struct held_bodies *held;  /* shared by all requests of the server; NULL: not counted */
 };
+
+/* Before the body: refuses query parameters that the endpoint has not, unless the client asked for leniency, and malformed conditions where
+ * they count, which must not be ignored and let a write pass; then the endpoint's begin. */
+enum status request_begin(struct request *r);
+/* Calls the handler. */
+enum status request_handle(struct request *r);
 
 struct span request_header(const struct request *r, const char *name);
 bool        request_gone(const struct request *r);

@@ -46,6 +46,8 @@ enum place {
  * r->progress is the handler's own. */
 typedef enum status handler_fn(struct request *r);
 
+enum { ENDPOINT_QUERY_MAX = 4 };
+
 struct endpoint {
     const char    *operation; /* "buffers_create" */
     enum method    method;
@@ -56,8 +58,9 @@ struct endpoint {
     enum body_kind body;
     enum scope     scope;
     enum place     place;
-    bool           conditional; /* a write that honours If-Match and If-None-Match; other writes refuse these headers */
-    bool           probe;       /* a health probe: answered even when no connection or thread is left for others */
+    bool           conditional;                   /* honours If-Match and If-None-Match; other writes refuse these headers */
+    bool           probe;                         /* a health probe: answered even when no connection or thread is left for others */
+    const char    *query[ENDPOINT_QUERY_MAX + 1]; /* names of the query parameters that it has; NULL after the last */
 };
 
 struct route {

@@ -2,7 +2,6 @@
 #include "pool/compile/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -38,41 +37,19 @@ static void arguments_fill(const struct compile_command *c, const char *more, ch
     argv[n] = NULL;
 }
 
-/* Not a pipe: writing to a dead worker must not raise SIGPIPE. */
-static enum status job_socket(int *ours, int *its)
-{
-    int ends[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        return STATUS_OUT_OF_MEMORY;
-    *ours = fcntl(ends[0], F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
-    *its = fcntl(ends[1], F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
-    close(ends[0]);
-    close(ends[1]);
-    if (*ours >= 0 && *its >= 0)
-        return STATUS_OK;
-    spawn_close(ours);
-    spawn_close(its);
-    return STATUS_OUT_OF_MEMORY;
-}
-
 enum status compile_child_start(const struct compile_command *c, const char *more, struct compile_child *out)
 {
     char           *argv[ARGUMENTS_MAX];
     struct spawn_fd fds[] = {{-1, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
-    enum status     st = job_socket(&out->job_fd, &fds[0].from);
+    enum status     st;
 
-    out->stop_fd = -1;
-    if (st)
-        return st;
-    st = spawn_pipe(&out->output_fd, &fds[1].from);
-    if (st) {
-        spawn_close(&fds[0].from);
-        spawn_close(&out->job_fd);
-        return st;
-    }
+    out->job_fd = out->output_fd = out->stop_fd = -1;
     arguments_fill(c, more, argv);
-    st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
+    st = spawn_socket(SOCK_STREAM, &out->job_fd, &fds[0].from); /* no pipe: writing to a dead worker must not raise SIGPIPE */
+    if (!st)
+        st = spawn_pipe(&out->output_fd, &fds[1].from);
+    if (!st)
+        st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
     spawn_close(&fds[0].from); /* only the worker may keep its ends open */
     spawn_close(&fds[1].from);
     if (st) {

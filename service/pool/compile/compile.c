@@ -244,11 +244,11 @@ enum status compile_service_create(struct compile_service **out, const struct co
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->command.executable = strdup(config->executable);
     if (s->stop_fd < 0 || !s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
-        !argument_make(&s->command.include_argument, "--include=", config->include_path) ||
-        !compile_turns_init(&s->turns, turns, config->callers_share && turns > 1 ? turns - 1 : turns)) {
+        !argument_make(&s->command.include_argument, "--include=", config->include_path)) {
         release_parts(s);
         return STATUS_OUT_OF_MEMORY;
     }
+    compile_turns_init(&s->turns, turns, config->callers_share && turns > 1 ? turns - 1 : turns);
     ask_version(s);
     if (config->keep_ready && s->version[0])
         start_warm(s);

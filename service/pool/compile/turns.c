@@ -11,22 +11,11 @@
 #include "base/held.h"
 #include "limits.h"
 
-bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)
+void compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)
 {
-    pthread_condattr_t a;
-    bool               ok;
-
     *t = (struct compile_turns){.turns = turns, .turns_of_caller = turns_of_caller};
-    if (pthread_condattr_init(&a))
-        return false;
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    ok = pthread_cond_init(&t->dealt, &a) == 0;
-    pthread_condattr_destroy(&a);
-    if (ok && pthread_mutex_init(&t->lock, NULL)) {
-        pthread_cond_destroy(&t->dealt);
-        ok = false;
-    }
-    return ok;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->dealt, NULL);
 }
 
 void compile_turns_finish(struct compile_turns *t)
@@ -147,7 +136,7 @@ enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn
     }
     enter_turn(t, turn);
     deal_turns(t);
-    while (!turn->running && !t->closed && pthread_cond_timedwait(&t->dealt, &t->lock, &until) == 0) {
+    while (!turn->running && !t->closed && pthread_cond_clockwait(&t->dealt, &t->lock, CLOCK_MONOTONIC, &until) == 0) {
     }
     if (!turn->running) {
         leave_turn(t, turn);

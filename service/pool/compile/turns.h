@@ -35,8 +35,7 @@ struct compile_turns {
     struct compile_turn *first; /* all, in order of arrival */
 };
 
-/* False: the system has no means for it. */
-bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller);
+void compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller);
 void compile_turns_finish(struct compile_turns *t);
 /* Blocks until its turn. TOO_MANY_IN_FLIGHT at once when too many sources of the caller wait already; OVERLOADED at the deadline;
  * DRAINING once turns are closed. After OK call compile_turn_give(). */

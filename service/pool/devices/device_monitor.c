@@ -16,12 +16,16 @@ static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)
     return w;
 }
 
-static void unpin_monitor(struct pool *p, struct worker *w)
+/* The question is closed. */
+static void end_ask(struct pool *p, struct ask *a)
 {
+    if (a->slice.data)
+        staging_give(a->worker, &a->slice);
     pthread_mutex_lock(&p->lock);
-    w->pins--;
+    a->worker->pins--;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
+    a->worker = NULL;
 }
 
 /* Under ask_lock. True: no question is open. */
@@ -34,10 +38,7 @@ static bool collect_answer(struct pool *p, struct device_slot *d, uint64_t deadl
         return true;
     if (!call_wait_until(a->worker, &a->call, deadline_ns))
         return false;
-    if (a->slice.data)
-        staging_give(a->worker, &a->slice);
-    unpin_monitor(p, a->worker);
-    a->worker = NULL;
+    end_ask(p, a);
     return true;
 }
 
@@ -71,10 +72,7 @@ static enum status ask_monitor(struct pool *p, struct device_slot *d, enum messa
     st = submit_ask(a);
     if (!st)
         return call_wait_until(a->worker, &a->call, deadline_ns) ? a->call.status : STATUS_PENDING;
-    if (a->slice.data)
-        staging_give(a->worker, &a->slice);
-    unpin_monitor(p, a->worker);
-    a->worker = NULL;
+    end_ask(p, a);
     return st;
 }
 
@@ -105,6 +103,7 @@ static void info_take(const struct slice *from, struct device_info *out)
 {
     memcpy(out, from->data, sizeof *out);
     out->name[sizeof out->name - 1] = '\0';
+    out->vendor[sizeof out->vendor - 1] = '\0';
     out->uuid[sizeof out->uuid - 1] = '\0';
     out->compute_capability[sizeof out->compute_capability - 1] = '\0';
     out->driver[sizeof out->driver - 1] = '\0';
@@ -116,6 +115,9 @@ static void info_take(const struct slice *from, struct device_info *out)
         out->libraries[i].name[sizeof out->libraries[i].name - 1] = '\0';
         out->libraries[i].version[sizeof out->libraries[i].version - 1] = '\0';
     }
+    for (unsigned i = 0; i < DEVICE_SENSORS; i++)
+        if (out->sensors[i].state >= SENSOR_STATES)
+            out->sensors[i].state = SENSOR_FAILED;
     out->unsupported[sizeof out->unsupported - 1] = '\0';
     if (out->attributes_count > DEVICE_ATTRIBUTES_MAX)
         out->attributes_count = DEVICE_ATTRIBUTES_MAX;

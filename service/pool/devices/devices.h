@@ -40,7 +40,7 @@ struct pool {
     struct pool_config config;
     struct monitor    *monitor;
     pthread_mutex_t    lock;    /* protects everything below without a lock of its own; taken after any lock of a worker */
-    pthread_cond_t     changed; /* signals what a taker or the refiller may wait for; CLOCK_MONOTONIC */
+    pthread_cond_t     changed; /* signals what a taker or the refiller may wait for */
     pthread_t          refiller;
     bool               refiller_runs;
     pthread_t          health;
@@ -63,6 +63,9 @@ enum status devices_discover(struct pool *p, struct problem *why);
 /* ---- pool.c ---- */
 /* Wakes whoever waits for a change. The only worker function that may be called with the pool's lock held. */
 void pool_changed(void *pool);
+
+/* The same, under the pool's lock. */
+void pool_note_change(struct pool *p);
 
 /* ---- refill.c ---- */
 void *refiller_run(void *pool);

@@ -9,20 +9,24 @@ static int32_t temperature_max(const struct pool *p, const struct device_info *i
 {
     if (p->config.temperature_max_c)
         return (int32_t)p->config.temperature_max_c;
-    return info->health.temperature_max_c == DEVICE_SENSOR_UNKNOWN ? 0 : info->health.temperature_max_c;
+    return device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C) == DEVICE_SENSOR_UNKNOWN
+               ? 0
+               : device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C);
 }
 
-/* Under the pool's lock. */
+/* Under the pool's lock. A temperature that cannot be read changes nothing. */
 static void judge_temperature(struct pool *p, struct device_slot *d, const struct device_info *info)
 {
-    int32_t max = temperature_max(p, info), now = info->temperature_c;
+    int32_t max = temperature_max(p, info), now = device_sensor(info, DEVICE_SENSOR_TEMPERATURE_C);
     bool    hot = atomic_load(&d->hot);
 
-    if (max && now != DEVICE_SENSOR_UNKNOWN && now >= max && !hot) {
+    if (now == DEVICE_SENSOR_UNKNOWN)
+        return;
+    if (max && now >= max && !hot) {
         log_error("pool", "device %s is too hot: %d degrees Celsius, at most %d; it accepts no new work", d->public.id, now, max);
         atomic_store(&d->hot, true);
     }
-    if (hot && (!max || (now != DEVICE_SENSOR_UNKNOWN && now <= max - TEMPERATURE_HYSTERESIS_C))) {
+    if (hot && (!max || now <= max - TEMPERATURE_HYSTERESIS_C)) {
         log_info("pool", "device %s has cooled down to %d degrees Celsius", d->public.id, now);
         atomic_store(&d->hot, false);
     }
@@ -54,8 +58,7 @@ static void look_at_device(struct pool *p, struct device_slot *d)
         judge_hardware(d, &info.health);
         judge_temperature(p, d, &info);
     }
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     pthread_mutex_unlock(&p->lock);
 }
 

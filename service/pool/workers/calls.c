@@ -121,13 +121,23 @@ static enum status submit_call(struct worker *w, enum message m, const void *bod
     return STATUS_INTERNAL;
 }
 
-enum status call_submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+/* Only LAUNCH has a tail of variable length; the worker refuses one that is too long. */
+static size_t body_bytes(enum message m, const void *body)
+{
+    const struct msg_launch *l = body;
+
+    if (m != MESSAGE_LAUNCH)
+        return message_bytes(m);
+    return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
+}
+
+enum status call_submit(struct worker *w, enum message m, const void *body, struct call *c)
 {
     uint64_t    deadline = c->deadline_ns;
     enum status st;
 
     pthread_mutex_lock(&w->lock);
-    st = submit_call(w, m, body, bytes, c);
+    st = submit_call(w, m, body, body_bytes(m, body), c);
     pthread_mutex_unlock(&w->lock);
     if (st == STATUS_INTERNAL) {
         worker_kill(w, STATUS_WORKER_LOST, NULL);
@@ -319,11 +329,8 @@ static void drain_completions(struct worker *w)
 
 void calls_drain(struct worker *w)
 {
-    if (!ring_ready(&w->completions))
-        return;
-    pthread_mutex_lock(&w->drain_lock);
-    drain_completions(w);
-    pthread_mutex_unlock(&w->drain_lock);
+    if (ring_ready(&w->completions))
+        calls_last(w);
 }
 
 /* ---- the end of the worker ---- */
@@ -485,19 +492,9 @@ enum status call_wait(struct worker *w, struct call *c)
 
 /* ---- one function per message ---- */
 
-/* Only LAUNCH has a tail of variable length; the worker refuses one that is too long. */
-static size_t body_bytes(enum message m, const void *body)
-{
-    const struct msg_launch *l = body;
-
-    if (m != MESSAGE_LAUNCH)
-        return message_bytes(m);
-    return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
-}
-
 static enum status call_command_list(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
 {
-    enum status st = call_submit(w, m, body, body_bytes(m, body), c);
+    enum status st = call_submit(w, m, body, c);
 
     if (st)
         return problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls to the worker are in progress" : "the worker has exited");
@@ -510,7 +507,7 @@ static enum status call_command_list(struct worker *w, enum message m, const voi
 #define MESSAGE(NAME, name)                                                                                                                \
     enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c)                                         \
     {                                                                                                                                      \
-        return call_submit(w, MESSAGE_##NAME, m, body_bytes(MESSAGE_##NAME, m), c);                                                        \
+        return call_submit(w, MESSAGE_##NAME, m, c);                                                                                       \
     }                                                                                                                                      \
     enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
                               struct problem *why)                                                                                         \

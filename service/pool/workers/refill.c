@@ -48,7 +48,7 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
     if (deadline_ns == DEADLINE_NEVER)
         pthread_cond_wait(&p->changed, &p->lock);
     else
-        pthread_cond_timedwait(&p->changed, &p->lock, &until);
+        pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &until);
 }
 
 static void discard_worker(struct pool *p, struct worker *w)
@@ -82,17 +82,24 @@ static bool is_shortage(enum status st)
 
 /* ---- the ladder, under the pool's lock ---- */
 
+/* Discards the first warm one; false: there is none. */
+static bool discard_warm(struct pool *p, struct device_slot *d)
+{
+    struct worker *w = d->warm;
+
+    if (!w)
+        return false;
+    d->warm = w->next;
+    assert(p->workers > 0);
+    p->workers--;
+    discard_worker(p, w);
+    return true;
+}
+
 static void discard_all(struct pool *p, struct device_slot *d)
 {
-    assert(held(&p->lock));
-    while (d->warm) {
-        struct worker *w = d->warm;
-
-        d->warm = w->next;
-        assert(p->workers > 0);
-        p->workers--;
-        discard_worker(p, w);
-    }
+    while (discard_warm(p, d))
+        continue;
     if (d->device_monitor)
         discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
@@ -148,18 +155,17 @@ static void record_death(struct device_slot *d)
 static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w)
 {
     struct problem why;
-    bool           was_ready;
+    bool           failed;
 
     assert(held(&p->lock));
     pthread_mutex_unlock(&p->lock);
-    was_ready = worker_was_ready(w);
-    worker_start_problem(w, &why);
+    failed = worker_start_failed(w, &why);
     pthread_mutex_lock(&p->lock);
     discard_worker(p, w);
-    if (was_ready)
-        record_death(d);
-    else
+    if (failed)
         start_failed(p, d, &why);
+    else
+        record_death(d);
 }
 
 /* True when there was one. */
@@ -192,21 +198,6 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
         return;
     d->shortages = 0;
     log_info("pool", "device %s: workers can start again", d->public.id);
-}
-
-/* A device under a verdict keeps only its device monitor, to report on it. True: there was another worker. */
-static bool warm_discard(struct pool *p, struct device_slot *d)
-{
-    struct worker *w = d->warm;
-
-    assert(held(&p->lock));
-    if (!d->verdict || !w)
-        return false;
-    d->warm = w->next;
-    assert(p->workers > 0);
-    p->workers--;
-    discard_worker(p, w);
-    return true;
 }
 
 /* ---- starting, under the pool's lock ---- */
@@ -298,8 +289,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
         device_monitor_welcome(d, &info);
     else if (d->device_monitor == w && !is_over(w))
         device_monitor_mute(p, d);
-    p->changes++;
-    pthread_cond_broadcast(&p->changed);
+    pool_note_change(p);
     return true;
 }
 
@@ -309,15 +299,9 @@ static bool evict_for(struct pool *p, struct device_slot *d)
     assert(held(&p->lock));
     for (unsigned i = 0; i < p->devices_count; i++) {
         struct device_slot *other = &p->devices[i];
-        struct worker      *w = other->warm;
 
-        if (other == d || other->demand > 0 || !w)
-            continue;
-        other->warm = w->next;
-        assert(p->workers > 0);
-        p->workers--;
-        discard_worker(p, w);
-        return true;
+        if (other != d && other->demand == 0 && discard_warm(p, other))
+            return true;
     }
     return false;
 }
@@ -348,7 +332,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || warm_discard(p, d))
+    if (deaths_look(p, d) || (d->verdict && discard_warm(p, d))) /* under a verdict only the device monitor stays, to report on it */
         return true;
     shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)

@@ -177,11 +177,11 @@ enum status spawn_pipe(int *read_end, int *write_end)
     return pipe2(ends, O_CLOEXEC) ? STATUS_OUT_OF_MEMORY : raise_both(ends, read_end, write_end);
 }
 
-enum status spawn_socket(int *one, int *other)
+enum status spawn_socket(int type, int *one, int *other)
 {
     int ends[2];
 
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ? STATUS_OUT_OF_MEMORY : raise_both(ends, one, other);
+    return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) ? STATUS_OUT_OF_MEMORY : raise_both(ends, one, other);
 }
 
 void spawn_kill(const struct spawned *s)

@@ -25,8 +25,8 @@ struct spawned {
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out);
 /* A pipe whose ends are close-on-exec and >= SPAWN_FD_LEAST. */
 enum status spawn_pipe(int *read_end, int *write_end);
-/* Two ends of a socket that preserves message boundaries; close-on-exec as those of a pipe. */
-enum status spawn_socket(int *one, int *other);
+/* Two ends of a socket of that type (SOCK_STREAM, or SOCK_SEQPACKET, which preserves message boundaries), as those of a pipe. */
+enum status spawn_socket(int type, int *one, int *other);
 void        spawn_kill(const struct spawned *s);
 /* Waits for the end; *wait_status as of waitpid(). The descriptor stays until spawn_close(). */
 void spawn_reap(struct spawned *s, int *wait_status);

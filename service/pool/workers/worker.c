@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/held.h"
@@ -57,32 +58,25 @@ void worker_end_problem(struct worker *w, struct problem *out)
 
 /* The worker's own report and the reason it was killed for come first. A device never sends SIGKILL: that was the kernel, out of memory,
  * or another process. */
-void worker_start_problem(struct worker *w, struct problem *out)
+bool worker_start_failed(struct worker *w, struct problem *out)
 {
-    int end;
+    bool was_ready;
+    int  end;
 
     pthread_mutex_lock(&w->lock);
+    was_ready = w->was_ready;
     *out = w->end;
     end = w->wait_status;
     pthread_mutex_unlock(&w->lock);
-    if (out->status)
-        return;
+    if (was_ready || out->status)
+        return !was_ready;
     if (WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL)
         problem_set(out, STATUS_NO_WORKER, "another process killed a worker before it was ready");
     else if (WIFEXITED(end) && (WEXITSTATUS(end) == WORKER_EXIT_UNABLE || WEXITSTATUS(end) == LOADER_FAILED))
         problem_set(out, STATUS_NO_WORKER, "a worker failed to start (exit code %d)", WEXITSTATUS(end));
     else
         problem_set(out, STATUS_DEVICE_ERROR, "the worker exited before it was ready");
-}
-
-bool worker_was_ready(struct worker *w)
-{
-    bool was;
-
-    pthread_mutex_lock(&w->lock);
-    was = w->was_ready;
-    pthread_mutex_unlock(&w->lock);
-    return was;
+    return true;
 }
 
 void worker_kill(struct worker *w, enum status st, const struct problem *why)
@@ -193,10 +187,9 @@ void worker_ended(struct worker *w)
     int wait_status = 0;
 
     spawn_reap(&w->process, &wait_status);
-    calls_drain(w); /* its last report must be read before anybody sees it dead */
+    calls_last(w); /* before anybody sees it dead: it may have reported why */
     end_log(w, wait_status);
     end_measure(w);
-    calls_last(w); /* before anybody sees it dead: it may have reported why */
     pthread_mutex_lock(&w->lock);
     w->wait_status = wait_status;
     worker_set_state(w, WORKER_DEAD);
@@ -249,7 +242,7 @@ static enum status process_start(struct worker *w)
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
 
     if (!st && o->sharing)
-        st = spawn_socket(&share_end, &w->share_fd);
+        st = spawn_socket(SOCK_SEQPACKET, &share_end, &w->share_fd);
     if (st) {
         spawn_close(&child_end);
         return st;

@@ -32,14 +32,14 @@ struct call {
     /* private to pool/ */
     uint64_t number;
     uint32_t message;
-    uint32_t state; /* futex word */
 };
 
 /* Calls. Submitting fails with WORKER_LOST (dead), or OVERLOADED (RING_SLOTS unfinished calls); on failure no event follows. */
+enum status call_submit(struct worker *w, enum message m, const void *body, struct call *c); /* body: a struct msg_<call> of that message */
 #define MESSAGE(NAME, name) enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c);
 #include "ipc/messages.def"
 #undef MESSAGE
-/* As submit and wait in one: spins, then sleeps. *why may be NULL. */
+/* As submit and wait in one: spins, then sleeps. `reply` and `why` may be NULL. */
 #define MESSAGE(NAME, name)                                                                                                                \
     enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
                               struct problem *why);

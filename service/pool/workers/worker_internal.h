@@ -103,9 +103,8 @@ void worker_ended(struct worker *w);
 void worker_set_state(struct worker *w, enum worker_state next);
 /* How it ended or failed to start; a copy. */
 void worker_end_problem(struct worker *w, struct problem *out);
-bool worker_was_ready(struct worker *w);
-/* Why it ended before it was ready. NO_WORKER: the device has no part in it. */
-void worker_start_problem(struct worker *w, struct problem *out);
+/* True: it ended before it was ready; *out says why. NO_WORKER: the device has no part in it. */
+bool worker_start_failed(struct worker *w, struct problem *out);
 
 /* ---- calls.c ---- */
 void calls_init(struct worker *w);
@@ -116,8 +115,7 @@ void calls_last(struct worker *w);
 /* Delivers what the ring still holds, then ends all other calls as worker.end says. The worker is DEAD. */
 void calls_fail(struct worker *w);
 /* Kills the worker if a deadline has passed; returns when to check next. */
-uint64_t    calls_check_deadlines(struct worker *w);
-enum status call_submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c);
+uint64_t calls_check_deadlines(struct worker *w);
 /* False: not done at the deadline. */
 bool call_wait_until(struct worker *w, struct call *c, uint64_t deadline_ns);
 

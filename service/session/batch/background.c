@@ -124,35 +124,15 @@ static bool count_kept(struct session *s, struct batch_job *j)
 
 static void list_append(struct batch_job_list *l, struct batch_job *j)
 {
-    j->next = NULL;
-    if (l->first)
-        l->last->next = j;
-    else
-        l->first = j;
-    l->last = j;
+    TAILQ_INSERT_TAIL(&l->jobs, j, listed);
     l->count++;
 }
 
-/* False when it is not in there. */
-static bool list_remove(struct batch_job_list *l, struct batch_job *j)
+static void list_remove(struct batch_job_list *l, struct batch_job *j)
 {
-    struct batch_job *before = NULL, *at = l->first;
-
-    while (at && at != j) {
-        before = at;
-        at = at->next;
-    }
-    if (!at)
-        return false;
-    if (before)
-        before->next = j->next;
-    else
-        l->first = j->next;
-    if (l->last == j)
-        l->last = before;
     assert(l->count > 0);
+    TAILQ_REMOVE(&l->jobs, j, listed);
     l->count--;
-    return true;
 }
 
 /* The last reference puts it among those that are to be freed without a lock. */
@@ -167,11 +147,12 @@ static void unref(struct batch_job *j, struct batch_job **garbage)
     *garbage = j;
 }
 
+/* A finished one is found no more; others stay. */
 static void forget(struct session *s, struct batch_job *j, struct batch_job **garbage)
 {
-    if (!list_remove(&s->batches.finished, j))
+    if (!waitlist_over(&j->end) || !table_remove(&s->batches.jobs, &j->entry))
         return;
-    table_remove(&s->batches.jobs, &j->entry);
+    list_remove(&s->batches.finished, j);
     unref(j, garbage);
 }
 
@@ -212,9 +193,9 @@ static void unref_unlocked(struct batch_job *j)
 static bool make_room(struct session *s, struct batch_job *j, struct batch_job **garbage)
 {
     while (!count_kept(s, j)) {
-        if (!s->batches.finished.first)
+        if (TAILQ_EMPTY(&s->batches.finished.jobs))
             return false;
-        forget(s, s->batches.finished.first, garbage);
+        forget(s, TAILQ_FIRST(&s->batches.finished.jobs), garbage);
     }
     return true;
 }
@@ -257,7 +238,7 @@ static struct batch_job *next_job(struct session *s)
     struct batch_job *j;
 
     pthread_mutex_lock(&s->lock);
-    j = s->batches.queued.first;
+    j = TAILQ_FIRST(&s->batches.queued.jobs);
     s->batches.running = j != NULL;
     if (j) {
         list_remove(&s->batches.queued, j);
@@ -325,16 +306,12 @@ void batch_runners_await(struct registry *r)
 
 static bool start_detached(struct session *s)
 {
-    pthread_attr_t detached;
-    pthread_t      thread;
-    int            failed = pthread_attr_init(&detached);
+    pthread_t thread;
 
-    if (failed)
+    if (pthread_create(&thread, NULL, run_jobs, s))
         return false;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &detached, run_jobs, s);
-    pthread_attr_destroy(&detached);
-    return !failed;
+    pthread_detach(thread);
+    return true;
 }
 
 /* With session.lock held, which the new thread waits for. */
@@ -459,8 +436,9 @@ enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *wh
     bool              unqueued;
 
     pthread_mutex_lock(&s->lock);
-    unqueued = list_remove(&s->batches.queued, j);
+    unqueued = j->state == BATCH_JOB_QUEUED;
     if (unqueued) { /* its memory does not wait for the time of results to be over */
+        list_remove(&s->batches.queued, j);
         j->bytes = 0;
         settle(s, j, BATCH_JOB_CANCELLED, &garbage);
     } else if (j->state == BATCH_JOB_RUNNING) {
@@ -487,11 +465,11 @@ void batch_job_forget(struct batch_job *j)
 
 void result_store_expire(struct session *s, uint64_t now)
 {
-    struct batch_job *garbage = NULL;
+    struct batch_job *garbage = NULL, *j;
 
     pthread_mutex_lock(&s->lock);
-    while (s->batches.finished.first && s->batches.finished.first->expires_ns <= now)
-        forget(s, s->batches.finished.first, &garbage);
+    while ((j = TAILQ_FIRST(&s->batches.finished.jobs)) && j->expires_ns <= now)
+        forget(s, j, &garbage);
     pthread_mutex_unlock(&s->lock);
     free_all(garbage);
 }
@@ -502,9 +480,9 @@ void result_store_finish(struct session *s)
     struct batch_job *garbage = NULL;
 
     pthread_mutex_lock(&s->lock);
-    assert(!s->batches.queued.first && !s->batches.running);
-    while (s->batches.finished.first)
-        forget(s, s->batches.finished.first, &garbage);
+    assert(TAILQ_EMPTY(&s->batches.queued.jobs) && !s->batches.running);
+    while (!TAILQ_EMPTY(&s->batches.finished.jobs))
+        forget(s, TAILQ_FIRST(&s->batches.finished.jobs), &garbage);
     assert(s->batches.kept_bytes == 0 && s->batches.queued_bytes == 0 && s->batches.jobs.count == 0);
     pthread_mutex_unlock(&s->lock);
     free_all(garbage);

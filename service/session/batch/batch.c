@@ -96,7 +96,7 @@ enum status batch_allocate(struct batch *b, const struct batch_op *op, struct pr
     uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
 
     if (b->spec->program) {
-        batch_name_of(b, op->to)->temp = program_temp_buffer(b->spec->program, (unsigned)(op - b->spec->ops));
+        batch_name_of(b, op->to)->temp = b->spec->program->temp_buffers[op - b->spec->ops];
         return STATUS_OK;
     }
     return batch_temp_buffer(b, bytes, &batch_name_of(b, op->to)->temp, why);
@@ -126,9 +126,7 @@ static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *la
     struct batch_target   *t;
 
     *early = *early && (op->kind == BATCH_ALLOC || op->kind == BATCH_WRITE);
-    if (op->segment == BATCH_NO_SEGMENT)
-        return STATUS_OK;
-    if (b->preparing)
+    if (op->segment == BATCH_NO_SEGMENT || b->preparing)
         return STATUS_OK;
     t = &b->targets[op->segment];
     *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};
@@ -190,8 +188,7 @@ static void note_woken(struct waker *w)
 
 static struct batch *make(struct session *s, struct worker_session *c, const struct batch_spec *spec)
 {
-    struct batch      *b = calloc(1, sizeof *b);
-    pthread_condattr_t monotonic;
+    struct batch *b = calloc(1, sizeof *b);
 
     if (!b)
         return NULL;
@@ -200,10 +197,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     b->spec = spec;
     b->preparing = spec->prepare;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->landed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&b->landed, NULL);
     b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
@@ -219,11 +213,8 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
 {
     struct worker_session *c;
     struct batch          *b;
-    struct problem         local;
-    enum status            st;
+    enum status            st = session_admits_work(s, why);
 
-    why = why ? why : &local;
-    st = session_admits_work(s, why);
     if (!st)
         st = worker_session_enter(s, &c, why);
     if (st)
@@ -304,7 +295,7 @@ static bool sleep_until_woken(struct batch *b)
     bool            woken;
 
     pthread_mutex_lock(&b->lock);
-    while (!b->woken && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT) {
+    while (!b->woken && pthread_cond_clockwait(&b->landed, &b->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT) {
     }
     woken = b->woken;
     b->woken = false;
@@ -401,16 +392,6 @@ const char *batch_kept_id(const struct batch *b, unsigned keep)
 const char *batch_module_id(const struct batch *b)
 {
     return b->module_id;
-}
-
-double batch_compile_ms(const struct batch *b)
-{
-    return b->compile_ms;
-}
-
-double batch_run_ms(const struct batch *b)
-{
-    return b->run_ms;
 }
 
 void batch_release(struct batch *b)

@@ -116,11 +116,15 @@ enum status batch_read_begin(struct batch *b, unsigned op, struct transfer **out
 const struct batch_group *batch_groups_of(const struct batch *b, unsigned *count);
 const char               *batch_kept_id(const struct batch *b, unsigned keep); /* the id of keep[i] */
 const char               *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
-double                    batch_compile_ms(const struct batch *b);             /* for making or finding the module */
-double                    batch_run_ms(const struct batch *b);                 /* for the operations */
-double                    batch_upload_ms(const struct batch *b);              /* waiting for the segments to be in the device's memory */
-double                    batch_queue_ms(const struct batch *b);               /* ... and then for launches that were queued before */
-double                    batch_kernel_ms(const struct batch *b);              /* of its kernels, by the device's clock */
+/* Where the time went, in ms. */
+struct batch_times {
+    double compile_ms; /* for making or finding the module */
+    double upload_ms;  /* waiting for the segments to be in the device's memory */
+    double queue_ms;   /* ... and then for launches that were queued before */
+    double run_ms;     /* for the operations */
+    double kernel_ms;  /* of its kernels, by the device's clock */
+};
+struct batch_times batch_times_of(const struct batch *b);
 
 /* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
 void batch_destroy(struct batch *b);

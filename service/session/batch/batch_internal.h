@@ -97,7 +97,7 @@ struct batch {
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
-    double                   compile_ms, upload_ms, queue_ms, run_ms;
+    struct batch_times       times;   /* but for kernel_ms */
     struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
     struct temp_buffer      *scratch; /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
     uint32_t                 scratch_slot;
@@ -171,7 +171,8 @@ struct batch_order {
 void batch_order_init(struct batch_order *o, unsigned op, enum message m);
 /* Fills the message's addresses. With session.lock and submit_lock held. */
 typedef enum status batch_address(struct batch *b, struct batch_order *o, struct problem *why);
-/* Submits; waits for earlier ones when too many are under way. Fails when an earlier one has failed. */
+/* Submits; `address` NULL: the message has no addresses. Waits for earlier ones when too many are under way. Fails when an earlier one has
+ * failed. */
 enum status batch_submit(struct batch *b, struct batch_order *o, batch_address *address, struct problem *why);
 /* Waits for the oldest. Fails when it, or one before it, has failed. count > 0. */
 enum status batch_reap(struct batch *b, struct problem *why);
@@ -185,7 +186,6 @@ void batch_drain(struct batch *b);
 enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, struct problem *why);
 
 /* ---- session/batch/event.c ---- places of events, which all batches of a worker session share. */
-enum status device_event_take(struct worker_session *c, struct event_name *out, struct problem *why);
 /* No call that names them is under way. */
 void device_events_give(struct worker_session *c, const struct batch_event *events, unsigned count);
 
@@ -209,5 +209,8 @@ void command_batch_landed(struct batch *b, struct flight_call *f);
 enum status batch_noted(struct worker_session *c, enum status st, const struct problem *why);
 /* Fills the message of an item that is not sent alone. With session.lock and submit_lock held. */
 enum status batch_item_address(struct batch *b, const struct batch_item *item, struct batch_order *o, struct problem *why);
+/* Makes or finds the module of a batch or program, a reference in *out. Blocks. *out may be set on failure, too. */
+enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
+                              struct problem *why);
 enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why);
 #endif

@@ -3,7 +3,7 @@
 #include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
 
-static void let_go(struct batch *b)
+void command_batch_drop(struct batch *b)
 {
     pthread_mutex_lock(&b->session->lock);
     for (unsigned i = 0; i < b->list.count; i++)
@@ -13,14 +13,9 @@ static void let_go(struct batch *b)
     b->list.count = 0;
 }
 
-void command_batch_drop(struct batch *b)
-{
-    let_go(b);
-}
-
 /* ---- sending ---- */
 
-static void start_of(struct batch *b, const struct batch_item *item, struct batch_order *o)
+static void start_of(const struct batch_item *item, struct batch_order *o)
 {
     o->op = item->op;
     o->message = item->message;
@@ -28,7 +23,6 @@ static void start_of(struct batch *b, const struct batch_item *item, struct batc
     o->nothing = false;
     if (item->message == MESSAGE_LAUNCH)
         memcpy(&o->body.launch, item->launch, sizeof item->launch);
-    (void)b;
 }
 
 static enum status address_item(struct batch *b, struct batch_order *o, struct problem *why)
@@ -42,7 +36,7 @@ static enum status send_alone(struct batch *b, struct problem *why)
 
     batch_order_init(&o, 0, MESSAGE_LAUNCH);
     o.stream = b->list.stream;
-    start_of(b, &b->list.items[0], &o);
+    start_of(&b->list.items[0], &o);
     return batch_submit(b, &o, address_item, why);
 }
 
@@ -69,7 +63,7 @@ static enum status address_list(struct batch *b, struct batch_order *list, struc
     list->first = b->listed_count;
     of->failed = STATUS_OK;
     for (unsigned i = list->op; i < of->count && room && !of->failed; i++) {
-        start_of(b, &of->items[i], &o);
+        start_of(&of->items[i], &o);
         of->failed = batch_item_address(b, &of->items[i], &o, &of->why);
         if (of->failed)
             of->failed = batch_set_failed_op(&of->why, of->failed, of->items[i].op, of->items[i].op);
@@ -119,10 +113,10 @@ static enum status send_all(struct batch *b, struct problem *why)
         unsigned from = next;
 
         st = send_some(b, from, &next, why);
-        if (!st && b->list.failed)
+        if (!st && b->list.failed) {
             *why = b->list.why;
-        if (!st && b->list.failed)
             st = b->list.failed;
+        }
         if (!st && next == from)
             st = problem_set(why, STATUS_INTERNAL, "an operation does not fit into a piece of staging memory");
     }
@@ -142,7 +136,7 @@ enum status command_batch_send(struct batch *b, struct problem *why)
         st = program_graph_send(b, why);
     else
         st = send_all(b, why);
-    let_go(b);
+    command_batch_drop(b);
     /* What failed is one of these, not the operation that had them sent. */
     return batch_set_failed_op(why, st, first, first);
 }

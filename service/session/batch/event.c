@@ -19,23 +19,6 @@ static bool find_free(const struct worker_session *c, uint32_t *place)
     return false;
 }
 
-enum status device_event_take(struct worker_session *c, struct event_name *out, struct problem *why)
-{
-    struct session *s = c->session;
-    uint32_t        place = 0;
-    bool            found;
-
-    pthread_mutex_lock(&s->lock);
-    found = find_free(c, &place);
-    if (found) {
-        c->events_taken[place / BITS] |= 1ull << place % BITS;
-        c->event_number += c->event_number == UINT32_MAX ? 2 : 1;
-        *out = (struct event_name){place, c->event_number};
-    }
-    pthread_mutex_unlock(&s->lock);
-    return found ? STATUS_OK : problem_limit(why, STATUS_QUOTA_EXCEEDED, "events", EVENTS_PER_SESSION_MAX, EVENTS_PER_SESSION_MAX, 1);
-}
-
 void device_events_give(struct worker_session *c, const struct batch_event *events, unsigned count)
 {
     struct session *s = c->session;
@@ -47,14 +30,6 @@ void device_events_give(struct worker_session *c, const struct batch_event *even
 }
 
 /* ---- operations ---- */
-
-static enum status address_nothing(struct batch *b, struct batch_order *o, struct problem *why)
-{
-    (void)b;
-    (void)o;
-    (void)why;
-    return STATUS_OK;
-}
 
 /* The last record of that name. */
 static struct batch_event *event_find(struct batch *b, struct span name)
@@ -72,11 +47,22 @@ static enum status no_event(const char *pointer, struct problem *why)
 
 static enum status add_event(struct batch *b, struct span name, uint32_t stream, struct event_name *id, struct problem *why)
 {
-    enum status st = device_event_take(b->worker_session, id, why);
+    struct worker_session *c = b->worker_session;
+    uint32_t               place = 0;
+    bool                   found;
 
-    if (!st)
-        b->events[b->events_count++] = (struct batch_event){name, stream, *id};
-    return st;
+    pthread_mutex_lock(&c->session->lock);
+    found = find_free(c, &place);
+    if (found) {
+        c->events_taken[place / BITS] |= 1ull << place % BITS;
+        c->event_number += c->event_number == UINT32_MAX ? 2 : 1;
+        *id = (struct event_name){place, c->event_number};
+    }
+    pthread_mutex_unlock(&c->session->lock);
+    if (!found)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "events", EVENTS_PER_SESSION_MAX, EVENTS_PER_SESSION_MAX, 1);
+    b->events[b->events_count++] = (struct batch_event){name, stream, *id};
+    return STATUS_OK;
 }
 
 enum status batch_run_record(struct batch *b, unsigned i, struct problem *why)
@@ -124,7 +110,7 @@ enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why)
     batch_order_init(&o, i, MESSAGE_EVENT_ELAPSED);
     o.body.event_elapsed = (struct msg_event_elapsed){from->id, to->id};
     st = command_batch_send(b, why);
-    return st ? st : batch_submit(b, &o, address_nothing, why);
+    return st ? st : batch_submit(b, &o, NULL, why);
 }
 
 enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
@@ -140,6 +126,6 @@ enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
 
     if (st)
         return batch_noted(b->worker_session, st, why);
-    st = batch_submit(b, &o, address_nothing, why);
+    st = batch_submit(b, &o, NULL, why);
     return st || b->preparing ? st : batch_reap_until(b, b->submitted, why);
 }

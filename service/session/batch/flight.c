@@ -46,7 +46,7 @@ static bool await_for(struct batch *b, const struct flight_call *f, uint64_t ms)
     bool            landed;
 
     pthread_mutex_lock(&b->lock);
-    while (!f->landed && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT)
+    while (!f->landed && pthread_cond_clockwait(&b->landed, &b->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
         continue;
     landed = f->landed;
     pthread_mutex_unlock(&b->lock);
@@ -260,29 +260,6 @@ static_assert(sizeof(struct msg_command_list) <= offsetof(struct msg_launch, par
                   sizeof(struct msg_mem_fill) <= offsetof(struct msg_launch, params),
               "what is submitted here is zeroed whole, but for parameters");
 
-static enum status submit_call(struct worker *w, const struct batch_order *o, struct call *c)
-{
-    if (o->message == MESSAGE_LAUNCH)
-        return worker_submit_launch(w, &o->body.launch, c);
-    if (o->message == MESSAGE_COMMAND_LIST)
-        return worker_submit_command_list(w, &o->body.command_list, c);
-    if (o->message == MESSAGE_GRAPH_RUN)
-        return worker_submit_graph_run(w, &o->body.graph_run, c);
-    if (o->message == MESSAGE_EVENT_RECORD)
-        return worker_submit_event_record(w, &o->body.event_record, c);
-    if (o->message == MESSAGE_EVENT_WAIT)
-        return worker_submit_event_wait(w, &o->body.event_wait, c);
-    if (o->message == MESSAGE_EVENT_ELAPSED)
-        return worker_submit_event_elapsed(w, &o->body.event_elapsed, c);
-    if (o->message == MESSAGE_MEM_COPY)
-        return worker_submit_mem_copy(w, &o->body.mem_copy, c);
-    if (o->message == MESSAGE_MEM_FILL)
-        return worker_submit_mem_fill(w, &o->body.mem_fill, c);
-    if (o->message == MESSAGE_MEM_READ)
-        return worker_submit_mem_read(w, &o->body.mem_read, c);
-    return worker_submit_stream_sync(w, &o->body.stream_sync, c);
-}
-
 static enum status send(struct batch *b, const struct batch_order *o)
 {
     struct flight_call *f = &b->flights[(b->head + b->count) % BATCH_CALLS_IN_FLIGHT_MAX];
@@ -301,7 +278,7 @@ static enum status send(struct batch *b, const struct batch_order *o)
                               .count = o->count};
     if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - WORKER_GRACE_MS * NS_PER_MS)
         f->call.deadline_ns = b->deadline_ns + WORKER_GRACE_MS * NS_PER_MS;
-    st = submit_call(b->worker_session->worker, o, &f->call);
+    st = call_submit(b->worker_session->worker, o->message, &o->body, &f->call);
     if (st)
         return st;
     b->listed_count += o->count;
@@ -325,7 +302,7 @@ static enum status address_and_send(struct batch *b, struct batch_order *o, batc
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(c, why);
-    if (!st)
+    if (!st && address)
         st = address(b, o, why);
     s->epoch += changes_memory(o->message);
     pthread_mutex_unlock(&s->lock);

@@ -6,6 +6,8 @@
 #ifndef GPUREST_SESSION_JOB_H
 #define GPUREST_SESSION_JOB_H
 
+#include <sys/queue.h>
+
 #include "base/waitlist.h"
 #include "session/batch/batch.h"
 #include "session/life/run_place.h"
@@ -51,8 +53,9 @@ struct batch_job {
     _Atomic bool         forced; /* somebody resets the session for its sake: what it loses by that is not done once more */
     uint64_t             created_wall_ns, started_wall_ns, finished_wall_ns, expires_ns;
     struct problem       problem;
-    struct waitlist      end;  /* over when it has succeeded, failed or been cancelled */
-    struct batch_job    *next; /* in result_store.queued, then in result_store.finished, at last among those to be freed */
+    struct waitlist      end;      /* over when it has succeeded, failed or been cancelled */
+    TAILQ_ENTRY(batch_job) listed; /* in result_store.queued, then in result_store.finished */
+    struct batch_job *next;        /* among those to be freed */
 };
 
 /* One reference, the caller's. */

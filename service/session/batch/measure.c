@@ -33,24 +33,16 @@ void batch_measure(const struct batch *b, enum status st)
     }
 }
 
-double batch_upload_ms(const struct batch *b)
+struct batch_times batch_times_of(const struct batch *b)
 {
-    return b->upload_ms;
-}
-
-double batch_queue_ms(const struct batch *b)
-{
-    return b->queue_ms;
-}
-
-double batch_kernel_ms(const struct batch *b)
-{
-    double us = 0;
+    struct batch_times t = b->times;
+    double             us = 0;
 
     for (unsigned i = 0; i < b->spec->ops_count; i++)
         if (b->spec->ops[i].kind == BATCH_LAUNCH && b->results[i].timed)
             us += b->results[i].gpu_us;
     for (unsigned i = 0; i < b->groups_count; i++)
         us += b->groups[i].gpu_us;
-    return us / 1e3;
+    t.kernel_ms = us / 1e3;
+    return t;
 }

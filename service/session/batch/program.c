@@ -41,17 +41,6 @@ static void program_unref(struct program *p)
         program_free(p);
 }
 
-struct temp_buffer *program_temp_buffer(const struct program *p, unsigned op)
-{
-    return p->temp_buffers[op];
-}
-
-struct module *program_module(struct program *p, unsigned op)
-{
-    p->modules[op]->refs++;
-    return p->modules[op];
-}
-
 enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
     struct temp_buffer *old = p->temp_buffers[op], *made;
@@ -115,11 +104,6 @@ enum status program_enter(struct program *p, struct problem *why)
     return not_found(why);
 }
 
-void program_leave(struct program *p)
-{
-    pthread_mutex_unlock(&p->run_lock);
-}
-
 /* ---- making ---- */
 
 static struct program *program_new(struct worker_session *c, struct program_text *text)
@@ -148,25 +132,6 @@ static struct program *program_new(struct worker_session *c, struct program_text
     }
     pthread_mutex_unlock(&c->session->lock);
     return p;
-}
-
-static enum status make_module(struct program *p, struct arena *arena, struct problem *why)
-{
-    struct session *s = p->worker_session->session;
-    bool            created;
-    enum status     st;
-
-    if (!spec_of(p)->source)
-        return STATUS_OK;
-    st = module_create(s, spec_of(p)->source, arena, &p->made, &created, why);
-    if (st) {
-        problem_within(why, "/module");
-        p->made = NULL;
-        return st;
-    }
-    return p->made->worker_session == p->worker_session
-               ? STATUS_OK
-               : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
 }
 
 static enum status resolve(struct program *p, unsigned i, struct problem *why)
@@ -291,8 +256,8 @@ static enum status make(struct program *p, struct span name, struct arena *arena
 {
     enum status st = entry_name(&p->entry, name, "p_", why);
 
-    if (!st)
-        st = make_module(p, arena, why);
+    if (!st && spec_of(p)->source)
+        st = batch_make_module(p->worker_session, spec_of(p)->source, arena, &p->made, why);
     if (!st)
         st = make_parts(p, why);
     if (!st)
@@ -445,17 +410,17 @@ void program_info_of(struct program *p, struct program_info *out)
 
 unsigned program_list(struct session *s, struct page *page, struct program_info *items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->programs;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            describe((const struct program *)t->items[at + i], &items[i]);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->programs, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        describe((const struct program *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -3,29 +3,24 @@
 
 #include <assert.h>
 
-static void add_u64(struct sha256 *h, uint64_t value)
-{
-    digest_add(h, &value, sizeof value);
-}
-
 static void add_op(struct sha256 *h, const struct batch_op *op)
 {
     unsigned char launch[SHA256_BYTES] = {0};
 
     if (op->launch)
         launch_digest(op->launch, launch);
-    add_u64(h, op->kind);
+    digest_add_u64(h, op->kind);
     digest_add_field(h, op->to);
     digest_add_field(h, op->from);
-    add_u64(h, op->offset);
-    add_u64(h, op->from_offset);
-    add_u64(h, op->has_bytes);
-    add_u64(h, op->bytes);
-    add_u64(h, (uint64_t)(int64_t)op->segment);
-    add_u64(h, op->pattern);
-    add_u64(h, op->pattern_bytes);
+    digest_add_u64(h, op->offset);
+    digest_add_u64(h, op->from_offset);
+    digest_add_u64(h, op->has_bytes);
+    digest_add_u64(h, op->bytes);
+    digest_add_u64(h, (uint64_t)(int64_t)op->segment);
+    digest_add_u64(h, op->pattern);
+    digest_add_u64(h, op->pattern_bytes);
     digest_add_field(h, op->stream);
-    add_u64(h, op->has_stream);
+    digest_add_u64(h, op->has_stream);
     digest_add(h, launch, sizeof launch);
 }
 
@@ -39,11 +34,11 @@ void program_digest(const struct batch_spec *spec, struct span names, unsigned c
     digest_add(&h, spec->source ? spec->source->digest : none, SHA256_BYTES);
     digest_add_field(&h, spec->module);
     digest_add_field(&h, names);
-    add_u64(&h, spec->timeout_ms);
-    add_u64(&h, spec->segments_count);
+    digest_add_u64(&h, spec->timeout_ms);
+    digest_add_u64(&h, spec->segments_count);
     for (unsigned i = 0; i < spec->segments_count; i++)
-        add_u64(&h, spec->segments[i]);
-    add_u64(&h, spec->ops_count);
+        digest_add_u64(&h, spec->segments[i]);
+    digest_add_u64(&h, spec->ops_count);
     for (unsigned i = 0; i < spec->ops_count; i++)
         add_op(&h, &spec->ops[i]);
     digest_end(&h, out);

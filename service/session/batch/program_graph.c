@@ -97,10 +97,7 @@ static enum status keep(struct program *p, const struct msg_graph_create *m, uin
 /* Behind all earlier work, however long that takes. */
 static void destroy(struct worker_session *c, uint32_t number)
 {
-    struct msg_graph_destroy       m = {number};
-    struct msg_graph_destroy_reply got;
-
-    worker_graph_destroy(c->worker, &m, &got, DEADLINE_NEVER, NULL);
+    worker_graph_destroy(c->worker, &(struct msg_graph_destroy){number}, NULL, DEADLINE_NEVER, NULL);
 }
 
 static enum status make(struct batch *b, struct batch_order *o, struct problem *why)

@@ -33,18 +33,14 @@ struct program {
 };
 
 /* ---- program.c ---- */
-/* With session.lock held: the buffer of an ALLOC; one more reference to the module of a LAUNCH. */
-struct temp_buffer *program_temp_buffer(const struct program *p, unsigned op);
-struct module      *program_module(struct program *p, unsigned op);
 /* The scratch memory of that LAUNCH, which stays for all runs. Under run_lock, or while the program is made. */
 enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct temp_buffer **out, struct problem *why);
 /* While it is made: that LAUNCH is of this plan of a library, in every run; takes a reference. */
 void program_keep_plan(struct program *p, unsigned op, struct module *plan);
 /* Who does that LAUNCH of a built-in kernel, as it was when the program was made: graphs keep the kinds of their nodes. */
 enum launch_engine program_engine(const struct program *p, unsigned op);
-/* Around a run. Fails when the program has ended. */
+/* Before a run: takes run_lock, which the caller releases. Fails when the program has ended. */
 enum status program_enter(struct program *p, struct problem *why);
-void        program_leave(struct program *p);
 
 /* ---- program_graph.c ---- under run_lock */
 /* May this operation stand in a graph? Lists hold either such or others, so that every run makes the same lists. */

@@ -82,12 +82,8 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
     if (!to)
         return no_buffer("/to", why);
     st = extent(to, op->offset, op, &bytes, why);
-    if (!st && op->offset % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of the pattern's %u bytes",
-                           op->pattern_bytes);
-    if (!st && bytes % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "must be a multiple of the pattern's %u bytes",
-                           op->pattern_bytes);
+    if (!st)
+        st = pattern_check(op->offset, bytes, op->pattern_bytes, why);
     o->body.mem_fill = (struct msg_mem_fill){
         .pattern_bytes = op->pattern_bytes, .to = to->address + op->offset, .pattern = op->pattern, .count = bytes / op->pattern_bytes};
     o->nothing = bytes == 0;
@@ -202,12 +198,11 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
     struct module            *m = spec->module.bytes ? NULL : b->module;
 
     pthread_mutex_lock(&s->lock);
-    if (b->calls[op]) {
+    if (b->calls[op])
         m = b->calls[op]->module;
-        m->refs++;
-    } else if (b->spec->program)
-        m = program_module(b->spec->program, op);
-    else if (m)
+    else if (b->spec->program)
+        m = b->spec->program->modules[op];
+    if (m)
         m->refs++;
     else if (id.bytes)
         *st = module_find(b->worker_session, id, &m, why);
@@ -448,7 +443,7 @@ static enum status run_program(struct batch *b, struct problem *why)
     st = run_ops(b, why);
     if (st)
         program_graphs_doubt(p);
-    program_leave(p);
+    pthread_mutex_unlock(&p->run_lock);
     return st;
 }
 
@@ -467,15 +462,15 @@ static enum status run_all(struct batch *b, struct problem *why)
     uint64_t    ms = b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     enum status st = batch_finish_uploads(b, why);
 
-    b->upload_ms = lap_ms(&start);
+    b->times.upload_ms = lap_ms(&start);
     if (!st)
         st = worker_session_wait_order(b->worker_session, why);
-    b->queue_ms = lap_ms(&start);
+    b->times.queue_ms = lap_ms(&start);
     if (st)
         return st;
     b->deadline_ns = deadline_after_ms(ms);
     st = b->spec->program ? run_program(b, why) : run_ops(b, why);
-    b->run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
+    b->times.run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
     return st ? st : keep(b, why);
 }
 
@@ -498,35 +493,42 @@ static void unload_all(struct session *s)
                 return;
 }
 
+enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
+                              struct problem *why)
+{
+    bool        created;
+    enum status st = module_create(c->session, source, arena, out, &created, why);
+
+    if (st) {
+        problem_within(why, "/module");
+        *out = NULL;
+        return st;
+    }
+    if ((*out)->worker_session == c)
+        return STATUS_OK;
+    return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+}
+
 static enum status get_module(struct batch *b, struct arena *arena, struct problem *why)
 {
     uint64_t    start = now_ns();
-    bool        created;
-    enum status st = module_create(b->session, b->spec->source, arena, &b->module, &created, why);
+    enum status st = batch_make_module(b->worker_session, b->spec->source, arena, &b->module, why);
 
     if (st == STATUS_QUOTA_EXCEEDED && b->spec->evict && module_room(why)) {
         unload_all(b->session);
-        st = module_create(b->session, b->spec->source, arena, &b->module, &created, why);
+        st = batch_make_module(b->worker_session, b->spec->source, arena, &b->module, why);
     }
-    b->compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
-    if (st) {
-        problem_within(why, "/module");
-        b->module = NULL;
-        return st;
-    }
-    span_copy(span_of(b->module->entry.id), b->module_id, sizeof b->module_id);
-    if (b->module->worker_session != b->worker_session)
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    return STATUS_OK;
+    b->times.compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
+    if (b->module)
+        span_copy(span_of(b->module->entry.id), b->module_id, sizeof b->module_id);
+    return st;
 }
 
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
 {
     struct worker_session *c = b->worker_session;
-    struct problem         local;
     enum status            st = STATUS_OK;
 
-    why = why ? why : &local;
     if (b->spec->source)
         st = get_module(b, arena, why);
     if (!worker_session_use(c))

@@ -203,16 +203,13 @@ static void listing_read(int folder, struct listing *l)
     closedir(d);
 }
 
-static int compare_use(const struct entry *a, const struct entry *b)
+static int by_use(const void *one, const void *other)
 {
+    const struct entry *a = one, *b = other;
+
     if (a->used.tv_sec != b->used.tv_sec)
         return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
     return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
-}
-
-static int by_use(const void *a, const void *b)
-{
-    return compare_use(a, b);
 }
 
 static int compare_holders(const struct entry *a, const struct entry *b)
@@ -224,7 +221,7 @@ static int by_holder_and_use(const void *a, const void *b)
 {
     int order = compare_holders(a, b);
 
-    return order ? order : compare_use(a, b);
+    return order ? order : by_use(a, b);
 }
 
 /* A holder's entries of a sorted listing, those that are gone left out. */
@@ -328,30 +325,15 @@ static void evict(struct code_cache *c, uint64_t need)
 
 /* ---- entries ---- */
 
-void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES])
-{
-    if (c->folder_fd < 0)
-        return;
-    unlinkat(c->folder_fd, key, 0);
-    log_warn("cache", "removed the damaged entry %.16s", key + CODE_HOLDER_CHARS);
-}
-
-/* What reading one came to. */
-static enum status found(struct code_cache *c, const char key[CODE_KEY_BYTES], enum status st)
-{
-    if (st && st != STATUS_NOT_FOUND)
-        code_cache_drop(c, key);
-    return st ? STATUS_NOT_FOUND : STATUS_OK;
-}
-
 enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES], struct compile_output *out)
 {
-    return found(c, key, c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read(c->folder_fd, key, out));
-}
+    enum status st = c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read(c->folder_fd, key, out);
 
-enum status code_cache_get_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct buf *out)
-{
-    return found(c, key, c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read_bytes(c->folder_fd, key, out));
+    if (!st || st == STATUS_NOT_FOUND)
+        return st;
+    unlinkat(c->folder_fd, key, 0);
+    log_warn("cache", "removed the damaged entry %.16s", key + CODE_HOLDER_CHARS);
+    return STATUS_NOT_FOUND;
 }
 
 static void warn_once(struct code_cache *c, const char *what)

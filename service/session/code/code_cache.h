@@ -32,11 +32,7 @@ bool code_cache_enabled(const struct code_cache *c);
 enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES], struct compile_output *out);
 /* Keeps a successful output, dropping others when room is short. Failure is only logged. */
 void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o);
-
-/* The same for what belongs to code without being some: bytes, added to `out`, whose maximum bounds them. */
-enum status code_cache_get_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct buf *out);
-void        code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes);
-/* Removes one whose bytes mean nothing. */
-void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES]);
+/* The same of bytes that are encoded already. */
+void code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes);
 
 #endif

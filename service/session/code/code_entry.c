@@ -77,54 +77,23 @@ static void mark_used(int fd)
     futimens(fd, (const struct timespec[2]){now, now});
 }
 
-static int open_entry(int folder, const char *key)
+enum status code_entry_read(int folder, const char *key, struct compile_output *out)
 {
-    return openat(folder, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-}
-
-static enum status read_sound(const char *key, int fd, struct compile_output *out)
-{
+    int         fd = openat(folder, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     enum status st = STATUS_INTERNAL;
     struct span payload;
     struct buf  file;
 
+    if (fd < 0)
+        return STATUS_NOT_FOUND;
     buf_init(&file, COMPILE_OUTPUT_BYTES_MAX + sizeof(struct head));
     if (read_file(fd, &file) && entry_sound(key, buf_span(&file), &payload))
         st = compile_output_decode(payload, out);
     buf_finish(&file);
-    return st;
-}
-
-enum status code_entry_read(int folder, const char *key, struct compile_output *out)
-{
-    int         fd = open_entry(folder, key);
-    enum status st;
-
-    if (fd < 0)
-        return STATUS_NOT_FOUND;
-    st = read_sound(key, fd, out);
     if (!st)
         mark_used(fd);
     close(fd);
     return st;
-}
-
-enum status code_entry_read_bytes(int folder, const char *key, struct buf *out)
-{
-    int         fd = open_entry(folder, key);
-    struct span payload;
-    struct buf  file;
-    bool        ok;
-
-    if (fd < 0)
-        return STATUS_NOT_FOUND;
-    buf_init(&file, out->max + sizeof(struct head));
-    ok = read_file(fd, &file) && entry_sound(key, buf_span(&file), &payload) && buf_add_span(out, payload);
-    buf_finish(&file);
-    if (ok)
-        mark_used(fd);
-    close(fd);
-    return ok ? STATUS_OK : STATUS_INTERNAL;
 }
 
 static bool write_all(int fd, struct span s)

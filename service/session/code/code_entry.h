@@ -11,8 +11,6 @@ enum { CODE_ENTRY_HEAD_BYTES = 48 };
 
 /* OK and the file marked as used now; NOT_FOUND without such a file; INTERNAL when it is damaged, and *out untouched. */
 enum status code_entry_read(int folder, const char *key, struct compile_output *out);
-/* The same of one that is no code: its payload added to `out`, whose maximum bounds it. */
-enum status code_entry_read_bytes(int folder, const char *key, struct buf *out);
 /* Written aside, synced and renamed: a reader sees all of it or nothing. False, errno set and nothing left, on failure. */
 bool code_entry_write(int folder, const char *key, struct span payload);
 

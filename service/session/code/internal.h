@@ -43,7 +43,7 @@ enum status module_find(struct worker_session *c, struct span id, struct module 
 void module_unref(struct module *m);
 /* The loaded module of a built-in kernel, made at its first use (spec is checked then), with one more reference. Where that would
  * have to be waited for and `at_once`: PENDING. */
-enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+enum status module_builtin(struct worker_session *c, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
                            struct problem *why);
 /* No device has it any more. */
 void module_free(struct module *m);

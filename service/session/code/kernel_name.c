@@ -1,4 +1,4 @@
-/* Finding a kernel by the name it has in the source: reads the plain and nested names out of C++ mangled ones. */
+/* Reads the plain and nested names out of C++ mangled ones. */
 #include "session/code/kernel_name.h"
 
 /* Cuts "<length><identifier>" from the front of *mangled. */
@@ -19,37 +19,29 @@ static bool cut_identifier(struct span *mangled, struct span *out)
     return true;
 }
 
-/* Cuts "<identifier>" or "<identifier>::" from the front of *name. */
-static bool cut_part(struct span *name, struct span part)
+/* _Z<n><identifier>..., or _ZN<n><identifier><n><identifier>...E... */
+bool kernel_source_name(struct span mangled, char *to, size_t room, struct span *out, bool *is_template)
 {
-    if (name->bytes < part.bytes || memcmp(name->data, part.data, part.bytes) != 0)
-        return false;
-    *name = span_from(*name, part.bytes);
-    if (span_starts(*name, "::")) {
-        *name = span_from(*name, 2);
-        return name->bytes > 0;
-    }
-    return name->bytes == 0;
-}
+    struct span rest = span_from(mangled, 2), part;
+    bool        nested = span_starts(rest, "N");
+    size_t      n = 0;
 
-/* Itanium ABI: _Z<n><identifier>..., or _ZN<n><identifier><n><identifier>...E... */
-static bool mangled_is(const char *mangled, struct span name)
-{
-    struct span rest = span_of(mangled);
-    struct span part;
-    bool        nested;
-
-    if (!span_starts(rest, "_Z"))
+    if (!span_starts(mangled, "_Z"))
         return false;
-    rest = span_from(rest, 2);
-    nested = span_starts(rest, "N");
-    if (nested)
-        rest = span_from(rest, 1);
-    do {
-        if (!cut_identifier(&rest, &part) || !cut_part(&name, part))
+    rest = span_from(rest, nested);
+    while ((nested || n == 0) && cut_identifier(&rest, &part)) {
+        if (n + part.bytes + 2 > room)
             return false;
-    } while (nested && name.bytes);
-    return name.bytes == 0 && (!nested || span_starts(rest, "E") || span_starts(rest, "I"));
+        if (n) {
+            memcpy(to + n, "::", 2);
+            n += 2;
+        }
+        memcpy(to + n, part.data, part.bytes);
+        n += part.bytes;
+    }
+    *out = (struct span){to, n};
+    *is_template = span_starts(rest, "I");
+    return n && (!nested || *is_template || span_starts(rest, "E"));
 }
 
 int kernel_index(const struct kernel_table *table, struct span name)
@@ -58,8 +50,13 @@ int kernel_index(const struct kernel_table *table, struct span name)
 
     if (found >= 0)
         return found;
-    for (uint32_t i = 0; i < table->kernels_count; i++)
-        if (mangled_is(table->kernels[i].name, name))
+    for (uint32_t i = 0; i < table->kernels_count; i++) {
+        char        text[KERNEL_NAME_BYTES];
+        struct span its;
+        bool        is_template;
+
+        if (kernel_source_name(span_of(table->kernels[i].name), text, sizeof text, &its, &is_template) && span_equal(its, name))
             found = found == -1 ? (int)i : -2;
+    }
     return found;
 }

@@ -283,14 +283,11 @@ static enum status load(struct module *m, struct span image, struct problem *why
     struct worker_session *c = m->worker_session;
     enum status            st;
 
-    if (!worker_session_use(c))
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     pthread_mutex_lock(&c->session->lock);
     st = worker_session_still_usable(c, why);
+    c->uses += !st;
     pthread_mutex_unlock(&c->session->lock);
-    if (!st)
-        st = module_load(m, image, why);
-    return worker_session_leave_with(c, st, why);
+    return st ? st : worker_session_leave_with(c, module_load(m, image, why), why);
 }
 
 static uint32_t most_params_bytes(const struct kernel_table *t)
@@ -333,11 +330,8 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
                           struct problem *why)
 {
     struct module *m = NULL;
-    struct problem local;
-    enum status    st;
+    enum status    st = begin(s, spec, &m, created, why);
 
-    why = why ? why : &local;
-    st = begin(s, spec, &m, created, why);
     if (st)
         return st;
     if (*created)
@@ -397,13 +391,13 @@ static void take_builtin_arch(struct module *m)
 }
 
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
-static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
+static enum status place_builtin(struct worker_session *c, struct span id, bool plan, struct module **out, bool *created,
+                                 struct problem *why)
 {
-    struct worker_session *c = s->worker_session;
-    struct module         *m = (struct module *)table_get(&c->builtins, id);
-    unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
+    struct module *m = (struct module *)table_get(&c->builtins, id);
+    unsigned       most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
-    assert(held(&s->lock));
+    assert(held(&c->session->lock));
     *created = !m;
     if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
@@ -455,9 +449,9 @@ static enum status settle_builtin(struct module *m, enum status st)
 }
 
 /* With session.lock held. */
-static bool is_ready_builtin(const struct session *s, struct span id)
+static bool is_ready_builtin(const struct worker_session *c, struct span id)
 {
-    const struct module *m = (const struct module *)table_get(&s->worker_session->builtins, id);
+    const struct module *m = (const struct module *)table_get(&c->builtins, id);
 
     return m && m->ready;
 }
@@ -478,19 +472,20 @@ static enum status build_builtin(struct module *m, struct module_spec spec, stru
     return st;
 }
 
-enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+enum status module_builtin(struct worker_session *c, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
                            struct problem *why)
 {
-    struct module *m = NULL;
-    bool           created = false;
-    enum status    st;
+    struct session *s = c->session;
+    struct module  *m = NULL;
+    bool            created = false;
+    enum status     st;
 
     pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
-    if (!st && at_once && !is_ready_builtin(s, id))
+    st = worker_session_still_usable(c, why);
+    if (!st && at_once && !is_ready_builtin(c, id))
         st = STATUS_PENDING;
     if (!st)
-        st = place_builtin(s, id, spec->kind == IMAGE_PLAN, &m, &created, why);
+        st = place_builtin(c, id, spec->kind == IMAGE_PLAN, &m, &created, why);
     if (!st && !created)
         st = await_builtin(m, why);
     pthread_mutex_unlock(&s->lock);
@@ -583,17 +578,17 @@ enum status module_delete(struct session *s, struct span id, struct problem *why
 
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES])
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->modules;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            memcpy(ids[i], t->items[at + i]->id, ID_BYTES);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->modules, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(ids[i], at[i]->id, ID_BYTES);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -145,9 +145,7 @@ static enum status check_expressions(const struct module_spec *spec, struct prob
 
 static void digest_list(struct sha256 *h, const struct span *items, unsigned count)
 {
-    uint64_t n = count;
-
-    digest_add(h, &n, sizeof n);
+    digest_add_u64(h, count);
     for (unsigned i = 0; i < count; i++)
         digest_add_field(h, items[i]);
 }
@@ -157,7 +155,6 @@ static void take_digest(struct module_spec *spec)
 {
     struct sha256 h;
     unsigned char kind = (unsigned char)spec->kind;
-    uint64_t      headers = spec->headers_count;
 
     digest_init(&h);
     digest_add(&h, spec->source.data, spec->source.bytes);
@@ -165,7 +162,7 @@ static void take_digest(struct module_spec *spec)
     digest_init(&h);
     digest_add(&h, &kind, 1);
     digest_add(&h, spec->source_digest, SHA256_BYTES);
-    digest_add(&h, &headers, sizeof headers);
+    digest_add_u64(&h, spec->headers_count);
     for (unsigned i = 0; i < spec->headers_count; i++) {
         digest_add_field(&h, spec->headers[i].name);
         digest_add_field(&h, spec->headers[i].text);

@@ -218,28 +218,16 @@ static enum status refuse(struct check *c, size_t index, const char *reason)
     return problem_field(c->why, STATUS_OPTION_NOT_ALLOWED, pointer, "option_not_allowed", "Compiler option %s %s", name, reason);
 }
 
-static const char *reason_of_value(const struct option *o)
-{
-    switch (o->kind) {
-    case FLAG:
-        return "takes no value";
-    case BOOL:
-        return "must be true or false";
-    case WORD:
-        return "has a value that is not allowed";
-    case NUMBER:
-        return "has a number outside its range";
-    case NUMBERS:
-        return "must be diagnostic numbers separated by commas";
-    case TOKEN:
-        return "must be up to 64 letters and digits";
-    case DEFINE:
-        return "must be NAME or NAME=VALUE, the value on one line of at most 4096 bytes";
-    case NAME:
-        return "must be an identifier";
-    }
-    return "is not allowed";
-}
+static const char *const reasons_of_values[] = {
+    [FLAG] = "takes no value",
+    [BOOL] = "must be true or false",
+    [WORD] = "has a value that is not allowed",
+    [NUMBER] = "has a number outside its range",
+    [NUMBERS] = "must be diagnostic numbers separated by commas",
+    [TOKEN] = "must be up to 64 letters and digits",
+    [DEFINE] = "must be NAME or NAME=VALUE, the value on one line of at most 4096 bytes",
+    [NAME] = "must be an identifier",
+};
 
 /* ---- all of it ---- */
 
@@ -268,7 +256,7 @@ static enum status check_next(struct check *c)
         f.has_value = true;
     }
     if (f.has_value && !value_fits(f.option, f.value))
-        return refuse(c, index, reason_of_value(f.option));
+        return refuse(c, index, reasons_of_values[f.option->kind]);
     if (f.option->kind == DEFINE && ++c->defines > COMPILE_DEFINES_MAX)
         return refuse(c, index, "appears too often");
     return keep(c, &f);

@@ -33,10 +33,8 @@ void event_ring_finish(struct event_ring *ring)
 }
 
 /* Room for one more; NULL without memory. It counts once the watchers are woken. */
-static struct kept_event *push(struct event_ring *ring, enum event_type type)
+static struct kept_event *push(struct event_ring *ring)
 {
-    struct kept_event *e;
-
     if (!ring->items) {
         ring->items = calloc(EVENTS_KEPT_MAX, sizeof *ring->items);
         ring->oldest = ring->newest + 1;
@@ -48,42 +46,7 @@ static struct kept_event *push(struct event_ring *ring, enum event_type type)
     }
     if (ring->newest - ring->oldest == EVENTS_KEPT_MAX)
         drop_oldest(ring);
-    e = at(ring, ring->newest);
-    *e = (struct kept_event){.event = {.id = ring->newest, .type = type, .wall_ns = wall_ns()}};
-    return e;
-}
-
-void events_publish_session(struct session *s)
-{
-    struct kept_event *e = push(&s->events, EVENT_SESSION_STATE);
-
-    assert(held(&s->lock));
-    if (e) {
-        e->event.state.session = s->state;
-        e->event.generation = s->generation;
-        e->event.status = s->state == SESSION_FAULTED ? s->fault.status : STATUS_OK;
-    }
-    waitlist_wake(&s->events.watchers);
-}
-
-void events_publish_device(struct session *s, enum device_state state)
-{
-    struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
-
-    assert(held(&s->lock));
-    if (e)
-        e->event.state.device = state;
-    waitlist_wake(&s->events.watchers);
-}
-
-void events_publish_budget(struct session *s, bool spent)
-{
-    struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
-
-    assert(held(&s->lock));
-    if (e)
-        e->event.state.spent = spent;
-    waitlist_wake(&s->events.watchers);
+    return at(ring, ring->newest);
 }
 
 /* Gives the newest event as much of the text as fits. The oldest events are dropped to make space. */
@@ -105,18 +68,36 @@ static void keep_text(struct event_ring *ring, struct kept_event *e, struct span
 
 void events_publish(struct session *s, const struct event *what, struct span text)
 {
-    struct kept_event *e = push(&s->events, what->type);
+    struct kept_event *e = push(&s->events);
 
     assert(held(&s->lock));
     if (e) {
-        uint64_t id = e->event.id, wall = e->event.wall_ns;
-
-        e->event = *what;
-        e->event.id = id;
-        e->event.wall_ns = wall;
+        *e = (struct kept_event){.event = *what};
+        e->event.id = s->events.newest;
+        e->event.wall_ns = wall_ns();
         keep_text(&s->events, e, text);
     }
     waitlist_wake(&s->events.watchers);
+}
+
+void events_publish_session(struct session *s)
+{
+    struct event e = {.type = EVENT_SESSION_STATE,
+                      .state.session = s->state,
+                      .generation = s->generation,
+                      .status = s->state == SESSION_FAULTED ? s->fault.status : STATUS_OK};
+
+    events_publish(s, &e, (struct span){0});
+}
+
+void events_publish_device(struct session *s, enum device_state state)
+{
+    events_publish(s, &(struct event){.type = EVENT_DEVICE_HEALTH, .state.device = state}, (struct span){0});
+}
+
+void events_publish_budget(struct session *s, bool spent)
+{
+    events_publish(s, &(struct event){.type = EVENT_FAULTS_BUDGET, .state.spent = spent}, (struct span){0});
 }
 
 void events_end(struct session *s)
@@ -136,12 +117,6 @@ uint64_t events_newest(struct session *s)
     return newest;
 }
 
-static void copy(const struct kept_event *e, struct event *out, struct buf *text)
-{
-    *out = e->event;
-    buf_add(text, e->text, e->text_bytes);
-}
-
 /* With session.lock held. */
 static enum event_next next(struct event_ring *ring, struct event_cursor *c, struct event *out, struct buf *text)
 {
@@ -152,7 +127,8 @@ static enum event_next next(struct event_ring *ring, struct event_cursor *c, str
     while (c->last < ring->newest) {
         const struct kept_event *e = at(ring, ++c->last);
         if (c->types & 1u << e->event.type) {
-            copy(e, out, text);
+            *out = e->event;
+            buf_add(text, e->text, e->text_bytes);
             return EVENTS_ONE;
         }
     }
@@ -202,16 +178,15 @@ void session_unobserve(struct session *s)
     session_unpin(s, false);
 }
 
+static void end_locked(struct session *s, void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&s->lock);
+    events_end(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
 void events_end_all(struct registry *r)
 {
-    unsigned         count;
-    struct session **all = registry_all(r, &count);
-
-    for (unsigned i = 0; i < count; i++) {
-        pthread_mutex_lock(&all[i]->lock);
-        events_end(all[i]);
-        pthread_mutex_unlock(&all[i]->lock);
-        session_unpin(all[i], false);
-    }
-    free(all);
+    registry_each(r, end_locked, NULL);
 }

@@ -117,11 +117,6 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
     return STATUS_OK;
 }
 
-static void module_id(const struct builtin_call *call, char out[ID_BYTES])
-{
-    snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
-}
-
 static void drop_module(struct worker_session *c, struct builtin_call *call)
 {
     pthread_mutex_lock(&c->session->lock);
@@ -144,7 +139,6 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
                                .name_expressions = &expression,
                                .name_expressions_count = 1};
     char               id[ID_BYTES];
-    enum status        st;
 
     for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++)
         headers[spec.headers_count] = (struct compile_header){span_of(header->name), header->text};
@@ -156,11 +150,8 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
     options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
     options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
     spec.source = source->text;
-    module_id(call, id);
-    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
-    if (!st && call->module->worker_session != c)
-        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    return st;
+    snprintf(id, sizeof id, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
+    return module_builtin(c, span_of(id), &spec, at_once, &call->module, why);
 }
 
 /* 0 is the default stream's, the others' follow. */
@@ -184,20 +175,13 @@ static enum status find_slot(struct worker_session *c, const struct launch_spec 
     return st;
 }
 
-static struct builtin_device device_of(const struct worker_session *c)
+static enum status plan(struct worker_session *c, struct builtin_call *call, struct problem *why)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
                                     .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
                                     .on_host = c->facts.on_host};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
-    return device;
-}
-
-static enum status plan(struct worker_session *c, struct builtin_call *call, struct problem *why)
-{
-    struct builtin_device device = device_of(c);
-
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
 }
 

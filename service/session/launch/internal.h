@@ -32,7 +32,8 @@ struct launch {
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
     enum launch_state      state;
-    struct waitlist        end;     /* over: nothing that launch_info tells changes any more; it is read without a lock */
+    struct waitlist        end; /* over: nothing that launch_info tells changes any more; it is read without a lock */
+    bool                   in_backlog;
     bool                   sending; /* at the head of the backlog and being submitted right now */
     bool                   ended;   /* the device is done with it, its output may be still to come */
     uint64_t               created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -41,11 +42,12 @@ struct launch {
     char                  *output; /* owned */
     uint64_t               output_bytes;
     bool                   output_truncated;
-    struct problem        *problem;                          /* owned; only of failed ones */
-    struct flight         *flight;                           /* until the device is done */
-    struct launch         *unfinished_next, **unfinished_at; /* in worker_session.unfinished */
-    struct launch         *backlog_next;
-    struct launch         *next; /* in outputs, then in finished */
+    struct problem        *problem; /* owned; only of failed ones */
+    struct flight         *flight;  /* until the device is done */
+    LIST_ENTRY(launch) unfinished;  /* in worker_session.unfinished */
+    TAILQ_ENTRY(launch) queued;     /* in worker_session.backlog, until the ring has it for sure: it may have finished by then */
+    TAILQ_ENTRY(launch) kept;       /* in worker_session.finished */
+    struct launch *next;            /* in outputs */
 };
 
 /* ---- launch.c ---- */

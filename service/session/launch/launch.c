@@ -9,20 +9,15 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static void digest_u64(struct sha256 *h, uint64_t value)
-{
-    digest_add(h, &value, sizeof value);
-}
-
 static void digest_args(struct sha256 *h, const struct launch_arg *args, unsigned count, unsigned depth)
 {
-    digest_u64(h, count);
+    digest_add_u64(h, count);
     for (unsigned i = 0; i < count && depth < JSON_DEPTH_MAX; i++) {
-        digest_u64(h, args[i].kind);
-        digest_u64(h, args[i].scalar_bytes);
-        digest_u64(h, args[i].value);
+        digest_add_u64(h, args[i].kind);
+        digest_add_u64(h, args[i].scalar_bytes);
+        digest_add_u64(h, args[i].value);
         digest_add_field(h, args[i].buffer);
-        digest_u64(h, args[i].offset);
+        digest_add_u64(h, args[i].offset);
         digest_add_field(h, args[i].bytes);
         digest_args(h, args[i].members, args[i].members_count, depth + 1);
     }
@@ -39,11 +34,11 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_add_field(&h, spec->stream);
     digest_add(&h, spec->grid, sizeof spec->grid);
     digest_add(&h, spec->block, sizeof spec->block);
-    digest_u64(&h, spec->threads);
-    digest_u64(&h, spec->shared_bytes);
-    digest_u64(&h, spec->cooperative);
-    digest_u64(&h, spec->engine);
-    digest_u64(&h, spec->timeout_ms);
+    digest_add_u64(&h, spec->threads);
+    digest_add_u64(&h, spec->shared_bytes);
+    digest_add_u64(&h, spec->cooperative);
+    digest_add_u64(&h, spec->engine);
+    digest_add_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
     digest_end(&h, out);
 }
@@ -111,28 +106,6 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
     if (!st && !msg->grid[0])
         st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);
     return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
-}
-
-static enum status configure(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
-{
-    struct msg_launch *m = &l->flight->msg;
-    enum status        st = launch_configure(c, l->module, spec, m, why);
-
-    memcpy(l->grid, m->grid, sizeof l->grid);
-    memcpy(l->block, m->block, sizeof l->block);
-    return st;
-}
-
-static void fill_message(struct launch *l)
-{
-    struct msg_launch *m = &l->flight->msg;
-
-    m->tag = l->number;
-    m->module = l->module->remote;
-    memcpy(m->grid, l->grid, sizeof m->grid);
-    memcpy(m->block, l->block, sizeof m->block);
-    m->shared_bytes = l->shared_bytes;
-    m->timeout_ms = l->timeout_ms;
 }
 
 /* With session.lock held; nobody has a reference. */
@@ -217,15 +190,17 @@ static enum status prepare(const struct submission *b, struct problem *why)
     const struct launch_spec *spec = b->spec;
     struct launch            *l = b->launch;
     enum status               st = entry_name(&l->entry, spec->id, "l_", why);
+    struct msg_launch        *m;
 
     if (!st)
         st = make_flight(l, why);
     if (st)
         return st;
+    m = &l->flight->msg;
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "must be at most %d", EXECUTION_TIMEOUT_MS_MAX);
-    st = number_of_stream(b, &l->flight->msg.stream, why);
+    st = number_of_stream(b, &m->stream, why);
     if (st)
         return st;
     span_copy(spec->stream, l->stream, sizeof l->stream);
@@ -233,7 +208,10 @@ static enum status prepare(const struct submission *b, struct problem *why)
         memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
     l->shared_bytes = spec->shared_bytes;
     l->created_wall_ns = wall_ns();
-    return configure(b->worker_session, l, spec, why);
+    st = launch_configure(b->worker_session, l->module, spec, m, why);
+    memcpy(l->grid, m->grid, sizeof l->grid);
+    memcpy(l->block, m->block, sizeof l->block);
+    return st;
 }
 
 static struct launch *make_launch(const struct launch_spec *spec)
@@ -255,16 +233,6 @@ static struct launch *make_launch(const struct launch_spec *spec)
 }
 
 /* ---- submitting ---- */
-
-static void link_unfinished(struct worker_session *c, struct launch *l)
-{
-    l->unfinished_next = c->unfinished;
-    l->unfinished_at = &c->unfinished;
-    if (l->unfinished_next)
-        l->unfinished_next->unfinished_at = &l->unfinished_next;
-    c->unfinished = l;
-    c->unfinished_count++;
-}
 
 /* With session.lock held: arguments, a place in the table, a number. */
 static enum status place(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
@@ -291,8 +259,10 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     m->params_bytes = packed.bytes;
     memcpy(m->params, packed.data, packed.bytes);
     l->number = ++c->launch_number;
-    fill_message(l);
-    link_unfinished(c, l);
+    m->tag = l->number;
+    m->timeout_ms = l->timeout_ms;
+    LIST_INSERT_HEAD(&c->unfinished, l, unfinished);
+    c->unfinished_count++;
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
     launch_publish(l, EVENT_LAUNCH_QUEUED);
@@ -335,15 +305,6 @@ static enum status submit(struct submission *b, struct problem *why)
         st = launch_send(c, l, b->spec->spin_ns ? &b->spun_on : NULL, why);
     pthread_mutex_unlock(&c->submit_lock);
     return st;
-}
-
-/* With session.lock held: ends the maker's hold on one that was not submitted. */
-static void discard(struct launch *l)
-{
-    if (l->module)
-        module_unref(l->module);
-    launch_drop_scratch(l);
-    launch_unref(l);
 }
 
 /* What a built-in kernel needs, made for *l. */
@@ -415,7 +376,10 @@ static enum status go_through(struct submission *b, struct problem *why)
 static void drop_launch(struct session *s, struct launch *l)
 {
     pthread_mutex_lock(&s->lock);
-    discard(l);
+    if (l->module)
+        module_unref(l->module);
+    launch_drop_scratch(l);
+    launch_unref(l);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -432,10 +396,8 @@ static void spin(struct submission *b, uint64_t spin_ns)
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
     struct submission b = {.spec = spec};
-    struct problem    local;
     enum status       st;
 
-    why = why ? why : &local;
     *out = NULL;
     *created = false;
     st = session_admits_work(s, why);

@@ -27,27 +27,13 @@ void launch_measure(double gpu_us)
 
 /* ---- ending; all with session.lock held ---- */
 
-static void unlink_unfinished(struct launch *l)
-{
-    assert(held(&l->worker_session->session->lock));
-    if (!l->unfinished_at)
-        return;
-    *l->unfinished_at = l->unfinished_next;
-    if (l->unfinished_next)
-        l->unfinished_next->unfinished_at = l->unfinished_at;
-    l->unfinished_at = NULL;
-    l->unfinished_next = NULL;
-    assert(l->worker_session->unfinished_count > 0);
-    l->worker_session->unfinished_count--;
-}
-
 /* Forgets the oldest finished ones beyond what is kept. */
 static void trim(struct worker_session *c)
 {
     assert(held(&c->session->lock));
     while (c->finished_count > LAUNCHES_KEPT_MAX || (c->output_bytes > LAUNCH_OUTPUTS_KEPT_BYTES_MAX && c->finished_count > 1)) {
-        struct launch *l = c->finished;
-        c->finished = l->next;
+        struct launch *l = TAILQ_FIRST(&c->finished);
+        TAILQ_REMOVE(&c->finished, l, kept);
         assert(waitlist_over(&l->end) && c->output_bytes >= l->output_bytes);
         c->finished_count--;
         c->output_bytes -= l->output_bytes;
@@ -59,12 +45,7 @@ static void trim(struct worker_session *c)
 static void keep(struct worker_session *c, struct launch *l)
 {
     assert(held(&c->session->lock));
-    l->next = NULL;
-    if (c->finished_count)
-        c->finished_last->next = l;
-    else
-        c->finished = l;
-    c->finished_last = l;
+    TAILQ_INSERT_TAIL(&c->finished, l, kept);
     c->finished_count++;
     c->output_bytes += l->output_bytes;
     trim(c);
@@ -121,7 +102,9 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     if (l->output_bytes || l->output_truncated)
         launch_publish(l, EVENT_KERNEL_PRINTF);
     launch_publish(l, EVENT_LAUNCH_FINISHED);
-    unlink_unfinished(l);
+    LIST_REMOVE(l, unfinished);
+    assert(c->unfinished_count > 0);
+    c->unfinished_count--;
     module_unref(l->module);
     l->module = NULL;
     launch_drop_scratch(l);
@@ -163,48 +146,24 @@ static void leave_flight(struct flight *f)
 
 static void push_backlog(struct worker_session *c, struct launch *l)
 {
-    assert(held(&c->session->lock));
-    assert(!l->backlog_next);
-    l->backlog_next = NULL;
-    if (c->backlog)
-        c->backlog_last->backlog_next = l;
-    else
-        c->backlog = l;
-    c->backlog_last = l;
+    assert(held(&c->session->lock) && !l->in_backlog);
+    TAILQ_INSERT_TAIL(&c->backlog, l, queued);
+    l->in_backlog = true;
 }
 
 static void drop_from_backlog(struct worker_session *c, struct launch *l)
 {
-    struct launch **at = &c->backlog;
-    struct launch  *before = NULL;
-
-    assert(held(&c->session->lock));
-    while (*at && *at != l) {
-        before = *at;
-        at = &before->backlog_next;
-    }
-    if (!*at)
-        return;
-    *at = l->backlog_next;
-    if (c->backlog_last == l)
-        c->backlog_last = before;
+    assert(held(&c->session->lock) && l->in_backlog);
+    TAILQ_REMOVE(&c->backlog, l, queued);
+    l->in_backlog = false;
     pthread_cond_broadcast(&c->session->changed);
     transfer_wake_all(c);
-}
-
-static bool in_backlog(const struct worker_session *c, const struct launch *l)
-{
-    const struct launch *at = c->backlog;
-
-    while (at && at != l)
-        at = at->backlog_next;
-    return at != NULL;
 }
 
 bool launch_withdraw(struct worker_session *c, struct launch *l)
 {
     assert(held(&c->session->lock));
-    if (!in_backlog(c, l))
+    if (!l->in_backlog)
         return false;
     drop_from_backlog(c, l);
     leave_flight(l->flight);
@@ -214,11 +173,13 @@ bool launch_withdraw(struct worker_session *c, struct launch *l)
 
 void launch_flush(struct worker_session *c)
 {
-    struct launch *l = c->backlog && c->backlog->sending ? c->backlog->backlog_next : c->backlog;
+    struct launch *l = TAILQ_FIRST(&c->backlog);
 
     assert(held(&c->session->lock));
+    if (l && l->sending)
+        l = TAILQ_NEXT(l, queued);
     while (l) {
-        struct launch *next = l->backlog_next;
+        struct launch *next = TAILQ_NEXT(l, queued);
         drop_from_backlog(c, l);
         leave_flight(l->flight);
         finish_lost(l);
@@ -241,7 +202,7 @@ void launch_drop_all(struct worker_session *c)
     assert(held(&c->session->lock));
     while ((e = table_pop(&c->launches)) != NULL)
         launch_unref((struct launch *)e);
-    c->finished = c->finished_last = NULL;
+    TAILQ_INIT(&c->finished);
     c->finished_count = 0;
     c->output_bytes = 0;
 }
@@ -330,7 +291,7 @@ static void on_event(struct call *call, enum call_event event)
         c->last_event_ns = now_ns();
         assert(c->in_ring > 0);
         c->in_ring--;
-        if (c->backlog)
+        if (!TAILQ_EMPTY(&c->backlog))
             submit_later(c);
         ended(f);
         leave_flight(f);
@@ -382,7 +343,7 @@ enum status launch_send(struct worker_session *c, struct launch *l, struct fligh
 
     assert(held(&s->lock));
     assert(held(&c->submit_lock));
-    if (!c->backlog && ring_has_room(c)) {
+    if (TAILQ_EMPTY(&c->backlog) && ring_has_room(c)) {
         f->holders += spun_on != NULL;
         enter_ring(c, l);
         pthread_mutex_unlock(&s->lock);
@@ -416,8 +377,8 @@ void launch_pump(struct worker_session *c)
 
     assert(held(&c->submit_lock));
     pthread_mutex_lock(&s->lock);
-    while (c->backlog && ring_has_room(c) && st != STATUS_OVERLOADED) {
-        struct launch *l = c->backlog;
+    while (!TAILQ_EMPTY(&c->backlog) && ring_has_room(c) && st != STATUS_OVERLOADED) {
+        struct launch *l = TAILQ_FIRST(&c->backlog);
         l->refs++;
         l->sending = true; /* keeps its place: what must come after it waits on */
         enter_ring(c, l);

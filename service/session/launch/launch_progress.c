@@ -6,18 +6,18 @@
 
 uint64_t launch_order(const struct worker_session *c)
 {
-    return c->backlog ? c->backlog_last->number : 0;
+    return TAILQ_EMPTY(&c->backlog) ? 0 : TAILQ_LAST(&c->backlog, launch_queue)->number;
 }
 
 bool launch_ordered(const struct worker_session *c, uint64_t number)
 {
-    return !c->backlog || c->backlog->number > number;
+    return TAILQ_EMPTY(&c->backlog) || TAILQ_FIRST(&c->backlog)->number > number;
 }
 
 bool launch_is_running(const struct worker_session *c)
 {
     assert(held(&c->session->lock));
-    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+    for (const struct launch *l = LIST_FIRST(&c->unfinished); l; l = LIST_NEXT(l, unfinished))
         if (l->state == LAUNCH_RUNNING && !l->ended)
             return true;
     return false;
@@ -26,7 +26,7 @@ bool launch_is_running(const struct worker_session *c)
 uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
 {
     assert(held(&c->session->lock));
-    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+    for (const struct launch *l = LIST_FIRST(&c->unfinished); l; l = LIST_NEXT(l, unfinished))
         if (l->state == LAUNCH_RUNNING && !l->ended && now > l->started_ns &&
             now - l->started_ns > (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS)
             return l->timeout_ms;

@@ -6,19 +6,13 @@
 
 const char *launch_state_name(enum launch_state s)
 {
-    switch (s) {
-    case LAUNCH_QUEUED:
-        return "queued";
-    case LAUNCH_RUNNING:
-        return "running";
-    case LAUNCH_SUCCEEDED:
-        return "succeeded";
-    case LAUNCH_FAILED:
-        return "failed";
-    case LAUNCH_CANCELLED:
-        break;
-    }
-    return "cancelled";
+    static const char *const names[] = {[LAUNCH_QUEUED] = "queued",
+                                        [LAUNCH_RUNNING] = "running",
+                                        [LAUNCH_SUCCEEDED] = "succeeded",
+                                        [LAUNCH_FAILED] = "failed",
+                                        [LAUNCH_CANCELLED] = "cancelled"};
+
+    return names[s];
 }
 
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why)
@@ -141,32 +135,28 @@ enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, 
 void launch_abandon(struct launch *l)
 {
     struct worker_session *c = l->worker_session;
-    struct call           *call;
     enum status            st = STATUS_OK;
     bool                   cancelled;
 
-    if (!cancel_here(c->session, l, &cancelled, &st, NULL))
-        return;
-    call = worker_session_async_call(c);
-    if (call && worker_submit_launch_cancel(c->worker, &(struct msg_launch_cancel){l->number}, call))
-        worker_session_async_call_unsent(call);
+    if (cancel_here(c->session, l, &cancelled, &st, NULL))
+        worker_session_call_async(c, MESSAGE_LAUNCH_CANCEL, &(struct msg_launch_cancel){l->number}, NULL, NULL);
 }
 
 unsigned launch_list(struct session *s, struct page *page, struct launch **items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->launches;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++) {
-            items[i] = (struct launch *)t->items[at + i];
-            items[i]->refs++;
-            session_pin(s);
-        }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->launches, page, &at);
+    for (unsigned i = 0; i < n; i++) {
+        items[i] = (struct launch *)at[i];
+        items[i]->refs++;
+        session_pin(s);
     }
     pthread_mutex_unlock(&s->lock);
     return n;

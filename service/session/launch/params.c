@@ -13,11 +13,6 @@ struct packing {
     struct problem           *why;
 };
 
-/* A JSON pointer that grows with the depth of structs. */
-struct where {
-    char text[PROBLEM_POINTER_BYTES];
-};
-
 static bool scalar_size_valid(unsigned bytes)
 {
     return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
@@ -68,21 +63,21 @@ static void put_scalar(uint64_t value, unsigned bytes, unsigned char *to)
         to[i] = (unsigned char)(value >> (8 * i));
 }
 
-static enum status put_buffer(const struct packing *p, const struct launch_arg *a, const struct where *at, unsigned char *to)
+static enum status put_buffer(const struct packing *p, const struct launch_arg *a, const char *at, unsigned char *to)
 {
     uint64_t address, bytes;
 
     if (!p->lookup(p->context, a->buffer, &address, &bytes))
-        return problem_field(p->why, STATUS_BUFFER_NOT_FOUND, at->text, "not_found", "the session has no buffer with this id");
+        return problem_field(p->why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "the session has no buffer with this id");
     if (a->offset > bytes)
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at->text, "offset",
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "offset",
                              "offset %" PRIu64 " is outside the buffer of %" PRIu64 " bytes", a->offset, bytes);
     put_scalar(address + a->offset, BUFFER_ARG_BYTES, to);
     return STATUS_OK;
 }
 
 /* The size was measured before, so everything below stays inside it. */
-static enum status put(const struct packing *p, const struct launch_arg *a, const struct where *at, unsigned char *to)
+static enum status put(const struct packing *p, const struct launch_arg *a, const char *at, unsigned char *to)
 {
     uint64_t offset = 0;
 
@@ -100,13 +95,13 @@ static enum status put(const struct packing *p, const struct launch_arg *a, cons
         break;
     }
     for (unsigned i = 0; i < a->members_count; i++) {
-        uint64_t     bytes = 0, align = 1;
-        struct where below;
-        enum status  st;
+        uint64_t    bytes = 0, align = 1;
+        char        below[PROBLEM_POINTER_BYTES];
+        enum status st;
         measure(&a->members[i], 0, &bytes, &align);
-        snprintf(below.text, sizeof below.text, "%.96s/struct/%u", at->text, i);
+        snprintf(below, sizeof below, "%.96s/struct/%u", at, i);
         offset = align_up(offset, align);
-        st = put(p, &a->members[i], &below, to + offset);
+        st = put(p, &a->members[i], below, to + offset);
         if (st)
             return st;
         offset += bytes;
@@ -180,23 +175,23 @@ static enum status wrong_kind(const struct packing *p, const struct kernel_param
 static enum status pack_one(const struct packing *p, const struct kernel_param *param, const struct launch_arg *a, unsigned i,
                             struct packed *out)
 {
-    struct where at;
-    uint64_t     bytes, align;
+    char     at[PROBLEM_POINTER_BYTES]; /* a JSON pointer, longer with the depth of structs */
+    uint64_t bytes, align;
 
-    problem_pointer(at.text, "/args", i);
+    problem_pointer(at, "/args", i);
     if (!measure(a, 0, &bytes, &align))
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size",
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "size",
                              "argument %u is larger than any parameter, or its size is unknown", i);
     if (bytes != param->size)
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s takes %u bytes, got %" PRIu64, i,
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "size", "argument %u of %.100s takes %u bytes, got %" PRIu64, i,
                              p->kernel->name, param->size, bytes);
     if (is_number(param) && !kind_fits(param, a))
-        return wrong_kind(p, param, a, i, at.text);
+        return wrong_kind(p, param, a, i, at);
     if (param->offset > KERNEL_PARAM_BYTES_MAX || param->size > KERNEL_PARAM_BYTES_MAX - param->offset)
         return problem_set(p->why, STATUS_INTERNAL, "the kernel's parameters are outside their block");
     if (out->bytes < param->offset + param->size)
         out->bytes = param->offset + param->size;
-    return put(p, a, &at, out->data + param->offset);
+    return put(p, a, at, out->data + param->offset);
 }
 
 enum status params_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,

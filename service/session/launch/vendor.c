@@ -127,8 +127,8 @@ enum status vendor_plan_of(const struct worker_session *c, const struct builtin_
     return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
 }
 
-/* '/' stands in no id of a client's, and no built-in kernel is called so. */
-void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
+/* Under which its module stands among the built-in ones: '/' stands in no id of a client's, and no built-in kernel is called so. */
+static void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
 {
     unsigned char digest[SHA256_BYTES];
     char          hex[SHA256_HEX_BYTES];
@@ -149,9 +149,7 @@ enum status vendor_open(struct worker_session *c, struct builtin_call *call, con
     enum status        st;
 
     vendor_plan_id(plan, id);
-    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
-    if (!st && call->module->worker_session != c)
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    st = module_builtin(c, span_of(id), &spec, at_once, &call->module, why);
     if (!st && call->module->refused)
         return unsuited(call, why, "the library does not support these sizes");
     if (st)

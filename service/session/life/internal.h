@@ -9,6 +9,7 @@
 #define GPUREST_SESSION_LIFE_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/digest.h"
 #include "base/reaper.h"
@@ -48,8 +49,8 @@ struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
     pthread_mutex_t        lock;
-    pthread_rwlock_t       lookup_lock;  /* guards what session_borrow() reads; for writing, `lock` is held, too. Inner to `lock` */
-    pthread_cond_t         janitor_kick; /* monotonic clock */
+    pthread_rwlock_t       lookup_lock; /* guards what session_borrow() reads; for writing, `lock` is held, too. Inner to `lock` */
+    pthread_cond_t         janitor_kick;
     pthread_t              janitor;
     bool                   janitor_stop, draining;
     struct account        *accounts;
@@ -57,7 +58,7 @@ struct registry {
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
     unsigned               closing_count;   /* detached worker sessions that have not ended */
-    pthread_cond_t         closing_changed; /* monotonic clock; also signals changes of pending_free */
+    pthread_cond_t         closing_changed; /* also signals changes of pending_free */
     struct pending_free    pending_free[DEVICES_MAX];
     unsigned               runners; /* threads that run asynchronous batches */
     pthread_cond_t         runner_left;
@@ -73,6 +74,11 @@ struct stream {
     char     name[STREAM_NAME_BYTES];
     uint32_t number;
 };
+
+LIST_HEAD(launch_list, launch);
+TAILQ_HEAD(launch_queue, launch);
+LIST_HEAD(transfers, transfer);
+TAILQ_HEAD(batch_job_queue, batch_job);
 
 struct launch;
 struct module;
@@ -98,7 +104,7 @@ struct worker_session {
     struct stream       streams[STREAMS_PER_SESSION_MAX];
     unsigned            streams_count;
     uint64_t            code_bytes; /* of all modules, in host memory */
-    struct launch      *unfinished; /* all queued and running launches */
+    struct launch_list  unfinished; /* all queued and running launches */
     unsigned            unfinished_count;
     unsigned            in_ring;
     uint64_t            last_event_ns; /* last start or end of a launch */
@@ -109,13 +115,13 @@ struct worker_session {
     uint64_t            launch_number;                             /* last one assigned */
     uint64_t            events_taken[EVENTS_PER_SESSION_MAX / 64]; /* bitmap of the events that batches use */
     uint32_t            event_number;                              /* last one assigned; 0 is never assigned */
-    struct launch      *backlog, *backlog_last;                    /* launches that are not yet in the ring, oldest first */
-    struct launch      *outputs;                  /* finished launches whose output is still to be fetched; each holds a use */
-    struct launch      *finished, *finished_last; /* oldest first */
+    struct launch_queue backlog;                                   /* launches that are not yet in the ring, oldest first */
+    struct launch      *outputs;  /* finished launches whose output is still to be fetched; each holds a use */
+    struct launch_queue finished; /* oldest first */
     unsigned            finished_count;
     uint64_t            output_bytes; /* output kept in finished launches */
     struct module      *unloads;      /* modules to be unloaded */
-    struct transfer    *transfers;
+    struct transfers    transfers;
     struct table        temp_buffers; /* buffers of batches and programs; clients never learn their ids */
     struct table        programs;
     struct temp_buffer *abandoned;    /* of them, those to be freed */
@@ -132,8 +138,8 @@ struct worker_session {
 
 /* Oldest first. */
 struct batch_job_list {
-    struct batch_job *first, *last;
-    unsigned          count;
+    struct batch_job_queue jobs;
+    unsigned               count;
 };
 
 /* A session's batches in the background. Under session.lock. */
@@ -199,8 +205,8 @@ void session_unpin(struct session *s, bool used);
 bool registry_unlist(struct session *s);
 /* As registry_unlist, but only if the caller has the only pin and the idle time is over at `now`. */
 bool registry_unlist_idle(struct session *s, uint64_t now);
-/* All sessions, each pinned, in an array that the caller owns; NULL when there are none. */
-struct session **registry_all(struct registry *r, unsigned *count);
+/* Looks at all sessions that are listed now, each pinned meanwhile. No lock held. */
+void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context);
 /* Changes how many of the pins do not count as use. */
 void registry_observe(struct session *s, int change);
 /* The worker is back: the session no longer counts. */
@@ -254,10 +260,11 @@ bool worker_session_use(struct worker_session *c);
 void worker_session_leave(struct worker_session *c);
 /* As worker_session_leave, for a caller with a reference and a pin. Takes a lock only for the last use when the worker is gone. */
 void worker_session_leave_referenced(struct worker_session *c);
-/* A call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the worker session was closed. */
-struct call *worker_session_async_call(struct worker_session *c);
-/* Undoes worker_session_async_call() for a call that was not submitted. */
-void worker_session_async_call_unsent(struct call *call);
+/* What a call makes of its end, with session.lock held. */
+typedef void call_ended(struct worker_session *c, const struct call *call, void *what);
+/* Submits a call whose answer nobody waits for; it is a use of its own. `ended`: NULL allowed. False: it was not submitted. Needs a
+ * reference; session.lock is not held. */
+bool worker_session_call_async(struct worker_session *c, enum message m, const void *body, call_ended *ended, void *what);
 /* No lock held. */
 bool worker_session_is_closed(struct worker_session *c);
 /* As worker_session_leave, after a call with this outcome; a fault marks the session. Returns st. */

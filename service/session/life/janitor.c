@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/held.h"
 #include "base/log/log.h"
@@ -103,18 +102,17 @@ static void end_with_device(struct session *s)
         log_warn("session", "killed a worker of a failed device: %s", why.detail);
 }
 
+static void kill_one(struct session *s, void *why)
+{
+    kill_worker(s, why);
+}
+
 void registry_kill_workers(struct registry *r)
 {
-    struct problem   why;
-    unsigned         count;
-    struct session **all = registry_all(r, &count);
+    struct problem why;
 
     problem_set(&why, STATUS_WORKER_LOST, "the service is shutting down");
-    for (unsigned i = 0; i < count; i++) {
-        kill_worker(all[i], &why);
-        session_unpin(all[i], false);
-    }
-    free(all);
+    registry_each(r, kill_one, &why);
 }
 
 /* False when the session is busy, and so not idle. */
@@ -133,7 +131,7 @@ static bool look_after(struct session *s, uint64_t now)
             c->busy_since_ns = now;
         st = deadline_overrun(c, now, &why);
         c->ping_due = c->ping_due || wants_ping(c, now);
-        if (c->ping_due || c->backlog || c->unloads || c->outputs || c->abandoned)
+        if (c->ping_due || !TAILQ_EMPTY(&c->backlog) || c->unloads || c->outputs || c->abandoned)
             submit_later(c);
         if (st)
             c->uses++;
@@ -171,16 +169,13 @@ static void look_at_budget(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void touch_session(struct session *s, uint64_t now)
-{
-    s->used_ns = now;
-}
-
 /* Must not wait for a worker: it would delay the deadlines of all other sessions. */
-static void sweep_one(struct session *s, uint64_t now)
+static void sweep_one(struct session *s, void *time)
 {
+    const uint64_t now = *(const uint64_t *)time;
+
     if (!look_after(s, now))
-        touch_session(s, now);
+        s->used_ns = now;
     result_store_expire(s, now);
     look_at_device(s);
     look_at_budget(s);
@@ -190,14 +185,7 @@ static void sweep_one(struct session *s, uint64_t now)
 
 void janitor_sweep(struct registry *r, uint64_t now)
 {
-    unsigned         count;
-    struct session **all = registry_all(r, &count);
-
-    for (unsigned i = 0; i < count; i++) {
-        sweep_one(all[i], now);
-        session_unpin(all[i], false);
-    }
-    free(all);
+    registry_each(r, sweep_one, &now);
     budgets_look(r);
 }
 
@@ -210,7 +198,7 @@ static void wait_for_tick(struct registry *r)
     if (r->count == 0 && !atomic_load(&r->any_budget))
         pthread_cond_wait(&r->janitor_kick, &r->lock);
     else
-        pthread_cond_timedwait(&r->janitor_kick, &r->lock, &until);
+        pthread_cond_clockwait(&r->janitor_kick, &r->lock, CLOCK_MONOTONIC, &until);
 }
 
 static void *janitor_main(void *argument)

@@ -35,10 +35,19 @@ static void change_end(struct registry *r)
     pthread_mutex_unlock(&r->lock);
 }
 
+static void registry_free(struct registry *r)
+{
+    pthread_cond_destroy(&r->closing_changed);
+    pthread_cond_destroy(&r->runner_left);
+    pthread_cond_destroy(&r->janitor_kick);
+    pthread_rwlock_destroy(&r->lookup_lock);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
 enum status registry_create(struct registry **out, const struct registry_config *config)
 {
-    struct registry   *r = calloc(1, sizeof *r);
-    pthread_condattr_t monotonic;
+    struct registry *r = calloc(1, sizeof *r);
 
     if (!r)
         return STATUS_OUT_OF_MEMORY;
@@ -49,12 +58,9 @@ enum status registry_create(struct registry **out, const struct registry_config 
     }
     pthread_mutex_init(&r->lock, NULL);
     lookup_lock_init(&r->lookup_lock);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->janitor_kick, &monotonic);
+    pthread_cond_init(&r->janitor_kick, NULL);
     pthread_cond_init(&r->runner_left, NULL);
-    pthread_cond_init(&r->closing_changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&r->closing_changed, NULL);
     if (!reaper_start(&r->submitter))
         goto no_submitter;
     if (!reaper_start(&r->reaper))
@@ -68,12 +74,7 @@ no_janitor:
 no_reaper:
     reaper_stop(&r->submitter);
 no_submitter:
-    pthread_cond_destroy(&r->closing_changed);
-    pthread_cond_destroy(&r->runner_left);
-    pthread_cond_destroy(&r->janitor_kick);
-    pthread_rwlock_destroy(&r->lookup_lock);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
+    registry_free(r);
     return STATUS_OUT_OF_MEMORY;
 }
 
@@ -106,7 +107,7 @@ void registry_destroy(struct registry *r)
 
     if (!r)
         return;
-    registry_drain(r);
+    registry_drain(r, true);
     janitor_stop(r);
     while ((s = any_session(r)) != NULL) {
         session_end(s, "the service is shutting down");
@@ -117,29 +118,14 @@ void registry_destroy(struct registry *r)
     reaper_stop(&r->submitter);
     reaper_stop(&r->reaper);
     budgets_finish(r);
-    pthread_cond_destroy(&r->closing_changed);
-    pthread_cond_destroy(&r->runner_left);
-    pthread_cond_destroy(&r->janitor_kick);
-    pthread_rwlock_destroy(&r->lookup_lock);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
+    registry_free(r);
 }
 
-static void set_draining(struct registry *r, bool on)
+void registry_drain(struct registry *r, bool on)
 {
     pthread_mutex_lock(&r->lock);
     r->draining = on;
     pthread_mutex_unlock(&r->lock);
-}
-
-void registry_drain(struct registry *r)
-{
-    set_draining(r, true);
-}
-
-void registry_resume(struct registry *r)
-{
-    set_draining(r, false);
 }
 
 static struct account *account_find(const struct registry *r, const void *owner)
@@ -194,30 +180,6 @@ unsigned registry_count(struct registry *r)
     return n;
 }
 
-unsigned registry_count_of(struct registry *r, const struct tenant *t)
-{
-    struct account *a;
-    unsigned        n;
-
-    pthread_mutex_lock(&r->lock);
-    a = account_find(r, t->owner);
-    n = a ? a->count - a->implicit : 0;
-    pthread_mutex_unlock(&r->lock);
-    return n;
-}
-
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
-{
-    struct account *a;
-    uint64_t        n;
-
-    pthread_mutex_lock(&r->lock);
-    a = account_find(r, t->owner);
-    n = a ? a->memory_bytes : 0;
-    pthread_mutex_unlock(&r->lock);
-    return n;
-}
-
 struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
 {
     struct registry_use   use = {0};
@@ -226,11 +188,20 @@ struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
     pthread_mutex_lock(&r->lock);
     a = account_find(r, t->owner);
     if (a)
-        use = (struct registry_use){
-            .sessions = a->count, .shares = a->shares_count, .shared_bytes = a->shared_bytes, .batch_bytes = a->batch_bytes};
+        use = (struct registry_use){.sessions = a->count,
+                                    .own = a->count - a->implicit,
+                                    .memory_bytes = a->memory_bytes,
+                                    .shares = a->shares_count,
+                                    .shared_bytes = a->shared_bytes,
+                                    .batch_bytes = a->batch_bytes};
     use.runs = runs_taken(r, t->owner);
     pthread_mutex_unlock(&r->lock);
     return use;
+}
+
+uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
+{
+    return registry_use_of(r, t).memory_bytes;
 }
 
 static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,
@@ -344,7 +315,6 @@ bool registry_unlist_idle(struct session *s, uint64_t now)
 
 static void pin_all(struct registry *r, struct session **all, unsigned *count)
 {
-    *count = 0;
     for (struct account *a = r->accounts; a; a = a->next)
         for (unsigned i = 0; i < a->sessions.count; i++) {
             all[*count] = (struct session *)a->sessions.items[i];
@@ -352,17 +322,21 @@ static void pin_all(struct registry *r, struct session **all, unsigned *count)
         }
 }
 
-struct session **registry_all(struct registry *r, unsigned *count)
+void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context)
 {
     struct session **all;
+    unsigned         count = 0;
 
-    *count = 0;
     pthread_mutex_lock(&r->lock);
     all = r->count ? calloc(r->count, sizeof(struct session *)) : NULL;
     if (all)
-        pin_all(r, all, count);
+        pin_all(r, all, &count);
     pthread_mutex_unlock(&r->lock);
-    return all;
+    for (unsigned i = 0; i < count; i++) {
+        look(all[i], context);
+        session_unpin(all[i], false);
+    }
+    free(all);
 }
 
 void registry_uncount(struct session *s)

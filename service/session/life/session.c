@@ -11,32 +11,23 @@
 
 const char *session_state_name(enum session_state s)
 {
-    switch (s) {
-    case SESSION_STARTING:
-        return "starting";
-    case SESSION_READY:
-        return "ready";
-    case SESSION_FAULTED:
-        return "faulted";
-    case SESSION_CLOSING:
-        break;
-    }
-    return "closing";
+    static const char *const names[] = {
+        [SESSION_STARTING] = "starting", [SESSION_READY] = "ready", [SESSION_FAULTED] = "faulted", [SESSION_CLOSING] = "closing"};
+
+    return names[s];
+}
+
+static void count_state(struct session *s, void *counts)
+{
+    pthread_mutex_lock(&s->lock);
+    ((unsigned *)counts)[s->state]++;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void session_states(struct registry *r, unsigned counts[SESSION_STATES])
 {
-    unsigned         count;
-    struct session **all = registry_all(r, &count);
-
     memset(counts, 0, SESSION_STATES * sizeof counts[0]);
-    for (unsigned i = 0; i < count; i++) {
-        pthread_mutex_lock(&all[i]->lock);
-        counts[all[i]->state]++;
-        pthread_mutex_unlock(&all[i]->lock);
-        session_unpin(all[i], false);
-    }
-    free(all);
+    registry_each(r, count_state, counts);
 }
 
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
@@ -52,21 +43,16 @@ static enum status check_spec(const struct session_spec *spec, struct problem *w
     return STATUS_OK;
 }
 
-static void digest_u64(struct sha256 *h, uint64_t value)
-{
-    digest_add(h, &value, sizeof value);
-}
-
 /* Of what was asked for, but for the device: join_session() looks at that. */
 static void digest_spec(const struct session_spec *spec, unsigned char out[SHA256_BYTES])
 {
     struct sha256 h;
 
     digest_init(&h);
-    digest_u64(&h, spec->memory_limit);
-    digest_u64(&h, spec->idle_timeout_s);
-    digest_u64(&h, spec->max_lifetime_s);
-    digest_u64(&h, spec->memcheck);
+    digest_add_u64(&h, spec->memory_limit);
+    digest_add_u64(&h, spec->idle_timeout_s);
+    digest_add_u64(&h, spec->max_lifetime_s);
+    digest_add_u64(&h, spec->memcheck);
     for (unsigned i = 0; i < spec->labels_count; i++) {
         digest_add_field(&h, span_of(spec->labels[i].key));
         digest_add_field(&h, span_of(spec->labels[i].value));
@@ -132,6 +118,8 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->events.watchers.lock = &s->lock;
+    TAILQ_INIT(&s->batches.queued.jobs);
+    TAILQ_INIT(&s->batches.finished.jobs);
     fill_session(s, t, spec);
     *out = s;
     return STATUS_OK;
@@ -146,10 +134,18 @@ static void discard_session(struct session *s)
 
 static enum status start_memcheck(struct worker *w, struct problem *why)
 {
-    struct msg_memcheck_reply none;
-    enum status               st = worker_memcheck(w, &(struct msg_memcheck){0}, &none, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    enum status st = worker_memcheck(w, &(struct msg_memcheck){0}, NULL, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
 
     return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device does not support memcheck") : st;
+}
+
+/* Until no former worker session is left. */
+static void await_former(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->closing)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
@@ -165,10 +161,7 @@ static enum status take_worker(struct session *s, struct worker **w, struct prob
     st = pool_take(pool, s->device, w, why);
     if (st != STATUS_NO_WORKER || !leaving)
         return st;
-    pthread_mutex_lock(&s->lock);
-    while (s->closing)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+    await_former(s);
     return pool_take(pool, s->device, w, why);
 }
 
@@ -261,11 +254,8 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
 {
     struct session        *fresh = NULL, *s = NULL;
     struct worker_session *c = NULL;
-    struct problem         local;
-    enum status            st;
+    enum status            st = make_session(r, t, spec, &fresh, why);
 
-    why = why ? why : &local;
-    st = make_session(r, t, spec, &fresh, why);
     if (st)
         return st;
     st = registry_enlist(r, t, fresh, &s, created, why);
@@ -376,14 +366,6 @@ static struct worker_session *take_worker_session(struct session *s)
     return c;
 }
 
-static void await_former(struct session *s)
-{
-    pthread_mutex_lock(&s->lock);
-    while (s->closing)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-}
-
 /* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
  * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
 static struct worker *replace_worker(struct session *s, struct worker_session *old, const char *reason)
@@ -431,9 +413,7 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
 
 enum status session_reset(struct session *s, struct problem *why)
 {
-    struct problem local;
-
-    return renew_worker_session(s, false, why ? why : &local);
+    return renew_worker_session(s, false, why);
 }
 
 enum status session_revive(struct session *s, struct problem *why)
@@ -531,24 +511,4 @@ enum status session_delete(struct session *s, struct problem *why)
         return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
     session_close(s, "the session was deleted");
     return STATUS_OK;
-}
-
-uint64_t session_generation(struct session *s)
-{
-    uint64_t n;
-
-    pthread_mutex_lock(&s->lock);
-    n = s->generation;
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
-uint64_t session_epoch(struct session *s)
-{
-    uint64_t n;
-
-    pthread_mutex_lock(&s->lock);
-    n = s->epoch;
-    pthread_mutex_unlock(&s->lock);
-    return n;
 }

@@ -55,8 +55,7 @@ static enum status make_stream(struct worker_session *c, struct span name, uint3
     st = add_stream(c, name, got.stream, number, why);
     pthread_mutex_unlock(&s->lock);
     if (st || *number != got.stream)
-        worker_stream_destroy(c->worker, &(struct msg_stream_destroy){got.stream}, &(struct msg_stream_destroy_reply){0},
-                              deadline_after_ms(WORKER_CALL_DEADLINE_MS), NULL);
+        worker_stream_destroy(c->worker, &(struct msg_stream_destroy){got.stream}, NULL, deadline_after_ms(WORKER_CALL_DEADLINE_MS), NULL);
     return st;
 }
 
@@ -70,18 +69,15 @@ static enum status name_check(struct span name, struct problem *why)
 
 enum status stream_number(struct worker_session *c, struct span name, uint32_t *number, struct problem *why)
 {
-    struct session      *s = c->session;
-    const struct stream *known;
-    bool                 full;
-    enum status          st = name_check(name, why);
+    struct session *s = c->session;
+    bool            known, full;
+    enum status     st = name_check(name, why);
 
     *number = 0;
     if (st || name.bytes == 0)
         return st;
     pthread_mutex_lock(&s->lock);
-    known = find_stream(c, name);
-    if (known)
-        *number = known->number;
+    known = stream_known(c, name, number);
     full = c->streams_count == STREAMS_PER_SESSION_MAX;
     pthread_mutex_unlock(&s->lock);
     if (known)
@@ -99,38 +95,22 @@ bool stream_known(const struct worker_session *c, struct span name, uint32_t *nu
     return known || !name.bytes;
 }
 
-/* False: no such stream, so there is nothing to wait for. */
-static bool known_stream(struct worker_session *c, struct span name, struct msg_stream_sync *m)
-{
-    const struct stream *known = NULL;
-
-    m->all = name.bytes == 0;
-    if (m->all)
-        return true;
-    pthread_mutex_lock(&c->session->lock);
-    known = find_stream(c, name);
-    if (known)
-        m->stream = known->number;
-    pthread_mutex_unlock(&c->session->lock);
-    return known != NULL;
-}
-
 enum status session_sync(struct session *s, struct span stream, struct problem *why)
 {
-    struct msg_stream_sync       m = {0};
-    struct msg_stream_sync_reply got;
-    struct worker_session       *c;
-    struct problem               local;
-    enum status                  st;
+    struct msg_stream_sync m = {.all = stream.bytes == 0};
+    struct worker_session *c;
+    bool                   known;
+    enum status            st = name_check(stream, why);
 
-    why = why ? why : &local;
-    st = name_check(stream, why);
     if (!st)
         st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = worker_session_wait_order(c, why);
-    if (!st && known_stream(c, stream, &m))
-        st = worker_stream_sync(c->worker, &m, &got, DEADLINE_NEVER, why);
+    pthread_mutex_lock(&s->lock);
+    known = stream_known(c, stream, &m.stream);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && known)
+        st = worker_stream_sync(c->worker, &m, NULL, DEADLINE_NEVER, why);
     return worker_session_leave_with(c, st, why);
 }

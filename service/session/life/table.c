@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
+#include "session/session.h"
 
 enum { TABLE_ROOM_MIN = 16 };
 
@@ -122,14 +123,16 @@ unsigned table_after(const struct table *t, struct span cursor)
     return at < t->count && compare_id(t->items[at], cursor) == 0 ? at + 1 : at;
 }
 
-unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES])
+unsigned table_page(const struct table *t, struct page *page, struct entry *const **at)
 {
-    unsigned left = at < t->count ? t->count - at : 0;
-    unsigned n = left < limit ? left : limit;
+    unsigned first = table_after(t, page->cursor);
+    unsigned left = t->count - first;
+    unsigned n = left < page->limit ? left : page->limit;
 
-    next[0] = '\0';
+    page->next[0] = '\0';
     if (n && n < left)
-        span_copy(span_of(t->items[at + n - 1]->id), next, ID_BYTES);
+        span_copy(span_of(t->items[first + n - 1]->id), page->next, sizeof page->next);
+    *at = t->items + first;
     return n;
 }
 

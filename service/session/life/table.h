@@ -5,6 +5,8 @@
 #include "base/problem.h"
 #include "limits.h"
 
+struct page;
+
 /* First member of everything that has an id. */
 struct entry {
     char id[ID_BYTES];
@@ -27,8 +29,8 @@ bool table_remove(struct table *t, const struct entry *e);
 struct entry *table_pop(struct table *t);
 /* Index of the first entry whose id is greater than `cursor`; `count` if there is none. */
 unsigned table_after(const struct table *t, struct span cursor);
-/* How many entries from `at` fit on a page of `limit`. next becomes the cursor of the next page, or "". */
-unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES]);
+/* How many entries are on that page, of which *at is the first; sets page->next. */
+unsigned table_page(const struct table *t, struct page *page, struct entry *const **at);
 
 /* [a-z0-9][a-z0-9_-]{0,62} */
 bool client_id_valid(struct span id);

@@ -55,6 +55,8 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
     c->session = s;
     c->worker = w;
     c->refs = 1;
+    TAILQ_INIT(&c->backlog);
+    TAILQ_INIT(&c->finished);
     c->submit_item.run = submit_waiting;
     c->end_item.run = end_worker_session;
     c->end_waker.wake = note_worker_gone;
@@ -67,7 +69,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
 
 static void worker_session_free(struct worker_session *c)
 {
-    assert(c->uses == 0 && !c->backlog && !c->outputs && !c->unloads && !c->transfers && c->in_ring == 0);
+    assert(c->uses == 0 && TAILQ_EMPTY(&c->backlog) && !c->outputs && !c->unloads && LIST_EMPTY(&c->transfers) && c->in_ring == 0);
     table_finish(&c->buffers);
     table_finish(&c->temp_buffers);
     table_finish(&c->programs);
@@ -271,40 +273,41 @@ enum status worker_session_leave_with(struct worker_session *c, enum status st, 
 struct async_call {
     struct call            call;
     struct worker_session *worker_session; /* in use until the answer */
+    call_ended            *ended;
+    void                  *what;
 };
 
-static void on_ping_answered(struct call *call, enum call_event event)
+static void on_async_event(struct call *call, enum call_event event)
 {
     struct async_call     *f = call->context;
     struct worker_session *c = f->worker_session;
+    struct session        *s = c->session;
 
     if (event != CALL_DONE)
         return;
-    pthread_mutex_lock(&c->session->lock);
+    pthread_mutex_lock(&s->lock);
     worker_session_check_call(c, call);
+    if (f->ended)
+        f->ended(c, call, f->what);
     worker_session_unuse(c);
-    pthread_mutex_unlock(&c->session->lock);
+    pthread_mutex_unlock(&s->lock);
     free(f);
 }
 
-struct call *worker_session_async_call(struct worker_session *c)
+bool worker_session_call_async(struct worker_session *c, enum message m, const void *body, call_ended *ended, void *what)
 {
     struct async_call *f = calloc(1, sizeof *f);
 
     if (!f || !worker_session_use(c)) {
         free(f);
-        return NULL;
+        return false;
     }
-    *f = (struct async_call){.call = {.on_event = on_ping_answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .worker_session = c};
-    return &f->call;
-}
-
-void worker_session_async_call_unsent(struct call *call)
-{
-    struct async_call *f = call->context;
-
-    worker_session_leave(f->worker_session);
+    *f = (struct async_call){{.on_event = on_async_event, .context = f, .deadline_ns = DEADLINE_NEVER}, c, ended, what};
+    if (call_submit(c->worker, m, body, &f->call) == STATUS_OK)
+        return true;
+    worker_session_leave(c);
     free(f);
+    return false;
 }
 
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why)

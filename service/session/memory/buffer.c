@@ -175,6 +175,14 @@ static enum status allocate_buffer(struct worker_session *c, struct buffer *b, s
     return st;
 }
 
+enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why)
+{
+    b->bytes = b->charged = bytes;
+    b->refs = refs;
+    b->created_wall_ns = wall_ns();
+    return entry_name(&b->entry, id, "b_", why);
+}
+
 static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
 {
     struct buffer *b;
@@ -185,10 +193,7 @@ static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **o
     b = calloc(1, sizeof *b);
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
-    b->bytes = b->charged = bytes;
-    b->refs = 1;
-    b->created_wall_ns = wall_ns();
-    st = entry_name(&b->entry, id, "b_", why);
+    st = buffer_init(b, id, bytes, 1, why);
     if (st)
         free(b);
     else
@@ -201,11 +206,8 @@ static enum status create_with_memory(struct session *s, struct span id, uint64_
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
-    struct problem         local;
-    enum status            st;
+    enum status            st = worker_session_enter(s, &c, why);
 
-    why = why ? why : &local;
-    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = make_buffer(id, bytes, &b, why);
@@ -281,16 +283,15 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
 
 static enum status release_buffer(struct worker_session *c, struct buffer *b, struct problem *why)
 {
-    struct msg_mem_free       m = {b->address};
-    struct msg_mem_free_reply got;
-    enum status               st;
+    struct msg_mem_free m = {b->address};
+    enum status         st;
 
     /* A launch that found the address holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_unlock(&c->submit_lock);
     st = worker_session_wait_order(c, why);
     if (!st)
-        st = worker_mem_free(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_free(c->worker, &m, NULL, DEADLINE_NEVER, why);
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         b->ready = true;
@@ -306,11 +307,9 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
-    struct problem         local;
     enum status            st;
     bool                   shared;
 
-    why = why ? why : &local;
     st = worker_session_enter(s, &c, why);
     if (st)
         return st;
@@ -330,28 +329,11 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
     return buffer_delete_if(s, id, NULL, why);
 }
 
-/* The free of an abandoned buffer, in progress. */
-struct async_free {
-    struct call            call;
-    struct worker_session *worker_session; /* in use until the answer */
-    struct buffer         *buffer;
-};
-
-static void buffer_freed(struct call *call, enum call_event event)
+static void buffer_freed(struct worker_session *c, const struct call *call, void *buffer)
 {
-    struct async_free     *f = call->context;
-    struct worker_session *c = f->worker_session;
-    struct session        *s = c->session;
-
-    if (event != CALL_DONE)
-        return;
-    pthread_mutex_lock(&s->lock);
-    worker_session_check_call(c, call);
-    pending_free_cached(c, f->buffer->bytes);
-    unplace_buffer(c, f->buffer);
-    worker_session_unuse(c);
-    pthread_mutex_unlock(&s->lock);
-    free(f);
+    (void)call;
+    pending_free_cached(c, ((struct buffer *)buffer)->bytes);
+    unplace_buffer(c, buffer);
 }
 
 /* With session.lock held: NULL when the id is nobody's, or launches that wait here may still name it. */
@@ -360,81 +342,58 @@ static struct buffer *detach_unused(struct worker_session *c, struct span id)
     struct buffer *b = find_buffer(c, id);
 
     assert(held(&c->session->lock));
-    if (!b || c->backlog)
+    if (!b || !TAILQ_EMPTY(&c->backlog))
         return NULL;
     b->ready = false;
-    c->uses++;
     return b;
-}
-
-static void submit_async_free(struct worker_session *c, struct async_free *f)
-{
-    struct session *s = c->session;
-
-    f->call = (struct call){.on_event = buffer_freed, .context = f, .deadline_ns = DEADLINE_NEVER};
-    if (worker_submit_mem_free(c->worker, &(struct msg_mem_free){f->buffer->address}, &f->call) == STATUS_OK)
-        return;
-    pthread_mutex_lock(&s->lock);
-    f->buffer->ready = true;
-    worker_session_unuse(c);
-    pthread_mutex_unlock(&s->lock);
-    free(f);
 }
 
 void buffer_abandon(struct session *s, struct span id)
 {
-    struct async_free     *f = calloc(1, sizeof *f);
     struct worker_session *c;
+    struct buffer         *b;
     struct problem         why;
 
-    if (!f)
+    if (worker_session_enter(s, &c, &why))
         return;
-    if (worker_session_enter(s, &c, &why)) {
-        free(f);
-        return;
-    }
     /* A launch that found the address holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
-    f->worker_session = c;
-    f->buffer = detach_unused(c, id);
+    b = detach_unused(c, id);
     pthread_mutex_unlock(&s->lock);
-    if (f->buffer)
-        submit_async_free(c, f);
-    else
-        free(f);
+    if (b && !worker_session_call_async(c, MESSAGE_MEM_FREE, &(struct msg_mem_free){b->address}, buffer_freed, b)) {
+        pthread_mutex_lock(&s->lock);
+        b->ready = true;
+        pthread_mutex_unlock(&s->lock);
+    }
     pthread_mutex_unlock(&c->submit_lock);
     worker_session_leave(c);
 }
 
 unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items)
 {
-    unsigned n = 0;
+    const struct worker_session *c;
+    struct entry *const         *at;
+    unsigned                     n = 0;
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session) {
-        const struct table *t = &s->worker_session->buffers;
-        unsigned            at = table_after(t, page->cursor);
-        n = table_page(t, at, page->limit, page->next);
-        for (unsigned i = 0; i < n; i++)
-            describe_buffer(s->worker_session, (struct buffer *)t->items[at + i], &items[i]);
-    }
+    c = s->worker_session;
+    if (c)
+        n = table_page(&c->buffers, page, &at);
+    for (unsigned i = 0; i < n; i++)
+        describe_buffer(c, (struct buffer *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);
     return n;
 }
 
-static enum status check_pattern(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why)
+enum status pattern_check(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why)
 {
-    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
-        return problem_field(why, STATUS_INVALID_FIELD, "/pattern", "size", "a pattern must have 1, 2, 4 or 8 bytes");
-    if (offset % pattern_bytes)
-        return problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of the pattern's %u bytes",
-                             pattern_bytes);
-    if (bytes % pattern_bytes)
-        return problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "must be a multiple of the pattern's %u bytes",
-                             pattern_bytes);
-    return STATUS_OK;
+    const char *pointer = offset % pattern_bytes ? "/offset" : "/size";
+
+    if (offset % pattern_bytes == 0 && bytes % pattern_bytes == 0)
+        return STATUS_OK;
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "alignment", "must be a multiple of the pattern's %u bytes", pattern_bytes);
 }
 
 /* The source or the destination of a fill or copy. */
@@ -479,18 +438,17 @@ static void unpin_sides(struct worker_session *c, struct side *sides, unsigned c
 enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint64_t bytes, uint64_t pattern, unsigned pattern_bytes,
                         struct span stream, struct problem *why)
 {
-    struct msg_mem_fill       m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
-    struct msg_mem_fill_reply got;
-    struct side               to = {id, offset, NULL};
-    struct worker_session    *c;
-    struct problem            local;
-    enum status               st;
+    struct msg_mem_fill    m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
+    struct side            to = {id, offset, NULL};
+    struct worker_session *c;
+    enum status            st = worker_session_enter(s, &c, why);
 
-    why = why ? why : &local;
-    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = check_pattern(offset, bytes, pattern_bytes, why);
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
+        st = problem_field(why, STATUS_INVALID_FIELD, "/pattern", "size", "a pattern must have 1, 2, 4 or 8 bytes");
+    else
+        st = pattern_check(offset, bytes, pattern_bytes, why);
     if (!st)
         st = pin_sides(c, &to, 1, bytes, why);
     if (!st)
@@ -500,7 +458,7 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
     if (!st && bytes) {
         m.to = to.buffer->address + offset;
         m.count = bytes / pattern_bytes;
-        st = worker_mem_fill(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_fill(c->worker, &m, NULL, DEADLINE_NEVER, why);
     }
     unpin_sides(c, &to, 1);
     return worker_session_leave_with(c, st, why);
@@ -509,15 +467,11 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
 enum status buffer_copy(struct session *s, struct span to, uint64_t offset, struct span from, uint64_t from_offset, uint64_t bytes,
                         struct span stream, struct problem *why)
 {
-    struct msg_mem_copy       m = {.bytes = bytes};
-    struct msg_mem_copy_reply got;
-    struct side               sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
-    struct worker_session    *c;
-    struct problem            local;
-    enum status               st;
+    struct msg_mem_copy    m = {.bytes = bytes};
+    struct side            sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
+    struct worker_session *c;
+    enum status            st = worker_session_enter(s, &c, why);
 
-    why = why ? why : &local;
-    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = pin_sides(c, sides, 2, bytes, why);
@@ -528,7 +482,7 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
     if (!st && bytes) {
         m.to = sides[0].buffer->address + offset;
         m.from = sides[1].buffer->address + from_offset;
-        st = worker_mem_copy(c->worker, &m, &got, DEADLINE_NEVER, why);
+        st = worker_mem_copy(c->worker, &m, NULL, DEADLINE_NEVER, why);
     }
     unpin_sides(c, sides, 2);
     return worker_session_leave_with(c, st, why);

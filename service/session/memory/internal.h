@@ -36,12 +36,16 @@ struct temp_buffer {
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why);
 /* As buffer_pin(), if the buffer has these contents (NULL: any); else PRECONDITION_FAILED, also when the id does not exist. */
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
+/* One that is zeroed; no lock held. */
+enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
 /* The buffer's current contents. With session.lock held. */
 struct contents contents_of(const struct worker_session *c, const struct buffer *b);
-enum status     range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
+/* Offset and size of a fill are multiples of its pattern's size. */
+enum status pattern_check(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why);
+enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
 
 /* ---- share.c ---- memory that clients of the same host map. Detaches it from the buffer, which ends or stops sharing. Returns what
  * share_unref() does; with a buffer that ends the worker drops its mapping itself. With session.lock held. */

@@ -25,12 +25,11 @@ static void describe_memory(const struct session *s, const struct device_memory 
 
 static enum status ask_memory_info(struct worker_session *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
 {
-    struct msg_mem_trim_reply trimmed;
-    uint64_t                  deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    enum status               st = STATUS_OK;
+    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    enum status st = STATUS_OK;
 
     if (trim)
-        st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, &trimmed, deadline, why);
+        st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, NULL, deadline, why);
     if (trim && !st)
         pending_free_trimmed(c);
     return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
@@ -40,11 +39,8 @@ static enum status memory_info(struct session *s, bool trim, struct session_memo
 {
     struct msg_memory_info_reply got = {0};
     struct worker_session       *c;
-    struct problem               local;
-    enum status                  st;
+    enum status                  st = worker_session_enter(s, &c, why);
 
-    why = why ? why : &local;
-    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = ask_memory_info(c, trim, &got, why);

@@ -3,8 +3,6 @@
  * A device has freed memory available some time after the free was reported: a killed process holds its memory until it is gone, and a
  * driver clears pages before it reuses them. So each free is recorded with its size. While that memory may be missing, an allocation
  * that it would satisfy is retried. Before that, idle sessions are asked to release the caches that freed buffers have left. */
-#include <stdlib.h>
-
 #include "base/held.h"
 #include "session/bounds.h"
 #include "session/memory/internal.h"
@@ -14,20 +12,24 @@ static struct pending_free *pending_free_of(const struct worker_session *c)
     return &c->session->registry->pending_free[c->session->device];
 }
 
-/* ---- recording; with registry.lock held ---- */
+/* ---- recording ---- */
 
-static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes)
+/* So many bytes are on their way back; and so many more workers are about to end, or fewer. */
+static void note_bytes(struct session *s, uint64_t bytes, int leaving)
 {
-    assert(held(&r->lock));
+    struct registry     *r = s->registry;
+    struct pending_free *p = &r->pending_free[s->device];
+
+    pthread_mutex_lock(&r->lock);
     if (p->leaving == 0 && deadline_left_ns(p->until_ns) == 0)
         p->bytes = 0;
     p->bytes = bytes > UINT64_MAX - p->bytes ? UINT64_MAX : p->bytes + bytes;
     p->until_ns = deadline_after_ms(MEMORY_RETURN_MS);
     p->count++;
+    p->leaving += (unsigned)leaving;
     pthread_cond_broadcast(&r->closing_changed);
+    pthread_mutex_unlock(&r->lock);
 }
-
-/* ---- recording; without registry.lock ---- */
 
 static uint64_t with_context(uint64_t bytes)
 {
@@ -36,36 +38,22 @@ static uint64_t with_context(uint64_t bytes)
 
 void pending_free_add(struct session *s, uint64_t bytes)
 {
-    struct registry *r = s->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, &r->pending_free[s->device], bytes);
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(s, bytes, 0);
 }
 
 void pending_free_lost(struct worker_session *c)
 {
-    pending_free_add(c->session, with_context(c->quota_bytes));
+    note_bytes(c->session, with_context(c->quota_bytes), 0);
 }
 
 void pending_free_begin(struct worker_session *c, uint64_t bytes)
 {
-    struct registry *r = c->session->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, pending_free_of(c), with_context(bytes));
-    pending_free_of(c)->leaving++;
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(c->session, with_context(bytes), 1);
 }
 
 void pending_free_end(struct worker_session *c)
 {
-    struct registry *r = c->session->registry;
-
-    pthread_mutex_lock(&r->lock);
-    add_bytes(r, pending_free_of(c), 0);
-    pending_free_of(c)->leaving--;
-    pthread_mutex_unlock(&r->lock);
+    note_bytes(c->session, 0, -1);
 }
 
 /* ---- caches ---- */
@@ -105,7 +93,7 @@ void pending_free_trimmed(struct worker_session *c)
 }
 
 /* The session's worker session, in use, if it is idle and has a cache to release; else NULL. */
-static struct worker_session *idle_with_cache(struct session *s, unsigned device, uint64_t *bytes)
+static struct worker_session *idle_with_cache(struct session *s, unsigned device)
 {
     struct worker_session *c;
 
@@ -113,10 +101,8 @@ static struct worker_session *idle_with_cache(struct session *s, unsigned device
     c = s->device == device ? s->worker_session : NULL;
     if (c && (c->closed || c->lost || c->uses || !c->freed_bytes))
         c = NULL;
-    if (c) {
+    if (c)
         c->uses++;
-        *bytes = freed_take(c);
-    }
     pthread_mutex_unlock(&s->lock);
     return c;
 }
@@ -127,64 +113,38 @@ static void wait_until(struct registry *r, uint64_t deadline_ns)
     struct timespec until = timespec_of_ns(deadline_ns);
 
     assert(held(&r->lock));
-    pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
+    pthread_cond_clockwait(&r->closing_changed, &r->lock, CLOCK_MONOTONIC, &until);
 }
 
-/* A worker that was asked to release its cache. */
-struct trim {
-    struct call            call;
-    struct worker_session *worker_session; /* in use until the answer */
-    uint64_t               bytes;
-};
-
-static void trim_ends(struct worker_session *c)
+static void count_trims(struct worker_session *c, int change)
 {
     struct registry *r = c->session->registry;
 
     pthread_mutex_lock(&r->lock);
-    pending_free_of(c)->trims--;
+    pending_free_of(c)->trims += (unsigned)change;
     pthread_cond_broadcast(&r->closing_changed);
     pthread_mutex_unlock(&r->lock);
 }
 
-static void on_trimmed(struct call *call, enum call_event event)
+static void trimmed(struct worker_session *c, const struct call *call, void *unused)
 {
-    struct trim           *t = call->context;
-    struct worker_session *c = t->worker_session;
-    struct session        *s = c->session;
-
-    if (event != CALL_DONE)
-        return;
+    (void)unused;
     if (!call->status)
-        pending_free_add(s, t->bytes);
-    trim_ends(c);
-    pthread_mutex_lock(&s->lock);
-    worker_session_check_call(c, call);
-    worker_session_unuse(c);
-    pthread_mutex_unlock(&s->lock);
-    free(t);
+        pending_free_add(c->session, freed_take(c));
+    count_trims(c, -1);
 }
 
-static void trim_idle(struct session *s, unsigned device)
+static void trim_idle(struct session *s, void *asker)
 {
-    struct registry       *r = s->registry;
-    struct trim           *t = calloc(1, sizeof *t);
-    uint64_t               bytes = 0;
-    struct worker_session *c = t ? idle_with_cache(s, device, &bytes) : NULL;
+    const struct session  *own = asker; /* whose worker has already released its cache before it refused */
+    struct worker_session *c = s == own ? NULL : idle_with_cache(s, own->device);
 
-    if (!c) {
-        free(t);
+    if (!c)
         return;
-    }
-    *t = (struct trim){{.on_event = on_trimmed, .context = t, .deadline_ns = DEADLINE_NEVER}, c, bytes};
-    pthread_mutex_lock(&r->lock);
-    pending_free_of(c)->trims++;
-    pthread_mutex_unlock(&r->lock);
-    if (worker_submit_mem_trim(c->worker, &(struct msg_mem_trim){0}, &t->call) == STATUS_OK)
-        return;
-    trim_ends(c);
+    count_trims(c, 1);
+    if (!worker_session_call_async(c, MESSAGE_MEM_TRIM, &(struct msg_mem_trim){0}, trimmed, NULL))
+        count_trims(c, -1);
     worker_session_leave(c);
-    free(t);
 }
 
 /* True when memory was freed. The workers are other sessions': waits for their answers no longer than for memory. */
@@ -203,24 +163,16 @@ static bool await_trims(struct worker_session *c, uint64_t seen)
     return gave;
 }
 
-/* Skips this session: its worker has already released its cache before it refused. */
 static bool trim_all(struct worker_session *c)
 {
-    struct session  *own = c->session;
+    struct registry *r = c->session->registry;
     uint64_t         seen;
-    unsigned         count;
-    struct session **all = registry_all(own->registry, &count);
 
     pending_free_trimmed(c);
-    pthread_mutex_lock(&own->registry->lock);
+    pthread_mutex_lock(&r->lock);
     seen = pending_free_of(c)->count;
-    pthread_mutex_unlock(&own->registry->lock);
-    for (unsigned i = 0; i < count; i++) {
-        if (all[i] != own)
-            trim_idle(all[i], own->device);
-        session_unpin(all[i], false);
-    }
-    free(all);
+    pthread_mutex_unlock(&r->lock);
+    registry_each(r, trim_idle, c->session);
     return await_trims(c, seen);
 }
 

@@ -271,10 +271,8 @@ static enum status make_mapped(struct worker_session *c, const struct buffer *b,
  * the ring, the mapping ends with its buffer or the worker. */
 void share_unmap(struct worker_session *c, uint32_t host)
 {
-    struct call *call = host ? worker_session_async_call(c) : NULL;
-
-    if (call && worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, call))
-        worker_session_async_call_unsent(call);
+    if (host)
+        worker_session_call_async(c, MESSAGE_HOST_UNMAP, &(struct msg_host_unmap){host}, NULL, NULL);
 }
 
 /* The buffer gets shared memory: `fresh`, unless somebody else was faster. With session.lock held. */

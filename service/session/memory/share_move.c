@@ -41,23 +41,20 @@ static uint32_t end_share_copy(struct worker_session *c, struct copy *k)
     return share_unref(k->memory);
 }
 
-static enum status to_device(struct worker_session *c, const struct copy *k, struct problem *why)
+static enum status copy_bytes(struct worker_session *c, const struct copy *k, struct problem *why)
 {
-    struct msg_mem_write m = {.host = k->memory->host, .to = k->buffer->address + k->offset, .from = {k->offset, k->bytes}};
-    enum status          st = worker_mem_write(c->worker, &m, NULL, DEADLINE_NEVER, why);
+    bool           to_device = k->direction == SHARE_TO_DEVICE;
+    uint64_t       address = k->buffer->address + k->offset;
+    uint32_t       host = k->memory->host;
+    struct shm_ref piece = {k->offset, k->bytes};
+    enum status    st;
 
+    if (to_device)
+        st = worker_mem_write(c->worker, &(struct msg_mem_write){.host = host, .to = address, .from = piece}, NULL, DEADLINE_NEVER, why);
+    else
+        st = worker_mem_read(c->worker, &(struct msg_mem_read){.host = host, .from = address, .to = piece}, NULL, DEADLINE_NEVER, why);
     if (!st)
-        counter_add(COUNTER_TRANSFER_TO_DEVICE, k->bytes);
-    return st;
-}
-
-static enum status from_device(struct worker_session *c, const struct copy *k, struct problem *why)
-{
-    struct msg_mem_read m = {.host = k->memory->host, .from = k->buffer->address + k->offset, .to = {k->offset, k->bytes}};
-    enum status         st = worker_mem_read(c->worker, &m, NULL, DEADLINE_NEVER, why);
-
-    if (!st)
-        counter_add(COUNTER_TRANSFER_FROM_DEVICE, k->bytes);
+        counter_add(to_device ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, k->bytes);
     return st;
 }
 
@@ -70,7 +67,7 @@ static enum status copy_share(struct worker_session *c, const struct copy *k, st
         return st;
     if (k->memory->direct)
         return worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, why);
-    return k->direction == SHARE_TO_DEVICE ? to_device(c, k, why) : from_device(c, k, why);
+    return copy_bytes(c, k, why);
 }
 
 enum status share_move(struct session *s, struct span buffer, enum share_direction direction, uint64_t offset, uint64_t bytes,

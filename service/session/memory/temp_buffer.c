@@ -17,23 +17,6 @@ static void drop_temp_buffer(struct worker_session *c, struct temp_buffer *l)
     buffer_unref(&l->buffer);
 }
 
-static struct temp_buffer *make_temp_buffer(uint64_t bytes, struct problem *why)
-{
-    struct temp_buffer *l = calloc(1, sizeof *l);
-
-    if (!l) {
-        problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
-        return NULL;
-    }
-    l->buffer.bytes = l->buffer.charged = bytes;
-    l->buffer.refs = 2; /* the table's and the batch's */
-    l->buffer.created_wall_ns = wall_ns();
-    if (!entry_name(&l->buffer.entry, (struct span){0}, "b_", why))
-        return l;
-    free(l);
-    return NULL;
-}
-
 static enum status enlist_temp_buffer(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     struct session *s = c->session;
@@ -71,20 +54,19 @@ static enum status allocate_temp_buffer(struct worker_session *c, struct temp_bu
 
 enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
-    struct temp_buffer *l = make_temp_buffer(bytes, why);
+    struct temp_buffer *l = calloc(1, sizeof *l);
     enum status         st;
 
     if (!l)
-        return why->status;
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
     l->worker_session = c;
-    st = enlist_temp_buffer(c, l, why);
-    if (st) {
-        free(l);
-        return st;
-    }
-    st = allocate_temp_buffer(c, l, why);
+    st = buffer_init(&l->buffer, (struct span){0}, bytes, 2, why); /* the table's reference and the batch's */
+    if (!st)
+        st = enlist_temp_buffer(c, l, why);
+    if (!st)
+        st = allocate_temp_buffer(c, l, why);
     if (st)
-        free(l); /* the table's reference went with drop_temp_buffer() */
+        free(l); /* the table has no reference, or none any more */
     else
         *out = l;
     return st;
@@ -128,7 +110,7 @@ void temp_buffer_await(struct worker_session *c, struct temp_buffer *l)
     struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    while (l->abandoned && !l->gone && !c->closed && !c->unfinished)
+    while (l->abandoned && !l->gone && !c->closed && !c->unfinished_count)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }

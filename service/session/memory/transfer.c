@@ -8,24 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* With session.lock held. */
-static void wake_transfer(struct transfer *t)
+/* Wakes whoever is registered there, once. With session.lock held. */
+static void wake_once(struct waker **at)
 {
-    struct waker *w = t->user;
+    struct waker *w = *at;
 
-    assert(held(&t->session->lock));
-    t->user = NULL;
-    if (w)
-        w->wake(w);
-}
-
-/* With session.lock held. */
-static void recall_transfer(struct transfer *t)
-{
-    struct waker *w = t->borrower;
-
-    assert(held(&t->session->lock));
-    t->borrower = NULL;
+    *at = NULL;
     if (w)
         w->wake(w);
 }
@@ -33,9 +21,9 @@ static void recall_transfer(struct transfer *t)
 void transfer_wake_all(struct worker_session *c)
 {
     assert(held(&c->session->lock));
-    for (struct transfer *t = c->transfers; t; t = t->next) {
-        wake_transfer(t);
-        recall_transfer(t);
+    for (struct transfer *t = LIST_FIRST(&c->transfers); t; t = LIST_NEXT(t, link)) {
+        wake_once(&t->user);
+        wake_once(&t->borrower);
     }
 }
 
@@ -45,7 +33,7 @@ void transfer_unwatch_all(struct worker_session *c)
     struct transfer *t;
 
     pthread_mutex_lock(&s->lock);
-    for (t = c->transfers; t; t = t ? t->next : c->transfers) {
+    for (t = LIST_FIRST(&c->transfers); t; t = t ? LIST_NEXT(t, link) : LIST_FIRST(&c->transfers)) {
         if (!t->watching)
             continue;
         t->watching = false;
@@ -67,7 +55,7 @@ static void staging_came(struct waker *w)
 
     pthread_mutex_lock(&s->lock);
     t->watching = false;
-    wake_transfer(t);
+    wake_once(&t->user);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -83,9 +71,7 @@ static void transfer_free(struct transfer *t)
     struct session *s = t->session;
 
     pthread_mutex_lock(&s->lock);
-    *t->at = t->next;
-    if (t->next)
-        t->next->at = t->at;
+    LIST_REMOVE(t, link);
     transfer_let_go(t);
     worker_session_unref(t->worker_session);
     pthread_mutex_unlock(&s->lock);
@@ -112,7 +98,7 @@ static bool land_piece(struct piece *p)
         transfer_let_go(t);
     t->holds--;
     worker_session_unuse(c);
-    wake_transfer(t);
+    wake_once(&t->user);
     pthread_cond_broadcast(&t->session->changed);
     return t->destroyed && t->holds == 0;
 }
@@ -158,18 +144,6 @@ static void on_piece_event(struct call *call, enum call_event event)
         transfer_free(t);
 }
 
-static void link_transfer(struct transfer *t)
-{
-    struct worker_session *c = t->worker_session;
-
-    assert(held(&c->session->lock));
-    t->next = c->transfers;
-    t->at = &c->transfers;
-    if (t->next)
-        t->next->at = &t->next;
-    c->transfers = t;
-}
-
 /* With session.lock held. */
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
                                 const struct contents *only, struct problem *why)
@@ -192,7 +166,7 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
     t->address = t->buffer->address + offset;
     t->order = launch_order(t->worker_session);
     s->epoch += t->writing;
-    link_transfer(t);
+    LIST_INSERT_HEAD(&t->worker_session->transfers, t, link);
     return STATUS_OK;
 }
 

@@ -37,10 +37,10 @@ struct transfer {
     struct waker  *borrower;             /* has borrowed a slice's memory; woken when it should return it */
     bool           watching, unwatching; /* `staging` is registered; transfer_unwatch_all is cancelling it */
     bool           destroyed, finished;
-    struct contents  contents;   /* write: set when finished */
-    unsigned         holds;      /* calls in flight, and threads that are ending it */
-    struct problem   problem;    /* status OK: none */
-    struct transfer *next, **at; /* in worker_session.transfers */
+    struct contents contents;  /* write: set when finished */
+    unsigned        holds;     /* calls in flight, and threads that are ending it */
+    struct problem  problem;   /* status OK: none */
+    LIST_ENTRY(transfer) link; /* in worker_session.transfers */
 };
 
 /* The only one to change a piece's state. With session.lock held. */

@@ -77,11 +77,8 @@ static enum status wait_for_head(struct transfer *t, struct problem *why)
 
 enum status transfer_read_wait(struct transfer *t, struct problem *why)
 {
-    struct problem local;
-    enum status    st;
+    enum status st = transfer_step_begin(t, why);
 
-    why = why ? why : &local;
-    st = transfer_step_begin(t, why);
     if (st)
         return st;
     if (t->left && !t->count)

@@ -100,11 +100,9 @@ static enum status write_step(struct transfer *t, struct span data, size_t *cons
 
 enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why)
 {
-    struct problem local;
-    enum status    st;
+    enum status st;
 
     *consumed = 0;
-    why = why ? why : &local;
     st = transfer_step_begin(t, why);
     if (st)
         return st;
@@ -115,11 +113,8 @@ enum status transfer_write(struct transfer *t, struct span piece, size_t *consum
 
 enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, struct waker *w, struct problem *why)
 {
-    struct problem local;
-    enum status    st;
+    enum status st = transfer_step_begin(t, why);
 
-    why = why ? why : &local;
-    st = transfer_step_begin(t, why);
     if (st)
         return st;
     st = make_staging_room(t, w, why);
@@ -135,10 +130,8 @@ enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, s
 /* Ends the step that transfer_write_borrow() began. */
 enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why)
 {
-    struct problem local;
-    enum status    st;
+    enum status st;
 
-    why = why ? why : &local;
     transfer_lend_end(t);
     if (bytes > t->filling->bytes - t->filling->done)
         return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than the lent memory"), why);
@@ -204,11 +197,8 @@ struct contents transfer_contents(const struct transfer *t)
 
 enum status transfer_write_finish(struct transfer *t, struct problem *why)
 {
-    struct problem local;
-    enum status    st;
+    enum status st = transfer_step_begin(t, why);
 
-    why = why ? why : &local;
-    st = transfer_step_begin(t, why);
     if (st)
         return st;
     if (t->left || (t->filling && t->filling->done < t->filling->bytes))

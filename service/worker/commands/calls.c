@@ -415,7 +415,7 @@ static enum status call_command_list(struct device_worker *w, struct accepted_co
 
 static enum status call_graph_create(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
-    return graph_make(w, &k->command.body.graph_create, &reply->graph_create.graph, why);
+    return graph_make(w, k, &reply->graph_create.graph, why);
 }
 
 static enum status call_graph_run(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)

@@ -18,7 +18,7 @@ struct accepted_command {
     uint64_t                 started_ns;
     struct device_event     *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
     struct device_event     *after;
-    struct run              *run; /* RUN and GRAPH_RUN only; owned */
+    struct run              *run; /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
     struct command           command;
 };
 
@@ -149,10 +149,10 @@ enum status issue_refused(struct device_worker *w, const struct device_event *ow
 enum status launch_describe(struct device_worker *w, const struct msg_launch *m, struct device_launch *out, struct problem *why);
 
 /* ---- run.c ---- */
-/* Copies and checks the list of a RUN or GRAPH_RUN; sets k->run, which must be destroyed in every case. */
+/* Checks the list of a COMMAND_LIST or GRAPH_RUN. Sets k->run, which must be closed in every case. */
 enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
 enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
-void        run_destroy(struct device_worker *w, struct run *r); /* NULL is a no-op */
+void        run_close(struct device_worker *w, struct run *r); /* NULL is a no-op */
 /* Gives as much of it to the device as is allowed now. True: some of it was given. */
 bool run_issue(struct device_worker *w, struct stream *s, struct run *r);
 bool run_all_issued(const struct run *r);
@@ -160,7 +160,7 @@ bool run_all_issued(const struct run *r);
 enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, bool *moved, struct problem *why);
 /* Of the part in flight; NULL when none is. */
 struct device_event *run_first_event(const struct run *r);
-enum status          graph_make(struct device_worker *w, const struct msg_graph_create *m, uint32_t *id, struct problem *why);
+enum status          graph_make(struct device_worker *w, struct accepted_command *k, uint32_t *id, struct problem *why);
 bool                 graph_exists(struct device_worker *w, uint32_t id);
 /* All runs of it are done. */
 void graph_end(struct device_worker *w, uint32_t id);

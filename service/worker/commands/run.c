@@ -14,7 +14,6 @@ struct group {
 };
 
 struct run {
-    unsigned char       *list; /* our copy; owned */
     struct run_cursor    cursor;
     struct run_state    *state; /* in staging: the front-end's to read, never ours */
     struct device_graph *graph; /* of a GRAPH_RUN; borrowed */
@@ -28,32 +27,25 @@ struct run {
     bool                 blind; /* an event could not be queried: progress is unknown from here on */
 };
 
-static struct run *run_new(struct device_worker *w, const struct shm_ref *list, const struct shm_ref *state, uint32_t count,
-                           enum status *st, struct problem *why)
-{
-    unsigned char *from, *to;
-    struct run    *r;
+/* One for each accepted command. Memory that is never touched takes none. */
+static struct run runs[RING_SLOTS];
 
-    *st = shm_piece(&w->shm, *list, &from);
-    if (!*st)
-        *st = shm_piece(&w->shm, *state, &to);
-    if (*st || state->bytes < sizeof(struct run_state) || state->offset % sizeof(uint64_t) != 0) {
-        *st = problem_set(why, STATUS_INVALID_REQUEST, "a list or its state lies outside the staging memory");
-        return NULL;
-    }
-    r = calloc(1, sizeof *r);
-    if (r)
-        r->list = malloc(list->bytes ? list->bytes : 1);
-    if (!r || !r->list) {
-        free(r);
-        *st = problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a list of operations");
-        return NULL;
-    }
-    memcpy(r->list, from, list->bytes);
-    r->cursor = (struct run_cursor){r->list, list->bytes};
-    r->state = (struct run_state *)(void *)to;
-    r->count = count;
-    return r;
+/* The list stays in the staging memory until the command is answered. So nothing is allocated here: a list that is valid is always taken, and
+ * the records in it are always made. */
+static enum status run_open(struct device_worker *w, struct accepted_command *k, const struct shm_ref *list, const struct shm_ref *state,
+                            uint32_t count, struct problem *why)
+{
+    struct run    *r = &runs[k - w->accepted];
+    unsigned char *from, *to;
+    enum status    st = shm_piece(&w->shm, *list, &from);
+
+    if (!st)
+        st = shm_piece(&w->shm, *state, &to);
+    if (st || state->bytes < sizeof(struct run_state) || state->offset % sizeof(uint64_t) != 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "a list or its state lies outside the staging memory");
+    *r = (struct run){.cursor = {from, list->bytes}, .state = (struct run_state *)(void *)to, .count = count};
+    k->run = r;
+    return STATUS_OK;
 }
 
 static void group_give(struct device_worker *w, struct group *g)
@@ -64,15 +56,13 @@ static void group_give(struct device_worker *w, struct group *g)
     *g = (struct group){0};
 }
 
-void run_destroy(struct device_worker *w, struct run *r)
+void run_close(struct device_worker *w, struct run *r)
 {
     if (!r)
         return;
     for (; r->groups_count; r->groups_count--, r->first = (r->first + 1) % RUN_ITEMS_MAX)
         group_give(w, &r->groups[r->first]);
     group_give(w, &r->open);
-    free(r->list);
-    free(r);
 }
 
 /* ---- taking a list ---- */
@@ -135,10 +125,9 @@ static void publish_groups(struct run *r)
 enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why)
 {
     const struct msg_command_list *m = &k->command.body.command_list;
-    enum status                    st;
+    enum status                    st = run_open(w, k, &m->list, &m->state, m->count, why);
 
-    k->run = run_new(w, &m->list, &m->state, m->count, &st, why);
-    if (!k->run)
+    if (st)
         return st;
     st = m->count == 0 ? problem_set(why, STATUS_INVALID_REQUEST, "a list has at least one operation")
                        : check_list(w, k->run, m->stream, false, why);
@@ -198,26 +187,25 @@ static struct graph *graph_slot_free(struct device_worker *w)
     return NULL;
 }
 
-enum status graph_make(struct device_worker *w, const struct msg_graph_create *m, uint32_t *id, struct problem *why)
+enum status graph_make(struct device_worker *w, struct accepted_command *k, uint32_t *id, struct problem *why)
 {
-    struct graph *slot = graph_slot_free(w);
-    struct run   *r;
-    enum status   st;
+    const struct msg_graph_create *m = &k->command.body.graph_create;
+    struct graph                  *slot = graph_slot_free(w);
+    enum status                    st;
 
     if (!slot)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "graphs", GRAPHS_PER_WORKER_MAX, GRAPHS_PER_WORKER_MAX, 1);
-    r = run_new(w, &m->list, &(struct shm_ref){0, sizeof(struct run_state)}, m->count, &st, why);
-    if (!r)
+    st = run_open(w, k, &m->list, &(struct shm_ref){0, sizeof(struct run_state)}, m->count, why);
+    if (st)
         return st;
-    st = m->count == 0 ? problem_set(why, STATUS_INVALID_REQUEST, "a graph has at least one launch") : check_list(w, r, 0, true, why);
+    st = m->count == 0 ? problem_set(why, STATUS_INVALID_REQUEST, "a graph has at least one launch") : check_list(w, k->run, 0, true, why);
     if (!st)
-        st = make_graph(w, r, &slot->graph, why);
+        st = make_graph(w, k->run, &slot->graph, why);
     if (!st) {
-        slot->count = r->count;
+        slot->count = m->count;
         slot->generation++;
         *id = (uint32_t)slot->generation << 16 | (uint32_t)(slot - w->graphs + 1);
     }
-    run_destroy(w, r);
     return st;
 }
 
@@ -245,8 +233,8 @@ enum status graph_run_accept(struct device_worker *w, struct accepted_command *k
 
     if (!g)
         return problem_set(why, STATUS_INVALID_REQUEST, "there is no such graph");
-    k->run = run_new(w, &m->list, &m->state, m->count, &st, why);
-    if (!k->run)
+    st = run_open(w, k, &m->list, &m->state, m->count, why);
+    if (st)
         return st;
     st = check_list(w, k->run, 0, true, why);
     k->run->graph = g->graph;

@@ -13,44 +13,26 @@
 #include "base/span.h"
 #include "ipc/worker_fds.h"
 
-struct driver_row {
-    const char *driver;
-    int64_t     number; /* of a call or an ioctl */
-};
+enum row_kind { ROW_CALL, ROW_IOCTL, ROW_SHARING /* an ioctl */ };
 
-/* Rows of no driver, so that the arrays are not empty. */
-static const struct driver_row driver_calls[] = {
-    {"", 0},
-#define DRIVER_CALL(driver, name) {driver, SCMP_SYS(name)},
-#define DRIVER_IOCTL(driver, number)
-#define DRIVER_SHARING(driver, number)
+static const struct driver_row {
+    const char   *driver;
+    enum row_kind kind;
+    int64_t       number; /* of a call or an ioctl */
+} driver_rows[] = {
+#define DRIVER_CALL(driver, name)      {driver, ROW_CALL, SCMP_SYS(name)},
+#define DRIVER_IOCTL(driver, number)   {driver, ROW_IOCTL, number},
+#define DRIVER_SHARING(driver, number) {driver, ROW_SHARING, number},
 #include "worker/jail/device_calls_driver.def"
 #undef DRIVER_CALL
 #undef DRIVER_IOCTL
 #undef DRIVER_SHARING
 };
 
-static const struct driver_row driver_ioctls[] = {
-    {"", 0},
-#define DRIVER_CALL(driver, name)
-#define DRIVER_IOCTL(driver, number) {driver, number},
-#define DRIVER_SHARING(driver, number)
-#include "worker/jail/device_calls_driver.def"
-#undef DRIVER_CALL
-#undef DRIVER_IOCTL
-#undef DRIVER_SHARING
-};
-
-static const struct driver_row sharing_ioctls[] = {
-    {"", 0},
-#define DRIVER_CALL(driver, name)
-#define DRIVER_IOCTL(driver, number)
-#define DRIVER_SHARING(driver, number) {driver, number},
-#include "worker/jail/device_calls_driver.def"
-#undef DRIVER_CALL
-#undef DRIVER_IOCTL
-#undef DRIVER_SHARING
-};
+static bool is_row_of(const struct driver_row *r, const char *driver, enum row_kind kind)
+{
+    return r->kind == kind && strcmp(r->driver, driver) == 0;
+}
 
 static const int plain_calls[] = {
 #define CALL(name) SCMP_SYS(name),
@@ -79,10 +61,29 @@ static const uint64_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS
 
 bool device_filter_knows(const char *driver)
 {
-    for (size_t i = 1; i < COUNT(driver_calls); i++)
-        if (driver[0] && strcmp(driver_calls[i].driver, driver) == 0)
+    for (size_t i = 0; i < COUNT(driver_rows); i++)
+        if (is_row_of(&driver_rows[i], driver, ROW_CALL))
             return true;
     return false;
+}
+
+static int allow_calls(scmp_filter_ctx c, const int calls[], size_t count)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < count; i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, calls[i], 0);
+    return bad;
+}
+
+static int allow_ioctls(scmp_filter_ctx c, const char *driver, enum row_kind kind)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < COUNT(driver_rows); i++)
+        if (is_row_of(&driver_rows[i], driver, kind))
+            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)driver_rows[i].number));
+    return bad;
 }
 
 /* Calls that both allow-lists pass only with the right arguments. */
@@ -115,21 +116,15 @@ static int allow_made(scmp_filter_ctx c, const char *driver)
     int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_EQ, O_RDWR | O_CLOEXEC));
 
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD));
-    for (size_t i = 1; i < COUNT(sharing_ioctls); i++)
-        if (strcmp(sharing_ioctls[i].driver, driver) == 0)
-            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)sharing_ioctls[i].number));
-    return bad;
+    return bad | allow_ioctls(c, driver, ROW_SHARING);
 }
 
 static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
 {
-    int bad = allow_abort(c) | allow_threads(c);
+    int bad = allow_abort(c) | allow_threads(c) | allow_calls(c, plain_calls, COUNT(plain_calls));
 
     if (sharing != FILTER_SHARES_NOTHING)
         bad |= allow_given(c);
-
-    for (size_t i = 0; i < COUNT(plain_calls); i++)
-        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
     /* malloc reads a setting before it shrinks an arena; the zone's file */
     bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_CONTROL_FD));
@@ -179,40 +174,29 @@ static bool is_checked(int call)
 }
 
 /* How a worker ends must not depend on whether one ended while the rows were learnt. */
-static int allow_ends(scmp_filter_ctx c)
-{
-    static const int ends[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),      SCMP_SYS(rt_sigreturn),
-                               SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),  SCMP_SYS(gettid),
-                               SCMP_SYS(getpid),       SCMP_SYS(restart_syscall), SCMP_SYS(write)};
-    int              bad = 0;
-
-    for (size_t i = 0; i < COUNT(ends); i++)
-        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, ends[i], 0);
-    return bad;
-}
+static const int ending_calls[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),      SCMP_SYS(rt_sigreturn),
+                                   SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),  SCMP_SYS(gettid),
+                                   SCMP_SYS(getpid),       SCMP_SYS(restart_syscall), SCMP_SYS(write)};
 
 static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filter_sharing sharing)
 {
-    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing) | allow_abort(c) | allow_threads(c) | allow_ends(c);
+    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing) | allow_abort(c) | allow_threads(c) |
+              allow_calls(c, ending_calls, COUNT(ending_calls));
 
-    for (size_t i = 1; i < COUNT(driver_calls); i++) {
-        int call = (int)driver_calls[i].number;
+    for (size_t i = 0; i < COUNT(driver_rows); i++) {
+        int call = (int)driver_rows[i].number;
 
-        if (strcmp(driver_calls[i].driver, driver) == 0 && !is_denied(call) && !is_checked(call))
-            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, call, 0);
+        if (is_row_of(&driver_rows[i], driver, ROW_CALL) && !is_denied(call) && !is_checked(call))
+            bad |= allow_calls(c, &call, 1);
     }
     if (sharing != FILTER_SHARES_NOTHING)
         bad |= allow_given(c) | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
     if (sharing == FILTER_SHARES_MADE)
         bad |= allow_made(c, driver);
     /* How it waits, and where its own memory comes from, must not depend on the learnt rows either. */
-    for (size_t i = 0; i < COUNT(plain_calls); i++)
-        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
+    bad |= allow_calls(c, plain_calls, COUNT(plain_calls));
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    for (size_t i = 1; i < COUNT(driver_ioctls); i++)
-        if (strcmp(driver_ioctls[i].driver, driver) == 0)
-            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)driver_ioctls[i].number));
-    return bad;
+    return bad | allow_ioctls(c, driver, ROW_IOCTL);
 }
 
 static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)

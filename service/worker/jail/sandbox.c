@@ -22,16 +22,12 @@ static void *parent_watch(void *unused)
 
 static bool parent_watch_start(void)
 {
-    pthread_attr_t attributes;
-    pthread_t      thread;
-    bool           ok;
+    pthread_t thread;
 
-    if (pthread_attr_init(&attributes))
+    if (pthread_create(&thread, NULL, parent_watch, NULL))
         return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    ok = pthread_create(&thread, &attributes, parent_watch, NULL) == 0;
-    pthread_attr_destroy(&attributes);
-    return ok;
+    pthread_detach(thread);
+    return true;
 }
 
 bool sandbox_enter(void)

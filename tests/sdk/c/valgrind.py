@@ -42,7 +42,7 @@ def check_tool(url, folder, tool):
     (here / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<c8'")
     saxpy = ["run", "k.cu", "saxpy", "--grid", "1", "--block", "64", "--arg", "f32:2", "--in", "x.raw", "--inout", "x.raw:y.raw"]
     for code, *command in ((0, "status", "--json"), (0, "config"), (0, "connect", "v"), (0, "buf", "put", "a", "x.raw"), (0, "buf", "get", "a", "a.npy:f32[64]"),
-                           (0, "kernels", "k.cu"), (0, "monitor", "--seconds", "1"), (0, "disconnect"), (0, *saxpy, "--arg", "i32:64"), (1, *saxpy),
+                           (0, "kernels", "k.cu"), (0, "monitor", "-i", "1", "-c", "2"), (0, "monitor", "--events", "--seconds", "1"), (0, "disconnect"), (0, *saxpy, "--arg", "i32:64"), (1, *saxpy),
                            (2, *saxpy, "--in", "bad.npy"), (6, "run", "k.cu", "bad", "--grid", "1", "--block", "1", "--in", "x.raw"), (7, "compile", "wrong.cu"),
                            (5, "sessions", "get", "nothing"), (2, "nonsense"), (0, "diag", "--bundle", "state.tar.gz")):
         run(url, folder, code, tool, *command)

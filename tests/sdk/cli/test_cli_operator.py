@@ -115,7 +115,7 @@ def test_monitor_prints_a_line_for_each_step(gpurest, tool, tmp_path, service):
     assert gpurest("connect", "cli-monitor").returncode == OK
     assert client.put_cuda("/v1/sessions/cli-monitor/modules/m", source).status == 201
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GPUREST_URL": f"http://127.0.0.1:{service.port}"}
-    watching = [subprocess.Popen([tool, "monitor", *form], stdout=subprocess.PIPE, env=environment, cwd=tmp_path) for form in ([], ["--json"])]
+    watching = [subprocess.Popen([tool, "monitor", "--events", *form], stdout=subprocess.PIPE, env=environment, cwd=tmp_path) for form in ([], ["--json"])]
     try:
         for one in watching:  # launches until one of them was followed from its beginning
             os.set_blocking(one.stdout.fileno(), False)
@@ -134,9 +134,85 @@ def test_monitor_prints_a_line_for_each_step(gpurest, tool, tmp_path, service):
     assert {"launch.queued", "launch.finished"} <= {one["event"] for one in documents} and "hi\n7\n" in [one.get("text") for one in documents]
     client.close()
     assert gpurest("disconnect", "--force").returncode == OK
-    assert gpurest("monitor", "--session", "nothing-there").returncode == 5
+    assert gpurest("monitor", "--events", "--session", "nothing-there").returncode == 5
     for wrong in (["--seconds", "0"], ["--seconds", "3601"], ["more"]):
-        assert gpurest("monitor", "--session", "any", *wrong).returncode == USAGE
+        assert gpurest("monitor", "--events", "--session", "any", *wrong).returncode == USAGE
+
+
+# ---- figures, the link, other names of commands ----
+
+
+def test_monitor_prints_figures_of_each_device_in_each_interval(gpurest):
+    done = gpurest("monitor", "-i", "20", "-c", "3", "--json")
+    assert done.returncode == OK, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["id"] for line in lines] == ["cpu:0"] * 3 and all(line["memory_used_bytes"] > 0 for line in lines)
+    assert lines[0].keys() == {"at", "id", "temperature_c", "power_w", "clock_khz", "utilization_pct", "memory_utilization_pct", "memory_used_bytes",
+                               "errors_per_s"}
+    assert lines[0]["temperature_c"] is None and lines[0]["errors_per_s"] >= 0
+    table = gpurest("m", "-i", "1", "-c", "2").stdout.decode().splitlines()
+    assert table[0].split()[:4] == ["TIME", "DEVICE", "TEMP", "C"] and [row.split()[1] for row in table[1:]] == ["cpu:0", "cpu:0"]
+    for wrong in (["-i", "0"], ["-i", "3600001"], ["more"], ["--seconds", "1"]):
+        assert gpurest("monitor", *wrong).returncode == USAGE
+
+
+def test_monitor_counts_the_errors_of_the_service(tool, tmp_path, service):
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GPUREST_URL": f"http://127.0.0.1:{service.port}"}
+    watching = subprocess.Popen([tool, "monitor", "--json", "-i", "50"], stdout=subprocess.PIPE, env=environment)
+    try:
+        client, deadline = service.client(), time.monotonic() + WAIT_S
+        for line in watching.stdout:
+            if json.loads(line)["errors_per_s"] > 0:
+                break
+            assert time.monotonic() < deadline
+            assert client.get("/v1/sessions/nothing-there").status == 404
+        client.close()
+    finally:
+        watching.kill()
+        watching.wait()
+        watching.stdout.close()
+
+
+def test_status_tells_the_round_trip(gpurest):
+    link = json.loads(gpurest("status", "--json").stdout)["item"]["link"]
+    assert link["requests"] > 0 and link["failed"] == 0 and 0 < link["p50_us"] <= link["p99_us"]
+    assert b"us p99; 0 of " in gpurest("status").stdout
+
+
+def test_connect_says_whether_everything_fits(gpurest, own):
+    done = gpurest("connect", "cli-fits")
+    assert done.returncode == OK and b"code for compute_75: fits together" in done.stderr, done.stderr
+    assert gpurest("disconnect").returncode == OK
+    _, run = own("--nvrtc", "/nothing/libnvrtc.so")
+    told = run("connect", "another").stderr
+    assert b"does not fit together" in told and b"it takes PTX and cubins only" in told, told
+
+
+@pytest.mark.parametrize("alias, command", [("i", "info"), ("s", "status"), ("d", "diag"), ("l", "logs"), ("log", "logs"), ("b", "bench"), ("c", "connect"),
+                                            ("benchmark", "bench"), ("dc", "disconnect"), ("m", "monitor"), ("cf", "config"), ("r", "reset")])
+def test_aliases_are_the_commands(gpurest, alias, command):
+    assert gpurest("help", alias).stdout == gpurest("help", command).stdout != b""
+    assert f"{alias} = {command}".encode() in gpurest("help").stdout
+
+
+def test_the_tool_logs_by_level_and_category(gpurest):
+    told = gpurest("devices", "--log-level", "debug").stderr
+    assert b"gpurest: debug: cli: devices, as version" in told and b"gpurest: debug: transport: GET /v1/devices" in told and b"exit code 0" in told
+    assert gpurest("devices", GPUREST_LOG="cli=debug").stderr.count(b"debug: ") == 2
+    assert gpurest("devices").stderr == b""
+    wrong = gpurest("devices", "--log-level", "loud")
+    assert wrong.returncode == FAILED and b"use off, warn, info or debug" in wrong.stderr
+
+
+def test_config_show_is_config(gpurest):
+    assert gpurest("config", "show").stdout.split() == gpurest("cf").stdout.split()
+
+
+@pytest.mark.parametrize("typed, meant", [("statsu", "status"), ("sesions", "sessions"), ("dignag", "diag"), ("xyzzy", None), ("x" * 100, None)])
+def test_a_mistyped_command_is_guessed(gpurest, typed, meant):
+    done = gpurest(typed)
+    assert done.returncode == USAGE and (b"did you mean" in done.stderr) == bool(meant)
+    assert not meant or f"did you mean {meant}?".encode() in done.stderr
 
 
 # ---- diag --bundle ----

@@ -128,7 +128,7 @@ static enum status handle(struct request *r)
     enum status st;
     bool        on_executor = false;
 
-    while ((st = r->endpoint->handle(r)) == STATUS_PENDING) {
+    while ((st = request_handle(r)) == STATUS_PENDING) {
         if (r->wants_executor && !on_executor) { /* starts again there, at once */
             on_executor = true;
             continue;
@@ -219,7 +219,7 @@ void exchange_do(struct exchange *x)
     route(x);
     if (!streamed(x))
         r->body = x->body;
-    x->status = r->endpoint->begin ? r->endpoint->begin(r) : STATUS_OK;
+    x->status = request_begin(r);
     if (!x->status)
         x->status = feed(r);
     if (!x->status)

@@ -74,7 +74,7 @@ Test(turns, a_caller_never_has_all_of_them)
 {
     struct asker a[4], b;
 
-    cr_assert(compile_turns_init(&turns, 4, 3));
+    compile_turns_init(&turns, 4, 3);
     for (unsigned i = 0; i < 4; i++)
         begin(&a[i], "alice", false);
     for (unsigned i = 0; i < 3; i++)
@@ -97,7 +97,7 @@ Test(turns, a_lone_caller_may_have_all_where_nobody_shares)
 {
     struct asker a[4];
 
-    cr_assert(compile_turns_init(&turns, 4, 4));
+    compile_turns_init(&turns, 4, 4);
     for (unsigned i = 0; i < 4; i++) {
         begin(&a[i], NULL, false);
         got(&a[i]);
@@ -111,7 +111,7 @@ Test(turns, go_round_the_callers_and_within_one_by_arrival)
 {
     struct asker a[4], b[2];
 
-    cr_assert(compile_turns_init(&turns, 1, 1));
+    compile_turns_init(&turns, 1, 1);
     for (unsigned i = 0; i < 4; i++)
         begin(&a[i], "alice", false);
     got(&a[0]);
@@ -136,7 +136,7 @@ Test(turns, built_in_kernels_have_one_of_their_own_and_go_first)
 {
     struct asker source, next, one, other;
 
-    cr_assert(compile_turns_init(&turns, 1, 1));
+    compile_turns_init(&turns, 1, 1);
     begin(&source, "alice", false);
     got(&source);
     begin(&one, "bob", true);
@@ -160,7 +160,7 @@ Test(turns, so_many_of_a_caller_wait_and_others_as_before)
     struct asker        b, builtin;
     struct compile_turn more;
 
-    cr_assert(compile_turns_init(&turns, 1, 1));
+    compile_turns_init(&turns, 1, 1);
     for (unsigned i = 0; i < COUNT(a); i++)
         begin(&a[i], "alice", false);
     got(&a[0]);
@@ -188,7 +188,7 @@ Test(turns, who_gets_none_in_time_leaves_nothing)
     struct asker        a;
     struct compile_turn late;
 
-    cr_assert(compile_turns_init(&turns, 1, 1));
+    compile_turns_init(&turns, 1, 1);
     begin(&a, "alice", false);
     got(&a);
     cr_assert_eq(compile_turn_take(&turns, &late, (struct compile_for){"bob", false}, deadline_after_ms(1)), STATUS_OVERLOADED);
@@ -202,7 +202,7 @@ Test(turns, closed_ones_let_everybody_go)
     struct asker        a, b;
     struct compile_turn late;
 
-    cr_assert(compile_turns_init(&turns, 1, 1));
+    compile_turns_init(&turns, 1, 1);
     begin(&a, "alice", false);
     got(&a);
     begin(&b, "bob", false);

@@ -44,6 +44,17 @@ void               upload(const char *buffer, struct span bytes);
 /* Blocks until the launch has finished, by a waker. */
 void await_end(struct launch *l);
 
+/* +1 by every upload, fill, copy and launch. */
+static inline uint64_t session_epoch(struct session *s)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&s->lock);
+    n = s->epoch;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 /* A waker somebody can sleep on. */
 struct bell {
     struct waker    waker;

@@ -119,10 +119,14 @@ typedef struct gpurest_options {
     int         use_libcurl;        /* non-zero: use libcurl also for http and unix */
     void (*log)(void *arg, int level, const char *message); /* called on any thread; NULL: none */
     void *log_arg;
+    /* "off", "warn", "info" or "debug", for all categories or by category: "warn,transport=debug". The library's categories are transport
+     * (requests and their retries) and session. Without `log`, lines go to standard error. NULL: $GPUREST_LOG, else "debug" with `log` and
+     * "off" without. */
+    const char *log_level;
 } gpurest_options;
 #define GPUREST_OPTIONS_INIT                                                                                                               \
     {                                                                                                                                      \
-        sizeof(gpurest_options), 0, 0, 0, 0, 5000, 60000, 2, 8, 4, 0, 0, 0                                                                 \
+        sizeof(gpurest_options), 0, 0, 0, 0, 5000, 60000, 2, 8, 4, 0, 0, 0, 0                                                              \
     }
 
 /* Opens a client and checks address, token and API version with one request. `url` as in gpurest_options. */
@@ -131,6 +135,8 @@ GPUREST_API gpurest_status gpurest_open_with(gpurest_client **out, const gpurest
 /* NULL is fine. Pending operations end with GPUREST_E_CANCELLED. Later calls on its sessions return GPUREST_E_CANCELLED; sessions must still be
  * closed with gpurest_session_close. Not from a callback. */
 GPUREST_API void gpurest_close(gpurest_client *client);
+/* Local. Writes a line to the client's log, if it wants lines of that category and level. `category`: a short name of yours. Ignores NULL. */
+GPUREST_API void gpurest_client_log(const gpurest_client *client, gpurest_log_level level, const char *category, const char *message);
 /* Local. The answer to GET /version at opening, as JSON. */
 GPUREST_API const char *gpurest_server_version(const gpurest_client *client);
 

@@ -12,6 +12,10 @@ enum {
     POINTER_BYTES = 128,
     REQUEST_ID_BYTES = 144,
 
+    /* the log */
+    LOG_CATEGORY_BYTES = 16,
+    LOG_CATEGORIES_MAX = 8,
+
     /* connections */
     HOST_BYTES = 256,
     TOKEN_BYTES_MAX = 4096,

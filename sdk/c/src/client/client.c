@@ -1,7 +1,6 @@
 /* Clients: open, close, and requests with retries. */
 #include "client/client.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -134,19 +133,10 @@ void gpurest_client_set_progress(gpurest_client *c, gpurest_progress_cb progress
     pthread_mutex_unlock(&c->lock);
 }
 
-static void client_log(const gpurest_client *c, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void client_log(const gpurest_client *c, int level, const char *format, ...)
+void gpurest_client_log(const gpurest_client *c, gpurest_log_level level, const char *category, const char *message)
 {
-    char    text[MESSAGE_BYTES];
-    va_list arguments;
-
-    if (!c->log)
-        return;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    c->log(c->log_arg, level, text);
+    if (c && category && message && level >= GPUREST_LOG_WARN && level <= GPUREST_LOG_DEBUG && strlen(category) < LOG_CATEGORY_BYTES)
+        log_write(&c->log, category, (int)level, "%s", message);
 }
 
 /* ---- requests ---- */
@@ -159,8 +149,8 @@ gpurest_status client_try(gpurest_client *c, struct exchange *x)
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
     st = pool_perform(&c->pool, x);
-    client_log(c, GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
-               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
+    log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
+              (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
     return st;
 }
 
@@ -192,7 +182,7 @@ gpurest_status client_perform(gpurest_client *c, struct exchange *x)
         if ((!st && x->status / 100 == 2) || tries >= c->max_retries || !may_retry(x, st, &after_ms))
             break;
         after_ms = backoff_ms(tries, after_ms);
-        client_log(c, GPUREST_LOG_WARN, "%s %.200s: trying again in %d ms", x->method, x->path, after_ms);
+        log_write(&c->log, "transport", GPUREST_LOG_WARN, "%s %.200s: trying again in %d ms", x->method, x->path, after_ms);
         if (!cancel_sleep(x->cancel, after_ms))
             return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
         x->resent = x->resent || (st && x->sent);
@@ -298,7 +288,7 @@ static gpurest_status find_target(const gpurest_options *o, struct target *t)
     return st;
 }
 
-static gpurest_client *make_client(const gpurest_options *o, const struct target *t)
+static gpurest_client *make_client(const gpurest_options *o, const struct target *t, const struct log *log)
 {
     gpurest_client *c = calloc(1, sizeof *c);
     bool            plain = t->endpoint.scheme != SCHEME_HTTPS && !o->use_libcurl;
@@ -310,8 +300,7 @@ static gpurest_client *make_client(const gpurest_options *o, const struct target
     c->idle_ms = o->idle_timeout_ms;
     c->max_retries = o->max_retries;
     c->bulk_connections = o->bulk_connections < o->max_connections ? o->bulk_connections : o->max_connections;
-    c->log = o->log;
-    c->log_arg = o->log_arg;
+    c->log = *log;
     pool_init(&c->pool, plain ? &transport_socket : &transport_curl, t, o->max_connections);
     workers_init(&c->transfers, TRANSFER_THREADS_MAX);
     workers_init(&c->followers, FOLLOWER_THREADS_MAX);
@@ -323,6 +312,7 @@ gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *op
 {
     gpurest_options o = GPUREST_OPTIONS_INIT;
     struct target   t = {0};
+    struct log      log;
     gpurest_client *c = NULL;
     gpurest_status  st;
 
@@ -330,10 +320,12 @@ gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *op
         return fail_invalid("out is NULL, or options.struct_size is not set");
     st = check_options(&o);
     if (!st)
+        st = log_init(&log, &o);
+    if (!st)
         st = find_target(&o, &t);
     if (st)
         return st;
-    c = make_client(&o, &t);
+    c = make_client(&o, &t, &log);
     explicit_bzero(t.token, sizeof t.token);
     if (!c) {
         free(t.ca_file);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "base/workers.h"
 #include "transport/pool.h"
 
@@ -15,13 +16,12 @@ struct pending {
 };
 
 struct gpurest_client {
-    atomic_uint    references; /* the user's, and one per session and operation */
-    pid_t          owner;
-    struct pool    pool;
-    struct workers transfers, followers;
-    int            idle_ms, max_retries, bulk_connections;
-    void (*log)(void *arg, int level, const char *message);
-    void               *log_arg;
+    atomic_uint         references; /* the user's, and one per session and operation */
+    pid_t               owner;
+    struct pool         pool;
+    struct workers      transfers, followers;
+    int                 idle_ms, max_retries, bulk_connections;
+    struct log          log;
     char               *version; /* JSON */
     pthread_mutex_t     lock;
     gpurest_progress_cb progress; /* under lock, with its arg */

@@ -103,11 +103,13 @@ gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *clien
         return fail_memory();
     s->keep = o.keep;
     st = create_session(s, &o);
-    if (st)
+    if (st) {
         session_drop(s);
-    else
-        *out = s;
-    return st;
+        return st;
+    }
+    log_write(&client->log, "session", GPUREST_LOG_INFO, "%s is open", s->id);
+    *out = s;
+    return GPUREST_OK;
 }
 
 static void delete_at_service(gpurest_session *s)
@@ -133,6 +135,7 @@ void gpurest_session_close(gpurest_session *s)
     lane_drain(s);
     failure_init(&before);
     failure_copy(&before, failure_last());
+    log_write(&s->client->log, "session", GPUREST_LOG_INFO, s->keep ? "%s is left open" : "%s is deleted", s->id);
     if (!s->keep)
         delete_at_service(s);
     failure_raise(&before);
@@ -187,12 +190,17 @@ gpurest_status session_enter(gpurest_session *s)
 
 void session_note_failure(gpurest_session *s, const struct failure *f)
 {
+    bool first;
+
     if (!f->fatal_for_session)
         return;
     pthread_mutex_lock(&s->lock);
-    if (!s->lost.status)
+    first = !s->lost.status;
+    if (first)
         failure_copy(&s->lost, f);
     pthread_mutex_unlock(&s->lock);
+    if (first)
+        log_write(&s->client->log, "session", GPUREST_LOG_WARN, "%s is lost: %s", s->id, f->message);
 }
 
 gpurest_status session_perform(gpurest_session *s, struct exchange *x)

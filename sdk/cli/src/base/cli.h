@@ -39,6 +39,7 @@ enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_CSV, 
 
 struct cli {
     const char     *url, *token_file, *session;
+    const char     *log_level; /* NULL: $GPUREST_LOG */
     enum output     output;
     const char     *fields; /* of --fields; NULL = the command's own */
     bool            no_header, quiet, verbose, yes, color;

@@ -189,11 +189,16 @@ enum exit_code cli_open(struct cli *c)
         return CODE_OK;
     options.url = c->url;
     options.token_file = token_file(c, path);
+    options.log_level = c->log_level;
     options.idle_timeout_ms = c->timeout_ms;
     if (options.connect_timeout_ms > c->timeout_ms)
         options.connect_timeout_ms = c->timeout_ms;
     st = gpurest_open_with(&c->client, &options);
-    return st ? cli_failed(c, st) : CODE_OK;
+    if (st)
+        return cli_failed(c, st);
+    snprintf(path, sizeof path, "%s, as version %s", c->command, gpurest_version());
+    gpurest_client_log(c->client, GPUREST_LOG_DEBUG, "cli", path);
+    return CODE_OK;
 }
 
 enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)

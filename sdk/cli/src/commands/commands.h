@@ -12,8 +12,16 @@ struct command {
 };
 extern const struct command commands[];
 extern const size_t         commands_count;
-/* NULL: there is none. */
+/* By its name or an alias. NULL: there is none. */
 const struct command *command_find(const char *name);
+/* What a mistyped name probably means; NULL: none is near. */
+const struct command *command_nearest(const char *name);
+
+struct command_alias {
+    const char *alias, *name;
+};
+extern const struct command_alias aliases[];
+extern const size_t               aliases_count;
 
 #define COMMAND(name, function, arguments, summary) enum exit_code function(struct cli *c);
 #include "commands/commands.def"
@@ -24,6 +32,15 @@ const struct command *command_find(const char *name);
 #include "commands/schemas.def"
 #undef LISTING
 #undef OBJECT
+
+/* Adds round trips of small requests as the member `link`, or prints them in a line (link.c). Failures are counted, not reported. */
+void link_measure(struct cli *c, cJSON *to);
+void link_print(struct cli *c);
+/* Says whether this tool, the service, and the session's device with its driver and compiler fit together (link.c). */
+enum exit_code link_check(struct cli *c, const char *session);
+
+/* Prints the devices' figures once per interval (figures.c). */
+enum exit_code figures_follow(struct cli *c);
 
 /* Writes the service's state and diag's results as an archive (bundle.c). */
 enum exit_code bundle_write(struct cli *c, const char *path, const cJSON *results);

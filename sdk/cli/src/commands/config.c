@@ -107,10 +107,10 @@ enum exit_code run_config(struct cli *c)
 
     if (!take_rest(c, 0, 3))
         return CODE_USAGE;
-    if (c->argc == 0)
+    if (c->argc == 0 || (c->argc == 1 && strcmp(c->argv[0], "show") == 0))
         return show_config(c);
     if (c->argc != 3 || strcmp(c->argv[0], "set") != 0)
-        return cli_usage(c, "expected no argument, set log LEVEL, or set log.CATEGORY LEVEL");
+        return cli_usage(c, "expected show, set log LEVEL, or set log.CATEGORY LEVEL");
     name = c->argv[1];
     if (strcmp(name, "log") == 0 || (strncmp(name, "log.", 4) == 0 && name[4]))
         return set_log(c, name[3] ? name + 4 : "", c->argv[2]);

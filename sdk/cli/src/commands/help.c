@@ -18,6 +18,7 @@ static const struct {
     {"--no-color", "no colours, like the variable NO_COLOR"},
     {"-q, --quiet", "print only errors on standard error"},
     {"-v, --verbose", "print details of errors"},
+    {"--log-level LEVEL", "log on standard error: off, warn, info or debug, or by category (cli, transport, session): warn,transport=debug; default $GPUREST_LOG"},
 };
 static const char *const codes[] = {
     "0  success",         "1  failure",     "2  usage", "3  unreachable or timed out", "4  not authorised",   "5  not found",
@@ -50,6 +51,9 @@ static void help_all(void)
     printf("gpurest [OPTION]... COMMAND [ARGUMENT]...\n\nCommands:\n");
     for (size_t i = 0; i < commands_count; i++)
         printf("  %-11s %s\n", commands[i].name, commands[i].summary);
+    printf("\nAliases:\n ");
+    for (size_t i = 0; i < aliases_count; i++)
+        printf(" %s = %s%s", aliases[i].alias, aliases[i].name, i + 1 < aliases_count ? "," : "\n");
     printf("\nOptions, anywhere:\n");
     for (size_t i = 0; i < COUNT(globals); i++)
         printf("  %-18s %s\n", globals[i].option, globals[i].meaning);
@@ -86,6 +90,9 @@ static void print_manual(void)
         print_manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
     for (size_t i = 0; i < COUNT(words); i++)
         print_manual_entry(words[i].word, "", words[i].meaning);
+    printf(".SH ALIASES\n");
+    for (size_t i = 0; i < aliases_count; i++)
+        print_manual_entry(aliases[i].alias, "", aliases[i].name);
     printf(".SH OPTIONS\n");
     for (size_t i = 0; i < COUNT(globals); i++)
         print_manual_entry(globals[i].option, "", globals[i].meaning);

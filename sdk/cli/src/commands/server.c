@@ -62,6 +62,7 @@ static enum exit_code status_document(struct cli *c, bool ready, const char *rea
 
     cJSON_AddBoolToObject(all, "ready", ready);
     cJSON_AddItemToObject(all, "reason", ready ? cJSON_CreateNull() : cJSON_CreateString(reason));
+    link_measure(c, all);
     if (!code)
         code = cli_get_all(c, "/v1/sessions", sessions);
     if (!code)
@@ -74,9 +75,11 @@ static enum exit_code status_tables(struct cli *c, bool ready, const char *reaso
 {
     enum exit_code code;
 
-    if (c->output == OUTPUT_TABLE)
+    if (c->output == OUTPUT_TABLE) {
         fprintf(c->out, "%s%s%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready",
                 c->color ? "\033[0m" : "", reason[0] ? ": " : "", reason);
+        link_print(c);
+    }
     code = run_section(c, run_devices, "DEVICES");
     return code ? code : run_section(c, run_sessions, "SESSIONS");
 }
@@ -215,7 +218,8 @@ enum exit_code run_connect(struct cli *c)
         return cli_failed(c, st);
     gpurest_session_close(session);
     cli_say(c, "session %s is open; later commands use it", c->argv[0]);
-    return store_session(c->argv[0]);
+    code = store_session(c->argv[0]);
+    return code ? code : link_check(c, c->argv[0]);
 }
 
 /* Ending the session would cancel its launches. */

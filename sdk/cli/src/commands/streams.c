@@ -194,8 +194,11 @@ static int take_piece(void *arg, const void *data, size_t bytes)
 enum exit_code run_monitor(struct cli *c)
 {
     struct monitor m = {.c = c};
-    enum exit_code code = follow_events(c, EVENTS_S_MAX, take_piece, &m);
+    enum exit_code code;
 
+    if (!take_flag(c, "--events"))
+        return figures_follow(c);
+    code = follow_events(c, EVENTS_S_MAX, take_piece, &m);
     free(m.line);
     return code;
 }

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 import os
 import secrets
 from collections import deque
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 BATCH_OPS_MAX = 4096  # of the contract
+log = logging.getLogger("gpurest.session")
 
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
 _batches: contextvars.ContextVar[Tuple[Batch, ...]] = contextvars.ContextVar("gpurest_batches", default=())
@@ -72,6 +74,7 @@ class SessionState:
         self._programs_left: Deque[Tuple[int, str]] = deque()  # programs without a name of the user's that nobody refers to any more
         self._pid = os.getpid()
         self._stream_names: List[str] = []
+        log.info("%s is open on %s", self.id, self.device)
 
     def _for_threads(self) -> Session:
         """The session whose methods block: this one, or its twin."""
@@ -98,11 +101,13 @@ class SessionState:
         """A fault ends everything that the session had; the first one is remembered."""
         if is_fault(error) and self._lost is None:
             self._lost = lost(error)
+            log.warning("%s is lost: %s", self.id, error)
 
     def _renewed(self, info: Mapping[str, Any]) -> None:
         """After a reset: objects of before are void."""
         self._reset_cause, self._lost = self._lost, None
         self.generation = info["generation"]
+        log.info("%s has a new worker", self.id)
 
     def _new_name(self, prefix: str) -> str:
         """A client-chosen id that nobody else chooses. Thread-safe; `prefix` is of a-z, 0-9, "_" and "-", at most 32 characters."""
@@ -170,6 +175,7 @@ class SessionState:
         self._closed = True
         if not self._owned or self.client._transport.closed:
             return
+        log.info("%s is deleted", self.id)
         try:
             yield requests.delete(requests.session_path(self.id))
         except GpurestError as error:

@@ -1,6 +1,7 @@
 """The blocking transport: a pool of connections, retries where the contract allows them, refusal after fork()."""
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -19,6 +20,7 @@ BACKOFF_S_MAX = 10.0
 POOLED_MAX = 16
 Observer = Callable[[Request, Response, float], None]
 T = TypeVar("T")
+log = logging.getLogger("gpurest.transport")
 
 
 class Cancel:
@@ -73,13 +75,16 @@ class TransportBase:
         connection, the service was busy, or a repeatable request broke."""
         for attempt in range(self.retries + 1):
             last = attempt == self.retries or stopped()
+            began = time.perf_counter()
             try:
                 response = yield None
             except (ConnectionError_, TimeoutError_) as error:
+                log.debug("%s %s: %s", request.method, request.path, error)
                 if last or not may_repeat(error, request) or stopped():
                     raise
                 asked_s = None
             else:
+                log.debug("%s %s: %d, %.2f ms", request.method, request.path, response.status, 1e3 * (time.perf_counter() - began))
                 if response.status < 300 or response.status == 304:
                     return response  # type: ignore[no-any-return]
                 close_all(response.descriptors)
@@ -88,7 +93,9 @@ class TransportBase:
                     raise failure
                 asked_s = retry_after(failure)
             pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
-            yield min(max(pause, asked_s or 0.0), BACKOFF_S_MAX)
+            pause = min(max(pause, asked_s or 0.0), BACKOFF_S_MAX)
+            log.warning("%s %s: trying again in %.2f s", request.method, request.path, pause)
+            yield pause
         raise GpurestError("no attempt was made: retries must not be negative")
 
 

@@ -13,15 +13,27 @@ static uint64_t truncate_to(uint64_t v, unsigned width)
     return width == 8 ? v : v & ((1ull << (8 * width)) - 1);
 }
 
-#define FILL_UNIFORM(T)                                                                          \
-    do {                                                                                         \
-        T *restrict    to = LANE(T, place);                                                      \
-        const T        value = (T)f->base;                                                       \
-        const uint32_t count = l->count;                                                         \
-        for (uint32_t i = 0; i < count; i++)                                                     \
-            to[i] = value;                                                                       \
+/* The bounds are read once: the compiler must assume that the stores may change them. */
+#define FILL_UNIFORM(T)                                                           \
+    do {                                                                  \
+        T *restrict    to = LANE(T, place);                               \
+        const T        value = (T)v;                                      \
+        const uint32_t count = l->count;                                  \
+        for (uint32_t i = 0; i < count; i++)                              \
+            to[i] = value;                                                \
     } while (0)
-/* Row by row of the block. The bounds are read once: the compiler must assume that the stores may change them. */
+
+void lanes_fill(struct lanes *l, uint32_t place, unsigned width, uint64_t v)
+{
+    switch (width) {
+    case 1:  memset(LANE(uint8_t, place), (int)(uint8_t)v, l->count); break;
+    case 2:  FILL_UNIFORM(uint16_t); break;
+    case 4:  FILL_UNIFORM(uint32_t); break;
+    default: FILL_UNIFORM(uint64_t); break;
+    }
+}
+
+/* Row by row of the block. The bounds are read once, as in lanes_fill(). */
 #define FILL(T)                                                                                  \
     do {                                                                                         \
         T *restrict    to = LANE(T, place);                                                      \
@@ -34,23 +46,13 @@ static uint64_t truncate_to(uint64_t v, unsigned width)
         }                                                                                        \
     } while (0)
 
-static void fill_uniform(struct lanes *l, const struct affine_value *f, uint32_t place, unsigned width)
-{
-    switch (width) {
-    case 1:  memset(LANE(uint8_t, place), (int)(uint8_t)f->base, l->count); break;
-    case 2:  FILL_UNIFORM(uint16_t); break;
-    case 4:  FILL_UNIFORM(uint32_t); break;
-    default: FILL_UNIFORM(uint64_t); break;
-    }
-}
-
 void affine_fill(struct lanes *l, struct affine_value *f, uint32_t place, unsigned width)
 {
     if (f->state & AFFINE_FILLED)
         return;
     f->state |= AFFINE_FILLED;
     if (is_uniform(f))
-        fill_uniform(l, f, place, width);
+        lanes_fill(l, place, width, f->base);
     else if (width == 4)
         FILL(uint32_t);
     else
@@ -66,10 +68,7 @@ bool affine_special(const struct lanes *l, int special, uint64_t value, struct a
     case PTX_SPECIAL_TID_X: out->step_x = l->width > 1; return true;
     case PTX_SPECIAL_TID_Y: out->step_y = l->height > 1; return true;
     case PTX_SPECIAL_TID_Z: return one_plane;
-    case PTX_SPECIAL_LANEID: case PTX_SPECIAL_WARPID: return false;
-    case PTX_SPECIAL_LANEMASK_EQ: case PTX_SPECIAL_LANEMASK_LT: case PTX_SPECIAL_LANEMASK_LE:
-    case PTX_SPECIAL_LANEMASK_GE: case PTX_SPECIAL_LANEMASK_GT: return false;
-    default: out->base = value; return true;
+    default: out->base = value; return ptx_special_kinds[special] != PTX_OF_LANE;
     }
 }
 
@@ -239,26 +238,6 @@ static bool affine_by_rule(const struct lanes *l, const struct op *o, const stru
     return false;
 }
 
-static void write_lane(struct lanes *l, const struct affine_source *s, uint32_t lane, uint64_t v)
-{
-    switch (s->width) {
-    case 1:  LANE(uint8_t, s->place)[lane] = (uint8_t)v; break;
-    case 2:  LANE(uint16_t, s->place)[lane] = (uint16_t)v; break;
-    case 4:  LANE(uint32_t, s->place)[lane] = (uint32_t)v; break;
-    default: LANE(uint64_t, s->place)[lane] = v; break;
-    }
-}
-
-static uint64_t read_lane(struct lanes *l, uint32_t place, unsigned width, uint32_t lane)
-{
-    switch (width) {
-    case 1:  return LANE(uint8_t, place)[lane];
-    case 2:  return LANE(uint16_t, place)[lane];
-    case 4:  return LANE(uint32_t, place)[lane];
-    default: return LANE(uint64_t, place)[lane];
-    }
-}
-
 /* The first active lane does it for all. */
 static void run_once(struct lanes *l, const struct affine_value *const s[AFFINE_SOURCES_MAX], const struct op *o, struct affine_value *to)
 {
@@ -267,13 +246,13 @@ static void run_once(struct lanes *l, const struct affine_value *const s[AFFINE_
     const bool              dense = l->dense;
 
     for (unsigned i = 0; i < p->count; i++)
-        write_lane(l, &p->source[i], l->low, s[i]->base);
+        lane_write(l, p->source[i].place, p->source[i].width, l->low, s[i]->base);
     l->high = l->low + 1;
     l->dense = true;
     o->run(l, o);
     l->high = high;
     l->dense = dense;
-    to->base = read_lane(l, o->d, p->width, l->low);
+    to->base = lane_read(l, o->d, p->width, l->low);
 }
 
 /* In some spaces one address means memory of each lane's own. */

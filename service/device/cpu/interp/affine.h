@@ -62,6 +62,8 @@ struct op_affine {
 
 /* Runs an operation that has a plan. all: every live lane takes part. */
 void affine_run(struct lanes *l, struct affine_value *affine, const struct op *o, bool all);
+/* One value in all lanes of the array at a place. */
+void lanes_fill(struct lanes *l, uint32_t place, unsigned width, uint64_t v);
 /* Fills the array of an affine value unless it is up to date. */
 void affine_fill(struct lanes *l, struct affine_value *f, uint32_t place, unsigned width);
 /* A special register as an affine value: the same for all threads, or a thread's coordinate. False: it is neither. */

@@ -100,26 +100,6 @@ void block_run_finish(struct block_run *r)
     free(r->shared);
 }
 
-/* One value in all lanes. The bounds are read once: the compiler must assume that the stores may change them. */
-#define FILL(T)                                                           \
-    do {                                                                  \
-        T *restrict    to = LANE(T, c->place);                            \
-        const T        value = (T)c->value;                               \
-        const uint32_t count = l->count;                                  \
-        for (uint32_t i = 0; i < count; i++)                              \
-            to[i] = value;                                                \
-    } while (0)
-
-static void fill_constant(struct lanes *l, const struct code_constant *c)
-{
-    switch (c->width) {
-    case 1:  FILL(uint8_t); break;
-    case 2:  FILL(uint16_t); break;
-    case 4:  FILL(uint32_t); break;
-    default: FILL(uint64_t); break;
-    }
-}
-
 /* The bits of the lanes below, at or above a lane in its warp. */
 static uint32_t lane_mask(enum ptx_special which, uint32_t lane)
 {
@@ -172,33 +152,16 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     }
 }
 
-static bool depends_on_lane(int which)
-{
-    return which == PTX_SPECIAL_TID_X || which == PTX_SPECIAL_TID_Y || which == PTX_SPECIAL_TID_Z || which == PTX_SPECIAL_LANEID
-           || which == PTX_SPECIAL_WARPID || (which >= PTX_SPECIAL_LANEMASK_EQ && which <= PTX_SPECIAL_LANEMASK_GT);
-}
-
 static void fill_special(struct block_run *r, const struct code_special *s)
 {
     struct lanes *l = &r->lanes;
 
-    if (!depends_on_lane(s->which)) {
-        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0), NO_AFFINE});
+    if (ptx_special_kinds[s->which] != PTX_OF_LANE) {
+        lanes_fill(l, s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0));
         return;
     }
-    for (uint32_t i = 0; i < l->count; i++) {
-        uint64_t v = special_of_lane(r, (enum ptx_special)s->which, i);
-        if (s->width == 8)
-            LANE(uint64_t, s->place)[i] = v;
-        else
-            LANE(uint32_t, s->place)[i] = (uint32_t)v;
-    }
-}
-
-static bool depends_on_block(int which)
-{
-    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z
-           || (which >= PTX_SPECIAL_CLUSTERID_X && which <= PTX_SPECIAL_CLUSTERID_Z);
+    for (uint32_t i = 0; i < l->count; i++)
+        lane_write(l, s->place, s->width, i, special_of_lane(r, (enum ptx_special)s->which, i));
 }
 
 static void set_affine_special(struct block_run *r, struct affine_value *affine, const struct code_special *s)
@@ -208,7 +171,7 @@ static void set_affine_special(struct block_run *r, struct affine_value *affine,
     if (s->affine == NO_AFFINE || !affine_special(&r->lanes, s->which, special_of_lane(r, (enum ptx_special)s->which, 0), &f))
         return;
     affine[s->affine] = f;
-    if (s->wanted || !depends_on_block(s->which))
+    if (s->wanted || ptx_special_kinds[s->which] != PTX_OF_BLOCK)
         affine[s->affine].state |= AFFINE_FILLED;
 }
 
@@ -226,12 +189,12 @@ static void fill_registers(struct block_run *r, struct activation *a, const stru
     bool fresh = a->filled_code != code;
 
     for (uint32_t i = 0; fresh && i < code->constants_count; i++)
-        fill_constant(&r->lanes, &code->constants[i]);
+        lanes_fill(&r->lanes, code->constants[i].place, code->constants[i].width, code->constants[i].value);
     if (fresh)
         set_affine_constants(a->affine, code);
     for (uint32_t i = 0; i < code->specials_count; i++) {
         const struct code_special *s = &code->specials[i];
-        bool                       by_block = depends_on_block(s->which);
+        bool                       by_block = ptx_special_kinds[s->which] == PTX_OF_BLOCK;
 
         if (!fresh && (!by_block || a->filled_block == r->block_number + 1))
             continue;

@@ -259,35 +259,29 @@ bool translate_call(struct decoder *d)
 {
     const struct ptx_call *call = d->insn->call;
     struct call_plan      *plan = arena_alloc(&d->code->arena, sizeof *plan);
-    uint32_t               target = 0, left = 0, group = 0;
-    op_fn                  run = call_indirect;
-    struct op             *o;
+    struct op              o = {.run = call_indirect, .extra = plan};
 
     if (!plan || !call)
         return false;
     plan->module = d->module;
     if (call->function != PTX_NO_INDEX) {
         plan->function = &d->module->functions[call->function];
-        run = plan->function->defined ? call_direct : builtin_function(plan->function->name);
+        o.run = plan->function->defined ? call_direct : builtin_function(plan->function->name);
     }
     plan->shape = plan->function ? &plan->function->signature : call->prototype;
-    if (!run || !plan->shape || (plan->function && plan->function->entry))
+    if (!o.run || !plan->shape || (plan->function && plan->function->entry))
         return false;
     plan->args_count = call->args_count;
     plan->results_count = call->results_count;
     if (!plan_transfers(d, call->args, call->args_count, plan->shape->params, plan->shape->params_count, &plan->args, false) ||
         !plan_transfers(d, call->results, call->results_count, plan->shape->results, plan->shape->results_count, &plan->results, true))
         return false;
-    if (run == call_indirect) {
-        target = decode_source(d, &call->target, 8);
-        left = decode_temporary(d, 1);
-        group = decode_temporary(d, 1);
+    if (o.run == call_indirect) {
+        o.a = decode_source(d, &call->target, 8);
+        o.b = decode_temporary(d, 1);
+        o.c = decode_temporary(d, 1);
     }
-    d->code->calls |= run == call_direct || run == call_indirect;
-    o = decode_op(d, run);
-    o->extra = plan;
-    o->a = target;
-    o->b = left;
-    o->c = group;
+    d->code->calls |= o.run == call_direct || o.run == call_indirect;
+    decode_op(d, o);
     return true;
 }

@@ -145,9 +145,8 @@ struct grid_run {
     uint64_t           deadline;
     atomic_int        *stop;        /* enum stop */
     uint32_t           local_bytes; /* per lane, stack included */
-    uint32_t           static_shared;
-    bool               contended; /* other host threads may run blocks of it at the same time */
-    uint64_t           workspace; /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
+    bool               contended;   /* other host threads may run blocks of it at the same time */
+    uint64_t           workspace;   /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
 };
 
 /* One host thread's block; reused from block to block and launch to launch. */

@@ -59,6 +59,27 @@ struct lanes {
     struct block_run *run;
 };
 
+/* One lane's element of the array at a place, for handlers that decide the width as they run. */
+static inline uint64_t lane_read(const struct lanes *l, uint32_t place, unsigned width, uint32_t lane)
+{
+    switch (width) {
+    case 1:  return LANE(uint8_t, place)[lane];
+    case 2:  return LANE(uint16_t, place)[lane];
+    case 4:  return LANE(uint32_t, place)[lane];
+    default: return LANE(uint64_t, place)[lane];
+    }
+}
+
+static inline void lane_write(const struct lanes *l, uint32_t place, unsigned width, uint32_t lane, uint64_t v)
+{
+    switch (width) {
+    case 1:  LANE(uint8_t, place)[lane] = (uint8_t)v; break;
+    case 2:  LANE(uint16_t, place)[lane] = (uint16_t)v; break;
+    case 4:  LANE(uint32_t, place)[lane] = (uint32_t)v; break;
+    default: LANE(uint64_t, place)[lane] = v; break;
+    }
+}
+
 /* On functions that read and write kernels' memory: races of kernels are their own, and ThreadSanitizer must not report them. */
 #define KERNEL_MEMORY __attribute__((no_sanitize_thread))
 

@@ -3,12 +3,6 @@
 
 #include <stdio.h>
 
-static const char *const forms[PTX_OP_COUNT] = {
-#define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
-#include "device/cpu/ptx/tables/forms.def"
-#undef PTX_FORM
-};
-
 static const char *mbarrier_form(const struct ptx_insn *in)
 {
     switch ((int)in->action) {
@@ -46,7 +40,7 @@ static const char *form_of(const struct ptx_insn *in)
         return mbarrier_form(in);
     if (in->opcode == PTX_OP_BARRIER && in->scope == PTX_SCOPE_CLUSTER)
         return "";
-    return forms[in->opcode];
+    return ptx_opcodes[in->opcode].operands;
 }
 
 /* The letter of operand i; '\0' when there is none. *optional: it may be missing. */
@@ -193,33 +187,27 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
     return refuse_operand(p, in, i, "is missing");
 }
 
-static const struct { const char *first, *second; } type_words[PTX_OP_COUNT] = {
-#define PTX_TYPES(NAME, types, second) [PTX_OP_##NAME] = {types, second},
-#include "device/cpu/ptx/tables/type_use.def"
-#undef PTX_TYPES
-};
-
 static bool takes_type(const char *words, uint8_t type)
 {
     char word[16];
 
     snprintf(word, sizeof word, " %s ", ptx_type_word((enum ptx_type)type));
-    return type == PTX_NO_TYPE || (words && strstr(words, word));
+    return type == PTX_NO_TYPE || strstr(words, word);
 }
 
 static bool check_types(struct ptx_parser *p, const struct ptx_insn *in)
 {
-    const char *form = form_of(in);
+    const struct ptx_opcode_row *row = &ptx_opcodes[in->opcode];
+    const char                  *form = form_of(in);
 
-    if (!takes_type(type_words[in->opcode].first, in->type) || !takes_type(type_words[in->opcode].second, in->stype))
-        return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, 64)));
-
+    if (!takes_type(row->types, in->type) || !takes_type(row->second_types, in->stype))
+        return ptx_fail_unsupported(p, in->line, in->text);
     if (strpbrk(form, "DtWwFfMm") && !in->type)
         return ptx_fail(p, in->line, "`%.*s` needs a type", SPAN_ARG(span_first(in->text, 64)));
     if (strpbrk(form, "se") && !in->stype)
         return ptx_fail(p, in->line, "`%.*s` needs a second type", SPAN_ARG(span_first(in->text, 64)));
     if (in->part == PTX_WIDE && widened(in) == PTX_NO_TYPE)
-        return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, 64)));
+        return ptx_fail_unsupported(p, in->line, in->text);
     return true;
 }
 

@@ -12,14 +12,13 @@ static bool take_param(struct ptx_parser *p, struct span of, struct ptx_variable
 
     if (ptx_is_word(p, ".reg"))
         return ptx_fail(p, p->now.line, "parameters in registers are not supported on device cpu");
-    if (!ptx_is_word(p, ".param"))
+    if (!ptx_accept_word(p, ".param"))
         return ptx_expected(p, "`.param`");
-    ptx_next(p);
     if (!ptx_take_declaration(p, &d))
         return false;
     if (!ptx_align_up(&offset, d.align, KERNEL_PARAM_BYTES_MAX) || d.bytes > KERNEL_PARAM_BYTES_MAX - offset)
         return ptx_fail(p, p->now.line, "the parameters of %.*s exceed %d bytes", (int)of.bytes, of.data, KERNEL_PARAM_BYTES_MAX);
-    *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes, d.align};
+    *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes};
     *used = (uint32_t)(offset + d.bytes);
     return true;
 }
@@ -71,8 +70,7 @@ bool ptx_parse_callprototype(struct ptx_parser *p, struct span name)
 
     if (!ptx_parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
         return false;
-    if (ptx_is_word(p, ".noreturn"))
-        ptx_next(p);
+    ptx_accept_word(p, ".noreturn");
     return ptx_expect(p, ';');
 }
 
@@ -149,7 +147,6 @@ static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
 {
     uint64_t value = 1, product = 1;
 
-    ptx_next(p);
     out[1] = out[2] = 1;
     for (unsigned i = 0; i < 3; i++) {
         if (i && !ptx_accept(p, ','))
@@ -170,9 +167,8 @@ static bool skip_hint(struct ptx_parser *p)
                                         ".explicitcluster", ".maxclusterrank", ".abi_preserve", ".abi_preserve_control"};
 
     for (unsigned i = 0; i < COUNT(hints); i++) {
-        if (!ptx_is_word(p, hints[i]))
+        if (!ptx_accept_word(p, hints[i]))
             continue;
-        ptx_next(p);
         if (p->now.kind == TOKEN_INTEGER)
             ptx_next(p);
         return true;
@@ -184,15 +180,15 @@ static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
 {
     while (!ptx_is_mark(p, '{') && !ptx_is_mark(p, ';')) {
         uint32_t size[3];
-        bool     required = ptx_is_word(p, ".reqntid");
+        bool     required = ptx_accept_word(p, ".reqntid");
 
-        if (required || ptx_is_word(p, ".maxntid")) {
+        if (required || ptx_accept_word(p, ".maxntid")) {
             if (!take_sizes(p, size))
                 return false;
             f->max_threads = size[0] * size[1] * size[2];
             if (required)
                 memcpy(f->min_threads_x, size, sizeof size);
-        } else if (ptx_is_word(p, ".reqnctapercluster")) {
+        } else if (ptx_accept_word(p, ".reqnctapercluster")) {
             if (!take_sizes(p, size))
                 return false;
             if (size[0] != 1 || size[1] != 1 || size[2] != 1)
@@ -236,7 +232,7 @@ static bool parse_register(struct ptx_parser *p, enum ptx_type type)
     if (range && (!ptx_take_integer(p, PTX_REGISTERS_MAX, &count, "a number of registers") || !ptx_expect(p, '>')))
         return false;
     if (ptx_names_has_since(&p->names, text, p->body.scopes[p->body.scope].names))
-        return ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(text, 64)));
+        return ptx_fail_twice(p, text);
     if (!add_register(p, type, count, &first))
         return false;
     name = ptx_names_add(&p->names, text, range ? NAME_REGISTERS : NAME_REGISTER);
@@ -251,7 +247,6 @@ static bool parse_registers(struct ptx_parser *p)
 {
     enum ptx_type type;
 
-    ptx_next(p);
     if (ptx_is_word(p, ".v2") || ptx_is_word(p, ".v4"))
         return ptx_fail(p, p->now.line, "vector registers are not supported on device cpu");
     if (!ptx_take_type(p, &type))
@@ -289,15 +284,13 @@ static void close_scope(struct ptx_parser *p)
 
 static bool parse_label(struct ptx_parser *p, struct span name, uint32_t line)
 {
-    bool (*rest)(struct ptx_parser *, struct span) = ptx_is_word(p, ".branchtargets")   ? ptx_parse_targets
-                                                     : ptx_is_word(p, ".calltargets")   ? ptx_parse_calltargets
-                                                     : ptx_is_word(p, ".callprototype") ? ptx_parse_callprototype
-                                                                                        : NULL;
-
-    if (!rest)
-        return ptx_label_define(p, name, line);
-    ptx_next(p);
-    return rest(p, name);
+    if (ptx_accept_word(p, ".branchtargets"))
+        return ptx_parse_targets(p, name);
+    if (ptx_accept_word(p, ".calltargets"))
+        return ptx_parse_calltargets(p, name);
+    if (ptx_accept_word(p, ".callprototype"))
+        return ptx_parse_callprototype(p, name);
+    return ptx_label_define(p, name, line);
 }
 
 static bool parse_word(struct ptx_parser *p)
@@ -306,7 +299,7 @@ static bool parse_word(struct ptx_parser *p)
     struct ptx_lexer behind = p->lexer;
 
     if (first.text.data[0] == '.') {
-        if (ptx_is_word(p, ".reg"))
+        if (ptx_accept_word(p, ".reg"))
             return parse_registers(p);
         if (ptx_space_word(first.text) != PTX_GENERIC)
             return ptx_parse_variable(p, false);
@@ -325,17 +318,14 @@ static bool parse_statements(struct ptx_parser *p)
     while (p->body.depth) {
         bool ok = true;
 
-        if (ptx_is_mark(p, '{')) {
-            ptx_next(p);
+        if (ptx_accept(p, '{'))
             ok = open_scope(p);
-        } else if (ptx_is_mark(p, '}')) {
-            ptx_next(p);
+        else if (ptx_accept(p, '}'))
             close_scope(p);
-        } else if (!ptx_accept(p, ';')) {
+        else if (!ptx_accept(p, ';'))
             ok = p->now.kind == TOKEN_WORD ? parse_word(p)
                  : ptx_is_mark(p, '@')     ? ptx_parse_insn(p)
                                            : ptx_expected(p, "an instruction or `}`");
-        }
         if (!ok)
             return false;
     }

@@ -50,12 +50,11 @@ static bool add_pending(struct filling *f, struct ptx_pending pending)
 static bool take_addend(struct ptx_parser *p, int64_t *out)
 {
     uint64_t value;
-    bool     minus = ptx_is_mark(p, '-');
+    bool     minus = ptx_accept(p, '-');
 
     *out = 0;
-    if (!minus && !ptx_is_mark(p, '+'))
+    if (!minus && !ptx_accept(p, '+'))
         return true;
-    ptx_next(p);
     if (!ptx_take_integer(p, INT64_MAX, &value, "an offset"))
         return false;
     *out = minus ? -(int64_t)value : (int64_t)value;
@@ -66,13 +65,10 @@ static bool take_addend(struct ptx_parser *p, int64_t *out)
 static bool take_symbol(struct filling *f, struct ptx_pending *out)
 {
     struct ptx_parser *p = f->p;
-    bool               generic = ptx_is_word(p, "generic");
+    bool               generic = ptx_accept_word(p, "generic");
 
-    if (generic) {
-        ptx_next(p);
-        if (!ptx_expect(p, '('))
-            return false;
-    }
+    if (generic && !ptx_expect(p, '('))
+        return false;
     out->line = p->now.line;
     out->relocation.generic = generic;
     if (!ptx_take_name(p, &out->name, "a symbol") || !take_addend(p, &out->relocation.addend) || (generic && !ptx_expect(p, ')')))

@@ -18,7 +18,7 @@ unsigned    ptx_type_bytes(enum ptx_type t);
 const char *ptx_type_word(enum ptx_type t);
 
 enum ptx_opcode {
-#define PTX_OP(NAME, word, result, stype) PTX_OP_##NAME,
+#define PTX_OP(NAME, ...) PTX_OP_##NAME,
 #include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
     PTX_OP_COUNT
@@ -33,11 +33,15 @@ enum ptx_modifier {
 };
 
 enum ptx_special {
-#define PTX_SPECIAL(NAME, word) PTX_SPECIAL_##NAME,
+#define PTX_SPECIAL(NAME, word, KIND) PTX_SPECIAL_##NAME,
 #include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
     PTX_SPECIAL_COUNT
 };
+
+/* What a special register is the same for: a launch; or that it is another for each thread or block, or read from a clock. */
+enum ptx_special_kind { PTX_OF_LAUNCH, PTX_OF_LANE, PTX_OF_BLOCK, PTX_OF_CLOCK };
+extern const uint8_t ptx_special_kinds[];
 
 /* PTX_KERNEL_PARAM, in operands only: an entry's own parameter, in the block that the launch brings. PTX_PARAM: the frame of .param
  * variables of a function and its calls. Instructions say PTX_PARAM for both: a register base in an entry means the launch's block. */
@@ -122,7 +126,6 @@ struct ptx_insn {
     bool     parity;   /* mbarrier.test_wait.parity, try_wait.parity */
     bool     pack;     /* cvt.pack; its types are in `types` */
     bool     sync;     /* ".sync" was written */
-    bool     nc;       /* ".nc" */
     bool     red;      /* bar.red, barrier.red */
     bool     warp;     /* bar.warp */
     bool     guard_not;
@@ -145,7 +148,6 @@ struct ptx_variable { /* a parameter, or a .param variable of a body */
     enum ptx_type type;
     uint32_t      offset; /* in its frame */
     uint32_t      bytes;
-    uint32_t      align;
 };
 
 struct ptx_prototype {
@@ -220,7 +222,6 @@ struct ptx_module {
     struct ptx_symbol   *symbols;
     uint32_t             symbols_count;
     uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the largest kernel's static variables, with the strictest alignment */
-    char                 target[32];   /* "sm_75" */
     const struct ptx_file *files;      /* that `.loc` may name */
     uint32_t             files_count;
 };
@@ -236,7 +237,6 @@ struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
 /* Same number, offsets and sizes of results and parameters: a call through one may go to the other. */
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);
-const char *ptx_special_word(enum ptx_special s);
 
 /* The address of function number i as kernels see it: never a valid data address. */
 #define PTX_FUNCTION_ADDRESS(i) (0xF000000000000000ull + 16ull * (i))

@@ -4,19 +4,14 @@
 
 #include <stdio.h>
 
-enum { OPCODE_TEXT_BYTES = 64, WORD_BYTES_MAX = 24 };
+enum { WORD_BYTES_MAX = 24 };
 
-static bool opcode_listed(const char *opcodes, enum ptx_opcode op)
+static bool opcode_listed(const char *opcodes, uint8_t op)
 {
     char word[WORD_BYTES_MAX];
 
-    snprintf(word, sizeof word, " %s ", ptx_opcode_word(op));
+    snprintf(word, sizeof word, " %s ", ptx_opcodes[op].word);
     return strstr(opcodes, word) != NULL;
-}
-
-static bool refuse_word(struct ptx_parser *p, const struct ptx_insn *in)
-{
-    return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, OPCODE_TEXT_BYTES)));
 }
 
 enum modifier_member {
@@ -55,15 +50,9 @@ static const struct { const char *opcodes; const char *word; uint8_t action; } a
 #undef PTX_ACTION
 };
 
-static const bool has_second_type[PTX_OP_COUNT] = {
-#define PTX_OP(NAME, word, result, stype) stype,
-#include "device/cpu/ptx/tables/opcodes.def"
-#undef PTX_OP
-};
-
 static bool take_type(struct ptx_insn *in, struct span word)
 {
-    bool          matrix = in->pack || opcode_listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
+    bool          matrix = in->pack || opcode_listed(" mma wmma vabsdiff2 vabsdiff4 ", in->opcode);
     enum ptx_type t = matrix ? ptx_matrix_type_find(word) : ptx_type_find(word);
 
     if (t == PTX_NO_TYPE)
@@ -76,7 +65,7 @@ static bool take_type(struct ptx_insn *in, struct span word)
     }
     if (!in->type)
         in->type = (uint8_t)t;
-    else if (!in->stype && has_second_type[in->opcode])
+    else if (!in->stype && ptx_opcodes[in->opcode].second_types[0])
         in->stype = (uint8_t)t;
     else
         return false;
@@ -86,7 +75,7 @@ static bool take_type(struct ptx_insn *in, struct span word)
 static bool take_action(struct ptx_insn *in, struct span word)
 {
     for (unsigned i = 0; i < COUNT(actions); i++) {
-        if (!in->action && span_is(word, actions[i].word) && opcode_listed(actions[i].opcodes, (enum ptx_opcode)in->opcode)) {
+        if (!in->action && span_is(word, actions[i].word) && opcode_listed(actions[i].opcodes, in->opcode)) {
             in->action = actions[i].action;
             return true;
         }
@@ -99,7 +88,7 @@ static bool take_modifier(struct ptx_insn *in, struct span word)
     for (unsigned i = 0; i < COUNT(modifiers); i++) {
         uint8_t *member;
 
-        if (!span_is(word, modifiers[i].word) || !opcode_listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
+        if (!span_is(word, modifiers[i].word) || !opcode_listed(member_opcodes[modifiers[i].member], in->opcode))
             continue;
         member = member_of(in, modifiers[i].member);
         /* Among barriers only the cluster's has an order. */
@@ -119,7 +108,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
         {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
 
-    if (in->space || !opcode_listed(" ld ldmatrix stmatrix ldu wmma st atom red cp cvta isspacep prefetch mbarrier mapa getctarank ", (enum ptx_opcode)in->opcode))
+    if (in->space || !opcode_listed(" ld ldmatrix stmatrix ldu wmma st atom red cp cvta isspacep prefetch mbarrier mapa getctarank ", in->opcode))
         return false;
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
@@ -133,7 +122,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
 /* Of matrices of bits: how two are combined before they are counted. */
 static bool take_bit_action(struct ptx_insn *in, struct span word)
 {
-    if (!opcode_listed(" mma wmma ", (enum ptx_opcode)in->opcode))
+    if (!opcode_listed(" mma wmma ", in->opcode))
         return false;
     if (!in->bit_action && (span_is(word, "xor") || span_is(word, "and"))) {
         in->bit_action = span_is(word, "xor") ? PTX_DO_XOR : PTX_DO_AND;
@@ -170,14 +159,14 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
         {"m16n8k64", PTX_M16N8K64}, {"m16n8k128", PTX_M16N8K128}, {"m16n8k256", PTX_M16N8K256},
     };
 
-    if (opcode_listed(" ldmatrix stmatrix ", (enum ptx_opcode)in->opcode) && word.bytes == 2
+    if (opcode_listed(" ldmatrix stmatrix ", in->opcode) && word.bytes == 2
         && word.data[0] == 'x' && strchr("124", word.data[1])) {
         in->vector = (uint8_t)(word.data[1] - '0');
         return true;
     }
-    if (opcode_listed(" ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode) && span_is(word, "trans"))
+    if (opcode_listed(" ldmatrix stmatrix movmatrix ", in->opcode) && span_is(word, "trans"))
         return in->transposed = true;
-    for (unsigned i = 0; i < COUNT(rows) && opcode_listed(" mma wmma ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode); i++) {
+    for (unsigned i = 0; i < COUNT(rows) && opcode_listed(" mma wmma ldmatrix stmatrix movmatrix ", in->opcode); i++) {
         if (!in->shape && span_is(word, rows[i].word)) {
             in->shape = (uint8_t)rows[i].shape;
             return true;
@@ -188,7 +177,7 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
 
 static bool take_vector(struct ptx_insn *in, struct span word)
 {
-    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !opcode_listed(" ld ldu st atom red ", (enum ptx_opcode)in->opcode))
+    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !opcode_listed(" ld ldu st atom red ", in->opcode))
         return false;
     in->vector = word.data[1] == '2' ? 2 : word.data[1] == '4' ? 4 : word.data[1] == '8' ? 8 : 0;
     return in->vector != 0;
@@ -196,8 +185,8 @@ static bool take_vector(struct ptx_insn *in, struct span word)
 
 static bool take_flag(struct ptx_insn *in, struct span word)
 {
-    enum ptx_opcode op = (enum ptx_opcode)in->opcode;
-    bool            bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
+    uint8_t op = in->opcode;
+    bool    bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
 
     if (span_is(word, "sync") && (bar || opcode_listed(" shfl vote match redux elect mma wmma ldmatrix stmatrix movmatrix ", op))) {
         in->sync = true;
@@ -212,8 +201,6 @@ static bool take_flag(struct ptx_insn *in, struct span word)
         in->parity = true;
     } else if (span_is(word, "pack") && op == PTX_OP_CVT && !in->type) {
         in->pack = true;
-    } else if (span_is(word, "nc") && op == PTX_OP_LD) {
-        in->nc = true;
     } else if (span_is(word, "red") && bar) {
         in->red = true;
     } else if (span_is(word, "warp") && op == PTX_OP_BAR) {
@@ -228,7 +215,7 @@ static bool take_flag(struct ptx_insn *in, struct span word)
 static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 {
     static const struct { const char *opcodes; const char *word; } rows[] = {
-        {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" st ", "wb"}, {" st ", "wt"},
+        {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" ld ", "nc"}, {" st ", "wb"}, {" st ", "wt"},
         {" prefetch prefetchu ", "L1"}, {" prefetch ", "L2"}, {" griddepcontrol ", "wait"}, {" griddepcontrol ", "launch_dependents"},
         {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
         {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "arrive"}, {" mbarrier ", "noComplete"}, {" fence ", "mbarrier_init"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},
@@ -237,13 +224,13 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
         {" createpolicy ", "range"}, {" createpolicy ", "cvt"}, {" createpolicy ", "global"},
     };
 
-    if (opcode_listed(" ld st atom red prefetch cp createpolicy applypriority ", (enum ptx_opcode)in->opcode)
+    if (opcode_listed(" ld st atom red prefetch cp createpolicy applypriority ", in->opcode)
         && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
         *policy = *policy || span_is(word, "L2::cache_hint");
         return true;
     }
     for (unsigned i = 0; i < COUNT(rows); i++) {
-        if (span_is(word, rows[i].word) && opcode_listed(rows[i].opcodes, (enum ptx_opcode)in->opcode))
+        if (span_is(word, rows[i].word) && opcode_listed(rows[i].opcodes, in->opcode))
             return true;
     }
     return false;
@@ -265,12 +252,12 @@ bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *i
     in->opcode = (uint8_t)ptx_opcode_find(base);
     *policy = false;
     if (in->opcode == PTX_OP_COUNT)
-        return refuse_word(p, in);
+        return ptx_fail_unsupported(p, in->line, text);
     if (base.bytes == text.bytes)
         return true;
     do {
         if (!take_word(in, span_cut(&rest, '.'), policy))
-            return refuse_word(p, in);
+            return ptx_fail_unsupported(p, in->line, text);
     } while (rest.bytes);
     return true;
 }

@@ -40,6 +40,16 @@ bool ptx_expected(struct ptx_parser *p, const char *what)
     return ptx_fail(p, p->now.line, "expected %s, got `%.*s`", what, SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
 }
 
+bool ptx_fail_unsupported(struct ptx_parser *p, uint32_t line, struct span text)
+{
+    return ptx_fail(p, line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(text, QUOTED_BYTES)));
+}
+
+bool ptx_fail_twice(struct ptx_parser *p, struct span name)
+{
+    return ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(name, QUOTED_BYTES)));
+}
+
 void ptx_next(struct ptx_parser *p)
 {
     ptx_lexer_next(&p->lexer, &p->now);
@@ -58,6 +68,14 @@ bool ptx_is_word(const struct ptx_parser *p, const char *word)
 bool ptx_accept(struct ptx_parser *p, char c)
 {
     if (!ptx_is_mark(p, c))
+        return false;
+    ptx_next(p);
+    return true;
+}
+
+bool ptx_accept_word(struct ptx_parser *p, const char *word)
+{
+    if (!ptx_is_word(p, word))
         return false;
     ptx_next(p);
     return true;
@@ -112,10 +130,8 @@ void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_
     return to;
 }
 
-static void skip_line(struct ptx_parser *p)
+void ptx_skip_line(struct ptx_parser *p, uint32_t line)
 {
-    uint32_t line = p->now.line;
-
     while (p->now.kind != TOKEN_END && p->now.line == line)
         ptx_next(p);
 }
@@ -145,35 +161,25 @@ bool ptx_skip_directive(struct ptx_parser *p)
     return true;
 }
 
-static bool parse_target(struct ptx_parser *p)
-{
-    ptx_next(p);
-    if (p->now.kind != TOKEN_WORD)
-        return ptx_expected(p, "a target such as sm_75");
-    span_copy(span_first(p->now.text, sizeof p->module->target - 1), p->module->target, sizeof p->module->target);
-    skip_line(p);
-    return true;
-}
-
 static bool parse_head(struct ptx_parser *p)
 {
-    if (!ptx_is_word(p, ".version"))
+    if (!ptx_accept_word(p, ".version"))
         return ptx_expected(p, "`.version`");
-    ptx_next(p);
     if (p->now.kind != TOKEN_FLOAT64)
         return ptx_expected(p, "a version such as 7.8");
     ptx_next(p);
-    if (!ptx_is_word(p, ".target"))
+    if (!ptx_accept_word(p, ".target"))
         return ptx_expected(p, "`.target`");
-    return parse_target(p);
+    if (p->now.kind != TOKEN_WORD)
+        return ptx_expected(p, "a target such as sm_75");
+    ptx_skip_line(p, p->now.line);
+    return true;
 }
 
-static bool parse_address_size(struct ptx_parser *p)
+static bool parse_address_size(struct ptx_parser *p, uint32_t line)
 {
     uint64_t bits = 0;
-    uint32_t line = p->now.line;
 
-    ptx_next(p);
     if (!ptx_take_integer(p, UINT32_MAX, &bits, "64"))
         return false;
     return bits == 64 || ptx_fail(p, line, "only `.address_size 64` is supported on device cpu");
@@ -192,15 +198,13 @@ static bool parse_declaration(struct ptx_parser *p)
         external = external || ptx_is_word(p, ".extern");
         ptx_next(p);
     }
-    entry = ptx_is_word(p, ".entry");
-    if (entry || ptx_is_word(p, ".func")) {
-        ptx_next(p);
+    entry = ptx_accept_word(p, ".entry");
+    if (entry || ptx_accept_word(p, ".func"))
         return ptx_parse_function(p, entry, external);
-    }
     if (p->now.kind == TOKEN_WORD && ptx_space_word(p->now.text) != PTX_GENERIC)
         return ptx_parse_variable(p, external);
     if (p->now.kind == TOKEN_WORD && p->now.text.data[0] == '.')
-        return ptx_fail(p, p->now.line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
+        return ptx_fail_unsupported(p, p->now.line, p->now.text);
     return ptx_expected(p, "a variable, `.func` or `.entry`");
 }
 
@@ -210,15 +214,14 @@ static bool parse_module(struct ptx_parser *p)
     if (!parse_head(p))
         return false;
     while (p->now.kind != TOKEN_END) {
-        bool ok = true;
+        uint32_t line = p->now.line;
+        bool     ok = true;
 
         if (ptx_is_mark(p, '@'))
-            skip_line(p); /* @@DWARF */
-        else if (ptx_is_mark(p, ';'))
-            ptx_next(p);
-        else if (ptx_is_word(p, ".address_size"))
-            ok = parse_address_size(p);
-        else if (!ptx_skip_directive(p))
+            ptx_skip_line(p, line); /* @@DWARF */
+        else if (ptx_accept_word(p, ".address_size"))
+            ok = parse_address_size(p, line);
+        else if (!ptx_accept(p, ';') && !ptx_skip_directive(p))
             ok = parse_declaration(p);
         if (!ok)
             return false;

@@ -87,10 +87,14 @@ struct ptx_parser {
 };
 
 /* device/cpu/ptx/tables/tables.c */
-enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
-enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
-enum ptx_opcode  ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */
-enum ptx_special ptx_special_find(struct span word);     /* PTX_SPECIAL_COUNT if none */
+struct ptx_opcode_row {
+    const char *word, *operands, *types, *second_types; /* see opcodes.def */
+};
+extern const struct ptx_opcode_row ptx_opcodes[PTX_OP_COUNT];
+enum ptx_type                      ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
+enum ptx_type                      ptx_matrix_type_find(struct span word); /* those of matrices too */
+enum ptx_opcode                    ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */
+enum ptx_special                   ptx_special_find(struct span word);     /* PTX_SPECIAL_COUNT if none */
 /* A number token as bits of type t; false when t cannot have it. */
 bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum ptx_type t, uint64_t *out);
 
@@ -98,15 +102,20 @@ bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum pt
 bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool ptx_fail_memory(struct ptx_parser *p);
 bool ptx_expected(struct ptx_parser *p, const char *what);
+/* "`text` is not supported on device cpu", "`name` is declared twice" */
+bool ptx_fail_unsupported(struct ptx_parser *p, uint32_t line, struct span text);
+bool ptx_fail_twice(struct ptx_parser *p, struct span name);
 void ptx_next(struct ptx_parser *p);
 bool ptx_is_mark(const struct ptx_parser *p, char c);
 bool ptx_is_word(const struct ptx_parser *p, const char *word);
 bool ptx_accept(struct ptx_parser *p, char c);
+bool ptx_accept_word(struct ptx_parser *p, const char *word);
 bool ptx_expect(struct ptx_parser *p, char c);
 bool ptx_take_name(struct ptx_parser *p, struct span *out, const char *what);
 bool ptx_take_integer(struct ptx_parser *p, uint64_t max, uint64_t *out, const char *what);
 /* A type directive such as ".b32". */
 bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out);
+void ptx_skip_line(struct ptx_parser *p, uint32_t line);
 /* Takes .file and .loc; skips .section and .pragma, which have no effect. False: the current token is none of them. */
 bool ptx_skip_directive(struct ptx_parser *p);
 /* device/cpu/ptx/source.c: `.file number "name"` and `.loc file line column`. Malformed ones are skipped: they do not affect the code. */

@@ -22,8 +22,7 @@ void ptx_parse_file(struct ptx_parser *p)
         f.name = p->now.text;
         p->files[p->files_count++] = f;
     }
-    while (p->now.kind != TOKEN_END && p->now.line == line)
-        ptx_next(p);
+    ptx_skip_line(p, line);
 }
 
 /* For inlined code the position in the inlined function counts; the position of the call follows a comma. */
@@ -36,8 +35,7 @@ void ptx_parse_loc(struct ptx_parser *p)
         p->source_file = file;
         p->source_line = source;
     }
-    while (p->now.kind != TOKEN_END && p->now.line == line)
-        ptx_next(p);
+    ptx_skip_line(p, line);
 }
 
 struct span ptx_file_name(const struct ptx_module *m, uint32_t number)

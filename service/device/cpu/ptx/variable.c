@@ -32,9 +32,8 @@ static bool take_align(struct ptx_parser *p, uint32_t *align)
 {
     uint64_t value;
 
-    if (!ptx_is_word(p, ".align"))
+    if (!ptx_accept_word(p, ".align"))
         return true;
-    ptx_next(p);
     if (!ptx_take_integer(p, PTX_ALIGN_MAX, &value, "an alignment"))
         return false;
     if (!value || (value & (value - 1)))
@@ -48,9 +47,8 @@ static bool skip_pointer(struct ptx_parser *p)
 {
     uint32_t ignored;
 
-    if (!ptx_is_word(p, ".ptr"))
+    if (!ptx_accept_word(p, ".ptr"))
         return true;
-    ptx_next(p);
     if (p->now.kind == TOKEN_WORD && ptx_space_word(p->now.text) != PTX_GENERIC)
         ptx_next(p);
     return take_align(p, &ignored);
@@ -59,25 +57,20 @@ static bool skip_pointer(struct ptx_parser *p)
 /* ".attribute(.managed)": memory that the host may reach, too, is ordinary device memory here. */
 static bool skip_attribute(struct ptx_parser *p)
 {
-    while (ptx_is_word(p, ".attribute")) {
-        ptx_next(p);
+    while (ptx_accept_word(p, ".attribute")) {
         if (!ptx_expect(p, '('))
             return false;
-        if (!ptx_is_word(p, ".managed"))
+        if (!ptx_accept_word(p, ".managed"))
             return ptx_fail(p, p->now.line, "the attribute `%.*s` is not supported on device cpu", SPAN_ARG(span_first(p->now.text, 64)));
-        ptx_next(p);
         if (!ptx_expect(p, ')'))
             return false;
     }
     return true;
 }
 
-static bool take_vector(struct ptx_parser *p, unsigned *count)
+static unsigned take_vector(struct ptx_parser *p)
 {
-    *count = ptx_is_word(p, ".v2") ? 2 : ptx_is_word(p, ".v4") ? 4 : 1;
-    if (*count > 1)
-        ptx_next(p);
-    return true;
+    return ptx_accept_word(p, ".v2") ? 2 : ptx_accept_word(p, ".v4") ? 4 : 1;
 }
 
 static bool take_dimensions(struct ptx_parser *p, struct ptx_declaration *d)
@@ -115,8 +108,10 @@ static bool take_name_and_size(struct ptx_parser *p, struct ptx_declaration *d)
 bool ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d)
 {
     *d = (struct ptx_declaration){0};
-    if (!skip_attribute(p) || !take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p) ||
-        !take_align(p, &d->align))
+    if (!skip_attribute(p) || !take_align(p, &d->align))
+        return false;
+    d->vector = take_vector(p);
+    if (!ptx_take_type(p, &d->type) || !skip_pointer(p) || !take_align(p, &d->align))
         return false;
     if (d->type == PTX_PRED)
         return ptx_fail(p, p->now.line, "a variable cannot have type .pred");
@@ -131,7 +126,7 @@ static struct ptx_name *add_variable(struct ptx_parser *p, const struct ptx_decl
     struct ptx_name *name;
 
     if (ptx_names_has_since(&p->names, d->name, mark)) {
-        ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(d->name, 64)));
+        ptx_fail_twice(p, d->name);
         return NULL;
     }
     name = ptx_names_add(&p->names, d->name, NAME_VARIABLE);
@@ -219,7 +214,7 @@ static bool declare_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum
         if (external)
             return true;
         if (!p->externs[index])
-            return ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(d->name, 64)));
+            return ptx_fail_twice(p, d->name);
         p->externs[index] = false;
     }
     if (index == PTX_NO_INDEX)

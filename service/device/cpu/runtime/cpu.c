@@ -10,7 +10,6 @@
 #include "device/cpu/runtime/info.h"
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/module.h"
-#include "device/cpu/runtime/printf_format.h"
 #include "device/cpu/runtime/queue.h"
 
 /* An object of the caller's that is not destroyed yet: close() frees it. */
@@ -157,7 +156,6 @@ static enum status device_open(struct device **out, unsigned index, struct probl
         device_close(d);
         return problem_set(why, st, "cannot open the cpu device");
     }
-    cpu_engine_set_format(d->engine, printf_format);
     *out = d;
     return STATUS_OK;
 }

@@ -37,6 +37,13 @@ static bool processor_line(const char *key, char *out, size_t room)
     return found;
 }
 
+/* x86: "AuthenticAMD"; ARM gives a number. */
+static void vendor(char *out, size_t room)
+{
+    if (!processor_line("vendor_id", out, room) && !processor_line("CPU implementer", out, room))
+        snprintf(out, room, "unknown");
+}
+
 static bool file_line(const char *path, char *out, size_t room)
 {
     FILE *f = fopen(path, "re");
@@ -141,6 +148,7 @@ void cpu_info_read(struct device_info *out)
     memset(out, 0, sizeof *out);
     if (!processor_line("model name", out->name, sizeof out->name))
         snprintf(out->name, sizeof out->name, "CPU");
+    vendor(out->vendor, sizeof out->vendor);
     host_uuid(out->uuid, sizeof out->uuid);
     snprintf(out->compute_capability, sizeof out->compute_capability, "%d.%d", COMPUTE_MAJOR, COMPUTE_MINOR);
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_%d%d", COMPUTE_MAJOR, COMPUTE_MINOR);
@@ -159,6 +167,6 @@ void cpu_info_read(struct device_info *out)
     memcpy(out->max_grid, (uint32_t[]){INT32_MAX, GRID_YZ_MAX, GRID_YZ_MAX}, sizeof out->max_grid);
     out->max_shared_bytes_per_block = CPU_SHARED_BYTES_MAX;
     out->unified_addressing = 1;
-    out->temperature_c = out->power_w = out->utilization_pct = DEVICE_SENSOR_UNKNOWN;
+    out->unified_memory = 1;
     fill_attributes(out);
 }

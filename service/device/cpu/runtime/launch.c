@@ -437,11 +437,6 @@ void cpu_engine_cancel(struct cpu_engine *e)
     atomic_store(&e->stop, STOP_CANCEL);
 }
 
-void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format)
-{
-    e->output.format = format;
-}
-
 void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
 {
     struct span text;

@@ -40,8 +40,6 @@ enum status cpu_code_load(struct ptx_module *m, struct problem *why);
 /* Frees what cpu_code_load made, also after a failure. */
 void cpu_code_unload(struct ptx_module *m);
 
-/* The formatter for printf, once, before the first launch; see output.h. */
-void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format);
 /* Moves the printed text into out, as much as fits; the rest is dropped. */
 void cpu_engine_take_output(struct cpu_engine *e, struct buf *out);
 

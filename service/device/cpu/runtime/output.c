@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "device/cpu/interp/ops/ops.h"
+#include "device/cpu/runtime/printf_format.h"
 
 enum { FORMAT_BYTES_MAX = 1024, ARGS_BYTES_MAX = 512 };
 
@@ -64,12 +65,11 @@ int output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args
 
     if (!read_string(&s, format, text, sizeof text))
         block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "illegal address 0x%llx of a printf format", (unsigned long long)format);
-    if (!out || !out->format)
+    if (!out)
         return -1;
     pthread_mutex_lock(&out->lock);
     if (!out->text.failed)
-        used = out->format(&out->text, text, packed, n, read_string, &s);
-    out->dropped += out->text.failed;
+        used = printf_format(&out->text, text, packed, n, read_string, &s);
     pthread_mutex_unlock(&out->lock);
     return used;
 }

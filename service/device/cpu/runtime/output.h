@@ -1,4 +1,4 @@
-/* What kernels print. Records are formatted as they arrive, by the formatter that the device registers; the text is bounded. */
+/* What kernels print. Records are formatted as they arrive; the text is bounded. */
 #ifndef GPUREST_DEVICE_CPU_OUTPUT_H
 #define GPUREST_DEVICE_CPU_OUTPUT_H
 
@@ -10,15 +10,10 @@ struct lanes;
 
 /* Reads the string at a kernel's address for %s: at most room - 1 characters and a NUL. False when the address is illegal. */
 typedef bool (*output_string_fn)(void *context, uint64_t address, char *out, size_t room);
-/* Appends the formatted text; args are packed as vprintf packs them, each aligned to its size. Returns how many bytes were used, or -1. */
-typedef int (*output_format_fn)(struct buf *out, const char *format, const uint8_t *args, size_t args_bytes, output_string_fn string,
-                                void *context);
 
 struct cpu_output {
-    pthread_mutex_t  lock;
-    struct buf       text;    /* at most KERNEL_OUTPUT_BYTES_MAX; what does not fit is dropped */
-    uint64_t         dropped; /* records */
-    output_format_fn format;  /* NULL: printf prints nothing */
+    pthread_mutex_t lock;
+    struct buf      text; /* at most KERNEL_OUTPUT_BYTES_MAX; what does not fit is dropped */
 };
 
 /* What vprintf returns for that lane. Faults on a bad format address. */

@@ -39,13 +39,18 @@ static int bounded_int(int64_t n)
     return n > PRINTF_ITEM_BYTES_MAX ? PRINTF_ITEM_BYTES_MAX : (int)n;
 }
 
+static void add_flag(struct conversion *c, char flag)
+{
+    size_t n = strlen(c->flags);
+
+    if (!strchr(c->flags, flag) && n + 1 < sizeof c->flags)
+        c->flags[n] = flag;
+}
+
 static const char *parse_flags(const char *p, struct conversion *c)
 {
-    for (; *p && strchr("-+ #0", *p); p++) {
-        size_t n = strlen(c->flags);
-        if (!strchr(c->flags, *p) && n + 1 < sizeof c->flags)
-            c->flags[n] = *p;
-    }
+    for (; *p && strchr("-+ #0", *p); p++)
+        add_flag(c, *p);
     return p;
 }
 
@@ -65,14 +70,6 @@ static bool parse_number(const char **p, struct arguments *a, int64_t *out)
     for (; **p >= '0' && **p <= '9'; ++*p)
         *out = bounded_int(*out * 10 + (**p - '0'));
     return true;
-}
-
-static void add_flag(struct conversion *c, char flag)
-{
-    size_t n = strlen(c->flags);
-
-    if (!strchr(c->flags, flag) && n + 1 < sizeof c->flags)
-        c->flags[n] = flag;
 }
 
 static const char *parse_length(const char *p, struct conversion *c)
@@ -109,36 +106,32 @@ static const char *parse_conversion(const char *p, struct conversion *c, struct 
     return *p ? p + 1 : p;
 }
 
-/* "%-0*.*" with the given letters; there is room for all. */
-static void make_format(const struct conversion *c, const char *letters, char out[24])
+/* "%-0*.*" with the given letters; there is room for all. A negative precision counts as none. */
+static void make_format(const struct conversion *c, const char *length, char out[24])
 {
-    snprintf(out, 24, "%%%s*%s%s", c->flags, c->precision >= 0 ? ".*" : "", letters);
+    snprintf(out, 24, "%%%s*.*%s%c", c->flags, length, c->letter);
 }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them from the conversion's own parts */
 static bool            put_integer(struct buf *out, const struct conversion *c, uint64_t v, bool is_signed)
 {
-    char letters[4] = {'j', c->letter, '\0'}, format[24];
+    char format[24];
 
-    make_format(c, letters, format);
-    if (is_signed && c->precision >= 0)
-        return buf_printf(out, format, c->width, c->precision, (intmax_t)v);
+    make_format(c, "j", format);
     if (is_signed)
-        return buf_printf(out, format, c->width, (intmax_t)v);
-    if (c->precision >= 0)
-        return buf_printf(out, format, c->width, c->precision, (uintmax_t)v);
-    return buf_printf(out, format, c->width, (uintmax_t)v);
+        return buf_printf(out, format, c->width, c->precision, (intmax_t)v);
+    return buf_printf(out, format, c->width, c->precision, (uintmax_t)v);
 }
 
 static bool put_float(struct buf *out, const struct conversion *c, uint64_t bits)
 {
-    char   letters[2] = {c->letter, '\0'}, format[24];
+    char   format[24];
     double d;
 
     memcpy(&d, &bits, sizeof d);
-    make_format(c, letters, format);
-    return c->precision >= 0 ? buf_printf(out, format, c->width, c->precision, d) : buf_printf(out, format, c->width, d);
+    make_format(c, "", format);
+    return buf_printf(out, format, c->width, c->precision, d);
 }
 #pragma GCC diagnostic pop
 

@@ -1,26 +1,11 @@
 /* Every operation of the cuda backend on the fake driver. */
-#include "unit/device/cuda/fixture.h"
+#include "unit/device/cuda/the_device.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct device_ops *const ops = &device_cuda;
-static struct device                 *d;
-
-static void start(void)
-{
-    d = fixture_open();
-}
-
-static void stop(void)
-{
-    ops->close(d);
-    cr_assert_eq(fixture_live(), 0);
-}
-
-TestSuite(cuda, .init = start, .fini = stop);
+TestSuite(cuda, .init = the_device_open, .fini = the_device_close);
 
 static enum status synchronise(struct device_stream *s)
 {
@@ -40,10 +25,9 @@ Test(cuda, closes_without_leaving_anything)
 {
     struct device_stream *s;
     struct device_event  *e;
-    uint64_t              address;
     char                  host[4096];
 
-    cr_assert_eq(ops->mem_alloc(d, 100, &address), STATUS_OK);
+    fixture_memory(d, 100);
     cr_assert_eq(ops->stream_create(d, &s), STATUS_OK);
     cr_assert_eq(ops->event_create(d, &e), STATUS_OK);
     cr_assert_eq(ops->host_register(d, host, sizeof host), STATUS_OK);
@@ -77,17 +61,13 @@ Test(cuda, describes_the_device)
 
 Test(cuda, counts_memory_as_asked_for)
 {
-    struct device_memory m;
-    uint64_t             a, b;
+    uint64_t a = fixture_memory(d, 1000), b = fixture_memory(d, 3);
 
-    cr_assert_eq(ops->mem_alloc(d, 1000, &a), STATUS_OK);
-    cr_assert_eq(ops->mem_alloc(d, 3, &b), STATUS_OK);
     cr_assert_eq(a % 256, 0);
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
-    cr_assert_eq(ops->memory(d, &m), STATUS_OK);
-    cr_assert_eq(m.allocated_bytes, 3);
-    cr_assert_eq(m.peak_bytes, 1003);
-    cr_assert_eq(m.total_bytes, 256u << 20);
+    cr_assert_eq(the_device_memory().allocated_bytes, 3);
+    cr_assert_eq(the_device_memory().peak_bytes, 1003);
+    cr_assert_eq(the_device_memory().total_bytes, 256u << 20);
     cr_assert_eq(ops->mem_free(d, a), STATUS_INTERNAL, "freed twice");
     cr_assert_eq(ops->mem_free(d, b + 1), STATUS_INTERNAL);
 }
@@ -95,16 +75,14 @@ Test(cuda, counts_memory_as_asked_for)
 Test(cuda, keeps_track_of_many_allocations)
 {
     enum { MANY = 3000 };
-    static uint64_t      addresses[MANY];
-    struct device_memory m;
+    static uint64_t addresses[MANY];
 
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < MANY; i++)
             cr_assert_eq(ops->mem_alloc(d, 1 + i % 7, &addresses[i]), STATUS_OK);
         for (unsigned i = 0; i < MANY; i++)
             cr_assert_eq(ops->mem_free(d, addresses[(i * 1999) % MANY]), STATUS_OK);
-        cr_assert_eq(ops->memory(d, &m), STATUS_OK);
-        cr_assert_eq(m.allocated_bytes, 0);
+        cr_assert_eq(the_device_memory().allocated_bytes, 0);
     }
 }
 
@@ -129,7 +107,6 @@ Test(cuda, a_free_waits_for_all_streams)
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
     struct device_stream *s;
-    struct device_memory  now;
     uint64_t              a;
     long                  before;
 
@@ -140,15 +117,14 @@ Test(cuda, a_free_waits_for_all_streams)
     cr_assert_eq(synchronise(NULL), STATUS_OK, "the other stream goes on");
     before = fixture_calls("cuMemFreeAsync");
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
-    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
-    cr_assert_eq(now.allocated_bytes, 0);
+    cr_assert_eq(the_device_memory().allocated_bytes, 0);
     cr_assert_eq(fixture_calls("cuMemFreeAsync"), before, "freed under a running kernel");
     ops->stream_destroy(d, s);
     cr_assert_eq(ops->mem_alloc(d, 100, &a), STATUS_OK);
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
     cr_assert_eq(fixture_calls("cuMemFreeAsync"), before, "freed under a kernel of a destroyed stream");
     fixture_finish();
-    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
+    the_device_memory();
     cr_assert_eq(fixture_calls("cuMemFreeAsync"), before + 2);
 }
 
@@ -156,9 +132,8 @@ Test(cuda, close_gives_pending_frees_back)
 {
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
-    uint64_t              a;
+    uint64_t              a = fixture_memory(d, 100);
 
-    cr_assert_eq(ops->mem_alloc(d, 100, &a), STATUS_OK);
     cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     cr_assert_eq(ops->mem_free(d, a), STATUS_OK);
 }
@@ -167,7 +142,6 @@ Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
 {
     struct device_module *m = fixture_module(d);
     struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
-    struct device_memory  now;
     uint64_t              a, b, c;
 
     cr_assert_eq(ops->mem_alloc(d, 1 << 20, &a), STATUS_OK);
@@ -176,16 +150,13 @@ Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
     cr_assert_eq(ops->mem_free(d, c), STATUS_OK);
     cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
     cr_assert_eq(ops->mem_free(d, b), STATUS_OK);
-    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
-    cr_assert_eq(now.reserved_bytes, 7 << 20);
+    cr_assert_eq(the_device_memory().reserved_bytes, 7 << 20);
     cr_assert_eq(ops->mem_trim(d), STATUS_OK);
-    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
-    cr_assert_eq(now.reserved_bytes, 3 << 20);
+    cr_assert_eq(the_device_memory().reserved_bytes, 3 << 20);
     fixture_finish();
     cr_assert_eq(ops->mem_trim(d), STATUS_OK);
-    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
-    cr_assert_eq(now.reserved_bytes, 1 << 20);
-    cr_assert_eq(now.allocated_bytes, 1 << 20);
+    cr_assert_eq(the_device_memory().reserved_bytes, 1 << 20);
+    cr_assert_eq(the_device_memory().allocated_bytes, 1 << 20);
 }
 
 Test(cuda, fills_with_every_pattern)
@@ -193,9 +164,8 @@ Test(cuda, fills_with_every_pattern)
     static const uint64_t counts[] = {1, 2, 3, 4095, 4096, 4097, 8192, 20000};
     static unsigned char  host[200000];
     const uint64_t        pattern = 0x1122334455667788;
-    uint64_t              a;
+    uint64_t              a = fixture_memory(d, sizeof host);
 
-    cr_assert_eq(ops->mem_alloc(d, sizeof host, &a), STATUS_OK);
     for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
         for (size_t c = 0; c < COUNT(counts); c++) {
             size_t end = 16 + bytes * counts[c];
@@ -256,27 +226,25 @@ Test(cuda, reads_the_kernel_table)
     ops->module_unload(d, m);
 }
 
-static void refuse_image(const char *image, size_t bytes)
-{
-    struct device_module *m = NULL;
-    struct problem        why = {0};
-
-    cr_assert_eq(ops->module_load(d, image, bytes, &m, &why), STATUS_MODULE_INVALID);
-    cr_assert_eq(why.status, STATUS_MODULE_INVALID);
-    cr_assert_str_neq(why.detail, "");
-    cr_assert_null(m);
-}
-
 Test(cuda, refuses_images_that_are_none)
 {
-    long loads = fixture_calls("cuModuleLoadDataEx");
+    static const struct span images[] = {SPAN_LITERAL(""),
+                                         SPAN_LITERAL("hello"),
+                                         SPAN_LITERAL(".version 7.0\0.target"),
+                                         SPAN_LITERAL("\177ELF\2\1\1"),
+                                         SPAN_LITERAL("\x50\xed\x55\xba\1\0\x10\0\xff\xff\0\0\0\0\0\0"),
+                                         SPAN_LITERAL("\xb1\x43\x62\x46\1\0\0\0\1\2\3\4\5\6\7\0")};
+    long                     loads = fixture_calls("cuModuleLoadDataEx");
 
-    refuse_image("", 0);
-    refuse_image("hello", 5);
-    refuse_image(".version 7.0\0.target", 20);
-    refuse_image("\177ELF\2\1\1", 7);
-    refuse_image("\x50\xed\x55\xba\1\0\x10\0\xff\xff\0\0\0\0\0\0", 16);
-    refuse_image("\xb1\x43\x62\x46\1\0\0\0\1\2\3\4\5\6\7\0", 16);
+    for (size_t i = 0; i < COUNT(images); i++) {
+        struct device_module *m = NULL;
+        struct problem        why = {0};
+
+        cr_assert_eq(ops->module_load(d, images[i].data, images[i].bytes, &m, &why), STATUS_MODULE_INVALID, "image %zu", i);
+        cr_assert_eq(why.status, STATUS_MODULE_INVALID, "image %zu", i);
+        cr_assert_str_neq(why.detail, "", "image %zu", i);
+        cr_assert_null(m, "image %zu", i);
+    }
     cr_assert_eq(fixture_calls("cuModuleLoadDataEx"), loads, "none of them may reach the driver");
 }
 
@@ -296,9 +264,8 @@ Test(cuda, launches_in_the_order_of_a_stream)
 {
     struct device_module *m = fixture_module(d);
     uint32_t              out[64];
-    uint64_t              a;
+    uint64_t              a = fixture_memory(d, sizeof out);
 
-    cr_assert_eq(ops->mem_alloc(d, sizeof out, &a), STATUS_OK);
     cr_assert_eq(ops->mem_fill(d, NULL, a, 1, 4, 64), STATUS_OK);
     for (uint32_t k = 0; k < 3; k++) {
         struct {
@@ -393,8 +360,8 @@ static void lose(const char *kernel, int result, const char *name)
     struct problem       why = {0};
     uint64_t             a;
 
-    stop();
-    start();
+    the_device_close();
+    the_device_open();
     l = fixture_launch(fixture_module(d), kernel, NULL, 0, 1);
     cr_assert_eq(ops->event_create(d, &e), STATUS_OK);
     cr_assert_eq(ops->event_record(d, NULL, e), STATUS_OK);

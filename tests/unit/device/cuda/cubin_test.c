@@ -1,30 +1,14 @@
 /* Reading cubins: the contents of a real one, and no reads past the end of damaged ones. */
 #include "device/cuda/cubin.h"
+#include "unit/device/cuda/fixture.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The caller frees. Exactly as large as the file, so that reads past the end are detected. */
-static struct span read_file(const char *path)
-{
-    FILE  *f = fopen(path, "rb");
-    char  *data;
-    size_t bytes;
-
-    cr_assert_not_null(f);
-    fseek(f, 0, SEEK_END);
-    bytes = (size_t)ftell(f);
-    rewind(f);
-    data = malloc(bytes);
-    cr_assert_eq(fread(data, 1, bytes, f), bytes);
-    fclose(f);
-    return (struct span){data, bytes};
-}
-
 static struct span read_sample(void)
 {
-    return read_file(FIXTURES "/sample.cubin");
+    return fixture_file(FIXTURES "/sample.cubin");
 }
 
 static void assert_params(const struct cubin *c, const char *kernel, const uint32_t expected[][2], unsigned count)
@@ -44,7 +28,7 @@ static void assert_params(const struct cubin *c, const char *kernel, const uint3
 Test(cubin, reads_sizes_beyond_14_bits)
 {
     static const uint32_t large[][2] = {{0, 28000}, {28000, 8}, {28008, 1}};
-    struct span           image = read_file(FIXTURES "/large_params.cubin");
+    struct span           image = fixture_file(FIXTURES "/large_params.cubin");
     struct cubin          c;
 
     cr_assert_eq(cubin_open(image, &c), STATUS_OK);

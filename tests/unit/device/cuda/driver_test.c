@@ -30,46 +30,30 @@ Test(cuda_driver, a_missing_library_is_no_device)
     cr_assert_null(strchr(why.detail, '/'), "%s", why.detail);
 }
 
-static char *read_library(size_t *bytes)
-{
-    FILE *f = fopen(FAKE_CUDA, "rb");
-    char *data;
-
-    cr_assert_not_null(f);
-    fseek(f, 0, SEEK_END);
-    *bytes = (size_t)ftell(f);
-    rewind(f);
-    data = malloc(*bytes);
-    cr_assert_eq(fread(data, 1, *bytes, f), *bytes);
-    fclose(f);
-    return data;
-}
-
 /* Writes a copy of the fake driver in which the string `name` is replaced by another one everywhere. */
-static void write_without(const char *path, const char *library, size_t bytes, const char *name)
+static void write_without(const char *path, struct span library, const char *name)
 {
-    char  *copy = malloc(bytes);
+    char  *copy = malloc(library.bytes);
     size_t length = strlen(name) + 1;
     size_t replaced = 0;
     FILE  *f = fopen(path, "wb");
 
-    memcpy(copy, library, bytes);
-    for (size_t i = 1; i + length <= bytes; i++)
+    memcpy(copy, library.data, library.bytes);
+    for (size_t i = 1; i + length <= library.bytes; i++)
         if (copy[i - 1] == '\0' && memcmp(copy + i, name, length) == 0) {
             copy[i] = 'x';
             replaced++;
         }
     cr_assert_gt(replaced, 0, "%s", name);
     cr_assert_not_null(f);
-    cr_assert_eq(fwrite(copy, 1, bytes, f), bytes);
+    cr_assert_eq(fwrite(copy, 1, library.bytes, f), library.bytes);
     fclose(f);
     free(copy);
 }
 
 Test(cuda_driver, every_missing_required_function_is_named)
 {
-    size_t bytes;
-    char  *library = read_library(&bytes);
+    struct span library = fixture_file(FAKE_CUDA);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         char           path[] = "/tmp/fake-cuda-XXXXXX";
@@ -79,36 +63,31 @@ Test(cuda_driver, every_missing_required_function_is_named)
         cr_assert_geq(fd, 0);
         close(fd);
         if (rows[i].required) {
-            write_without(path, library, bytes, rows[i].name);
+            write_without(path, library, rows[i].name);
             device_set(SPAN_LITERAL("libcuda"), path);
             cr_expect_eq(device_cuda.count(&why), 0, "%s", rows[i].name);
             cr_expect_not_null(strstr(why.detail, rows[i].name), "%s: %s", rows[i].name, why.detail);
         }
         unlink(path);
     }
-    free(library);
+    free((char *)library.data);
 }
 
 /* An older driver cannot list functions: they are read from the cubin itself. */
 static void load_sample_without(const char *name)
 {
-    size_t                bytes;
-    char                 *library = read_library(&bytes);
+    struct span           library = fixture_file(FAKE_CUDA), image = fixture_file(FIXTURES "/sample.cubin");
     char                  path[] = "/tmp/fake-cuda-XXXXXX";
     struct device        *d = NULL;
     struct device_module *m = NULL;
     struct problem        why = {0};
-    static char           image[65536];
-    FILE                 *f = fopen(FIXTURES "/sample.cubin", "rb");
-    size_t                image_bytes = fread(image, 1, sizeof image, f);
     int                   fd = mkstemp(path);
 
-    fclose(f);
     close(fd);
-    write_without(path, library, bytes, name);
+    write_without(path, library, name);
     device_set(SPAN_LITERAL("libcuda"), path);
     cr_assert_eq(device_cuda.open(&d, 0, &why), STATUS_OK, "%s", why.detail);
-    cr_assert_eq(device_cuda.module_load(d, image, image_bytes, &m, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(device_cuda.module_load(d, image.data, image.bytes, &m, &why), STATUS_OK, "%s", why.detail);
     cr_assert_eq(device_cuda.module_table(m)->kernels_count, 3);
     cr_assert_geq(kernel_table_find(device_cuda.module_table(m), SPAN_LITERAL("vadd")), 0);
     for (unsigned k = 0; k < 3; k++)
@@ -117,7 +96,8 @@ static void load_sample_without(const char *name)
     cr_assert_eq(device_cuda.module_table(m)->globals_count, 2);
     device_cuda.close(d);
     unlink(path);
-    free(library);
+    free((char *)library.data);
+    free((char *)image.data);
 }
 
 Test(cuda_driver, lists_kernels_without_the_driver)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct device_ops *const ops = &device_cuda;
-
 struct scene {
     struct device        *d;
     struct device_module *m;

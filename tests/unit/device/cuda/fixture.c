@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 const char kernels_ptx[] = ".version 6.4\n"
                            ".target sm_75\n"
@@ -35,6 +37,22 @@ static void *symbol(const char *name)
     s = dlsym(library, name);
     cr_assert_not_null(s);
     return s;
+}
+
+struct span fixture_file(const char *path)
+{
+    FILE  *f = fopen(path, "rb");
+    char  *data;
+    size_t bytes;
+
+    cr_assert_not_null(f);
+    fseek(f, 0, SEEK_END);
+    bytes = (size_t)ftell(f);
+    rewind(f);
+    data = malloc(bytes);
+    cr_assert_eq(fread(data, 1, bytes, f), bytes);
+    fclose(f);
+    return (struct span){data, bytes};
 }
 
 long fixture_live(void)
@@ -83,6 +101,14 @@ struct device_module *fixture_module(struct device *d)
 
     cr_assert_eq(device_cuda.module_load(d, kernels_ptx, sizeof kernels_ptx - 1, &m, &why), STATUS_OK, "%s", why.detail);
     return m;
+}
+
+uint64_t fixture_memory(struct device *d, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    cr_assert_eq(device_cuda.mem_alloc(d, bytes, &address), STATUS_OK);
+    return address;
 }
 
 struct device_launch fixture_launch(const struct device_module *m, const char *kernel, const void *params, uint32_t bytes, uint32_t threads)

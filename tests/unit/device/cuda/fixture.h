@@ -4,16 +4,20 @@
 
 #include "device/device.h"
 
-extern const struct device_ops device_cuda;
+extern const struct device_ops        device_cuda;
+static const struct device_ops *const ops = &device_cuda;
 
 /* PTX with kernels that the fake driver knows. */
 extern const char kernels_ptx[];
 
+/* The whole file. The caller frees. Exactly as large as the file, so that reads past the end are detected. */
+struct span fixture_file(const char *path);
 /* Loads the fake driver and resets it. */
 void fixture_load(void);
 /* Opens device 0; fails the test on an error. */
 struct device        *fixture_open(void);
 struct device_module *fixture_module(struct device *d);
+uint64_t              fixture_memory(struct device *d, uint64_t bytes);
 /* Symbols of the fake library. */
 long fixture_live(void);
 long fixture_calls(const char *function);

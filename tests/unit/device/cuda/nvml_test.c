@@ -11,7 +11,6 @@ static struct device_info unread(const char *uuid)
 {
     struct device_info info = {.clock_khz = 1, .memory_clock_khz = 2};
 
-    info.temperature_c = info.power_w = info.utilization_pct = DEVICE_SENSOR_UNKNOWN;
     span_copy(span_of(uuid), info.uuid, sizeof info.uuid);
     return info;
 }
@@ -55,11 +54,45 @@ Test(nvml, reads_the_sensors_of_that_gpu)
 
     nvml_library(FAKE_NVML);
     nvml_read(&info);
-    cr_assert_eq(info.temperature_c, 41);
-    cr_assert_eq(info.power_w, 123);
-    cr_assert_eq(info.utilization_pct, 57);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), 41);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_POWER_W), 123);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_UTILIZATION_PCT), 57);
     cr_assert_eq(info.clock_khz, 1980000);
     cr_assert_eq(info.memory_clock_khz, 3201000);
+}
+
+Test(nvml, reads_every_sensor_or_says_why_not)
+{
+    static const struct {
+        enum device_sensor sensor;
+        int32_t            value;
+    } rows[] = {{DEVICE_SENSOR_TEMPERATURE_MAX_C, 90},
+                {DEVICE_SENSOR_POWER_LIMIT_W, 650},
+                {DEVICE_SENSOR_POWER_LIMIT_MIN_W, 200},
+                {DEVICE_SENSOR_POWER_LIMIT_MAX_W, 700},
+                {DEVICE_SENSOR_CLOCK_MAX_KHZ, 1995000},
+                {DEVICE_SENSOR_MEMORY_CLOCK_MAX_KHZ, 3301000},
+                {DEVICE_SENSOR_PERFORMANCE_STATE, 2},
+                {DEVICE_SENSOR_FAN_PCT, 35},
+                {DEVICE_SENSOR_MEMORY_UTILIZATION_PCT, 12},
+                {DEVICE_SENSOR_ENCODER_UTILIZATION_PCT, 3},
+                {DEVICE_SENSOR_PCIE_GENERATION, 1},
+                {DEVICE_SENSOR_PCIE_GENERATION_MAX, 5},
+                {DEVICE_SENSOR_PCIE_WIDTH, 8},
+                {DEVICE_SENSOR_PCIE_WIDTH_MAX, 16}};
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+    const char        *folder = steered_nvml();
+
+    steer_nvml(folder, "nvmlDeviceGetFanSpeed:fails=0");
+    nvml_read(&info);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        cr_expect_eq(device_sensor(&info, rows[i].sensor), rows[i].value, "row %zu", i);
+    cr_expect_eq(info.sensors[DEVICE_SENSOR_DECODER_UTILIZATION_PCT].state, SENSOR_NOT_SUPPORTED);
+    steer_nvml(folder, "nvmlDeviceGetFanSpeed:fails=4 nvmlDeviceGetPerformanceState:fails=999");
+    nvml_read(&info);
+    cr_expect_eq(info.sensors[DEVICE_SENSOR_FAN_PCT].state, SENSOR_NOT_ALLOWED);
+    cr_expect_eq(info.sensors[DEVICE_SENSOR_PERFORMANCE_STATE].state, SENSOR_FAILED);
+    forget_nvml(folder);
 }
 
 /* The table against the most important numbers of the catalogue, one of each kind. */
@@ -81,7 +114,7 @@ Test(nvml, errors_of_the_hardware_ask_for_what_the_table_says)
     }
     cr_assert_eq(info.health.xid, 79);
     cr_assert_eq(info.health.watched, 1);
-    cr_assert_eq(info.health.temperature_max_c, 90);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_MAX_C), 90);
     cr_assert_eq(info.health.ecc_uncorrected, 0);
     forget_nvml(folder);
 }
@@ -108,8 +141,8 @@ Test(nvml, one_unreadable_sensor_leaves_the_others)
     setenv("FAKE_NVML_WITHOUT", "power", 1);
     nvml_library(FAKE_NVML);
     nvml_read(&info);
-    cr_assert_eq(info.power_w, DEVICE_SENSOR_UNKNOWN);
-    cr_assert_eq(info.temperature_c, 41);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_POWER_W), DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), 41);
 }
 
 Test(nvml, another_gpu_stays_unread)
@@ -118,7 +151,7 @@ Test(nvml, another_gpu_stays_unread)
 
     nvml_library(FAKE_NVML);
     nvml_read(&info);
-    cr_assert_eq(info.temperature_c, DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), DEVICE_SENSOR_UNKNOWN);
     cr_assert_eq(info.clock_khz, 1);
 }
 
@@ -128,7 +161,7 @@ Test(nvml, a_missing_library_is_no_failure)
 
     nvml_library("/nowhere/libnvidia-ml.so.1");
     nvml_read(&info);
-    cr_assert_eq(info.temperature_c, DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), DEVICE_SENSOR_UNKNOWN);
     cr_assert_eq(info.memory_clock_khz, 2);
 }
 
@@ -138,6 +171,6 @@ Test(nvml, is_found_beside_the_driver)
     struct device            *d = fixture_open();
 
     cr_assert_eq(device_cuda.info(d, &info), STATUS_OK);
-    cr_assert_eq(info.temperature_c, 41);
+    cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), 41);
     device_cuda.close(d);
 }

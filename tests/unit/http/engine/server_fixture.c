@@ -332,35 +332,35 @@ static enum status descriptor(struct request *r)
 }
 
 static const struct endpoint table[] = {
-    {"hello", METHOD_GET, "/hello", hello, begin_count, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"probe", METHOD_GET, "/probe", hello, NULL, BODY_NONE, SCOPE_NONE, ON_EXECUTOR, false, true},
-    {"open", METHOD_GET, "/open", hello, NULL, BODY_NONE, SCOPE_NONE, ON_LOOP, false, false},
-    {"admin", METHOD_GET, "/admin", hello, NULL, BODY_NONE, SCOPE_ADMIN, ON_LOOP, false, false},
-    {"empty", METHOD_DELETE, "/hello", empty, begin_count, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"echo", METHOD_POST, "/echo", echo, begin_count, BODY_JSON, SCOPE_READ, ON_LOOP, false, false},
-    {"echo_executor", METHOD_POST, "/executor", echo, begin_count, BODY_JSON, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"source", METHOD_POST, "/source", echo, begin_count, BODY_SOURCE, SCOPE_READ, ON_LOOP, false, false},
-    {"descriptor", METHOD_POST, "/descriptor", descriptor, NULL, BODY_JSON, SCOPE_READ, ON_LOOP, false, false},
-    {"descriptor_executor", METHOD_POST, "/descriptor-executor", descriptor, NULL, BODY_JSON, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"silent", METHOD_GET, "/silent", silent, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"too_much", METHOD_GET, "/too-much", too_much, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"fails", METHOD_GET, "/fails", fails, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"woken", METHOD_GET, "/woken", woken, begin_count, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"woken_executor", METHOD_GET, "/woken-executor", woken, begin_count, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"timer", METHOD_GET, "/timer", timer, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"timer_executor", METHOD_GET, "/timer-executor", timer, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"never", METHOD_GET, "/never", never, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"never_executor", METHOD_GET, "/never-executor", never, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"blocks", METHOD_GET, "/blocks", blocks, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"blocks_loop", METHOD_GET, "/blocks-loop", blocks, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"lags_loop", METHOD_GET, "/lags-loop", lags, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"large", METHOD_GET, "/large", large, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"sink", METHOD_PUT, "/sink/{id}", sink_end, sink_begin, BODY_STREAM, SCOPE_WRITE, ON_LOOP, false, false},
-    {"either", METHOD_POST, "/either/{id}", sink_end, sink_begin, BODY_EITHER, SCOPE_WRITE, ON_EXECUTOR, false, false},
-    {"memory_put", METHOD_PUT, "/memory/{id}", memory_put, memory_put_begin, BODY_STREAM, SCOPE_WRITE, ON_EXECUTOR, false, false},
-    {"memory_get", METHOD_GET, "/memory/{id}", memory_get, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
-    {"big", METHOD_GET, "/big", big, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
-    {"broken", METHOD_GET, "/broken", broken, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
+    {"hello", METHOD_GET, "/hello", hello, begin_count, BODY_NONE, SCOPE_READ, .place = ON_LOOP, .query = {"x"}},
+    {"probe", METHOD_GET, "/probe", hello, NULL, BODY_NONE, SCOPE_NONE, .place = ON_EXECUTOR, .probe = true},
+    {"open", METHOD_GET, "/open", hello, NULL, BODY_NONE, SCOPE_NONE, .place = ON_LOOP},
+    {"admin", METHOD_GET, "/admin", hello, NULL, BODY_NONE, SCOPE_ADMIN, .place = ON_LOOP},
+    {"empty", METHOD_DELETE, "/hello", empty, begin_count, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"echo", METHOD_POST, "/echo", echo, begin_count, BODY_JSON, SCOPE_READ, .place = ON_LOOP},
+    {"echo_executor", METHOD_POST, "/executor", echo, begin_count, BODY_JSON, SCOPE_READ, .place = ON_EXECUTOR},
+    {"source", METHOD_POST, "/source", echo, begin_count, BODY_SOURCE, SCOPE_READ, .place = ON_LOOP},
+    {"descriptor", METHOD_POST, "/descriptor", descriptor, NULL, BODY_JSON, SCOPE_READ, .place = ON_LOOP},
+    {"descriptor_executor", METHOD_POST, "/descriptor-executor", descriptor, NULL, BODY_JSON, SCOPE_READ, .place = ON_EXECUTOR},
+    {"silent", METHOD_GET, "/silent", silent, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"too_much", METHOD_GET, "/too-much", too_much, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"fails", METHOD_GET, "/fails", fails, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"woken", METHOD_GET, "/woken", woken, begin_count, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"woken_executor", METHOD_GET, "/woken-executor", woken, begin_count, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
+    {"timer", METHOD_GET, "/timer", timer, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"timer_executor", METHOD_GET, "/timer-executor", timer, NULL, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
+    {"never", METHOD_GET, "/never", never, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"never_executor", METHOD_GET, "/never-executor", never, NULL, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
+    {"blocks", METHOD_GET, "/blocks", blocks, NULL, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
+    {"blocks_loop", METHOD_GET, "/blocks-loop", blocks, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"lags_loop", METHOD_GET, "/lags-loop", lags, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"large", METHOD_GET, "/large", large, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"sink", METHOD_PUT, "/sink/{id}", sink_end, sink_begin, BODY_STREAM, SCOPE_WRITE, .place = ON_LOOP},
+    {"either", METHOD_POST, "/either/{id}", sink_end, sink_begin, BODY_EITHER, SCOPE_WRITE, .place = ON_EXECUTOR},
+    {"memory_put", METHOD_PUT, "/memory/{id}", memory_put, memory_put_begin, BODY_STREAM, SCOPE_WRITE, .place = ON_EXECUTOR},
+    {"memory_get", METHOD_GET, "/memory/{id}", memory_get, NULL, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
+    {"big", METHOD_GET, "/big", big, NULL, BODY_NONE, SCOPE_READ, .place = ON_LOOP},
+    {"broken", METHOD_GET, "/broken", broken, NULL, BODY_NONE, SCOPE_READ, .place = ON_EXECUTOR},
 };
 
 /* ---- server ---- */
@@ -378,7 +378,7 @@ static struct server *running;
 struct server *start_server(struct server_options o)
 {
     const char          *listen[] = {"127.0.0.1:0", o.unix_path};
-    const char          *hosts[] = {"gpu.example"}, *origins[] = {"https://ok.example"};
+    static const char   *hosts[] = {"gpu.example"}, *origins[] = {"https://ok.example"};
     struct server       *s = NULL;
     struct problem       why = {0};
     struct server_config config = {

@@ -374,7 +374,7 @@ static void *reset_it(void *unused)
 {
     (void)unused;
     fake_await_running();
-    cr_assert_eq(session_reset(f.session, NULL), STATUS_OK);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     return NULL;
 }
 
@@ -413,7 +413,7 @@ Test(batch, a_fault_before_a_reset_is_told_though_nobody_looked_in_between)
     while (f.session->state != SESSION_FAULTED)
         pthread_cond_wait(&f.session->changed, &f.session->lock);
     pthread_mutex_unlock(&f.session->lock);
-    cr_assert_eq(session_reset(f.session, NULL), STATUS_OK);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     pthread_mutex_unlock(&b->lock);
     pthread_join(thread, &st);
     cr_assert_eq(*(enum status *)st, STATUS_KERNEL_FAULT, "%s", f.why.detail);
@@ -459,7 +459,7 @@ Test(batch, the_implicit_session_is_nobodys_to_name_and_comes_back_after_a_fault
     cr_assert_eq(implicit_session(f.registry, &f.tenant, &h, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(session_list(f.registry, &f.tenant, &page, items), 1);
     cr_assert_str_eq(items[0].id, "s");
-    cr_assert_eq(registry_count_of(f.registry, &f.tenant), 1);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).own, 1);
     f.session = h;
     make_module("m", "good");
     cr_assert_eq(run_ops_of((const struct batch_op[]){launch_op("fault")}, 1), STATUS_KERNEL_FAULT);

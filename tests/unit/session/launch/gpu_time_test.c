@@ -45,7 +45,7 @@ static double batch_ms(unsigned launches)
 
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_OK, "%s", f.why.detail);
-    ms = batch_kernel_ms(b);
+    ms = batch_times_of(b).kernel_ms;
     batch_destroy(b);
     return ms;
 }

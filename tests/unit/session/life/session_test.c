@@ -53,7 +53,7 @@ Test(session, quotas_of_sessions_are_kept_and_return)
     cr_assert_str_eq(f.why.limit_name, "sessions");
     cr_assert_eq(f.why.limit_max, 4);
     cr_assert_eq(session_delete(s[1], &f.why), STATUS_OK);
-    cr_assert_eq(registry_count_of(f.registry, &f.tenant), 3);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).own, 3);
     cr_assert_eq(fake_live_workers(), 3);
     cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &created), STATUS_OK);
     session_return(more);
@@ -80,7 +80,7 @@ Test(session, draining_takes_no_new_ones_and_keeps_the_old)
     struct session *s;
     bool            created;
 
-    registry_drain(f.registry);
+    registry_drain(f.registry, true);
     cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_DRAINING);
     cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
     session_return(s);

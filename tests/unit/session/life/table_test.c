@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "session/life/table.h"
+#include "session/session.h"
 
 enum { ENTRIES = 500 };
 
@@ -49,15 +50,17 @@ Test(table, removes_exactly_that_entry)
 
 Test(table, pages_see_every_entry_once_even_when_the_cursors_own_is_removed)
 {
-    struct table t = {0};
-    char         next[ID_BYTES] = "";
-    unsigned     seen = 0;
+    struct table         t = {0};
+    char                 next[ID_BYTES] = "";
+    struct entry *const *at;
+    unsigned             seen = 0;
 
     fill(&t);
     do {
-        unsigned at = table_after(&t, span_of(next));
-        unsigned n = table_page(&t, at, 7, next);
-        seen += n;
+        struct page page = {.cursor = span_of(next), .limit = 7};
+
+        seen += table_page(&t, &page, &at);
+        memcpy(next, page.next, sizeof next);
         if (next[0])
             cr_assert(table_remove(&t, table_get(&t, span_of(next))));
     } while (next[0]);

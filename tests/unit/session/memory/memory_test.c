@@ -33,7 +33,7 @@ Test(memory, numbers_come_from_the_worker)
     cr_assert_eq(got.peak_bytes, 180);
     cr_assert_eq(got.limit_bytes, MEMORY_LIMIT_NONE);
     limited = fixture_session("limited", 77);
-    cr_assert_eq(session_memory_of(limited, &got, NULL), STATUS_OK);
+    cr_assert_eq(session_memory_of(limited, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.limit_bytes, 77);
     session_return(limited);
 }

@@ -372,13 +372,11 @@ static void know_sources(struct planner *p)
     }
     for (uint32_t i = 0; i < c->specials_count; i++) {
         const struct code_special *s = &c->specials[i];
-        bool                       coordinate = s->which == PTX_SPECIAL_TID_X || s->which == PTX_SPECIAL_TID_Y;
 
-        if (s->which == PTX_SPECIAL_LANEID || s->which == PTX_SPECIAL_WARPID
-            || (s->which >= PTX_SPECIAL_LANEMASK_EQ && s->which <= PTX_SPECIAL_LANEMASK_GT))
-            p->known[s->place] |= WRITTEN_PLAIN;
+        if (s->which == PTX_SPECIAL_TID_X || s->which == PTX_SPECIAL_TID_Y)
+            p->known[s->place] |= MAY_GROW;
         else
-            p->known[s->place] |= coordinate ? MAY_GROW : MAY_BE_UNIFORM;
+            p->known[s->place] |= ptx_special_kinds[s->which] != PTX_OF_LANE || s->which == PTX_SPECIAL_TID_Z ? MAY_BE_UNIFORM : WRITTEN_PLAIN;
         p->width[s->place] = (uint8_t)s->width;
     }
 }

@@ -52,14 +52,11 @@ static void check_access(struct lanes *l, const struct op *o)
 
 void decode_check(struct decoder *d, const struct decoded_address *at, unsigned bytes, enum check_access how)
 {
-    struct op *o;
+    struct op o = access_op(check_access, at);
 
     if (!d->code->checked || (at->space != OP_GLOBAL && at->space != OP_GENERIC))
         return;
-    o = decode_op(d, check_access);
-    o->a = at->place;
-    o->immediate = at->immediate;
-    o->mode = (uint8_t)at->space;
-    o->width = (uint8_t)bytes;
-    o->b = how;
+    o.width = (uint8_t)bytes;
+    o.b = how;
+    decode_op(d, o);
 }

@@ -2,28 +2,11 @@
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/ptx/names.h"
 
 #include <stdlib.h>
 
 enum { CODE_ARENA_BYTES = 64 * 1024 * 1024, PLACES_MAX = 1 << 20 };
-
-/* Grows one of the code's arrays; false: out of memory. */
-static bool room_for(void **array, uint32_t *room, uint32_t count, size_t size)
-{
-    uint32_t more = *room ? *room * 2 : 64;
-    void    *grown;
-
-    if (count < *room)
-        return true;
-    if (more < *room)
-        return false;
-    grown = realloc(*array, more * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *room = more;
-    return true;
-}
 
 uint32_t decode_temporary(struct decoder *d, unsigned bytes)
 {
@@ -37,24 +20,34 @@ uint32_t decode_temporary(struct decoder *d, unsigned bytes)
     return at;
 }
 
-struct op *decode_op(struct decoder *d, op_fn run)
+void decode_op(struct decoder *d, struct op o)
 {
-    static _Thread_local struct op scratch;
-    struct code                   *c = d->code;
-    struct op                     *o = &scratch;
+    struct code *c = d->code;
+    struct op  **ops = d->hoisting ? &c->prologue : &c->ops;
+    uint32_t    *count = d->hoisting ? &c->prologue_count : &c->ops_count, *room = d->hoisting ? &d->prologue_room : &d->ops_room;
 
-    if (d->hoisting ? room_for((void **)&c->prologue, &d->prologue_room, c->prologue_count, sizeof *c->prologue)
-                    : room_for((void **)&c->ops, &d->ops_room, c->ops_count, sizeof *c->ops))
-        o = d->hoisting ? &c->prologue[c->prologue_count++] : &c->ops[c->ops_count++];
+    o.insn = d->insn;
+    o.guard = d->insn->guard == PTX_NO_REG ? OP_NONE : (int32_t)d->places[d->insn->guard];
+    o.guard_not = d->insn->guard_not;
+    if (ptx_grow((void **)ops, room, *count, sizeof o, UINT32_MAX))
+        (*ops)[(*count)++] = o;
     else
         d->no_memory = true;
-    *o = (struct op){.run = run, .guard = OP_NONE, .insn = d->insn};
-    d->latest = o;
-    if (d->insn->guard != PTX_NO_REG) {
-        o->guard = (int32_t)d->places[d->insn->guard];
-        o->guard_not = d->insn->guard_not;
-    }
-    return o;
+}
+
+uint32_t decode_value(struct decoder *d, struct op o, unsigned bytes)
+{
+    o.d = decode_temporary(d, bytes);
+    decode_op(d, o);
+    return o.d;
+}
+
+bool decode_result(struct decoder *d, struct op o, unsigned bytes, bool is_signed)
+{
+    o.d = decode_destination(d, operand(d, 0), bytes);
+    decode_op(d, o);
+    decode_widen(d, operand(d, 0), o.d, bytes, is_signed);
+    return true;
 }
 
 uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
@@ -66,18 +59,12 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     if (constant_index_find(&d->constants, kept, bytes, &place))
         return place;
     place = decode_temporary(d, bytes);
-    if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants) &&
+    if (ptx_grow((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants, UINT32_MAX) &&
         constant_index_add(&d->constants, kept, bytes, place))
         c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_AFFINE};
     else
         d->no_memory = true;
     return place;
-}
-
-static bool is_clock(unsigned s)
-{
-    return s == PTX_SPECIAL_CLOCK || s == PTX_SPECIAL_CLOCK_HI || s == PTX_SPECIAL_CLOCK64 || s == PTX_SPECIAL_GLOBALTIMER
-           || s == PTX_SPECIAL_GLOBALTIMER_LO || s == PTX_SPECIAL_GLOBALTIMER_HI;
 }
 
 static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
@@ -89,21 +76,14 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     if ((which == PTX_SPECIAL_ENVREG1 || which == PTX_SPECIAL_ENVREG2) && !c->grid_line)
         c->grid_line = d->insn->line;
 
-    if (is_clock(which)) {
-        struct op *o;
-        place = decode_temporary(d, wide);
-        o = decode_op(d, read_clock);
-        o->d = place;
-        o->mode = (uint8_t)which;
-        o->width = (uint8_t)wide;
-        return place;
-    }
+    if (ptx_special_kinds[which] == PTX_OF_CLOCK)
+        return decode_value(d, (struct op){.run = read_clock, .mode = (uint8_t)which, .width = (uint8_t)wide}, wide);
     for (uint32_t i = 0; i < c->specials_count; i++) {
         if (c->specials[i].which == (int)which && c->specials[i].width == wide)
             return c->specials[i].place;
     }
     place = decode_temporary(d, wide);
-    if (room_for((void **)&c->specials, &d->specials_room, c->specials_count, sizeof *c->specials))
+    if (ptx_grow((void **)&c->specials, &d->specials_room, c->specials_count, sizeof *c->specials, UINT32_MAX))
         c->specials[c->specials_count++] = (struct code_special){.place = place, .width = wide, .which = (int)which, .affine = NO_AFFINE, .wanted = true};
     else
         d->no_memory = true;
@@ -112,29 +92,18 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
 
 static uint32_t resize_place(struct decoder *d, uint32_t place, unsigned from, unsigned to)
 {
-    op_fn      run = resize_handler(from, to, false);
-    uint32_t   at = decode_temporary(d, to);
-    struct op *o = decode_op(d, run ? run : move_handler(1));
+    op_fn run = resize_handler(from, to, false);
 
-    o->a = place;
-    o->d = at;
-    return at;
+    return decode_value(d, (struct op){.run = run ? run : move_handler(1), .a = place}, to);
 }
 
 /* A symbol's address in its own space. */
 static uint32_t symbol_address(struct decoder *d, const struct ptx_operand *p)
 {
     uint64_t base = p->index != PTX_NO_INDEX && p->index < d->module->symbols_count ? d->module->symbols[p->index].address : 0;
-    uint32_t place;
 
-    if (p->space == PTX_LOCAL) {
-        struct op *o;
-        place = decode_temporary(d, 8);
-        o = decode_op(d, local_address);
-        o->d = place;
-        o->immediate = (int64_t)p->value;
-        return place;
-    }
+    if (p->space == PTX_LOCAL)
+        return decode_value(d, (struct op){.run = local_address, .immediate = (int64_t)p->value}, 8);
     return decode_constant(d, base + p->value, 8);
 }
 
@@ -175,16 +144,11 @@ uint32_t decode_destination(struct decoder *d, const struct ptx_operand *p, unsi
 
 void decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed)
 {
-    unsigned   has = p->kind == PTX_REG ? decode_register_bytes(d, p->reg) : bytes;
-    op_fn      run;
-    struct op *o;
+    unsigned has = p->kind == PTX_REG ? decode_register_bytes(d, p->reg) : bytes;
+    op_fn    run = resize_handler(bytes, has, is_signed);
 
-    if (p->kind != PTX_REG || has == bytes)
-        return;
-    run = resize_handler(bytes, has, is_signed);
-    o = decode_op(d, run ? run : move_handler(1));
-    o->a = place;
-    o->d = d->places[p->reg];
+    if (has != bytes)
+        decode_op(d, (struct op){.run = run ? run : move_handler(1), .a = place, .d = d->places[p->reg]});
 }
 
 struct vector_places *decode_vector(struct decoder *d, const struct ptx_operand *p, unsigned element_bytes, bool is_signed)

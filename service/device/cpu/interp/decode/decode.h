@@ -10,7 +10,6 @@ struct decoder {
     const struct ptx_function *function;
     const struct ptx_insn     *insn; /* being translated */
     struct code               *code;
-    struct op                 *latest;   /* appended last; valid until the next one */
     bool                       hoisting; /* operations go to the prologue */
     uint8_t                   *facts;    /* of each register, for device/cpu/interp/decode/hoist.c */
     uint32_t                   ops_room, prologue_room, constants_room, specials_room;
@@ -24,23 +23,31 @@ struct decoder {
 
 /* Space for a value of that many bytes per lane. */
 uint32_t decode_temporary(struct decoder *d, unsigned bytes);
-/* Appends an operation under the instruction's guard. Valid until the next one; never NULL (a scratch one when out of memory). */
-struct op *decode_op(struct decoder *d, op_fn run);
-uint32_t   decode_constant(struct decoder *d, uint64_t value, unsigned bytes);
+/* Appends the operation, under the instruction's guard. */
+void decode_op(struct decoder *d, struct op o);
+/* The same; its result is a temporary of that many bytes: its place. */
+uint32_t decode_value(struct decoder *d, struct op o, unsigned bytes);
+/* The same; its result goes to operand 0 and is extended if that register is wider. True. */
+bool     decode_result(struct decoder *d, struct op o, unsigned bytes, bool is_signed);
+uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes);
 /* The place of an operand's value as an array of elements of exactly `bytes`; may append operations. */
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
-/* The place for a result of `bytes`; and, after the operation was appended, the conversion into a wider register. */
+/* For results that decode_result() does not fit: the place of one of `bytes`; and, after the operation, its extension. */
 uint32_t              decode_destination(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
 void                  decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed);
 uint32_t              decode_register_bytes(const struct decoder *d, uint32_t reg);
 struct vector_places *decode_vector(struct decoder *d, const struct ptx_operand *p, unsigned element_bytes, bool is_signed);
-/* Fills a, immediate, mode and `addresses` of a memory operation; the address array comes first, so call it before decode_op. */
 struct decoded_address {
     uint32_t      place;
     int64_t       immediate;
     enum op_space space;
 };
 struct decoded_address decode_address(struct decoder *d, const struct ptx_operand *p, enum ptx_space space);
+/* An operation whose lanes access what its operand addresses. */
+static inline struct op access_op(op_fn run, const struct decoded_address *at)
+{
+    return (struct op){.run = run, .a = at->place, .immediate = at->immediate, .mode = (uint8_t)at->space, .addresses = true};
+}
 
 /* device/cpu/interp/decode/check.c: appends the check of the access that follows, under memcheck only. */
 enum check_access { CHECK_READ, CHECK_WRITE, CHECK_UPDATE };
@@ -123,7 +130,5 @@ void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_
 void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block; there is only one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
-void saturating_add(struct lanes *l, const struct op *o);
-void saturating_subtract(struct lanes *l, const struct op *o);
 
 #endif

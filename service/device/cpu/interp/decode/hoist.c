@@ -45,13 +45,6 @@ bool insn_is_pure(const struct ptx_insn *in)
     }
 }
 
-static bool names_block_or_time(enum ptx_special s)
-{
-    return s == PTX_SPECIAL_CTAID_X || s == PTX_SPECIAL_CTAID_Y || s == PTX_SPECIAL_CTAID_Z
-           || (s >= PTX_SPECIAL_CLUSTERID_X && s <= PTX_SPECIAL_CLUSTERID_Z)
-           || (s >= PTX_SPECIAL_CLOCK && s <= PTX_SPECIAL_GLOBALTIMER_HI);
-}
-
 static bool source_stays(const struct decoder *d, const struct ptx_operand *p)
 {
     switch ((enum ptx_operand_kind)p->kind) {
@@ -59,7 +52,7 @@ static bool source_stays(const struct decoder *d, const struct ptx_operand *p)
     case PTX_IMMEDIATE:
     case PTX_FUNCTION: return true;
     case PTX_REG:      return d->facts[p->reg] & INVARIANT;
-    case PTX_SPECIAL_: return !names_block_or_time((enum ptx_special)p->special);
+    case PTX_SPECIAL_: return ptx_special_kinds[p->special] != PTX_OF_BLOCK && ptx_special_kinds[p->special] != PTX_OF_CLOCK;
     case PTX_ADDRESS:  return p->reg == PTX_NO_REG && p->space != PTX_LOCAL;
     case PTX_VECTOR:
         for (unsigned k = 0; k < p->count; k++) {

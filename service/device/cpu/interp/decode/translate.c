@@ -33,16 +33,9 @@ static unsigned result_bytes(const struct decoder *d)
 
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p)
 {
-    uint32_t   place = decode_source(d, p, 1), at;
-    struct op *o;
+    uint32_t place = decode_source(d, p, 1);
 
-    if (!p->negated)
-        return place;
-    at = decode_temporary(d, 1);
-    o = decode_op(d, negate_pred);
-    o->a = place;
-    o->d = at;
-    return at;
+    return p->negated ? decode_value(d, (struct op){.run = negate_pred, .a = place}, 1) : place;
 }
 
 static uint32_t source_place(struct decoder *d, unsigned i, unsigned bytes)
@@ -50,10 +43,9 @@ static uint32_t source_place(struct decoder *d, unsigned i, unsigned bytes)
     return bytes == 1 ? decode_predicate(d, operand(d, i)) : decode_source(d, operand(d, i), bytes);
 }
 
-static op_fn arithmetic_handler(struct decoder *d, uint8_t *mode)
+static op_fn arithmetic_handler(const struct ptx_insn *in, uint8_t *mode)
 {
-    const struct ptx_insn *in = d->insn;
-    op_fn                  run = bits_handler(in, mode);
+    op_fn run = bits_handler(in, mode);
 
     if (run)
         return run;
@@ -66,72 +58,47 @@ static op_fn arithmetic_handler(struct decoder *d, uint8_t *mode)
 static bool translate_arithmetic(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
-    uint8_t                mode = 0;
-    op_fn                  run = arithmetic_handler(d, &mode);
+    struct op              o = {0};
+    uint32_t              *places[] = {&o.a, &o.b, &o.c, &o.e};
     unsigned               bytes = result_bytes(d);
-    uint32_t               place[5] = {0}, to;
-    bool                   saturate = in->sat && (in->type == PTX_F32 || in->type == PTX_F64);
-    struct op             *o;
 
-    if (!run || in->operands_count < 2 || operand(d, 0)->kind == PTX_VECTOR || (in->type == PTX_PRED && in->opcode == PTX_OP_MOV))
+    o.run = arithmetic_handler(in, &o.mode);
+    if (!o.run || in->operands_count < 2 || operand(d, 0)->kind == PTX_VECTOR || (in->type == PTX_PRED && in->opcode == PTX_OP_MOV))
         return false;
-    for (unsigned i = 1; i < in->operands_count && i < 5; i++)
-        place[i] = source_place(d, i, source_bytes(d, i));
-    to = decode_destination(d, operand(d, 0), bytes);
-    o = decode_op(d, run);
-    o->a = place[1];
-    o->b = place[2];
-    o->c = place[3];
-    o->e = place[4];
-    o->d = to;
-    o->mode = mode;
-    if (saturate) {
-        o = decode_op(d, saturate_handler((enum ptx_type)in->type));
-        o->a = o->d = to;
-    }
-    decode_widen(d, operand(d, 0), to, bytes, false);
-    return in->opcode != PTX_OP_LOP3 || translate_logic_predicate(d, to);
+    for (unsigned i = 1; i < in->operands_count && i <= COUNT(places); i++)
+        *places[i - 1] = source_place(d, i, source_bytes(d, i));
+    o.d = decode_destination(d, operand(d, 0), bytes);
+    decode_op(d, o);
+    if (in->sat && (in->type == PTX_F32 || in->type == PTX_F64))
+        decode_op(d, (struct op){.run = saturate_handler((enum ptx_type)in->type), .a = o.d, .d = o.d});
+    decode_widen(d, operand(d, 0), o.d, bytes, false);
+    return in->opcode != PTX_OP_LOP3 || translate_logic_predicate(d, o.d);
 }
 
 static bool move_vector(struct decoder *d, bool pack)
 {
     const struct ptx_operand *v = operand(d, pack ? 1 : 0), *s = operand(d, pack ? 0 : 1);
     unsigned                  bytes = type_bytes(d);
-    struct vector_places     *places;
-    uint32_t                  scalar;
-    struct op                *o;
+    struct op                 o = {.run = pack ? pack_vector : unpack_vector, .width = (uint8_t)bytes};
 
     if (!v->count || bytes % v->count || bytes > 8 || (s->kind != PTX_REG && pack))
         return false;
-    places = decode_vector(d, v, bytes / v->count, false);
-    scalar = pack ? decode_destination(d, s, bytes) : decode_source(d, s, bytes);
-    o = decode_op(d, pack ? pack_vector : unpack_vector);
-    o->extra = places;
-    o->width = (uint8_t)bytes;
-    o->a = o->d = scalar;
+    o.extra = decode_vector(d, v, bytes / v->count, false);
     if (pack)
-        decode_widen(d, s, scalar, bytes, false);
+        return decode_result(d, o, bytes, false);
+    o.a = decode_source(d, s, bytes);
+    decode_op(d, o);
     return true;
 }
 
 static bool translate_move(struct decoder *d)
 {
-    unsigned   bytes = type_bytes(d);
-    uint32_t   from, to;
-    op_fn      run = move_handler(bytes);
-    struct op *o;
+    unsigned bytes = type_bytes(d);
 
     if (operand(d, 0)->kind == PTX_VECTOR || operand(d, 1)->kind == PTX_VECTOR)
         return operand(d, 0)->kind != operand(d, 1)->kind && move_vector(d, operand(d, 1)->kind == PTX_VECTOR);
-    if (!run)
-        return false;
-    from = source_place(d, 1, bytes);
-    to = decode_destination(d, operand(d, 0), bytes);
-    o = decode_op(d, run);
-    o->a = from;
-    o->d = to;
-    decode_widen(d, operand(d, 0), to, bytes, lane_type_is_signed(type_of(d)));
-    return true;
+    return move_handler(bytes) && decode_result(d, (struct op){.run = move_handler(bytes), .a = source_place(d, 1, bytes)}, bytes,
+                                                lane_type_is_signed(type_of(d)));
 }
 
 /* The moved register may be wider than the type in memory: loads extend it, stores truncate it. */
@@ -142,27 +109,16 @@ static unsigned moved_bytes(const struct decoder *d, const struct ptx_operand *p
     return has < type_bytes(d) ? type_bytes(d) : has;
 }
 
-static void set_address(struct op *o, const struct decoded_address *at)
-{
-    o->a = at->place;
-    o->immediate = at->immediate;
-    o->mode = (uint8_t)at->space;
-    o->addresses = true;
-}
-
 /* The address is named in the text; in a register each lane may have another one. */
 static bool load_uniform(struct decoder *d, const struct decoded_address *at)
 {
-    unsigned   bytes = type_bytes(d);
-    struct op *o;
+    unsigned bytes = type_bytes(d);
 
     if (at->space != OP_PARAM_KERNEL || operand(d, 1)->reg != PTX_NO_REG || moved_bytes(d, operand(d, 0)) != bytes || (bytes != 4 && bytes != 8)
         || operand(d, 0)->kind != PTX_REG)
         return false;
-    o = decode_op(d, bytes == 4 ? load_kernel_param_32 : load_kernel_param_64);
-    o->immediate = at->immediate;
-    o->d = d->places[operand(d, 0)->reg];
-    return true;
+    return decode_result(d, (struct op){.run = bytes == 4 ? load_kernel_param_32 : load_kernel_param_64, .immediate = at->immediate}, bytes,
+                         false);
 }
 
 static bool load_value(struct decoder *d)
@@ -171,28 +127,24 @@ static bool load_value(struct decoder *d)
     bool                      is_signed = lane_type_is_signed(type_of(d)) && !is_float((enum ptx_type)d->insn->type);
     struct decoded_address    at;
     unsigned                  bytes = moved_bytes(d, to);
-    op_fn                     run = memory_handler(false, type_bytes(d), bytes, is_signed);
-    struct op                *o;
+    struct op                 o;
 
     if (operand(d, 1)->kind != PTX_ADDRESS || type_bytes(d) > 8)
         return false;
     at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
-    if (to->kind == PTX_VECTOR) {
-        struct vector_places *v = decode_vector(d, to, type_bytes(d), is_signed);
-        decode_check(d, &at, type_bytes(d) * v->count, CHECK_READ);
-        o = decode_op(d, load_vector);
-        o->extra = v;
-        set_address(o, &at);
-        return true;
-    }
     if (load_uniform(d, &at))
         return true;
-    if (!run)
+    if (to->kind == PTX_VECTOR) {
+        o = access_op(load_vector, &at);
+        o.extra = decode_vector(d, to, type_bytes(d), is_signed);
+    } else {
+        o = access_op(memory_handler(false, type_bytes(d), bytes, is_signed), &at);
+        o.d = decode_destination(d, to, bytes);
+    }
+    if (!o.run)
         return false;
-    decode_check(d, &at, type_bytes(d), CHECK_READ);
-    o = decode_op(d, run);
-    o->d = to->kind == PTX_REG ? d->places[to->reg] : decode_temporary(d, bytes);
-    set_address(o, &at);
+    decode_check(d, &at, type_bytes(d) * (to->kind == PTX_VECTOR ? to->count : 1), CHECK_READ);
+    decode_op(d, o);
     return true;
 }
 
@@ -201,7 +153,7 @@ static bool translate_load(struct decoder *d)
     bool ok = load_value(d);
 
     if (ok && d->insn->order == PTX_ACQUIRE)
-        decode_op(d, fence_acquire);
+        decode_op(d, (struct op){.run = fence_acquire});
     return ok;
 }
 
@@ -210,50 +162,39 @@ static bool translate_store(struct decoder *d)
     const struct ptx_operand *from = operand(d, 1);
     struct decoded_address    at;
     unsigned                  bytes = moved_bytes(d, from);
-    op_fn                     run = memory_handler(true, type_bytes(d), bytes, false);
-    uint32_t                  place;
-    struct op                *o;
+    struct op                 o;
 
     if (operand(d, 0)->kind != PTX_ADDRESS || type_bytes(d) > 8)
         return false;
     at = decode_address(d, operand(d, 0), (enum ptx_space)d->insn->space);
-    if (at.space == OP_PARAM_KERNEL)
+    if (from->kind == PTX_VECTOR) {
+        o = access_op(store_vector, &at);
+        o.extra = decode_vector(d, from, type_bytes(d), false);
+    } else {
+        o = access_op(memory_handler(true, type_bytes(d), bytes, false), &at);
+        o.d = decode_source(d, from, bytes);
+    }
+    if (at.space == OP_PARAM_KERNEL || !o.run)
         return false;
     if (d->insn->order == PTX_RELEASE)
-        decode_op(d, fence_release);
-    if (from->kind == PTX_VECTOR) {
-        struct vector_places *v = decode_vector(d, from, type_bytes(d), false);
-        decode_check(d, &at, type_bytes(d) * v->count, CHECK_WRITE);
-        o = decode_op(d, store_vector);
-        o->extra = v;
-        set_address(o, &at);
-        return true;
-    }
-    if (!run)
-        return false;
-    place = decode_source(d, from, bytes);
-    decode_check(d, &at, type_bytes(d), CHECK_WRITE);
-    o = decode_op(d, run);
-    o->d = place;
-    set_address(o, &at);
+        decode_op(d, (struct op){.run = fence_release});
+    decode_check(d, &at, type_bytes(d) * (from->kind == PTX_VECTOR ? from->count : 1), CHECK_WRITE);
+    decode_op(d, o);
     return true;
 }
 
 static bool atom_operation(const struct ptx_insn *in, enum atom_op *op)
 {
-    switch ((int)in->action) {
-    case PTX_DO_ADD:  *op = ATOM_ADD; return true;
-    case PTX_DO_INC:  *op = ATOM_INC; return true;
-    case PTX_DO_DEC:  *op = ATOM_DEC; return true;
-    case PTX_DO_MIN:  *op = ATOM_MIN; return true;
-    case PTX_DO_MAX:  *op = ATOM_MAX; return true;
-    case PTX_DO_AND:  *op = ATOM_AND; return true;
-    case PTX_DO_OR:   *op = ATOM_OR; return true;
-    case PTX_DO_XOR:  *op = ATOM_XOR; return true;
-    case PTX_DO_EXCH: *op = ATOM_EXCH; return true;
-    case PTX_DO_CAS:  *op = ATOM_CAS; return true;
-    default:          return false;
-    }
+    static const unsigned char by_action[] = {
+        [PTX_DO_ADD] = 1 + ATOM_ADD, [PTX_DO_INC] = 1 + ATOM_INC, [PTX_DO_DEC] = 1 + ATOM_DEC, [PTX_DO_MIN] = 1 + ATOM_MIN,
+        [PTX_DO_MAX] = 1 + ATOM_MAX, [PTX_DO_AND] = 1 + ATOM_AND, [PTX_DO_OR] = 1 + ATOM_OR,   [PTX_DO_XOR] = 1 + ATOM_XOR,
+        [PTX_DO_EXCH] = 1 + ATOM_EXCH, [PTX_DO_CAS] = 1 + ATOM_CAS,
+    };
+
+    if (in->action >= COUNT(by_action) || !by_action[in->action])
+        return false;
+    *op = (enum atom_op)(by_action[in->action] - 1);
+    return true;
 }
 
 static bool atom_type(enum ptx_type t, enum atom_type *out)
@@ -281,35 +222,28 @@ static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type typ
     const struct ptx_operand *from = operand(d, first + 1);
     struct vector_places     *to = first ? decode_vector(d, operand(d, 0), bytes, false) : NULL, *in;
     struct decoded_address    at = decode_address(d, operand(d, first), (enum ptx_space)d->insn->space);
-    op_fn                     run = atom_handler(op, type);
     uint32_t                  result[VECTOR_ELEMENTS_MAX];
-    struct op                *o;
+    struct op                 o = access_op(check_alignment, &at);
 
-    if (!run || from->kind != PTX_VECTOR || (to && to->count != from->count) || bytes * from->count > 32 || op != ATOM_ADD)
+    if (!atom_handler(op, type) || from->kind != PTX_VECTOR || (to && to->count != from->count) || bytes * from->count > 32 || op != ATOM_ADD)
         return false;
     in = decode_vector(d, from, bytes, false);
     for (unsigned k = 0; k < in->count; k++) {
         if (in->reg_bytes[k] != bytes || (to && to->reg_bytes[k] && to->reg_bytes[k] != bytes))
             return false;
-        result[k] = decode_temporary(d, bytes);
     }
-    o = decode_op(d, check_alignment);
-    set_address(o, &at);
-    o->width = (uint8_t)(bytes * in->count);
+    o.width = (uint8_t)(bytes * in->count);
+    decode_op(d, o);
     decode_check(d, &at, bytes * in->count, CHECK_UPDATE);
     for (unsigned k = 0; k < in->count; k++) {
-        o = decode_op(d, run);
-        set_address(o, &at);
-        o->immediate += k * bytes;
-        o->b = in->place[k];
-        o->d = result[k];
+        o = access_op(atom_handler(op, type), &at);
+        o.immediate += k * bytes;
+        o.b = in->place[k];
+        result[k] = decode_value(d, o, bytes);
     }
     for (unsigned k = 0; to && k < to->count; k++) {
-        if (!to->reg_bytes[k])
-            continue;
-        o = decode_op(d, move_handler(bytes));
-        o->a = result[k];
-        o->d = to->place[k];
+        if (to->reg_bytes[k])
+            decode_op(d, (struct op){.run = move_handler(bytes), .a = result[k], .d = to->place[k]});
     }
     return true;
 }
@@ -328,30 +262,23 @@ static bool translate_atomic(struct decoder *d)
     struct decoded_address at;
     enum atom_op           op;
     enum atom_type         type;
-    uint32_t               b, c, to;
-    op_fn                  run;
-    struct op             *o;
+    struct op              o;
 
     if (!atom_operation(d->insn, &op) || !atom_type((enum ptx_type)d->insn->type, &type) || operand(d, first)->kind != PTX_ADDRESS
         || !atom_fits(op, (enum ptx_type)d->insn->type))
         return false;
     if (d->insn->vector > 1)
         return atomic_vector(d, op, type);
-    run = atom_handler(op, type);
-    if (!run)
+    if (!atom_handler(op, type))
         return false;
     at = decode_address(d, operand(d, first), (enum ptx_space)d->insn->space);
-    b = decode_source(d, operand(d, first + 1), bytes);
-    c = decode_source(d, operand(d, first + 2), bytes);
-    to = first ? decode_destination(d, operand(d, 0), bytes) : decode_temporary(d, bytes);
+    o = access_op(atom_handler(op, type), &at);
+    o.b = decode_source(d, operand(d, first + 1), bytes);
+    o.c = decode_source(d, operand(d, first + 2), bytes);
     decode_check(d, &at, bytes, op == ATOM_EXCH ? CHECK_WRITE : CHECK_UPDATE);
-    o = decode_op(d, run);
-    set_address(o, &at);
-    o->b = b;
-    o->c = c;
-    o->d = to;
     if (first)
-        decode_widen(d, operand(d, 0), to, bytes, false);
+        return decode_result(d, o, bytes, false);
+    decode_value(d, o, bytes);
     return true;
 }
 
@@ -368,81 +295,46 @@ static int64_t window_of(enum ptx_space s)
 
 static bool convert_address(struct decoder *d)
 {
-    const struct ptx_insn *in = d->insn;
-    int64_t                window = window_of((enum ptx_space)in->space);
-    uint32_t               a = decode_source(d, operand(d, 1), 8), to = decode_destination(d, operand(d, 0), 8);
-    struct op             *o = decode_op(d, offset_address);
+    int64_t window = window_of((enum ptx_space)d->insn->space);
 
-    o->a = a;
-    o->d = to;
-    o->immediate = in->to ? -window : window;
-    decode_widen(d, operand(d, 0), to, 8, false);
-    return true;
+    return decode_result(
+        d, (struct op){.run = offset_address, .a = decode_source(d, operand(d, 1), 8), .immediate = d->insn->to ? -window : window}, 8, false);
 }
 
 static bool is_in_space(struct decoder *d)
 {
-    uint32_t   a = decode_source(d, operand(d, 1), 8), to = decode_destination(d, operand(d, 0), 1);
-    struct op *o = decode_op(d, in_window);
-
-    o->a = a;
-    o->d = to;
-    o->mode = d->insn->space;
-    return true;
+    return decode_result(d, (struct op){.run = in_window, .a = decode_source(d, operand(d, 1), 8), .mode = d->insn->space}, 1, false);
 }
 
 static bool select_value(struct decoder *d)
 {
-    unsigned   bytes = type_bytes(d);
-    uint32_t   a, b, c, to;
-    struct op *o;
+    unsigned  bytes = type_bytes(d);
+    struct op o = {.run = select_handler(bytes)};
 
-    if (!select_handler(bytes))
+    if (!o.run)
         return false;
-    a = source_place(d, 1, bytes);
-    b = source_place(d, 2, bytes);
-    c = decode_predicate(d, operand(d, 3));
-    to = decode_destination(d, operand(d, 0), bytes);
-    o = decode_op(d, select_handler(bytes));
-    o->a = a;
-    o->b = b;
-    o->c = c;
-    o->d = to;
-    decode_widen(d, operand(d, 0), to, bytes, false);
-    return true;
+    o.a = source_place(d, 1, bytes);
+    o.b = source_place(d, 2, bytes);
+    o.c = decode_predicate(d, operand(d, 3));
+    return decode_result(d, o, bytes, false);
 }
 
-static bool translate_simple(struct decoder *d, op_fn run, bool has_result)
+static bool translate_simple(struct decoder *d, op_fn run)
 {
-    uint32_t to = has_result ? decode_destination(d, operand(d, 0), 4) : 0;
-
-    decode_op(d, run)->d = to;
+    decode_op(d, (struct op){.run = run});
     return true;
 }
 
 static bool move_constant(struct decoder *d, uint64_t value, unsigned bytes)
 {
-    uint32_t   from = decode_constant(d, value, bytes), to = decode_destination(d, operand(d, 0), bytes);
-    struct op *o = decode_op(d, move_handler(bytes));
-
-    o->a = from;
-    o->d = to;
-    return true;
+    return decode_result(d, (struct op){.run = move_handler(bytes), .a = decode_constant(d, value, bytes)}, bytes, false);
 }
 
 static bool map_address(struct decoder *d)
 {
-    unsigned   bytes = type_bytes(d);
-    uint32_t   a = decode_source(d, operand(d, 1), 8), rank = decode_source(d, operand(d, 2), 4), to = decode_temporary(d, 8);
-    struct op *o = decode_op(d, address_in_cluster);
+    struct op o = {.run = address_in_cluster, .a = decode_source(d, operand(d, 1), 8), .b = decode_source(d, operand(d, 2), 4)};
 
-    o->a = a;
-    o->b = rank;
-    o->d = to;
-    o = decode_op(d, resize_handler(8, bytes, false));
-    o->a = to;
-    o->d = d->places[operand(d, 0)->reg];
-    return true;
+    return decode_result(d, (struct op){.run = resize_handler(8, type_bytes(d), false), .a = decode_value(d, o, 8)}, type_bytes(d), false);
 }
 
 /* A vote of the warp, or a cluster's arrival, which does nothing. */
@@ -471,7 +363,7 @@ bool translate(struct decoder *d)
     case PTX_OP_MATCH:     return translate_match(d);
     case PTX_OP_REDUX:     return translate_redux(d);
     case PTX_OP_ELECT:     return translate_elect(d);
-    case PTX_OP_ACTIVEMASK: return translate_simple(d, warp_activemask, true);
+    case PTX_OP_ACTIVEMASK: return decode_result(d, (struct op){.run = warp_activemask}, 4, false);
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:   return translate_barrier(d);
     case PTX_OP_ALLOCA:    return translate_alloca(d);
@@ -481,10 +373,10 @@ bool translate(struct decoder *d)
     case PTX_OP_MAPA:      return operand(d, 0)->kind == PTX_REG && map_address(d);
     case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && move_constant(d, 0, 4);
     case PTX_OP_MEMBAR:
-    case PTX_OP_FENCE:     return translate_simple(d, fence_all, false);
-    case PTX_OP_NANOSLEEP: return translate_simple(d, nap, false);
+    case PTX_OP_FENCE:     return translate_simple(d, fence_all);
+    case PTX_OP_NANOSLEEP: return translate_simple(d, nap);
     case PTX_OP_TRAP:
-    case PTX_OP_BRKPT:     return translate_simple(d, trap, false);
+    case PTX_OP_BRKPT:     return translate_simple(d, trap);
     case PTX_OP_MMA:       return translate_mma(d);
     case PTX_OP_WMMA:      return translate_wmma(d);
     case PTX_OP_STMATRIX:  return translate_stmatrix(d);

@@ -30,78 +30,53 @@ static bool is_pair(enum ptx_type t)
 /* Source i as an array of the compared type; of a pair, its low or high half. */
 static uint32_t compared_source(struct decoder *d, unsigned i, enum ptx_type t, bool high)
 {
-    uint32_t   from, to;
-    struct op *o;
-
     if (!is_pair(t))
         return t == PTX_PRED ? decode_predicate(d, operand(d, i)) : decode_source(d, operand(d, i), ptx_type_bytes(t));
-    from = decode_source(d, operand(d, i), 4);
-    to = decode_temporary(d, 2);
-    o = decode_op(d, high ? high_half : low_half);
-    o->a = from;
-    o->d = to;
-    return to;
+    return decode_value(d, (struct op){.run = high ? high_half : low_half, .a = decode_source(d, operand(d, i), 4)}, 2);
 }
 
-/* The comparison of sources 1 and 2 in type t as a temporary predicate; UINT32_MAX when that type cannot be compared. */
-static uint32_t compare_to_place(struct decoder *d, enum ptx_type t, bool high)
+/* The comparison of sources 1 and 2 in type t; false when that type cannot be compared. */
+static bool comparison_op(struct decoder *d, enum ptx_type t, bool high, struct op *o)
 {
     enum lane_type type = t == PTX_F16X2 ? LANE_F16 : t == PTX_BF16X2 ? LANE_BF16 : lane_type_of(t);
     enum compare   how;
-    uint32_t       a, b, to;
-    op_fn          run;
-    struct op     *o;
 
     if (type == LANE_TYPES || !insn_comparison(d->insn, &how))
-        return UINT32_MAX;
-    run = compare_handler(type, how, d->insn->ftz);
-    if (!run)
-        return UINT32_MAX;
-    a = compared_source(d, 1, t, high);
-    b = compared_source(d, 2, t, high);
-    to = decode_temporary(d, 1);
-    o = decode_op(d, run);
-    o->a = a;
-    o->b = b;
-    o->d = to;
-    return to;
+        return false;
+    *o = (struct op){.run = compare_handler(type, how, d->insn->ftz)};
+    if (!o->run)
+        return false;
+    o->a = compared_source(d, 1, t, high);
+    o->b = compared_source(d, 2, t, high);
+    return true;
 }
 
 /* to = (flip XOR test) COMBINED WITH c */
 static uint32_t combine_with_third(struct decoder *d, uint32_t test, bool flip, uint32_t c)
 {
-    op_fn      run = combine_handler(d->insn->action);
-    uint32_t   to = decode_temporary(d, 1);
-    struct op *o = decode_op(d, run ? run : flip ? negate_pred : move_handler(1));
+    op_fn run = combine_handler(d->insn->action);
 
-    o->a = test;
-    o->c = c;
-    o->mode = flip && run;
-    o->d = to;
-    return to;
+    return decode_value(d, (struct op){.run = run ? run : flip ? negate_pred : move_handler(1), .a = test, .c = c, .mode = flip && run}, 1);
 }
 
 static void assign_predicate(struct decoder *d, const struct ptx_operand *p, uint32_t from)
 {
-    struct op *o;
-
-    if (p->kind != PTX_REG)
-        return;
-    o = decode_op(d, move_handler(1));
-    o->a = from;
-    o->d = d->places[p->reg];
+    if (p->kind == PTX_REG)
+        decode_op(d, (struct op){.run = move_handler(1), .a = from, .d = d->places[p->reg]});
 }
 
 /* Of a pair, the two predicates are those of the low and the high half; otherwise the second is the comparison's complement. */
 static bool set_predicates(struct decoder *d, bool pair)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               low = compare_to_place(d, (enum ptx_type)in->type, false), high = low, c = 0, yes, no;
+    uint32_t               low, high, c = 0, yes, no;
+    struct op              o;
 
-    if (low == UINT32_MAX)
+    if (!comparison_op(d, (enum ptx_type)in->type, false, &o))
         return false;
-    if (pair)
-        high = compare_to_place(d, (enum ptx_type)in->type, true);
+    low = high = decode_value(d, o, 1);
+    if (pair && comparison_op(d, (enum ptx_type)in->type, true, &o))
+        high = decode_value(d, o, 1);
     if (in->action)
         c = decode_predicate(d, operand(d, 3));
     yes = combine_with_third(d, low, false, c);
@@ -116,36 +91,26 @@ bool translate_setp(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
     bool                   pair = is_pair((enum ptx_type)in->type);
+    struct op              o;
 
     if (in->action && in->operands_count < 4)
         return false;
     if (in->action || in->predicate.kind != PTX_NOTHING || pair)
         return set_predicates(d, pair);
-    if (compare_to_place(d, (enum ptx_type)in->type, false) == UINT32_MAX)
-        return false;
-    if (operand(d, 0)->kind == PTX_REG)
-        d->latest->d = d->places[operand(d, 0)->reg];
-    return true;
+    return comparison_op(d, (enum ptx_type)in->type, false, &o) && decode_result(d, o, 1, false);
 }
 
 /* lop3 with a predicate: the second result tells whether the first is not zero, combined with the last operand. */
 bool translate_logic_predicate(struct decoder *d, uint32_t value)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               zero, test;
-    struct op             *o;
+    struct op              o = {.run = compare_handler(LANE_U32, CMP_NE, false), .a = value, .b = decode_constant(d, 0, 4)};
 
     if (in->predicate.kind == PTX_NOTHING && !in->action)
         return in->operands_count == 5;
     if (!in->action || in->operands_count != 6)
         return false;
-    zero = decode_constant(d, 0, 4);
-    test = decode_temporary(d, 1);
-    o = decode_op(d, compare_handler(LANE_U32, CMP_NE, false));
-    o->a = value;
-    o->b = zero;
-    o->d = test;
-    assign_predicate(d, &in->predicate, combine_with_third(d, test, false, decode_predicate(d, operand(d, 5))));
+    assign_predicate(d, &in->predicate, combine_with_third(d, decode_value(d, o, 1), false, decode_predicate(d, operand(d, 5))));
     return true;
 }
 
@@ -154,39 +119,28 @@ static uint64_t true_value(enum ptx_type t)
     return t == PTX_F32 ? 0x3f800000u : t == PTX_F16 || t == PTX_F16X2 ? 0x3c00 : t == PTX_BF16 || t == PTX_BF16X2 ? 0x3f80 : UINT64_MAX;
 }
 
-/* One comparison as a value of `bytes` in a temporary. */
-static uint32_t compared_value(struct decoder *d, bool high, unsigned bytes)
+/* One comparison as a value of `bytes` in *place; false: there is none. */
+static bool compared_value(struct decoder *d, bool high, unsigned bytes, uint32_t *place)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               test = compare_to_place(d, (enum ptx_type)in->stype, high), to;
-    struct op             *o;
+    uint32_t               test;
+    struct op              o;
 
-    if (test == UINT32_MAX || !set_value_handler(bytes))
-        return UINT32_MAX;
+    if (!set_value_handler(bytes) || !comparison_op(d, (enum ptx_type)in->stype, high, &o))
+        return false;
+    test = decode_value(d, o, 1);
     if (in->action)
         test = combine_with_third(d, test, false, decode_predicate(d, operand(d, 3)));
-    to = decode_temporary(d, bytes);
-    o = decode_op(d, set_value_handler(bytes));
-    o->a = test;
-    o->d = to;
-    o->immediate = (int64_t)true_value((enum ptx_type)in->type);
-    return to;
+    o = (struct op){.run = set_value_handler(bytes), .a = test, .immediate = (int64_t)true_value((enum ptx_type)in->type)};
+    *place = decode_value(d, o, bytes);
+    return true;
 }
 
 static bool set_pair(struct decoder *d)
 {
-    uint32_t   low = compared_value(d, false, 2), high = compared_value(d, true, 2), to;
-    struct op *o;
+    struct op o = {.run = join_halves};
 
-    if (low == UINT32_MAX || high == UINT32_MAX || type_bytes(d) != 4)
-        return false;
-    to = decode_destination(d, operand(d, 0), 4);
-    o = decode_op(d, join_halves);
-    o->a = low;
-    o->b = high;
-    o->d = to;
-    decode_widen(d, operand(d, 0), to, 4, false);
-    return true;
+    return compared_value(d, false, 2, &o.a) && compared_value(d, true, 2, &o.b) && type_bytes(d) == 4 && decode_result(d, o, 4, false);
 }
 
 /* As NVIDIA's assembler accepts it: pairs give pairs or 32 bits, halves give halves or integers, all others 32 bits or a half. */
@@ -207,21 +161,12 @@ static bool set_types_fit(enum ptx_type to, enum ptx_type from)
 
 bool translate_set(struct decoder *d)
 {
-    unsigned   bytes = type_bytes(d);
-    uint32_t   from, to;
-    struct op *o;
+    unsigned  bytes = type_bytes(d);
+    struct op o = {.run = move_handler(bytes)};
 
     if (!set_types_fit((enum ptx_type)d->insn->type, (enum ptx_type)d->insn->stype))
         return false;
     if (is_pair((enum ptx_type)d->insn->stype))
         return set_pair(d);
-    from = compared_value(d, false, bytes);
-    if (from == UINT32_MAX)
-        return false;
-    to = decode_destination(d, operand(d, 0), bytes);
-    o = decode_op(d, move_handler(bytes));
-    o->a = from;
-    o->d = to;
-    decode_widen(d, operand(d, 0), to, bytes, false);
-    return true;
+    return compared_value(d, false, bytes, &o.a) && decode_result(d, o, bytes, false);
 }

@@ -15,67 +15,50 @@ static uint32_t member_mask(struct decoder *d, unsigned i)
 
 bool translate_shuffle(struct decoder *d)
 {
-    const struct ptx_insn *in = d->insn;
-    uint32_t               a = decode_source(d, operand(d, 1), 4), b = decode_source(d, operand(d, 2), 4);
-    uint32_t               c = decode_source(d, operand(d, 3), 4), e = member_mask(d, 4), p = second_predicate(d);
-    uint32_t               to = decode_destination(d, operand(d, 0), 4);
-    struct op             *o;
+    static const uint8_t modes[] = {[PTX_DO_UP] = SHFL_UP, [PTX_DO_DOWN] = SHFL_DOWN, [PTX_DO_BFLY] = SHFL_BFLY, [PTX_DO_IDX] = SHFL_IDX};
 
-    if (in->action < PTX_DO_UP || in->action > PTX_DO_IDX)
+    if (d->insn->action < PTX_DO_UP || d->insn->action > PTX_DO_IDX)
         return false;
-    o = decode_op(d, warp_shuffle);
-    o->a = a;
-    o->b = b;
-    o->c = c;
-    o->e = e;
-    o->d = to;
-    o->width = 1;
-    o->immediate = p;
-    o->mode = (uint8_t)(in->action == PTX_DO_UP ? SHFL_UP : in->action == PTX_DO_DOWN ? SHFL_DOWN
-                        : in->action == PTX_DO_BFLY ? SHFL_BFLY : SHFL_IDX);
-    return true;
+    return decode_result(d,
+                         (struct op){.run = warp_shuffle,
+                                     .a = decode_source(d, operand(d, 1), 4),
+                                     .b = decode_source(d, operand(d, 2), 4),
+                                     .c = decode_source(d, operand(d, 3), 4),
+                                     .e = member_mask(d, 4),
+                                     .immediate = second_predicate(d),
+                                     .mode = modes[d->insn->action]},
+                         4, false);
 }
 
 bool translate_vote(struct decoder *d)
 {
-    const struct ptx_insn *in = d->insn;
-    bool                   ballot = in->action == PTX_DO_BALLOT;
-    uint32_t               a = decode_source(d, operand(d, 1), 1), e = member_mask(d, 2);
-    uint32_t               to = decode_destination(d, operand(d, 0), ballot ? 4 : 1);
-    struct op             *o;
+    static const uint8_t modes[] = {[PTX_DO_ALL] = VOTE_ALL, [PTX_DO_ANY] = VOTE_ANY, [PTX_DO_UNI] = VOTE_UNI, [PTX_DO_BALLOT] = VOTE_BALLOT};
 
-    if (in->action < PTX_DO_ALL || in->action > PTX_DO_BALLOT)
+    if (d->insn->action < PTX_DO_ALL || d->insn->action > PTX_DO_BALLOT)
         return false;
-    o = decode_op(d, warp_vote);
-    o->a = a;
-    o->e = e;
-    o->d = to;
-    o->immediate = operand(d, 1)->negated;
-    o->mode = (uint8_t)(ballot ? VOTE_BALLOT : in->action == PTX_DO_ALL ? VOTE_ALL : in->action == PTX_DO_ANY ? VOTE_ANY : VOTE_UNI);
-    return true;
+    return decode_result(d,
+                         (struct op){.run = warp_vote,
+                                     .a = decode_source(d, operand(d, 1), 1),
+                                     .e = member_mask(d, 2),
+                                     .immediate = operand(d, 1)->negated,
+                                     .mode = modes[d->insn->action]},
+                         d->insn->action == PTX_DO_BALLOT ? 4 : 1, false);
 }
 
 bool translate_match(struct decoder *d)
 {
-    const struct ptx_insn *in = d->insn;
-    unsigned               bytes = type_bytes(d);
-    uint32_t               a, e, to, p;
-    struct op             *o;
+    unsigned bytes = type_bytes(d);
 
     if (bytes != 4 && bytes != 8)
         return false;
-    a = decode_source(d, operand(d, 1), bytes);
-    e = member_mask(d, 2);
-    to = decode_destination(d, operand(d, 0), 4);
-    p = second_predicate(d);
-    o = decode_op(d, warp_match);
-    o->a = a;
-    o->e = e;
-    o->d = to;
-    o->width = (uint8_t)bytes;
-    o->mode = in->action == PTX_DO_ALL;
-    o->immediate = p;
-    return true;
+    return decode_result(d,
+                         (struct op){.run = warp_match,
+                                     .a = decode_source(d, operand(d, 1), bytes),
+                                     .e = member_mask(d, 2),
+                                     .immediate = second_predicate(d),
+                                     .width = (uint8_t)bytes,
+                                     .mode = d->insn->action == PTX_DO_ALL},
+                         4, false);
 }
 
 bool translate_redux(struct decoder *d)
@@ -83,8 +66,7 @@ bool translate_redux(struct decoder *d)
     const struct ptx_insn *in = d->insn;
     bool                   is_signed = in->type == PTX_S32;
     int                    mode = -1;
-    uint32_t               a, e, to;
-    struct op             *o;
+    struct op              o = {.run = warp_redux};
 
     switch ((int)in->action) {
     case PTX_DO_ADD: mode = REDUX_ADD; break;
@@ -97,32 +79,19 @@ bool translate_redux(struct decoder *d)
     }
     if (mode < 0 || type_bytes(d) != 4 || is_float((enum ptx_type)in->type))
         return false;
-    a = decode_source(d, operand(d, 1), 4);
-    e = member_mask(d, 2);
-    to = decode_destination(d, operand(d, 0), 4);
-    o = decode_op(d, warp_redux);
-    o->a = a;
-    o->e = e;
-    o->d = to;
-    o->mode = (uint8_t)mode;
-    return true;
+    o.a = decode_source(d, operand(d, 1), 4);
+    o.e = member_mask(d, 2);
+    o.mode = (uint8_t)mode;
+    return decode_result(d, o, 4, false);
 }
 
 bool translate_elect(struct decoder *d)
 {
-    uint32_t   e = member_mask(d, 1), to = decode_destination(d, operand(d, 0), 4), p = second_predicate(d);
-    struct op *o = decode_op(d, warp_elect);
-
-    o->e = e;
-    o->d = to;
-    o->immediate = p;
-    return true;
+    return decode_result(d, (struct op){.run = warp_elect, .e = member_mask(d, 1), .immediate = second_predicate(d)}, 4, false);
 }
 
 bool translate_warp_sync(struct decoder *d)
 {
-    uint32_t e = member_mask(d, 0);
-
-    decode_op(d, warp_sync)->e = e;
+    decode_op(d, (struct op){.run = warp_sync, .e = member_mask(d, 0)});
     return true;
 }

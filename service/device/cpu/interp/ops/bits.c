@@ -211,30 +211,18 @@ static void test_f64(struct lanes *l, const struct op *o)
 }
 
 /* slct: the sign of c chooses; s32 or f32. */
-#define CHOOSE(bits, name, C, TEST)                                       \
+#define CHOOSE(bits, name, C, FLUSHED)                                    \
     static void choose_##bits##_##name(struct lanes *l, const struct op *o) \
     {                                                                     \
         const uint##bits##_t *a_ = LANE(uint##bits##_t, o->a), *b_ = LANE(uint##bits##_t, o->b); \
         const C *c_ = LANE(C, o->c);                                      \
-        LANES_SET(uint##bits##_t, o->d, , c_[i] >= 0 ? a_[i] : b_[i]);    \
+        LANES_SET(uint##bits##_t, o->d, , FLUSHED(c_[i]) >= 0 ? a_[i] : b_[i]); \
     }
-CHOOSE(16, s32, int32_t, )
-CHOOSE(32, s32, int32_t, )
-CHOOSE(64, s32, int32_t, )
-CHOOSE(16, f32, float, )
-CHOOSE(32, f32, float, )
-CHOOSE(64, f32, float, )
+#define CHOOSE_ALL_WIDTHS(name, C, FLUSHED) CHOOSE(16, name, C, FLUSHED) CHOOSE(32, name, C, FLUSHED) CHOOSE(64, name, C, FLUSHED)
+CHOOSE_ALL_WIDTHS(s32, int32_t, )
+CHOOSE_ALL_WIDTHS(f32, float, )
 /* A subnormal that `.ftz` flushes to -0 counts as not below 0, as -0 itself does. */
-#define CHOOSE_FTZ(bits)                                                  \
-    static void choose_##bits##_ftz(struct lanes *l, const struct op *o)  \
-    {                                                                     \
-        const uint##bits##_t *a_ = LANE(uint##bits##_t, o->a), *b_ = LANE(uint##bits##_t, o->b); \
-        const float *c_ = LANE(float, o->c);                              \
-        LANES_SET(uint##bits##_t, o->d, , flush_f32(c_[i]) >= 0 ? a_[i] : b_[i]); \
-    }
-CHOOSE_FTZ(16)
-CHOOSE_FTZ(32)
-CHOOSE_FTZ(64)
+CHOOSE_ALL_WIDTHS(ftz, float, flush_f32)
 
 static op_fn choose_handler(const struct ptx_insn *in)
 {

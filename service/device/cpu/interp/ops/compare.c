@@ -1,8 +1,7 @@
 /* Comparisons (setp, set), selections (selp, slct) and moves. */
 #include "device/cpu/interp/ops/ops.h"
 
-/* One handler per comparison and type; the combination with a third predicate is a step of its own (combine below).
- * o->d: the result; o->width: there is a second destination at place `immediate`, the complement. */
+/* One handler per comparison and type; the combination with a third predicate is a step of its own (combine below). */
 #define COMPARE(name, suffix, T, EXPRESSION)                              \
     static void compare_##name##_##suffix(struct lanes *l, const struct op *o) \
     {                                                                     \
@@ -22,17 +21,11 @@ ORDERED(u64, uint64_t)
 ORDERED(s64, int64_t)
 
 /* The plain forms are false when an operand is NaN, the ..u forms true. C's != is true for NaN: ne needs the test. */
-#define COMPARE_F(name, suffix, T, LOAD, EXPRESSION)                      \
+#define COMPARE_F(name, suffix, T, V, LOAD, EXPRESSION)                   \
     static void compare_##name##_##suffix(struct lanes *l, const struct op *o) \
     {                                                                     \
         const T *a_ = LANE(T, o->a), *b_ = LANE(T, o->b);                 \
-        LANES_SET(uint8_t, o->d, const double x = (double)LOAD(a_[i]); const double y = (double)LOAD(b_[i]), EXPRESSION); \
-    }
-#define COMPARE_F32(name, suffix, LOAD, EXPRESSION)                       \
-    static void compare_##name##_##suffix(struct lanes *l, const struct op *o) \
-    {                                                                     \
-        const float *a_ = LANE(float, o->a), *b_ = LANE(float, o->b);     \
-        LANES_SET(uint8_t, o->d, const float x = LOAD(a_[i]); const float y = LOAD(b_[i]), EXPRESSION); \
+        LANES_SET(uint8_t, o->d, const V x = (V)LOAD(a_[i]); const V y = (V)LOAD(b_[i]), EXPRESSION); \
     }
 #define SAME(v) (v)
 #define EITHER_NAN (x != x || y != y)
@@ -42,13 +35,13 @@ ORDERED(s64, int64_t)
     KIND(equ, !(x < y || x > y)) KIND(neu, x != y)                        \
     KIND(ltu, !(x >= y)) KIND(leu, !(x > y)) KIND(gtu, !(x <= y)) KIND(geu, !(x < y)) \
     KIND(num, !EITHER_NAN) KIND(nan, EITHER_NAN)
-#define F32(name, EXPRESSION) COMPARE_F32(name, f32, SAME, EXPRESSION)
-#define F32_FTZ(name, EXPRESSION) COMPARE_F32(name, f32_ftz, flush_f32, EXPRESSION)
-#define F64(name, EXPRESSION) COMPARE_F(name, f64, double, SAME, EXPRESSION)
-#define F16(name, EXPRESSION) COMPARE_F(name, f16, uint16_t, f32_from_f16, EXPRESSION)
+#define F32(name, EXPRESSION) COMPARE_F(name, f32, float, float, SAME, EXPRESSION)
+#define F32_FTZ(name, EXPRESSION) COMPARE_F(name, f32_ftz, float, float, flush_f32, EXPRESSION)
+#define F64(name, EXPRESSION) COMPARE_F(name, f64, double, double, SAME, EXPRESSION)
+#define F16(name, EXPRESSION) COMPARE_F(name, f16, uint16_t, double, f32_from_f16, EXPRESSION)
 #define FLUSHED_F16(h) f32_from_f16((uint16_t)(((h) & 0x7c00) ? (h) : ((h) & 0x8000)))
-#define F16_FTZ(name, EXPRESSION) COMPARE_F(name, f16_ftz, uint16_t, FLUSHED_F16, EXPRESSION)
-#define BF16(name, EXPRESSION) COMPARE_F(name, bf16, uint16_t, f32_from_bf16, EXPRESSION)
+#define F16_FTZ(name, EXPRESSION) COMPARE_F(name, f16_ftz, uint16_t, double, FLUSHED_F16, EXPRESSION)
+#define BF16(name, EXPRESSION) COMPARE_F(name, bf16, uint16_t, double, f32_from_bf16, EXPRESSION)
 EACH_FLOAT_COMPARISON(F32)
 EACH_FLOAT_COMPARISON(F32_FTZ)
 EACH_FLOAT_COMPARISON(F64)
@@ -75,12 +68,12 @@ op_fn compare_handler(enum lane_type type, enum compare how, bool ftz)
     return table[type][how];
 }
 
-/* d = d OP (c, negated if `immediate` bit 0); the complement e = (not d) OP c comes first when width says so. */
+/* mode 1: a is negated first */
 #define COMBINE(name, OP)                                                                  \
     void combine_##name(struct lanes *l, const struct op *o)                               \
     {                                                                                      \
-        const uint8_t *a_ = LANE(uint8_t, o->a), *c_ = LANE(uint8_t, o->c), flip = (uint8_t)o->immediate; \
-        LANES_SET(uint8_t, o->d, , (a_[i] ^ o->mode) OP (c_[i] ^ flip));                   \
+        const uint8_t *a_ = LANE(uint8_t, o->a), *c_ = LANE(uint8_t, o->c);                \
+        LANES_SET(uint8_t, o->d, , (a_[i] ^ o->mode) OP c_[i]);                            \
     }
 COMBINE(and, &)
 COMBINE(or, |)

@@ -96,16 +96,6 @@ bool lane_type_is_signed(enum lane_type t)
     return shapes[t].is_signed;
 }
 
-static void write_bits(struct lanes *l, const struct op *o, uint32_t i, unsigned bytes, uint64_t v)
-{
-    switch (bytes) {
-    case 1:  LANE(uint8_t, o->d)[i] = (uint8_t)v; break;
-    case 2:  LANE(uint16_t, o->d)[i] = (uint16_t)v; break;
-    case 4:  LANE(uint32_t, o->d)[i] = (uint32_t)v; break;
-    default: LANE(uint64_t, o->d)[i] = v; break;
-    }
-}
-
 /* `.sat` clamps to the target's range; otherwise integers are truncated, as in C. */
 static uint64_t integer_result(const struct number *n, enum lane_type t, bool saturate)
 {
@@ -152,15 +142,15 @@ static void write_float(struct lanes *l, const struct op *o, uint32_t i, enum la
         n.f = round_f64(n.f, r);
     if (t == LANE_F64) {
         double d = to_f64(&n, r);
-        write_bits(l, o, i, 8, bits_of_f64(saturate ? saturate_f64(d) : d));
+        lane_write(l, o->d, 8, i, bits_of_f64(saturate ? saturate_f64(d) : d));
     } else if (t == LANE_F32) {
         float f = to_f32(&n, r);
         f = saturate ? saturate_f32(f) : f;
-        write_bits(l, o, i, 4, bits_of_f32(ftz ? flush_f32(f) : f));
+        lane_write(l, o->d, 4, i, bits_of_f32(ftz ? flush_f32(f) : f));
     } else {
         double d = to_f64_odd(&n);
         d = saturate ? saturate_f64(d) : d;
-        write_bits(l, o, i, 2, t == LANE_F16 ? f16_from_f64(d, r) : bf16_from_f64(d, r));
+        lane_write(l, o->d, 2, i, t == LANE_F16 ? f16_from_f64(d, r) : bf16_from_f64(d, r));
     }
 }
 
@@ -189,9 +179,9 @@ static void convert_any(struct lanes *l, const struct op *o)
         if (shapes[to].is_float) {
             write_float(l, o, i, to, n);
         } else if (n.kind == IS_FLOAT) {
-            write_bits(l, o, i, shapes[to].bytes, integer_of_float(n.f, to, from, MODE));
+            lane_write(l, o->d, shapes[to].bytes, i, integer_of_float(n.f, to, from, MODE));
         } else {
-            write_bits(l, o, i, shapes[to].bytes, integer_result(&n, to, o->mode & CONVERT_SAT));
+            lane_write(l, o->d, shapes[to].bytes, i, integer_result(&n, to, o->mode & CONVERT_SAT));
         }
     }
 }

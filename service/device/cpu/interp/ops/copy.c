@@ -33,8 +33,7 @@ bool translate_cp(struct decoder *d)
     struct copy_plan      *p = arena_alloc(&d->code->arena, sizeof *p);
     struct decoded_address to, from;
     uint64_t               bytes = operand(d, 2)->value;
-    uint32_t               bounded;
-    struct op             *o;
+    bool                   bounded = in->operands_count > 3;
 
     if (!p || !in->async || (in->type && in->action != PTX_DO_ARRIVE))
         return false;
@@ -46,13 +45,12 @@ bool translate_cp(struct decoder *d)
         return false;
     to = decode_address(d, operand(d, 0), PTX_SHARED);
     from = decode_address(d, operand(d, 1), PTX_GLOBAL);
-    bounded = in->operands_count > 3 ? decode_source(d, operand(d, 3), 4) : decode_constant(d, 0, 4);
-    *p = (struct copy_plan){to.immediate, from.immediate, in->operands_count > 3};
-    o = decode_op(d, copy_now);
-    o->extra = p;
-    o->a = to.place;
-    o->b = from.place;
-    o->c = bounded;
-    o->width = (uint8_t)bytes;
+    *p = (struct copy_plan){to.immediate, from.immediate, bounded};
+    decode_op(d, (struct op){.run = copy_now,
+                             .extra = p,
+                             .a = to.place,
+                             .b = from.place,
+                             .c = bounded ? decode_source(d, operand(d, 3), 4) : decode_constant(d, 0, 4),
+                             .width = (uint8_t)bytes});
     return true;
 }

@@ -88,31 +88,19 @@ bool is_fp8_pair(uint8_t type)
     return type == PTX_E4M3X2 || type == PTX_E5M2X2;
 }
 
-static void emit_fp8(struct decoder *d, op_fn run, uint32_t a, uint32_t b, unsigned bytes, uint8_t fp8_type)
-{
-    uint32_t   to = decode_destination(d, operand(d, 0), bytes);
-    struct op *o = decode_op(d, run);
-
-    o->a = a;
-    o->b = b;
-    o->d = to;
-    o->mode = (uint8_t)((fp8_type == PTX_E5M2X2 ? FP8_E5M2 : 0) | (d->insn->relu ? FP8_RELU : 0));
-    decode_widen(d, operand(d, 0), to, bytes, false);
-}
-
 bool translate_fp8(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
     bool                   narrow = is_fp8_pair(in->type), two = in->stype == PTX_F32;
-    uint32_t               a, b;
+    struct op              o = {.run = !narrow ? halves_of_fp8 : two ? fp8_of_numbers : fp8_of_halves};
 
     if (in->rounding != PTX_RN || in->ftz || in->operands_count != (two ? 3u : 2u) || operand(d, 1)->kind == PTX_VECTOR ||
         operand(d, 2)->kind == PTX_VECTOR)
         return false;
     if (narrow ? in->sat != PTX_SATFINITE || (!two && in->stype != PTX_F16X2) : in->sat || in->type != PTX_F16X2)
         return false;
-    a = decode_source(d, operand(d, 1), narrow ? 4 : 2);
-    b = two ? decode_source(d, operand(d, 2), 4) : a;
-    emit_fp8(d, !narrow ? halves_of_fp8 : two ? fp8_of_numbers : fp8_of_halves, a, b, narrow ? 2 : 4, narrow ? in->type : in->stype);
-    return true;
+    o.a = decode_source(d, operand(d, 1), narrow ? 4 : 2);
+    o.b = two ? decode_source(d, operand(d, 2), 4) : o.a;
+    o.mode = (uint8_t)(((narrow ? in->type : in->stype) == PTX_E5M2X2 ? FP8_E5M2 : 0) | (in->relu ? FP8_RELU : 0));
+    return decode_result(d, o, narrow ? 2 : 4, false);
 }

@@ -158,6 +158,8 @@ static uint32_t clamped(int64_t v)
 {
     return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
 }
+BINARY(addsat, s32, int32_t, clamped((int64_t)x + y))
+BINARY(subsat, s32, int32_t, clamped((int64_t)x - y))
 TERNARY(madsat, s32, int32_t, clamped((((int64_t)x * y) >> 32) + z))
 TERNARY(mad24sat, s32, int32_t, clamped(((LOW24_S(x) * LOW24_S(y)) >> 16) + z))
 
@@ -362,8 +364,8 @@ static op_fn bounded_handler(const struct ptx_insn *in)
     if (in->type != PTX_S32)
         return NULL;
     switch ((int)in->opcode) {
-    case PTX_OP_ADD:   return in->sat ? saturating_add : NULL;
-    case PTX_OP_SUB:   return in->sat ? saturating_subtract : NULL;
+    case PTX_OP_ADD:   return in->sat ? addsat_s32 : NULL;
+    case PTX_OP_SUB:   return in->sat ? subsat_s32 : NULL;
     case PTX_OP_MAD:   return in->sat && in->part == PTX_HI ? madsat_s32 : NULL;
     case PTX_OP_MAD24: return in->sat && in->part == PTX_HI ? mad24sat_s32 : NULL;
     case PTX_OP_MIN:   return in->relu ? min_relu_s32 : NULL;

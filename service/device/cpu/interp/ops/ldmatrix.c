@@ -83,7 +83,6 @@ static bool translate_rows(struct decoder *d, bool store)
     const struct ptx_operand *matrices = operand(d, store);
     struct decoded_address    at;
     struct vector_places     *v;
-    struct op                *o;
 
     if (in->shape != PTX_M8N8 || in->type != PTX_B16 || !in->sync || matrices->kind != PTX_VECTOR || matrices->count != in->vector ||
         in->vector > MATRICES_MAX)
@@ -91,12 +90,12 @@ static bool translate_rows(struct decoder *d, bool store)
     v = decode_vector(d, matrices, 4, false);
     at = decode_address(d, operand(d, !store), PTX_SHARED);
     matrix_name_all_members(d);
-    o = decode_op(d, store ? store_matrices : load_matrices);
-    o->extra = v;
-    o->a = at.place;
-    o->immediate = at.immediate;
-    o->mode = (uint8_t)at.space;
-    o->width = in->transposed;
+    decode_op(d, (struct op){.run = store ? store_matrices : load_matrices,
+                             .extra = v,
+                             .a = at.place,
+                             .immediate = at.immediate,
+                             .mode = (uint8_t)at.space,
+                             .width = in->transposed});
     return true;
 }
 
@@ -113,16 +112,9 @@ bool translate_stmatrix(struct decoder *d)
 bool translate_movmatrix(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               from, to;
-    struct op             *o;
 
     if (in->shape != PTX_M8N8 || in->type != PTX_B16 || !in->sync || !in->transposed)
         return false;
-    from = decode_source(d, operand(d, 1), 4);
-    to = decode_destination(d, operand(d, 0), 4);
     matrix_name_all_members(d);
-    o = decode_op(d, transpose_matrix);
-    o->a = from;
-    o->d = to;
-    return true;
+    return decode_result(d, (struct op){.run = transpose_matrix, .a = decode_source(d, operand(d, 1), 4)}, 4, false);
 }

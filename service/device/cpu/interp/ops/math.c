@@ -80,26 +80,21 @@ float f32_from_f64(double d, enum rounding r)
 }
 
 /* A 64-bit integer is the exact sum of its upper and lower 32 bits as doubles. */
+static float f32_from_parts(double upper, uint32_t lower, enum rounding r)
+{
+    double high = upper * 4294967296.0, s = high + (double)lower;
+
+    return round_pair_f32(s, sum_error(high, (double)lower, s), r);
+}
+
 float f32_from_s64(int64_t v, enum rounding r)
 {
-    double high, s;
-
-    if (r == ROUND_NEAREST)
-        return (float)v;
-    high = (double)(v >> 32) * 4294967296.0;
-    s = high + (double)(uint32_t)v;
-    return round_pair_f32(s, sum_error(high, (double)(uint32_t)v, s), r);
+    return r == ROUND_NEAREST ? (float)v : f32_from_parts((double)(v >> 32), (uint32_t)v, r);
 }
 
 float f32_from_u64(uint64_t v, enum rounding r)
 {
-    double high, s;
-
-    if (r == ROUND_NEAREST)
-        return (float)v;
-    high = (double)(v >> 32) * 4294967296.0;
-    s = high + (double)(uint32_t)v;
-    return round_pair_f32(s, sum_error(high, (double)(uint32_t)v, s), r);
+    return r == ROUND_NEAREST ? (float)v : f32_from_parts((double)(v >> 32), (uint32_t)v, r);
 }
 
 double f64_from_s64(int64_t v, enum rounding r)
@@ -110,17 +105,6 @@ double f64_from_s64(int64_t v, enum rounding r)
 double f64_from_u64(uint64_t v, enum rounding r)
 {
     return add_rounded_f64((double)(v >> 32) * 4294967296.0, (double)(uint32_t)v, v ? r : ROUND_NEAREST);
-}
-
-float round_f32(float f, enum rounding r)
-{
-    switch (r) {
-    case ROUND_NEAREST: return rintf(f);
-    case ROUND_ZERO:    return truncf(f);
-    case ROUND_DOWN:    return floorf(f);
-    case ROUND_UP:      return ceilf(f);
-    }
-    return f;
 }
 
 double round_f64(double d, enum rounding r)

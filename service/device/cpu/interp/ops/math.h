@@ -57,33 +57,21 @@ static inline double saturate_f64(double f)
 }
 
 /* The other operand when one is NaN; -0 < +0, as PTX orders them. */
-static inline float min_f32(float a, float b)
-{
-    if (a == b)
-        return f32_of_bits(bits_of_f32(a) | bits_of_f32(b));
-    return a < b || b != b ? a : b;
-}
-
-static inline float max_f32(float a, float b)
-{
-    if (a == b)
-        return f32_of_bits(bits_of_f32(a) & bits_of_f32(b));
-    return a > b || b != b ? a : b;
-}
-
-static inline double min_f64(double a, double b)
-{
-    if (a == b)
-        return f64_of_bits(bits_of_f64(a) | bits_of_f64(b));
-    return a < b || b != b ? a : b;
-}
-
-static inline double max_f64(double a, double b)
-{
-    if (a == b)
-        return f64_of_bits(bits_of_f64(a) & bits_of_f64(b));
-    return a > b || b != b ? a : b;
-}
+#define MIN_AND_MAX(suffix, T)                                                                                                             \
+    static inline T min_##suffix(T a, T b)                                                                                                 \
+    {                                                                                                                                      \
+        if (a == b)                                                                                                                        \
+            return suffix##_of_bits(bits_of_##suffix(a) | bits_of_##suffix(b));                                                            \
+        return a < b || b != b ? a : b;                                                                                                    \
+    }                                                                                                                                      \
+    static inline T max_##suffix(T a, T b)                                                                                                 \
+    {                                                                                                                                      \
+        if (a == b)                                                                                                                        \
+            return suffix##_of_bits(bits_of_##suffix(a) & bits_of_##suffix(b));                                                            \
+        return a > b || b != b ? a : b;                                                                                                    \
+    }
+MIN_AND_MAX(f32, float)
+MIN_AND_MAX(f64, double)
 
 /* 2 to the power of f, off by little more than half a unit in the last place. Uses only operations that vectors have, and no branch. */
 static inline float exp2_f32(float f)
@@ -121,7 +109,6 @@ double f64_from_s64(int64_t v, enum rounding r);
 double f64_from_u64(uint64_t v, enum rounding r);
 
 /* To an integral value; nearest means ties to even. */
-float  round_f32(float f, enum rounding r);
 double round_f64(double d, enum rounding r);
 /* `v` is integral already. Clamped to `bits` bits; NaN becomes 0. */
 int64_t  s64_from_f64(double v, unsigned bits);

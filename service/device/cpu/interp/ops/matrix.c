@@ -195,7 +195,7 @@ bool matrix_multiply(struct decoder *d, const struct matrix_shape *s, const enum
         || !matrix_fragment(d, 2, 'b', t[2], s, a_registers, &p->b) || !matrix_fragment(d, 3, 'c', t[3], s, 0, &p->c))
         return false;
     matrix_name_all_members(d);
-    decode_op(d, multiply_warps)->extra = p;
+    decode_op(d, (struct op){.run = multiply_warps, .extra = p});
     return true;
 }
 

@@ -101,76 +101,63 @@ static void count_missing(struct lanes *l, const struct op *o)
     LANES_EACH(to[i] = missing_of(state[i]));
 }
 
-static bool emit_mbarrier(struct decoder *d, op_fn run, struct decoded_address at, uint32_t b, uint32_t c, uint32_t to)
+/* Operand i is the object. */
+static struct op mbarrier_op(struct decoder *d, op_fn run, unsigned i)
 {
-    struct op *o = decode_op(d, run);
+    struct decoded_address at = decode_address(d, operand(d, i), (enum ptx_space)d->insn->space);
 
-    o->a = at.place;
-    o->immediate = at.immediate;
-    o->mode = (uint8_t)at.space;
-    o->addresses = true;
-    o->b = b;
-    o->c = c;
-    o->d = to;
-    o->width = d->insn->action == PTX_DO_ARRIVE_DROP;
-    return true;
+    return access_op(run, &at);
 }
 
 static bool translate_arrive(struct decoder *d)
 {
-    bool                   counted = d->insn->operands_count > 2;
-    struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
-    uint32_t               count = counted ? decode_source(d, operand(d, 2), 4) : decode_constant(d, 1, 4);
+    struct op o = mbarrier_op(d, mbarrier_arrive, 1);
 
-    return emit_mbarrier(d, mbarrier_arrive, at, 0, count, decode_destination(d, operand(d, 0), 8));
+    o.c = d->insn->operands_count > 2 ? decode_source(d, operand(d, 2), 4) : decode_constant(d, 1, 4);
+    o.width = d->insn->action == PTX_DO_ARRIVE_DROP;
+    return decode_result(d, o, 8, false);
 }
 
 static bool translate_test(struct decoder *d)
 {
-    struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
-    uint32_t               c = decode_source(d, operand(d, 2), d->insn->parity ? 4 : 8);
+    struct op o = mbarrier_op(d, d->insn->parity ? test_parity : test_state, 1);
 
-    return emit_mbarrier(d, d->insn->parity ? test_parity : test_state, at, 0, c, decode_destination(d, operand(d, 0), 1));
-}
-
-static bool translate_count(struct decoder *d)
-{
-    uint32_t   a = decode_source(d, operand(d, 1), 8), to = decode_destination(d, operand(d, 0), 4);
-    struct op *o = decode_op(d, count_missing);
-
-    o->a = a;
-    o->d = to;
-    return true;
+    o.c = decode_source(d, operand(d, 2), d->insn->parity ? 4 : 8);
+    return decode_result(d, o, 1, false);
 }
 
 bool translate_mbarrier(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
     bool                   test = in->action == PTX_DO_TEST_WAIT || in->action == PTX_DO_TRY_WAIT;
-    struct decoded_address at;
+    struct op              o;
 
     if (in->type != PTX_B64 || (in->space != PTX_GENERIC && in->space != PTX_SHARED) || (in->parity && !test))
         return false;
     if (in->action == PTX_DO_PENDING_COUNT)
-        return translate_count(d);
+        return decode_result(d, (struct op){.run = count_missing, .a = decode_source(d, operand(d, 1), 8)}, 4, false);
     if (test)
         return translate_test(d);
     if (in->action == PTX_DO_ARRIVE || in->action == PTX_DO_ARRIVE_DROP)
         return translate_arrive(d);
     if (in->action != PTX_DO_INIT && in->action != PTX_DO_INVAL)
         return false;
-    at = decode_address(d, operand(d, 0), (enum ptx_space)in->space);
-    return emit_mbarrier(d, in->action == PTX_DO_INIT ? mbarrier_initialise : mbarrier_invalidate, at,
-                         in->action == PTX_DO_INIT ? decode_source(d, operand(d, 1), 4) : 0, 0, 0);
+    o = mbarrier_op(d, in->action == PTX_DO_INIT ? mbarrier_initialise : mbarrier_invalidate, 0);
+    if (in->action == PTX_DO_INIT)
+        o.b = decode_source(d, operand(d, 1), 4);
+    decode_op(d, o);
+    return true;
 }
 
 /* Copies are done at once (device/cpu/interp/ops/copy.c), so the arrival comes at once. Without `.noinc` the phase did not expect it
  * before, and nothing changes. */
 bool translate_copy_arrival(struct decoder *d)
 {
-    struct decoded_address at = decode_address(d, operand(d, 0), (enum ptx_space)d->insn->space);
+    struct op o = mbarrier_op(d, mbarrier_arrive, 0);
 
     if (!d->insn->noinc)
         return true;
-    return emit_mbarrier(d, mbarrier_arrive, at, 0, decode_constant(d, 1, 4), decode_temporary(d, 8));
+    o.c = decode_constant(d, 1, 4);
+    decode_value(d, o, 8);
+    return true;
 }

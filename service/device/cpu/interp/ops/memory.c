@@ -204,26 +204,16 @@ op_fn memory_handler(bool store, unsigned memory_bytes, unsigned reg_bytes, bool
 }
 
 /* Vectors: o->width elements of element_bytes() from one address that is aligned to all of them. extra lists the places. */
+/* reg_bytes 0: `_`, which takes nothing and gives 0. */
 static void store_element(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane, uint64_t value)
 {
-    switch (v->reg_bytes[k]) {
-    case 0: break; /* `_` */
-    case 1: LANE(uint8_t, v->place[k])[lane] = (uint8_t)value; break;
-    case 2: LANE(uint16_t, v->place[k])[lane] = (uint16_t)value; break;
-    case 4: LANE(uint32_t, v->place[k])[lane] = (uint32_t)value; break;
-    default: LANE(uint64_t, v->place[k])[lane] = value; break;
-    }
+    if (v->reg_bytes[k])
+        lane_write(l, v->place[k], v->reg_bytes[k], lane, value);
 }
 
 static uint64_t load_element(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane)
 {
-    switch (v->reg_bytes[k]) {
-    case 0:  return 0;
-    case 1:  return LANE(uint8_t, v->place[k])[lane];
-    case 2:  return LANE(uint16_t, v->place[k])[lane];
-    case 4:  return LANE(uint32_t, v->place[k])[lane];
-    default: return LANE(uint64_t, v->place[k])[lane];
-    }
+    return v->reg_bytes[k] ? lane_read(l, v->place[k], v->reg_bytes[k], lane) : 0;
 }
 
 static uint64_t extend_value(uint64_t value, unsigned bytes, bool is_signed)
@@ -284,12 +274,7 @@ void pack_vector(struct lanes *l, const struct op *o)
             continue;
         for (unsigned k = 0; k < v->count; k++)
             value |= (load_element(l, v, k, i) & (~0ull >> (64 - 8 * v->element_bytes))) << (8 * v->element_bytes * k);
-        if (o->width == 8)
-            LANE(uint64_t, o->d)[i] = value;
-        else if (o->width == 4)
-            LANE(uint32_t, o->d)[i] = (uint32_t)value;
-        else
-            LANE(uint16_t, o->d)[i] = (uint16_t)value;
+        lane_write(l, o->d, o->width, i, value);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Small operations without a family: addresses of frames and windows, clocks, traps, naps, saturating sums. */
+/* Small operations without a family: addresses of frames and windows, clocks, traps, naps. */
 #include <sched.h>
 
 #include "base/deadline.h"
@@ -81,23 +81,4 @@ void nap(struct lanes *l, const struct op *o)
     (void)l;
     (void)o;
     sched_yield();
-}
-
-static int32_t clamp_s32(int64_t v)
-{
-    return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
-}
-
-void saturating_add(struct lanes *l, const struct op *o)
-{
-    const int32_t *a_ = LANE(int32_t, o->a), *b_ = LANE(int32_t, o->b);
-
-    LANES_SET(int32_t, o->d, , clamp_s32((int64_t)a_[i] + b_[i]));
-}
-
-void saturating_subtract(struct lanes *l, const struct op *o)
-{
-    const int32_t *a_ = LANE(int32_t, o->a), *b_ = LANE(int32_t, o->b);
-
-    LANES_SET(int32_t, o->d, , clamp_s32((int64_t)a_[i] - b_[i]));
 }

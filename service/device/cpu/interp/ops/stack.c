@@ -39,37 +39,23 @@ static void stack_restore(struct lanes *l, const struct op *o)
 
 bool translate_alloca(struct decoder *d)
 {
-    uint64_t   align = d->insn->operands_count > 2 ? operand(d, 2)->value : ALIGN_DEFAULT;
-    uint32_t   bytes, to;
-    struct op *o;
+    uint64_t align = d->insn->operands_count > 2 ? operand(d, 2)->value : ALIGN_DEFAULT;
 
     if (!align || align & (align - 1) || align > ALIGN_MAX || (d->insn->operands_count > 2 && operand(d, 2)->kind != PTX_IMMEDIATE))
         return false;
-    bytes = decode_source(d, operand(d, 1), 8);
-    to = decode_destination(d, operand(d, 0), 8);
-    o = decode_op(d, stack_allocate);
-    o->a = bytes;
-    o->d = to;
-    o->immediate = (int64_t)align;
-    decode_widen(d, operand(d, 0), to, 8, false);
     d->code->allocates = true;
     d->code->stack_place = d->code->stack_place ? d->code->stack_place : decode_temporary(d, 4);
-    return true;
+    return decode_result(d, (struct op){.run = stack_allocate, .a = decode_source(d, operand(d, 1), 8), .immediate = (int64_t)align}, 8,
+                         false);
 }
 
 bool translate_stacksave(struct decoder *d)
 {
-    uint32_t to = decode_destination(d, operand(d, 0), 8);
-
-    decode_op(d, stack_save)->d = to;
-    decode_widen(d, operand(d, 0), to, 8, false);
-    return true;
+    return decode_result(d, (struct op){.run = stack_save}, 8, false);
 }
 
 bool translate_stackrestore(struct decoder *d)
 {
-    uint32_t from = decode_source(d, operand(d, 0), 8);
-
-    decode_op(d, stack_restore)->a = from;
+    decode_op(d, (struct op){.run = stack_restore, .a = decode_source(d, operand(d, 0), 8)});
     return true;
 }

@@ -39,8 +39,6 @@ bool translate_absolute_differences(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
     struct differences    *p = arena_alloc(&d->code->arena, sizeof *p);
-    uint32_t               a, b, c, to;
-    struct op             *o;
 
     if (!p || in->types_count != 3)
         return false;
@@ -52,15 +50,11 @@ bool translate_absolute_differences(struct decoder *d)
                               .signed_a = in->types[1] == PTX_S32,
                               .signed_b = in->types[2] == PTX_S32,
                               .sum = in->action == PTX_DO_ADD};
-    a = decode_source(d, operand(d, 1), 4);
-    b = decode_source(d, operand(d, 2), 4);
-    c = decode_source(d, operand(d, 3), 4);
-    to = decode_destination(d, operand(d, 0), 4);
-    o = decode_op(d, absolute_differences);
-    o->extra = p;
-    o->a = a;
-    o->b = b;
-    o->c = c;
-    o->d = to;
-    return true;
+    return decode_result(d,
+                         (struct op){.run = absolute_differences,
+                                     .extra = p,
+                                     .a = decode_source(d, operand(d, 1), 4),
+                                     .b = decode_source(d, operand(d, 2), 4),
+                                     .c = decode_source(d, operand(d, 3), 4)},
+                         4, false);
 }

@@ -143,7 +143,7 @@ void warp_shuffle(struct lanes *l, const struct op *o)
 {
     const uint32_t *a_ = LANE(uint32_t, o->a), *b_ = LANE(uint32_t, o->b), *c_ = LANE(uint32_t, o->c);
     uint32_t       *d_ = LANE(uint32_t, o->d);
-    uint8_t        *p_ = o->width ? LANE(uint8_t, o->immediate) : NULL;
+    uint8_t        *p_ = LANE(uint8_t, o->immediate);
 
     for (uint32_t w = l->low / WARP_LANES * WARP_LANES; w < l->high; w += WARP_LANES) {
         uint32_t n = l->count - w < WARP_LANES ? l->count - w : WARP_LANES, got[WARP_LANES], source;
@@ -157,8 +157,7 @@ void warp_shuffle(struct lanes *l, const struct op *o)
             if (!l->m[w + k])
                 continue;
             d_[w + k] = got[k];
-            if (p_)
-                p_[w + k] = inside[k];
+            p_[w + k] = inside[k];
         }
     }
 }
@@ -214,12 +213,7 @@ void warp_activemask(struct lanes *l, const struct op *o)
     }
 }
 
-static uint64_t value_of(struct lanes *l, const struct op *o, uint32_t i)
-{
-    return o->width == 8 ? LANE(uint64_t, o->a)[i] : LANE(uint32_t, o->a)[i];
-}
-
-/* mode 0: which members hold the same value. mode 1: all of them or none, with a predicate (place `immediate`, unless < 0). */
+/* mode 0: which members hold the same value. mode 1: all of them or none, with a predicate (place `immediate`). */
 void warp_match(struct lanes *l, const struct op *o)
 {
     const uint32_t *members = LANE(uint32_t, o->e);
@@ -228,14 +222,14 @@ void warp_match(struct lanes *l, const struct op *o)
         uint64_t value[WARP_LANES];
 
         for (uint32_t k = 0; k < v.count; k++)
-            value[k] = value_of(l, o, v.first + k);
+            value[k] = lane_read(l, o->a, o->width, v.first + k);
         for (uint32_t k = 0; k < v.count; k++) {
             uint32_t i = v.first + k, all = members[i] & v.active, same = 0;
             if (!(v.active >> k & 1))
                 continue;
             for (uint32_t j = 0; j < v.count; j++)
                 same |= (uint32_t)((all >> j & 1) && value[j] == value[k]) << j;
-            if (o->mode && o->immediate >= 0)
+            if (o->mode)
                 LANE(uint8_t, o->immediate)[i] = same == all;
             LANE(uint32_t, o->d)[i] = o->mode && same != all ? 0 : same;
         }

@@ -117,7 +117,6 @@ static bool translate_transfer(struct decoder *d, bool store)
     enum ptx_type              type = (enum ptx_type)in->types[0];
     const struct matrix_shape *s = matrix == 'c' ? shape_of_sum(in, type) : shape_of(in, type);
     struct decoded_address     at;
-    struct op                 *o;
 
     if (!p || !s || !in->matrix || store != (in->matrix == 'd') || in->types_count != 1 || in->layouts_count != 1 ||
         operand(d, !store)->kind != PTX_ADDRESS ||
@@ -131,11 +130,9 @@ static bool translate_transfer(struct decoder *d, bool store)
     if (at.space == OP_PARAM || at.space == OP_PARAM_KERNEL || at.space == OP_LOCAL)
         return false;
     matrix_name_all_members(d);
-    o = decode_op(d, store ? store_matrix : load_matrix);
-    o->extra = p;
-    o->a = at.place;
-    o->immediate = at.immediate;
-    o->mode = (uint8_t)at.space;
+    decode_op(
+        d, (struct op){
+               .run = store ? store_matrix : load_matrix, .extra = p, .a = at.place, .immediate = at.immediate, .mode = (uint8_t)at.space});
     return true;
 }
 

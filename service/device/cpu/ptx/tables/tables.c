@@ -11,14 +11,20 @@ static const struct {
 #undef PTX_TYPE
 };
 
-static const char *const opcodes[PTX_OP_COUNT] = {
-#define PTX_OP(NAME, word, result, stype) word,
+const struct ptx_opcode_row ptx_opcodes[PTX_OP_COUNT] = {
+#define PTX_OP(NAME, word, operands, types, second_types) {word, operands, types, second_types},
 #include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
 };
 
 static const char *const specials[PTX_SPECIAL_COUNT] = {
-#define PTX_SPECIAL(NAME, word) word,
+#define PTX_SPECIAL(NAME, word, KIND) word,
+#include "device/cpu/ptx/tables/specials.def"
+#undef PTX_SPECIAL
+};
+
+const uint8_t ptx_special_kinds[PTX_SPECIAL_COUNT + 1] = {
+#define PTX_SPECIAL(NAME, word, KIND) PTX_OF_##KIND,
 #include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
 };
@@ -35,12 +41,7 @@ const char *ptx_type_word(enum ptx_type t)
 
 const char *ptx_opcode_word(enum ptx_opcode op)
 {
-    return op < PTX_OP_COUNT ? opcodes[op] : "";
-}
-
-const char *ptx_special_word(enum ptx_special s)
-{
-    return s < PTX_SPECIAL_COUNT ? specials[s] : "";
+    return op < PTX_OP_COUNT ? ptx_opcodes[op].word : "";
 }
 
 enum ptx_type ptx_matrix_type_find(struct span word)
@@ -66,7 +67,7 @@ enum ptx_opcode ptx_opcode_find(struct span word)
 
     while (low < high) {
         unsigned    middle = (low + high) / 2;
-        struct span at = span_of(opcodes[middle]);
+        struct span at = span_of(ptx_opcodes[middle].word);
         size_t      n = word.bytes < at.bytes ? word.bytes : at.bytes;
         int         order = n ? memcmp(word.data, at.data, n) : 0;
 

@@ -12,8 +12,7 @@ static uint32_t  *in, *out, expected[WORDS];
 static void start(void)
 {
     the_rig_start();
-    cpu_engine_destroy(r.engine);
-    cr_assert_eq(cpu_engine_create(r.memory, 1, &r.engine), STATUS_OK);
+    the_rig_threads(1);
     in = rig_memory(&r, WORDS * 4);
     out = rig_memory(&r, WORDS * 4);
     for (unsigned i = 0; i < WORDS; i++)

@@ -6,8 +6,6 @@
 
 TestSuite(interp_corpus, .init = the_rig_start, .fini = the_rig_stop);
 
-#define OK(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
-
 static uint32_t state = 12345;
 
 static uint32_t random_u32(void)
@@ -248,40 +246,24 @@ Test(interp_corpus, calls_direct_with_barriers_and_indirect)
     cr_assert(near((double)out[3], (double)(in[3] + 2)));
 }
 
-static int list_args(struct buf *out, const char *format, const uint8_t *args, size_t bytes, output_string_fn string, void *context)
-{
-    uint64_t pointer;
-    double   d;
-    char     text[16];
-
-    cr_assert_geq(bytes, 32);
-    memcpy(&d, args + 8, 8);
-    memcpy(&pointer, args + 16, 8);
-    cr_assert(string(context, pointer, text, sizeof text));
-    buf_printf(out, "%.5s %d %g %s;", format, args[4], d, text);
-    return 5;
-}
-
 Test(interp_corpus, printf_assert_and_trap)
 {
     struct buf text;
     int       *a = rig_memory(&r, 400);
 
     rig_load_file(&r, "printf_assert.ptx");
-    cpu_engine_set_format(r.engine, list_args);
     OK("hello", SHAPE(1, 32), 2);
     buf_init(&text, 1000);
     cpu_engine_take_output(r.engine, &text);
-    cr_assert_str_eq(text.data, "hello 0 0 str;hello 1 1.5 str;");
+    cr_assert_str_eq(text.data, "hello from block 0 thread 0: 0.000000 str 2199023255552\n"
+                                "hello from block 0 thread 1: 1.500000 str 2199023255552\n");
     buf_finish(&text);
     OK("check", SHAPE(1, 64), ADDRESS(a), 50);
     a[7] = -1;
-    cr_assert_eq(RUN(&r, "check", SHAPE(1, 64), ADDRESS(a), 50), STATUS_KERNEL_FAULT);
-    cr_assert_eq(r.why.cuda_result, 710);
-    cr_assert(strstr(r.why.detail, "a[i] >= 0"), "%s", r.why.detail);
-    cr_assert(strstr(r.why.detail, "thread (7,0,0)"), "%s", r.why.detail);
+    FAULTS(710, "check", SHAPE(1, 64), ADDRESS(a), 50);
+    SAYS("a[i] >= 0");
+    SAYS("thread (7,0,0)");
     OK("trapper", SHAPE(1, 1), ADDRESS(a));
     a[0] = 42;
-    cr_assert_eq(RUN(&r, "trapper", SHAPE(1, 1), ADDRESS(a)), STATUS_KERNEL_FAULT);
-    cr_assert_eq(r.why.cuda_result, 719);
+    FAULTS(719, "trapper", SHAPE(1, 1), ADDRESS(a));
 }

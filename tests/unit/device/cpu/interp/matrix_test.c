@@ -4,8 +4,6 @@
 
 #include "unit/device/cpu/interp/the_rig.h"
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
-
 TestSuite(matrix, .init = the_rig_start, .fini = the_rig_stop);
 
 enum { LANES = 32 };
@@ -150,7 +148,7 @@ Test(matrix, matrices_are_stored_and_transposed)
              "mov.u32 %r8, s; and.b32 %r9, %r1, 15; mad.lo.u32 %r8, %r9, 16, %r8;\n"
              "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r8], {%r6, %r7}; bar.sync 0;\n"
              "mov.u32 %r8, s; mad.lo.u32 %r8, %r1, 8, %r8; ld.shared.b64 %rd4, [%r8]; mad.wide.u32 %rd5, %r1, 8, %rd2; st.global.b64 [%rd5], %rd4; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out), ADDRESS(rows)), STATUS_OK, "%s", r.why.detail);
+    OK("k", SHAPE(1, 32), ADDRESS(out), ADDRESS(rows));
     for (unsigned i = 0; i < 32; i++)
         cr_assert_eq(out[i], (100 * (i % 4 * 2) + i / 4) | (100 * (i % 4 * 2 + 1) + i / 4) << 16, "thread %u: %08x", i, out[i]);
     for (unsigned i = 0; i < 64; i++) {
@@ -194,7 +192,7 @@ Test(matrix, absolute_differences_of_parts)
         rig_load(&r, text);
         for (unsigned i = 0; i < 49; i++) {
             uint32_t a = values[i / 7], b = values[i % 7], want = differences(a, b, rows[k].width, rows[k].is_signed, rows[k].add, 0xfffffff0);
-            cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(out), a, b, 0xfffffff0), STATUS_OK, "%s", r.why.detail);
+            OK("k", SHAPE(1, 1), ADDRESS(out), a, b, 0xfffffff0);
             cr_assert_eq(*out, want, "%s of %08x and %08x: %08x, not %08x", rows[k].form, a, b, *out, want);
         }
     }

@@ -5,28 +5,21 @@
 
 #include "unit/device/cpu/interp/the_rig.h"
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
-#define ENTRY(params) ".visible .entry k(" params ") {\n.reg .pred %p<10>; .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .f32 %f<9>;\n"
-#define OUT "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
 
 TestSuite(interp_more, .init = the_rig_start, .fini = the_rig_stop);
 
-#define OK(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
-#define SAYS(text) cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 
 /* The first warp waits for data of the second one, which does not wait. */
 Test(interp_more, a_named_barrier_counts_those_that_only_arrive)
 {
-    uint32_t *out = rig_memory(&r, 96 * 4);
-
-    rig_load(&r, HEAD ".shared .align 4 .b8 s[128];\n" ENTRY(".param .u64 out") OUT
+    const uint32_t *out = the_rig_output(HEAD ".shared .align 4 .b8 s[128];\n" ENTRY(".param .u64 out") OUT
              "setp.ge.u32 %p1, %r1, 64; @%p1 bra OTHERS; setp.ge.u32 %p1, %r1, 32; @%p1 bra PRODUCE;\n"
              "bar.sync 3, 64; mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; ld.shared.u32 %r3, [%r2]; bra DONE;\n"
              "PRODUCE: sub.u32 %r4, %r1, 32; mov.u32 %r2, s; mad.lo.u32 %r2, %r4, 4, %r2; add.u32 %r3, %r4, 500;\n"
              "st.shared.u32 [%r2], %r3; bar.arrive 3, 64; mov.u32 %r3, 7; bra DONE;\n"
              "OTHERS: mov.u32 %r3, 9;\n"
-             "DONE: st.global.u32 [%rd3], %r3; ret; }");
-    OK("k", SHAPE(1, 96), ADDRESS(out));
+             "DONE: st.global.u32 [%rd3], %r3; ret; }", SHAPE(1, 96));
+
     for (unsigned i = 0; i < 96; i++)
         cr_assert_eq(out[i], i < 32 ? 500 + i : i < 64 ? 7 : 9, "thread %u: %u", i, out[i]);
 }
@@ -37,20 +30,18 @@ Test(interp_more, different_counts_at_one_barrier_are_a_failure)
 
     rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
              "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; bar.sync 1, 64; ret; B: bar.sync 1, 96; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 96), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    FAULTS(719, "k", SHAPE(1, 96), ADDRESS(out));
     SAYS("different counts at barrier 1");
 }
 
 Test(interp_more, a_branch_table_sends_each_thread_its_way)
 {
-    uint32_t *out = rig_memory(&r, 40 * 4);
-
-    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+    const uint32_t *out = the_rig_output(HEAD ENTRY(".param .u64 out") OUT
              "TS: .branchtargets A, B, C;\n"
              "rem.u32 %r2, %r1, 3; brx.idx %r2, TS;\n"
              "A: mov.u32 %r3, 10; bra DONE;\nB: mov.u32 %r3, 20; bra DONE;\nC: mov.u32 %r3, 30;\n"
-             "DONE: st.global.u32 [%rd3], %r3; ret; }");
-    OK("k", SHAPE(1, 40), ADDRESS(out));
+             "DONE: st.global.u32 [%rd3], %r3; ret; }", SHAPE(1, 40));
+
     for (unsigned i = 0; i < 40; i++)
         cr_assert_eq(out[i], 10 * (i % 3 + 1), "thread %u: %u", i, out[i]);
 }
@@ -63,8 +54,7 @@ Test(interp_more, a_shuffle_whose_members_never_come_is_a_failure)
              "setp.ge.u32 %p1, %r1, 16; @%p1 bra WAIT;\n"
              "shfl.sync.bfly.b32 %r2, %r1, 1, 0x1f, 0xffffffff; st.global.u32 [%rd3], %r2;\n"
              "WAIT: bar.sync 0; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out)), STATUS_KERNEL_FAULT);
-    cr_assert_eq(r.why.cuda_result, 719);
+    FAULTS(719, "k", SHAPE(1, 32), ADDRESS(out));
     SAYS("`shfl.sync.bfly.b32` waits for threads of its warp that never reach it: members 0xffffffff, arrived 0x0000ffff");
     SAYS("thread (0,0,0)");
 }
@@ -72,27 +62,23 @@ Test(interp_more, a_shuffle_whose_members_never_come_is_a_failure)
 /* Ended threads are not members. */
 Test(interp_more, a_vote_does_not_wait_for_threads_that_returned)
 {
-    uint32_t *out = rig_memory(&r, 64 * 4);
-
-    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+    const uint32_t *out = the_rig_output(HEAD ENTRY(".param .u64 out") OUT
              "setp.ge.u32 %p1, %r1, 10; @%p1 ret; setp.lt.u32 %p2, %r1, 4;\n"
-             "vote.sync.ballot.b32 %r2, %p2, 0xffffffff; st.global.u32 [%rd3], %r2; ret; }");
-    OK("k", SHAPE(1, 32), ADDRESS(out));
+             "vote.sync.ballot.b32 %r2, %p2, 0xffffffff; st.global.u32 [%rd3], %r2; ret; }", SHAPE(1, 32));
+
     for (unsigned i = 0; i < 10; i++)
         cr_assert_eq(out[i], 15);
 }
 
 Test(interp_more, a_warp_meets_at_different_instructions)
 {
-    uint32_t *out = rig_memory(&r, 64 * 4);
-
-    rig_load(&r, HEAD ".shared .align 4 .b8 s[256];\n" ENTRY(".param .u64 out") OUT
+    const uint32_t *out = the_rig_output(HEAD ".shared .align 4 .b8 s[256];\n" ENTRY(".param .u64 out") OUT
              "mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; add.u32 %r3, %r1, 100; st.shared.u32 [%r2], %r3;\n"
              "and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra EVEN;\n"
              "bar.warp.sync 0xffffffff; ld.shared.u32 %r5, [%r2-4]; bra DONE;\n"
              "EVEN: bar.warp.sync 0xffffffff; ld.shared.u32 %r5, [%r2+4];\n"
-             "DONE: bar.warp.sync 0xffffffff; st.global.u32 [%rd3], %r5; ret; }");
-    OK("k", SHAPE(1, 64), ADDRESS(out));
+             "DONE: bar.warp.sync 0xffffffff; st.global.u32 [%rd3], %r5; ret; }", SHAPE(1, 64));
+
     for (unsigned i = 0; i < 64; i++)
         cr_assert_eq(out[i], 100 + (i ^ 1), "thread %u: %u", i, out[i]);
 }
@@ -110,9 +96,6 @@ Test(interp_more, a_kernel_that_waits_for_its_grid_is_refused_unless_the_launch_
     cr_assert_eq(b[0], 100);
 }
 
-#define HEAP ".extern .func (.param .b64 p) malloc (.param .b64 n);\n.extern .func free (.param .b64 a);\n"
-#define MALLOC(bytes, to) "{ .param .b64 n0; st.param.b64 [n0], " bytes "; .param .b64 p0; call.uni (p0), malloc, (n0); ld.param.b64 " to ", [p0]; }\n"
-#define FREE(what)        "{ .param .b64 a0; st.param.b64 [a0], " what "; call.uni free, (a0); }\n"
 
 Test(interp_more, kernels_allocate_and_free)
 {
@@ -134,7 +117,7 @@ Test(interp_more, freeing_twice_is_a_failure)
     uint32_t *out = rig_memory(&r, 4);
 
     rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 10;\n" MALLOC("%rd5", "%rd6") FREE("%rd6") FREE("%rd6") "ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    FAULTS(719, "k", SHAPE(1, 1), ADDRESS(out));
     SAYS("which is not from malloc or was freed before");
 }
 
@@ -217,7 +200,7 @@ Test(interp_more, vector_atomics_add_element_by_element)
     cr_assert_eq(halves[0], 0x58105410, "65 and 130 in binary16: %08x", halves[0]);
     cr_assert_eq(halves[2], 0x54105410);
     cr_assert_eq(halves[3], 0x54105410);
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(sums) + 4, ADDRESS(halves)), STATUS_KERNEL_FAULT);
+    FAULTS(716, "k", SHAPE(1, 1), ADDRESS(sums) + 4, ADDRESS(halves));
     SAYS("misaligned global address");
 }
 
@@ -340,16 +323,14 @@ Test(interp_more, barrier_objects_that_are_used_wrongly)
 /* A thread that waits for a later thread of its own warp, and consecutive phases. */
 Test(interp_more, threads_wait_at_barrier_objects_until_the_last_arrives)
 {
-    uint32_t *out = rig_memory(&r, 64 * 4);
-
-    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT ".shared .align 8 .b64 object; .shared .align 4 .b32 sum; mov.u64 %rd3, object; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0;\n"
+    const uint32_t *out = the_rig_output(HEAD ENTRY(".param .u64 out") OUT ".shared .align 8 .b64 object; .shared .align 4 .b32 sum; mov.u64 %rd3, object; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0;\n"
              "@%p1 bra S; mbarrier.init.shared.b64 [%rd3], 64; mov.u32 %r2, 0; st.shared.u32 [sum], %r2;\nS: bar.sync 0; mov.u32 %r4, 0;\n"
              "PHASE: setp.eq.u32 %p1, %r1, 63; @%p1 bra LATE; atom.shared.add.u32 %r3, [sum], 1; mbarrier.arrive.shared.b64 %rd4, [%rd3]; bra WAIT;\n"
              "LATE: mbarrier.test_wait.parity.shared.b64 %p2, [%rd3], %r4; @%p2 trap; atom.shared.add.u32 %r3, [sum], 1; mbarrier.arrive.shared.b64 %rd4, [%rd3];\n"
              "WAIT: mbarrier.try_wait.shared.b64 %p2, [%rd3], %rd4, 100; @!%p2 bra WAIT; ld.shared.u32 %r5, [sum]; add.u32 %r6, %r4, 1; mul.lo.u32 %r6, %r6, 64;\n"
              "setp.lt.u32 %p1, %r5, %r6; @%p1 trap; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 2; @%p1 bra PHASE;\n"
-             "mul.wide.u32 %rd5, %r1, 4; add.s64 %rd5, %rd1, %rd5; st.global.u32 [%rd5], %r4; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 64, .deadline_ms = 20000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+             "mul.wide.u32 %rd5, %r1, 4; add.s64 %rd5, %rd1, %rd5; st.global.u32 [%rd5], %r4; ret; }", SHAPE(1, 64, .deadline_ms = 20000));
+
     for (unsigned i = 0; i < 64; i++)
         cr_assert_eq(out[i], 2);
 }
@@ -359,17 +340,15 @@ Test(interp_more, threads_wait_at_barrier_objects_until_the_last_arrives)
 Test(interp_more, what_functions_allocate_on_the_stack_ends_with_them)
 {
     enum { THREADS = 40, ROUNDS = 200 };
-    uint32_t *out = rig_memory(&r, THREADS * 4);
-
-    rig_load(&r, HEAD ".func (.param .b32 sum) deep(.param .b32 n)\n{\n.reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<5>; .local .align 4 .b8 own[16];\n"
+    const uint32_t *out = the_rig_output(HEAD ".func (.param .b32 sum) deep(.param .b32 n)\n{\n.reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<5>; .local .align 4 .b8 own[16];\n"
              "ld.param.u32 %r1, [n]; add.u32 %r2, %r1, 1; cvt.u64.u32 %rd1, %r2; shl.b64 %rd1, %rd1, 2; alloca.u64 %rd2, %rd1, 4; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3;\n"
              "st.local.u32 [%rd4], %r1; st.local.u32 [own], %r1; mov.u32 %r3, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra E;\n"
              "{ .param .b32 x; .param .b32 y; sub.u32 %r4, %r1, 1; st.param.b32 [x], %r4; call (y), deep, (x); ld.param.b32 %r3, [y]; }\n"
              "E: ld.local.u32 %r5, [%rd4]; ld.local.u32 %r6, [own]; add.u32 %r3, %r3, %r5; add.u32 %r3, %r3, %r6; st.param.b32 [sum], %r3; ret;\n}\n"
              ENTRY(".param .u64 out") OUT "mov.u32 %r4, 0; mov.u32 %r8, 0; alloca.u64 %rd4, 64; st.local.u32 [%rd4+60], %r1;\n"
              "L: { .param .b32 x; .param .b32 y; and.b32 %r5, %r1, 7; st.param.b32 [x], %r5; call (y), deep, (x); ld.param.b32 %r6, [y]; } add.u32 %r8, %r8, %r6;\n"
-             "add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 200; @%p1 bra L; ld.local.u32 %r7, [%rd4+60]; add.u32 %r8, %r8, %r7; st.global.u32 [%rd3], %r8; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, THREADS), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+             "add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 200; @%p1 bra L; ld.local.u32 %r7, [%rd4+60]; add.u32 %r8, %r8, %r7; st.global.u32 [%rd3], %r8; ret; }", SHAPE(1, THREADS));
+
     for (unsigned i = 0, n; i < THREADS; i++) {
         n = i % 8;
         cr_assert_eq(out[i], ROUNDS * n * (n + 1) + i, "thread %u: %u", i, out[i]);

@@ -3,6 +3,7 @@
 #ifndef GPUREST_TESTS_PROGRAM_MAKER_H
 #define GPUREST_TESTS_PROGRAM_MAKER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,5 +18,11 @@ void maker_write(char *text, size_t bytes, uint32_t seed);
 /* The same kernel, but each thread stores only to its own places (64 bytes of `stores` each, by its number in the grid) and sees nothing
  * that depends on how the grid is cut into blocks: any shape with as many threads gives the same results. At most 512 threads. */
 void maker_write_alone(char *text, size_t bytes, uint32_t seed);
+
+/* NaNs are equal: which payload survives an operation is not defined. */
+static inline bool maker_same(uint32_t a, uint32_t b, bool is_float)
+{
+    return a == b || (is_float && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
+}
 
 #endif

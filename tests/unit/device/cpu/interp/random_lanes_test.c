@@ -29,12 +29,6 @@ static unsigned setting(const char *name, unsigned otherwise)
     return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* NaNs are equal: which payload survives an operation is not defined. */
-static bool same(uint32_t a, uint32_t b, bool is_float)
-{
-    return a == b || (is_float && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
-}
-
 static void run(unsigned seed, unsigned blocks, unsigned threads)
 {
     memset(out, 0, WORDS * 4);
@@ -46,7 +40,7 @@ static void run(unsigned seed, unsigned blocks, unsigned threads)
 static void compare(unsigned seed, unsigned blocks, unsigned threads)
 {
     for (unsigned i = 0; i < blocks * threads * MAKER_RESULTS; i++) {
-        cr_assert(same(out[i], results[i], i % MAKER_RESULTS >= MAKER_FLOATS_FROM),
+        cr_assert(maker_same(out[i], results[i], i % MAKER_RESULTS >= MAKER_FLOATS_FROM),
                   "program %u, %u blocks of %u: thread %u leaves %08x in word %u, alone %08x", seed, blocks, threads, i / MAKER_RESULTS,
                   out[i], i % MAKER_RESULTS, results[i]);
         cr_assert_eq(stores[i], stored[i], "program %u, %u blocks of %u: thread %u stores %08x at %u, alone %08x", seed, blocks, threads,

@@ -14,8 +14,7 @@ static uint32_t *in, *other, *out, expected[WORDS];
 static void start(void)
 {
     the_rig_start();
-    cpu_engine_destroy(r.engine);
-    cr_assert_eq(cpu_engine_create(r.memory, 1, &r.engine), STATUS_OK);
+    the_rig_threads(1);
     in = rig_memory(&r, WORDS * 4);
     other = rig_memory(&r, WORDS * 4);
     out = rig_memory(&r, WORDS * 4);
@@ -29,18 +28,12 @@ static void load_as(const struct interpreter *by, bool plain)
     cr_assert_eq(cpu_code_load_as(r.module, by, plain, &r.why), STATUS_OK, "%s", r.why.detail);
 }
 
-/* NaNs are equal: which operand's payload survives is not defined. */
-static bool same_float(uint32_t a, uint32_t b)
-{
-    return a == b || ((a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
-}
-
 static void compare(const char *what, const struct interpreter *by, bool plain, unsigned floats_from, unsigned period)
 {
     for (unsigned i = 0; i < WORDS; i++) {
         bool is_float = period && i % period >= floats_from;
-        cr_assert(is_float ? same_float(out[i], expected[i]) : out[i] == expected[i], "%s on %s%s: word %u is %08x, not %08x", what,
-                  by->name, plain ? ", plain" : "", i, out[i], expected[i]);
+        cr_assert(maker_same(out[i], expected[i], is_float), "%s on %s%s: word %u is %08x, not %08x", what, by->name,
+                  plain ? ", plain" : "", i, out[i], expected[i]);
     }
 }
 

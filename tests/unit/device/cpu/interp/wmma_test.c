@@ -4,7 +4,6 @@
 #include "device/cpu/interp/ops/math.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 TestSuite(wmma, .init = the_rig_start, .fini = the_rig_stop);
 
@@ -132,7 +131,7 @@ Test(wmma, fragments_are_changed_element_by_element)
         a[i] = f16_from_f64((double)i - 200, ROUND_NEAREST);
     for (unsigned i = 0; i < 16; i++)
         b[17 * i] = f16_from_f64(1, ROUND_NEAREST);
-    cr_assert_eq(RUN(&r, "scaled", SHAPE(1, 64), ADDRESS(a), ADDRESS(b), ADDRESS(d)), STATUS_OK, "%s", r.why.detail);
+    OK("scaled", SHAPE(1, 64), ADDRESS(a), ADDRESS(b), ADDRESS(d));
     for (unsigned i = 0; i < 512; i++)
         cr_assert_float_eq(d[i], (float)i - 200 + 0.5f, 0, "%u: %f", i, (double)d[i]);
 }
@@ -148,7 +147,7 @@ static void refused(const char *text, const char *opcode)
     cr_assert_eq(rig_try_load(&r, text), STATUS_MODULE_INVALID, "%s was loaded", opcode);
     snprintf(expect, sizeof expect, "`%s", opcode);
     cr_assert(strstr(r.why.detail, expect), "%s", r.why.detail);
-    cr_assert(strstr(r.why.detail, "not supported on device cpu, PTX line 7"), "%s", r.why.detail);
+    SAYS("not supported on device cpu, PTX line 7");
 }
 
 Test(wmma, forms_that_do_not_exist_are_refused_by_name_and_line)
@@ -167,7 +166,6 @@ Test(wmma, forms_that_do_not_exist_are_refused_by_name_and_line)
 Test(wmma, an_address_outside_is_an_error_of_its_thread)
 {
     rig_load(&r, MATRIX_KERNEL("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 " EIGHT("r") ", [%rd1], 16;"));
-    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), 0), STATUS_KERNEL_FAULT);
-    cr_assert(strstr(r.why.detail, "illegal shared address"), "%s", r.why.detail);
-    cr_assert_eq(r.why.cuda_result, 700);
+    FAULTS(700, "k", SHAPE(1, 32), 0);
+    SAYS("illegal shared address");
 }

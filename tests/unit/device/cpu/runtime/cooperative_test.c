@@ -4,11 +4,8 @@
 #include "device/cpu/runtime/cooperative.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-#define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
-
 TestSuite(cooperative, .init = the_rig_start, .fini = the_rig_stop, .timeout = 180);
 
-#define SAYS(text)                      cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 #define SHAPE_ALL(blocks, threads, ...) SHAPE(blocks, threads, .cooperative = 1, __VA_ARGS__)
 
 /* b = 2 a, a barrier over the grid, then a = b backwards: wrong unless every block has written before any block reads. */
@@ -47,7 +44,7 @@ Test(cooperative, blocks_know_their_places)
     rig_load(&r, HEAD ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
                       "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n"
                       "add.u32 %r2, %r1, 7; st.global.u32 [%rd1], %r2; ret; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE_ALL(8, 32), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+    OK("k", SHAPE_ALL(8, 32), ADDRESS(out));
     for (unsigned i = 0; i < 8; i++)
         cr_assert_eq(out[i], i + 7);
 }
@@ -64,8 +61,7 @@ Test(cooperative, a_fault_in_one_block_ends_those_that_wait)
     uint32_t *out = rig_memory(&r, 4);
 
     rig_load(&r, WAITING "trap; }");
-    cr_assert_eq(RUN(&r, "k", SHAPE_ALL(6, 32), ADDRESS(out)), STATUS_KERNEL_FAULT);
-    cr_assert_eq(r.why.cuda_result, 719);
+    FAULTS(719, "k", SHAPE_ALL(6, 32), ADDRESS(out));
     SAYS("trap");
     SAYS("block (1,0,0)");
 }
@@ -85,8 +81,7 @@ Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
     enum { BLOCKS = 300, THREADS = 128, ROUNDS = 16, CELLS = 24, TICKETS = BLOCKS * THREADS };
     uint32_t *cells = rig_memory(&r, CELLS * 4), *drawn = rig_memory(&r, (TICKETS + 1) * 4), sum;
 
-    cpu_engine_destroy(r.engine);
-    cr_assert_eq(cpu_engine_create(r.memory, 4, &r.engine), STATUS_OK);
+    the_rig_threads(4);
     rig_load(&r,
              HEAD ".visible .entry k(.param .u64 cells, .param .u64 drawn)\n{\n"
                   ".reg .b32 %r<12>; .reg .b64 %rd<12>; .reg .pred %p<3>;\n"
@@ -98,7 +93,7 @@ Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
                   "[%rd6+4], 1;\nret;\n}\n");
     for (uint32_t round = 1; round <= 3; round++) {
         sum = drawn[0] = 0;
-        cr_assert_eq(RUN(&r, "k", SHAPE(BLOCKS, THREADS), ADDRESS(cells), ADDRESS(drawn)), STATUS_OK, "%s", r.why.detail);
+        OK("k", SHAPE(BLOCKS, THREADS), ADDRESS(cells), ADDRESS(drawn));
         for (unsigned i = 0; i < CELLS; i++)
             sum += cells[i];
         cr_assert_eq(sum, round * 3 * BLOCKS * THREADS * ROUNDS);
@@ -112,8 +107,7 @@ Test(cooperative, blocks_that_wait_for_later_ones_get_company)
 {
     uint32_t *out = rig_memory(&r, 8);
 
-    cpu_engine_destroy(r.engine);
-    cr_assert_eq(cpu_engine_create(r.memory, 2, &r.engine), STATUS_OK);
+    the_rig_threads(2);
     rig_load(&r,
              HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
                   "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra LATER;\n"
@@ -121,7 +115,7 @@ Test(cooperative, blocks_that_wait_for_later_ones_get_company)
                   "LATER: mov.u32 %r3, 5; atom.global.exch.b32 %r2, [%rd1], %r3; ret; }");
     for (unsigned round = 0; round < 3; round++) {
         out[0] = out[1] = 0;
-        cr_assert_eq(RUN(&r, "k", SHAPE(2, 32, .deadline_ms = 30000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+        OK("k", SHAPE(2, 32, .deadline_ms = 30000), ADDRESS(out));
         cr_assert_eq(out[1], 5);
     }
 }

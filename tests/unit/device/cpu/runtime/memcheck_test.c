@@ -5,11 +5,6 @@
 #include "device/cpu/runtime/queue.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
-#define ENTRY(params)                                                                                                                      \
-    ".visible .entry k(" params ") {\n.reg .pred %p<10>; .reg .b16 %rs<9>; .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .f32 %f<9>;\n"
-#define OUT "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
-
 static void start(void)
 {
     the_rig_start();
@@ -17,10 +12,6 @@ static void start(void)
 }
 
 TestSuite(memcheck, .init = start, .fini = the_rig_stop);
-
-#define OK(...)     cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
-#define FAULTS(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_KERNEL_FAULT, "%s", r.why.detail)
-#define SAYS(text)  cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 
 static void *written(size_t bytes)
 {
@@ -39,8 +30,7 @@ Test(memcheck, one_element_too_far_is_an_error_with_thread_block_and_line)
     uint32_t *in = written(33 * 4), *out = rig_memory(&r, 64 * 4);
 
     rig_load(&r, load_then_store);
-    FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
-    cr_assert_eq(r.why.cuda_result, 700);
+    FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     SAYS("illegal read at 0x");
     SAYS("0 bytes after the end of an allocation of 132 in k, PTX line 7, block (0,0,0) thread (33,0,0)");
 }
@@ -50,10 +40,9 @@ Test(memcheck, a_write_before_the_start_is_an_error)
     uint32_t *in = written(64 * 4), *out = rig_memory(&r, 64 * 4);
 
     rig_load(&r, load_then_store);
-    FAULTS("k", SHAPE(1, 1), ADDRESS(out) - 4, ADDRESS(in));
+    FAULTS(700, "k", SHAPE(1, 1), ADDRESS(out) - 4, ADDRESS(in));
     SAYS("illegal write at 0x");
     SAYS("4 bytes before an allocation of 256");
-    cr_assert_eq(r.why.cuda_result, 700);
 }
 
 Test(memcheck, an_access_across_the_end_is_an_error)
@@ -61,7 +50,7 @@ Test(memcheck, an_access_across_the_end_is_an_error)
     char *in = written(10), *out = rig_memory(&r, 16);
 
     rig_load(&r, load_then_store);
-    FAULTS("k", SHAPE(1, 3), ADDRESS(out), ADDRESS(in));
+    FAULTS(700, "k", SHAPE(1, 3), ADDRESS(out), ADDRESS(in));
     SAYS("0 bytes after the end of an allocation of 10");
     SAYS("thread (2,0,0)");
 }
@@ -73,8 +62,7 @@ Test(memcheck, a_read_of_what_nobody_wrote_is_an_error)
     cpu_shadow_set(cpu_memory_shadow(r.memory), ADDRESS(in), 5 * 4 + 2, SHADOW_WRITTEN);
     rig_load(&r, load_then_store);
     OK("k", SHAPE(1, 5), ADDRESS(out), ADDRESS(in));
-    FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
-    cr_assert_eq(r.why.cuda_result, 719);
+    FAULTS(719, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     SAYS("read of uninitialised memory at 0x");
     SAYS("at offset 22 of an allocation of 256");
     SAYS("thread (5,0,0)");
@@ -86,9 +74,8 @@ Test(memcheck, freed_memory_is_named_as_such)
 
     cr_assert_eq(cpu_memory_free(r.memory, ADDRESS(in)), STATUS_OK);
     rig_load(&r, load_then_store);
-    FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in) + 16);
+    FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in) + 16);
     SAYS("at offset 16 of a freed allocation of 256");
-    cr_assert_eq(r.why.cuda_result, 700);
 }
 
 /* Written by one launch, read by the next, through both kinds of addresses. */
@@ -121,7 +108,7 @@ Test(memcheck, vectors_atomics_and_narrow_stores_count_byte_by_byte)
     cr_assert_eq(out[1], 6);
     cr_assert_eq(out[2], 1);
     rig_load(&r, HEAD ENTRY(".param .u64 out, .param .u64 in") "ld.param.u64 %rd2, [in]; red.global.add.u32 [%rd2+16], 5; ret; }");
-    FAULTS("k", SHAPE(1, 1), ADDRESS(out), ADDRESS(in));
+    FAULTS(719, "k", SHAPE(1, 1), ADDRESS(out), ADDRESS(in));
     SAYS("atomic of uninitialised memory");
 }
 
@@ -145,32 +132,27 @@ Test(memcheck, the_source_line_is_named_where_the_compiler_wrote_it_down)
         &r, HEAD ".file 3 \"/some/where/vector.cu\"\n.file 4 \"other.h\", 1, 2\n" ENTRY(".param .u64 out, .param .u64 in") OUT
         ".loc 3 17 5\nld.param.u64 %rd4, [in]; add.s64 %rd4, %rd4, %rd2;\n.loc 3 18 9, function_name $L__info_string0, inlined_at 3 2 1\n"
         "ld.global.u32 %r2, [%rd4];\n.loc 4 1 1\nst.global.u32 [%rd3], %r2; ret; }");
-    FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
+    FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     SAYS(", PTX line 12 (vector.cu:18), block (0,0,0) thread (1,0,0)");
 }
 
-#define HEAP ".extern .func (.param .b64 p) malloc (.param .b64 n);\n.extern .func free (.param .b64 a);\n"
-#define MALLOC(bytes, to)                                                                                                                  \
-    "{ .param .b64 n0; st.param.b64 [n0], " bytes "; .param .b64 p0; call.uni (p0), malloc, (n0); ld.param.b64 " to ", [p0]; }\n"
-#define FREE(what) "{ .param .b64 a0; st.param.b64 [a0], " what "; call.uni free, (a0); }\n"
-
 Test(memcheck, pieces_of_the_kernels_heap_are_allocations_too)
 {
-    uint32_t *out = rig_memory(&r, 64 * 4);
+    const uint32_t *out = the_rig_output(
+        HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 20;\n" MALLOC(
+            "%rd5", "%rd6") "st.u32 [%rd6+16], %r1; ld.u32 %r2, [%rd6+16]; st.global.u32 [%rd3], %r2;\n" FREE("%rd6") "ret; }",
+        SHAPE(1, 32));
 
-    rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 20;\n" MALLOC(
-                     "%rd5", "%rd6") "st.u32 [%rd6+16], %r1; ld.u32 %r2, [%rd6+16]; st.global.u32 [%rd3], %r2;\n" FREE("%rd6") "ret; }");
-    OK("k", SHAPE(1, 32), ADDRESS(out));
     rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 20;\n" MALLOC("%rd5", "%rd6") "st.u32 [%rd6+20], %r1; ret; }");
-    FAULTS("k", SHAPE(1, 32), ADDRESS(out));
+    FAULTS(700, "k", SHAPE(1, 32), ADDRESS(out));
     SAYS("illegal write");
     rig_load(&r,
              HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 20;\n" MALLOC("%rd5", "%rd6") FREE("%rd6") "st.u32 [%rd6], %r1; ret; }");
-    FAULTS("k", SHAPE(1, 1), ADDRESS(out));
+    FAULTS(700, "k", SHAPE(1, 1), ADDRESS(out));
     SAYS("illegal write");
     rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT
              "mov.u64 %rd5, 20;\n" MALLOC("%rd5", "%rd6") "ld.u32 %r2, [%rd6]; st.u32 [%rd3], %r2; ret; }");
-    FAULTS("k", SHAPE(1, 1), ADDRESS(out));
+    FAULTS(719, "k", SHAPE(1, 1), ADDRESS(out));
     SAYS("uninitialised");
 }
 
@@ -191,7 +173,7 @@ Test(memcheck, the_host_writes_fills_and_copies)
     OK("k", SHAPE(1, 12), ADDRESS(out), ADDRESS(b));
     cr_assert_eq(out[1], 2);
     cr_assert_eq(out[11], 5);
-    FAULTS("k", SHAPE(1, 13), ADDRESS(out), ADDRESS(b));
+    FAULTS(719, "k", SHAPE(1, 13), ADDRESS(out), ADDRESS(b));
     SAYS("thread (12,0,0)");
     cpu_queue_destroy(q);
 }

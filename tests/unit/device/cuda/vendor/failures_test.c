@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct device_ops *const ops = &device_cuda;
-
 /* ---- failures ---- */
 
 /* Both operations from start to results; stops at the first failure. */
@@ -14,7 +12,7 @@ static enum status play(struct device *d, struct problem *why)
 {
     struct vendor_plan          p = vendor_dense(VENDOR_F32, 4, 4, 64, 2), t = vendor_transform(VENDOR_F32, 64, 1, true);
     struct device_module       *m = NULL, *u = NULL;
-    uint64_t                    x = vendor_memory(d, 1 << 20), workspace = 0;
+    uint64_t                    x = fixture_memory(d, 1 << 20), workspace = 0;
     struct vendor_matmul_params at = {x, x + 65536, x + 131072, x + 262144};
     struct vendor_fft_params    there = {x, x + 65536, x + 262144};
     enum status                 st = ops->vendor_load(d, &p, &m, &workspace, why);
@@ -54,7 +52,7 @@ static bool plays_with(const char *function, int nth, int answer)
     return failed;
 }
 
-Test(vendor, every_call_that_fails_leaves_nothing_behind)
+Test(vendor_failures, every_call_that_fails_leaves_nothing_behind)
 {
     static const char *const functions[] = {"cublasLtCreate",
                                             "cublasLtMatmulDescCreate",
@@ -83,14 +81,14 @@ Test(vendor, every_call_that_fails_leaves_nothing_behind)
 }
 
 /* The library only reports that it failed; the driver knows why. */
-Test(vendor, a_fault_is_the_context_s_end_and_is_told_as_one)
+Test(vendor_failures, a_fault_is_the_context_s_end_and_is_told_as_one)
 {
     struct device              *d = vendor_open();
     struct vendor_plan          p = vendor_dense(VENDOR_F32, 4, 4, 4, 1);
     struct device_module       *m = NULL;
     struct device_event        *e = NULL;
     struct problem              why = {0};
-    uint64_t                    x = vendor_memory(d, 4096), workspace = 0;
+    uint64_t                    x = fixture_memory(d, 4096), workspace = 0;
     struct vendor_matmul_params at = {x, 1 << 20, x + 2048, 0};
 
     cr_assert_eq(ops->vendor_load(d, &p, &m, &workspace, &why), STATUS_OK);
@@ -127,7 +125,7 @@ static void prepare(struct graphed *g)
     uint64_t           bytes;
 
     *g = (struct graphed){.d = vendor_open()};
-    g->x = vendor_memory(g->d, 65536);
+    g->x = fixture_memory(g->d, 65536);
     memset((void *)(uintptr_t)g->x, 0, 65536);
     cr_assert_eq(ops->vendor_load(g->d, &p, &g->product, &bytes, &why), STATUS_OK);
     cr_assert_leq(bytes, 8192);
@@ -151,7 +149,7 @@ static float *floats(const struct graphed *g, uint64_t offset)
     return (float *)(uintptr_t)(g->x + offset);
 }
 
-Test(vendor, plans_and_kernels_run_in_a_graph_and_are_exchanged_in_it)
+Test(vendor_failures, plans_and_kernels_run_in_a_graph_and_are_exchanged_in_it)
 {
     struct graphed       g;
     struct device_graph *graph = NULL;
@@ -179,7 +177,7 @@ Test(vendor, plans_and_kernels_run_in_a_graph_and_are_exchanged_in_it)
     cr_assert_eq(fixture_live(), 0);
 }
 
-Test(vendor, a_graph_that_cannot_be_made_leaves_nothing_behind)
+Test(vendor_failures, a_graph_that_cannot_be_made_leaves_nothing_behind)
 {
     static const char *const scripts[] = {"cuStreamBeginCapture_v2:1:1", "cuStreamEndCapture:1:1",       "cuGraphAddChildGraphNode:1:1",
                                           "cuStreamEndCapture:2:1",      "cuGraphAddChildGraphNode:2:2", "cuGraphInstantiateWithFlags:1:2"};
@@ -206,7 +204,7 @@ Test(vendor, a_graph_that_cannot_be_made_leaves_nothing_behind)
 }
 
 /* A kernel in place of a library's, or a launch for which the library uses another number of kernels. */
-Test(vendor, a_graph_that_cannot_be_changed_is_run_launch_by_launch)
+Test(vendor_failures, a_graph_that_cannot_be_changed_is_run_launch_by_launch)
 {
     for (int other = 0; other < 2; other++) {
         struct graphed       g;

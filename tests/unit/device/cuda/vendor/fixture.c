@@ -31,14 +31,6 @@ struct device *vendor_open(void)
     return fixture_open();
 }
 
-uint64_t vendor_memory(struct device *d, uint64_t bytes)
-{
-    uint64_t address = 0;
-
-    cr_assert_eq(device_cuda.mem_alloc(d, bytes, &address), STATUS_OK);
-    return address;
-}
-
 enum status vendor_launch(struct device *d, struct device_module *m, const void *params, uint32_t bytes, struct problem *why)
 {
     struct device_launch l = {.module = m, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = params, .params_bytes = bytes};

@@ -10,7 +10,6 @@ long vendor_live(void);
 void vendor_reset(void);
 /* Opens device 0 with both libraries; fails the test on an error. */
 struct device *vendor_open(void);
-uint64_t       vendor_memory(struct device *d, uint64_t bytes);
 /* Launches a plan's module on the default stream. */
 enum status vendor_launch(struct device *d, struct device_module *m, const void *params, uint32_t bytes, struct problem *why);
 /* Rows and matrices without gaps. */

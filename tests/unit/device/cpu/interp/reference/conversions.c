@@ -175,10 +175,7 @@ static uint64_t half_of_fp8(const struct ref_call *c, unsigned b)
     return ref_round(f16, (struct ref_exact){fp8_value(e5m2, b), 0}, 'n', false);
 }
 
-uint64_t ref_convert_of_fp8(const struct ref_call *c)
-{
-    return half_of_fp8(c, c->in[0] >> 8 & 0xff) << 16 | half_of_fp8(c, c->in[0] & 0xff);
-}
+REF_OPERATION(ref_convert_of_fp8, half_of_fp8(c, c->in[0] >> 8 & 0xff) << 16 | half_of_fp8(c, c->in[0] & 0xff))
 
 /* Less, equal, greater: 1, 2, 4; unordered: 8. */
 static unsigned order(const struct ref_type *t, uint64_t a, uint64_t b)

@@ -184,9 +184,6 @@ double ref_distance(const struct ref_type *t, uint64_t a, uint64_t b)
 
 #define TYPE c->form->type
 #define HAS(word) ref_has(c->form, word)
-#define BY_HALVES(fn)                     \
-    if (c->form->type->element)           \
-        return ref_halves(c, fn)
 
 static uint64_t raw(const struct ref_call *c, unsigned k)
 {
@@ -224,40 +221,14 @@ static uint64_t sum(const struct ref_call *c, binary128 a, binary128 b)
     return finish(c, zero_signed(c, ref_sum(a, b), negative(a) && negative(b), !negative(a) && !negative(b)));
 }
 
-uint64_t ref_float_add(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_add);
-    return sum(c, number(c, 0), number(c, 1));
-}
-
-uint64_t ref_float_sub(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_sub);
-    return sum(c, number(c, 0), -number(c, 1));
-}
-
-uint64_t ref_float_mul(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_mul);
-    return finish(c, (struct ref_exact){number(c, 0) * number(c, 1), 0});
-}
-
-uint64_t ref_float_fma(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_fma);
-    return sum(c, number(c, 0) * number(c, 1), number(c, 2));
-}
+REF_PAIR_OPERATION(ref_float_add, sum(c, number(c, 0), number(c, 1)))
+REF_PAIR_OPERATION(ref_float_sub, sum(c, number(c, 0), -number(c, 1)))
+REF_PAIR_OPERATION(ref_float_mul, finish(c, (struct ref_exact){number(c, 0) * number(c, 1), 0}))
+REF_PAIR_OPERATION(ref_float_fma, sum(c, number(c, 0) * number(c, 1), number(c, 2)))
 
 /* Quotients and roots are farther from any rounding boundary than binary128's error. */
-uint64_t ref_float_div(const struct ref_call *c)
-{
-    return finish(c, (struct ref_exact){number(c, 0) / number(c, 1), 0});
-}
-
-uint64_t ref_float_rcp(const struct ref_call *c)
-{
-    return finish(c, (struct ref_exact){1 / number(c, 0), 0});
-}
+REF_OPERATION(ref_float_div, finish(c, (struct ref_exact){number(c, 0) / number(c, 1), 0}))
+REF_OPERATION(ref_float_rcp, finish(c, (struct ref_exact){1 / number(c, 0), 0}))
 
 static binary128 root(binary128 x)
 {
@@ -271,22 +242,9 @@ static binary128 root(binary128 x)
     return s;
 }
 
-uint64_t ref_float_sqrt(const struct ref_call *c)
-{
-    return finish(c, (struct ref_exact){root(number(c, 0)), 0});
-}
-
-uint64_t ref_float_neg(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_neg);
-    return raw(c, 0) ^ sign_bit(TYPE);
-}
-
-uint64_t ref_float_abs(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_abs);
-    return raw(c, 0) & ~sign_bit(TYPE);
-}
+REF_OPERATION(ref_float_sqrt, finish(c, (struct ref_exact){root(number(c, 0)), 0}))
+REF_PAIR_OPERATION(ref_float_neg, raw(c, 0) ^ sign_bit(TYPE))
+REF_PAIR_OPERATION(ref_float_abs, raw(c, 0) & ~sign_bit(TYPE))
 
 /* The lesser or greater of two numbers; -0 is less than +0. */
 static uint64_t chosen(const struct ref_call *c, bool least)
@@ -307,22 +265,9 @@ static uint64_t chosen(const struct ref_call *c, bool least)
     return by_magnitude ? d | ((raw(c, 0) ^ raw(c, 1)) & sign_bit(TYPE)) : d;
 }
 
-uint64_t ref_float_min(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_min);
-    return chosen(c, true);
-}
-
-uint64_t ref_float_max(const struct ref_call *c)
-{
-    BY_HALVES(ref_float_max);
-    return chosen(c, false);
-}
-
-uint64_t ref_copysign(const struct ref_call *c)
-{
-    return (raw(c, 0) & sign_bit(TYPE)) | (raw(c, 1) & ~sign_bit(TYPE));
-}
+REF_PAIR_OPERATION(ref_float_min, chosen(c, true))
+REF_PAIR_OPERATION(ref_float_max, chosen(c, false))
+REF_OPERATION(ref_copysign, (raw(c, 0) & sign_bit(TYPE)) | (raw(c, 1) & ~sign_bit(TYPE)))
 
 uint64_t ref_test(const struct ref_call *c)
 {
@@ -352,7 +297,8 @@ uint64_t ref_approximate(const struct ref_call *c)
 {
     uint64_t bits;
 
-    BY_HALVES(ref_approximate);
+    if (TYPE->element)
+        return ref_halves(c, ref_approximate);
     bits = raw(c, 0);
     if (TYPE->bits == 64 && HAS("ftz"))
         bits = ref_flushed(TYPE, bits & 0xffffffff00000000ull);

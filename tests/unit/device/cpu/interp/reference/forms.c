@@ -17,9 +17,9 @@ const struct reference_row reference_rows[] = {
 const size_t reference_rows_count = sizeof reference_rows / sizeof *reference_rows;
 
 static const char *const operand_forms[PTX_OP_COUNT] = {
-#define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
-#include "device/cpu/ptx/tables/forms.def"
-#undef PTX_FORM
+#define PTX_OP(NAME, word, operands, ...) [PTX_OP_##NAME] = operands,
+#include "device/cpu/ptx/tables/opcodes.def"
+#undef PTX_OP
 };
 
 static const struct ref_type types[] = {

@@ -41,25 +41,10 @@ uint64_t ref_halves(const struct ref_call *c, ref_fn fn)
 #define IN(k)     ref_integer(c->form->type, c->in[k])
 #define OUT(v)    ref_cut(c->form->type->bits, v)
 #define HAS(word) ref_has(c->form, word)
-#define BY_HALVES(fn)                                                                                                                      \
-    if (c->form->type->element)                                                                                                            \
-    return ref_halves(c, fn)
 
-uint64_t ref_first(const struct ref_call *c)
-{
-    return TYPE ? OUT((wide_t)c->in[0]) : c->in[0];
-}
-
-uint64_t ref_add(const struct ref_call *c)
-{
-    BY_HALVES(ref_add);
-    return OUT(HAS("sat") ? ref_clamp(TYPE, IN(0) + IN(1)) : IN(0) + IN(1));
-}
-
-uint64_t ref_sub(const struct ref_call *c)
-{
-    return OUT(HAS("sat") ? ref_clamp(TYPE, IN(0) - IN(1)) : IN(0) - IN(1));
-}
+REF_OPERATION(ref_first, TYPE ? OUT((wide_t)c->in[0]) : c->in[0])
+REF_PAIR_OPERATION(ref_add, OUT(HAS("sat") ? ref_clamp(TYPE, IN(0) + IN(1)) : IN(0) + IN(1)))
+REF_OPERATION(ref_sub, OUT(HAS("sat") ? ref_clamp(TYPE, IN(0) - IN(1)) : IN(0) - IN(1)))
 
 /* The upper half of a product, with its sign, or the whole. */
 static wide_t product(const struct ref_call *c, unsigned a, unsigned b, bool high)
@@ -71,10 +56,7 @@ static wide_t product(const struct ref_call *c, unsigned a, unsigned b, bool hig
     return (wide_t)(high ? ((uwide_t)x * (uwide_t)y) >> TYPE->bits : (uwide_t)x * (uwide_t)y);
 }
 
-uint64_t ref_mul(const struct ref_call *c)
-{
-    return ref_cut(HAS("wide") ? 2 * TYPE->bits : TYPE->bits, product(c, 0, 1, HAS("hi")));
-}
+REF_OPERATION(ref_mul, ref_cut(HAS("wide") ? 2 * TYPE->bits : TYPE->bits, product(c, 0, 1, HAS("hi"))))
 
 uint64_t ref_mad(const struct ref_call *c)
 {
@@ -94,72 +76,24 @@ uint64_t ref_mad24(const struct ref_call *c)
     return OUT(HAS("sat") ? ref_clamp(TYPE, p + z) : p + z);
 }
 
-uint64_t ref_div(const struct ref_call *c)
-{
-    return OUT(IN(1) == 0 ? -1 : IN(0) / IN(1));
-}
-
-uint64_t ref_rem(const struct ref_call *c)
-{
-    return OUT(IN(1) == 0 ? -1 : IN(0) % IN(1));
-}
+REF_OPERATION(ref_div, OUT(IN(1) == 0 ? -1 : IN(0) / IN(1)))
+REF_OPERATION(ref_rem, OUT(IN(1) == 0 ? -1 : IN(0) % IN(1)))
 
 static uint64_t relu(const struct ref_call *c, wide_t v)
 {
     return OUT(HAS("relu") && v < 0 ? 0 : v);
 }
 
-uint64_t ref_min(const struct ref_call *c)
-{
-    BY_HALVES(ref_min);
-    return relu(c, IN(0) < IN(1) ? IN(0) : IN(1));
-}
-
-uint64_t ref_max(const struct ref_call *c)
-{
-    BY_HALVES(ref_max);
-    return relu(c, IN(0) > IN(1) ? IN(0) : IN(1));
-}
-
-uint64_t ref_abs(const struct ref_call *c)
-{
-    return OUT(IN(0) < 0 ? -IN(0) : IN(0));
-}
-
-uint64_t ref_neg(const struct ref_call *c)
-{
-    return OUT(-IN(0));
-}
-
-uint64_t ref_sad(const struct ref_call *c)
-{
-    return OUT(IN(2) + (IN(0) > IN(1) ? IN(0) - IN(1) : IN(1) - IN(0)));
-}
-
-uint64_t ref_and(const struct ref_call *c)
-{
-    return OUT(IN(0) & IN(1));
-}
-
-uint64_t ref_or(const struct ref_call *c)
-{
-    return OUT(IN(0) | IN(1));
-}
-
-uint64_t ref_xor(const struct ref_call *c)
-{
-    return OUT(IN(0) ^ IN(1));
-}
-
-uint64_t ref_not(const struct ref_call *c)
-{
-    return OUT(~IN(0));
-}
-
-uint64_t ref_cnot(const struct ref_call *c)
-{
-    return IN(0) == 0;
-}
+REF_PAIR_OPERATION(ref_min, relu(c, IN(0) < IN(1) ? IN(0) : IN(1)))
+REF_PAIR_OPERATION(ref_max, relu(c, IN(0) > IN(1) ? IN(0) : IN(1)))
+REF_OPERATION(ref_abs, OUT(IN(0) < 0 ? -IN(0) : IN(0)))
+REF_OPERATION(ref_neg, OUT(-IN(0)))
+REF_OPERATION(ref_sad, OUT(IN(2) + (IN(0) > IN(1) ? IN(0) - IN(1) : IN(1) - IN(0))))
+REF_OPERATION(ref_and, OUT(IN(0) & IN(1)))
+REF_OPERATION(ref_or, OUT(IN(0) | IN(1)))
+REF_OPERATION(ref_xor, OUT(IN(0) ^ IN(1)))
+REF_OPERATION(ref_not, OUT(~IN(0)))
+REF_OPERATION(ref_cnot, IN(0) == 0)
 
 static unsigned amount(const struct ref_call *c, unsigned k, unsigned most)
 {
@@ -357,10 +291,7 @@ uint64_t ref_choose(const struct ref_call *c)
     return OUT((wide_t)c->in[first ? 0 : 1]);
 }
 
-uint64_t ref_select(const struct ref_call *c)
-{
-    return OUT((wide_t)c->in[(c->in[2] & 1) ^ (strchr(c->form->text, '!') != NULL) ? 0 : 1]);
-}
+REF_OPERATION(ref_select, OUT((wide_t)c->in[(c->in[2] & 1) ^ (strchr(c->form->text, '!') != NULL) ? 0 : 1]))
 
 uint64_t ref_pack(const struct ref_call *c)
 {
@@ -369,10 +300,7 @@ uint64_t ref_pack(const struct ref_call *c)
     return ref_cut(half, (wide_t)c->in[1]) << half | ref_cut(half, (wide_t)c->in[0]);
 }
 
-uint64_t ref_unpack(const struct ref_call *c)
-{
-    return OUT((wide_t)c->in[0]) >> (TYPE->bits / 2);
-}
+REF_OPERATION(ref_unpack, OUT((wide_t)c->in[0]) >> (TYPE->bits / 2))
 
 /* Whether the first step of the chain, always on inputs 0 and 1, carries out. */
 static bool carry_in(const struct ref_call *c)

@@ -18,10 +18,7 @@ static uint64_t extended(const struct ref_type *t, uint64_t bits)
     return t->bits < 16 ? ref_cut(32, ref_integer(t, bits)) : ref_cut(t->bits, (wide_t)bits);
 }
 
-uint64_t ref_load(const struct ref_call *c)
-{
-    return extended(TYPE, c->cell[0]);
-}
+REF_OPERATION(ref_load, extended(TYPE, c->cell[0]))
 
 /* The last element, extended to a 32-bit register if its type is smaller. */
 uint64_t ref_load_vector(const struct ref_call *c)
@@ -118,16 +115,10 @@ uint64_t ref_atom_vector(const struct ref_call *c)
     return strcmp(c->form->opcode, "atom") == 0 ? old & UINT32_MAX : ref_cut(32, (wide_t)c->in[0]);
 }
 
-uint64_t ref_copy(const struct ref_call *c)
-{
-    return c->in[3];
-}
+REF_OPERATION(ref_copy, c->in[3])
 
 /* 8 bytes: the first ones, up to 7 as input 0 says, are from the source; the others are 0. */
-uint64_t ref_copy_part(const struct ref_call *c)
-{
-    return ref_cut(8 * (c->in[0] & 7), (wide_t)c->in[2]);
-}
+REF_OPERATION(ref_copy_part, ref_cut(8 * (c->in[0] & 7), (wide_t)c->in[2]))
 
 /* The text names the space, first in the address computation. */
 uint64_t ref_in_space(const struct ref_call *c)
@@ -157,10 +148,7 @@ uint64_t ref_activemask(const struct ref_call *c)
     return UINT32_MAX;
 }
 
-uint64_t ref_elect(const struct ref_call *c)
-{
-    return c->lane == 0 ? 1ull << 32 : 0;
-}
+REF_OPERATION(ref_elect, c->lane == 0 ? 1ull << 32 : 0)
 
 static uint64_t masked(const struct ref_call *c, unsigned lane)
 {
@@ -241,10 +229,7 @@ uint64_t ref_shuffle(const struct ref_call *c)
     return ref_cut(32, (wide_t)ref_input(c, in ? from : lane, 0)) | (uint64_t)in << 32;
 }
 
-uint64_t ref_branch(const struct ref_call *c)
-{
-    return c->in[predicate(c, c->lane) ? 0 : 1];
-}
+REF_OPERATION(ref_branch, c->in[predicate(c, c->lane) ? 0 : 1])
 
 uint64_t ref_branch_table(const struct ref_call *c)
 {
@@ -253,16 +238,10 @@ uint64_t ref_branch_table(const struct ref_call *c)
     return c->in[target[c->in[0] & 3]];
 }
 
-uint64_t ref_call_twice(const struct ref_call *c)
-{
-    return 2 * c->in[0];
-}
+REF_OPERATION(ref_call_twice, 2 * c->in[0])
 
 /* A thread that has left writes nothing. */
-uint64_t ref_left(const struct ref_call *c)
-{
-    return predicate(c, c->lane) ? REF_LEFT : c->in[0];
-}
+REF_OPERATION(ref_left, predicate(c, c->lane) ? REF_LEFT : c->in[0])
 
 /* Block 0 of a cluster of one. */
 uint64_t ref_zero(const struct ref_call *c)
@@ -271,10 +250,7 @@ uint64_t ref_zero(const struct ref_call *c)
     return 0;
 }
 
-uint64_t ref_second_word(const struct ref_call *c)
-{
-    return c->cell[1];
-}
+REF_OPERATION(ref_second_word, c->cell[1])
 
 /* Of two expected arrivals, the first does not end the phase, the second does. */
 uint64_t ref_mbarrier_phase(const struct ref_call *c)
@@ -284,25 +260,13 @@ uint64_t ref_mbarrier_phase(const struct ref_call *c)
 }
 
 /* Before the first phase ends, the previous one, of odd parity, counts as ended; afterwards the first, of even parity. */
-uint64_t ref_mbarrier_parity(const struct ref_call *c)
-{
-    return c->in[0] & 1 ? 1 : 2;
-}
+REF_OPERATION(ref_mbarrier_parity, c->in[0] & 1 ? 1 : 2)
 
 /* The state after the first arrival: one less than expected. */
-uint64_t ref_mbarrier_count(const struct ref_call *c)
-{
-    return (c->in[0] & 255) + 1;
-}
+REF_OPERATION(ref_mbarrier_count, (c->in[0] & 255) + 1)
 
 /* A thread that drops out is missing from the next phase's count. */
-uint64_t ref_mbarrier_drop(const struct ref_call *c)
-{
-    return (c->in[0] & 255) + 1;
-}
+REF_OPERATION(ref_mbarrier_drop, (c->in[0] & 255) + 1)
 
 /* An arrival of copies counts as an expected one only with .noinc. */
-uint64_t ref_mbarrier_copies(const struct ref_call *c)
-{
-    return strstr(c->form->text, "noinc") ? 2 : 3;
-}
+REF_OPERATION(ref_mbarrier_copies, strstr(c->form->text, "noinc") ? 2 : 3)

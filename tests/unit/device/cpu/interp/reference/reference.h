@@ -72,6 +72,14 @@ bool     ref_is_float(const struct ref_type *t);
 /* Steps between two numbers of a type; the distance between NaNs is 0. */
 double ref_distance(const struct ref_type *t, uint64_t a, uint64_t b);
 
+/* A function of references.def whose result is one expression of the call `c`; and one that also takes pairs, half by half. */
+#define REF_OPERATION(function, ...)                                                                                                       \
+    uint64_t function(const struct ref_call *c)                                                                                            \
+    {                                                                                                                                      \
+        return __VA_ARGS__;                                                                                                                \
+    }
+#define REF_PAIR_OPERATION(function, ...) REF_OPERATION(function, c->form->type->element ? ref_halves(c, function) : __VA_ARGS__)
+
 /* Every function in references.def. */
 #define REFERENCE(OPCODE, function, ulps, pattern) uint64_t function(const struct ref_call *c);
 #define REFERENCE_ELSEWHERE(OPCODE, file)
