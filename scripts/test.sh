@@ -38,9 +38,9 @@ programs() { # PRESET [LABEL]
 }
 
 count_programs() { # PRESET LOG CODE [SECONDS]
-    local failed='\*\*\*(Failed|Timeout|Exception|Not Run)'
-    count "C programs, $1" "$(grep -c ' Passed ' "$2" || true)" "$(grep -cE "$failed" "$2" || true)" "$(grep -cE '\*\*\*Skipped' "$2" || true)" ${4:+"$4"}
-    if [ "$3" != 0 ] && ! grep -qE "$failed" "$2"; then count "ctest itself, $1" 0 1 0; fi
+    local bad='\*\*\*(Failed|Timeout|Exception|Not Run)'
+    count "C programs, $1" "$(grep -c ' Passed ' "$2" || true)" "$(grep -cE "$bad" "$2" || true)" "$(grep -cE '\*\*\*Skipped' "$2" || true)" ${4:+"$4"}
+    if [ "$3" != 0 ] && ! grep -qE "$bad" "$2"; then count "ctest itself, $1" 0 1 0; fi
     # Cases that are skipped within a program that passes.
     grep -hE '^\[.*SKIP.*\]' "build/$1/Testing/Temporary/LastTest.log" || true
 }

@@ -6,12 +6,13 @@ Only the standard library. Ends with 0 when A saw no error and no wrong result a
 """
 import argparse
 import array
-import http.client
 import json
 import random
 import sys
 import threading
 import time
+
+from checked_client import CheckedClient
 
 VADD = """extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
 {
@@ -32,36 +33,11 @@ EXPECTED = {
     "endless": (504, "execution_timeout", None),
 }
 WORDS = 4096
-JSON = {"Content-Type": "application/json"}
 
 
-class Client:
-    """One kept connection; opens it anew once when the server closed it."""
-
-    def __init__(self, address, token):
-        self.address, self.token = address, token
-        self.connection = http.client.HTTPConnection(address, timeout=60)
-
-    def call(self, method, path, body=None, headers=None):
-        headers = dict(headers or {})
-        if self.token:
-            headers["Authorization"] = "Bearer " + self.token
-        if isinstance(body, (dict, list)):
-            body, headers = json.dumps(body).encode(), {**headers, **JSON}
-        try:
-            self.connection.request(method, path, body, headers)
-            answer = self.connection.getresponse()
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            self.connection.close()
-            self.connection.request(method, path, body, headers)
-            answer = self.connection.getresponse()
-        return answer.status, answer.read()
-
-    def must(self, method, path, body=None, headers=None):
-        status, data = self.call(method, path, body, headers)
-        if not 200 <= status < 300:
-            raise RuntimeError(f"{method} {path}: {status} {data[:300]!r}")
-        return data
+def client_of(address, token):
+    host, port = address.rsplit(":", 1)
+    return CheckedClient(host, int(port), {"Authorization": "Bearer " + token} if token else {})
 
 
 class Neighbour(threading.Thread):
@@ -69,7 +45,7 @@ class Neighbour(threading.Thread):
 
     def __init__(self, address, token, device):
         super().__init__()
-        self.client, self.device = Client(address, token), device
+        self.client, self.device = client_of(address, token), device
         self.stop, self.ready = threading.Event(), threading.Event()
         self.rounds = self.errors = self.wrong = 0
         self.longest_s = 0.0
@@ -81,22 +57,21 @@ class Neighbour(threading.Thread):
         self.client.must("PUT", base, {"device": self.device} if self.device else {})
         for name in "abc":
             self.client.must("PUT", f"{base}/buffers/{name}", {"size": 4 * WORDS})
-        self.client.must("PUT", f"{base}/modules/m", VADD.encode(), {"Content-Type": "text/x-cuda"})
+        self.client.must("PUT", f"{base}/modules/m", VADD.encode(), Content_Type="text/x-cuda")
 
     def round(self, rng):
         base = "/v1/sessions/storm-a"
-        octets = {"Content-Type": "application/octet-stream"}
         # Whole numbers below 2^22: their sums are exact in 32-bit floats.
         a = array.array("f", (rng.randrange(1 << 22) for _ in range(WORDS)))
         b = array.array("f", (rng.randrange(1 << 22) for _ in range(WORDS)))
         expected = array.array("f", (x + y for x, y in zip(a, b)))
         began = time.monotonic()
-        self.client.must("PUT", f"{base}/buffers/a/data", a.tobytes(), octets)
-        self.client.must("PUT", f"{base}/buffers/b/data", b.tobytes(), octets)
+        self.client.must("PUT", f"{base}/buffers/a/data", a.tobytes(), Content_Type="application/octet-stream")
+        self.client.must("PUT", f"{base}/buffers/b/data", b.tobytes(), Content_Type="application/octet-stream")
         launch = {"module": "m", "kernel": "vadd", "grid": [WORDS // 256], "block": [256],
                   "args": [{"buf": "a"}, {"buf": "b"}, {"buf": "c"}, {"i32": WORDS}]}
         self.client.must("POST", f"{base}/launches", launch)
-        got = self.client.must("GET", f"{base}/buffers/c/data")
+        got = self.client.must("GET", f"{base}/buffers/c/data").body
         took = time.monotonic() - began
         self.durations.append(took)
         self.longest_s = max(self.longest_s, took)
@@ -119,14 +94,14 @@ class Neighbour(threading.Thread):
                 self.first_error = self.first_error or repr(error)
                 time.sleep(0.05)
             self.ready.set()
-        self.client.call("DELETE", "/v1/sessions/storm-a")
+        self.client.delete("/v1/sessions/storm-a")
 
 
 def prepare_faults(client):
     base = "/v1/sessions/storm-b"
     client.must("PUT", f"{base}/buffers/p", {"size": 4096})
     client.must("POST", f"{base}/buffers/p/fill", {"pattern": {"u32": 0}})
-    client.must("PUT", f"{base}/modules/f", FAULTS.encode(), {"Content-Type": "text/x-cuda"})
+    client.must("PUT", f"{base}/modules/f", FAULTS.encode(), Content_Type="text/x-cuda")
 
 
 def one_fault(client, kernel, timeout_ms, on_cuda):
@@ -135,32 +110,32 @@ def one_fault(client, kernel, timeout_ms, on_cuda):
     prepare_faults(client)
     argument = {"u64": 16} if kernel == "illegal" else {"buf": "p"}
     launch = {"module": "f", "kernel": kernel, "grid": [1], "block": [32], "args": [argument], "timeout_ms": timeout_ms}
-    status, data = client.call("POST", f"{base}/launches", launch)
-    problem = json.loads(data)
+    answer = client.post(f"{base}/launches", launch)
+    problem = answer.json()
     want_status, want_code, want_results = EXPECTED[kernel]
     wrong = None
-    if (status, problem.get("code")) != (want_status, want_code):
-        wrong = f"{kernel}: {status} {problem.get('code')} {str(problem.get('detail'))[:200]}"
+    if (answer.status, problem.get("code")) != (want_status, want_code):
+        wrong = f"{kernel}: {answer.status} {problem.get('code')} {str(problem.get('detail'))[:200]}"
     elif on_cuda and want_results and (problem.get("cuda") or {}).get("result") not in want_results:
         wrong = f"{kernel}: cuda {problem.get('cuda')}"
-    state = json.loads(client.must("GET", base)).get("state")
+    state = client.must("GET", base).json().get("state")
     if state != "faulted":
         wrong = wrong or f"{kernel}: the session is {state}"
     began = time.monotonic()
-    status, data = client.call("POST", f"{base}/reset")
+    answer = client.post(f"{base}/reset")
     for _ in range(200):  # the pool may be refilling
-        if status != 503:
+        if answer.status != 503:
             break
         time.sleep(0.05)
-        status, data = client.call("POST", f"{base}/reset")
+        answer = client.post(f"{base}/reset")
     took = time.monotonic() - began
-    if status != 200:
-        wrong = wrong or f"{kernel}: reset answered {status} {data[:200]!r}"
+    if answer.status != 200:
+        wrong = wrong or f"{kernel}: reset answered {answer}"
     return wrong, took
 
 
 def storm(address, token, device, count, timeout_ms, on_cuda):
-    client = Client(address, token)
+    client = client_of(address, token)
     client.must("PUT", "/v1/sessions/storm-b", {"device": device} if device else {})
     result = {"faults": {}, "unexpected": [], "resets_s": []}
     for kernel in EXPECTED:
@@ -176,13 +151,13 @@ def storm(address, token, device, count, timeout_ms, on_cuda):
                 result["unexpected"].append(wrong)
         result["faults"][kernel] = f"{good} of {count}"
         print(f"{kernel}: {good} of {count} answered as they should", flush=True)
-    client.call("DELETE", "/v1/sessions/storm-b")
+    client.delete("/v1/sessions/storm-b")
     return result
 
 
 def worker_times(client):
     """Mean seconds that this service's workers took to start and to end, since it began; what a reset without a warm worker waits for."""
-    text = client.must("GET", "/metrics").decode()
+    text = client.must("GET", "/metrics").body.decode()
     found = {}
     for what in ("start", "end"):
         total, count = (float(next((line.split()[-1] for line in text.splitlines() if line.startswith(f"gpurest_worker_{what}_seconds_{part}")), 0))
@@ -200,8 +175,8 @@ def main():
     parser.add_argument("--timeout-ms", type=int, default=500)
     parser.add_argument("--json", default="")
     options = parser.parse_args()
-    client = Client(options.address, options.token)
-    devices = json.loads(client.must("GET", "/v1/devices"))["items"]
+    client = client_of(options.address, options.token)
+    devices = client.must("GET", "/v1/devices").json()["items"]
     device = next((d for d in devices if d["id"] == options.device), devices[0])
     neighbour = Neighbour(options.address, options.token, options.device)
     neighbour.start()

@@ -11,7 +11,6 @@ same at every reading, and every answer was right. Only the standard library.
 """
 import argparse
 import array
-import http.client
 import json
 import os
 import pathlib
@@ -25,6 +24,10 @@ import tempfile
 import threading
 import time
 
+from checked_client import CheckedClient, Wrong
+from batch_client import TYPE, frame, unframe, with_sizes
+from service_under_test import children_of
+
 SOURCE = """extern "C" __global__ void scale(unsigned *p, unsigned k, unsigned n)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -33,63 +36,17 @@ SOURCE = """extern "C" __global__ void scale(unsigned *p, unsigned k, unsigned n
 extern "C" __global__ void trap(unsigned *p) { asm volatile("trap;"); }
 """
 MIB = 1 << 20
-MAGIC = b"\x89GPR\r\n\x1a\n"
-BATCH = "application/vnd.gpurest.batch"
 OCTETS = "application/octet-stream"
 ROOM_MIB = 16
 
 
-class Wrong(Exception):
-    """An answer that is not what it must be."""
+def batch_frame(message, segments):
+    return frame(with_sizes(message, segments), segments.values())
 
 
-class Client:
-    def __init__(self, port):
-        self.port, self.connection = port, None
-
-    def call(self, method, path, body=None, **headers):
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        if isinstance(body, (dict, list)):
-            body = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
-        for last in (False, True):
-            if not self.connection:
-                self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-            try:
-                self.connection.request(method, path, body, headers)
-                answer = self.connection.getresponse()
-                data = answer.read()
-                if answer.will_close:
-                    self.close()
-                return answer.status, data, answer.headers
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                self.close()
-                if last:
-                    raise
-        raise AssertionError("unreachable")
-
-    def must(self, method, path, body=None, expected=(200, 201, 202, 204, 206), **headers):
-        status, data, got = self.call(method, path, body, **headers)
-        if status not in expected:
-            raise Wrong(f"{method} {path}: {status} {data[:300]!r}")
-        return data if method == "GET" or status == 200 else (status, data, got)
-
-    def close(self):
-        if self.connection:
-            self.connection.close()
-            self.connection = None
-
-
-def frame(message, segments):
-    message = {**message, "segments": [{"id": name, "size": len(data)} for name, data in segments.items()]}
-    text = json.dumps(message).encode()
-    text += b" " * (-(16 + len(text)) % 64)
-    return MAGIC + struct.pack("<HHI", 1, 0, len(text)) + text + b"".join(data + bytes(-len(data) % 64) for data in segments.values())
-
-
-def first_segment(data):
-    at = 16 + int.from_bytes(data[12:16], "little")
-    return data[at:at + json.loads(data[16:at])["segments"][0]["size"]]
+def first_segment(answer):
+    message, segments = unframe(answer.body)
+    return segments[message["segments"][0]["id"]]
 
 
 # ---- the load: each does one thing once; `path` is a session with module m and buffers own and room ----
@@ -101,7 +58,7 @@ def launches(client, path, rng):
         prefer = rng.choice(({}, {"Prefer": "wait=60"}))
         client.must("POST", f"{path}/launches", {"module": "m", "kernel": "scale", "grid": [8], "block": [128],
                                                  "args": [{"buf": "own"}, {"u32": k}, {"u32": 1024}]}, **prefer)
-        if client.must("GET", f"{path}/buffers/own/data") != struct.pack("<I", 3 * k % (1 << 32)) * 1024:
+        if client.must("GET", f"{path}/buffers/own/data").body != struct.pack("<I", 3 * k % (1 << 32)) * 1024:
             raise Wrong("a launch gave a wrong result")
 
 
@@ -114,7 +71,7 @@ def batch_of(rng):
                                        "args": [{"buf": "$b"}, {"u32": 5}, {"u32": words}]},
                                       {"op": "read", "from": "$b", "segment": "out"}]}
     expected = struct.pack("<I", struct.unpack("<I", data[:4])[0] * 5 % (1 << 32)) * words
-    return frame(message, {"a": data}), expected
+    return batch_frame(message, {"a": data}), expected
 
 
 def batches(client, path, rng):
@@ -123,16 +80,15 @@ def batches(client, path, rng):
     if where == "/v1/run":
         message = {"ops": [{"op": "alloc", "as": "$a", "segment": "a"}, {"op": "read", "from": "$a", "segment": "out"}]}
         expected = rng.randbytes(rng.randrange(1, 100000))
-        body = frame(message, {"a": expected})
-    if first_segment(client.must("POST", where, body, Content_Type=BATCH)) != expected:
+        body = batch_frame(message, {"a": expected})
+    if first_segment(client.must("POST", where, body, Content_Type=TYPE)) != expected:
         raise Wrong("a batch gave a wrong result")
 
 
 def background_batches(client, path, rng):
     body, expected = batch_of(rng)
-    _, _, headers = client.must("POST", path + "/batches", body, expected=(202,), Content_Type=BATCH, Prefer="respond-async")
-    job = headers["Location"]
-    while json.loads(client.must("GET", job, Prefer="wait=30"))["state"] in ("queued", "running"):
+    job = client.must("POST", path + "/batches", body, (202,), Content_Type=TYPE, Prefer="respond-async").headers["Location"]
+    while client.must("GET", job, Prefer="wait=30").json()["state"] in ("queued", "running"):
         pass
     if first_segment(client.must("GET", job + "/result")) != expected:
         raise Wrong("a batch in the background gave a wrong result")
@@ -142,14 +98,14 @@ def background_batches(client, path, rng):
 def bulk(client, path, rng):
     data = rng.randbytes(64 * 1024) * (ROOM_MIB * 16)
     client.must("PUT", f"{path}/buffers/room/data", data, Content_Type=OCTETS)
-    if client.must("GET", f"{path}/buffers/room/data") != data:
+    if client.must("GET", f"{path}/buffers/room/data").body != data:
         raise Wrong("a download differs from its upload")
 
 
 def large_answer(client, path, rng):
     size = 65 * MIB + rng.randrange(MIB)
     ops = [{"op": "alloc", "as": "$a", "size": size}, {"op": "fill", "to": "$a", "pattern": {"u8": 7}}, {"op": "read", "from": "$a", "segment": "x"}]
-    if first_segment(client.must("POST", path + "/batches", frame({"ops": ops}, {}), Content_Type=BATCH)).count(7) != size:
+    if first_segment(client.must("POST", path + "/batches", batch_frame({"ops": ops}, {}), Content_Type=TYPE)).count(7) != size:
         raise Wrong("a streamed answer is wrong")
 
 
@@ -173,9 +129,9 @@ def faults(client, path, rng):
     client.must("PUT", other, {})
     client.must("PUT", f"{other}/modules/m", SOURCE.encode(), Content_Type="text/x-cuda")
     client.must("PUT", f"{other}/buffers/own", {"size": 4096})
-    status, data, _ = client.call("POST", f"{other}/launches", {"module": "m", "kernel": "trap", "grid": [1], "block": [32], "args": [{"buf": "own"}]})
-    if status != 422 or json.loads(data)["code"] != "kernel_fault":
-        raise Wrong(f"a fault was answered {status} {data[:300]!r}")
+    answer = client.must("POST", f"{other}/launches", {"module": "m", "kernel": "trap", "grid": [1], "block": [32], "args": [{"buf": "own"}]}, (422,))
+    if answer.json()["code"] != "kernel_fault":
+        raise Wrong(f"a fault was answered {answer}")
     client.must("POST", other + "/reset")
     time.sleep(rng.random() / 2)
 
@@ -193,7 +149,7 @@ class Load(threading.Thread):
     def __init__(self, soak, work, number):
         super().__init__(name=work.__name__, daemon=True)
         self.soak, self.work, self.rng = soak, work, random.Random(number)
-        self.client, self.rounds, self.error = Client(soak.port), 0, None
+        self.client, self.rounds, self.error = CheckedClient("127.0.0.1", soak.port, timeout=120), 0, None
 
     def run(self):
         while self.soak.may_go_on():
@@ -228,7 +184,7 @@ class Soak:
                 raise SystemExit("the service does not start")
             time.sleep(0.05)
         self.port = int(ports.read_text().split()[0].rsplit(":", 1)[1])
-        self.client = Client(self.port)
+        self.client = CheckedClient("127.0.0.1", self.port, timeout=120)
         prepare(self.client, self.path)
         kinds = [launches, batches, batches, background_batches, bulk, large_answer, churn, sessions] + ([] if self.options.no_faults else [faults])
         self.loads = [Load(self, kind, i) for i, kind in enumerate(kinds)]
@@ -257,18 +213,12 @@ class Soak:
             self.paused, self.ended = False, end
             self.lock.notify_all()
 
-    def children(self):
-        found = set()
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            found |= {int(pid) for pid in (task / "children").read_text().split()}
-        return found
-
     def read(self, elapsed):
         """While the load is paused; what is freed in the background has a moment for it."""
         time.sleep(1)
-        memory = json.loads(self.client.must("GET", self.path + "/memory"))
-        usage = json.loads(self.client.must("GET", self.path))["usage"]
-        workers = sorted(filter(None, (anonymous_kib(pid) for pid in self.children())), reverse=True)
+        memory = self.client.must("GET", self.path + "/memory").json()
+        usage = self.client.must("GET", self.path).json()["usage"]
+        workers = sorted(filter(None, (anonymous_kib(pid) for pid in children_of(self.process.pid))), reverse=True)
         reading = {"s": round(elapsed, 1), "frontend_kib": anonymous_kib(self.process.pid), "workers_kib": workers,
                    "largest_worker_kib": workers[0] if workers else 0, "threads": len(list(pathlib.Path(f"/proc/{self.process.pid}/task").iterdir())),
                    "descriptors": len(os.listdir(f"/proc/{self.process.pid}/fd")),

@@ -1,5 +1,5 @@
 """Faults injected into the running service. GPURESTD names the executable; GPUREST_TORTURE=full is the long form (make torture)."""
-import os
+import functools
 import pathlib
 import sys
 
@@ -8,44 +8,19 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
 
 import campaign  # noqa: E402
-from service_under_test import Service  # noqa: E402
+from fixtures import executable, first, start as start_service  # noqa: E402, F401
 from shim import Shim, library_beside  # noqa: E402
 
-
-# These start first: one process runs a whole file, and a long file that starts late delays the end.
-LONG_FILES = ("test_clients", "test_driver", "test_system_calls")
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
-
-
-@pytest.fixture(scope="session")
-def executable():
-    path = os.environ.get("GPURESTD")
-    if not path:
-        pytest.skip("GPURESTD does not name a gpurestd to test")
-    return str(pathlib.Path(path).resolve())
+pytest_collection_modifyitems = first("test_clients", "test_driver", "test_system_calls")
 
 
 @pytest.fixture
-def start(executable, tmp_path):
-    """start(*arguments) runs a service for one test; it must stop in order."""
-    running = []
-
-    def start_one(*arguments, **options):
-        folder = tmp_path / f"service{len(running)}"
-        folder.mkdir()
-        running.append(Service(executable, folder, "--crash-budget", "0", "--staging-mib", "64", *arguments, warm_compiler=True, **options))
-        return running[-1]
-
-    yield start_one
-    for service in running:
-        service.stop()
+def start(start_service):  # noqa: F811
+    return functools.partial(start_service, "--crash-budget", "0", "--staging-mib", "64", warm_compiler=True)
 
 
 @pytest.fixture
-def shimmed(executable, start, tmp_path):
+def shimmed(executable, start, tmp_path):  # noqa: F811
     """shimmed(*arguments) -> (service, shim)."""
     if not library_beside(executable).exists():
         pytest.skip("the fault shim was not built beside GPURESTD")

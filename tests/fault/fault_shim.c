@@ -142,32 +142,30 @@ void free(void *p)
     if (!real)                                                                                                                             \
     real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name)
 
-/* A short count if there is one; else the failure itself. */
-static size_t shortened(size_t bytes)
+/* Whether the call fails; else it may do less than was asked for. */
+static bool fails_or_shortens(enum fault_function f, size_t *bytes)
 {
-    return bytes > 1 ? bytes / 2 : bytes;
+    if (!fails(f))
+        return false;
+    if (!errno && *bytes > 1)
+        *bytes /= 2;
+    return errno != 0;
 }
 
 /* The front-end's own recv(), which comes before this library's, calls this. */
 ssize_t recvfrom(int fd, void *restrict to, size_t bytes, int flags, struct sockaddr *restrict from, socklen_t *restrict from_bytes)
 {
     REAL(recvfrom);
-    if (bytes > 1 && !(flags & MSG_PEEK) && fails(FAULT_recv)) {
-        if (errno)
-            return -1;
-        bytes = shortened(bytes);
-    }
+    if (bytes > 1 && !(flags & MSG_PEEK) && fails_or_shortens(FAULT_recv, &bytes))
+        return -1;
     return real(fd, to, bytes, flags, from, from_bytes);
 }
 
 ssize_t send(int fd, const void *from, size_t bytes, int flags)
 {
     REAL(send);
-    if (fails(FAULT_send)) {
-        if (errno)
-            return -1;
-        bytes = shortened(bytes);
-    }
+    if (fails_or_shortens(FAULT_send, &bytes))
+        return -1;
     return real(fd, from, bytes, flags);
 }
 
@@ -280,22 +278,16 @@ static bool may_fail(int fd)
 ssize_t read(int fd, void *to, size_t bytes)
 {
     REAL(read);
-    if (may_fail(fd) && fails(FAULT_read)) {
-        if (errno)
-            return -1;
-        bytes = shortened(bytes);
-    }
+    if (may_fail(fd) && fails_or_shortens(FAULT_read, &bytes))
+        return -1;
     return real(fd, to, bytes);
 }
 
 ssize_t write(int fd, const void *from, size_t bytes)
 {
     REAL(write);
-    if (may_fail(fd) && fails(FAULT_write)) {
-        if (errno)
-            return -1;
-        bytes = shortened(bytes);
-    }
+    if (may_fail(fd) && fails_or_shortens(FAULT_write, &bytes))
+        return -1;
     return real(fd, from, bytes);
 }
 

@@ -46,8 +46,7 @@ class Round:
         return self.going_on
 
     def begin(self, place):
-        sent = place.client.post(place.path + "/launches", BUSY, Prefer="respond-async")
-        assert sent.status == 202, sent
+        sent = place.client.post(place.path + "/launches", BUSY, Prefer="respond-async").expect(202)
         until = time.monotonic() + RUNNING_S
         while place.client.get(sent.headers["Location"]).json()["state"] != "running":
             assert time.monotonic() < until, "the kernel does not start"

@@ -147,8 +147,7 @@ def test_memory_that_the_driver_has_not_back_yet_is_waited_for(driven):
 
 def test_memory_that_nobody_gave_back_is_refused(driven):
     service, driver = driven
-    client = service.client()
-    assert client.put("/v1/sessions/first").status == 201
+    client = service.client_in("first")
     driver.says("cuMemAllocFromPoolAsync:0:2")
     assert client.put("/v1/sessions/first/buffers/b", {"size": 4096}).code == "device_memory_exhausted"
     driver.says("")

@@ -16,8 +16,7 @@ def entries(folder):
 def compiled(client, source=FAULTS):
     """Whether it came from the cache; checks that the code is right."""
     client.delete(workload.S + "/modules/f")
-    made = client.put_cuda(workload.S + "/modules/f", source)
-    assert made.status == 201, made
+    made = client.put_cuda(workload.S + "/modules/f", source).expect(201)
     assert client.post(workload.S + "/launches", fill7()).status == 200
     assert client.get(workload.S + "/buffers/x/data", Range="bytes=0-3").body == b"\7\0\0\0"
     return made.json()["cached"]

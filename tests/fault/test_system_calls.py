@@ -60,8 +60,7 @@ def fresh_source(client, number):
 
 def test_system_calls_that_fail(shimmed):
     service, shim = shimmed("--pool-size", "1")
-    client = service.client()
-    assert client.put("/v1/sessions/r").status == 201
+    client = service.client_in("r")
     workload.prepare(client)
     kinds = list(workload.REQUESTS)
     usual = {name: (workload.REQUESTS[name][0](client).status, undo(client, name))[0] for name in kinds}

@@ -44,8 +44,7 @@ class Kernels:
 
     def about(self, name):
         if name not in self.known:
-            answer = self.client.get(f"/v1/kernels/{name}")
-            assert answer.status == 200, answer
+            answer = self.client.get(f"/v1/kernels/{name}").expect(200)
             self.known[name] = answer.json()
         return self.known[name]
 

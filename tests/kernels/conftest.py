@@ -7,15 +7,13 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fixtures import executable  # noqa: E402, F401
 from service_under_test import Service  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory):
-    path = os.environ.get("GPURESTD")
-    if not path:
-        pytest.skip("GPURESTD does not name a gpurestd to test")
-    one = Service(str(pathlib.Path(path).resolve()), tmp_path_factory.mktemp("service"))
+def service(executable, tmp_path_factory):  # noqa: F811
+    one = Service(executable, tmp_path_factory.mktemp("service"))
     yield one
     one.stop()
 

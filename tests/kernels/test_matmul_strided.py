@@ -94,8 +94,7 @@ def tensor(request, kernels):
     function = f"matmul_strided<{dtype}, true>"
     source = {"source": (SOURCES / "matmul.cu").read_text(), "headers": {"common.cuh": (SOURCES / "common.cuh").read_text()},
               "options": ["--std=c++17", "-DTENSOR_CORES"], "name_expressions": [function]}
-    made = kernels.client.put(f"{kernels.session}/modules/{name}", source)
-    assert made.status == 201, made
+    kernels.client.put(f"{kernels.session}/modules/{name}", source).expect(201)
 
     def call(blocks, a, b, apart, at):
         (batch, m, k), n, each = a.shape, b.shape[2], NUMPY[dtype](0).itemsize

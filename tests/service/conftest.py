@@ -1,58 +1,20 @@
 """GPURESTD names the executable under test; GPUREST_TEST_BACKENDS its devices (default "cpu")."""
 import itertools
-import os
-import pathlib
 import struct
 
 import pytest
 
-from service_under_test import Service
+from fixtures import executable, first, service, start  # noqa: F401
 
 names = itertools.count()
 
-# These start first: one process runs a whole file, and a long file that starts late delays the end.
-LONG_FILES = ("test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_body_thresholds",
-              "test_bulk", "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
-
-
-@pytest.fixture(scope="session")
-def executable():
-    path = os.environ.get("GPURESTD")
-    if not path:
-        pytest.skip("GPURESTD does not name a gpurestd to test")
-    return str(pathlib.Path(path).resolve())
+pytest_collection_modifyitems = first(
+    "test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_body_thresholds", "test_bulk",
+    "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
 
 
 @pytest.fixture
-def start(executable, tmp_path):
-    """start(*arguments) runs a service for one test."""
-    running = []
-
-    def start_one(*arguments, **options):
-        folder = tmp_path / f"service{len(running)}"
-        folder.mkdir()
-        running.append(Service(executable, folder, *arguments, **options))
-        return running[-1]
-
-    yield start_one
-    for service in running:
-        service.stop()
-
-
-@pytest.fixture(scope="session")
-def service(executable, tmp_path_factory):
-    """The service that most tests share."""
-    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True)
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def client(service):
+def client(service):  # noqa: F811
     """A client of the shared service. Deletes the sessions that a test leaves, because the next test may need as many as a caller may have."""
     one = service.client()
     yield one
@@ -68,8 +30,7 @@ def client(service):
 def session(client):
     """The path of a new session."""
     path = f"/v1/sessions/t{next(names)}"
-    answer = client.put(path)
-    assert answer.status == 201, answer
+    client.put(path).expect(201)
     yield path
     assert client.delete(path).status in (204, 404)
 

@@ -54,6 +54,12 @@ class Answer:
         assert problem["request_id"] == self.headers["X-Request-Id"]
         return problem["code"]
 
+    def expect(self, status, code=None):
+        """This answer, which must have that status, and be the problem of that code."""
+        assert self.status == status, self
+        assert code is None or self.code == code, self
+        return self
+
     def __repr__(self):
         return f"<{self.status} {self.body[:400]!r}>"
 
@@ -197,6 +203,12 @@ class Service:
 
     def client(self, **headers):
         return Client(self.host, self.port, _dashed(headers))
+
+    def client_in(self, session):
+        """A client, which has made that session."""
+        one = self.client()
+        assert one.put("/v1/sessions/" + session).status == 201
+        return one
 
     def raw(self, data, timeout=20):
         """Sends `data` and reads until the server closes; returns (bytes, closed)."""

@@ -35,8 +35,7 @@ def ended(client, path):
     """The job at its end, found by long polls."""
     deadline = time.monotonic() + 60
     while True:
-        answer = client.get(path, Prefer="wait=20")
-        assert answer.status == 200, answer
+        answer = client.get(path, Prefer="wait=20").expect(200)
         if answer.json()["state"] in FINAL:
             return answer.json()
         assert time.monotonic() < deadline, answer
@@ -285,8 +284,7 @@ def test_a_client_that_leaves_before_its_turn_is_not_served(client, session):
 
 def test_the_service_ends_while_they_are_at_work(start):
     service = start("--drain-timeout", "2")
-    client = service.client()
-    assert client.put("/v1/sessions/one").status == 201
+    client = service.client_in("one")
     running(client, "/v1/sessions/one/batches")
     for _ in range(5):
         queue(client, "/v1/sessions/one/batches")

@@ -2,12 +2,12 @@
 import concurrent.futures
 import os
 import socket
-import time
 
 import pytest
 
 from conftest import VADD
 from kernels import launch_vadd
+from service_under_test import until
 
 SIZE = 3 * 1024 * 1024 + 17
 
@@ -166,8 +166,7 @@ def test_one_rule_for_names(client, session, name):
         assert (answer.status, answer.code) == (400, "invalid_field"), (path, answer)
         assert "an id must have 1 to 63 characters of a-z, 0-9, '_' and '-'" in answer.json()["detail"]
         assert client.get(path).status == 404
-    octets = client.put_octets(f"{session}/buffers/{name}", b"1234")
-    assert (octets.status, octets.code) == (400, "invalid_field")
+    client.put_octets(f"{session}/buffers/{name}", b"1234").expect(400, "invalid_field")
     for path in ("/v1/kernels/", "/v1/devices/", "/problems/", session + "/launches/", session + "/batches/", "/v1/run/"):
         assert client.get(path + name).status == 404, path
 
@@ -293,10 +292,8 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_buffer(service, client, se
     with socket.create_connection((service.host, service.port)) as s:
         s.sendall((f"PUT {session}/buffers/half HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
                    f"Content-Length: 1000000\r\n\r\n").encode() + b"x" * 500000)
-    deadline = time.monotonic() + 60
-    while client.get(session).json()["usage"]["memory_bytes"] or client.get(session + "/buffers/half").status == 200:
-        assert time.monotonic() < deadline, "the half-filled buffer stays"
-        time.sleep(0.05)
+    until(lambda: not client.get(session).json()["usage"]["memory_bytes"] and client.get(session + "/buffers/half").status != 200,
+          "the half-filled buffer stays", 60)
 
 
 @pytest.mark.parametrize("size", [16, 300 * 1024, 3 * 1024 * 1024])

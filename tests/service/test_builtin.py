@@ -44,8 +44,7 @@ def test_one_kernel_says_all_about_itself(client):
 def test_a_launch_by_name_and_dtype(client, session):
     two_buffers(client, session)
     for times in (1, 2):
-        answer = client.post(session + "/launches", AXPY)
-        assert answer.status == 200, answer
+        answer = client.post(session + "/launches", AXPY).expect(200)
         launch = answer.json()
         assert (launch["module"], launch["builtin"], launch["dtype"], launch["kernel"]) == (None, "axpy", "f32", "axpy")
         assert read(client, session + "/buffers/b") == [1 + 2.0 * i * times for i in range(1024)]

@@ -36,8 +36,7 @@ def header(method, path, length=None):
 def own(request, start):
     """A client of its own service, and a session there."""
     service = start(*request.param)
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     yield service, client, "/v1/sessions/s"
 
 
@@ -172,8 +171,7 @@ def test_a_fast_client_that_turns_slow_loses_nothing(service, client, session, o
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 def test_a_fast_client_that_leaves_below_what_is_waited_for(start, octets, reset):
     service = start("--io-threads", "1")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     data = make(client, "/v1/sessions/s", "a", LONG)
     for _ in range(3):
         with socket.create_connection((service.host, service.port), timeout=60) as s:
@@ -255,8 +253,7 @@ def test_session_deleted_in_an_upload_that_stalls(service, client, session, octe
 
 def test_drain_with_long_bodies_under_way(start, octets):
     service = start("--drain-timeout", "2")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     data = make(client, "/v1/sessions/s", "a", LONG)
     with socket.create_connection((service.host, service.port), timeout=60) as s:
         s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])

@@ -1,7 +1,6 @@
 """GET /v1/changes: names changed resources to the callers that may see them; the dashboard follows it."""
 import http.client
 import signal
-import time
 
 import pytest
 
@@ -86,8 +85,7 @@ def test_what_happens_to_workers_is_told(start, follow):
 
 def test_nothing_is_told_while_nothing_happens(start, follow):
     service = start("--event-heartbeat-s", "1")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     until(lambda: client.get("/readyz?verbose=1").json()["devices"][0]["workers_warm"] >= 1, seconds=START_DEADLINE_S)
     stream = follow(service, "?timeout_seconds=3").begun()
     told = []
@@ -101,10 +99,7 @@ def workers(client):
 
 
 def until_workers(client, **wanted):
-    deadline = time.monotonic() + START_DEADLINE_S
-    while not wanted.items() <= workers(client).items():
-        assert time.monotonic() < deadline, workers(client)
-        time.sleep(0.05)
+    until(lambda: wanted.items() <= workers(client).items(), lambda: workers(client), START_DEADLINE_S)
 
 
 @pytest.mark.parametrize("pool_size", [0, 2])
@@ -136,8 +131,7 @@ def test_the_scope_is_read(start, follow, tmp_path):
 
 def test_a_drain_is_told_and_ends_it(start, follow):
     service = start("--drain-timeout", "60")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     stream = follow(service).begun()
     service.process.send_signal(signal.SIGTERM)
     stream.until("service")

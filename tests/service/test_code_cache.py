@@ -25,8 +25,7 @@ def answer_of(start, tmp_path):
         service = start("--cache", str(tmp_path / "cache"), *arguments)
         client = service.client()
         assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4}).status == 201
-        made = client.put_cuda(S + "/modules/m", SOURCE)
-        assert made.status == 201, made
+        made = client.put_cuda(S + "/modules/m", SOURCE).expect(201)
         assert client.post(S + "/launches", launch("answer", {"buf": "x"}, module="m")).status == 200
         number, = struct.unpack("<i", client.get(S + "/buffers/x/data").body)
         client.close()

@@ -33,8 +33,7 @@ BLOCKS, ROUNDS = 6, 5
 
 @pytest.fixture
 def module(client, session):
-    compiled = client.put(session + "/modules/m", {"source": SOURCE})
-    assert compiled.status == 201, compiled
+    client.put(session + "/modules/m", {"source": SOURCE}).expect(201)
     assert client.put(session + "/buffers/values", {"size": 1 << 20}).status == 201
     assert client.put(session + "/buffers/sums", {"size": 4 * BLOCKS * ROUNDS}).status == 201
     return session

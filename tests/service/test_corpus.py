@@ -44,8 +44,7 @@ def items_of(file):
 
 
 def compile_file(client, session, path):
-    made = client.put_cuda(session + "/modules/m", path.read_text())
-    assert made.status == 201, made
+    made = client.put_cuda(session + "/modules/m", path.read_text()).expect(201)
     return {kernel["mangled"]: kernel for kernel in made.json()["kernels"]}
 
 
@@ -71,8 +70,7 @@ def upload(client, session, item, number):
 def download(client, session, names):
     after = {}
     for k, name in names.items():
-        answer = client.get(f"{session}/buffers/{name}/data")
-        assert answer.status == 200, answer
+        answer = client.get(f"{session}/buffers/{name}/data").expect(200)
         after[k] = answer.body
         assert client.delete(f"{session}/buffers/{name}").status == 204
     return after

@@ -103,8 +103,7 @@ def test_a_device_monitor(start, executable, backend):
     (pid,) = by_argument(service, b"--device-monitor")
     assert crash(service, pid)[:4] == ("worker", "worker", "device-monitor", "SIGSEGV")
     assert by_argument(service, b"--device-monitor") != {pid}
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     client.close()
 
 
@@ -114,16 +113,14 @@ def test_a_compiler_that_waits(start):
     (pid,) = by_argument(service, b"compile-worker")
     role, category, own, name, rest = crash(service, pid)
     assert (role, category, own, name) == ("compile-worker", "compile", "compile-worker", "SIGSEGV") and "doing: " in rest
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     assert client.put_cuda("/v1/sessions/s/modules/m", VADD).status == 201
     client.close()
 
 
 def test_a_compiler_that_its_source_crashes(start):
     service = start()
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     crashed = client.put_cuda("/v1/sessions/s/modules/m", "__device__ char x[1 << 30] = {1};\n")
     assert crashed.code == "compiler_crashed"
     heads = HEAD.findall(service.logged("compile-worker crashed"))

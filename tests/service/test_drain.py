@@ -5,8 +5,7 @@ from service_under_test import until
 
 def drained(start, timeout):
     service = start("--drain-timeout", str(timeout))
-    client = service.client()
-    assert client.put("/v1/sessions/old").status == 201
+    client = service.client_in("old")
     assert client.put_octets("/v1/sessions/old/buffers/a", b"abc").status == 201
     service.terminate()
     while client.get("/readyz").status == 200:
@@ -40,8 +39,7 @@ def test_a_second_signal_ends_it_at_once(start):
 
 def test_draining_by_request_can_be_taken_back(start):
     service = start("--drain-timeout", "0")
-    client = service.client()
-    assert client.put("/v1/sessions/old").status == 201
+    client = service.client_in("old")
     answer = client.post("/v1/admin/drain", {})
     assert answer.status == 200 and answer.json() == {"draining": True, "exit": False, "sessions": 1}
     assert client.get("/readyz").code == "draining" and client.get("/lbz").status == 404
@@ -56,8 +54,7 @@ def test_draining_by_request_can_be_taken_back(start):
 
 def test_draining_by_request_to_the_end(start):
     service = start("--drain-timeout", "3600")
-    client = service.client()
-    assert client.put("/v1/sessions/old").status == 201
+    client = service.client_in("old")
     for _ in range(3):  # further requests send no second signal
         assert client.post("/v1/admin/drain", {"exit": True}).json() == {"draining": True, "exit": True, "sessions": 1}
     refused = client.post("/v1/admin/resume")

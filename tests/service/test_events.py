@@ -139,8 +139,7 @@ def test_every_stream_ends_in_time(service, session, events):
 
 def test_heartbeats(start):
     service = start("--event-heartbeat-s", "1")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     stream = Stream(service, "/v1/sessions/s", "?timeout_seconds=3")
     assert stream.next() is None and 1 <= stream.beats <= 3 and stream.comments == stream.beats
     stream.close()
@@ -214,8 +213,7 @@ def test_many_events_reach_every_follower_in_order(client, vadd, events):
 
 def test_streams_end_when_the_server_stops(start):
     service = start("--drain-timeout", "2")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     stream = Stream(service, "/v1/sessions/s")
     client.close()
     service.terminate()

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import VADD, floats
 from kernels import ASSERTS, BAD_ADDRESS, FAULTS, fill7, launch, launch_vadd
+from service_under_test import until
 
 
 @pytest.fixture
@@ -50,8 +51,7 @@ def test_trap(client, faulty):
 
 
 def test_assert(client, faulty):
-    made = client.put_cuda(faulty + "/modules/a", ASSERTS)
-    assert made.status == 201, made
+    client.put_cuda(faulty + "/modules/a", ASSERTS).expect(201)
     assert client.post(faulty + "/launches", launch("asserts", {"i32": 1}, module="a")).status == 200
     answer = client.post(faulty + "/launches", launch("asserts", {"i32": 2}, module="a"))
     assert answer.code == "kernel_fault" and answer.json()["cuda"]["name"] == "CUDA_ERROR_ASSERT"
@@ -80,8 +80,7 @@ extern "C" __global__ void say(u64 format) { vprintf((const char *)format, 0); }
 def test_addresses_in_details_are_the_kernels_own(service, client, kernel, scalar, shown, memcheck):
     """Pointers in kernels reach nothing of the process that runs them: its code, stack and heap."""
     base = client.post("/v1/sessions", {"memcheck": memcheck}).headers["Location"]
-    made = client.put_cuda(base + "/modules/f", ADDRESSES)
-    assert made.status == 201, made
+    client.put_cuda(base + "/modules/f", ADDRESSES).expect(201)
     assert client.put(base + "/buffers/x", {"size": 8}).status == 201
     assert client.post(base + "/launches", launch("where", {"buf": "x"})).status == 200
     buffer = int.from_bytes(client.get(base + "/buffers/x/data").body, "little")
@@ -173,9 +172,7 @@ def test_worker_killed_while_idle(start):
     before = service.children()
     assert client.put("/v1/sessions/k").status == 201
     os.kill((service.children() - before).pop(), signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while (answer := client.post("/v1/sessions/k/buffers", {"size": 4})).status == 201:
-        assert time.monotonic() < deadline
+    answer = until(lambda: (made := client.post("/v1/sessions/k/buffers", {"size": 4})).status != 201 and made, seconds=60)
     assert answer.code in ("worker_lost", "session_faulted")
     assert client.post("/v1/sessions/k/reset").status == 200
     assert client.post("/v1/sessions/k/buffers", {"size": 4}).status == 201

@@ -147,11 +147,8 @@ def test_who_lost_the_line_gets_the_answer_when_he_asks_again(service, client, s
     with socket.create_connection((service.host, service.port), timeout=20) as s:
         s.sendall((f"POST {session}/launches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n"
                    f"Content-Length: {len(body)}\r\n\r\n").encode() + body)
-        deadline = time.monotonic() + 60
-        while not client.get(session).json()["usage"]["launches"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-    codes = []
+        until(lambda: client.get(session).json()["usage"]["launches"], seconds=60)
+    codes, deadline = [], time.monotonic() + 60
     while (answer := idempotent(client, session + "/launches", launch, key)).status == 409:
         codes.append(answer.code)
         assert time.monotonic() < deadline

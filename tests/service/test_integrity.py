@@ -43,8 +43,7 @@ def digits(client, session):
 @pytest.mark.parametrize("digest", DIGESTS)
 def test_right_digests_pass(client, session, digest):
     data = os.urandom(2 * MIB if digest is sha_256 else 20001)
-    made = client.put_octets(session + "/buffers/b", data, Content_Digest=digest(data))
-    assert made.status == 201, made
+    client.put_octets(session + "/buffers/b", data, Content_Digest=digest(data)).expect(201)
     assert client.get(session + "/buffers/b/data").body == data
     data = bytes(reversed(data))
     assert client.put_octets(session + "/buffers/b/data", data, Content_Digest=digest(data)).status == 204
@@ -258,8 +257,7 @@ MEMBERS = {"allocated_bytes", "cached_bytes", "reserved_bytes", "free_bytes", "p
 
 
 def memory(client, session):
-    answer = client.get(session + "/memory")
-    assert answer.status == 200, answer
+    answer = client.get(session + "/memory").expect(200)
     numbers = answer.json()
     assert set(numbers) == MEMBERS
     assert numbers["cached_bytes"] == numbers["reserved_bytes"] - numbers["allocated_bytes"] >= 0

@@ -52,8 +52,7 @@ def test_devices_tell_what_their_workers_are_held_to(client, sanitized):
 
 def test_a_sessions_worker_is_locked_as_seen_from_outside(start, sanitized):
     service = start("--pool-size", "0")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     (pid,) = workers_of(service)
     status = status_of(pid)
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
@@ -68,8 +67,7 @@ def test_a_sessions_worker_is_locked_as_seen_from_outside(start, sanitized):
 @pytest.mark.skipif(not ON_CPU, reason="a driver keeps its limits")
 def test_a_sessions_worker_has_limits_of_memory_and_threads(start, sanitized):
     service = start("--pool-size", "0")
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     (pid,) = workers_of(service)
     if sanitized:
         pytest.skip("a sanitizer's shadow is memory by the terabyte: no limit holds there")
@@ -136,8 +134,7 @@ def test_without_seccomp_it_serves_when_told_to_and_says_so(executable_without_s
     folder.mkdir()
     service = Service(executable_without_seccomp, folder, "--allow-no-sandbox")
     try:
-        client = service.client()
-        assert client.put("/v1/sessions/s").status == 201
+        client = service.client_in("s")
         assert {device["worker_sandbox"] for device in client.get("/v1/devices").json()["items"]} == {"none"}
         assert client.put_cuda("/v1/sessions/s/modules/m", VADD).status in (201, 503)  # 503: no NVRTC here
         service.logged("without a sandbox")

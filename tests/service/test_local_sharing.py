@@ -5,7 +5,6 @@ import mmap
 import os
 import socket
 import threading
-import time
 
 import pytest
 
@@ -13,7 +12,7 @@ from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS, launch, launch_vadd
 from local_client import LocalClient
 from test_start_and_auth import token_file
-from service_under_test import in_threads
+from service_under_test import in_threads, until
 
 MIB = 1 << 20
 PAGE = mmap.PAGESIZE
@@ -53,15 +52,25 @@ def make(client, name, size, session="s"):
     return path
 
 
+@pytest.fixture
+def buffer(local):
+    return make(local, "x", PAGE)
+
+
+def refused(client, buffer, status, code, direction="to_device"):
+    """Whatever is done with the share."""
+    client.post(buffer + "/share").expect(status, code)
+    client.put(buffer + "/share", {"direction": direction}).expect(status, code)
+    client.delete(buffer + "/share").expect(status, code)
+
+
 def move(client, buffer, direction, **more):
-    answer = client.put(buffer + "/share", {"direction": direction, **more})
-    assert answer.status == 204, answer
+    answer = client.put(buffer + "/share", {"direction": direction, **more}).expect(204)
     return answer
 
 
 def descriptor_of(client, buffer):
-    answer = client.post(buffer + "/share")
-    assert answer.status == 200, answer
+    client.post(buffer + "/share").expect(200)
     return client.take()
 
 
@@ -82,10 +91,7 @@ def shared_descriptors(service):
 
 def eventually(holds, at_once=False):
     """At the latest when the old worker has ended."""
-    deadline = time.monotonic() + (0 if at_once else 20)
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(holds, seconds=0 if at_once else 20)
 
 
 def fallocate(fd, mode, offset, size):
@@ -185,8 +191,7 @@ def test_long_copies_by_several_threads(sharing):
         assert shared[:len(content)] == content
 
 
-def test_asked_again_it_is_the_same_memory(local):
-    buffer = make(local, "x", PAGE)
+def test_asked_again_it_is_the_same_memory(local, buffer):
     answer = local.post(buffer + "/share")
     assert answer.json() == {"buffer": "x", "size": PAGE, "created": True}
     first = local.take()
@@ -201,23 +206,19 @@ def test_asked_again_it_is_the_same_memory(local):
     os.close(second)
 
 
-def test_the_connection_goes_on(local):
-    buffer = make(local, "x", PAGE)
+def test_the_connection_goes_on(local, buffer):
     connection = local.connection
     for _ in range(20):
         os.close(descriptor_of(local, buffer))
         assert local.connection is connection
 
 
-def test_clients_that_want_no_descriptor_get_an_ordinary_answer(local):
+def test_clients_that_want_no_descriptor_get_an_ordinary_answer(local, buffer):
     """The interim answer is skipped; the kernel drops the descriptor."""
-    buffer = make(local, "x", PAGE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
         s.sendall(f"POST {buffer}/share HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        got = b""
-        while piece := s.recv(65536):
-            got += piece
+        got = b"".join(iter(lambda: s.recv(65536), b""))
     assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") and b'"size":4096' in got
 
 
@@ -228,35 +229,28 @@ def test_off_unless_switched_on(start, tmp_path):
     client = LocalClient(f"{tmp_path}/socket")
     assert client.put("/v1/sessions/s").status == 201
     buffer = make(client, "x", PAGE)
-    for answer in (client.post(buffer + "/share"), client.put(buffer + "/share", {"direction": "to_device"}), client.delete(buffer + "/share")):
-        assert (answer.status, answer.code) == (403, "feature_disabled")
+    refused(client, buffer, 403, "feature_disabled")
     assert client.get("/v1/limits").json()["limits"]["shared_bytes"] == {"max": 0, "used": 0}
     assert not client.connection.sock.taken and shared_descriptors(service) == 0
 
 
-def test_not_over_tcp(local):
-    buffer = make(local, "x", PAGE)
+def test_not_over_tcp(local, buffer):
     os.close(descriptor_of(local, buffer))
     client = local.service.client()
-    for answer in (client.post(buffer + "/share"), client.put(buffer + "/share", {"direction": "to_device"}), client.delete(buffer + "/share")):
-        assert (answer.status, answer.code) == (403, "feature_disabled")
+    refused(client, buffer, 403, "feature_disabled")
     client.close()
 
 
-def test_not_by_http_1_0(local):
+def test_not_by_http_1_0(local, buffer):
     """An old client must not get an interim answer."""
-    buffer = make(local, "x", PAGE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
         s.sendall(f"POST {buffer}/share HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
-        got = b""
-        while piece := s.recv(65536):
-            got += piece
+        got = b"".join(iter(lambda: s.recv(65536), b""))
     assert b" 403 " in got.split(b"\r\n")[0] and b"feature_disabled" in got and b"100 Continue" not in got
 
 
-def test_bad_requests(local):
-    buffer = make(local, "x", PAGE)
+def test_bad_requests(local, buffer):
     for body in ({}, {"direction": "sideways"}, {"direction": 1}, {"direction": "to_device", "offset": -1}, {"direction": "to_device", "size": 1.5},
                  {"direction": "to_device", "path": "/dev/shm/x"}):
         answer = local.put(buffer + "/share", body)
@@ -265,8 +259,7 @@ def test_bad_requests(local):
     for answer in (local.put(buffer + "/share", {"direction": "to_device"}), local.delete(buffer + "/share")):
         assert (answer.status, answer.code) == (404, "share_not_found")
     for missing, code in (("/v1/sessions/s/buffers/nobody", "buffer_not_found"), ("/v1/sessions/none/buffers/x", "session_not_found")):
-        for answer in (local.post(missing + "/share"), local.put(missing + "/share", {"direction": "to_device"}), local.delete(missing + "/share")):
-            assert (answer.status, answer.code) == (404, code)
+        refused(local, missing, 404, code)
     assert not local.connection.sock.taken
 
 
@@ -277,23 +270,19 @@ def test_another_callers_buffers_do_not_exist(sharing, tmp_path):
     assert ann.put("/v1/sessions/s").status == 201
     buffer = make(ann, "x", PAGE)
     os.close(descriptor_of(ann, buffer))
-    for answer in (bob.post(buffer + "/share"), bob.put(buffer + "/share", {"direction": "from_device"}), bob.delete(buffer + "/share")):
-        assert (answer.status, answer.code) == (404, "session_not_found")
-    for answer in (eve.post(buffer + "/share"), eve.put(buffer + "/share", {"direction": "from_device"}), eve.delete(buffer + "/share")):
-        assert (answer.status, answer.code) == (403, "insufficient_scope")
+    refused(bob, buffer, 404, "session_not_found", "from_device")
+    refused(eve, buffer, 403, "insufficient_scope", "from_device")
     assert not bob.connection.sock.taken and not eve.connection.sock.taken
     move(ann, buffer, "to_device")
     bob.close()
     eve.close()
 
 
-def test_a_stored_answer_is_not_given_without_its_descriptor(local):
-    buffer = make(local, "x", PAGE)
+def test_a_stored_answer_is_not_given_without_its_descriptor(local, buffer):
     answer = local.post(buffer + "/share", Idempotency_Key='"k"')
     assert answer.status == 200
     os.close(local.take())
-    answer = local.post(buffer + "/share", Idempotency_Key='"k"')
-    assert (answer.status, answer.code) == (409, "replay_unavailable")
+    local.post(buffer + "/share", Idempotency_Key='"k"').expect(409, "replay_unavailable")
     assert not local.connection.sock.taken
 
 
@@ -305,8 +294,7 @@ def test_it_counts_as_memory_of_the_session(sharing):
     x, y = make(client, "x", MIB), make(client, "y", MIB)
     os.close(descriptor_of(client, x))
     assert memory_of(client) == 3 * MIB
-    answer = client.post(y + "/share")
-    assert (answer.status, answer.code) == (403, "quota_exceeded")
+    answer = client.post(y + "/share").expect(403, "quota_exceeded")
     assert answer.json()["limit"]["name"] == "session_memory_bytes"
     assert client.delete(x + "/share").status == 204
     assert memory_of(client) == 2 * MIB
@@ -321,8 +309,7 @@ def test_the_process_has_a_bound_of_its_own(sharing):
         assert client.put("/v1/sessions/" + session).status == 201
     x, y = make(client, "x", 2 * MIB), make(client, "y", 2 * MIB, "t")
     os.close(descriptor_of(client, x))
-    answer = client.post(y + "/share")
-    assert (answer.status, answer.code) == (503, "overloaded")
+    answer = client.post(y + "/share").expect(503, "overloaded")
     assert answer.json()["limit"] == {"name": "shared_bytes", "max": 3 * MIB, "used": 2 * MIB, "requested": 2 * MIB}
     assert memory_of(client, "t") == 2 * MIB
     assert client.delete("/v1/sessions/s").status == 204
@@ -336,8 +323,7 @@ def test_many_shares(local):
     for buffer in buffers[:most]:
         os.close(descriptor_of(local, buffer))
     for _ in range(3):
-        answer = local.post(buffers[most] + "/share")
-        assert (answer.status, answer.code) == (403, "quota_exceeded")
+        local.post(buffers[most] + "/share").expect(403, "quota_exceeded")
     assert shared_descriptors(local.service) == 2 * most
     assert memory_of(local) == (2 * most + 1) * PAGE
     assert local.delete(buffers[0] + "/share").status == 204
@@ -399,8 +385,7 @@ def test_a_fault_and_a_reset_end_it(local):
         for answer in (local.post(buffer + "/share"), local.put(buffer + "/share", {"direction": "to_device"})):
             assert (answer.status, answer.code) == (409, "session_faulted")
         assert local.post(path + "/reset").status == 200
-        answer = local.put(buffer + "/share", {"direction": "to_device"})
-        assert (answer.status, answer.code) == (404, "buffer_not_found")
+        local.put(buffer + "/share", {"direction": "to_device"}).expect(404, "buffer_not_found")
     eventually(lambda: shared_descriptors(local.service) == 0)
 
 
@@ -509,8 +494,7 @@ def test_sharing_copying_and_deleting_at_once(local):
     assert local.get("/v1/limits").json()["limits"]["caller_memory_bytes"]["used"] == 0
 
 
-def test_descriptors_are_not_leaked_to_clients_that_go_away(local):
-    buffer = make(local, "x", PAGE)
+def test_descriptors_are_not_leaked_to_clients_that_go_away(local, buffer):
     for _ in range(50):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
             s.connect(local.path)

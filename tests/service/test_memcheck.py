@@ -24,8 +24,7 @@ def checked(client):
     path = f"/v1/sessions/memcheck{next(numbers)}"
     made = client.put(path, {"memcheck": True})
     assert made.status == 201 and made.json()["memcheck"] is True
-    compiled = client.put(path + "/modules/m", {"source": SOURCE, "options": ["-lineinfo"]})
-    assert compiled.status == 201, compiled
+    client.put(path + "/modules/m", {"source": SOURCE, "options": ["-lineinfo"]}).expect(201)
     yield path
     client.delete(path)
 
@@ -59,8 +58,7 @@ def test_one_element_too_far(client, checked):
     assert client.post(checked + "/reset").status == 200
     again = client.get(checked).json()
     assert again["state"] == "ready" and again["memcheck"] is True
-    compiled = client.put(checked + "/modules/m", {"source": SOURCE})
-    assert compiled.status == 201, compiled
+    client.put(checked + "/modules/m", {"source": SOURCE}).expect(201)
     buffers(client, checked, bytes(64 * 4))
     assert shift(client, checked, 64).code == "kernel_fault", "a reset keeps memcheck on"
 

@@ -3,9 +3,10 @@ checks, and this test checks the list of system calls. On the fake driver; with 
 import os
 import pathlib
 import shutil
-import time
 
 import pytest
+
+from service_under_test import until
 
 MIB = 1 << 20
 S = "/v1/sessions/s"
@@ -76,8 +77,5 @@ def test_on_a_gpu_the_device_has_it_again(start):
     device, before = made.json()["device"], memory(client)["free_bytes"]
     size = before // 8
     _, taken, _ = take_and_give(client, 4, size)
-    until = time.monotonic() + 60
-    while free_on(client, device) < taken + 3 * size:
-        assert time.monotonic() < until, (before, taken, memory(client), free_on(client, device))
-        time.sleep(0.01)
+    until(lambda: free_on(client, device) >= taken + 3 * size, lambda: (before, taken, memory(client), free_on(client, device)), 60)
     assert KEPT not in service.stderr()

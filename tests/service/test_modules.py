@@ -75,12 +75,10 @@ def test_json_with_options_headers_and_templates(client, session):
 
 
 def test_ptx(client, session):
-    made = client.put(session + "/modules/p", PTX.encode(), Content_Type="application/vnd.gpurest.ptx")
-    assert made.status == 201, made
+    made = client.put(session + "/modules/p", PTX.encode(), Content_Type="application/vnd.gpurest.ptx").expect(201)
     assert made.json()["kernels"][0]["name"] == "put7"
     client.put(session + "/buffers/x", {"size": 4})
-    launched = client.post(session + "/launches", {"module": "p", "kernel": "put7", "grid": [1], "block": [1], "args": [{"buf": "x"}]})
-    assert launched.status == 200, launched
+    client.post(session + "/launches", {"module": "p", "kernel": "put7", "grid": [1], "block": [1], "args": [{"buf": "x"}]}).expect(200)
     assert client.get(session + "/buffers/x/data").body == b"\7\0\0\0"
 
 

@@ -84,13 +84,11 @@ def test_the_same_again_and_another(client, counter):
 
 
 def test_launches_are_prepared(client, counter):
-    answer = client.put(counter + "/programs/p", steps_program(600))
-    assert answer.status == 201, answer
+    answer = client.put(counter + "/programs/p", steps_program(600)).expect(201)
     assert answer.json()["prepared_launches"] == 600 and answer.json()["graphs"] == 3
     value = 1
     for _ in range(3):
-        answer = client.post(counter + "/programs/p/runs", {})
-        assert answer.status == 200, answer
+        answer = client.post(counter + "/programs/p/runs", {}).expect(200)
         value = after(value, range(600))
         assert number(client, counter) == value
     groups = answer.json()["gpu_groups"]
@@ -176,8 +174,7 @@ def test_every_operation_runs_again(client, session):
                 {"op": "read", "from": "$x", "segment": "all"}, {"op": "read", "from": "own", "offset": 2, "size": 3, "segment": "part"},
                 {"op": "free", "buf": "$x"}, {"op": "alloc", "as": "$y", "size": 8}, {"op": "sync"}, {"op": "sync", "stream": "one"},
                 {"op": "write", "to": "own", "segment": "late"}]}
-    answer = client.put(session + "/programs/all", message)
-    assert answer.status == 201, answer
+    client.put(session + "/programs/all", message).expect(201)
     assert client.get(session + "/buffers/own/data").body == b"abcdefgh"
     for own, late in ((b"abcd", b"LATE"), (b"LATE", b"more")):
         answer = send(client, session + "/programs/all/runs", {}, {"late": late, "s": b"wxyz"})

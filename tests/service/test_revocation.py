@@ -57,10 +57,7 @@ class Guarded:
         return self.used(token, "requests_in_flight") - 1
 
     def until_waiting(self, token, count):
-        deadline = time.monotonic() + DEADLINE_S
-        while self.in_flight(token) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: self.in_flight(token) >= count, seconds=DEADLINE_S)
 
 
 @pytest.fixture
@@ -88,10 +85,8 @@ def with_an_endless_kernel(g, token):
             pytest.skip("no NVRTC on this machine")
         assert made.status == 201, made
         assert client.put(path + "/buffers/x", {"size": 4096}).status == 201
-    run = client.post(S + "/launches", ENDLESS, Prefer="respond-async")
-    assert run.status == 202, run
-    batch = client.post("/v1/sessions/t/batches", BATCH, Prefer="respond-async")
-    assert batch.status == 202, batch
+    run = client.post(S + "/launches", ENDLESS, Prefer="respond-async").expect(202)
+    batch = client.post("/v1/sessions/t/batches", BATCH, Prefer="respond-async").expect(202)
     client.close()
     return run.headers["Location"], batch.headers["Location"]
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from service_under_test import Client, children_of, environment, is_sanitized, role_of
+from service_under_test import Client, children_of, environment, is_sanitized, role_of, until
 from test_start_and_auth import token_file
 from test_tls import pki  # noqa: F401 (a fixture)
 
@@ -42,8 +42,7 @@ def test_the_address_comes_from_the_settings(start, executable, tmp_path):
 
 def test_a_draining_service_is_not_ready(start, executable, tmp_path):
     service = start("--drain-timeout", "60")
-    client = service.client()
-    assert client.put("/v1/sessions/old").status == 201
+    client = service.client_in("old")
     service.terminate()
     while client.get("/readyz").status == 200:
         pass
@@ -185,11 +184,9 @@ def test_the_first_process_says_that_it_crashed_and_the_service_goes_on(executab
         pytest.skip("sanitizers report crashes themselves")
     one = contained()
     os.kill(one.first, signal.SIGSEGV)
-    give_up = time.monotonic() + DEADLINE_S
-    while len(re.findall(r"role=init .*frame \d+: ", text := (tmp_path / "stderr").read_text())) < 2:
-        assert time.monotonic() < give_up, text
-        time.sleep(0.02)
-    assert "init crashed: SIGSEGV" in text
+    log = tmp_path / "stderr"
+    until(lambda: len(re.findall(r"role=init .*frame \d+: ", log.read_text())) >= 2, log.read_text, DEADLINE_S)
+    assert "init crashed: SIGSEGV" in log.read_text()
     assert client_of(one).get("/livez").status == 200
 
 
@@ -215,10 +212,7 @@ def test_orphans_are_reaped_there(contained):
     one = contained()
     # The shell's child becomes an orphan in the namespace, and then a child of process 1.
     subprocess.run(["nsenter", "--target", str(one.first), "--pid", "sh", "-c", "sleep 0.3 >/dev/null 2>&1 &"], check=True, timeout=DEADLINE_S)
-    give_up = time.monotonic() + DEADLINE_S
-    while any(name_of(pid) == "sleep" for pid in children_of(one.first)):
-        assert time.monotonic() < give_up, "a zombie is left"
-        time.sleep(0.02)
+    until(lambda: not any(name_of(pid) == "sleep" for pid in children_of(one.first)), "a zombie is left", DEADLINE_S)
     assert client_of(one).get("/readyz").status == 200
 
 
@@ -285,10 +279,7 @@ def test_workers_do_not_know_the_manager(executable, tmp_path, manager):
     process = started(executable, tmp_path / "service", name)
     try:
         assert told.next()["READY"] == "1"
-        give_up = time.monotonic() + DEADLINE_S
-        while not (workers := programs_of(process.pid)):
-            assert time.monotonic() < give_up
-        for pid in workers:
+        for pid in until(lambda: programs_of(process.pid), seconds=DEADLINE_S):
             assert b"NOTIFY_SOCKET" not in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
     finally:
         process.terminate()

@@ -32,8 +32,7 @@ class Kind:
 
     def open(self, buffer):
         """The descriptor, which the caller closes, and the answer."""
-        answer = self.client.post(buffer + "/share", {"as": self.word})
-        assert answer.status == 200, answer
+        answer = self.client.post(buffer + "/share", {"as": self.word}).expect(200)
         return self.client.take(), answer.json()
 
     def map(self, buffer):
@@ -58,8 +57,12 @@ def fake_driver(executable, tmp_path):
 
 @pytest.fixture
 def memory_files(sharing):  # noqa: F811
-    """sharing() on the cpu device, whose shareable buffers are memory files, on whatever device the other tests run."""
-    return lambda *arguments: sharing("--backends", "cpu", *arguments)
+    """sharing() on the cpu device, whose shareable buffers are memory files, on whatever device the other tests run; with a session."""
+    def begin(*arguments):
+        client = sharing("--backends", "cpu", *arguments)
+        assert client.put("/v1/sessions/s").status == 201
+        return client
+    return begin
 
 
 @pytest.fixture(params=["cpu", "cuda"])
@@ -164,7 +167,6 @@ def test_it_is_the_same_buffer_only_if_it_is_as_shareable(kind):
 def test_copies_of_it_have_only_to_wait(memory_files):
     """A program need not know whether the memory is the buffer's own."""
     client = memory_files()
-    assert client.put("/v1/sessions/s").status == 201
     buffer = make_shareable(client, "x", 2 * PAGE)
     with client.share(buffer) as shared:
         shared[:] = b"z" * 2 * PAGE
@@ -175,8 +177,7 @@ def test_copies_of_it_have_only_to_wait(memory_files):
         assert shared[:] == b"z" * 2 * PAGE
         for bad in ({"offset": 2 * PAGE + 1}, {"offset": 1, "size": 2 * PAGE}):
             assert client.put(buffer + "/share", {"direction": "to_device", **bad}).code == "range_not_satisfiable"
-        answer = client.delete(buffer + "/share")
-        assert (answer.status, answer.code) == (404, "share_not_found")
+        client.delete(buffer + "/share").expect(404, "share_not_found")
         assert shared[:] == b"z" * 2 * PAGE
 
 
@@ -206,16 +207,14 @@ def test_refused_where_nothing_is_shared(start, tmp_path):
                    client.post("/v1/sessions/s/buffers", {"size": 10, "shareable": True})):
         assert (answer.status, answer.code) == (403, "feature_disabled")
     assert client.put("/v1/sessions/s/buffers/x", {"size": 10, "shareable": False}).status == 201
-    answer = client.post("/v1/sessions/s/buffers/x/share", {"as": "cuda_fd"})
-    assert (answer.status, answer.code) == (403, "feature_disabled")
+    client.post("/v1/sessions/s/buffers/x/share", {"as": "cuda_fd"}).expect(403, "feature_disabled")
     client.close()
 
 
 def test_not_over_tcp(kind):
     buffer = make_shareable(kind.client, "x", 4096)
     client = kind.client.service.client()
-    answer = client.post(buffer + "/share", {"as": kind.word})
-    assert (answer.status, answer.code) == (403, "feature_disabled")
+    client.post(buffer + "/share", {"as": kind.word}).expect(403, "feature_disabled")
     client.close()
 
 
@@ -260,8 +259,7 @@ def test_it_is_charged_with_what_it_takes(kind):
     assert memory_of(client, "t") == taken
     os.close(fd)
     make_shareable(client, "y", taken, "t")
-    refused = client.put("/v1/sessions/t/buffers/z", {"size": 1, "shareable": True})
-    assert (refused.status, refused.code) == (403, "quota_exceeded")
+    client.put("/v1/sessions/t/buffers/z", {"size": 1, "shareable": True}).expect(403, "quota_exceeded")
     assert client.delete(x).status == 204
     assert memory_of(client, "t") == taken
     make_shareable(client, "z", 1, "t")
@@ -271,11 +269,9 @@ def test_it_is_charged_with_what_it_takes(kind):
 
 def test_host_memory_has_a_bound_for_all_sessions(memory_files):
     client = memory_files("--local-sharing-mib", "3")
-    for session in "st":
-        assert client.put("/v1/sessions/" + session).status == 201
+    assert client.put("/v1/sessions/t").status == 201
     make_shareable(client, "x", 2 * MIB)
-    refused = client.put("/v1/sessions/t/buffers/y", {"size": 2 * MIB, "shareable": True})
-    assert (refused.status, refused.code) == (503, "overloaded")
+    refused = client.put("/v1/sessions/t/buffers/y", {"size": 2 * MIB, "shareable": True}).expect(503, "overloaded")
     assert refused.json()["limit"] == {"name": "shared_bytes", "max": 3 * MIB, "used": 2 * MIB, "requested": 2 * MIB}
     assert memory_of(client, "t") == 0
     assert client.delete("/v1/sessions/s").status == 204
@@ -284,11 +280,9 @@ def test_host_memory_has_a_bound_for_all_sessions(memory_files):
 
 def test_as_many_as_a_session_may_have(memory_files):
     client = memory_files()
-    assert client.put("/v1/sessions/s").status == 201
     most = client.get("/v1/limits").json()["limits"]["shared_buffers_per_session"]["max"]
     buffers = [make_shareable(client, f"x{i}", 1) for i in range(most)]
-    refused = client.put("/v1/sessions/s/buffers/more", {"size": 1, "shareable": True})
-    assert (refused.status, refused.code) == (403, "quota_exceeded")
+    client.put("/v1/sessions/s/buffers/more", {"size": 1, "shareable": True}).expect(403, "quota_exceeded")
     assert shared_descriptors(client.service) == 2 * most and memory_of(client) == most * PAGE
     assert client.delete(buffers[0]).status == 204
     make_shareable(client, "more", 1)
@@ -300,8 +294,7 @@ def test_a_device_that_has_no_more(sharing, fake_driver):  # noqa: F811
     client = sharing("--libcuda", fake_driver, "--backends", "cuda")
     assert client.put("/v1/sessions/s").status == 201
     first = make_shareable(client, "x", 200 * MIB)
-    refused = client.put("/v1/sessions/s/buffers/y", {"size": 100 * MIB, "shareable": True})
-    assert (refused.status, refused.code) == (507, "device_memory_exhausted")
+    client.put("/v1/sessions/s/buffers/y", {"size": 100 * MIB, "shareable": True}).expect(507, "device_memory_exhausted")
     assert memory_of(client) == 200 * MIB
     assert client.delete(first).status == 204
     make_shareable(client, "y", 100 * MIB)
@@ -376,7 +369,6 @@ def test_the_size_is_sealed(sharing):  # noqa: F811
 def test_a_kernel_works_on_while_the_client_writes_and_punches(memory_files):
     """It may corrupt its own bytes; nothing else happens."""
     client, path, size = memory_files(), "/v1/sessions/s", 8 * MIB
-    assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/m", VADD).status == 201
     kind = Kind("cpu", client, "memory", PAGE)
     buffers = {name: make_shareable(client, name, size) for name in "abc"}
@@ -410,7 +402,6 @@ def test_a_kernel_works_on_while_the_client_writes_and_punches(memory_files):
 
 def test_beyond_the_end_is_a_fault_as_everywhere(memory_files):
     client, path = memory_files(), "/v1/sessions/s"
-    assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/f", FAULTS).status == 201
     make_shareable(client, "x", PAGE)
     good = launch("fill7", {"buf": "x"}, {"u32": 1})

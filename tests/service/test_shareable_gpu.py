@@ -87,8 +87,7 @@ def gpu(cuda, sharing):  # noqa: F811
 
 
 def handle_of(client, buffer):
-    answer = client.post(buffer + "/share", {"as": "cuda_fd"})
-    assert answer.status == 200, answer
+    answer = client.post(buffer + "/share", {"as": "cuda_fd"}).expect(200)
     return client.take(), answer.json()
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import VADD, floats
-from service_under_test import Service
+from service_under_test import Service, until
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the test's certificates, is not installed")
 
@@ -162,13 +162,8 @@ def test_a_body_that_stops_is_cut(secure, pki):
     c.endheaders()
     c.send(bytes(1000))
     c.sock.shutdown(socket.SHUT_WR)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if ask(connect(secure, pki), "GET", "/v1/sessions/stall/buffers")[1] == b'{"items":[],"next_cursor":null}':
-            break
-        time.sleep(0.1)
-    else:
-        raise AssertionError("the buffer of a lost upload is still there")
+    until(lambda: ask(connect(secure, pki), "GET", "/v1/sessions/stall/buffers")[1] == b'{"items":[],"next_cursor":null}',
+          "the buffer of a lost upload is still there", 60)
 
 
 def test_a_body_that_stops_is_answered(start, pki):

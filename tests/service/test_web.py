@@ -151,8 +151,7 @@ FILL = {"builtin": "fill", "dtype": "f32", "args": [{"buf": "x"}, {"u64": 1024},
 @needs_browser
 def test_the_dashboard_shows_what_is_going_on(start, tmp_path):
     service = start()
-    client = service.client()
-    assert client.put("/v1/sessions/s").status == 201
+    client = service.client_in("s")
     assert client.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
     with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
         dashboard.wait_for("document.querySelectorAll('#latencies tr').length === 5")

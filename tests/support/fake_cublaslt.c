@@ -7,7 +7,6 @@
 #undef CUBLASLT
 
 FAKE_EXPORT long fake_cublaslt_live(void);
-FAKE_EXPORT long fake_cublaslt_calls(const char *name);
 FAKE_EXPORT void fake_cublaslt_reset(void);
 
 static struct fake_vendor_function functions[] = {
@@ -54,14 +53,6 @@ enum { WORD_MAGIC, WORD_WORKSPACE, WORD_A, WORD_B, WORD_D, MAGIC = 0x6c74 };
 long fake_cublaslt_live(void)
 {
     return live;
-}
-
-long fake_cublaslt_calls(const char *name)
-{
-    for (int i = 0; i < FUNCTIONS; i++)
-        if (strcmp(functions[i].name, name) == 0)
-            return functions[i].calls;
-    return -1;
 }
 
 void fake_cublaslt_reset(void)

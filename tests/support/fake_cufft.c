@@ -9,7 +9,6 @@
 #undef CUFFT
 
 FAKE_EXPORT long fake_cufft_live(void);
-FAKE_EXPORT long fake_cufft_calls(const char *name);
 FAKE_EXPORT void fake_cufft_reset(void);
 
 static struct fake_vendor_function functions[] = {
@@ -43,14 +42,6 @@ static long live;
 long fake_cufft_live(void)
 {
     return live;
-}
-
-long fake_cufft_calls(const char *name)
-{
-    for (int i = 0; i < FUNCTIONS; i++)
-        if (strcmp(functions[i].name, name) == 0)
-            return functions[i].calls;
-    return -1;
 }
 
 void fake_cufft_reset(void)

@@ -103,16 +103,22 @@ Test(launch, wrong_ones_are_refused_here_or_there)
     gpurest_session_close(other);
 }
 
+/* What the kernel without end reads: it never is anything else than 0. */
+static gpurest_buffer zero(void)
+{
+    gpurest_buffer b;
+
+    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
+    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 4, 1, (gpurest_stream){0})));
+    return b;
+}
+
 Test(launch, one_without_end_is_stopped_at_its_deadline)
 {
     const gpurest_kernel *k = world_kernel("spin");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
-    gpurest_buffer        b;
-    gpurest_arg           args[1];
+    gpurest_arg           args[] = {GPUREST_BUF(zero())};
 
-    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
-    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 4, 1, (gpurest_stream){0})));
-    args[0] = GPUREST_BUF(b);
     c.block = GPUREST_1D(1);
     c.timeout_ms = 300;
     cr_assert_eq(gpurest_launch_with(w.session, k, &c, args, 1, NULL), GPUREST_E_TIMEOUT);
@@ -154,14 +160,9 @@ Test(launch, a_queued_one_can_be_cancelled_and_a_reset_ends_what_runs)
     const gpurest_kernel *k = world_kernel("spin"), *add;
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_op           *running, *queued;
-    gpurest_buffer        b;
-    gpurest_arg           args[2];
+    gpurest_arg           args[] = {GPUREST_BUF(zero()), GPUREST_U32(4)};
 
     cr_assert_not(bad(gpurest_kernel_get(w.module, "add_one", &add)));
-    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
-    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 4, 1, (gpurest_stream){0})));
-    args[0] = GPUREST_BUF(b);
-    args[1] = GPUREST_U32(4);
     c.block = GPUREST_1D(1);
     c.timeout_ms = ENDLESS_MS;
     cr_assert_not(bad(gpurest_launch_async(w.session, k, &c, args, 1, NULL, &running)));
@@ -181,12 +182,8 @@ Test(launch, a_passed_deadline_reaches_its_operation)
     const gpurest_kernel *k = world_kernel("spin");
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
     gpurest_op           *running;
-    gpurest_buffer        b;
-    gpurest_arg           args[1];
+    gpurest_arg           args[] = {GPUREST_BUF(zero())};
 
-    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
-    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 4, 1, (gpurest_stream){0})));
-    args[0] = GPUREST_BUF(b);
     c.block = GPUREST_1D(1);
     c.timeout_ms = 300;
     cr_assert_not(bad(gpurest_launch_async(w.session, k, &c, args, 1, NULL, &running)));

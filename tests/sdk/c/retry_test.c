@@ -37,29 +37,51 @@ static void answer(void *arg, const struct mock_request *q, struct mock_answer *
         a->cut = s->cut;
 }
 
-struct world {
+static struct {
     struct mock     *mock;
     gpurest_client  *client;
     gpurest_session *session;
-};
+} w;
 
-static void start(struct world *w, struct script *s, int use_libcurl, int retries)
+static void start_with(struct mock *mock, int use_libcurl, int retries)
 {
     gpurest_options o = GPUREST_OPTIONS_INIT;
 
-    w->mock = mock_start(answer, s);
-    o.url = mock_url(w->mock);
+    w.mock = mock;
+    o.url = mock_url(mock);
     o.use_libcurl = use_libcurl;
     o.max_retries = retries;
-    cr_assert_eq(gpurest_open_with(&w->client, &o), GPUREST_OK, "%s", gpurest_last_error()->message);
-    cr_assert_eq(gpurest_session_open(&w->session, w->client, NULL), GPUREST_OK, "%s", gpurest_last_error()->message);
+    cr_assert_eq(gpurest_open_with(&w.client, &o), GPUREST_OK, "%s", gpurest_last_error()->message);
+    cr_assert_eq(gpurest_session_open(&w.session, w.client, NULL), GPUREST_OK, "%s", gpurest_last_error()->message);
 }
 
-static void end(struct world *w)
+static void start(struct script *s, int use_libcurl, int retries)
 {
-    gpurest_session_close(w->session);
-    gpurest_close(w->client);
-    mock_stop(w->mock);
+    start_with(mock_start(answer, s), use_libcurl, retries);
+}
+
+static gpurest_buffer opened(void)
+{
+    gpurest_buffer b;
+
+    cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK, "%s", gpurest_last_error()->message);
+    return b;
+}
+
+static const gpurest_kernel *compiled(gpurest_module **m)
+{
+    const gpurest_kernel *k;
+
+    cr_assert_eq(gpurest_compile(w.session, m, "source", NULL, 0), GPUREST_OK);
+    cr_assert_eq(gpurest_kernel_get(*m, "k", &k), GPUREST_OK);
+    return k;
+}
+
+static void end(void)
+{
+    gpurest_session_close(w.session);
+    gpurest_close(w.client);
+    mock_stop(w.mock);
 }
 
 Test(retry, a_get_a_put_and_a_delete_are_sent_again_after_a_cut)
@@ -68,13 +90,11 @@ Test(retry, a_get_a_put_and_a_delete_are_sent_again_after_a_cut)
 
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++)
         for (int i = 0; i < 3; i++) {
-            struct script  s = {.path = paths[i], .failures = 2};
-            struct world   w;
-            gpurest_buffer b;
-            start(&w, &s, use_libcurl, 2);
-            cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK, "%s", gpurest_last_error()->message);
+            struct script s = {.path = paths[i], .failures = 2};
+            start(&s, use_libcurl, 2);
+            opened();
             cr_assert_geq(atomic_load(&s.seen), 3);
-            end(&w);
+            end();
         }
 }
 
@@ -82,13 +102,12 @@ Test(retry, not_more_often_than_said)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
         struct script  s = {.path = "/buffers/b", .failures = 100, .cut = 20};
-        struct world   w;
         gpurest_buffer b;
-        start(&w, &s, use_libcurl, 1);
+        start(&s, use_libcurl, 1);
         cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_E_CONNECT);
         cr_assert_geq(atomic_load(&s.seen), 2);
         cr_assert_leq(atomic_load(&s.seen), 2 + use_libcurl); /* libcurl retries once by itself when a used connection is gone */
-        end(&w);
+        end();
     }
 }
 
@@ -97,14 +116,11 @@ Test(retry, a_post_is_never_sent_twice_after_a_cut)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++)
         for (size_t cut = 0; cut <= 20; cut += 20) {
-            struct script  s = {.path = "/fill", .failures = 1, .cut = cut};
-            struct world   w;
-            gpurest_buffer b;
-            start(&w, &s, use_libcurl, 2);
-            cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK);
-            cr_assert_eq(gpurest_fill(w.session, b, 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_E_CONNECT);
+            struct script s = {.path = "/fill", .failures = 1, .cut = cut};
+            start(&s, use_libcurl, 2);
+            cr_assert_eq(gpurest_fill(w.session, opened(), 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_E_CONNECT);
             cr_assert_eq(atomic_load(&s.seen), 1);
-            end(&w);
+            end();
         }
 }
 
@@ -112,13 +128,12 @@ Test(retry, a_run_is_never_sent_twice_after_a_cut)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
         struct script s = {.path = "/v1/run", .failures = 1};
-        struct world  w;
         char          x[8] = "";
         gpurest_arg   args[] = {GPUREST_INOUT(x, sizeof x)};
-        start(&w, &s, use_libcurl, 2);
+        start(&s, use_libcurl, 2);
         cr_assert_eq(gpurest_run(w.client, "source", "k", GPUREST_1D(1), GPUREST_1D(1), args, 1, NULL), GPUREST_E_CONNECT);
         cr_assert_eq(atomic_load(&s.seen), 1);
-        end(&w);
+        end();
     }
 }
 
@@ -126,17 +141,13 @@ Test(retry, a_run_is_never_sent_twice_after_a_cut)
 Test(retry, a_launch_is_sent_again_under_its_id)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
-        struct script         s = {.path = "/launches", .failures = 1};
-        struct world          w;
-        gpurest_module       *m;
-        const gpurest_kernel *k;
-        start(&w, &s, use_libcurl, 2);
-        cr_assert_eq(gpurest_compile(w.session, &m, "source", NULL, 0), GPUREST_OK);
-        cr_assert_eq(gpurest_kernel_get(m, "k", &k), GPUREST_OK);
-        cr_assert_eq(gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, NULL, 0), GPUREST_OK);
+        struct script   s = {.path = "/launches", .failures = 1};
+        gpurest_module *m;
+        start(&s, use_libcurl, 2);
+        cr_assert_eq(gpurest_launch(w.session, compiled(&m), GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, NULL, 0), GPUREST_OK);
         cr_assert_eq(atomic_load(&s.seen), 2);
         gpurest_module_unload(m);
-        end(&w);
+        end();
     }
 }
 
@@ -180,23 +191,14 @@ static void answer_dropped(void *arg, const struct mock_request *q, struct mock_
 
 Test(retry, a_launch_that_was_dropped_unrun_is_launched_anew)
 {
-    struct dropped        d = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct mock          *m = mock_start(answer_dropped, &d);
-    gpurest_client       *c;
-    gpurest_session      *s;
-    gpurest_module       *module;
-    const gpurest_kernel *k;
+    struct dropped  d = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    gpurest_module *module;
 
-    cr_assert_eq(gpurest_open(&c, mock_url(m)), GPUREST_OK);
-    cr_assert_eq(gpurest_session_open(&s, c, NULL), GPUREST_OK);
-    cr_assert_eq(gpurest_compile(s, &module, "source", NULL, 0), GPUREST_OK);
-    cr_assert_eq(gpurest_kernel_get(module, "k", &k), GPUREST_OK);
-    cr_assert_eq(gpurest_launch(s, k, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, NULL, 0), GPUREST_OK, "%s",
-                 gpurest_last_error()->message);
+    start_with(mock_start(answer_dropped, &d), 0, 2);
+    cr_assert_eq(gpurest_launch(w.session, compiled(&module), GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, NULL, 0), GPUREST_OK,
+                 "%s", gpurest_last_error()->message);
     gpurest_module_unload(module);
-    gpurest_session_close(s);
-    gpurest_close(c);
-    mock_stop(m);
+    end();
     cr_assert_eq(d.posts, 3);
     cr_assert(d.same_id);
     cr_assert(d.other_id);
@@ -205,14 +207,11 @@ Test(retry, a_launch_that_was_dropped_unrun_is_launched_anew)
 Test(retry, a_busy_service_is_asked_again_even_with_post)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
-        struct script  s = {.path = "/fill", .failures = 2, .status = use_libcurl ? 503 : 409, .retryable = true};
-        struct world   w;
-        gpurest_buffer b;
-        start(&w, &s, use_libcurl, 2);
-        cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK);
-        cr_assert_eq(gpurest_fill(w.session, b, 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_OK);
+        struct script s = {.path = "/fill", .failures = 2, .status = use_libcurl ? 503 : 409, .retryable = true};
+        start(&s, use_libcurl, 2);
+        cr_assert_eq(gpurest_fill(w.session, opened(), 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_OK);
         cr_assert_eq(atomic_load(&s.seen), 3);
-        end(&w);
+        end();
     }
 }
 
@@ -225,18 +224,15 @@ Test(retry, not_when_the_service_says_that_it_is_no_use_or_takes_long)
     };
 
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        struct script  s = {.path = wanted[i].path,
-                            .failures = 100,
-                            .status = wanted[i].status,
-                            .retryable = wanted[i].retryable,
-                            .headers = wanted[i].headers};
-        struct world   w;
-        gpurest_buffer b;
-        start(&w, &s, 0, 2);
-        cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK);
-        cr_assert_neq(gpurest_fill(w.session, b, 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_OK);
+        struct script s = {.path = wanted[i].path,
+                           .failures = 100,
+                           .status = wanted[i].status,
+                           .retryable = wanted[i].retryable,
+                           .headers = wanted[i].headers};
+        start(&s, 0, 2);
+        cr_assert_neq(gpurest_fill(w.session, opened(), 0, 1, 1, 64, (gpurest_stream){0}), GPUREST_OK);
         cr_assert_eq(atomic_load(&s.seen), 1);
-        end(&w);
+        end();
     }
 }
 
@@ -256,19 +252,13 @@ static void refuse(void *arg, const struct mock_request *q, struct mock_answer *
 Test(retry, a_refusal_in_the_middle_of_an_upload_is_heard)
 {
     enum { BYTES = 32 * 1024 * 1024 };
-    struct mock     *m = mock_start_early(refuse, NULL);
-    char            *data = calloc(1, BYTES);
-    gpurest_client  *c;
-    gpurest_session *s;
-    gpurest_buffer   b;
+    char          *data = calloc(1, BYTES);
+    gpurest_buffer b;
 
-    cr_assert_eq(gpurest_open(&c, mock_url(m)), GPUREST_OK);
-    cr_assert_eq(gpurest_session_open(&s, c, NULL), GPUREST_OK, "%s", gpurest_last_error()->message);
-    cr_assert_eq(gpurest_alloc_from(s, &b, data, BYTES), GPUREST_E_LIMIT, "%s", gpurest_last_error()->message);
+    start_with(mock_start_early(refuse, NULL), 0, 2);
+    cr_assert_eq(gpurest_alloc_from(w.session, &b, data, BYTES), GPUREST_E_LIMIT, "%s", gpurest_last_error()->message);
     cr_assert_str_eq(gpurest_last_error()->code, "body_too_large");
-    gpurest_session_close(s);
-    gpurest_close(c);
-    mock_stop(m);
+    end();
     free(data);
 }
 
@@ -277,13 +267,11 @@ Test(retry, a_refusal_in_the_middle_of_an_upload_is_heard)
 Test(retry, requests_share_a_connection)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
-        struct script  s = {.path = "/nowhere"};
-        struct world   w;
-        gpurest_buffer b;
-        start(&w, &s, use_libcurl, 0);
+        struct script s = {.path = "/nowhere"};
+        start(&s, use_libcurl, 0);
         for (int i = 0; i < 20; i++)
-            cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_OK);
+            opened();
         cr_assert_eq(mock_connections(w.mock), 1);
-        end(&w);
+        end();
     }
 }

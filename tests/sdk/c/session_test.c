@@ -6,13 +6,13 @@
 
 #include "support/fixture.h"
 
+TestSuite(session, .fini = world_end);
+
 Test(session, is_opened_and_closed_every_way_there_is)
 {
-    struct service v;
-
-    service_start(&v, NULL, NULL);
+    world_serve(NULL, NULL);
     for (int i = 0; i < 4; i++) {
-        gpurest_client  *c = client_of(i & 1 ? v.unix_url : v.url, i >> 1);
+        gpurest_client  *c = client_of(i & 1 ? w.service.unix_url : w.service.url, i >> 1);
         gpurest_session *s = session_of(c);
         char            *text = NULL;
         cr_assert_not_null(strstr(gpurest_server_version(c), "gpurestd"));
@@ -25,29 +25,26 @@ Test(session, is_opened_and_closed_every_way_there_is)
         gpurest_mem_free(text);
         gpurest_close(c);
     }
-    service_stop(&v);
 }
 
 Test(session, has_its_options_and_can_be_joined)
 {
-    struct service          v;
     gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
-    gpurest_client         *c;
     gpurest_session        *first, *second;
     gpurest_buffer          b, too_large;
     char                   *text;
 
-    service_start(&v, NULL, NULL);
-    c = client_of(v.url, 0);
+    world_serve(NULL, NULL);
+    w.client = client_of(w.service.url, 0);
     o.name = "mine";
     o.device = "cpu:0";
     o.memory_limit = 1 << 20;
     o.idle_timeout_s = 77;
     o.keep = 1;
-    cr_assert_not(bad(gpurest_session_open(&first, c, &o)));
-    cr_assert_not(bad(gpurest_session_open(&second, c, &o)));
+    cr_assert_not(bad(gpurest_session_open(&first, w.client, &o)));
+    cr_assert_not(bad(gpurest_session_open(&second, w.client, &o)));
     cr_assert_str_eq(gpurest_session_id(first), gpurest_session_id(second));
-    cr_assert_not(bad(gpurest_request(c, "GET", "/v1/sessions/mine", NULL, &text)));
+    cr_assert_not(bad(gpurest_request(w.client, "GET", "/v1/sessions/mine", NULL, &text)));
     cr_assert_not_null(strstr(text, "\"idle_timeout_s\":77"));
     gpurest_mem_free(text);
     cr_assert_neq(gpurest_alloc(first, &too_large, 4 << 20), GPUREST_OK);
@@ -56,44 +53,38 @@ Test(session, has_its_options_and_can_be_joined)
     gpurest_session_close(first);
     cr_assert_not(bad(gpurest_sync(second)));
     o.idle_timeout_s = 78;
-    cr_assert_eq(gpurest_session_open(&first, c, &o), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_session_open(&first, w.client, &o), GPUREST_E_INVAL);
     cr_assert_str_eq(gpurest_last_error()->code, "spec_conflict");
     gpurest_session_close(second);
     o.name = "Not Valid";
-    cr_assert_eq(gpurest_session_open(&first, c, &o), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_session_open(&first, w.client, &o), GPUREST_E_INVAL);
     o = (gpurest_session_options)GPUREST_SESSION_OPTIONS_INIT;
     o.device = "cuda:7";
-    cr_assert_eq(gpurest_session_open(&first, c, &o), GPUREST_E_NOTFOUND);
-    gpurest_close(c);
-    service_stop(&v);
+    cr_assert_eq(gpurest_session_open(&first, w.client, &o), GPUREST_E_NOTFOUND);
 }
 
 Test(session, devices_are_described)
 {
-    struct service        v;
     gpurest_device_info_t i = GPUREST_DEVICE_INFO_INIT;
     struct {
         size_t struct_size;
         char   id[32], beyond[8];
     } old = {.struct_size = sizeof(size_t) + 32, .beyond = "beyond"};
-    gpurest_client *c;
-    int             n = 0;
+    int n = 0;
 
-    service_start(&v, NULL, NULL);
-    c = client_of(v.url, 0);
-    cr_assert_not(bad(gpurest_device_count(c, &n)));
+    world_serve(NULL, NULL);
+    w.client = client_of(w.service.url, 0);
+    cr_assert_not(bad(gpurest_device_count(w.client, &n)));
     cr_assert_eq(n, 1);
-    cr_assert_not(bad(gpurest_device_info(c, 0, &i)));
+    cr_assert_not(bad(gpurest_device_info(w.client, 0, &i)));
     cr_assert_str_eq(i.id, "cpu:0");
     cr_assert_eq(i.warp_size, 32);
     cr_assert_gt(i.memory_total_bytes, 0);
-    cr_assert_eq(gpurest_device_info(c, 1, &i), GPUREST_E_NOTFOUND);
-    cr_assert_eq(gpurest_device_info(c, -1, &i), GPUREST_E_NOTFOUND);
-    cr_assert_not(bad(gpurest_device_info(c, 0, (gpurest_device_info_t *)(void *)&old)));
+    cr_assert_eq(gpurest_device_info(w.client, 1, &i), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_device_info(w.client, -1, &i), GPUREST_E_NOTFOUND);
+    cr_assert_not(bad(gpurest_device_info(w.client, 0, (gpurest_device_info_t *)(void *)&old)));
     cr_assert_str_eq(old.id, "cpu:0");
     cr_assert_str_eq(old.beyond, "beyond");
-    gpurest_close(c);
-    service_stop(&v);
 }
 
 static int add_piece(void *arg, const void *data, size_t bytes)
@@ -107,15 +98,14 @@ static int add_piece(void *arg, const void *data, size_t bytes)
 
 Test(session, any_request_can_be_made)
 {
-    struct service         v;
     gpurest_http_request   q = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *r;
     static const char     *headers[] = {"Range: bytes=1-3", "X-Request-Id: my-own-id"};
     size_t                 bytes = 0, total = 0;
 
-    service_start(&v, NULL, NULL);
+    world_serve(NULL, NULL);
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {
-        gpurest_client  *c = client_of(v.url, use_libcurl);
+        gpurest_client  *c = client_of(w.service.url, use_libcurl);
         gpurest_session *s = session_of(c);
         char             path[300];
         snprintf(path, sizeof path, "/v1/sessions/%s/buffers/x", gpurest_session_id(s));
@@ -165,12 +155,10 @@ Test(session, any_request_can_be_made)
         gpurest_session_close(s);
         gpurest_close(c);
     }
-    service_stop(&v);
 }
 
 Test(session, needs_the_token_that_the_service_wants)
 {
-    struct service  v;
     char            file[] = "/tmp/sdk_tokens_XXXXXX", token_file[] = "/tmp/sdk_token_XXXXXX";
     FILE           *tokens = fdopen(mkstemp(file), "w"), *token = fdopen(mkstemp(token_file), "w");
     gpurest_options o = GPUREST_OPTIONS_INIT;
@@ -182,8 +170,8 @@ Test(session, needs_the_token_that_the_service_wants)
     fprintf(token, "open-sesame\n");
     fclose(tokens);
     fclose(token);
-    service_start(&v, "--tokens", file);
-    o.url = v.url;
+    world_serve("--tokens", file);
+    o.url = w.service.url;
     for (o.use_libcurl = 0; o.use_libcurl <= 1; o.use_libcurl++) {
         o.token = "";
         o.token_file = NULL;
@@ -197,39 +185,31 @@ Test(session, needs_the_token_that_the_service_wants)
         gpurest_session_close(session_of(c));
         gpurest_close(c);
     }
-    service_stop(&v);
     remove(file);
     remove(token_file);
 }
 
 Test(session, a_fault_loses_it_and_reset_revives_it)
 {
-    struct service        v;
-    gpurest_client       *c;
-    gpurest_session      *s;
     gpurest_module       *m;
     const gpurest_kernel *k;
     gpurest_buffer        b, after;
     gpurest_arg           args[1];
 
-    service_start(&v, NULL, NULL);
-    c = client_of(v.url, 0);
-    s = session_of(c);
-    k = kernel_of(s, &m, "fault");
-    cr_assert_not(bad(gpurest_alloc(s, &b, 4)));
+    world_serve(NULL, NULL);
+    world_connect(w.service.url);
+    k = kernel_of(w.session, &m, "fault");
+    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
     args[0] = GPUREST_BUF(b);
-    cr_assert_eq(gpurest_launch(s, k, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 1), GPUREST_E_CUDA);
+    cr_assert_eq(gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 1), GPUREST_E_CUDA);
     cr_assert_str_eq(gpurest_last_error()->code, "kernel_fault");
     cr_assert_eq(gpurest_last_error()->cuda_result, 700);
     cr_assert_eq(gpurest_last_error()->fatal_for_session, 1);
-    cr_assert_eq(gpurest_alloc(s, &after, 4), GPUREST_E_SESSION_LOST);
-    cr_assert_eq(gpurest_sync(s), GPUREST_E_SESSION_LOST);
+    cr_assert_eq(gpurest_alloc(w.session, &after, 4), GPUREST_E_SESSION_LOST);
+    cr_assert_eq(gpurest_sync(w.session), GPUREST_E_SESSION_LOST);
     gpurest_module_unload(m);
-    cr_assert_not(bad(gpurest_session_reset(s)));
-    cr_assert_eq(gpurest_buffer_bytes(s, b), 0);
-    cr_assert_eq(gpurest_free(s, b), GPUREST_E_INVAL);
-    cr_assert_not(bad(gpurest_alloc(s, &after, 4)));
-    gpurest_session_close(s);
-    gpurest_close(c);
-    service_stop(&v);
+    cr_assert_not(bad(gpurest_session_reset(w.session)));
+    cr_assert_eq(gpurest_buffer_bytes(w.session, b), 0);
+    cr_assert_eq(gpurest_free(w.session, b), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_alloc(w.session, &after, 4)));
 }

@@ -9,25 +9,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "service"))
 
-from service_under_test import Service  # noqa: E402
+from fixtures import executable, named_by, service  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")
 def tool():
-    path = os.environ.get("GPUREST_CLI")
-    if not path:
-        pytest.skip("GPUREST_CLI does not name a gpurest to test")
-    return str(pathlib.Path(path).resolve())
-
-
-@pytest.fixture(scope="session")
-def service(tmp_path_factory):
-    path = os.environ.get("GPURESTD")
-    if not path:
-        pytest.skip("GPURESTD does not name a gpurestd to test against")
-    one = Service(str(pathlib.Path(path).resolve()), tmp_path_factory.mktemp("service"), warm_compiler=True)
-    yield one
-    one.stop()
+    return named_by("GPUREST_CLI", "gpurest to test")
 
 
 @pytest.fixture
@@ -45,6 +32,6 @@ def bare(tool, tmp_path):
 
 
 @pytest.fixture
-def gpurest(bare, service):
+def gpurest(bare, service):  # noqa: F811
     """As bare(), with the service's URL."""
     return lambda *arguments, **more: bare(*arguments, **{"GPUREST_URL": f"http://127.0.0.1:{service.port}", **more})

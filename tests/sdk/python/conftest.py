@@ -1,5 +1,8 @@
 """The package is tested from the source tree, against a real gpurestd on the `cpu` device (GPURESTD names it) or against scripted servers."""
+import asyncio
+import contextlib
 import gc
+import inspect
 import pathlib
 import sys
 import time
@@ -52,6 +55,47 @@ def session(gpu):
         if not one.closed and one._lost is None:
             gc.collect()
             settles(one)
+
+
+# A test that takes a session gets its client closed, too.
+ASYNCHRONOUS = ("agpu", "any_agpu", "asession", "any_asession")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs a coroutine; those of its fixtures that are asynchronous context managers are entered in its loop."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+
+    async def entered():
+        arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+        async with contextlib.AsyncExitStack() as stack:
+            for name in ASYNCHRONOUS:
+                if name in pyfuncitem.funcargs:
+                    arguments[name] = await stack.enter_async_context(pyfuncitem.funcargs[name])
+            await pyfuncitem.obj(**{name: arguments[name] for name in pyfuncitem._fixtureinfo.argnames})
+    asyncio.run(asyncio.wait_for(entered(), 120))
+    return True
+
+
+@pytest.fixture
+def agpu(service):
+    return gpurest.AsyncClient(service.url)
+
+
+@pytest.fixture
+def any_agpu(any_url):
+    return gpurest.AsyncClient(any_url)
+
+
+@pytest.fixture
+def asession(agpu):
+    return agpu.session()
+
+
+@pytest.fixture
+def any_asession(any_agpu):
+    return any_agpu.session()
 
 
 def settles(session):

@@ -68,74 +68,65 @@ def sharing():
         yield one
 
 
-def run(main):
-    return asyncio.run(asyncio.wait_for(main, 120))
-
-
-def test_arrays_of_an_asyncio_session(sharing):
+async def test_arrays_of_an_asyncio_session(sharing):
     numpy = pytest.importorskip("numpy")
-
-    async def main():
-        async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
-            before = gpu.requests_sent
-            x = await session.asarray(numpy.arange(1000.0))
-            y = gpurest.ones(1000, session=session)
-            assert gpu.requests_sent == before  # queued
-            total, again = await asyncio.gather((x * 2 + y).sum().aget(), session.fetch(x[:3], y.sum()))
-            assert float(total) == 1_000_000 and again[0].tolist() == [0, 1, 2] and float(again[1]) == 1000
-            assert gpu.requests_sent - before <= 3
-            assert "test_sdk_async_surface.py" in (await session.asarray([1.0]) + 1).explain()
-            long = await session.asarray(numpy.zeros(5 << 20))  # a separate transfer
-            assert float(await (long + 1).sum().aget()) == 5 << 20
-            await session.flush()
-            await session.reset()
-            with pytest.raises(errors.SessionLostError):
-                await x.aget()
-            assert (await (await session.asarray([1, 2], "i4") * 2).aget()).tolist() == [2, 4]
-        with pytest.raises(errors.ClosedError):
-            await session.asarray([1.0])
-    run(main())
+    async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
+        before = gpu.requests_sent
+        x = await session.asarray(numpy.arange(1000.0))
+        y = gpurest.ones(1000, session=session)
+        assert gpu.requests_sent == before  # queued
+        total, again = await asyncio.gather((x * 2 + y).sum().aget(), session.fetch(x[:3], y.sum()))
+        assert float(total) == 1_000_000 and again[0].tolist() == [0, 1, 2] and float(again[1]) == 1000
+        assert gpu.requests_sent - before <= 3
+        assert "test_sdk_async_surface.py" in (await session.asarray([1.0]) + 1).explain()
+        long = await session.asarray(numpy.zeros(5 << 20))  # a separate transfer
+        assert float(await (long + 1).sum().aget()) == 5 << 20
+        await session.flush()
+        await session.reset()
+        with pytest.raises(errors.SessionLostError):
+            await x.aget()
+        assert (await (await session.asarray([1, 2], "i4") * 2).aget()).tolist() == [2, 4]
+    with pytest.raises(errors.ClosedError):
+        await session.asarray([1.0])
 
 
-def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
-    async def main():
-        async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
-            assert gpu.url == sharing.url and not gpu.closed and await gpu.is_live()
-            assert (await gpu.device("cpu:0"))["id"] == "cpu:0"
-            assert session.id in [one["id"] async for one in gpu.sessions()]
-            assert (await gpu.request("GET", "/v1/limits")).status == 200
-            x, y = await session.zeros(4, "i4"), await session.empty(4, "i4")
-            await y.fill(7)
-            await x.copy_from(y, offset=4, size=8)
-            assert list(memoryview(await x.read()).cast("i")) == [0, 7, 7, 0]
-            assert (await x.compare(y, offset=4, size=8))["equal"] and (await x.compare(y))["first_difference"] == 0
-            assert x.size == 4 and x.dtype_str == "<i4" and not x.freed
-            module = await session.module('extern "C" __global__ void k() {}')
-            await module.kernel("k")(1, 1)
-            assert [one["id"] for one in await session.modules()] == [module.id]
-            await module.kernel("k").for_n(5, shared_bytes=64)()
-            assert len(await session.buffers()) == 2 and len(await session.launches()) == 2
-            assert (await session.trim())["allocated_bytes"] >= 32
-            assert (await x.get(out := bytearray(16))) is out and list(memoryview(out).cast("i")) == [0, 7, 7, 0]
-            total = await session.builtin("reduce_sum", "i4")
-            assert (await total(x, await session.empty(1, "i8"), 4)).state == "succeeded"
-            with pytest.raises(errors.ArgumentError):
-                await total(x, 4)
-            with pytest.raises(errors.ArgumentError):
-                await session.builtin("exp", "i4")
-            with pytest.raises(errors.ArgumentError):
-                module.kernel("k").for_n(0)
-            with pytest.raises(errors.ArgumentError):
-                await module.kernel("k")(1, 1, (), casting="any")
-            async with session.batch():
-                await y.fill(1)
-                await x.copy_from(y)
-            assert list(memoryview(await x.read()).cast("i")) == [1, 1, 1, 1]
-            with pytest.raises(errors.ArgumentError, match="no whole number of float32"):
-                await session.buffer(size=5, dtype="f4")
-            with pytest.raises(errors.GpurestError):
-                await y.share()  # over TCP
-    run(main())
+async def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
+    async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
+        assert gpu.url == sharing.url and not gpu.closed and await gpu.is_live()
+        assert (await gpu.device("cpu:0"))["id"] == "cpu:0"
+        assert session.id in [one["id"] async for one in gpu.sessions()]
+        assert (await gpu.request("GET", "/v1/limits")).status == 200
+        x, y = await session.zeros(4, "i4"), await session.empty(4, "i4")
+        await y.fill(7)
+        await x.copy_from(y, offset=4, size=8)
+        assert list(memoryview(await x.read()).cast("i")) == [0, 7, 7, 0]
+        assert (await x.compare(y, offset=4, size=8))["equal"] and (await x.compare(y))["first_difference"] == 0
+        assert x.size == 4 and x.dtype_str == "<i4" and not x.freed
+        module = await session.module('extern "C" __global__ void k() {}')
+        await module.kernel("k")(1, 1)
+        assert [one["id"] for one in await session.modules()] == [module.id]
+        await module.kernel("k").for_n(5, shared_bytes=64)()
+        assert len(await session.buffers()) == 2 and len(await session.launches()) == 2
+        assert (await session.trim())["allocated_bytes"] >= 32
+        assert (await x.get(out := bytearray(16))) is out and list(memoryview(out).cast("i")) == [0, 7, 7, 0]
+        total = await session.builtin("reduce_sum", "i4")
+        assert (await total(x, await session.empty(1, "i8"), 4)).state == "succeeded"
+        with pytest.raises(errors.ArgumentError):
+            await total(x, 4)
+        with pytest.raises(errors.ArgumentError):
+            await session.builtin("exp", "i4")
+        with pytest.raises(errors.ArgumentError):
+            module.kernel("k").for_n(0)
+        with pytest.raises(errors.ArgumentError):
+            await module.kernel("k")(1, 1, (), casting="any")
+        async with session.batch():
+            await y.fill(1)
+            await x.copy_from(y)
+        assert list(memoryview(await x.read()).cast("i")) == [1, 1, 1, 1]
+        with pytest.raises(errors.ArgumentError, match="no whole number of float32"):
+            await session.buffer(size=5, dtype="f4")
+        with pytest.raises(errors.GpurestError):
+            await y.share()  # over TCP
 
 
 def test_shared_memory_of_an_asyncio_session(sharing):
@@ -166,6 +157,6 @@ def test_shared_memory_of_an_asyncio_session(sharing):
                 assert (await own.read())[:4] == b"both"  # it is the buffer itself: nothing was copied
             with pytest.raises(errors.ArgumentError):
                 await session.buffer(b"data", shareable=True)
-    run(main())
+    asyncio.run(asyncio.wait_for(main(), 120))  # descriptors are closed with its loop
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before

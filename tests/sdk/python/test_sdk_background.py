@@ -404,13 +404,6 @@ def test_while_the_service_cannot_be_reached_nothing_is_decided():
 # ---- asyncio ----
 
 
-def run(url, work):
-    async def main():
-        async with gpurest.AsyncClient(url) as gpu, gpu.session() as session:
-            return await work(gpu, session)
-    return asyncio.run(asyncio.wait_for(main(), 120))
-
-
 async def aqueued(session, record, **more):
     async with session.batch(**more) as batch:
         found = await record()
@@ -426,78 +419,72 @@ async def aendless(session):
     return job
 
 
-def test_background_with_asyncio(any_url):
-    async def work(gpu, session):
-        kernel = (await session.module(SAXPY))["saxpy"]
-        async with session.batch() as batch:
-            x = await session.buffer(floats(1, 2))
-            launched = await kernel(1, 32, (1.0, x, x, 2))
-            got = x.get_async()
-            with pytest.raises(errors.GpurestError, match="await asubmit_background"):
-                batch.submit_background()
-            job = await batch.asubmit_background()
-        assert not got.done()
-        with pytest.raises(errors.GpurestError, match="await its job"):
-            got.result()
-        assert await job is batch and await job.done() and (await job.wait()).state == "succeeded" and await job.cancel() is False
-        assert list(got.result()) == [2, 4] and launched.state == "succeeded" and list(await x.get()) == [2, 4]
-        with pytest.raises(errors.ClosedError):
-            await batch.asubmit_background()
-        y = floats(1, 1)
-        runs = [await gpu.run_background(SAXPY, "saxpy", [float(i), gpurest.In(floats(1, 2)), gpurest.InOut(y), 2], n=2) for i in range(3)]
-        for i, result in enumerate(await asyncio.gather(*runs)):
-            assert result.y is y
-        bad, _ = await aqueued(session, lambda: kernel(1, 100_000, (1.0, x, x, 2)))
-        with pytest.raises(errors.ValidationError) as caught:
-            await bad
-        assert caught.value.op_index == 0 and bad.state == "failed"
-        with pytest.raises(errors.ValidationError):
-            async with session.batch() as refused:
-                refused._add({"op": "jump"})
-                await refused.asubmit_background()
-        await x.free()
-        await session.free_unused()
-        assert (await session.info())["usage"]["memory_bytes"] == 0
-    run(any_url, work)
+async def test_background_with_asyncio(any_agpu, any_asession):
+    kernel = (await any_asession.module(SAXPY))["saxpy"]
+    async with any_asession.batch() as batch:
+        x = await any_asession.buffer(floats(1, 2))
+        launched = await kernel(1, 32, (1.0, x, x, 2))
+        got = x.get_async()
+        with pytest.raises(errors.GpurestError, match="await asubmit_background"):
+            batch.submit_background()
+        job = await batch.asubmit_background()
+    assert not got.done()
+    with pytest.raises(errors.GpurestError, match="await its job"):
+        got.result()
+    assert await job is batch and await job.done() and (await job.wait()).state == "succeeded" and await job.cancel() is False
+    assert list(got.result()) == [2, 4] and launched.state == "succeeded" and list(await x.get()) == [2, 4]
+    with pytest.raises(errors.ClosedError):
+        await batch.asubmit_background()
+    y = floats(1, 1)
+    runs = [await any_agpu.run_background(SAXPY, "saxpy", [float(i), gpurest.In(floats(1, 2)), gpurest.InOut(y), 2], n=2) for i in range(3)]
+    for i, result in enumerate(await asyncio.gather(*runs)):
+        assert result.y is y
+    bad, _ = await aqueued(any_asession, lambda: kernel(1, 100_000, (1.0, x, x, 2)))
+    with pytest.raises(errors.ValidationError) as caught:
+        await bad
+    assert caught.value.op_index == 0 and bad.state == "failed"
+    with pytest.raises(errors.ValidationError):
+        async with any_asession.batch() as refused:
+            refused._add({"op": "jump"})
+            await refused.asubmit_background()
+    await x.free()
+    await any_asession.free_unused()
+    assert (await any_asession.info())["usage"]["memory_bytes"] == 0
 
 
-def test_cancelling_with_asyncio(service):
-    async def work(gpu, session):
-        x = await session.buffer(b"1234")
-        blocker = await aendless(session)
+async def test_cancelling_with_asyncio(asession):
+    x = await asession.buffer(b"1234")
+    blocker = await aendless(asession)
 
-        async def reading():
-            return x.get_async()
-        waiting, got = await aqueued(session, reading)
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(waiting.wait(), 0.05)
-        assert not await waiting.done() and waiting.state == "queued"
-        assert await waiting.cancel() is True and await waiting.cancel() is True
-        with pytest.raises(errors.GpurestError, match="was cancelled"):
-            await waiting
-        assert isinstance(got.exception(), errors.AbortedError)
-        with pytest.raises(errors.ConflictError):
-            await blocker.cancel()
-        assert await blocker.cancel(force=True) is True and session.generation == 2
-        with pytest.raises(errors.GpurestError, match="was cancelled"):
-            await blocker.wait()
-        with pytest.raises(errors.SessionLostError, match="reset"):
-            await x.read()
-        assert bytes(await (await session.buffer(b"new")).read()) == b"new"
-    run(service.url, work)
+    async def reading():
+        return x.get_async()
+    waiting, got = await aqueued(asession, reading)
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(waiting.wait(), 0.05)
+    assert not await waiting.done() and waiting.state == "queued"
+    assert await waiting.cancel() is True and await waiting.cancel() is True
+    with pytest.raises(errors.GpurestError, match="was cancelled"):
+        await waiting
+    assert isinstance(got.exception(), errors.AbortedError)
+    with pytest.raises(errors.ConflictError):
+        await blocker.cancel()
+    assert await blocker.cancel(force=True) is True and asession.generation == 2
+    with pytest.raises(errors.GpurestError, match="was cancelled"):
+        await blocker.wait()
+    with pytest.raises(errors.SessionLostError, match="reset"):
+        await x.read()
+    assert bytes(await (await asession.buffer(b"new")).read()) == b"new"
 
 
-def test_what_the_service_knows_no_more_with_asyncio(service):
-    async def work(gpu, session):
-        x = await session.buffer(b"1234")
+async def test_what_the_service_knows_no_more_with_asyncio(agpu, asession):
+    x = await asession.buffer(b"1234")
 
-        async def reading():
-            return x.get_async()
-        job, got = await aqueued(session, reading)
-        await gpu.request("DELETE", f"/v1/sessions/{session.id}")
-        with pytest.raises(errors.SessionLostError):
-            await job
-        assert job.state == "gone" and await job.cancel() is False
-        with pytest.raises(errors.SessionLostError):
-            await x.read()
-    run(service.url, work)
+    async def reading():
+        return x.get_async()
+    job, got = await aqueued(asession, reading)
+    await agpu.request("DELETE", f"/v1/sessions/{asession.id}")
+    with pytest.raises(errors.SessionLostError):
+        await job
+    assert job.state == "gone" and await job.cancel() is False
+    with pytest.raises(errors.SessionLostError):
+        await x.read()

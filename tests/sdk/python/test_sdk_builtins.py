@@ -1,6 +1,5 @@
 """The service's built-in kernels by name: list, arguments, batches, streams, and refusals."""
 import array
-import asyncio
 
 import pytest
 

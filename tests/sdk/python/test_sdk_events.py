@@ -1,5 +1,4 @@
 """A session's event stream from a real service, also with the asyncio client. test_sdk_transport.py tests how broken streams continue."""
-import asyncio
 
 import pytest
 
@@ -51,14 +50,11 @@ def test_a_type_that_there_is_not(told):
         next(told.events(["no.such"], timeout=5))
 
 
-def test_with_asyncio(told, service):
-    async def main():
-        async with gpurest.AsyncClient(service.url) as gpu:
-            session = await gpu.attach(told.id)
-            found = []
-            async for event in session.events(TYPES, timeout=60, last_id="0"):
-                found.append(event)
-                if len(found) == len(TYPES):
-                    return found
-    with_name = asyncio.run(asyncio.wait_for(main(), 60))
-    check(with_name)
+async def test_with_asyncio(told, agpu):
+    session = await agpu.attach(told.id)
+    found = []
+    async for event in session.events(TYPES, timeout=60, last_id="0"):
+        found.append(event)
+        if len(found) == len(TYPES):
+            break
+    check(found)

@@ -1,5 +1,4 @@
 """A kernel with as many parameter bytes as CUDA allows, most of them one struct passed as bytes, by every way to launch."""
-import asyncio
 import struct
 
 import pytest
@@ -62,15 +61,11 @@ def test_a_run(gpu):
     assert out == octets(5)
 
 
-def test_with_asyncio(service):
-    async def launch():
-        async with gpurest.AsyncClient(service.url) as gpu, gpu.session() as session:
-            kernel = (await session.module(FITS))["take"]
-            out = await session.buffer(size=SIZE)
-            await kernel(BLOCKS, BLOCK, (out, WORDS, octets(6)))
-            return await out.read()
-
-    assert asyncio.run(launch()) == octets(6)
+async def test_with_asyncio(asession):
+    kernel = (await asession.module(FITS))["take"]
+    out = await asession.buffer(size=SIZE)
+    await kernel(BLOCKS, BLOCK, (out, WORDS, octets(6)))
+    assert await out.read() == octets(6)
 
 
 def test_one_byte_more_is_told_before_anything_is_sent(session, take):

@@ -379,76 +379,65 @@ def test_an_array_that_it_names_is_computed_before_and_kept(session, saxpy):
 # ---- asyncio ----
 
 
-def run(url, work):
-    async def main():
-        async with gpurest.AsyncClient(url) as gpu, gpu.session() as session:
-            return await work(session)
-    return asyncio.run(asyncio.wait_for(main(), 120))
+async def test_programs_of_asyncio(any_asession):
+    kernel = (await any_asession.module(SAXPY))["saxpy"]
+    state = await any_asession.buffer(floats(*[1] * 4))
+    async with any_asession.program("p") as program:
+        x = program.input("x", shape=(2, 2), dtype="f4")
+        y = await any_asession.empty(4, "f4")
+        await y.copy_from(state)
+        assert program.input("late", floats(5), to=state, offset=12) is state
+        await kernel(1, 32, (program.scalar("a", 1.0), x, y, 4))
+        program.output("y", y)
+        program.output("state", state)
+    assert [one["name"] for one in await any_asession.programs()] == ["p"] and program.inputs == ("x", "late", "a")
+    results = await asyncio.gather(*(program.run(x=floats(*range(4)), a=float(i)) for i in range(5)))
+    assert [list(one.y)[:3] for one in results] == [[1, 1 + i, 1 + 2 * i] for i in range(5)]
+    assert list(results[0].state) == [1, 1, 1, 5]
+    job = await program.run_background(x=floats(*range(4)), a=10.0)
+    assert list((await job).y) == [1, 11, 21, 35] and job.state == "succeeded"
+    with pytest.raises(errors.ArgumentError, match="every run"):
+        await program.run()
+    with pytest.raises(errors.ClosedError, match="the program p's own"):
+        await y.read()
+    with pytest.raises(KeyError):
+        async with any_asession.program() as unmade:
+            {}["stop"]
+    with pytest.raises(errors.ClosedError):
+        await unmade.run()
+    with pytest.raises(errors.ArgumentError, match="a buffer is wanted"):
+        async with any_asession.program() as unmade:
+            unmade.output("x", b"1234")
+    with pytest.raises(errors.ConflictError):
+        async with any_asession.program("p") as unmade:
+            await state.fill(0)
+    await program.free()
+    await program.free()
+    with pytest.raises(errors.ClosedError):
+        await program.run(x=floats(*range(4)))
+    for _ in range(20):
+        async with any_asession.program() as nameless:
+            await state.fill(0)
+        await nameless.run()
+        del nameless
+        gc.collect()
+    await any_asession.free_unused()
+    assert await any_asession.programs() == []
+    await state.free()
+    await x.free()
 
 
-def test_programs_of_asyncio(any_url):
-    async def work(session):
-        kernel = (await session.module(SAXPY))["saxpy"]
-        state = await session.buffer(floats(*[1] * 4))
-        async with session.program("p") as program:
-            x = program.input("x", shape=(2, 2), dtype="f4")
-            y = await session.empty(4, "f4")
-            await y.copy_from(state)
-            assert program.input("late", floats(5), to=state, offset=12) is state
-            await kernel(1, 32, (program.scalar("a", 1.0), x, y, 4))
-            program.output("y", y)
-            program.output("state", state)
-        assert [one["name"] for one in await session.programs()] == ["p"] and program.inputs == ("x", "late", "a")
-        results = await asyncio.gather(*(program.run(x=floats(*range(4)), a=float(i)) for i in range(5)))
-        assert [list(one.y)[:3] for one in results] == [[1, 1 + i, 1 + 2 * i] for i in range(5)]
-        assert list(results[0].state) == [1, 1, 1, 5]
-        job = await program.run_background(x=floats(*range(4)), a=10.0)
-        assert list((await job).y) == [1, 11, 21, 35] and job.state == "succeeded"
-        with pytest.raises(errors.ArgumentError, match="every run"):
-            await program.run()
-        with pytest.raises(errors.ClosedError, match="the program p's own"):
-            await y.read()
-        with pytest.raises(KeyError):
-            async with session.program() as unmade:
-                {}["stop"]
-        with pytest.raises(errors.ClosedError):
-            await unmade.run()
-        with pytest.raises(errors.ArgumentError, match="a buffer is wanted"):
-            async with session.program() as unmade:
-                unmade.output("x", b"1234")
-        with pytest.raises(errors.ConflictError):
-            async with session.program("p") as unmade:
-                await state.fill(0)
-        await program.free()
-        await program.free()
-        with pytest.raises(errors.ClosedError):
-            await program.run(x=floats(*range(4)))
-        for _ in range(20):
-            async with session.program() as nameless:
-                await state.fill(0)
-            await nameless.run()
-            del nameless
-            gc.collect()
-        await session.free_unused()
-        assert await session.programs() == []
-        await state.free()
-        await x.free()
-    run(any_url, work)
-
-
-def test_a_fault_in_a_program_of_asyncio(service):
-    async def work(session):
-        module = await session.module(FAULTS)
-        x = await session.buffer(b"1234")
-        async with session.program() as program:
-            await module["illegal"](1, 1, (x,))
-        with pytest.raises(errors.IllegalAddressError) as caught:
-            await program.run()
-        assert caught.value.kernel == "illegal" and caught.value.queued_at.startswith("test_sdk_programs.py:")
-        with pytest.raises(errors.SessionLostError):
-            await program.run_background()
-        await session.reset()
-        with pytest.raises(errors.SessionLostError, match="this program is gone"):
-            await program.run()
-        await program.free()
-    run(service.url, work)
+async def test_a_fault_in_a_program_of_asyncio(asession):
+    module = await asession.module(FAULTS)
+    x = await asession.buffer(b"1234")
+    async with asession.program() as program:
+        await module["illegal"](1, 1, (x,))
+    with pytest.raises(errors.IllegalAddressError) as caught:
+        await program.run()
+    assert caught.value.kernel == "illegal" and caught.value.queued_at.startswith("test_sdk_programs.py:")
+    with pytest.raises(errors.SessionLostError):
+        await program.run_background()
+    await asession.reset()
+    with pytest.raises(errors.SessionLostError, match="this program is gone"):
+        await program.run()
+    await program.free()

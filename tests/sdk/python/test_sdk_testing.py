@@ -1,6 +1,5 @@
 """gpurest.testing: FakeServer behaves as the service, and recordings replace it."""
 import array
-import asyncio
 
 import pytest
 
@@ -115,16 +114,12 @@ def test_limits_names_and_health(url):
             gpu.request("GET", "/v1/nothing")
 
 
-def test_coroutines(url):
-    async def main():
-        async with gpurest.AsyncClient(url) as gpu:
-            async with gpu.session() as session:
-                x = await session.buffer(numbers(1, 2))
-                kernel = (await session.module(SAXPY)).kernel("saxpy")
-                await kernel((1,), (32,), (1.0, x, x, 2))
-                return list(await x.get())
-
-    assert asyncio.run(main()) == [2, 4]
+async def test_coroutines(url):
+    async with gpurest.AsyncClient(url) as gpu, gpu.session() as session:
+        x = await session.buffer(numbers(1, 2))
+        kernel = (await session.module(SAXPY)).kernel("saxpy")
+        await kernel((1,), (32,), (1.0, x, x, 2))
+        assert list(await x.get()) == [2, 4]
 
 
 def test_programs(url):

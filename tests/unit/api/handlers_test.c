@@ -10,15 +10,7 @@
 #include "support/fake_pool.h"
 
 /* Each test has its own service. */
-#define HANDLERS_TEST(name)                                                                                                                \
-    static void name(void);                                                                                                                \
-    Test(handlers, name, .timeout = 180)                                                                                                   \
-    {                                                                                                                                      \
-        app_start();                                                                                                                       \
-        name();                                                                                                                            \
-        app_stop();                                                                                                                        \
-    }                                                                                                                                      \
-    static void name(void)
+TestSuite(handlers, .init = app_start, .fini = app_stop, .timeout = 180);
 
 static char text[4096];
 
@@ -47,7 +39,7 @@ static void session_with_data(struct span data)
     exchange_close(&x);
 }
 
-HANDLERS_TEST(every_row_has_a_handler_and_a_place)
+Test(handlers, every_row_has_a_handler_and_a_place)
 {
     size_t                 count;
     const struct endpoint *table = endpoints_table(&count);
@@ -59,7 +51,7 @@ HANDLERS_TEST(every_row_has_a_handler_and_a_place)
     }
 }
 
-HANDLERS_TEST(infrastructure)
+Test(handlers, infrastructure)
 {
     expect("GET", "/livez", NULL, 200, "ok");
     expect("GET", "/readyz", NULL, 200, "ok");
@@ -78,7 +70,7 @@ HANDLERS_TEST(infrastructure)
     expect("GET", "/lbz", NULL, 404, "not_found");
 }
 
-HANDLERS_TEST(sessions)
+Test(handlers, sessions)
 {
     expect("PUT", "/v1/sessions/s", "{\"labels\":{\"a\":\"b\"},\"memory_limit\":1000}", 201, "\"memory_limit\":1000");
     expect("PUT", "/v1/sessions/s", "{\"labels\":{\"a\":\"b\"},\"memory_limit\":1000}", 200, "\"labels\":{\"a\":\"b\"}");
@@ -98,7 +90,7 @@ HANDLERS_TEST(sessions)
     expect("GET", "/v1/sessions/s", NULL, 404, "session_not_found");
 }
 
-HANDLERS_TEST(buffers)
+Test(handlers, buffers)
 {
     expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
     expect("PUT", "/v1/sessions/s/buffers/a", "{\"size\":16}", 201, "\"size\":16");
@@ -119,7 +111,7 @@ HANDLERS_TEST(buffers)
 
 static char big[3 * 1024 * 1024 + 5];
 
-HANDLERS_TEST(bytes_up_and_down)
+Test(handlers, bytes_up_and_down)
 {
     struct exchange x = {.method = "GET", .target = "/v1/sessions/s/buffers/a/data"};
 
@@ -145,7 +137,7 @@ static unsigned get_data(const char *name, const char *value, size_t *bytes, cha
     return http;
 }
 
-HANDLERS_TEST(ranges_and_preconditions)
+Test(handlers, ranges_and_preconditions)
 {
     char   content_range[64], etag[64];
     size_t bytes;
@@ -183,7 +175,7 @@ static unsigned put_data(struct span body, const char *content_range, bool chunk
     return http;
 }
 
-HANDLERS_TEST(writes)
+Test(handlers, writes)
 {
     session_with_data(SPAN_LITERAL("0123456789"));
     cr_assert_eq(put_data(SPAN_LITERAL("abcdefghij"), NULL, false), 204);
@@ -200,7 +192,7 @@ HANDLERS_TEST(writes)
     expect("GET", "/v1/sessions/s/buffers/a/data", NULL, 200, "XYfghiZ");
 }
 
-HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
+Test(handlers, an_upload_whose_client_leaves_is_undone)
 {
     struct exchange x;
 
@@ -215,7 +207,7 @@ HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
     cr_assert_eq(fake_live_allocations(), 0);
 }
 
-HANDLERS_TEST(an_upload_that_does_not_fit_is_refused_before_its_body)
+Test(handlers, an_upload_that_does_not_fit_is_refused_before_its_body)
 {
     struct exchange x;
 
@@ -227,7 +219,7 @@ HANDLERS_TEST(an_upload_that_does_not_fit_is_refused_before_its_body)
     exchange_close(&x);
 }
 
-HANDLERS_TEST(an_upload_that_the_device_refuses_leaves_nothing)
+Test(handlers, an_upload_that_the_device_refuses_leaves_nothing)
 {
     struct exchange x;
 
@@ -252,7 +244,7 @@ static void put_ptx(void)
     exchange_close(&x);
 }
 
-HANDLERS_TEST(modules)
+Test(handlers, modules)
 {
     struct exchange x = {.method = "POST", .target = "/v1/sessions/s/modules", .type = "text/plain", .body = SPAN_LITERAL("x")};
 
@@ -275,7 +267,7 @@ HANDLERS_TEST(modules)
 
 #define LAUNCH(kernel, more) "{\"module\":\"m\",\"kernel\":\"" kernel "\",\"grid\":[1],\"block\":[1]" more "}"
 
-HANDLERS_TEST(launches_that_end)
+Test(handlers, launches_that_end)
 {
     put_ptx();
     expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ",\"id\":\"one\""), 200, "\"state\":\"succeeded\"");
@@ -304,7 +296,7 @@ static struct exchange waiting(const char *prefer)
                              .headers = {{"Prefer", prefer}}};
 }
 
-HANDLERS_TEST(preferences_of_a_launch)
+Test(handlers, preferences_of_a_launch)
 {
     struct exchange x = waiting("wait=0");
     struct exchange poll = {.method = "GET", .target = "/v1/sessions/s/launches/w", .headers = {{"Prefer", "wait=60"}}};
@@ -323,7 +315,7 @@ HANDLERS_TEST(preferences_of_a_launch)
     exchange_close(&poll);
 }
 
-HANDLERS_TEST(a_long_poll_that_ends_in_vain)
+Test(handlers, a_long_poll_that_ends_in_vain)
 {
     struct exchange x = waiting("respond-async");
     struct exchange poll = {.method = "GET", .target = "/v1/sessions/s/launches/w"};
@@ -355,7 +347,7 @@ static void await_answer(const char *target, const char *part)
     cr_assert(strstr(answer, part), "%s", answer);
 }
 
-HANDLERS_TEST(a_queued_launch_whose_client_leaves_is_cancelled)
+Test(handlers, a_queued_launch_whose_client_leaves_is_cancelled)
 {
     struct exchange running = waiting("respond-async");
     struct exchange queued = waiting("wait=60");
@@ -390,7 +382,7 @@ static struct exchange long_frame(const char *json)
     return (struct exchange){.method = "POST", .target = "/v1/sessions/s/batches", .type = BATCH_TYPE, .body = {frame, sizeof frame}};
 }
 
-HANDLERS_TEST(a_long_batch_without_segments_waits_until_it_is_made)
+Test(handlers, a_long_batch_without_segments_waits_until_it_is_made)
 {
     struct exchange x;
 
@@ -407,7 +399,7 @@ HANDLERS_TEST(a_long_batch_without_segments_waits_until_it_is_made)
     exchange_close(&x);
 }
 
-HANDLERS_TEST(a_long_batch_whose_client_leaves_is_let_go_of)
+Test(handlers, a_long_batch_whose_client_leaves_is_let_go_of)
 {
     expect("PUT", "/v1/sessions/s", NULL, 201, "\"ready\"");
     for (unsigned i = 0; i < 20; i++) {

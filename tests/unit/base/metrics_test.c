@@ -21,23 +21,14 @@ static void end(void)
     buf_finish(&text);
 }
 
-/* Where Criterion cannot run, its fixtures are missing. */
-#define METRICS_TEST(name)                                                                                                                 \
-    static void name(void);                                                                                                                \
-    Test(metrics, name, .timeout = 180)                                                                                                    \
-    {                                                                                                                                      \
-        begin();                                                                                                                           \
-        name();                                                                                                                            \
-        end();                                                                                                                             \
-    }                                                                                                                                      \
-    static void name(void)
+TestSuite(metrics, .init = begin, .fini = end, .timeout = 180);
 
 static bool has(const char *line)
 {
     return text.data && strstr(text.data, line);
 }
 
-METRICS_TEST(a_bound_belongs_to_its_own_bucket)
+Test(metrics, a_bound_belongs_to_its_own_bucket)
 {
     struct histogram h = {0};
 
@@ -57,7 +48,7 @@ METRICS_TEST(a_bound_belongs_to_its_own_bucket)
     cr_assert(has("gpurest_compile_seconds_count{a=\"b\"} 5\n"), "%s", text.data);
 }
 
-METRICS_TEST(sizes_are_bytes)
+Test(metrics, sizes_are_bytes)
 {
     struct histogram h = {0};
 
@@ -70,14 +61,14 @@ METRICS_TEST(sizes_are_bytes)
     cr_assert(has("_sum 1099511628032\n"), "%s", text.data);
 }
 
-METRICS_TEST(label_values_are_escaped)
+Test(metrics, label_values_are_escaped)
 {
     metrics_label(&text, "a", "x\"y\\z\n");
     metrics_label(&text, "b", "");
     cr_assert_str_eq(text.data, "a=\"x\\\"y\\\\z\\n\",b=\"\"");
 }
 
-METRICS_TEST(every_family_is_written_with_its_head_once)
+Test(metrics, every_family_is_written_with_its_head_once)
 {
     count_problem(STATUS_KERNEL_FAULT);
     metrics_write(&text);
@@ -100,7 +91,7 @@ static void *count(void *unused)
     return unused;
 }
 
-METRICS_TEST(many_threads_lose_nothing)
+Test(metrics, many_threads_lose_nothing)
 {
     pthread_t threads[THREADS];
     char      line[128];

@@ -16,6 +16,8 @@
 
 enum { NOBODY = 65534, IMPATIENT_MS = 4000, LESS_IMPATIENT_MS = 10000 /* an ordinary compile must fit under load */ };
 
+TestSuite(hostile, .fini = compile_end);
+
 /* Path of an existing file, and of a missing one beside it. */
 struct pair {
     const char *existing;
@@ -33,15 +35,15 @@ static const struct pair pairs[] = {
 /* All formats are constants with one %s. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void            same_but_for_the_name(struct compile_service *s, const char *format, const struct pair *p)
+static void            same_but_for_the_name(const char *format, const struct pair *p)
 {
     char                  one[512], other[512];
     struct compile_output a, b;
 
     snprintf(one, sizeof one, format, p->existing);
     snprintf(other, sizeof other, format, p->missing);
-    a = compile_text(s, one, "compute_75");
-    b = compile_text(s, other, "compute_75");
+    a = compile_apart(one, "compute_75");
+    b = compile_apart(other, "compute_75");
     cr_assert_eq(a.status, b.status, "%s: %s", one, a.log.data);
     cr_assert_not(log_has(&a, "root:") || log_has(&a, "CUDA_CACHE_DISABLE"), "%s", a.log.data);
     if (a.status == STATUS_COMPILE_FAILED) {
@@ -62,12 +64,11 @@ static void files_stay_hidden(void)
         "#include <%s>\n",
         "#if __has_include(\"%s\")\n#error there\n#endif\nextern \"C\" __global__ void f() {}\n",
     };
-    struct compile_service *s = service_need(PATIENT_MS);
 
+    service_need(PATIENT_MS);
     for (size_t f = 0; f < COUNT(formats); f++)
         for (size_t p = 0; p < COUNT(pairs); p++)
-            same_but_for_the_name(s, formats[f], &pairs[p]);
-    compile_service_destroy(s);
+            same_but_for_the_name(formats[f], &pairs[p]);
 }
 
 /* Every Criterion test is a separate process, so it may change its user for good. */
@@ -92,17 +93,9 @@ Test(hostile, files_stay_hidden_without_privileges)
 
 Test(hostile, toolkit_headers_are_found_without_privileges)
 {
-    struct compile_service *s;
-    struct compile_output   o;
-
     become_nobody();
-    s = service_need(PATIENT_MS);
-    o = compile_text(s, "#include <cuda_fp16.h>\nextern \"C\" __global__ void f(__half *x) { *x = __hadd(*x, *x); }\n", "sm_90");
-    if (log_has(&o, "cannot open source file \"cuda_fp16.h\""))
-        cr_skip_test("no CUDA headers on this machine");
-    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
-    compile_output_finish(&o);
-    compile_service_destroy(s);
+    service_need(PATIENT_MS);
+    compile_with_toolkit("cuda_fp16.h", "#include <cuda_fp16.h>\nextern \"C\" __global__ void f(__half *x) { *x = __hadd(*x, *x); }\n");
 }
 
 /* Even if an option slipped through the allow-list, the jail would keep files from being read and written. */
@@ -110,23 +103,20 @@ Test(hostile, options_that_name_files_reach_none)
 {
     static const char *const texts[] = {"--pre-include=/etc/passwd", "-Xptxas=--options-file=/etc/passwd",
                                         "--create-pch=/tmp/gpurest-test.pch", "--time=/tmp/gpurest-test.time"};
-    struct compile_service  *s = service_need(PATIENT_MS);
 
+    service_need(PATIENT_MS);
     for (size_t i = 0; i < COUNT(texts); i++) {
-        struct span           option = span_of(texts[i]);
-        struct compile_job    job = {.source = SPAN_LITERAL("extern \"C\" __global__ void f() {}\n"),
-                                     .arch = SPAN_LITERAL("sm_90"),
-                                     .options = &option,
-                                     .options_count = 1};
-        struct compile_output o;
-        compile_output_init(&o);
-        cr_assert_neq(compile_service_run(s, (struct compile_for){"tester", false}, &job, &o), STATUS_OK, "%s", texts[i]);
-        cr_assert_not(log_has(&o, "root:"), "%s", o.log.data);
-        compile_output_finish(&o);
+        struct span option = span_of(texts[i]);
+
+        compile_run(&(struct compile_job){.source = SPAN_LITERAL("extern \"C\" __global__ void f() {}\n"),
+                                          .arch = SPAN_LITERAL("sm_90"),
+                                          .options = &option,
+                                          .options_count = 1});
+        cr_assert_neq(output.status, STATUS_OK, "%s", texts[i]);
+        cr_assert_not(log_has(&output, "root:"), "%s", output.log.data);
     }
     cr_assert_neq(access("/tmp/gpurest-test.pch", F_OK), 0);
     cr_assert_neq(access("/tmp/gpurest-test.time", F_OK), 0);
-    compile_service_destroy(s);
 }
 
 /* The preprocessor doubles x 31 times: this never ends, and no step limit stops it. */
@@ -141,32 +131,27 @@ static void macro_bomb(struct buf *source)
 
 Test(hostile, endless_compile_is_killed_at_its_deadline_and_the_service_lives_on)
 {
-    struct compile_service *s = service_need(LESS_IMPATIENT_MS);
-    struct compile_output   o;
-    struct buf              source;
+    struct buf source;
 
+    service_need(LESS_IMPATIENT_MS);
     macro_bomb(&source);
-    o = compile_text(s, source.data, "sm_90");
-    cr_assert_eq(o.status, STATUS_COMPILE_TIMEOUT, "%s %s", status_code(o.status), o.log.data);
+    compile_text(source.data, "sm_90");
+    cr_assert_eq(output.status, STATUS_COMPILE_TIMEOUT, "%s %s", status_code(output.status), output.log.data);
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "a process was left behind");
-    compile_output_finish(&o);
-    o = compile_text(s, "extern \"C\" __global__ void f() {}\n", "compute_75");
-    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
-    compile_output_finish(&o);
+    compile_text("extern \"C\" __global__ void f() {}\n", "compute_75");
+    cr_assert_eq(output.status, STATUS_OK, "%s", output.log.data);
     buf_finish(&source);
-    compile_service_destroy(s);
 }
 
 struct running {
-    struct compile_service *service;
-    const char             *source;
-    atomic_bool             done;
+    const char *source;
+    atomic_bool done;
 };
 
 static void *run_endless(void *argument)
 {
     struct running       *r = argument;
-    struct compile_output o = compile_text(r->service, r->source, "sm_90");
+    struct compile_output o = compile_apart(r->source, "sm_90");
 
     compile_output_finish(&o);
     atomic_store(&r->done, true);
@@ -224,11 +209,12 @@ static bool some_child_is_locked(void)
 
 Test(hostile, lock_down_is_in_force_while_a_source_is_compiled)
 {
-    struct running r = {.service = service_need(IMPATIENT_MS)};
+    struct running r = {0};
     struct buf     source;
     pthread_t      thread;
     bool           locked = false;
 
+    service_need(IMPATIENT_MS);
     macro_bomb(&source);
     r.source = source.data;
     cr_assert_eq(pthread_create(&thread, NULL, run_endless, &r), 0);
@@ -237,34 +223,25 @@ Test(hostile, lock_down_is_in_force_while_a_source_is_compiled)
     pthread_join(thread, NULL);
     cr_assert(locked);
     buf_finish(&source);
-    compile_service_destroy(r.service);
 }
 
 Test(hostile, crashing_compile_is_reported_and_the_service_lives_on)
 {
-    struct compile_service *s = service_need(PATIENT_MS);
-    struct compile_output   o = compile_text(s, "__device__ char x[1 << 30] = {1};\n", "sm_90");
-
-    cr_assert_eq(o.status, STATUS_COMPILER_CRASHED, "%s %s", status_code(o.status), o.log.data);
-    cr_assert_gt(o.log.bytes, 0);
-    cr_assert_not(log_has(&o, "forbidden"), "it must end by its own fault, not by a hole in the list of calls");
-    compile_output_finish(&o);
-    o = compile_text(s, "extern \"C\" __global__ void f() {}\n", "compute_75");
-    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
-    compile_output_finish(&o);
-    compile_service_destroy(s);
+    service_need(PATIENT_MS);
+    compile_text("__device__ char x[1 << 30] = {1};\n", "sm_90");
+    cr_assert_eq(output.status, STATUS_COMPILER_CRASHED, "%s %s", status_code(output.status), output.log.data);
+    cr_assert_gt(output.log.bytes, 0);
+    cr_assert_not(log_has(&output, "forbidden"), "it must end by its own fault, not by a hole in the list of calls");
+    compile_text("extern \"C\" __global__ void f() {}\n", "compute_75");
+    cr_assert_eq(output.status, STATUS_OK, "%s", output.log.data);
 }
 
 Test(hostile, template_bomb_ends)
 {
-    struct compile_service *s = service_need(IMPATIENT_MS);
-    struct compile_output   o =
-        compile_text(s,
-                     "template<int N, int K> struct A { A<N - 1, 2 * K> a; A<N - 1, 2 * K + 1> b; };\n"
-                     "template<int K> struct A<0, K> { int x; };\n__global__ void f(int *p) { A<26, 1> a; *p = sizeof a; }\n",
-                     "sm_90");
-
-    cr_assert(o.status == STATUS_COMPILE_TIMEOUT || o.status == STATUS_COMPILE_FAILED || o.status == STATUS_COMPILER_CRASHED);
-    compile_output_finish(&o);
-    compile_service_destroy(s);
+    service_need(IMPATIENT_MS);
+    compile_text("template<int N, int K> struct A { A<N - 1, 2 * K> a; A<N - 1, 2 * K + 1> b; };\n"
+                 "template<int K> struct A<0, K> { int x; };\n__global__ void f(int *p) { A<26, 1> a; *p = sizeof a; }\n",
+                 "sm_90");
+    cr_assert(output.status == STATUS_COMPILE_TIMEOUT || output.status == STATUS_COMPILE_FAILED ||
+              output.status == STATUS_COMPILER_CRASHED);
 }

@@ -85,76 +85,67 @@ Test(job, huge_lengths_and_counts_are_found_out)
     buf_finish(&bytes);
 }
 
-static void sample_output(struct compile_output *o)
+static struct compile_output in, out;
+static struct buf            encoded;
+
+static void outputs_start(void)
 {
-    compile_output_init(o);
-    o->status = STATUS_OK;
-    o->log_truncated = true;
-    buf_add_text(&o->log, "warning");
-    buf_add_text(&o->ptx, ".version");
-    buf_add(&o->cubin,
+    compile_output_init(&in);
+    compile_output_init(&out);
+    in.status = STATUS_OK;
+    buf_init(&encoded, COMPILE_OUTPUT_BYTES_MAX);
+}
+
+static void outputs_end(void)
+{
+    compile_output_finish(&in);
+    compile_output_finish(&out);
+    buf_finish(&encoded);
+}
+
+TestSuite(output, .init = outputs_start, .fini = outputs_end);
+
+static void encode_output(void)
+{
+    in.log_truncated = true;
+    buf_add_text(&in.log, "warning");
+    buf_add_text(&in.ptx, ".version");
+    buf_add(&in.cubin,
             "\x7f"
             "ELF\0\1",
             6);
-    o->lowered = calloc(2, sizeof *o->lowered);
-    o->lowered_count = 2;
-    buf_init(&o->lowered[0], 100);
-    buf_init(&o->lowered[1], 100);
-    buf_add_text(&o->lowered[0], "_Z1fv");
-    buf_add_text(&o->lowered[1], "_Z1gv");
+    in.lowered = calloc(2, sizeof *in.lowered);
+    in.lowered_count = 2;
+    buf_init(&in.lowered[0], 100);
+    buf_init(&in.lowered[1], 100);
+    buf_add_text(&in.lowered[0], "_Z1fv");
+    buf_add_text(&in.lowered[1], "_Z1gv");
+    cr_assert_eq(compile_output_encode(&in, &encoded), STATUS_OK);
 }
 
 Test(output, comes_out_as_it_went_in)
 {
-    struct compile_output in, out;
-    struct buf            bytes;
-
-    sample_output(&in);
-    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
-    cr_assert_eq(compile_output_encode(&in, &bytes), STATUS_OK);
-    compile_output_init(&out);
-    cr_assert_eq(compile_output_decode(buf_span(&bytes), &out), STATUS_OK);
+    encode_output();
+    cr_assert_eq(compile_output_decode(buf_span(&encoded), &out), STATUS_OK);
     cr_assert(out.status == STATUS_OK && out.log_truncated);
     cr_assert(span_equal(buf_span(&out.log), buf_span(&in.log)) && span_equal(buf_span(&out.cubin), buf_span(&in.cubin)));
     cr_assert(out.lowered_count == 2 && span_is(buf_span(&out.lowered[1]), "_Z1gv"));
-    compile_output_finish(&in);
-    compile_output_finish(&out);
-    buf_finish(&bytes);
 }
 
 Test(output, every_truncation_is_found_out_and_leaves_out_alone)
 {
-    struct compile_output in, out;
-    struct buf            bytes;
-
-    sample_output(&in);
-    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
-    compile_output_encode(&in, &bytes);
-    compile_output_init(&out);
+    encode_output();
     buf_add_text(&out.log, "before");
-    for (size_t n = 0; n < bytes.bytes; n++)
-        cr_assert_eq(compile_output_decode(span_first(buf_span(&bytes), n), &out), STATUS_INTERNAL);
+    for (size_t n = 0; n < encoded.bytes; n++)
+        cr_assert_eq(compile_output_decode(span_first(buf_span(&encoded), n), &out), STATUS_INTERNAL);
     cr_assert_str_eq(out.log.data, "before");
-    compile_output_finish(&in);
-    compile_output_finish(&out);
-    buf_finish(&bytes);
 }
 
 Test(output, log_that_is_not_utf8_is_refused)
 {
-    struct compile_output in, out;
-    struct buf            bytes;
-
-    compile_output_init(&in);
-    in.status = STATUS_OK;
     buf_add_text(&in.log, "\xc3(");
-    buf_init(&bytes, 4096);
-    compile_output_encode(&in, &bytes);
-    compile_output_init(&out);
-    cr_assert_eq(compile_output_decode(buf_span(&bytes), &out), STATUS_INTERNAL);
-    compile_output_finish(&in);
-    compile_output_finish(&out);
-    buf_finish(&bytes);
+    compile_output_encode(&in, &encoded);
+    cr_assert_eq(compile_output_decode(buf_span(&encoded), &out), STATUS_INTERNAL);
 }
 
 Test(utf8, edges_of_every_form)

@@ -9,6 +9,13 @@
 
 static struct compile_turns turns;
 
+static void end(void)
+{
+    compile_turns_finish(&turns);
+}
+
+TestSuite(turns, .fini = end);
+
 /* A thread that wants a turn. */
 struct asker {
     struct compile_turn turn;
@@ -90,7 +97,6 @@ Test(turns, a_caller_never_has_all_of_them)
     give(&a[0]);
     give(&a[2]);
     cr_assert(compile_turn_give(&turns, &a[3].turn), "nothing compiles");
-    compile_turns_finish(&turns);
 }
 
 Test(turns, a_lone_caller_may_have_all_where_nobody_shares)
@@ -104,7 +110,6 @@ Test(turns, a_lone_caller_may_have_all_where_nobody_shares)
     }
     for (unsigned i = 0; i < 4; i++)
         cr_assert_eq(compile_turn_give(&turns, &a[i].turn), i == 3);
-    compile_turns_finish(&turns);
 }
 
 Test(turns, go_round_the_callers_and_within_one_by_arrival)
@@ -129,7 +134,6 @@ Test(turns, go_round_the_callers_and_within_one_by_arrival)
     give(&a[2]);
     got(&a[3]);
     give(&a[3]);
-    compile_turns_finish(&turns);
 }
 
 Test(turns, built_in_kernels_have_one_of_their_own_and_go_first)
@@ -151,7 +155,6 @@ Test(turns, built_in_kernels_have_one_of_their_own_and_go_first)
     got(&next);
     give(&next);
     cr_assert(compile_turn_give(&turns, &other.turn));
-    compile_turns_finish(&turns);
 }
 
 Test(turns, so_many_of_a_caller_wait_and_others_as_before)
@@ -180,7 +183,6 @@ Test(turns, so_many_of_a_caller_wait_and_others_as_before)
         got(&a[i]);
         give(&a[i]);
     }
-    compile_turns_finish(&turns);
 }
 
 Test(turns, who_gets_none_in_time_leaves_nothing)
@@ -194,7 +196,6 @@ Test(turns, who_gets_none_in_time_leaves_nothing)
     cr_assert_eq(compile_turn_take(&turns, &late, (struct compile_for){"bob", false}, deadline_after_ms(1)), STATUS_OVERLOADED);
     cr_assert_eq(arrived(), 1);
     cr_assert(compile_turn_give(&turns, &a.turn));
-    compile_turns_finish(&turns);
 }
 
 Test(turns, closed_ones_let_everybody_go)
@@ -211,5 +212,4 @@ Test(turns, closed_ones_let_everybody_go)
     cr_assert_eq(b.st, STATUS_DRAINING);
     cr_assert_eq(compile_turn_take(&turns, &late, (struct compile_for){"bob", true}, DEADLINE_NEVER), STATUS_DRAINING);
     cr_assert(compile_turn_give(&turns, &a.turn));
-    compile_turns_finish(&turns);
 }

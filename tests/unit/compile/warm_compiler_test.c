@@ -13,6 +13,8 @@
 
 static const char good[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n";
 
+TestSuite(warm_compiler, .fini = compile_end);
+
 /* The child of any thread of that process; 0 when there is none. It has at most one. */
 static pid_t child_of(pid_t parent)
 {
@@ -64,36 +66,34 @@ static void await_end_of(pid_t pid)
     cr_assert_eq(errno, ESRCH);
 }
 
-static void compiles(struct compile_service *s, const char *arch)
+static void compiles(const char *arch)
 {
-    struct compile_output o = compile_text(s, good, arch);
-
-    cr_assert_eq(o.status, STATUS_OK, "%s %s", status_code(o.status), o.log.data);
-    cr_assert(strstr(o.ptx.data, ".entry twice"));
-    cr_assert_null(strstr(o.ptx.data, "warm"));
-    cr_assert_eq(o.log.bytes, 0);
-    compile_output_finish(&o);
+    compile_text(good, arch);
+    cr_assert_eq(output.status, STATUS_OK, "%s %s", status_code(output.status), output.log.data);
+    cr_assert(strstr(output.ptx.data, ".entry twice"));
+    cr_assert_null(strstr(output.ptx.data, "warm"));
+    cr_assert_eq(output.log.bytes, 0);
 }
 
 Test(warm_compiler, serves_one_job_and_is_replaced)
 {
-    struct compile_service *s = service_need_ready(PATIENT_MS);
-    pid_t                   before = 0;
+    pid_t before = 0;
 
+    service_need_ready(PATIENT_MS);
     for (int i = 0; i < 4; i++) {
         pid_t    pid = await_warm(getpid());
         uint64_t deadline = deadline_after_ms(PATIENT_MS);
 
         cr_assert_neq(pid, before);
         do { /* it may be visible here before the service knows of it: until then other workers do the jobs */
-            compiles(s, i % 2 ? "sm_90" : "compute_75");
+            compiles(i % 2 ? "sm_90" : "compute_75");
             cr_assert(!past(deadline), "the worker that waits is not used");
         } while (kill(pid, 0) == 0);
         cr_assert_eq(errno, ESRCH);
         before = pid;
     }
     await_warm(getpid());
-    compile_service_destroy(s);
+    compile_end();
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "a process was left behind");
 }
 
@@ -115,62 +115,54 @@ static void await_zombie(pid_t pid)
 
 Test(warm_compiler, is_not_missed_when_it_has_died)
 {
-    struct compile_service *s = service_need_ready(PATIENT_MS);
-
+    service_need_ready(PATIENT_MS);
     for (int i = 0; i < 3; i++) {
         pid_t pid = await_warm(getpid());
 
         usleep((useconds_t)i * 100 * 1000); /* at different points of its life */
         kill(pid, SIGKILL);
         await_zombie(pid);
-        compiles(s, "compute_75");
+        compiles("compute_75");
     }
-    compile_service_destroy(s);
+    compile_end();
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
 }
 
 Test(warm_compiler, takes_a_job_longer_than_any_socket_holds)
 {
-    struct compile_service *s = service_need_ready(PATIENT_MS);
-    struct compile_output   o;
-    struct buf              source;
+    struct buf source;
 
+    service_need_ready(PATIENT_MS);
     buf_init(&source, SOURCE_BODY_BYTES_MAX);
     while (source.bytes < 3 * 1024 * 1024)
         buf_add_text(&source, "// a comment that fills the source up to more than a socket's buffers\n");
     buf_add_text(&source, good);
     await_warm(getpid());
-    o = compile_text(s, source.data, "compute_75");
-    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
-    compile_output_finish(&o);
+    compile_text(source.data, "compute_75");
+    cr_assert_eq(output.status, STATUS_OK, "%s", output.log.data);
     buf_finish(&source);
-    compile_service_destroy(s);
 }
 
 /* What one source does to its compiler ends with it. */
 Test(warm_compiler, errors_and_crashes_are_their_own_jobs)
 {
-    struct compile_service *s = service_need_ready(PATIENT_MS);
-    struct compile_output   o;
-    struct buf              deep;
+    struct buf deep;
 
+    service_need_ready(PATIENT_MS);
     await_warm(getpid());
-    o = compile_text(s, "#define twice once\nint x = y;\n", "compute_75");
-    cr_assert_eq(o.status, STATUS_COMPILE_FAILED);
-    cr_assert(log_has(&o, "kernel.cu(2)") && log_has(&o, "\"y\""));
-    compile_output_finish(&o);
+    compile_text("#define twice once\nint x = y;\n", "compute_75");
+    cr_assert_eq(output.status, STATUS_COMPILE_FAILED);
+    cr_assert(log_has(&output, "kernel.cu(2)") && log_has(&output, "\"y\""));
     buf_init(&deep, SOURCE_BODY_BYTES_MAX);
     buf_add_text(&deep, "int x = ");
     for (int i = 0; i < 1000000; i++)
         buf_add_text(&deep, "(");
     await_warm(getpid());
-    o = compile_text(s, deep.data, "compute_75");
-    cr_assert_neq(o.status, STATUS_OK);
-    compile_output_finish(&o);
+    compile_text(deep.data, "compute_75");
+    cr_assert_neq(output.status, STATUS_OK);
     buf_finish(&deep);
     await_warm(getpid());
-    compiles(s, "compute_75");
-    compile_service_destroy(s);
+    compiles("compute_75");
 }
 
 Test(warm_compiler, does_not_outlive_its_parent)
@@ -178,7 +170,8 @@ Test(warm_compiler, does_not_outlive_its_parent)
     int   ends[2];
     pid_t parent, warm_compiler = 0;
 
-    compile_service_destroy(service_need(PATIENT_MS)); /* skips the test without NVRTC */
+    service_need(PATIENT_MS); /* skips the test without NVRTC */
+    compile_end();
     cr_assert_eq(pipe(ends), 0);
     parent = fork();
     if (parent == 0) {

@@ -8,24 +8,30 @@
 
 enum { SLOT_BYTES = 24, MESSAGES = 20000 };
 
-static struct ring_shared *memory_new(void)
-{
-    struct ring_shared *m = aligned_alloc(RING_LINE_BYTES, ring_bytes(SLOT_BYTES));
+static struct ring_shared *m;
+static struct ring         producer, consumer;
 
+static void start(void)
+{
+    m = aligned_alloc(RING_LINE_BYTES, ring_bytes(SLOT_BYTES));
     cr_assert_not_null(m);
     memset(m, 0, ring_bytes(SLOT_BYTES));
-    return m;
+    ring_init(&producer, m, SLOT_BYTES);
+    ring_init(&consumer, m, SLOT_BYTES);
 }
+
+static void end(void)
+{
+    free(m);
+}
+
+TestSuite(ring, .init = start, .fini = end);
 
 Test(ring, an_empty_ring_has_nothing_and_a_full_one_takes_nothing)
 {
-    struct ring_shared *m = memory_new();
-    struct ring         producer, consumer;
-    uint64_t            in, out[SLOT_BYTES / 8];
-    size_t              bytes;
+    uint64_t in, out[SLOT_BYTES / 8];
+    size_t   bytes;
 
-    ring_init(&producer, m, SLOT_BYTES);
-    ring_init(&consumer, m, SLOT_BYTES);
     cr_assert_eq(ring_pop(&consumer, out, &bytes), STATUS_PENDING);
     cr_assert_not(ring_ready(&consumer));
     for (in = 0; in < RING_SLOTS; in++)
@@ -38,18 +44,13 @@ Test(ring, an_empty_ring_has_nothing_and_a_full_one_takes_nothing)
     }
     cr_assert_eq(ring_pop(&consumer, out, &bytes), STATUS_PENDING);
     cr_assert_eq(ring_push(&producer, &in, sizeof in), STATUS_OK);
-    free(m);
 }
 
 Test(ring, indices_wrap_past_32_bits)
 {
-    struct ring_shared *m = memory_new();
-    struct ring         producer, consumer;
-    uint64_t            out[SLOT_BYTES / 8];
-    size_t              bytes;
+    uint64_t out[SLOT_BYTES / 8];
+    size_t   bytes;
 
-    ring_init(&producer, m, SLOT_BYTES);
-    ring_init(&consumer, m, SLOT_BYTES);
     producer.own = consumer.own = UINT32_MAX - 3;
     m->head = m->tail = UINT32_MAX - 3;
     for (uint64_t i = 0; i < 10; i++) {
@@ -57,19 +58,14 @@ Test(ring, indices_wrap_past_32_bits)
         cr_assert_eq(ring_pop(&consumer, out, &bytes), STATUS_OK);
         cr_assert_eq(out[0], i);
     }
-    free(m);
 }
 
 Test(ring, too_long_a_message_is_refused)
 {
-    struct ring_shared *m = memory_new();
-    struct ring         producer;
-    char                data[SLOT_BYTES + 1] = {0};
+    char data[SLOT_BYTES + 1] = {0};
 
-    ring_init(&producer, m, SLOT_BYTES);
     cr_assert_eq(ring_push(&producer, data, SLOT_BYTES + 1), STATUS_INTERNAL);
     cr_assert_eq(ring_push(&producer, data, SLOT_BYTES), STATUS_OK);
-    free(m);
 }
 
 Test(ring, a_hostile_head_is_found_out)
@@ -79,13 +75,10 @@ Test(ring, a_hostile_head_is_found_out)
     size_t                bytes;
 
     for (unsigned i = 0; i < sizeof heads / sizeof *heads; i++) {
-        struct ring_shared *m = memory_new();
-        struct ring         consumer;
-
-        ring_init(&consumer, m, SLOT_BYTES);
+        end();
+        start();
         m->head = heads[i];
         cr_assert_eq(ring_pop(&consumer, out, &bytes), STATUS_INTERNAL);
-        free(m);
     }
 }
 
@@ -94,32 +87,25 @@ Test(ring, a_hostile_tail_is_found_out)
     static const uint32_t tails[] = {2, RING_SLOTS, 0x7fffffff, UINT32_MAX - RING_SLOTS};
 
     for (unsigned i = 0; i < sizeof tails / sizeof *tails; i++) {
-        struct ring_shared *m = memory_new();
-        struct ring         producer;
-        uint64_t            in = 1;
+        uint64_t in = 1;
 
-        ring_init(&producer, m, SLOT_BYTES);
+        end();
+        start();
         cr_assert_eq(ring_push(&producer, &in, sizeof in), STATUS_OK);
         m->tail = tails[i];
         cr_assert_eq(ring_push(&producer, &in, sizeof in), STATUS_INTERNAL);
-        free(m);
     }
 }
 
 Test(ring, a_hostile_length_is_found_out)
 {
-    struct ring_shared *m = memory_new();
-    struct ring         producer, consumer;
-    uint64_t            in = 1, out[SLOT_BYTES / 8];
-    uint32_t            length = SLOT_BYTES + 1;
-    size_t              bytes;
+    uint64_t in = 1, out[SLOT_BYTES / 8];
+    uint32_t length = SLOT_BYTES + 1;
+    size_t   bytes;
 
-    ring_init(&producer, m, SLOT_BYTES);
-    ring_init(&consumer, m, SLOT_BYTES);
     cr_assert_eq(ring_push(&producer, &in, sizeof in), STATUS_OK);
     memcpy(m->slots, &length, sizeof length);
     cr_assert_eq(ring_pop(&consumer, out, &bytes), STATUS_INTERNAL);
-    free(m);
 }
 
 static void *send_all(void *context)
@@ -133,14 +119,10 @@ static void *send_all(void *context)
 
 Test(ring, two_threads_lose_and_change_nothing)
 {
-    struct ring_shared *m = memory_new();
-    struct ring         producer, consumer;
-    uint64_t            out[SLOT_BYTES / 8], expected = 0;
-    pthread_t           thread;
-    size_t              bytes;
+    uint64_t  out[SLOT_BYTES / 8], expected = 0;
+    pthread_t thread;
+    size_t    bytes;
 
-    ring_init(&producer, m, SLOT_BYTES);
-    ring_init(&consumer, m, SLOT_BYTES);
     cr_assert_eq(pthread_create(&thread, NULL, send_all, &producer), 0);
     while (expected < MESSAGES) {
         enum status st = ring_pop(&consumer, out, &bytes);
@@ -154,5 +136,4 @@ Test(ring, two_threads_lose_and_change_nothing)
         expected++;
     }
     pthread_join(thread, NULL);
-    free(m);
 }

@@ -15,7 +15,20 @@
         cr_assert(condition, "did not come true: " #condition);                                                                            \
     } while (0)
 
-static struct pool_device device_at(struct pool *p, unsigned i)
+/* Those of most tests. */
+static struct pool   *p;
+static struct worker *w;
+static struct problem why;
+
+static void end(void)
+{
+    if (p)
+        pool_destroy(p);
+}
+
+TestSuite(pool, .fini = end);
+
+static struct pool_device device_at(unsigned i)
 {
     struct pool_device d;
 
@@ -25,13 +38,12 @@ static struct pool_device device_at(struct pool *p, unsigned i)
 
 Test(pool, devices_are_found_and_described)
 {
-    struct pool       *p;
     struct pool_device d;
 
     steer("two");
     p = pool_of_fakes(0, 4);
     cr_assert_eq(pool_device_count(p), 2);
-    d = device_at(p, 1);
+    d = device_at(1);
     cr_assert_str_eq(d.id, "fake:1");
     cr_assert_str_eq(d.backend, "fake");
     cr_assert_str_eq(d.info.name, "Fake");
@@ -45,12 +57,10 @@ Test(pool, devices_are_found_and_described)
     cr_assert_eq(d.info.warp_size, 32);
     cr_assert_eq(pool_ready(p, 0, NULL), STATUS_OK);
     cr_assert_eq(pool_ready(p, 60000, NULL), STATUS_OK);
-    pool_destroy(p);
 }
 
 Test(pool, a_session_goes_to_the_least_used_device_that_it_may_have)
 {
-    struct pool   *p;
     struct worker *first = NULL, *second = NULL;
 
     steer("two");
@@ -68,14 +78,10 @@ Test(pool, a_session_goes_to_the_least_used_device_that_it_may_have)
     cr_assert_not(pool_device_fits(p, 1, span_of("fake:0")) || pool_device_fits(p, 2, span_of("")));
     pool_give_back(p, first);
     pool_give_back(p, second);
-    pool_destroy(p);
 }
 
 Test(pool, no_device_is_told_with_the_reason)
 {
-    struct pool   *p = NULL;
-    struct problem why = {0};
-
     steer("none");
     cr_assert_eq(pool_try(&p, 1, 4, &why), STATUS_DEVICE_NOT_FOUND);
     cr_assert_not_null(strstr(why.detail, "told to have none"), "%s", why.detail);
@@ -98,8 +104,6 @@ Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .ti
 {
     struct pool_config config = {.workers_max = 1, .start_deadline_ms = 2000};
     struct sigaction   action = {.sa_handler = nothing};
-    struct pool       *p = NULL;
-    struct problem     why = {0};
     pthread_t          self = pthread_self(), thread;
 
     steer("hang-count");
@@ -111,9 +115,6 @@ Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .ti
 
 Test(pool, a_device_that_never_opens_fails_the_start)
 {
-    struct pool   *p = NULL;
-    struct problem why = {0};
-
     steer("fail-open");
     cr_assert_eq(pool_try(&p, 2, 4, &why), STATUS_DEVICE_ERROR);
     cr_assert_str_eq(why.detail, "the fake was told not to open");
@@ -121,27 +122,19 @@ Test(pool, a_device_that_never_opens_fails_the_start)
 
 Test(pool, one_bad_device_leaves_the_others)
 {
-    struct pool   *p;
-    struct worker *w = NULL;
-    struct problem why = {0};
-
     steer("two fail-second");
     p = pool_of_fakes(1, 4);
-    cr_assert_eq(device_at(p, 0).state, DEVICE_HEALTHY);
-    cr_assert_eq(device_at(p, 1).state, DEVICE_QUARANTINED);
+    cr_assert_eq(device_at(0).state, DEVICE_HEALTHY);
+    cr_assert_eq(device_at(1).state, DEVICE_QUARANTINED);
     cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_DEVICE_ERROR);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK);
     cr_assert_eq(pool_take(p, 7, &w, &why), STATUS_DEVICE_NOT_FOUND);
     cr_assert_eq(pool_ready(p, 60000, &why), STATUS_OK, "%s", why.detail);
     cr_assert_str_eq(why.detail, "device fake:1 is not healthy");
-    pool_destroy(p);
 }
 
 Test(pool, a_wrong_canary_lets_no_worker_in)
 {
-    struct pool   *p = NULL;
-    struct problem why = {0};
-
     steer("wrong-canary");
     cr_assert_eq(pool_try(&p, 1, 4, &why), STATUS_DEVICE_ERROR);
     cr_assert_str_eq(why.detail, "the device computed a wrong result");
@@ -149,30 +142,26 @@ Test(pool, a_wrong_canary_lets_no_worker_in)
 
 Test(pool, warm_workers_are_refilled_and_the_limit_holds)
 {
-    struct pool   *p;
-    struct worker *w[4] = {0};
-    struct problem why = {0};
+    struct worker *taken[4] = {0};
 
     p = pool_of_fakes(2, 3);
-    EVENTUALLY(device_at(p, 0).workers_warm == 2);
+    EVENTUALLY(device_at(0).workers_warm == 2);
     for (unsigned i = 0; i < 3; i++)
-        cr_assert_eq(pool_take(p, 0, &w[i], &why), STATUS_OK, "%s", why.detail);
-    cr_assert_eq(device_at(p, 0).workers_used, 3);
-    cr_assert_eq(pool_take(p, 0, &w[3], &why), STATUS_NO_WORKER);
+        cr_assert_eq(pool_take(p, 0, &taken[i], &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(device_at(0).workers_used, 3);
+    cr_assert_eq(pool_take(p, 0, &taken[3], &why), STATUS_NO_WORKER);
     cr_assert_eq(why.limit_max, 3);
-    pool_give_back(p, w[1]);
-    cr_assert_eq(pool_take(p, 0, &w[1], &why), STATUS_OK);
+    pool_give_back(p, taken[1]);
+    cr_assert_eq(pool_take(p, 0, &taken[1], &why), STATUS_OK);
     for (unsigned i = 0; i < 3; i++)
-        pool_give_back(p, w[i]);
-    EVENTUALLY(device_at(p, 0).workers_warm == 2);
-    cr_assert_eq(device_at(p, 0).workers_used, 0);
+        pool_give_back(p, taken[i]);
+    EVENTUALLY(device_at(0).workers_warm == 2);
+    cr_assert_eq(device_at(0).workers_used, 0);
     pool_give_back(p, NULL);
-    pool_destroy(p);
 }
 
 Test(pool, without_a_warm_set_workers_are_made_on_demand)
 {
-    struct pool   *p;
     struct worker *a = NULL, *b = NULL;
 
     steer("two");
@@ -181,25 +170,22 @@ Test(pool, without_a_warm_set_workers_are_made_on_demand)
     cr_assert_eq(pool_take(p, 1, &b, NULL), STATUS_OK);
     cr_assert_eq(worker_device(a), 0);
     cr_assert_eq(worker_device(b), 1);
-    pool_destroy(p); /* both are still taken: they end with the pool */
 }
 
 Test(pool, warm_workers_of_one_device_make_room_for_another)
 {
-    struct pool   *p;
-    struct worker *w[2] = {0};
+    struct worker *taken[2] = {0};
 
     steer("two");
     p = pool_of_fakes(1, 2);
-    EVENTUALLY(device_at(p, 0).workers_warm + device_at(p, 1).workers_warm == 2);
-    cr_assert_eq(pool_take(p, 1, &w[0], NULL), STATUS_OK);
-    cr_assert_eq(pool_take(p, 1, &w[1], NULL), STATUS_OK);
-    cr_assert_eq(device_at(p, 1).workers_used, 2);
-    pool_destroy(p);
+    EVENTUALLY(device_at(0).workers_warm + device_at(1).workers_warm == 2);
+    cr_assert_eq(pool_take(p, 1, &taken[0], NULL), STATUS_OK);
+    cr_assert_eq(pool_take(p, 1, &taken[1], NULL), STATUS_OK);
+    cr_assert_eq(device_at(1).workers_used, 2);
 }
 
 /* 0 while there is none. */
-static pid_t device_monitor_pid(struct pool *p)
+static pid_t device_monitor_pid(void)
 {
     pid_t pid;
 
@@ -210,7 +196,7 @@ static pid_t device_monitor_pid(struct pool *p)
 }
 
 /* It exists and has not reported yet. */
-static bool device_monitor_asked(struct pool *p)
+static bool device_monitor_asked(void)
 {
     bool asked;
 
@@ -223,78 +209,62 @@ static bool device_monitor_asked(struct pool *p)
 
 Test(pool, a_dead_device_monitor_is_replaced)
 {
-    struct pool *p;
-    pid_t        was;
+    pid_t was;
 
     p = pool_of_fakes(1, 4);
-    was = device_monitor_pid(p);
+    was = device_monitor_pid();
     cr_assert_eq(kill(was, SIGKILL), 0);
-    EVENTUALLY(device_at(p, 0).restarts >= 1 && device_monitor_pid(p) != 0 && device_monitor_pid(p) != was);
+    EVENTUALLY(device_at(0).restarts >= 1 && device_monitor_pid() != 0 && device_monitor_pid() != was);
     EVENTUALLY(pool_ready(p, 0, NULL) == STATUS_OK);
-    pool_destroy(p);
 }
 
 /* A management library may take seconds, and callers wait for workers. */
 Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_device, .timeout = 180)
 {
-    struct pool   *p;
-    struct worker *w = NULL;
-    struct problem why = {0};
-    pid_t          was;
+    pid_t was;
 
     p = pool_of_fakes(0, 4);
-    was = device_monitor_pid(p);
+    was = device_monitor_pid();
     steer("hang-info");
     cr_assert_eq(kill(was, SIGKILL), 0);
-    EVENTUALLY(device_monitor_asked(p) && device_monitor_pid(p) != was);
+    EVENTUALLY(device_monitor_asked() && device_monitor_pid() != was);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
-    cr_assert(device_monitor_asked(p), "it is still being asked");
+    cr_assert(device_monitor_asked(), "it is still being asked");
     steer("");
     pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 180)
 {
-    struct pool   *p;
-    struct worker *w = NULL;
-    struct problem why = {0};
-
     p = pool_of_fakes(1, 4);
-    EVENTUALLY(device_at(p, 0).workers_warm == 1);
+    EVENTUALLY(device_at(0).workers_warm == 1);
     steer("wrong-canary");
-    cr_assert_eq(kill(device_monitor_pid(p), SIGKILL), 0);
-    EVENTUALLY(device_at(p, 0).state == DEVICE_QUARANTINED);
-    cr_assert_eq(device_at(p, 0).workers_warm, 0);
+    cr_assert_eq(kill(device_monitor_pid(), SIGKILL), 0);
+    EVENTUALLY(device_at(0).state == DEVICE_QUARANTINED);
+    cr_assert_eq(device_at(0).workers_warm, 0);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_DEVICE_ERROR);
     cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
     cr_assert_eq(pool_device_choose(p, span_of("")), -1);
     cr_assert_eq(pool_device_choose(p, span_of("fake:0")), 0);
     steer("");
-    EVENTUALLY(device_at(p, 0).state == DEVICE_HEALTHY);
+    EVENTUALLY(device_at(0).state == DEVICE_HEALTHY);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK);
     pool_give_back(p, w);
-    pool_destroy(p);
 }
 
 Test(pool, a_full_device_is_no_sick_device)
 {
-    struct pool   *p;
-    struct worker *w = NULL;
-    struct problem why = {0};
-
     p = pool_of_fakes(0, 4);
     steer("short-open");
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_NO_WORKER);
     cr_assert_not_null(strstr(why.detail, "told to be full"), "%s", why.detail);
-    cr_assert_eq(device_at(p, 0).state, DEVICE_HEALTHY);
+    cr_assert_eq(device_at(0).state, DEVICE_HEALTHY);
     steer("");
     EVENTUALLY(pool_take(p, 0, &w, &why) == STATUS_OK);
     pool_give_back(p, w);
-    pool_destroy(p);
 }
 
-static uint64_t next_try(struct pool *p)
+static uint64_t next_try(void)
 {
     uint64_t ns;
 
@@ -306,19 +276,16 @@ static uint64_t next_try(struct pool *p)
 
 Test(pool, the_end_of_a_worker_ends_the_pause_of_a_shortage)
 {
-    struct pool   *p;
     struct worker *a = NULL, *b = NULL;
-    struct problem why = {0};
 
     p = pool_of_fakes(0, 4);
     cr_assert_eq(pool_take(p, 0, &a, &why), STATUS_OK);
     steer("short-open");
     cr_assert_eq(pool_take(p, 0, &b, &why), STATUS_NO_WORKER);
-    cr_assert_neq(next_try(p), 0);
+    cr_assert_neq(next_try(), 0);
     steer("");
     pool_give_back(p, a);
-    cr_assert_eq(next_try(p), 0, "what was missing may be back with it");
+    cr_assert_eq(next_try(), 0, "what was missing may be back with it");
     cr_assert_eq(pool_take(p, 0, &b, &why), STATUS_OK, "%s", why.detail);
     pool_give_back(p, b);
-    pool_destroy(p);
 }

@@ -1,6 +1,8 @@
 /* What the tests of session/ start from. */
 #include "unit/session/session_fixture.h"
 
+#include <fcntl.h>
+
 struct fixture f;
 
 static int owner;
@@ -137,6 +139,37 @@ void upload(const char *buffer, struct span bytes)
     transfer_destroy(t);
 }
 
+unsigned char byte_at(const char *buffer, uint64_t offset)
+{
+    struct transfer *t;
+    char             byte = 0;
+    size_t           got = 0;
+
+    cr_assert_eq(transfer_read_begin(f.session, span_of(buffer), offset, 1, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
+    cr_assert_eq(got, 1);
+    transfer_destroy(t);
+    return (unsigned char)byte;
+}
+
+struct session_info session_now(void)
+{
+    struct session_info info;
+
+    session_info_of(f.session, &info);
+    return info;
+}
+
+unsigned open_descriptors(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) != -1;
+    return n;
+}
+
 static void ring(struct waker *w)
 {
     struct bell *b = (struct bell *)w;
@@ -182,4 +215,10 @@ void await_end(struct launch *l)
     if (waitlist_watch(launch_end(l), &bell.waker))
         bell_wait(&bell);
     cr_assert(waitlist_over(launch_end(l)));
+}
+
+void finish_launch(struct launch *l)
+{
+    await_end(l);
+    launch_return(l);
 }

@@ -18,6 +18,7 @@ struct fixture {
     struct session    *session;
     struct arena       arena;
     struct problem     why;
+    bool               created; /* what the last call says that has such an answer */
 };
 
 extern struct fixture f;
@@ -41,8 +42,14 @@ enum status fixture_module(struct session *s, struct module_spec spec, struct mo
 struct launch     *launch_of(const char *id, const char *kernel);
 struct launch_info info_of(struct launch *l);
 void               upload(const char *buffer, struct span bytes);
+unsigned char      byte_at(const char *buffer, uint64_t offset);
+/* Of f.session. */
+struct session_info session_now(void);
+unsigned            open_descriptors(void);
 /* Blocks until the launch has finished, by a waker. */
 void await_end(struct launch *l);
+/* The same, and returns it. */
+void finish_launch(struct launch *l);
 
 /* +1 by every upload, fill, copy and launch. */
 static inline uint64_t session_epoch(struct session *s)

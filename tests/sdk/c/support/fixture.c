@@ -169,11 +169,21 @@ const gpurest_kernel *world_kernel(const char *name)
     return k;
 }
 
+void world_serve(const char *argument, const char *value)
+{
+    service_start(&w.service, argument, value);
+}
+
+void world_connect(const char *url)
+{
+    w.client = client_of(url, 0);
+    w.session = session_of(w.client);
+}
+
 void world_start_bare(void)
 {
-    service_start(&w.service, NULL, NULL);
-    w.client = client_of(w.service.url, 0);
-    w.session = session_of(w.client);
+    world_serve(NULL, NULL);
+    world_connect(w.service.url);
 }
 
 void world_start(void)

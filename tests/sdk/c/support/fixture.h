@@ -36,6 +36,11 @@ extern struct world w;
 
 void world_start(void);
 void world_start_bare(void); /* without the module */
+/* The service alone, with that argument. */
+void world_serve(const char *argument, const char *value);
+/* A client of it and a session. */
+void world_connect(const char *url);
+/* Ends what there is. */
 void world_end(void);
 /* Of that module. */
 const gpurest_kernel *world_kernel(const char *name);

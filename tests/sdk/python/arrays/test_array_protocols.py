@@ -39,11 +39,8 @@ def test_get_refuses_wrong_targets(g):
             x.get(out=out)
 
 
-def test_coroutines_get_values(g):
-    async def main():
-        return await asyncio.gather((g.arange(3) + 1).aget(), (g.arange(3) * 2).sum().aget())
-
-    first, second = asyncio.run(main())
+async def test_coroutines_get_values(g):
+    first, second = await asyncio.gather((g.arange(3) + 1).aget(), (g.arange(3) * 2).sum().aget())
     assert first.tolist() == [1, 2, 3] and second == 6
 
 

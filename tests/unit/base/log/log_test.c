@@ -41,16 +41,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-/* Where Criterion cannot run, its fixtures are missing. */
-#define LOG_TEST(name)                                                                                                                     \
-    static void name(void);                                                                                                                \
-    Test(log, name, .timeout = 180)                                                                                                        \
-    {                                                                                                                                      \
-        begin();                                                                                                                           \
-        name();                                                                                                                            \
-        end();                                                                                                                             \
-    }                                                                                                                                      \
-    static void name(void)
+TestSuite(log, .init = begin, .fini = end, .timeout = 180);
 
 /* The newest line, NUL-terminated. */
 static const char *newest(void)
@@ -72,7 +63,7 @@ static long size_of(const char *name)
     return stat(path, &st) ? -1 : (long)st.st_size;
 }
 
-LOG_TEST(key_value_lines)
+Test(log, key_value_lines)
 {
     log_info("pool", "worker %d: \"%s\"\n", 5, "a\\b\x01\xc3");
     cr_assert_not_null(strstr(newest(), " level=info role=test pid="), "%s", newest());
@@ -82,7 +73,7 @@ LOG_TEST(key_value_lines)
     cr_assert_not_null(strstr(newest(), " message=plain\n"), "%s", newest());
 }
 
-LOG_TEST(json_lines)
+Test(log, json_lines)
 {
     const struct log_field fields[] = {{"path", SPAN_LITERAL("/a\"b"), 0}, {"status", {0}, 200}, {"ms", {0}, 0.125}};
 
@@ -99,7 +90,7 @@ LOG_TEST(json_lines)
     cr_assert_null(strstr(newest(), "request\":"));
 }
 
-LOG_TEST(a_line_that_is_too_long_is_cut_and_stays_well_formed)
+Test(log, a_line_that_is_too_long_is_cut_and_stays_well_formed)
 {
     char            *text = calloc(1, 2 * LOG_LINE_BYTES);
     struct log_field field = {"path", {text, 2 * LOG_LINE_BYTES - 1}, 0};
@@ -115,7 +106,7 @@ LOG_TEST(a_line_that_is_too_long_is_cut_and_stays_well_formed)
     free(text);
 }
 
-LOG_TEST(levels_are_of_their_category)
+Test(log, levels_are_of_their_category)
 {
     uint64_t before = log_newest();
 
@@ -132,7 +123,7 @@ LOG_TEST(levels_are_of_their_category)
     cr_assert_eq(log_newest(), before + 2);
 }
 
-LOG_TEST(names_of_levels_and_categories)
+Test(log, names_of_levels_and_categories)
 {
     enum log_level    level;
     enum log_category category;
@@ -144,7 +135,7 @@ LOG_TEST(names_of_levels_and_categories)
     cr_assert(!log_level_parse(SPAN_LITERAL("loud"), &level) && !log_category_parse(SPAN_LITERAL(""), &category));
 }
 
-LOG_TEST(the_file_is_rotated_by_its_size_and_so_many_are_kept)
+Test(log, the_file_is_rotated_by_its_size_and_so_many_are_kept)
 {
     for (int i = 0; i < 200; i++)
         log_info("http", "line %d of those that are to fill a few files", i);
@@ -154,7 +145,7 @@ LOG_TEST(the_file_is_rotated_by_its_size_and_so_many_are_kept)
     cr_assert_eq(size_of("log.3"), -1);
 }
 
-LOG_TEST(the_last_lines_are_kept_by_level)
+Test(log, the_last_lines_are_kept_by_level)
 {
     char     line[LOG_LINE_BYTES];
     uint64_t last = log_newest();
@@ -273,12 +264,12 @@ static void many_threads(void)
     cr_assert_eq(log_newest(), before + THREADS * ROUNDS);
 }
 
-LOG_TEST(many_threads_write_and_read)
+Test(log, many_threads_write_and_read)
 {
     many_threads();
 }
 
-LOG_TEST(many_threads_write_and_read_beside_a_writer)
+Test(log, many_threads_write_and_read_beside_a_writer)
 {
     struct stat st;
     char        path[96];
@@ -290,7 +281,7 @@ LOG_TEST(many_threads_write_and_read_beside_a_writer)
     cr_assert(stat(path, &st) == 0 && st.st_size > 0);
 }
 
-LOG_TEST(a_line_for_the_front_end_and_back)
+Test(log, a_line_for_the_front_end_and_back)
 {
     struct log_line   l;
     enum log_level    level;
@@ -307,7 +298,7 @@ LOG_TEST(a_line_for_the_front_end_and_back)
                        newest());
 }
 
-LOG_TEST(a_file_that_is_not_ours_alone_is_refused)
+Test(log, a_file_that_is_not_ours_alone_is_refused)
 {
     char           link_path[96], target[96];
     struct problem why = {0};

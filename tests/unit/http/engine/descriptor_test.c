@@ -68,24 +68,20 @@ static void check_pipe(int fd)
 
 static void expect_descriptor(struct client *c)
 {
-    char          text[256];
-    size_t        bytes;
-    struct answer a;
-    int           fd = receive(c->fd, text, sizeof text, &bytes);
+    char   text[256];
+    size_t bytes;
+    int    fd = receive(c->fd, text, sizeof text, &bytes);
 
     cr_assert_eq(bytes, sizeof INTERIM - 1);
     cr_assert_eq(memcmp(text, INTERIM, bytes), 0);
     check_pipe(fd);
-    cr_assert(client_read(c, false, &a));
-    cr_assert_eq(a.status, 200);
-    cr_assert(span_is(a.body, "local"));
-    answer_free(&a);
+    cr_assert_eq(client_read(c), 200);
+    cr_assert(span_is(c->answer.body, "local"));
 }
 
 Test(descriptor, comes_ahead_of_its_answer_and_the_connection_goes_on)
 {
     struct temp_buffer l = begin("descriptor");
-    struct answer      a;
 
     for (int i = 0; i < 3; i++) {
         client_text(&l.client, "%s", ASK);
@@ -93,8 +89,7 @@ Test(descriptor, comes_ahead_of_its_answer_and_the_connection_goes_on)
         client_text(&l.client,
                     "POST /descriptor-executor HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
         expect_descriptor(&l.client);
-        cr_assert_eq(client_get(&l.client, "/hello", &a), 200);
-        answer_free(&a);
+        cr_assert_eq(client_get(&l.client, "/hello"), 200);
     }
     end(&l);
 }
@@ -128,14 +123,11 @@ Test(descriptor, is_never_sent_over_tcp_nor_to_old_clients)
 {
     struct temp_buffer l = begin("never");
     struct client      tcp = client_connect(l.server);
-    struct answer      a;
     char               text[1024];
     size_t             bytes;
 
     client_text(&tcp, "%s", ASK);
-    cr_assert(client_read(&tcp, false, &a));
-    cr_assert_eq(a.status, 500);
-    answer_free(&a);
+    cr_assert_eq(client_read(&tcp), 500);
     client_close(&tcp);
     client_text(&l.client, "POST /descriptor HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
     cr_assert_eq(receive(l.client.fd, text, sizeof text - 1, &bytes), -1);
@@ -164,7 +156,6 @@ Test(descriptor, a_client_that_reads_no_answers_harms_nobody)
 {
     struct temp_buffer l = begin("full");
     struct client      other = client_connect(l.server);
-    struct answer      a;
     unsigned           before = open_descriptors();
     int                full = 0;
 
@@ -174,12 +165,10 @@ Test(descriptor, a_client_that_reads_no_answers_harms_nobody)
             usleep(5000);
         }
     }
-    cr_assert_eq(client_get(&other, "/hello", &a), 200);
-    answer_free(&a);
+    cr_assert_eq(client_get(&other, "/hello"), 200);
     client_close(&l.client);
     cr_assert(down_to(before));
-    cr_assert_eq(client_get(&other, "/hello", &a), 200);
-    answer_free(&a);
+    cr_assert_eq(client_get(&other, "/hello"), 200);
     client_close(&other);
     stop_server();
 }

@@ -29,8 +29,7 @@ Test(server_end, notices_a_client_that_leaves_while_it_waits)
 
 Test(server_end, aborts_the_sink_of_a_client_that_leaves_in_its_body)
 {
-    struct server *s = start_server((struct server_options){.loops = 1});
-    struct client  c = client_connect(s);
+    struct client c = client_connect(start_server((struct server_options){.loops = 1}));
 
     client_text(&c, "PUT /sink/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nsome bytes");
     cr_assert(reaches(&counters.sinks, 1));
@@ -44,8 +43,7 @@ Test(server_end, aborts_the_sink_of_a_client_that_leaves_in_its_body)
 
 Test(server_end, closes_the_source_of_a_client_that_leaves_in_the_answer)
 {
-    struct server *s = start_server((struct server_options){.loops = 1});
-    struct client  c = client_connect(s);
+    struct client c = client_connect(start_server((struct server_options){.loops = 1}));
 
     client_text(&c, "GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
     cr_assert(reaches(&counters.sources, 1));
@@ -59,25 +57,19 @@ Test(server_end, ends_slow_headers_bodies_and_idle_connections)
 {
     struct server *s = start_server((struct server_options){.loops = 1, .header_deadline_s = 1, .body_stall_s = 1, .idle_s = 1});
     struct client  quiet = client_connect(s), line = client_connect(s), body = client_connect(s), idle = client_connect(s);
-    struct answer  a;
 
     client_text(&line, "GET /hello HTTP/1.1\r\nHost: loc");
     client_text(&body, "PUT /sink/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
-    cr_assert_eq(client_get(&idle, "/hello", &a), 200);
-    answer_free(&a);
+    cr_assert_eq(client_get(&idle, "/hello"), 200);
     cr_assert(client_at_end(&quiet));
-    cr_assert(client_read(&line, false, &a));
-    cr_assert_eq(a.status, 408);
-    answer_free(&a);
+    cr_assert_eq(client_read(&line), 408);
     cr_assert(client_at_end(&line));
-    cr_assert(client_read(&body, false, &a));
-    cr_assert_eq(a.status, 408);
-    cr_assert(span_is(answer_header(&a, "Content-Type"), "application/problem+json"));
-    cr_assert(span_is(answer_header(&a, "Connection"), "close"));
-    cr_assert(span_is(answer_header(&a, "Cache-Control"), "no-store"));
-    cr_assert_not_null(answer_header(&a, "X-Request-Id").data);
-    cr_assert_not_null(answer_header(&a, "Date").data);
-    answer_free(&a);
+    cr_assert_eq(client_read(&body), 408);
+    cr_assert(span_is(answer_header(&body.answer, "Content-Type"), "application/problem+json"));
+    cr_assert(span_is(answer_header(&body.answer, "Connection"), "close"));
+    cr_assert(span_is(answer_header(&body.answer, "Cache-Control"), "no-store"));
+    cr_assert_not_null(answer_header(&body.answer, "X-Request-Id").data);
+    cr_assert_not_null(answer_header(&body.answer, "Date").data);
     cr_assert(client_at_end(&body));
     cr_assert(client_at_end(&idle));
     client_close(&quiet);
@@ -89,8 +81,7 @@ Test(server_end, ends_slow_headers_bodies_and_idle_connections)
 
 Test(server_end, a_header_that_drips_is_ended_too)
 {
-    struct server *s = start_server((struct server_options){.loops = 1, .header_deadline_s = 1});
-    struct client  c = client_connect(s);
+    struct client  c = client_connect(start_server((struct server_options){.loops = 1, .header_deadline_s = 1}));
     struct timeval pause = {0, 100000};
     uint64_t       deadline = deadline_after_ms(15000);
     bool           ended = false;
@@ -113,7 +104,6 @@ Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
     struct client  slow = client_connect(s), fast = client_connect(s);
     uint64_t       deadline = deadline_after_ms(15000), sent = 0;
     char           piece[500] = {0};
-    struct answer  a;
     char           byte;
 
     client_text(&slow, "PUT /sink/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
@@ -125,15 +115,11 @@ Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
         poll(NULL, 0, 50);
     }
     cr_assert(deadline_left_ns(deadline), "it is cut off while it sends");
-    cr_assert(client_read(&slow, false, &a));
-    cr_assert_eq(a.status, 408);
-    answer_free(&a);
+    cr_assert_eq(client_read(&slow), 408);
     cr_assert(client_at_end(&slow));
     for (; sent < 1000000; sent += sizeof piece)
         client_send(&fast, (struct span){piece, sizeof piece});
-    cr_assert(client_read(&fast, false, &a));
-    cr_assert_eq(a.status, 200);
-    answer_free(&a);
+    cr_assert_eq(client_read(&fast), 200);
     client_close(&slow);
     client_close(&fast);
 }
@@ -143,16 +129,13 @@ Test(server_end, limits_connections_of_one_address)
 {
     struct server *s = start_server((struct server_options){.loops = 1, .per_address = 2});
     struct client  c[3];
-    struct answer  a;
 
     for (size_t i = 0; i < COUNT(c); i++) {
         c[i] = client_connect(s);
-        cr_assert_eq(client_get(&c[i], "/hello", &a), 200);
-        answer_free(&a);
+        cr_assert_eq(client_get(&c[i], "/hello"), 200);
     }
     cr_assert(client_at_end(&c[0]));
-    cr_assert_eq(client_get(&c[1], "/hello", &a), 200);
-    answer_free(&a);
+    cr_assert_eq(client_get(&c[1], "/hello"), 200);
     for (size_t i = 0; i < COUNT(c); i++)
         client_close(&c[i]);
 }
@@ -162,7 +145,6 @@ Test(server_end, connections_at_work_make_no_room)
 {
     struct server *s = start_server((struct server_options){.loops = 2, .per_address = 2});
     struct client  c[2], third = {0}, silent[CONNECTIONS_RESERVED + 8];
-    struct answer  a;
 
     for (size_t i = 0; i < COUNT(c); i++) {
         c[i] = client_connect(s);
@@ -173,18 +155,15 @@ Test(server_end, connections_at_work_make_no_room)
         silent[i] = client_connect(s);
     for (unsigned i = 0; i < 3; i++) {
         third = client_connect(s);
-        cr_assert_eq(client_get(&third, "/probe", &a), 200);
-        answer_free(&a);
-        cr_assert_eq(client_get(&third, "/hello", &a), 503);
-        answer_free(&a);
+        cr_assert_eq(client_get(&third, "/probe"), 200);
+        cr_assert_eq(client_get(&third, "/hello"), 503);
         cr_assert(client_at_end(&third));
         client_close(&third);
     }
     open_gate();
     for (size_t i = 0; i < COUNT(c); i++) {
-        cr_assert(client_read(&c[i], false, &a));
-        cr_assert(span_is(a.body, "unblocked"));
-        answer_free(&a);
+        cr_assert(client_read(&c[i]));
+        cr_assert(span_is(c[i].answer.body, "unblocked"));
         client_close(&c[i]);
     }
     for (size_t i = 0; i < COUNT(silent); i++)
@@ -195,16 +174,14 @@ Test(server_end, quiesce_finishes_what_is_under_way)
 {
     struct server *s = start_server((struct server_options){.loops = 2});
     struct client  c = client_connect(s);
-    struct answer  a;
 
     client_text(&c, "GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n");
     cr_assert(reaches(&counters.running, 1));
     server_quiesce(s);
     open_gate();
-    cr_assert(client_read(&c, false, &a));
-    cr_assert(span_is(a.body, "unblocked"));
-    cr_assert(span_is(answer_header(&a, "Connection"), "close"));
-    answer_free(&a);
+    cr_assert(client_read(&c));
+    cr_assert(span_is(c.answer.body, "unblocked"));
+    cr_assert(span_is(answer_header(&c.answer, "Connection"), "close"));
     cr_assert(client_at_end(&c));
     client_close(&c);
 }
@@ -214,7 +191,6 @@ Test(server_end, what_handlers_say_last_is_sent)
 {
     struct server *s = start_server((struct server_options){.loops = 1});
     struct client  late = client_connect(s), c = client_connect(s);
-    struct answer  a;
 
     client_text(&c, "GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n");
     cr_assert(reaches(&counters.running, 1));
@@ -222,12 +198,10 @@ Test(server_end, what_handlers_say_last_is_sent)
     cr_assert(reaches(&counters.running, 2));
     open_gate();
     stop_server();
-    cr_assert(client_read(&c, false, &a));
-    cr_assert(span_is(a.body, "unblocked"));
-    answer_free(&a);
-    cr_assert(client_read(&late, false, &a));
-    cr_assert(span_is(a.body, "unblocked"));
-    answer_free(&a);
+    cr_assert(client_read(&c));
+    cr_assert(span_is(c.answer.body, "unblocked"));
+    cr_assert(client_read(&late));
+    cr_assert(span_is(late.answer.body, "unblocked"));
     client_close(&c);
     client_close(&late);
 }

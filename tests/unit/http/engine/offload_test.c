@@ -46,17 +46,13 @@ static void check_sum(const struct answer *a, size_t bytes)
 
 static void check_put(struct client *c, const char *id, size_t bytes)
 {
-    struct answer a;
-
     put(c, id, bytes);
-    cr_assert(client_read(c, false, &a));
-    cr_assert_eq(a.status, 200, "%s", a.buffer);
-    check_sum(&a, bytes);
-    cr_assert(span_is(answer_header(&a, "ETag"), "\"7\""));
-    cr_assert(span_is(answer_header(&a, "X-Content-Type-Options"), "nosniff"));
-    cr_assert_not_null(answer_header(&a, "Date").data);
-    cr_assert_null(answer_header(&a, "Connection").data);
-    answer_free(&a);
+    cr_assert_eq(client_read(c), 200, "%s", c->answer.buffer);
+    check_sum(&c->answer, bytes);
+    cr_assert(span_is(answer_header(&c->answer, "ETag"), "\"7\""));
+    cr_assert(span_is(answer_header(&c->answer, "X-Content-Type-Options"), "nosniff"));
+    cr_assert_not_null(answer_header(&c->answer, "Date").data);
+    cr_assert_null(answer_header(&c->answer, "Connection").data);
 }
 
 static void check_bytes(const struct answer *a, size_t bytes)
@@ -69,23 +65,18 @@ static void check_bytes(const struct answer *a, size_t bytes)
 
 static void check_get(struct client *c, const char *id, size_t bytes)
 {
-    struct answer a;
-    char          path[64];
+    char path[64];
 
     snprintf(path, sizeof path, "/memory/%s", id);
-    client_get(c, path, &a);
-    check_bytes(&a, bytes);
+    client_get(c, path);
+    check_bytes(&c->answer, bytes);
     /* MHD never saw an offloaded body: the connection ends after it, and the answer says so. */
-    cr_assert_eq(answer_header(&a, "Connection").data != NULL, atomic_load(&memory_counters.lends) > 0);
-    answer_free(&a);
+    cr_assert_eq(answer_header(&c->answer, "Connection").data != NULL, atomic_load(&memory_counters.lends) > 0);
 }
 
 static void check_hello(struct client *c)
 {
-    struct answer a;
-
-    cr_assert_eq(client_get(c, "/hello", &a), 200);
-    answer_free(&a);
+    cr_assert_eq(client_get(c, "/hello"), 200);
 }
 
 /* True if `borrows` grew. */
@@ -135,16 +126,13 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
 Test(offload, short_bodies_are_copied_to_and_from_memory_that_is_lent)
 {
     static const size_t up[] = {1, SMALL_BODY_BYTES_MAX, SMALL_BODY_BYTES_MAX + 1, OFFLOAD_UPLOAD_BYTES_MIN - 1};
-    struct server      *s = start_server((struct server_options){.loops = 1, .io_threads = 1});
-    struct client       c = client_connect(s);
-    struct answer       a;
+    struct client       c = client_connect(start_server((struct server_options){.loops = 1, .io_threads = 1}));
 
     for (size_t i = 0; i < COUNT(up); i++)
         check_put(&c, "lends", up[i]);
-    client_get(&c, "/memory/lends", &a);
-    check_bytes(&a, OFFLOAD_DOWNLOAD_BYTES_MIN - 1);
-    cr_assert_null(answer_header(&a, "Connection").data);
-    answer_free(&a);
+    client_get(&c, "/memory/lends");
+    check_bytes(&c.answer, OFFLOAD_DOWNLOAD_BYTES_MIN - 1);
+    cr_assert_null(answer_header(&c.answer, "Connection").data);
     client_close(&c);
     stop_server();
     cr_assert_eq(counters.closes, 1);
@@ -175,7 +163,6 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  first = client_connect(s), second = client_connect(s);
-    struct answer  a;
     char          *data = body_of(LONG_BYTES);
 
     put_header(&first, "x", LONG_BYTES, "");
@@ -187,9 +174,8 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
     check_put(&second, "x", LONG_BYTES);
     cr_assert_eq(counters.sinks_handled, 1);
     client_send(&first, (struct span){data + LONG_BYTES / 2, LONG_BYTES - LONG_BYTES / 2});
-    cr_assert(client_read(&first, false, &a));
-    check_sum(&a, LONG_BYTES);
-    answer_free(&a);
+    cr_assert(client_read(&first));
+    check_sum(&first.answer, LONG_BYTES);
     free(data);
     client_close(&first);
     client_close(&second);
@@ -199,10 +185,8 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
 Test(offload, a_body_in_small_pieces_arrives_whole)
 {
     enum { PIECE_BYTES_HERE = 30011 };
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
-    char          *data = body_of(LONG_BYTES);
-    struct answer  a;
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
+    char         *data = body_of(LONG_BYTES);
 
     put_header(&c, "x", LONG_BYTES, "");
     for (size_t at = 0; at < LONG_BYTES; at += PIECE_BYTES_HERE) {
@@ -211,10 +195,9 @@ Test(offload, a_body_in_small_pieces_arrives_whole)
         client_send(&c, (struct span){data + at, left < PIECE_BYTES_HERE ? left : PIECE_BYTES_HERE});
         usleep(at / PIECE_BYTES_HERE % 50 == 49 ? 700 * 1000 : 500);
     }
-    cr_assert(client_read(&c, false, &a));
-    check_sum(&a, LONG_BYTES);
+    cr_assert(client_read(&c));
+    check_sum(&c.answer, LONG_BYTES);
     cr_assert(handed_off(&memory_counters.borrows));
-    answer_free(&a);
     check_hello(&c);
     free(data);
     client_close(&c);
@@ -222,20 +205,15 @@ Test(offload, a_body_in_small_pieces_arrives_whole)
 
 Test(offload, sends_100_continue_first)
 {
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
-    char          *data = body_of(LONG_BYTES);
-    struct answer  a;
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
+    char         *data = body_of(LONG_BYTES);
 
     put_header(&c, "x", LONG_BYTES, "Expect: 100-continue\r\n");
-    cr_assert(client_read(&c, true, &a));
-    cr_assert_eq(a.status, 100);
-    answer_free(&a);
+    cr_assert_eq(client_read_head(&c), 100);
     client_send(&c, (struct span){data, LONG_BYTES});
-    cr_assert(client_read(&c, false, &a));
-    check_sum(&a, LONG_BYTES);
+    cr_assert(client_read(&c));
+    check_sum(&c.answer, LONG_BYTES);
     cr_assert(handed_off(&memory_counters.borrows));
-    answer_free(&a);
     check_hello(&c);
     free(data);
     client_close(&c);
@@ -245,9 +223,7 @@ Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
 {
     static const char get[] = "GET /memory/1000000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static const char hello[] = "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    struct server    *s = start_server((struct server_options){.io_threads = 2});
-    struct client     c = client_connect(s);
-    struct answer     a;
+    struct client     c = client_connect(start_server((struct server_options){.io_threads = 2}));
 
     client_text(&c, "%s", hello);
     put(&c, "x", LONG_BYTES);
@@ -255,15 +231,13 @@ Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
     put(&c, "x", LONG_BYTES);
     client_text(&c, "%s%s", hello, get);
     for (size_t i = 0; i < 6; i++) {
-        cr_assert(client_read(&c, false, &a));
-        cr_assert_eq(a.status, 200);
+        cr_assert_eq(client_read(&c), 200);
         if (i == 1 || i == 3)
-            check_sum(&a, LONG_BYTES);
+            check_sum(&c.answer, LONG_BYTES);
         else if (i == 5)
-            check_bytes(&a, 1000000);
+            check_bytes(&c.answer, 1000000);
         else
-            cr_assert_lt(a.body.bytes, 64);
-        answer_free(&a);
+            cr_assert_lt(c.answer.body.bytes, 64);
     }
     cr_assert_gt(memory_counters.borrows, 0);
     cr_assert_gt(memory_counters.lends, 0);
@@ -272,8 +246,7 @@ Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
 
 Test(offload, memory_that_is_wanted_back_is_returned)
 {
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
 
     check_put(&c, "recalled", LONG_BYTES);
     cr_assert(handed_off(&memory_counters.borrows));
@@ -288,18 +261,13 @@ Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
         const char *id;
         unsigned    status;
     } cases[] = {{"refuses", 507}, {"commit", 503}, {"waits", 500}};
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct answer a;
-
         put(&c, cases[i].id, LONG_BYTES);
-        cr_assert(client_read(&c, false, &a));
-        cr_assert_eq(a.status, cases[i].status);
-        cr_assert(span_is(answer_header(&a, "Content-Type"), "application/problem+json"));
+        cr_assert_eq(client_read(&c), cases[i].status);
+        cr_assert(span_is(answer_header(&c.answer, "Content-Type"), "application/problem+json"));
         cr_assert_eq(counters.problems, i + 1);
-        answer_free(&a);
         check_hello(&c);
     }
     client_close(&c);
@@ -309,12 +277,10 @@ Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
 
 Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
 {
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
-    struct answer  a;
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
 
     client_text(&c, "GET /memory/broken HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    cr_assert(!client_read(&c, false, &a));
+    cr_assert(!client_read(&c));
     cr_assert(reaches(&counters.closes, 1));
     cr_assert_lt(c.held_bytes, BIG_BYTES);
     client_close(&c);
@@ -322,15 +288,11 @@ Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
 
 Test(offload, a_head_request_is_not_handed_off)
 {
-    struct server *s = start_server((struct server_options){.io_threads = 1});
-    struct client  c = client_connect(s);
-    struct answer  a;
+    struct client c = client_connect(start_server((struct server_options){.io_threads = 1}));
 
     client_text(&c, "HEAD /memory/1000000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    cr_assert(client_read(&c, true, &a));
-    cr_assert_eq(a.status, 200);
-    cr_assert(span_is(answer_header(&a, "Content-Length"), "1000000"));
-    answer_free(&a);
+    cr_assert_eq(client_read_head(&c), 200);
+    cr_assert(span_is(answer_header(&c.answer, "Content-Length"), "1000000"));
     check_hello(&c);
     cr_assert_eq(memory_counters.lends, 0);
     client_close(&c);
@@ -341,21 +303,17 @@ Test(offload, the_connection_is_closed_when_the_client_says_so)
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
     char          *data = body_of(LONG_BYTES);
-    struct answer  a;
 
     put_header(&c, "x", LONG_BYTES, "Connection: close\r\n");
     client_send(&c, (struct span){data, LONG_BYTES});
-    cr_assert(client_read(&c, false, &a));
-    cr_assert_eq(a.status, 200);
-    cr_assert(span_is(answer_header(&a, "Connection"), "close"));
-    answer_free(&a);
+    cr_assert_eq(client_read(&c), 200);
+    cr_assert(span_is(answer_header(&c.answer, "Connection"), "close"));
     cr_assert(client_at_end(&c));
     client_close(&c);
     c = client_connect(s);
     client_text(&c, "GET /memory/1000000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    cr_assert(client_read(&c, false, &a));
-    check_bytes(&a, 1000000);
-    answer_free(&a);
+    cr_assert(client_read(&c));
+    check_bytes(&c.answer, 1000000);
     cr_assert(client_at_end(&c));
     client_close(&c);
     free(data);

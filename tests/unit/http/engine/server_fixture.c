@@ -464,10 +464,18 @@ struct client client_connect_unix(const char *path)
     return c;
 }
 
+static void answer_free(struct answer *a)
+{
+    free(a->head);
+    free(a->buffer);
+    *a = (struct answer){0};
+}
+
 void client_close(struct client *c)
 {
     close(c->fd);
     free(c->held);
+    answer_free(&c->answer);
     *c = (struct client){.fd = -1};
 }
 
@@ -530,16 +538,17 @@ struct span answer_header(const struct answer *a, const char *name)
     return (struct span){NULL, 0};
 }
 
-bool client_read(struct client *c, bool head, struct answer *out)
+static unsigned read_answer(struct client *c, bool head)
 {
-    char    *end;
-    uint64_t length = 0;
-    size_t   head_bytes;
+    struct answer *out = &c->answer;
+    char          *end;
+    uint64_t       length = 0;
+    size_t         head_bytes;
 
-    *out = (struct answer){0};
+    answer_free(out);
     while (!c->held || !(end = strstr(c->held, "\r\n\r\n")))
         if (!receive_more(c))
-            return false;
+            return 0;
     head_bytes = (size_t)(end - c->held) + 4;
     out->head = strndup(c->held, head_bytes);
     out->status = (unsigned)atoi(out->head + 9);
@@ -549,21 +558,24 @@ bool client_read(struct client *c, bool head, struct answer *out)
     while (c->held_bytes < length)
         if (!receive_more(c)) {
             answer_free(out);
-            return false;
+            return 0;
         }
     out->buffer = malloc(length + 1);
     memcpy(out->buffer, c->held, length);
     out->buffer[length] = '\0';
     out->body = (struct span){out->buffer, length};
     take(c, length);
-    return true;
+    return out->status;
 }
 
-void answer_free(struct answer *a)
+unsigned client_read(struct client *c)
 {
-    free(a->head);
-    free(a->buffer);
-    *a = (struct answer){0};
+    return read_answer(c, false);
+}
+
+unsigned client_read_head(struct client *c)
+{
+    return read_answer(c, true);
 }
 
 bool client_at_end(struct client *c)
@@ -573,8 +585,8 @@ bool client_at_end(struct client *c)
     return c->held_bytes == 0 && recv(c->fd, &byte, 1, 0) == 0;
 }
 
-unsigned client_get(struct client *c, const char *path, struct answer *out)
+unsigned client_get(struct client *c, const char *path)
 {
     client_text(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
-    return client_read(c, false, out) ? out->status : 0;
+    return client_read(c);
 }

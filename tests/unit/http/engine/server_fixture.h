@@ -51,9 +51,10 @@ struct answer {
 };
 
 struct client {
-    int    fd;
-    char  *held; /* bytes read after the last answer */
-    size_t held_bytes;
+    int           fd;
+    char         *held; /* bytes read after the last answer */
+    size_t        held_bytes;
+    struct answer answer; /* the last one: valid until the next is read */
 };
 
 struct client client_connect(const struct server *s);
@@ -61,14 +62,15 @@ struct client client_connect_unix(const char *path);
 void          client_close(struct client *c);
 void          client_send(struct client *c, struct span text);
 void          client_text(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* False when the connection ended without a whole answer. No body is expected after HEAD, 204 and 304. */
-bool        client_read(struct client *c, bool head, struct answer *out);
-void        answer_free(struct answer *a);
+/* Reads an answer; its status, 0 when the connection ended without a whole one. No body is expected after 204 and 304. */
+unsigned client_read(struct client *c);
+/* That of a HEAD request, which has no body. */
+unsigned    client_read_head(struct client *c);
 struct span answer_header(const struct answer *a, const char *name);
 /* True when the peer has closed without further bytes. */
 bool client_at_end(struct client *c);
 /* One whole exchange on c. */
-unsigned client_get(struct client *c, const char *path, struct answer *out);
+unsigned client_get(struct client *c, const char *path);
 /* Waits, up to a deadline, until *value == wanted. */
 bool reaches(atomic_uint *value, unsigned wanted);
 

@@ -17,14 +17,10 @@ TestSuite(server_guard, .fini = stop_server);
 static unsigned refused(struct server *s, const char *text)
 {
     struct client c = client_connect(s);
-    struct answer a;
-    unsigned      status = 0, before = atomic_load(&counters.begins);
+    unsigned      status, before = atomic_load(&counters.begins);
 
     client_text(&c, "%sGET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n", text);
-    if (client_read(&c, false, &a)) {
-        status = a.status;
-        answer_free(&a);
-    }
+    status = client_read(&c);
     cr_assert(client_at_end(&c), "%s: something follows %u", text, status);
     client_close(&c);
     cr_assert_eq(atomic_load(&counters.begins), before, "%s: reached an endpoint", text);
@@ -76,14 +72,11 @@ Test(server_guard, refuses_ambiguous_framing_and_ends_the_connection)
 static void check(struct server *s, const char *request, unsigned status, const char *code)
 {
     struct client c = client_connect(s);
-    struct answer a;
 
     client_text(&c, "%s", request);
-    cr_assert(client_read(&c, false, &a), "%s", request);
-    cr_assert_eq(a.status, status, "%s: %u", request, a.status);
+    cr_assert_eq(client_read(&c), status, "%s: %u", request, c.answer.status);
     if (code)
-        cr_assert_not_null(strstr(a.body.data, code), "%s: %s", request, a.body.data);
-    answer_free(&a);
+        cr_assert_not_null(strstr(c.answer.body.data, code), "%s: %s", request, c.answer.body.data);
     client_close(&c);
 }
 
@@ -187,59 +180,48 @@ static void check_waits(const struct answer *a, const char *code)
 
 Test(server_guard, limits_the_rate_of_a_caller)
 {
-    struct server *s = start_server((struct server_options){.loops = 1, .requests_per_s = 3});
-    struct client  c = client_connect(s);
-    struct answer  a;
-    unsigned       taken = 0, refused_ones = 0;
+    struct client c = client_connect(start_server((struct server_options){.loops = 1, .requests_per_s = 3}));
+    unsigned      taken = 0, refused_ones = 0;
 
     while (taken + refused_ones < 12) {
-        taken += client_get(&c, "/hello", &a) == 200;
-        if (a.status != 200) {
-            check_waits(&a, "requests_per_s");
+        taken += client_get(&c, "/hello") == 200;
+        if (c.answer.status != 200) {
+            check_waits(&c.answer, "requests_per_s");
             refused_ones++;
         }
-        answer_free(&a);
     }
     cr_assert_geq(taken, 3);
     cr_assert_geq(refused_ones, 1);
-    cr_assert_eq(client_get(&c, "/open", &a), 200, "what is open to everyone is not counted");
-    answer_free(&a);
-    while (client_get(&c, "/nothing", &a) != 429) { /* requests without a route count, too */
-        cr_assert_eq(a.status, 404);
-        answer_free(&a);
+    cr_assert_eq(client_get(&c, "/open"), 200, "what is open to everyone is not counted");
+    while (client_get(&c, "/nothing") != 429) { /* requests without a route count, too */
+        cr_assert_eq(c.answer.status, 404);
     }
-    answer_free(&a);
     client_close(&c);
 }
 
-static unsigned get_with(struct server *s, const char *token, struct answer *a)
+static unsigned get_with(struct server *s, const char *token, struct client *c)
 {
-    struct client c = client_connect(s);
-
-    client_text(&c, GET "Authorization: Bearer %s\r\n\r\n", token);
-    cr_assert(client_read(&c, false, a));
-    client_close(&c);
-    return a->status;
+    *c = client_connect(s);
+    client_text(c, GET "Authorization: Bearer %s\r\n\r\n", token);
+    return client_read(c);
 }
 
 Test(server_guard, an_address_that_guesses_tokens_is_refused_and_its_known_callers_are_not)
 {
     char           path[] = "/tmp/http_tokens_XXXXXX";
     struct server *s;
-    struct answer  a;
+    struct client  c;
     unsigned       guesses = 0;
 
     token_file(path, "");
     s = start_server((struct server_options){.loops = 2, .tokens = path, .token_failures = 5});
-    cr_assert_eq(get_with(s, "secret", &a), 200);
-    answer_free(&a);
-    for (; get_with(s, "wrong", &a) == 401; guesses++)
-        answer_free(&a);
+    check(s, GET "Authorization: Bearer secret\r\n\r\n", 200, "alice");
+    for (; get_with(s, "wrong", &c) == 401; guesses++)
+        client_close(&c);
     cr_assert_geq(guesses, 5);
-    check_waits(&a, "rate_limited");
-    answer_free(&a);
-    cr_assert_eq(get_with(s, "secret", &a), 200);
-    answer_free(&a);
+    check_waits(&c.answer, "rate_limited");
+    client_close(&c);
+    check(s, GET "Authorization: Bearer secret\r\n\r\n", 200, "alice");
     check(s, GET "\r\n", 401, "unauthenticated"); /* a missing token does not count as a wrong one */
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n", 200, "anonymous");
     stop_server();

@@ -30,15 +30,7 @@ static void end(void)
     cr_assert_eq(atomic_load(&ann.idempotency_keys), 0);
 }
 
-#define STORE_TEST(name)                                                                                                                   \
-    static void name(void);                                                                                                                \
-    Test(idempotency, name, .timeout = 180)                                                                                                \
-    {                                                                                                                                      \
-        begin();                                                                                                                           \
-        name();                                                                                                                            \
-        end();                                                                                                                             \
-    }                                                                                                                                      \
-    static void name(void)
+TestSuite(idempotency, .init = begin, .fini = end, .timeout = 180);
 
 static struct idempotency_id id_of(struct caller *caller, const char *path, const char *key)
 {
@@ -85,7 +77,7 @@ static enum status replay(const struct idempotency_id *id, unsigned char mark, u
     return idempotency_replay(store, id, &p, now, r, &why);
 }
 
-STORE_TEST(key_grammar)
+Test(idempotency, key_grammar)
 {
     static const struct {
         const char *header, *key;
@@ -108,7 +100,7 @@ STORE_TEST(key_grammar)
     cr_assert_eq(idempotency_key_parse(span_of(longest), &key, &why), STATUS_INVALID_HEADER);
 }
 
-STORE_TEST(the_answer_is_replayed_whole)
+Test(idempotency, the_answer_is_replayed_whole)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k");
     struct reply          r;
@@ -123,7 +115,7 @@ STORE_TEST(the_answer_is_replayed_whole)
     reply_finish(&r);
 }
 
-STORE_TEST(another_payload_is_refused)
+Test(idempotency, another_payload_is_refused)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k");
     struct idempotent    *mine;
@@ -135,7 +127,7 @@ STORE_TEST(another_payload_is_refused)
                  "another length is seen before the body");
 }
 
-STORE_TEST(one_at_a_time_and_released_means_never_seen)
+Test(idempotency, one_at_a_time_and_released_means_never_seen)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k");
     struct idempotent    *mine, *other;
@@ -149,7 +141,7 @@ STORE_TEST(one_at_a_time_and_released_means_never_seen)
     do_it(&id, 9, SPAN_LITERAL("now"), 200);
 }
 
-STORE_TEST(caller_method_and_path_are_part_of_the_key)
+Test(idempotency, caller_method_and_path_are_part_of_the_key)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k"), other = id_of(&ann, "/q", "k"), bobs = id_of(&bob, "/p", "k"), patch;
     struct reply          r;
@@ -166,7 +158,7 @@ STORE_TEST(caller_method_and_path_are_part_of_the_key)
     cr_assert_eq(atomic_load(&bob.idempotency_keys), 1);
 }
 
-STORE_TEST(keys_are_forgotten_in_time)
+Test(idempotency, keys_are_forgotten_in_time)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k"), later = id_of(&ann, "/p", "l");
     uint64_t              over = 100 + IDEMPOTENCY_S * NS_PER_S;
@@ -184,7 +176,7 @@ STORE_TEST(keys_are_forgotten_in_time)
     reply_finish(&r);
 }
 
-STORE_TEST(a_long_answer_is_not_stored_and_says_so)
+Test(idempotency, a_long_answer_is_not_stored_and_says_so)
 {
     struct idempotency_id id = id_of(&ann, "/p", "k");
     size_t                bytes = IDEMPOTENCY_ANSWER_BYTES_MAX + 1;
@@ -226,7 +218,7 @@ static unsigned count_stored(struct caller *caller, unsigned count)
     return stored;
 }
 
-STORE_TEST(answers_of_the_caller_who_has_most_make_room)
+Test(idempotency, answers_of_the_caller_who_has_most_make_room)
 {
     enum { BOBS = 5, ALL = IDEMPOTENCY_ANSWERS_BYTES_MAX / IDEMPOTENCY_ANSWER_BYTES_MAX };
 
@@ -246,19 +238,13 @@ STORE_TEST(answers_of_the_caller_who_has_most_make_room)
     free(bytes);
 }
 
-STORE_TEST(all_answers_together_are_bounded_and_the_oldest_make_room)
+Test(idempotency, all_answers_together_are_bounded_and_the_oldest_make_room)
 {
     unsigned     count = IDEMPOTENCY_ANSWERS_BYTES_MAX / IDEMPOTENCY_ANSWER_BYTES_MAX + 2;
     char        *text = calloc(1, IDEMPOTENCY_ANSWER_BYTES_MAX);
     struct reply r;
 
-    for (unsigned i = 0; i < count; i++) {
-        char                  key[16];
-        struct idempotency_id id;
-        snprintf(key, sizeof key, "%u", i);
-        id = id_of(&ann, "/p", key);
-        do_it(&id, 1, (struct span){text, IDEMPOTENCY_ANSWER_BYTES_MAX}, 100);
-    }
+    do_many(&ann, count, (struct span){text, IDEMPOTENCY_ANSWER_BYTES_MAX});
     struct idempotency_id first = id_of(&ann, "/p", "0"), last = id_of(&ann, "/p", "65");
     cr_assert_eq(replay(&first, 1, 100, &r), STATUS_REPLAY_UNAVAILABLE, "known still, so it is not done twice");
     cr_assert_eq(replay(&last, 1, 100, &r), STATUS_OK);
@@ -266,16 +252,14 @@ STORE_TEST(all_answers_together_are_bounded_and_the_oldest_make_room)
     free(text);
 }
 
-STORE_TEST(keys_of_a_caller_are_bounded)
+Test(idempotency, keys_of_a_caller_are_bounded)
 {
     struct idempotent    *mine;
     struct idempotency_id one_more = id_of(&ann, "/p", "more"), bobs = id_of(&bob, "/p", "k");
 
     for (unsigned i = 0; i < IDEMPOTENCY_KEYS_PER_CALLER_MAX; i++) {
-        char                  key[16];
-        struct idempotency_id id;
-        snprintf(key, sizeof key, "%u", i);
-        id = id_of(&ann, "/p", key);
+        struct idempotency_id id = numbered(&ann, i);
+
         do_it(&id, 1, SPAN_LITERAL("x"), 100 + i);
     }
     cr_assert_eq(idempotency_claim(store, &one_more, 3, 20000, &mine, &why), STATUS_RATE_LIMITED);
@@ -319,7 +303,7 @@ static void *compete(void *unused)
     return NULL;
 }
 
-STORE_TEST(many_threads_do_each_request_once)
+Test(idempotency, many_threads_do_each_request_once)
 {
     pthread_t threads[THREADS];
 

@@ -230,13 +230,30 @@ Test(json_decode, survives_long_names)
     cr_assert_lt(strlen(why.fields[0].pointer), PROBLEM_POINTER_BYTES);
 }
 
+static struct buf         written;
+static struct json_writer w;
+
+static void write_start(void)
+{
+    buf_init(&written, 4096);
+    json_writer_init(&w, &written);
+}
+
+static void write_again(void)
+{
+    buf_clear(&written);
+    json_writer_init(&w, &written);
+}
+
+static void write_end(void)
+{
+    buf_finish(&written);
+}
+
+TestSuite(json_writer, .init = write_start, .fini = write_end);
+
 Test(json_writer, writes_nested_values_with_commas)
 {
-    struct buf         out;
-    struct json_writer w;
-
-    buf_init(&out, 4096);
-    json_writer_init(&w, &out);
     json_open_object(&w, NULL);
     json_add_u64(&w, "u", 1ull << 53);
     json_add_i64(&w, "i", INT64_MIN);
@@ -253,71 +270,55 @@ Test(json_writer, writes_nested_values_with_commas)
     json_add_time(&w, "z", 0);
     json_add_text(&w, "n", NULL);
     json_close_object(&w);
-    cr_assert_str_eq(out.data, "{\"u\":9007199254740992,\"i\":-9223372036854775808,\"a\":[],\"b\":[true,{},null],\"r\":[1],"
-                               "\"t\":\"2023-11-14T22:13:20.123Z\",\"z\":null,\"n\":\"\"}");
+    cr_assert_str_eq(written.data, "{\"u\":9007199254740992,\"i\":-9223372036854775808,\"a\":[],\"b\":[true,{},null],\"r\":[1],"
+                                   "\"t\":\"2023-11-14T22:13:20.123Z\",\"z\":null,\"n\":\"\"}");
     cr_assert_eq(w.depth, 0);
-    buf_finish(&out);
 }
 
 Test(json_writer, makes_any_bytes_valid)
 {
-    struct buf            out;
-    struct json_writer    w;
     struct json_document *d = NULL;
     char                  every[256];
 
     for (int i = 0; i < 256; i++)
         every[i] = (char)i;
-    buf_init(&out, 4096);
-    json_writer_init(&w, &out);
     json_open_array(&w, NULL);
     json_add_string(&w, NULL, SPAN_LITERAL("a\"\\\n\x01\xff\xed\xa0\x80\xc3\xa9\x7f"));
     json_add_string(&w, NULL, (struct span){"\xe2\x82\xac", 2}); /* cut in the middle */
     json_close_array(&w);
-    cr_assert_str_eq(out.data, "[\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\\u007f\","
-                               "\"\xef\xbf\xbd\xef\xbf\xbd\"]");
-    buf_clear(&out);
-    json_writer_init(&w, &out);
+    cr_assert_str_eq(written.data, "[\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\\u007f\","
+                                   "\"\xef\xbf\xbd\xef\xbf\xbd\"]");
+    write_again();
     json_add_string(&w, NULL, (struct span){every + 1, 255});
-    cr_assert_eq(json_parse(buf_span(&out), &d, NULL), STATUS_OK);
+    cr_assert_eq(json_parse(buf_span(&written), &d, NULL), STATUS_OK);
     json_document_destroy(d);
-    buf_finish(&out);
 }
 
 Test(json_writer, writes_doubles_that_read_back_the_same)
 {
     static const double values[] = {0.1, 0.30000000000000004, 9007199254740991.0, 1e300, 5e-324, -1.5, 7.8, 1.0 / 3};
-    struct buf          out;
-    struct json_writer  w;
 
-    buf_init(&out, 4096);
     for (size_t i = 0; i < COUNT(values); i++) {
-        buf_clear(&out);
-        json_writer_init(&w, &out);
+        write_again();
         json_add_double(&w, NULL, values[i]);
-        cr_assert_eq(strtod(out.data, NULL), values[i]);
+        cr_assert_eq(strtod(written.data, NULL), values[i]);
     }
-    buf_clear(&out);
-    json_writer_init(&w, &out);
+    write_again();
     json_open_array(&w, NULL);
     json_add_double(&w, NULL, 7.8);
     json_add_double(&w, NULL, NAN);
     json_add_double(&w, NULL, -INFINITY);
     json_close_array(&w);
-    cr_assert_str_eq(out.data, "[7.8,null,null]");
-    buf_finish(&out);
+    cr_assert_str_eq(written.data, "[7.8,null,null]");
 }
 
 Test(json_writer, marks_what_does_not_fit)
 {
-    struct buf         out;
-    struct json_writer w;
-
-    buf_init(&out, 10);
-    json_writer_init(&w, &out);
+    buf_finish(&written);
+    buf_init(&written, 10);
+    json_writer_init(&w, &written);
     json_add_text(&w, NULL, "0123456789");
-    cr_assert(out.failed);
-    buf_finish(&out);
+    cr_assert(written.failed);
 }
 
 Test(base64, decodes_strictly)
@@ -355,10 +356,8 @@ Test(json_writer, numbers_are_written_as_printf_writes_them)
     uint64_t state = 88172645463325252u;
 
     for (int i = 0; i < 200000; i++) {
-        struct json_writer w;
-        struct buf         out;
-        char               want[80], number[40];
-        double             value;
+        char   want[80], number[40];
+        double value;
 
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         value = i % 3 == 0   ? (double)(state % 1000000000000000u) / 1000
@@ -366,31 +365,24 @@ Test(json_writer, numbers_are_written_as_printf_writes_them)
                              : (double)state / 3e9;
         if (i % 7 == 0)
             value = -value;
-        buf_init(&out, 4096);
-        json_writer_init(&w, &out);
+        write_again();
         json_open_array(&w, NULL);
         json_add_double(&w, NULL, value);
         json_add_u64(&w, NULL, state >> (i % 64));
         json_close_array(&w);
         expected_double(value, number, sizeof number);
         snprintf(want, sizeof want, "[%s,%llu]", number, (unsigned long long)(state >> (i % 64)));
-        cr_assert_eq(out.bytes, strlen(want), "%s", want);
-        cr_assert_eq(memcmp(out.data, want, out.bytes), 0, "%.*s is not %s", (int)out.bytes, out.data, want);
-        buf_finish(&out);
+        cr_assert_eq(written.bytes, strlen(want), "%s", want);
+        cr_assert_eq(memcmp(written.data, want, written.bytes), 0, "%.*s is not %s", (int)written.bytes, written.data, want);
     }
 }
 
 static void expect_time(uint64_t wall_ns, const char *want)
 {
-    struct json_writer w;
-    struct buf         out;
-
-    buf_init(&out, 256);
-    json_writer_init(&w, &out);
+    write_again();
     json_add_time(&w, NULL, wall_ns);
-    cr_assert_eq(out.bytes, strlen(want));
-    cr_assert_eq(memcmp(out.data, want, out.bytes), 0, "%.*s", (int)out.bytes, out.data);
-    buf_finish(&out);
+    cr_assert_eq(written.bytes, strlen(want));
+    cr_assert_eq(memcmp(written.data, want, written.bytes), 0, "%.*s", (int)written.bytes, written.data);
 }
 
 Test(json_writer, times_of_one_second_and_of_others)

@@ -50,26 +50,25 @@ static void run_trio(uint32_t kernel, uint64_t timeout_ms, enum status st, struc
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
 }
 
-Test(worker_faults, a_kernel_fault_ends_everything_with_its_cuda_result)
+static void run_fault(uint32_t kernel)
 {
     struct trio t;
 
-    run_trio(KERNEL_FAULT, 1000, STATUS_KERNEL_FAULT, &t);
+    run_trio(kernel, 1000, STATUS_KERNEL_FAULT, &t);
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(t.calls[i].problem.cuda_result, 700);
         cr_assert_str_eq(t.calls[i].problem.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
     }
 }
 
+Test(worker_faults, a_kernel_fault_ends_everything_with_its_cuda_result)
+{
+    run_fault(KERNEL_FAULT);
+}
+
 Test(worker_faults, a_fault_that_shows_when_the_event_is_recorded_is_told_with_its_cuda_result)
 {
-    struct trio t;
-
-    run_trio(KERNEL_NOTED, 1000, STATUS_KERNEL_FAULT, &t);
-    for (unsigned i = 0; i < 3; i++) {
-        cr_assert_eq(t.calls[i].problem.cuda_result, 700);
-        cr_assert_str_eq(t.calls[i].problem.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
-    }
+    run_fault(KERNEL_NOTED);
 }
 
 Test(worker_faults, a_launch_that_fails_alone_does_not_hold_up_those_behind_it)

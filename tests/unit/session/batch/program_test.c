@@ -39,31 +39,18 @@ static void start(unsigned slices)
     upload("n", SPAN_LITERAL("\0"));
 }
 
-static void start_usual(void)
+static void start_lists(void)
 {
     start(4);
 }
 
-TestSuite(lists, .init = start_usual, .fini = fixture_end);
-static void start_usual_1(void)
+static void start_programs(void)
 {
     start(8);
 }
 
-TestSuite(programs, .init = start_usual_1, .fini = fixture_end);
-
-static unsigned counted(void)
-{
-    struct transfer *t;
-    char             byte;
-    size_t           got;
-
-    cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("n"), 0, 1, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
-    transfer_destroy(t);
-    return (unsigned char)byte;
-}
+TestSuite(lists, .init = start_lists, .fini = fixture_end);
+TestSuite(programs, .init = start_programs, .fini = fixture_end);
 
 static enum status run_spec(const struct batch_spec *spec, struct batch **out)
 {
@@ -72,6 +59,16 @@ static enum status run_spec(const struct batch_spec *spec, struct batch **out)
     if (st)
         *out = NULL;
     return st ? st : batch_run(*out, &f.arena, &f.why);
+}
+
+static enum status run_list(unsigned count)
+{
+    struct batch_spec spec = spec_of(count);
+    struct batch     *b;
+    enum status       st = run_spec(&spec, &b);
+
+    batch_destroy(b);
+    return st;
 }
 
 Test(lists, many_launches_go_in_few_messages)
@@ -85,7 +82,7 @@ Test(lists, many_launches_go_in_few_messages)
     cr_assert_eq(run_spec(&spec, &b), STATUS_OK, "%s", f.why.detail);
     cr_assert(fake_fault_unused());
     fake_fail_at(-1, STATUS_OK);
-    cr_assert_eq(counted(), LAUNCHES % 256);
+    cr_assert_eq(byte_at("n", 0), LAUNCHES % 256);
     for (unsigned i = 0; i < LAUNCHES; i++)
         cr_assert(batch_result_of(b, i)->timed && batch_result_of(b, i)->gpu_us == 2.5);
     batch_destroy(b);
@@ -95,45 +92,30 @@ Test(lists, many_launches_go_in_few_messages)
 Test(lists, the_refused_one_is_named)
 {
     for (int odd = 0; odd < LAUNCHES; odd += 149) {
-        struct batch_spec spec;
-        struct batch     *b;
-
         start(4);
         make_ops(LAUNCHES, odd, "refuse");
-        spec = spec_of(LAUNCHES);
-        cr_assert_eq(run_spec(&spec, &b), STATUS_LAUNCH_CONFIG_INVALID);
+        cr_assert_eq(run_list(LAUNCHES), STATUS_LAUNCH_CONFIG_INVALID);
         cr_assert(f.why.has_op && (int)f.why.op_index == odd && (int)f.why.completed_ops == odd && f.why.op_index_last == 0);
-        batch_destroy(b);
         fixture_end();
     }
 }
 
 Test(lists, the_faulty_one_is_named)
 {
-    struct batch_spec spec;
-    struct batch     *b;
-
     make_ops(100, 37, "fault");
-    spec = spec_of(100);
-    cr_assert_eq(run_spec(&spec, &b), STATUS_KERNEL_FAULT);
+    cr_assert_eq(run_list(100), STATUS_KERNEL_FAULT);
     cr_assert(f.why.has_op && f.why.op_index == 37 && f.why.completed_ops == 37 && f.why.op_index_last == 0);
-    batch_destroy(b);
 }
 
 /* What cannot be resolved is told when those before it were sent. */
 Test(lists, a_missing_buffer_is_named_and_those_before_it_run)
 {
-    struct batch_spec spec;
-    struct batch     *b;
-
     make_ops(20, -1, NULL);
     args[11][0].buffer = SPAN_LITERAL("nowhere");
-    spec = spec_of(20);
-    cr_assert_eq(run_spec(&spec, &b), STATUS_BUFFER_NOT_FOUND);
+    cr_assert_eq(run_list(20), STATUS_BUFFER_NOT_FOUND);
     cr_assert(f.why.op_index == 11 && f.why.completed_ops == 11);
     cr_assert_str_eq(f.why.fields[0].pointer, "/ops/11/args/0");
-    cr_assert_eq(counted(), 11);
-    batch_destroy(b);
+    cr_assert_eq(byte_at("n", 0), 11);
 }
 
 static unsigned texts;
@@ -169,28 +151,28 @@ Test(programs, are_made_run_and_ended)
 {
     struct program     *p, *again;
     struct program_info info;
-    bool                created;
 
     make_ops(LAUNCHES, -1, NULL);
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s",
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &f.created, &f.why), STATUS_OK, "%s",
                  f.why.detail);
-    cr_assert(created);
+    cr_assert(f.created);
     cr_assert_eq(fake_graphs(), 2);
-    cr_assert_eq(counted(), 0, "the rehearsal ran something");
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &again, &created, &f.why), STATUS_OK);
-    cr_assert(!created && again == p);
+    cr_assert_eq(byte_at("n", 0), 0, "the rehearsal ran something");
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &again, &f.created, &f.why), STATUS_OK);
+    cr_assert(!f.created && again == p);
     program_return(again);
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 2), &f.arena, &again, &created, &f.why), STATUS_SPEC_CONFLICT);
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 2), &f.arena, &again, &f.created, &f.why),
+                 STATUS_SPEC_CONFLICT);
     for (unsigned i = 1; i <= 3; i++) {
         cr_assert_eq(run_of(p), STATUS_OK, "%s", f.why.detail);
-        cr_assert_eq(counted(), LAUNCHES * i % 256);
+        cr_assert_eq(byte_at("n", 0), LAUNCHES * i % 256);
     }
     args[7][1].value = 0; /* another scalar, which the next run sends, and back again */
     cr_assert_eq(run_of(p), STATUS_OK);
-    cr_assert_eq(counted(), (LAUNCHES * 4 - 1) % 256);
+    cr_assert_eq(byte_at("n", 0), (LAUNCHES * 4 - 1) % 256);
     args[7][1].value = 1;
     cr_assert_eq(run_of(p), STATUS_OK);
-    cr_assert_eq(counted(), (LAUNCHES * 5 - 1) % 256);
+    cr_assert_eq(byte_at("n", 0), (LAUNCHES * 5 - 1) % 256);
     program_info_of(p, &info);
     cr_assert(info.runs == 5 && info.graphs == 2 && info.prepared_launches == LAUNCHES);
     cr_assert_eq(program_delete(f.session, SPAN_LITERAL("p"), &f.why), STATUS_OK);
@@ -208,7 +190,6 @@ Test(programs, failures_at_every_step)
 
     for (int n = 0; !ended; n++) {
         struct program *p = NULL;
-        bool            created;
         enum status     st;
 
         start(8);
@@ -216,7 +197,7 @@ Test(programs, failures_at_every_step)
         ops[0] =
             (struct batch_op){.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$x"), .has_bytes = true, .bytes = 64, .segment = BATCH_NO_SEGMENT};
         fake_fail_at(n, STATUS_OUT_OF_MEMORY);
-        st = program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why);
+        st = program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &f.created, &f.why);
         ended = fake_fault_unused();
         fake_fail_at(-1, STATUS_OK);
         cr_assert_eq(!st, ended, "%d: %s", n, f.why.detail);
@@ -232,10 +213,9 @@ Test(programs, failures_at_every_step)
 Test(programs, a_reset_voids_them_while_they_are_held)
 {
     struct program *p;
-    bool            created;
 
     make_ops(20, -1, NULL);
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why), STATUS_OK);
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &f.created, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     settle();
     cr_assert_eq(fake_graphs(), 0);
@@ -247,10 +227,10 @@ Test(programs, a_reset_voids_them_while_they_are_held)
 Test(programs, a_fault_names_what_may_have_failed)
 {
     struct program *p;
-    bool            created;
 
     make_ops(10, 4, "fault");
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(10, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(10, 1), &f.arena, &p, &f.created, &f.why), STATUS_OK, "%s",
+                 f.why.detail);
     cr_assert_eq(run_of(p), STATUS_KERNEL_FAULT);
     cr_assert(f.why.op_index <= 4 && f.why.op_index_last >= 4 && f.why.completed_ops <= 4);
     program_return(p);

@@ -14,7 +14,8 @@
 
 enum { PATH_BYTES = 512, HEAD_BYTES = 48 };
 
-static char folder[PATH_BYTES];
+static char               folder[PATH_BYTES];
+static struct code_cache *cache; /* of most tests */
 
 static void setup(void)
 {
@@ -29,6 +30,7 @@ static void teardown(void)
     DIR           *d;
     struct dirent *e;
 
+    code_cache_destroy(cache);
     snprintf(path, sizeof path, "%s/code-2", folder);
     d = opendir(path);
     while (d && (e = readdir(d)))
@@ -42,13 +44,20 @@ static void teardown(void)
 
 TestSuite(cache, .init = setup, .fini = teardown);
 
-static struct code_cache *cache_open(uint64_t max)
+static struct code_cache *open_one(uint64_t max)
 {
-    struct code_cache *c = NULL;
+    struct code_cache *one = NULL;
 
-    cr_assert_eq(code_cache_create(&c, folder, max), STATUS_OK);
-    cr_assert(code_cache_enabled(c));
-    return c;
+    cr_assert_eq(code_cache_create(&one, folder, max), STATUS_OK);
+    cr_assert(code_cache_enabled(one));
+    return one;
+}
+
+/* Ends the one before. */
+static void cache_open(uint64_t max)
+{
+    code_cache_destroy(cache);
+    cache = open_one(max);
 }
 
 static void key_of(unsigned n, char key[CODE_KEY_BYTES])
@@ -110,26 +119,21 @@ static off_t entry_bytes(unsigned n)
 
 Test(cache, keeps_what_was_put_also_for_the_next_process)
 {
-    struct code_cache *c = cache_open(1 << 20);
-
-    cr_assert_eq(get(c, 1), 0);
-    put(c, 1, 100);
-    cr_assert_eq(get(c, 1), 100);
-    cr_assert_eq(get(c, 2), 0);
-    code_cache_destroy(c);
-    c = cache_open(1 << 20);
-    cr_assert_eq(get(c, 1), 100);
-    code_cache_destroy(c);
+    cache_open(1 << 20);
+    cr_assert_eq(get(cache, 1), 0);
+    put(cache, 1, 100);
+    cr_assert_eq(get(cache, 1), 100);
+    cr_assert_eq(get(cache, 2), 0);
+    cache_open(1 << 20);
+    cr_assert_eq(get(cache, 1), 100);
 }
 
 Test(cache, second_put_replaces)
 {
-    struct code_cache *c = cache_open(1 << 20);
-
-    put(c, 1, 100);
-    put(c, 1, 200);
-    cr_assert_eq(get(c, 1), 200);
-    code_cache_destroy(c);
+    cache_open(1 << 20);
+    put(cache, 1, 100);
+    put(cache, 1, 200);
+    cr_assert_eq(get(cache, 1), 200);
 }
 
 static void flip(const char *path, off_t at)
@@ -145,68 +149,64 @@ static void flip(const char *path, off_t at)
 
 Test(cache, every_damaged_byte_is_a_miss_and_the_entry_goes)
 {
-    struct code_cache *c = cache_open(1 << 20);
-    char               path[2 * PATH_BYTES];
-    off_t              bytes;
+    char  path[2 * PATH_BYTES];
+    off_t bytes;
 
-    put(c, 1, 100);
+    cache_open(1 << 20);
+    put(cache, 1, 100);
     entry_path(1, path);
     bytes = entry_bytes(1);
     cr_assert_gt(bytes, HEAD_BYTES + 100);
     for (off_t at = 0; at < bytes; at++) {
         flip(path, at);
-        cr_assert_eq(get(c, 1), 0, "byte %d", (int)at);
+        cr_assert_eq(get(cache, 1), 0, "byte %d", (int)at);
         cr_assert_neq(access(path, F_OK), 0);
-        put(c, 1, 100);
+        put(cache, 1, 100);
     }
-    cr_assert_eq(get(c, 1), 100);
-    code_cache_destroy(c);
+    cr_assert_eq(get(cache, 1), 100);
 }
 
 Test(cache, every_truncation_and_a_longer_file_is_a_miss)
 {
-    struct code_cache *c = cache_open(1 << 20);
-    char               path[2 * PATH_BYTES];
+    char path[2 * PATH_BYTES];
 
+    cache_open(1 << 20);
     entry_path(1, path);
-    put(c, 1, 100);
+    put(cache, 1, 100);
     for (off_t n = entry_bytes(1) + 1; n >= 0; n--) {
-        put(c, 1, 100);
+        put(cache, 1, 100);
         if (n == entry_bytes(1))
             continue;
         cr_assert_eq(truncate(path, n), 0);
-        cr_assert_eq(get(c, 1), 0, "%d bytes", (int)n);
+        cr_assert_eq(get(cache, 1), 0, "%d bytes", (int)n);
     }
-    code_cache_destroy(c);
 }
 
 Test(cache, entry_under_another_name_is_a_miss)
 {
-    struct code_cache *c = cache_open(1 << 20);
-    char               one[2 * PATH_BYTES], other[2 * PATH_BYTES];
+    char one[2 * PATH_BYTES], other[2 * PATH_BYTES];
 
-    put(c, 1, 100);
+    cache_open(1 << 20);
+    put(cache, 1, 100);
     entry_path(1, one);
     entry_path(2, other);
     cr_assert_eq(rename(one, other), 0);
-    cr_assert_eq(get(c, 2), 0);
-    code_cache_destroy(c);
+    cr_assert_eq(get(cache, 2), 0);
 }
 
 Test(cache, links_and_pipes_are_not_followed)
 {
-    struct code_cache *c = cache_open(1 << 20);
-    char               one[2 * PATH_BYTES], other[2 * PATH_BYTES];
+    char one[2 * PATH_BYTES], other[2 * PATH_BYTES];
 
-    put(c, 1, 100);
+    cache_open(1 << 20);
+    put(cache, 1, 100);
     entry_path(1, one);
     entry_path(2, other);
     cr_assert_eq(symlink(one, other), 0);
-    cr_assert_eq(get(c, 2), 0);
+    cr_assert_eq(get(cache, 2), 0);
     unlink(other);
     cr_assert_eq(mkfifo(other, 0600), 0);
-    cr_assert_eq(get(c, 2), 0);
-    code_cache_destroy(c);
+    cr_assert_eq(get(cache, 2), 0);
 }
 
 static uint64_t bytes_on_disk(void)
@@ -220,44 +220,37 @@ static uint64_t bytes_on_disk(void)
 
 Test(cache, least_recently_used_goes_first_and_the_bound_holds)
 {
-    struct code_cache *c = cache_open(10 * 1024);
-
+    cache_open(10 * 1024);
     for (unsigned n = 0; n < 8; n++)
-        put(c, n, 1000);
-    cr_assert_eq(get(c, 0), 1000); /* now 1 is the oldest */
+        put(cache, n, 1000);
+    cr_assert_eq(get(cache, 0), 1000); /* now 1 is the oldest */
     for (unsigned n = 10; n < 14; n++) {
-        put(c, n, 1000);
+        put(cache, n, 1000);
         cr_assert_leq(bytes_on_disk(), 10 * 1024);
     }
-    cr_assert_eq(get(c, 1), 0);
-    cr_assert_eq(get(c, 0), 1000);
-    cr_assert_eq(get(c, 13), 1000);
-    code_cache_destroy(c);
+    cr_assert_eq(get(cache, 1), 0);
+    cr_assert_eq(get(cache, 0), 1000);
+    cr_assert_eq(get(cache, 13), 1000);
 }
 
 Test(cache, too_large_for_the_bound_is_not_kept)
 {
-    struct code_cache *c = cache_open(1000);
-
-    put(c, 1, 100);
-    put(c, 2, 2000);
-    cr_assert_eq(get(c, 2), 0);
-    cr_assert_eq(get(c, 1), 100);
-    code_cache_destroy(c);
+    cache_open(1000);
+    put(cache, 1, 100);
+    put(cache, 2, 2000);
+    cr_assert_eq(get(cache, 2), 0);
+    cr_assert_eq(get(cache, 1), 100);
 }
 
 Test(cache, smaller_bound_at_the_next_start_drops_the_oldest)
 {
-    struct code_cache *c = cache_open(1 << 20);
-
+    cache_open(1 << 20);
     for (unsigned n = 0; n < 10; n++)
-        put(c, n, 1000);
-    code_cache_destroy(c);
-    c = cache_open(4 * 1024);
+        put(cache, n, 1000);
+    cache_open(4 * 1024);
     cr_assert_leq(bytes_on_disk(), 4 * 1024);
-    cr_assert_eq(get(c, 0), 0);
-    cr_assert_eq(get(c, 9), 1000);
-    code_cache_destroy(c);
+    cr_assert_eq(get(cache, 0), 0);
+    cr_assert_eq(get(cache, 9), 1000);
 }
 
 /* ---- holders ---- */
@@ -310,23 +303,21 @@ Test(cache, keys_name_their_holder_and_keep_the_digest)
 /* Twenty entries of a thousand bytes have room. */
 Test(cache, the_holder_of_most_makes_room_and_a_lone_one_fills_it)
 {
-    struct code_cache *c = cache_open(20 * (1000 + HEAD_BYTES));
-
+    cache_open(20 * (1000 + HEAD_BYTES));
     for (unsigned n = 0; n < 20; n++)
-        put_for(c, "alice", n, 1000);
+        put_for(cache, "alice", n, 1000);
     cr_assert_eq(count_of("alice", 20), 20, "a lone holder has all of it");
     for (unsigned n = 0; n < 5; n++)
-        put_for(c, "bob", n, 1000);
+        put_for(cache, "bob", n, 1000);
     cr_assert_eq(count_of("bob", 5), 5);
     for (unsigned n = 20; n < 200; n++)
-        put_for(c, "alice", n, 1000);
+        put_for(cache, "alice", n, 1000);
     cr_assert_eq(count_of("bob", 5), 5, "whoever has less loses nothing");
     cr_assert_geq(count_of("alice", 200), 12);
     for (unsigned n = 5; n < 100; n++)
-        put_for(c, "bob", n, 1000);
+        put_for(cache, "bob", n, 1000);
     cr_assert_geq(count_of("alice", 200), 8, "nor is all taken from who had more");
     cr_assert_geq(count_of("bob", 100), 8);
-    code_cache_destroy(c);
 }
 
 static void set_unused_since(const char *holder, unsigned n, time_t s)
@@ -341,18 +332,16 @@ static void set_unused_since(const char *holder, unsigned n, time_t s)
 
 Test(cache, what_nobody_has_used_for_long_goes_first_whosesoever_it_is)
 {
-    struct code_cache *c = cache_open(20 * (1000 + HEAD_BYTES));
-
+    cache_open(20 * (1000 + HEAD_BYTES));
     for (unsigned n = 0; n < 18; n++)
-        put_for(c, "alice", n, 1000);
-    put_for(c, "gone", 0, 1000);
-    put_for(c, "bob", 0, 1000);
+        put_for(cache, "alice", n, 1000);
+    put_for(cache, "gone", 0, 1000);
+    put_for(cache, "bob", 0, 1000);
     set_unused_since("gone", 0, CACHE_UNUSED_S_MAX + 60);
     set_unused_since("bob", 0, CACHE_UNUSED_S_MAX - 3600);
-    put_for(c, "bob", 1, 1000);
+    put_for(cache, "bob", 1, 1000);
     cr_assert_eq(count_of("gone", 1), 0);
     cr_assert_eq(count_of("bob", 2), 2);
-    code_cache_destroy(c);
 }
 
 Test(cache, what_former_versions_left_is_removed_and_nothing_else)
@@ -366,10 +355,10 @@ Test(cache, what_former_versions_left_is_removed_and_nothing_else)
     cr_assert_eq(mkdir(former, 0700), 0);
     close(open(entry, O_CREAT | O_WRONLY, 0600));
     close(open(other, O_CREAT | O_WRONLY, 0600));
-    code_cache_destroy(cache_open(1 << 20));
+    cache_open(1 << 20);
     cr_assert(access(entry, F_OK) != 0 && access(other, F_OK) == 0);
     unlink(other);
-    code_cache_destroy(cache_open(1 << 20));
+    cache_open(1 << 20);
     cr_assert_neq(access(former, F_OK), 0);
 }
 
@@ -395,7 +384,7 @@ static void *crowd_member(void *argument)
 /* Two caches on one folder, as two processes would have; small, so that eviction runs all the time. */
 Test(cache, concurrent_puts_and_gets_never_show_half_an_entry)
 {
-    struct code_cache *caches[2] = {cache_open(5 * 1024), cache_open(5 * 1024)};
+    struct code_cache *caches[2] = {open_one(5 * 1024), open_one(5 * 1024)};
     struct crowd       members[4];
     pthread_t          threads[4];
 
@@ -413,16 +402,15 @@ Test(cache, concurrent_puts_and_gets_never_show_half_an_entry)
 
 Test(cache, folder_is_closed_to_others)
 {
-    struct code_cache *c = cache_open(1 << 20);
-    char               path[2 * PATH_BYTES];
-    struct stat        s;
+    char        path[2 * PATH_BYTES];
+    struct stat s;
 
-    put(c, 1, 10);
+    cache_open(1 << 20);
+    put(cache, 1, 10);
     snprintf(path, sizeof path, "%s/code-2", folder);
     cr_assert(stat(path, &s) == 0 && (s.st_mode & 0777) == 0700);
     entry_path(1, path);
     cr_assert(stat(path, &s) == 0 && (s.st_mode & 0777) == 0600);
-    code_cache_destroy(c);
 }
 
 static void never_caches(const char *path, uint64_t max)

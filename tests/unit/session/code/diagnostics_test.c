@@ -7,29 +7,39 @@
 #include "base/buf.h"
 #include "limits.h"
 
-static struct arena arena;
+static struct arena             arena;
+static const struct diagnostic *d;
 
-static size_t parse(const char *log, const struct diagnostic **out)
+static void start(void)
 {
     arena_init(&arena, 64 * 1024);
-    return diagnostics_parse(span_of(log), &arena, out);
+}
+
+static void end(void)
+{
+    arena_finish(&arena);
+}
+
+TestSuite(diagnostics, .init = start, .fini = end);
+
+static size_t parse(const char *log)
+{
+    return diagnostics_parse(span_of(log), &arena, &d);
 }
 
 Test(diagnostics, errors_and_warnings_of_the_front_end)
 {
-    const struct diagnostic *d;
-    size_t                   n = parse("kernel.cu(3): error: identifier \"undefinedx\" is undefined\n"
-                                                         "      *p = undefinedx + 1;\n"
-                                                         "           ^\n\n"
-                                                         "kernel.cu(4): error: return value type does not match the function type\n"
-                                                         "    return 5; }\n"
-                                                         "           ^\n\n"
-                                                         "kernel.cu(2): warning #177-D: variable \"unused\" was declared but never referenced\n"
-                                                         "  \tint unused;\n"
-                                                         "  \t    ^\n\n"
-                                                         "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n"
-                                                         "2 errors detected in the compilation of \"kernel.cu\".\n",
-                                       &d);
+    size_t n = parse("kernel.cu(3): error: identifier \"undefinedx\" is undefined\n"
+                     "      *p = undefinedx + 1;\n"
+                     "           ^\n\n"
+                     "kernel.cu(4): error: return value type does not match the function type\n"
+                     "    return 5; }\n"
+                     "           ^\n\n"
+                     "kernel.cu(2): warning #177-D: variable \"unused\" was declared but never referenced\n"
+                     "  \tint unused;\n"
+                     "  \t    ^\n\n"
+                     "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n"
+                     "2 errors detected in the compilation of \"kernel.cu\".\n");
 
     cr_assert_eq(n, 3);
     cr_assert(span_is(d[0].file, "kernel.cu") && d[0].line == 3 && d[0].column == 10);
@@ -38,48 +48,39 @@ Test(diagnostics, errors_and_warnings_of_the_front_end)
     cr_assert(span_is(d[2].severity, "warning") && d[2].line == 2 && d[2].column == 6);
     cr_assert(span_is(d[2].message, "variable \"unused\" was declared but never referenced"));
     cr_assert_eq(diagnostics_first_error(d, n), &d[0]);
-    arena_finish(&arena);
 }
 
 Test(diagnostics, catastrophic_error_and_header_with_parentheses)
 {
-    const struct diagnostic *d;
-    size_t                   n = parse("dir(1)/own.h(12): catastrophic error: cannot open source file \"nosuch.h\"\n"
-                                                         "  #include <nosuch.h>\n"
-                                                         "                     ^\n\n"
-                                                         "1 catastrophic error detected in the compilation of \"kernel.cu\".\nCompilation terminated.\n",
-                                       &d);
+    size_t n = parse("dir(1)/own.h(12): catastrophic error: cannot open source file \"nosuch.h\"\n"
+                     "  #include <nosuch.h>\n"
+                     "                     ^\n\n"
+                     "1 catastrophic error detected in the compilation of \"kernel.cu\".\nCompilation terminated.\n");
 
     cr_assert_eq(n, 1);
     cr_assert(span_is(d[0].file, "dir(1)/own.h") && d[0].line == 12 && d[0].column == 20);
     cr_assert(span_is(d[0].severity, "catastrophic error"));
-    arena_finish(&arena);
 }
 
 Test(diagnostics, detected_during_is_no_message_of_its_own)
 {
-    const struct diagnostic *d;
-    size_t                   n = parse("kernel.cu(1): error: static assertion failed with \"bad\"\n"
-                                                         "  template<int N> struct A{ static_assert(N>3,\"bad\"); int x; };\n"
-                                                         "                            ^\n"
-                                                         "          detected during:\n"
-                                                         "            instantiation of class \"A<N> [with N=1]\" at line 2\n\n",
-                                       &d);
+    size_t n = parse("kernel.cu(1): error: static assertion failed with \"bad\"\n"
+                     "  template<int N> struct A{ static_assert(N>3,\"bad\"); int x; };\n"
+                     "                            ^\n"
+                     "          detected during:\n"
+                     "            instantiation of class \"A<N> [with N=1]\" at line 2\n\n");
 
     cr_assert_eq(n, 1);
     cr_assert_eq(d[0].column, 27);
-    arena_finish(&arena);
 }
 
 Test(diagnostics, assembler_and_option_errors_have_no_place)
 {
-    const struct diagnostic *d;
-    size_t                   n = parse("ptxas error   : Entry function '_Z1fPi' uses too much shared data (0xf4240 bytes, 0xc000 max)\n"
-                                                         "ptxas application ptx input, line 23; error   : Unknown modifier '.bar'\n"
-                                                         "ptxas fatal   : Ptx assembly aborted due to errors\n"
-                                                         "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
-                                                         "At end of source: error: expected a \"}\"\n",
-                                       &d);
+    size_t n = parse("ptxas error   : Entry function '_Z1fPi' uses too much shared data (0xf4240 bytes, 0xc000 max)\n"
+                     "ptxas application ptx input, line 23; error   : Unknown modifier '.bar'\n"
+                     "ptxas fatal   : Ptx assembly aborted due to errors\n"
+                     "nvrtc: error: invalid value for --gpu-architecture (-arch)\n"
+                     "At end of source: error: expected a \"}\"\n");
 
     cr_assert_eq(n, 5);
     for (size_t i = 0; i < n; i++)
@@ -87,7 +88,6 @@ Test(diagnostics, assembler_and_option_errors_have_no_place)
     cr_assert(span_starts(d[0].message, "Entry function"));
     cr_assert(span_is(d[1].message, "Unknown modifier '.bar'"));
     cr_assert(span_is(d[3].message, "invalid value for --gpu-architecture (-arch)"));
-    arena_finish(&arena);
 }
 
 Test(diagnostics, other_text_gives_nothing)
@@ -102,43 +102,33 @@ Test(diagnostics, other_text_gives_nothing)
                                         "f(99999999999999999999): error: z",
                                         "error",
                                         "kernel.cu(1): error 7 : no colon at once"};
-    const struct diagnostic *d;
-
     for (size_t i = 0; i < COUNT(texts); i++) {
-        cr_assert_eq(parse(texts[i], &d), 0, "%s", texts[i]);
+        cr_assert_eq(parse(texts[i]), 0, "%s", texts[i]);
         cr_assert_eq(diagnostics_first_error(d, 0), NULL);
-        arena_finish(&arena);
     }
 }
 
 Test(diagnostics, column_stays_unknown_without_a_caret)
 {
-    const struct diagnostic *d;
-
-    cr_assert_eq(parse("kernel.cu(1): error: x\nkernel.cu(2): error: y\n    z\n    ^\n", &d), 2);
+    cr_assert_eq(parse("kernel.cu(1): error: x\nkernel.cu(2): error: y\n    z\n    ^\n"), 2);
     cr_assert(d[0].column == 0 && d[1].column == 3);
-    arena_finish(&arena);
 }
 
 Test(diagnostics, their_number_is_bounded)
 {
-    const struct diagnostic *d;
-    struct buf               log;
+    struct buf log;
 
     buf_init(&log, COMPILE_LOG_BYTES_MAX);
     for (int i = 1; i <= COMPILE_DIAGNOSTICS_MAX + 10; i++)
         buf_printf(&log, "kernel.cu(%d): error: x\n", i);
-    cr_assert_eq(parse(log.data, &d), COMPILE_DIAGNOSTICS_MAX);
+    cr_assert_eq(parse(log.data), COMPILE_DIAGNOSTICS_MAX);
     cr_assert_eq(d[COMPILE_DIAGNOSTICS_MAX - 1].line, COMPILE_DIAGNOSTICS_MAX);
-    arena_finish(&arena);
     buf_finish(&log);
 }
 
 Test(diagnostics, full_arena_gives_none)
 {
-    const struct diagnostic *d;
-
+    end();
     arena_init(&arena, 0);
     cr_assert_eq(diagnostics_parse(SPAN_LITERAL("kernel.cu(1): error: x\n"), &arena, &d), 0);
-    arena_finish(&arena);
 }

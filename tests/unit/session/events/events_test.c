@@ -51,8 +51,7 @@ static void run(const char *id, const char *kernel)
 {
     struct launch *l = launch_of(id, kernel);
 
-    await_end(l);
-    launch_return(l);
+    finish_launch(l);
 }
 
 static void note_device(unsigned times)

@@ -23,9 +23,8 @@ static double launch_us(void)
     struct launch_spec spec = noop();
     struct launch_info info;
     struct launch     *l;
-    bool               created;
 
-    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &f.created, &f.why), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     info = info_of(l);
     cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
@@ -52,10 +51,7 @@ static double batch_ms(unsigned launches)
 
 static uint64_t session_us(void)
 {
-    struct session_info info;
-
-    session_info_of(f.session, &info);
-    return info.device_time_us;
+    return session_now().device_time_us;
 }
 
 Test(gpu_time, what_cannot_be_is_none)

@@ -11,10 +11,8 @@ TestSuite(launch, .init = start, .fini = fixture_end);
 
 static enum status submit(struct launch_spec *spec, struct launch **l)
 {
-    bool created;
-
     spec->module = spec->module.bytes ? spec->module : SPAN_LITERAL("m");
-    return launch_submit(f.session, spec, l, &created, &f.why);
+    return launch_submit(f.session, spec, l, &f.created, &f.why);
 }
 
 static struct launch_spec one_thread(const char *kernel)
@@ -34,26 +32,11 @@ static struct launch *increment(const char *buffer, uint32_t n)
     return l;
 }
 
-static char first_byte(const char *buffer)
-{
-    struct transfer *t;
-    char             byte;
-    size_t           got;
-
-    cr_assert_eq(transfer_read_begin(f.session, span_of(buffer), 0, 1, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK, "%s", f.why.detail);
-    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
-    cr_assert_eq(got, 1);
-    transfer_destroy(t);
-    return byte;
-}
-
 Test(launch, computes_and_tells_so)
 {
-    struct launch      *l;
-    struct launch_info  info;
-    struct session_info session;
-    uint64_t            epoch;
+    struct launch     *l;
+    struct launch_info info;
+    uint64_t           epoch;
 
     make_buffer("a", 4);
     upload("a", SPAN_LITERAL("aaaa"));
@@ -66,10 +49,9 @@ Test(launch, computes_and_tells_so)
     cr_assert_str_eq(info.module, "m");
     cr_assert_eq(info.gpu_us, 2.5);
     cr_assert(info.created_wall_ns && info.started_wall_ns && info.finished_wall_ns);
-    cr_assert_eq(first_byte("a"), 'b');
+    cr_assert_eq(byte_at("a", 0), 'b');
     cr_assert_eq(session_epoch(f.session), epoch + 1);
-    session_info_of(f.session, &session);
-    cr_assert_eq(session.device_time_us, 2);
+    cr_assert_eq(session_now().device_time_us, 2);
     launch_return(l);
 }
 
@@ -101,25 +83,32 @@ Test(launch, output_is_there_when_it_has_finished)
     launch_return(l);
 }
 
-Test(launch, output_waits_for_staging)
+/* One that prints, but has not told so: uploads hold both slices of staging. */
+static struct launch *untold(struct transfer **first, struct transfer **second)
 {
-    struct transfer *t;
-    struct launch   *l;
-    size_t           n;
+    static char    slice[STAGING_SLICE_BYTES];
+    struct launch *l;
+    size_t         n;
 
     fixture_start(2);
     make_module("m", "code");
     make_buffer("a", 2 * STAGING_SLICE_BYTES);
     make_buffer("b", 8);
-    static char      slice[STAGING_SLICE_BYTES];
-    struct transfer *other;
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(*first, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, second, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(*second, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
+    return l;
+}
+
+Test(launch, output_waits_for_staging)
+{
+    struct transfer *t, *other;
+    struct launch   *l = untold(&t, &other);
+
     transfer_destroy(t);
     await_end(l);
     cr_assert(span_is(info_of(l).output, "printed\n"));
@@ -129,29 +118,14 @@ Test(launch, output_waits_for_staging)
 
 Test(launch, output_that_never_came_is_truncated_to_nothing)
 {
-    struct transfer   *t, *other;
-    struct launch     *l;
-    struct launch_info info;
-    size_t             n;
-    static char        slice[STAGING_SLICE_BYTES];
+    struct transfer *t, *other;
+    struct launch   *l = untold(&t, &other);
 
-    fixture_start(2);
-    make_module("m", "code");
-    make_buffer("a", 2 * STAGING_SLICE_BYTES);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    make_buffer("b", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
-    l = launch_of("p", "print");
-    cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
-    cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     await_end(l); /* who was just about to fetch the text ends it, maybe after the reset */
-    info = info_of(l);
-    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
-    cr_assert_eq(info.output.bytes, 0);
-    cr_assert(info.output_truncated);
+    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).output.bytes, 0);
+    cr_assert(info_of(l).output_truncated);
     launch_return(l);
     transfer_destroy(t);
     transfer_destroy(other);
@@ -172,31 +146,27 @@ static void *launch_many(void *unused)
             continue;
         if (i % 5 == 0)
             launch_cancel(f.session, l, &cancelled, &why);
-        await_end(l);
-        launch_return(l);
+        finish_launch(l);
     }
     return NULL;
 }
 
 Test(launch, every_launch_ends_while_sessions_are_reset)
 {
-    pthread_t           threads[3];
-    struct session_info info;
+    pthread_t threads[3];
 
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, launch_many, NULL);
     for (int i = 0; i < 6; i++) {
         struct module_spec spec = {.id = SPAN_LITERAL("m"), .kind = IMAGE_PTX, .source = SPAN_LITERAL("code")};
         struct module     *m;
-        bool               created;
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        cr_assert_eq(fixture_module(f.session, spec, &m, &created), STATUS_OK, "%s", f.why.detail);
+        cr_assert_eq(fixture_module(f.session, spec, &m, &f.created), STATUS_OK, "%s", f.why.detail);
         module_return(f.session, m);
     }
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.state, SESSION_READY);
+    cr_assert_eq(session_now().state, SESSION_READY);
 }
 
 Test(launch, is_refused_before_it_reaches_the_device)
@@ -237,8 +207,7 @@ Test(launch, block_and_grid_can_be_left_to_the_device)
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(info_of(l).block[0], FAKE_BEST_BLOCK);
     cr_assert_eq(info_of(l).grid[0], 8);
-    await_end(l);
-    launch_return(l);
+    finish_launch(l);
 }
 
 Test(launch, finds_mangled_kernels_and_name_expressions)
@@ -250,20 +219,17 @@ Test(launch, finds_mangled_kernels_and_name_expressions)
     struct launch_spec spec = one_thread("scaled");
     struct launch     *l;
     struct module     *m;
-    bool               created;
 
     spec.args = args;
     spec.args_count = 2;
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
-    await_end(l);
-    launch_return(l);
-    cr_assert_eq(fixture_module(f.session, module, &m, &created), STATUS_OK, "%s", f.why.detail);
+    finish_launch(l);
+    cr_assert_eq(fixture_module(f.session, module, &m, &f.created), STATUS_OK, "%s", f.why.detail);
     module_return(f.session, m);
     spec.module = SPAN_LITERAL("t");
     spec.kernel = expression;
     cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
-    await_end(l);
-    launch_return(l);
+    finish_launch(l);
 }
 
 Test(launch, an_id_means_one_specification)
@@ -285,8 +251,7 @@ Test(launch, an_id_means_one_specification)
     cr_assert_eq(launch_submit(f.session, &spec, &c, &created, &f.why), STATUS_SPEC_CONFLICT);
     cr_assert_null(c);
     cr_assert(!created);
-    await_end(a);
-    launch_return(a);
+    finish_launch(a);
     launch_return(b);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("l"), &a, &f.why), STATUS_OK);
     launch_return(a);
@@ -330,9 +295,8 @@ Test(launch, queued_can_be_cancelled_running_cannot)
 
 Test(launch, a_fault_is_its_own_problem_and_the_sessions)
 {
-    struct launch      *fault, *behind, *l;
-    struct launch_spec  spec = one_thread("noop");
-    struct session_info info;
+    struct launch     *fault, *behind, *l;
+    struct launch_spec spec = one_thread("noop");
 
     struct launch *gate = launch_of("g", "wait");
     fake_await_running();
@@ -346,9 +310,8 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     cr_assert_eq(info_of(fault).problem.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(info_of(behind).state, LAUNCH_FAILED);
     cr_assert_eq(info_of(behind).problem.status, STATUS_KERNEL_FAULT);
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.state, SESSION_FAULTED);
-    cr_assert_eq(info.fault.status, STATUS_KERNEL_FAULT);
+    cr_assert_eq(session_now().state, SESSION_FAULTED);
+    cr_assert_eq(session_now().fault.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(submit(&spec, &l), STATUS_SESSION_FAULTED);
     cr_assert_not_null(strstr(f.why.detail, "kernel_fault"));
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_SESSION_FAULTED);
@@ -358,8 +321,7 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     make_module("m", "code");
     l = launch_of("f", "noop");
-    await_end(l);
-    launch_return(l);
+    finish_launch(l);
 }
 
 Test(launch, refused_by_the_device_leaves_the_session_well)
@@ -403,7 +365,7 @@ Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
     for (int i = 0; i < N; i++)
         l[i] = increment("a", 1);
     fake_script()->released = true;
-    cr_assert_eq(first_byte("a"), (char)(N % 256), "the read came behind all launches");
+    cr_assert_eq(byte_at("a", 0), N % 256, "the read came behind all launches");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     for (int i = 0; i < N; i++) {
         await_end(l[i]);
@@ -448,8 +410,7 @@ Test(launch, forgets_the_oldest_finished_ones)
         char id[16];
         snprintf(id, sizeof id, "n%d", i);
         l = launch_of(id, "noop");
-        await_end(l);
-        launch_return(l);
+        finish_launch(l);
     }
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("n4"), &l, &f.why), STATUS_LAUNCH_NOT_FOUND);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("n5"), &l, &f.why), STATUS_OK);

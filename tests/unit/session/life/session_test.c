@@ -13,14 +13,13 @@ static enum status create(const char *id, uint64_t memory_limit, struct session 
 Test(session, put_is_idempotent_for_the_same_specification_only)
 {
     struct session *again;
-    bool            created;
 
-    cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &again, &created), STATUS_OK);
-    cr_assert(!created);
+    cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &again, &f.created), STATUS_OK);
+    cr_assert(!f.created);
     cr_assert_eq(again, f.session);
     session_return(again);
-    cr_assert_eq(create("s", 1000, &again, &created), STATUS_SPEC_CONFLICT);
-    cr_assert_eq(create("Not an id", MEMORY_LIMIT_NONE, &again, &created), STATUS_INVALID_FIELD);
+    cr_assert_eq(create("s", 1000, &again, &f.created), STATUS_SPEC_CONFLICT);
+    cr_assert_eq(create("Not an id", MEMORY_LIMIT_NONE, &again, &f.created), STATUS_INVALID_FIELD);
     cr_assert_eq(registry_count(f.registry), 1);
 }
 
@@ -29,12 +28,11 @@ Test(session, ids_belong_to_their_tenant)
     static int      other_owner;
     struct tenant   other = {&other_owner, "other", 4, 1 << 20};
     struct session *s, *mine;
-    bool            created;
 
     cr_assert_eq(session_borrow(f.registry, &other, SPAN_LITERAL("s"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
     struct session_spec spec = {.id = SPAN_LITERAL("s"), .memory_limit = MEMORY_LIMIT_NONE};
-    cr_assert_eq(session_create(f.registry, &other, &spec, &s, &created, &f.why), STATUS_OK);
-    cr_assert(created);
+    cr_assert_eq(session_create(f.registry, &other, &spec, &s, &f.created, &f.why), STATUS_OK);
+    cr_assert(f.created);
     cr_assert_neq(s, f.session);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &mine, &f.why), STATUS_OK);
     cr_assert_eq(mine, f.session);
@@ -45,17 +43,16 @@ Test(session, ids_belong_to_their_tenant)
 Test(session, quotas_of_sessions_are_kept_and_return)
 {
     struct session *s[4], *more;
-    bool            created;
 
     for (int i = 1; i < 4; i++)
-        cr_assert_eq(create("", MEMORY_LIMIT_NONE, &s[i], &created), STATUS_OK);
-    cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &created), STATUS_QUOTA_EXCEEDED);
+        cr_assert_eq(create("", MEMORY_LIMIT_NONE, &s[i], &f.created), STATUS_OK);
+    cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &f.created), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "sessions");
     cr_assert_eq(f.why.limit_max, 4);
     cr_assert_eq(session_delete(s[1], &f.why), STATUS_OK);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).own, 3);
     cr_assert_eq(fake_live_workers(), 3);
-    cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &created), STATUS_OK);
+    cr_assert_eq(create("", MEMORY_LIMIT_NONE, &more, &f.created), STATUS_OK);
     session_return(more);
     for (int i = 1; i < 4; i++)
         session_return(s[i]);
@@ -64,25 +61,23 @@ Test(session, quotas_of_sessions_are_kept_and_return)
 Test(session, that_gets_no_worker_leaves_nothing_behind)
 {
     struct session *s;
-    bool            created;
 
     fake_fail_take(STATUS_NO_WORKER);
-    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_NO_WORKER);
+    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &f.created), STATUS_NO_WORKER);
     cr_assert_eq(registry_count(f.registry), 1);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("t"), &s, &f.why), STATUS_SESSION_NOT_FOUND);
     fake_fail_take(STATUS_OK);
-    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
+    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &f.created), STATUS_OK);
     session_return(s);
 }
 
 Test(session, draining_takes_no_new_ones_and_keeps_the_old)
 {
     struct session *s;
-    bool            created;
 
     registry_drain(f.registry, true);
-    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &created), STATUS_DRAINING);
-    cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &s, &created), STATUS_OK);
+    cr_assert_eq(create("t", MEMORY_LIMIT_NONE, &s, &f.created), STATUS_DRAINING);
+    cr_assert_eq(create("s", MEMORY_LIMIT_NONE, &s, &f.created), STATUS_OK);
     session_return(s);
     make_buffer("a", 16);
 }
@@ -108,15 +103,12 @@ Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
 
 Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
 {
-    struct session_info info;
-
     make_buffer("a", 1000);
     fake_spare(1, 0);
     fake_linger(true);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.state, SESSION_READY);
-    cr_assert_eq(info.memory_bytes, 0);
+    cr_assert_eq(session_now().state, SESSION_READY);
+    cr_assert_eq(session_now().memory_bytes, 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     cr_assert_eq(fake_live_workers(), 2);
     make_buffer("a", 1000);
@@ -186,7 +178,6 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
 {
     struct session    *s;
     struct buffer_info b;
-    bool               created;
 
     make_buffer("a", 1000);
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
@@ -195,7 +186,7 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(session_delete(s, &f.why), STATUS_SESSION_NOT_FOUND);
-    cr_assert_eq(buffer_create(s, SPAN_LITERAL("b"), 1, &b, &created, &f.why), STATUS_SESSION_NOT_FOUND);
+    cr_assert_eq(buffer_create(s, SPAN_LITERAL("b"), 1, &b, &f.created, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_eq(session_reset(s, &f.why), STATUS_SESSION_NOT_FOUND);
     session_return(s);
 }
@@ -231,11 +222,10 @@ Test(session, a_dead_worker_faults_the_session_until_reset)
 {
     struct session_info info;
     struct buffer_info  b;
-    bool                created;
 
     fake_script()->die_at = 0;
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_WORKER_LOST);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &created, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &f.created, &f.why), STATUS_WORKER_LOST);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &f.created, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_not_null(strstr(f.why.detail, "worker_lost"));
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
@@ -414,8 +404,7 @@ static void *keep_busy(void *unused)
 
 Test(session, resets_while_others_are_at_work_lose_nothing)
 {
-    pthread_t           threads[BUSY_THREADS];
-    struct session_info info;
+    pthread_t threads[BUSY_THREADS];
 
     for (int i = 0; i < BUSY_THREADS; i++)
         pthread_create(&threads[i], NULL, keep_busy, NULL);
@@ -424,8 +413,7 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
     for (int i = 0; i < BUSY_THREADS; i++)
         pthread_join(threads[i], NULL);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.memory_bytes, 0);
+    cr_assert_eq(session_now().memory_bytes, 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
 }
 
@@ -433,31 +421,26 @@ Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)
 {
     struct launch_spec spec = {.module = SPAN_LITERAL("m"), .kernel = SPAN_LITERAL("noop"), .grid = {1, 1, 1}, .block = {1, 1, 1}};
     struct launch     *l = NULL;
-    bool               created;
 
     make_module("m", "code");
     fake_device_state(DEVICE_HOT);
-    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OVERLOADED);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &f.created, &f.why), STATUS_OVERLOADED);
     cr_assert_null(l);
     make_buffer("b", 16); /* what is no work is served */
     fake_device_state(DEVICE_HEALTHY);
-    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &f.created, &f.why), STATUS_OK, "%s", f.why.detail);
     launch_return(l);
 }
 
 Test(session, a_failed_device_ends_its_sessions_with_its_own_reason)
 {
-    struct session_info info;
-
     janitor_sweep(f.registry, now_ns());
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.state, SESSION_READY);
+    cr_assert_eq(session_now().state, SESSION_READY);
     fake_device_fail();
     janitor_sweep(f.registry, now_ns());
-    session_info_of(f.session, &info);
-    cr_assert_eq(info.state, SESSION_FAULTED);
-    cr_assert_eq(info.fault.status, STATUS_DEVICE_ERROR);
-    cr_assert_str_eq(info.fault.detail, "fake: the device failed");
+    cr_assert_eq(session_now().state, SESSION_FAULTED);
+    cr_assert_eq(session_now().fault.status, STATUS_DEVICE_ERROR);
+    cr_assert(strcmp(session_now().fault.detail, "fake: the device failed") == 0);
     janitor_sweep(f.registry, now_ns()); /* once is enough */
 }
 

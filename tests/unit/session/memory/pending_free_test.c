@@ -20,6 +20,22 @@ static void start(void)
 
 TestSuite(pending_free, .init = start, .fini = fixture_end);
 
+/* Makes a buffer and deletes it, in a device that keeps the memory for its session. */
+static void make_and_delete(struct session *s)
+{
+    fake_script()->caches = true;
+    cr_assert_eq(make(s, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(s, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+}
+
+static struct session *with_a_cache(void)
+{
+    struct session *other = fixture_session("other", MEMORY_LIMIT_NONE);
+
+    make_and_delete(other);
+    return other;
+}
+
 Test(pending_free, what_nobody_gave_back_is_refused_at_once)
 {
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
@@ -29,10 +45,8 @@ Test(pending_free, what_nobody_gave_back_is_refused_at_once)
 
 Test(pending_free, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
 {
-    fake_script()->caches = true;
     fake_script()->late = 3;
-    cr_assert_eq(make(f.session, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    make_and_delete(f.session);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 3);
 }
@@ -54,10 +68,8 @@ Test(pending_free, what_a_trim_gave_back_is_waited_for)
 {
     struct session_memory unused;
 
-    fake_script()->caches = true;
     fake_script()->late = 2;
-    cr_assert_eq(make(f.session, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    make_and_delete(f.session);
     cr_assert_eq(session_memory_trim(f.session, &unused, &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 2);
@@ -65,12 +77,8 @@ Test(pending_free, what_a_trim_gave_back_is_waited_for)
 
 Test(pending_free, the_cache_of_an_idle_session_is_given_back_first)
 {
-    struct session *other;
+    struct session *other = with_a_cache();
 
-    fake_script()->caches = true;
-    other = fixture_session("other", MEMORY_LIMIT_NONE);
-    cr_assert_eq(make(other, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 1);
     session_return(other);
@@ -78,13 +86,9 @@ Test(pending_free, the_cache_of_an_idle_session_is_given_back_first)
 
 Test(pending_free, a_session_at_work_keeps_its_cache)
 {
-    struct session        *other;
+    struct session        *other = with_a_cache();
     struct worker_session *c;
 
-    fake_script()->caches = true;
-    other = fixture_session("other", MEMORY_LIMIT_NONE);
-    cr_assert_eq(make(other, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(worker_session_enter(other, &c, &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_eq(fake_script()->refused, 1);
@@ -96,12 +100,8 @@ Test(pending_free, a_session_at_work_keeps_its_cache)
 /* It may be busy for long, or hang. */
 Test(pending_free, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 180)
 {
-    struct session *other;
+    struct session *other = with_a_cache();
 
-    fake_script()->caches = true;
-    other = fixture_session("other", MEMORY_LIMIT_NONE);
-    cr_assert_eq(make(other, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     fake_script()->held = true;
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     fake_script()->held = false;
@@ -111,10 +111,8 @@ Test(pending_free, an_idle_session_whose_worker_does_not_answer_is_not_waited_fo
 
 Test(pending_free, what_never_comes_is_waited_for_so_long)
 {
-    fake_script()->caches = true;
     fake_script()->late = UINT32_MAX;
-    cr_assert_eq(make(f.session, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    make_and_delete(f.session);
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_gt(fake_script()->refused, 1);
 }

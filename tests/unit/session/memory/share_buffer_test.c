@@ -19,18 +19,8 @@ enum { MIB = 1 << 20, UNIT = FAKE_SHARING_UNIT };
 static enum status make(const char *id, uint64_t bytes)
 {
     struct buffer_info info;
-    bool               created;
 
-    return buffer_create_shareable(f.session, span_of(id), bytes, &info, &created, &f.why);
-}
-
-static unsigned open_descriptors(void)
-{
-    unsigned n = 0;
-
-    for (int fd = 0; fd < 1024; fd++)
-        n += fcntl(fd, F_GETFD) != -1;
-    return n;
+    return buffer_create_shareable(f.session, span_of(id), bytes, &info, &f.created, &f.why);
 }
 
 static unsigned char *map(int fd, size_t bytes)
@@ -40,19 +30,6 @@ static unsigned char *map(int fd, size_t bytes)
     cr_assert_neq(at, MAP_FAILED);
     close(fd);
     return at;
-}
-
-static unsigned char byte_at(const char *id, uint64_t offset)
-{
-    struct transfer *t;
-    char             byte = 0;
-    size_t           got = 0;
-
-    cr_assert_eq(transfer_read_begin(f.session, span_of(id), offset, 1, &t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_read(t, &byte, 1, &got, NULL), STATUS_OK);
-    transfer_destroy(t);
-    return (unsigned char)byte;
 }
 
 Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
@@ -121,11 +98,10 @@ Test(share_buffer, is_refused_with_a_word)
 {
     struct share_handle h;
     struct buffer_info  info;
-    bool                created;
 
     cr_assert_eq(make("a", 10), STATUS_OK);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &h, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &info, &created, &f.why), STATUS_SPEC_CONFLICT);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &info, &f.created, &f.why), STATUS_SPEC_CONFLICT);
     cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
     cr_assert_eq(make("a", 11), STATUS_SPEC_CONFLICT);
     cr_assert_eq(make("a", 10), STATUS_OK);

@@ -376,11 +376,10 @@ Test(transfer, several_at_once_share_too_little_staging)
 /* An upload given up in the middle: its copies are still under way, and the buffer goes all the same. */
 Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
 {
-    char               *data = pattern(2 * STAGING_SLICE_BYTES);
-    struct transfer    *t;
-    struct buffer_info  info;
-    struct session_info session;
-    size_t              consumed;
+    char              *data = pattern(2 * STAGING_SLICE_BYTES);
+    struct transfer   *t;
+    struct buffer_info info;
+    size_t             consumed;
 
     make_buffer("half", MANY);
     fake_script()->held = true;
@@ -395,8 +394,7 @@ Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
     fake_script()->held = false;
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     make_buffer("half", 16); /* the id is free again */
-    session_info_of(f.session, &session);
-    cr_assert_eq(session.memory_bytes, 16);
+    cr_assert_eq(session_now().memory_bytes, 16);
     cr_assert_eq(fake_live_allocations(), 1);
     free(data);
 }

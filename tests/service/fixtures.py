@@ -1,0 +1,51 @@
+"""Fixtures that several folders of tests share. GPURESTD names the executable under test."""
+import os
+import pathlib
+
+import pytest
+
+from service_under_test import Service
+
+
+def named_by(variable="GPURESTD", what="gpurestd to test"):
+    """The file that a variable names; skips the test without."""
+    path = os.environ.get(variable)
+    if not path:
+        pytest.skip(f"{variable} does not name a {what}")
+    return str(pathlib.Path(path).resolve())
+
+
+@pytest.fixture(scope="session")
+def executable():
+    return named_by()
+
+
+@pytest.fixture
+def start(executable, tmp_path):
+    """start(*arguments) runs a service for one test; it must stop in order."""
+    running = []
+
+    def start_one(*arguments, **options):
+        folder = tmp_path / f"service{len(running)}"
+        folder.mkdir()
+        running.append(Service(executable, folder, *arguments, **options))
+        return running[-1]
+
+    yield start_one
+    for service in running:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def service(executable, tmp_path_factory):
+    """The service that most tests share."""
+    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True)
+    yield one
+    one.stop()
+
+
+def first(*files):
+    """A hook that lets these start first: one process runs a whole file, and a long file that starts late delays the end."""
+    def pytest_collection_modifyitems(items):
+        items.sort(key=lambda item: item.path.stem not in files)
+    return pytest_collection_modifyitems
