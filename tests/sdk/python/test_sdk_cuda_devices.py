@@ -1,5 +1,7 @@
-"""gpurest.cuda with several devices: two GPUs of the tests' driver library, which has memory and runs no kernels, and the cpu device."""
+"""gpurest.cuda with several devices: two GPUs and the cpu device. The GPUs are those of the tests' driver library, which has memory and runs no kernels;
+with GPUREST_TEST_BACKENDS=cuda the machine's, if it has two."""
 import array
+import os
 import pathlib
 import shutil
 import threading
@@ -19,6 +21,13 @@ def node(tmp_path_factory):
     executable = testing.find_executable()
     if executable is None:
         pytest.skip("GPURESTD does not name a gpurestd to test against")
+    if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu"):
+        with testing.server(device="cuda,cpu") as one:
+            with gpurest.connect(one.url) as client:
+                if len(client.devices()) != 3:
+                    pytest.skip("this machine has not two GPUs")
+            yield one
+        return
     library = pathlib.Path(executable).resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
     if not library.exists():
         pytest.skip("the driver library of the tests is not built beside GPURESTD")
@@ -36,6 +45,17 @@ def gpu(node):
         yield client
         gpurest.set_default(None)
         choose_device(None)
+
+
+def test_without_a_service_a_fake_one_has_a_device():
+    with testing.FakeServer() as fake, gpurest.connect(fake.url) as client:
+        gpurest.set_default(client)
+        try:
+            assert cuda.is_available() and cuda.get_device_properties(0).backend == "fake" and cuda.memory_allocated() == 0
+            gpurest.default_session().buffer(size=1000)
+            assert cuda.Fence().wait(WAIT_S).done()
+        finally:
+            gpurest.set_default(None)
 
 
 def test_all_devices_are_there(gpu):
@@ -117,6 +137,8 @@ def test_figures_and_limits_are_those_of_a_device(gpu):
 def test_streams_events_and_fences_of_a_device(gpu):
     stream = cuda.Stream(1)
     assert stream.session.device == "cuda:1"
+    with stream:
+        assert gpurest.default_session() is stream.session  # as torch has it
     cuda.Fence(stream).wait(WAIT_S)
     cuda.Fence(device=0).wait(WAIT_S)
     with cuda.device("cpu"):

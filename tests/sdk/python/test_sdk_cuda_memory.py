@@ -171,7 +171,7 @@ def test_what_a_callback_raises_is_logged(small, caplog):
         raise RuntimeError("of the callback")
 
     handle = cuda.on_low_memory(wrong, below=1.0)
-    with caplog.at_level(logging.ERROR, "gpurest"):
+    with caplog.at_level(logging.ERROR, "gpurest.session"):
         assert bytes(small.buffer(b"abcd")) == b"abcd"
     assert "of the callback" in caplog.text
     handle.remove()

@@ -1,7 +1,6 @@
 """The requests that change a session as a whole; `Session` adds the objects."""
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Protocol, Tuple, TypeVar
@@ -13,7 +12,7 @@ from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
 from ..errors import ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted
 from . import requests
-from .session_state import BATCH_OPS_MAX, SessionState
+from .session_state import BATCH_OPS_MAX, SessionState, log
 
 if TYPE_CHECKING:
     from .client import Client
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceExhausted.limit
 _watching = threading.local()  # .now: this thread is within a MemoryWatcher, whose own requests are not watched
-_log = logging.getLogger("gpurest")
 
 
 class MemoryWatcher(Protocol):
@@ -104,7 +102,7 @@ class SessionBase(SessionState):
         try:
             return bool(question(watcher))
         except Exception:
-            _log.exception("what was to be told of device memory has failed")
+            log.exception("what was to be told of device memory has failed")
             return False
 
     def free_unused(self) -> int:

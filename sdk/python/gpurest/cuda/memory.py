@@ -1,7 +1,8 @@
 """Device memory of the default client's session on a device, by the names of torch.cuda and CuPy.
 
 A function with `device` None is about the current one. Before it counts, what arrays have queued is sent, and what nobody refers to any more is
-freed, which waits for kernels that run: so the figures are those of what the program holds. Where no session has been made yet there is nothing, and none is made."""
+freed, which waits for kernels that run: so the figures are those of what the program holds. Where no session has been made yet there is nothing, and
+none is made."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -208,7 +209,7 @@ def on_low_memory(callback: Callable[[LowMemory], Optional[bool]], below: Union[
 
     It is called, on the thread whose request it was, when after an allocation less than `below` is left (bytes, or a share of what the session may
     have), once until more is left again; and when an allocation is refused: if it then returns True, the request is made once more, if nothing
-    of it had been done. It may free, empty_cache(), and allocate, without being called for that. What it raises is logged ("gpurest"). While
+    of it had been done. It may free, empty_cache(), and allocate, without being called for that. What it raises is logged ("gpurest.session"). While
     a callback is there every request that allocates costs one more."""
     if isinstance(below, bool) or not isinstance(below, (int, float)) or below < 0 or isinstance(below, float) and below > 1:
         raise ArgumentError(f"below is a number of bytes, or a share from 0.0 to 1.0, not {below!r}")

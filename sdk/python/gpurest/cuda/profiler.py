@@ -32,12 +32,14 @@ Names = Mapping[int, str]  # of the kernels that a batch launches, by the index 
 @dataclass
 class KernelTime:
     """One kernel: its launches, and their device time in microseconds. `least_us` and `most_us` are of launches that were measured by themselves, None
-    without such. Kernels whose launches the device measured only together, as those of a CUDA graph, are one entry, with all their names."""
+    without such. Kernels whose launches the device measured only together, as those of a CUDA graph, are one entry, with all their names. `operations`
+    is what a kernel of arrays does, whose name is generated."""
     name: str
     calls: int = 0
     total_us: float = 0.0
     least_us: Optional[float] = None
     most_us: Optional[float] = None
+    operations: str = ""
 
     @property
     def mean_us(self) -> float:
@@ -47,9 +49,10 @@ class KernelTime:
 
 class profile:
     """`with gpurest.cuda.profiler.profile() as seen:` counts what `client` (None: the default one) is asked for within the block, and prints
-    the table when it ends, to `out` (None: standard output) unless `quiet`. What arrays have queued is sent before and at the end. Then `seen.kernels` has the times,
-    the longest total first, `seen.seconds` how long the block took, and `seen.unfinished` how many launches had not ended, or were in the background
-    and not fetched: they are not counted."""
+    the table when it ends, to `out` (None: standard output) unless `quiet`. What arrays have queued is sent before and at the end.
+
+    Then `seen.kernels` has the times, the longest total first, `seen.seconds` how long the block took, and `seen.unfinished` how many launches had
+    not ended, or were in the background and not fetched: they are not counted."""
 
     def __init__(self, client: Optional[Client] = None, out: Optional[TextIO] = None, quiet: bool = False) -> None:
         self._client = client
@@ -88,6 +91,7 @@ class profile:
             if error is None:
                 _flush(client)
                 self._ask(client)
+                self._describe(client)
         finally:
             self.seconds = time.perf_counter() - self._started
             client._transport.observers.remove(self._observe)
@@ -103,6 +107,14 @@ class profile:
                 client._transport.do(requests.get(path))
             except NotFoundError:
                 pass  # its session is gone
+
+    def _describe(self, client: Client) -> None:
+        known: Dict[str, str] = {}
+        for session in client._open_sessions():
+            known.update(current.current_engine(session).operations)
+        with self._lock:
+            for one in self._times.values():
+                one.operations = ", ".join(known[name] for name in one.name.split(" + ") if name in known)
 
     # ---- what is heard ----
 
@@ -181,7 +193,7 @@ class profile:
         kernels = self.kernels
         total = sum(one.total_us for one in kernels)
         lines = [f"{'kernel':<{_NAME_CHARS_MAX}}  {'calls':>7}  {'total us':>12}  {'mean us':>10}  {'least us':>10}  {'most us':>10}  {'share':>6}"]
-        lines += [f"{_shortened(one.name):<{_NAME_CHARS_MAX}}  {one.calls:>7}  {one.total_us:>12.1f}  {one.mean_us:>10.1f}  {_us(one.least_us):>10}  "
+        lines += [f"{_shortened(one.operations or one.name):<{_NAME_CHARS_MAX}}  {one.calls:>7}  {one.total_us:>12.1f}  {one.mean_us:>10.1f}  {_us(one.least_us):>10}  "
                   f"{_us(one.most_us):>10}  {one.total_us / total if total else 0:>6.1%}" for one in kernels]
         lines.append(f"{sum(one.calls for one in kernels)} launches, {total / 1000:.3f} ms on the device, {self.seconds * 1000:.3f} ms in all")
         if self.unfinished:

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 from .._session import requests
 from .._session.background import BatchJob
+from .._session.default import enter_device, leave_device
 from .._session.event import Event as Moment
 from .._session.session import Session
 from .._session.session_state import SessionState
@@ -18,14 +19,23 @@ from .devices import DeviceLike, session_on
 class Stream(SessionStream):
     """A stream of the default client's session on `device`; None: on the current one.
 
-    What is on it happens in order, what is on different streams may overlap. `with stream:` makes it the one that this thread's launches go to;
-    they go as one request when the block ends. Arrays have a stream of their own. A session has 64 streams at a time; close(), or nobody referring
-    to it, gives one back."""
+    What is on it happens in order, what is on different streams may overlap. `with stream:` makes it the one that this thread's launches go to, and
+    its device the current one, as torch does; they go as one request when the block ends. Arrays have a stream of their own. A session has 64
+    streams at a time; close(), or nobody referring to it, gives one back. `priority` is accepted and means nothing here."""
 
     def __init__(self, device: DeviceLike = None, priority: int = 0) -> None:
         session = session_on(device)
         session._check()
         super().__init__(session, session._take_stream_name())
+
+    def __enter__(self) -> Stream:
+        super().__enter__()
+        enter_device(self.session.device)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        leave_device()
+        super().__exit__(*error)
 
     def synchronize(self) -> None:
         """Returns when everything on the stream is done; raises what failed."""
