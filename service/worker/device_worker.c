@@ -349,7 +349,8 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
     jail.driver = w->ops->driver;
     if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
-    if ((st = device_jail_prepare(&jail, why)) || (st = open_device(w, index, ready, why)))
+    device_jail_prepare(&jail);
+    if ((st = open_device(w, index, ready, why)))
         return st;
     jail.driver_build = jail.driver ? jail.driver->build(w->device) : "";
     jail.memory = host_memory(w);

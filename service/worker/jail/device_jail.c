@@ -86,18 +86,16 @@ static bool enter_landlock(int ruleset)
     return entered;
 }
 
-enum status device_jail_prepare(const struct device_jail *j, struct problem *why)
+void device_jail_prepare(const struct device_jail *j)
 {
     int ruleset;
 
-    (void)why;
     if (j->driver || DEVICE_JAIL_RELAXED)
-        return STATUS_OK;
+        return;
     ruleset = landlock_create(LANDLOCK_AND_PEERS);
     if (ruleset >= 0)
         allow_reading(ruleset, plain_reads, COUNT(plain_reads));
     enter_landlock(ruleset);
-    return STATUS_OK;
 }
 
 /* Of the command thread only: the driver's threads existed before. */

@@ -21,7 +21,7 @@ struct device_jail {
 
 /* Before the device is opened: files, for all threads that come later. Only without a driver: the needs of one before it is open are
  * unknown. */
-enum status device_jail_prepare(const struct device_jail *j, struct problem *why);
+void device_jail_prepare(const struct device_jail *j);
 /* Once, by the command thread, after everything is open and every thread has started. *level: the sandbox from now on. */
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why);
 

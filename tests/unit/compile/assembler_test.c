@@ -15,10 +15,9 @@ static void assemble(struct span ptx, const char *arch)
     compile_run(&(struct compile_job){.source = ptx, .arch = span_of(arch), .assemble = true});
 }
 
-/* Starts the service; skips the test without nvJitLink. */
-static void assembler_need(void)
+/* The service is there; skips the test without nvJitLink. */
+static void assembler_found(void)
 {
-    service_start(PATIENT_MS);
     assemble(span_of(good), "sm_90");
     if (output.status == STATUS_COMPILER_UNAVAILABLE)
         cr_skip_test("no nvJitLink on this machine");
@@ -30,6 +29,12 @@ static void assembler_need(void)
     cr_assert_eq(output.ptx.bytes, 0);
 }
 
+static void assembler_need(void)
+{
+    service_start(PATIENT_MS);
+    assembler_found();
+}
+
 Test(assembler, ptx_becomes_a_cubin)
 {
     assembler_need();
@@ -39,7 +44,8 @@ Test(assembler, what_the_compiler_makes_is_assembled_too)
 {
     struct compile_output made;
 
-    assembler_need();
+    service_need(PATIENT_MS); /* NVRTC, too */
+    assembler_found();
     made = compile_apart("extern \"C\" __global__ void f(float *x) { x[threadIdx.x] *= 2; }\n", "compute_90");
     cr_assert_eq(made.status, STATUS_OK, "%s", made.log.data);
     assemble(buf_span(&made.ptx), "sm_90");

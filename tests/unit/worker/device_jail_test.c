@@ -393,7 +393,8 @@ static void lock_and_wait(int control)
     char                byte;
 
     descriptors(control);
-    need(device_jail_prepare(&j, NULL) == STATUS_OK && device_jail_enter(&j, &level, NULL) == STATUS_OK);
+    device_jail_prepare(&j);
+    need(device_jail_enter(&j, &level, NULL) == STATUS_OK);
     need(level == (DEVICE_JAIL_RELAXED ? WORKER_SANDBOX_DENY_LIST : WORKER_SANDBOX_ALLOW_LIST));
     need(read(WORKER_CONTROL_FD, &byte, 1) == 1); /* by now it has been observed from outside */
     _exit(DONE);
@@ -466,7 +467,8 @@ static int ends_jailed(uint64_t memory, void (*act)(void))
         enum worker_sandbox level = WORKER_SANDBOX_NONE;
 
         descriptors(STDIN_FILENO);
-        need(device_jail_prepare(&j, NULL) == STATUS_OK && device_jail_enter(&j, &level, NULL) == STATUS_OK);
+        device_jail_prepare(&j);
+        need(device_jail_enter(&j, &level, NULL) == STATUS_OK);
         act();
         _exit(DONE);
     }

@@ -187,7 +187,7 @@ static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
                 return false;
             f->max_threads = size[0] * size[1] * size[2];
             if (required)
-                memcpy(f->min_threads_x, size, sizeof size);
+                memcpy(f->required_block, size, sizeof size);
         } else if (ptx_accept_word(p, ".reqnctapercluster")) {
             if (!take_sizes(p, size))
                 return false;

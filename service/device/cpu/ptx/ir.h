@@ -177,7 +177,7 @@ struct ptx_function {
     uint32_t                   local_bytes;       /* per thread */
     uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
-    uint32_t                   min_threads_x[3];  /* .reqntid, else 0 */
+    uint32_t                   required_block[3]; /* .reqntid, else 0: the only block that it may be launched with */
     bool                       explicit_cluster;  /* threads of one block: others are refused */
     const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
 };

@@ -298,7 +298,7 @@ static enum status best_block(struct device *d, const struct device_module *m, u
         return STATUS_INTERNAL;
     if (shared_bytes > CPU_SHARED_BYTES_MAX - m->loaded->program->dynamic_shared_offset)
         return STATUS_LAUNCH_CONFIG_INVALID;
-    *threads = f->max_threads < BEST_BLOCK_THREADS || f->min_threads_x[0] ? f->max_threads : BEST_BLOCK_THREADS;
+    *threads = f->max_threads < BEST_BLOCK_THREADS || f->required_block[0] ? f->max_threads : BEST_BLOCK_THREADS;
     return STATUS_OK;
 }
 

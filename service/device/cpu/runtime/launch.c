@@ -297,6 +297,7 @@ static enum status check_cooperation(const struct cpu_launch *l, struct problem 
 enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
 {
     static const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535}, block_max[3] = {1024, 1024, 64};
+    const uint32_t       *required = l->kernel->required_block;
     uint64_t              threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 
     for (unsigned i = 0; i < 3; i++) {
@@ -309,6 +310,9 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block has %llu threads; this kernel allows at most %u",
                            (unsigned long long)threads,
                            l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads : CPU_BLOCK_THREADS_MAX);
+    if (required[0] && memcmp(required, l->block, sizeof l->block) != 0)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "this kernel allows blocks of %u x %u x %u threads only", required[0],
+                           required[1], required[2]);
     if (shared_total(l) > CPU_SHARED_BYTES_MAX)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block needs %llu bytes of shared memory; at most %d are possible",
                            (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);

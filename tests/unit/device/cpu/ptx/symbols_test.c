@@ -133,6 +133,6 @@ Test(ptx_symbols, kernels_have_their_layout_and_limits)
     cr_expect(k->entry && k->params_bytes == 40 && k->max_threads == 128);
     cr_expect(k->signature.params[1].offset == 8 && k->signature.params[2].offset == 32 && k->signature.params[1].type == PTX_B8);
     cr_expect(k->insns[0].operands[1].space == PTX_KERNEL_PARAM && k->insns[0].operands[1].value == 12 && k->insns[0].line == 8);
-    cr_expect(m->functions[1].min_threads_x[0] == 4 && m->functions[1].max_threads == 4);
+    cr_expect(m->functions[1].required_block[0] == 4 && m->functions[1].max_threads == 4);
     ptx_module_destroy(m);
 }

@@ -186,6 +186,17 @@ Test(cpu_device, wrong_launches_leave_it_alive)
     cr_expect_eq(finish(), STATUS_OK);
 }
 
+Test(cpu_device, a_kernel_that_requires_a_block_runs_with_no_other)
+{
+    static const char kernel[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f() .reqntid 8 { ret; }\n";
+
+    cr_assert_eq(device_cpu.module_load(r.device, kernel, strlen(kernel), &r.module, &why), STATUS_OK, "%s", why.detail);
+    cr_expect_eq(launch("f", 1, 4, NULL, 0), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_expect_str_eq(why.detail, "this kernel allows blocks of 8 x 1 x 1 threads only");
+    cr_expect_eq(launch("f", 1, 8, NULL, 0), STATUS_OK);
+    cr_expect_eq(finish(), STATUS_OK);
+}
+
 Test(cpu_device, a_failed_assertion_loses_the_context)
 {
     int            values[4] = {1, 2, -3, 4};
