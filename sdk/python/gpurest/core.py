@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._session.buffer import Buffer
-from ._session.client import Client
 from ._session.default import default_client
 from ._session.event import Event
 from ._session.kernel import Dims, Kernel
@@ -18,20 +17,6 @@ from ._session.stream import Stream
 from .errors import ArgumentError
 
 __all__ = ["Device", "LaunchConfig", "Program", "ProgramOptions", "ObjectCode", "Kernel", "Stream", "Event", "Buffer", "launch"]
-_sessions: Dict[Tuple[int, str], Tuple[Client, Session]] = {}
-
-
-def _session_on(device: str) -> Session:
-    """One per client and device; device 0's is the default session where that runs on it."""
-    client = default_client()
-    found = _sessions.get((id(client), device))
-    if found is not None and found[0] is client and not found[1].closed:
-        return found[1]
-    session = client.default_session
-    if session.device != device:
-        session = client.session(device=device)
-    _sessions[(id(client), device)] = (client, session)
-    return session
 
 
 class Device:
@@ -68,7 +53,7 @@ class Device:
     @property
     def session(self) -> Session:
         """Where this device's streams, buffers and modules live."""
-        return _session_on(str(self.properties["id"]))
+        return default_client()._session_on(str(self.properties["id"]))
 
     def set_current(self) -> None:
         """Nothing: every object knows its session."""

@@ -106,6 +106,106 @@ def test_autotune_is_remembered_per_kernel_and_device(session):
         gpurest.autotune(kernel, (), 1, block_sizes=(4096,))
 
 
+TILED = r"""
+#ifndef ITEMS
+#define ITEMS 1
+#endif
+extern "C" __global__ void tiled(float* x, const float* by, int n, int* seen) {
+    for (int k = 0; k < ITEMS; k++) {
+        int i = (blockIdx.x * ITEMS + k) * blockDim.x + threadIdx.x;
+        if (i < n) x[i] += by[0];
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) { seen[0] = blockDim.x; seen[1] = ITEMS; atomicAdd(seen + 2, 1); }
+}
+"""
+
+
+def tuned_kernel(session, **more):
+    configs = [gpurest.Config(block=64), gpurest.Config(warps=4, constants={"ITEMS": 2}), gpurest.Config(block=(32, 1, 1), constants={"ITEMS": 4})]
+    tuned = gpurest.autotune(session.RawKernel(TILED, "tiled"), configs=configs, key=["n"], repeats=2, **more)
+    return tuned, configs, session.zeros(1000, "f4"), session.buffer(floats(1)), session.zeros(3, "i4")
+
+
+def grid_of(config):
+    return -(-1000 // (config.threads * config.constants.get("ITEMS", 1)))
+
+
+def test_a_choice_is_kept_per_key(session):
+    tuned, configs, x, by, seen = tuned_kernel(session, restore=["x"])
+    launch = tuned[grid_of](x, by, 1000, seen)
+    assert launch.state == "succeeded" and list(x.get()) == [1] * 1000  # trying has left nothing behind
+    assert len(tuned.chosen) == 1 and seen.get()[2] == 3 * 3 + 1
+    best = next(iter(tuned.chosen.values()))
+    assert best in configs and list(seen.get()[:2]) == [best.threads, best.constants.get("ITEMS", 1)]
+    tuned[grid_of](x, by, 1000, seen)
+    assert seen.get()[2] == 11 and list(x.get()) == [2] * 1000  # known
+    tuned[grid_of](x, by, 500, seen)
+    assert seen.get()[2] == 21 and list(tuned.chosen) == [(session.client.url, "cpu:0", 1000), (session.client.url, "cpu:0", 500)]
+    with session.batch():
+        tuned[grid_of](x, by, 500, seen)
+        with pytest.raises(errors.GpurestError, match="launch it once before"):
+            tuned[grid_of](x, by, 400, seen)
+    assert list(x.get()[:500]) == [4] * 500 and seen.get()[2] == 22 and "tiled" in repr(tuned)
+
+
+def test_configurations_are_pruned(session):
+    asked = []
+
+    def prune(configs, args):
+        asked.append(args)
+        return [one for one in configs if one.constants.get("ITEMS") == 4]
+
+    tuned, configs, x, by, seen = tuned_kernel(session, prune=prune)
+    tuned[grid_of](x, by, 1000, seen)
+    assert list(asked[0]) == ["x", "by", "n", "seen"] and asked[0]["n"] == 1000 and asked[0]["x"] is x
+    assert list(tuned.chosen.values()) == configs[2:] and list(seen.get()) == [32, 4, 1]  # one is left: nothing to try
+    for wrong in (lambda configs, args: [], lambda configs, args: [gpurest.Config(block=1)]):
+        with pytest.raises(errors.ArgumentError, match="prune"):
+            tuned_kernel(session, prune=wrong)[0][grid_of](x, by, 1000, seen)
+
+
+def test_what_cannot_be_launched_is_left_out(session):
+    configs = [gpurest.Config(block=2048), gpurest.Config(shared_bytes=1 << 30), gpurest.Config(block=128)]
+    kernel = session.RawKernel(SAXPY, "saxpy")
+    tuned = gpurest.autotune(kernel, configs=configs, repeats=1)
+    x, y = session.buffer(floats(*range(1000))), session.zeros(1000, "f4")
+    tuned.for_n(1000)(0.0, x, y, 1000)
+    assert list(tuned.chosen.values()) == configs[2:] and tuned.for_n(1000)(2.0, x, y, 1000).gpu_us > 0 and list(y.get()) == [2.0 * i for i in range(1000)]
+    with pytest.raises(errors.ArgumentError, match="none of the configurations"):
+        gpurest.autotune(kernel, configs=configs[:2]).for_n(1000)(0.0, x, y, 1000)
+    free = gpurest.autotune(kernel, configs=[gpurest.Config()])  # the service chooses the block
+    assert free.for_n(1000)(0.0, x, y, 1000).state == "succeeded"
+
+
+def test_tuning_takes_arrays_and_restores_them(gpu):
+    x, by, seen = gpurest.zeros(100, "f4"), gpurest.ones(1, "f4"), gpurest.zeros(3, "i4")
+    kernel = gpurest.RawKernel(TILED, "tiled")
+    tuned = gpurest.autotune(kernel, configs=[gpurest.Config(block=32), gpurest.Config(block=64)], key=["x"], restore=["x", "seen"], repeats=1)
+    tuned.for_n(100)(x, by, 100, seen)
+    assert x.tolist() == [1] * 100 and seen.tolist()[2] == 1 and list(tuned.chosen) == [(gpu.url, "cpu:0", ("<f4", (100,)))]
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda k: gpurest.Config(block=64, warps=2), lambda k: gpurest.Config(warps=0), lambda k: gpurest.Config(block=0), lambda k: gpurest.Config(constants={"a b": 1}),
+    lambda k: gpurest.Config(constants={"A": None}), lambda k: gpurest.autotune(k, configs=[]), lambda k: gpurest.autotune(k, configs=[5]),
+    lambda k: gpurest.autotune(k, configs=[gpurest.Config()], key="n"), lambda k: gpurest.autotune(k, configs=[gpurest.Config()], repeats=0),
+    lambda k: gpurest.autotune(k), lambda k: gpurest.autotune(k, (), 5, configs=[gpurest.Config()]), lambda k: gpurest.autotune(k, (), 5, key=["n"]),
+    lambda k: gpurest.autotune(k.kernel, configs=[gpurest.Config()]), lambda k: gpurest.autotune(k, configs=[gpurest.Config()]).for_n(0),
+    lambda k: gpurest.autotune(k, configs=[gpurest.Config(block=(8, 8)), gpurest.Config()]).for_n(9)(1.0, None, None, 9),
+    lambda k: gpurest.autotune(k, configs=[gpurest.Config()], key=["m"]).for_n(9)(1.0, None, None, 9),
+    lambda k: gpurest.autotune(k, configs=[gpurest.Config()]).for_n(9)(1.0),
+    lambda k: gpurest.autotune(k, configs=[gpurest.Config(), gpurest.Config()], restore=["n"]).for_n(9)(1.0, None, None, 9)])
+def test_wrong_configurations(session, wrong):
+    with pytest.raises(errors.ArgumentError):
+        wrong(session.RawKernel(SAXPY, "saxpy"))
+
+
+def test_a_configuration_as_options_of_the_compiler():
+    config = gpurest.Config(warps=8, constants={"TILE": 16, "EXACT": True, "LOOSE": False, "TYPE": "double", "SCALE": 0.5})
+    assert config.defines == ("-DTILE=16", "-DEXACT=1", "-DLOOSE=0", "-DTYPE=double", "-DSCALE=0.5") and config.threads == 256
+    assert gpurest.Config(block=(8, 4)).threads == 32 and gpurest.Config().threads is None and config == gpurest.Config(warps=8, constants=dict(config.constants))
+
+
 # ---- layouts ----
 
 def test_layouts():

@@ -254,7 +254,7 @@ def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
         raise ArgumentError(f"a buffer, where {param.kind or f'{param.size} bytes'} is wanted")
     buffer, offset = value.__gpurest_buffer__()
     if session is not None and buffer.session is not session:
-        raise ArgumentError(f"a buffer of session {buffer.session.id}; this kernel belongs to session {session.id}: make both in one "
+        raise ArgumentError(f"a buffer of {buffer.session._place()}; this kernel belongs to {session._place()}: make both in one "
                             "(gpurest.set_default(client) has functions without a client use that client's)")
     buffer._check()
     _check_pointee(param, _element_type(value))

@@ -298,7 +298,7 @@ class Buffer(Handle):
         self._check()
         source._check()
         if source._session is not self._session:
-            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
+            raise ArgumentError(f"the buffer is in {source._session._place()}, this one in {self._session._place()}")
         self._range(offset, size)
         source._range(from_offset, size)
 

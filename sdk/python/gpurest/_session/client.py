@@ -16,18 +16,24 @@ from . import requests, run as _run
 from .background import BatchJob
 from .batch import Batch, Future
 from .buffer import Buffer
-from .default import close_at_exit, made_by
+from .default import chosen_device, close_at_exit, made_by
 from .event import Event
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
 from .module import Module
 from .rawkernel import RawKernel
 from .session import Session
-from .session_base import pages
+from .session_base import MemoryWatcher, pages
 from .stream import Stream
 
 T = TypeVar("T")
 GROUP_THREADS = 256
+
+
+def _device_among(ids: Sequence[str], device: Union[int, str]) -> Optional[str]:
+    if isinstance(device, str):
+        return next((id for id in ids if device in (id, id.partition(":")[0])), None)
+    return ids[device] if 0 <= device.__index__() < len(ids) else None
 
 
 class Client:
@@ -48,10 +54,14 @@ class Client:
         self._device = device
         self._lock = threading.Lock()
         self._default: Optional[Session] = None
+        self._placed: Dict[str, Session] = {}  # by device, for those that choose one and make no session of their own
+        self._memory_fractions: Dict[Optional[str], float] = {}  # by device (None: any other), for sessions that will be placed there
         self._sessions: List[Session] = []
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._known_devices: List[str] = []  # their ids in the service's order, which stays the same as long as it runs
         self._kernels: Dict[str, Dict[str, Any]] = {}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
+        self._memory_watchers: List[MemoryWatcher] = []
         close_at_exit(self)
 
     # ---- life ----
@@ -116,7 +126,20 @@ class Client:
         return items
 
     def device(self, id: str) -> Dict[str, Any]:
+        """One device, as the service describes it."""
         return self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))
+
+    def _device_id(self, device: Union[int, str]) -> str:
+        """Of a device that is given by its place in the service's list, its id, or a backend's name, which stands for the backend's first."""
+        if isinstance(device, bool) or not isinstance(device, str) and not hasattr(device, "__index__"):
+            raise ArgumentError(f"a device is a place in the service's list or an id such as 'cuda:0', not {device!r}")
+        found = _device_among(self._known_devices, device)
+        if found is None:
+            self._known_devices = [str(one["id"]) for one in self.devices()]
+            found = _device_among(self._known_devices, device)
+        if found is None:
+            raise ArgumentError(f"there is no device {device!r}; the service has {', '.join(f'{at}: {id}' for at, id in enumerate(self._known_devices))}")
+        return found
 
     def limits(self) -> Dict[str, Dict[str, Optional[int]]]:
         """Each limit's "max" and "used" (None: unknown)."""
@@ -162,8 +185,9 @@ class Client:
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
                 memcheck: bool = False) -> Session:
-        """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here."""
-        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
+        """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. `device`: else the one
+        that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=)."""
+        spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
         info, created = self._transport.do(requests.session_open(name, spec))
         session = Session(self, info, created)
         with self._lock:
@@ -184,18 +208,50 @@ class Client:
 
     @property
     def default_session(self) -> Session:
-        """Made at the first use. buffer(), dispatch() and the other short forms use it."""
+        """Made at the first use. buffer(), dispatch() and the other short forms use it. Of the default client: the one on the device that
+        gpurest.cuda.set_device() chose."""
+        return self._session_on(chosen_device(self))
+
+    def _session_on(self, device: Optional[str]) -> Session:
+        """The one on this device, made at the first use; None: on whichever device connect(device=) or the service says."""
+        found = self._session_there(device)
+        if found is not None:
+            return found
+        made = self._new_session_on(device)
         with self._lock:
-            session = self._default
-        if session is None or session.closed:
-            made = self.session()
-            with self._lock:
-                if self._default is None or self._default.closed:
-                    self._default = made
-                session = self._default
-            if session is not made:
-                made.close()
-        return session
+            found = self._open_session(device) or self._open_session(made.device) or made
+            self._placed[found.device] = found
+            if device is None:
+                self._default = found
+        if found is not made:
+            made.close()
+        return found
+
+    def _session_there(self, device: Optional[str]) -> Optional[Session]:
+        """As _session_on(), but None if it has not been made."""
+        with self._lock:
+            return self._open_session(device)
+
+    def _open_sessions(self) -> List[Session]:
+        """Those that this client placed by itself."""
+        with self._lock:
+            return [one for one in self._placed.values() if not one.closed]
+
+    def _open_session(self, device: Optional[str]) -> Optional[Session]:
+        """With the lock held."""
+        found = self._default if device is None else self._placed.get(device)
+        return None if found is None or found.closed else found
+
+    def _new_session_on(self, device: Optional[str]) -> Session:
+        """With the share of the device's memory that gpurest.cuda.set_per_process_memory_fraction() gave. The one place where that becomes a limit."""
+        if not self._memory_fractions:
+            return self.session(device=device)
+        if device is None:  # what it is a share of must be known first
+            with self.session() as found:
+                device = found.device
+        fraction = self._memory_fractions.get(device, self._memory_fractions.get(None))
+        limit = None if fraction is None else max(1, int(self.device(device)["memory"]["total_bytes"] * fraction))
+        return self.session(device=device, memory_limit=limit)
 
     # ---- one call ----
 

@@ -1,11 +1,12 @@
-"""The client and the session that functions use which were given none: GPUREST_URL's, one session per process."""
+"""The client, the device and the session that functions use which were given none: GPUREST_URL's client, one session per process and device."""
 from __future__ import annotations
 
 import atexit
+import contextvars
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import TYPE_CHECKING, Callable, Optional, Tuple
 
 from ..errors import GpurestError
 
@@ -17,6 +18,9 @@ _lock = threading.Lock()
 _client: Optional[Client] = None
 _make: Optional[Callable[[], Client]] = None
 _pid = os.getpid()
+# What this thread or task has chosen, innermost last: the id of a device of the default client, None for whichever its sessions get. A tuple, so
+# that tasks that inherit it do not see each other's changes.
+_devices: contextvars.ContextVar[Tuple[Optional[str], ...]] = contextvars.ContextVar("gpurest_devices", default=(None,))
 
 
 def made_by(make: Callable[[], Client]) -> None:
@@ -35,8 +39,29 @@ def default_client() -> Client:
         return _client
 
 
+def chosen_device(client: Client) -> Optional[str]:
+    """The id of the device that this thread or task has chosen; None without a choice, and for clients that are not the default one."""
+    return _devices.get()[-1] if client is _client else None
+
+
+def choose_device(id: Optional[str]) -> None:
+    """Until the block that enter_device() began ends."""
+    _devices.set((*_devices.get()[:-1], id))
+
+
+def enter_device(id: Optional[str]) -> None:
+    """Begins a block with a choice of its own."""
+    _devices.set((*_devices.get(), id))
+
+
+def leave_device() -> None:
+    """Ends it: the choice of before holds again."""
+    chosen = _devices.get()
+    _devices.set(chosen[:-1] if len(chosen) > 1 else (None,))
+
+
 def default_session() -> Session:
-    """That client's session. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed."""
+    """That client's session on the chosen device. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed."""
     return default_client().default_session
 
 

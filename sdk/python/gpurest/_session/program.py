@@ -223,7 +223,7 @@ class ProgramBase(Handle):
         if not isinstance(buffer, Buffer):
             raise ArgumentError(f"a buffer is wanted, got a {type(buffer).__name__}")
         if buffer._session is not self._session:
-            raise ArgumentError(f"a buffer of session {buffer._session.id}; this program belongs to session {self._session.id}")
+            raise ArgumentError(f"a buffer of {buffer._session._place()}; this program belongs to {self._session._place()}")
         buffer._check()
         buffer._recording()
 

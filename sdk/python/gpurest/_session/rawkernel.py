@@ -63,6 +63,11 @@ class RawKernel:
     def compile(self) -> Kernel:
         return self.kernel
 
+    def _with(self, options: Sequence[str]) -> RawKernel:
+        """The same, compiled with further options."""
+        module = self._module
+        return RawKernel(self.code, self.name, (*module.options, *options), headers=module.headers, session=module._session) if options else self
+
     @property
     def attributes(self) -> Dict[str, Any]:
         """Registers, shared, local and constant bytes, threads per block."""

@@ -74,7 +74,7 @@ class Session(SessionBase):
         name = self._new_name("b")
         self._relieve()
         if wanted.view is None:
-            self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
+            self._allocating(lambda: self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable)))
         else:
             transfer.create_filled(self, name, wanted.view, progress)
         return self._buffer_of(wanted, Slot(name))
@@ -156,14 +156,16 @@ class Session(SessionBase):
     def stream(self) -> Stream:
         """A new stream; the service has room for 64 at a time, and names are used again."""
         self._check()
+        return Stream(self, self._take_stream_name())
+
+    def _take_stream_name(self) -> str:
         try:
-            name = self._stream_names.pop()
+            return self._stream_names.pop()
         except IndexError:
             number = next(self._stream_numbers)
             if number > STREAMS_MAX:
                 raise GpurestError(f"a session has at most {STREAMS_MAX} streams: close() those that are not needed") from None
-            name = f"st-{number}"
-        return Stream(self, name)
+            return f"st-{number}"
 
     def event(self) -> Event:
         """An event recorded now: in a batch at this place of it, else after everything that is under way."""

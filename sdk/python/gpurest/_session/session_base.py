@@ -1,22 +1,42 @@
 """The requests that change a session as a whole; `Session` adds the objects."""
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Protocol, Tuple, TypeVar
 
 from .._transport.connection import Progress
 from .._transport.frame import BytesLike
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
-from ..errors import ClosedError, GpurestError, OutOfMemoryError
+from ..errors import ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted
 from . import requests
-from .session_state import BATCH_OPS_MAX, SessionState
+from .session_state import BATCH_OPS_MAX, SessionState, log
 
 if TYPE_CHECKING:
     from .client import Client
 
 T = TypeVar("T")
+MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceExhausted.limit
+_watching = threading.local()  # .now: this thread is within a MemoryWatcher, whose own requests are not watched
+
+
+class MemoryWatcher(Protocol):
+    """What is asked about the device memory of a client's sessions, on the thread whose request it was. Each costs one request more."""
+
+    def allocated(self, session: SessionBase) -> None:
+        """A request that may have allocated has succeeded."""
+        ...
+
+    def refused(self, session: SessionBase, error: ResourceExhausted) -> bool:
+        """There is no memory for a request. True: it is to be made once more, if nothing of it was done."""
+        ...
+
+
+def is_memory_refused(error: GpurestError) -> bool:
+    """There was not enough device memory, or the session or the caller may not have more."""
+    return isinstance(error, OutOfMemoryError) or isinstance(error, ResourceExhausted) and error.limit.get("name") in MEMORY_LIMITS
 
 
 def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> Iterator[Dict[str, Any]]:
@@ -55,6 +75,36 @@ class SessionBase(SessionState):
     def _drive(self, steps: Steps[T]) -> T:
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
 
+    def _allocating(self, request: Callable[[], T]) -> T:
+        """What `request` returns, which may allocate device memory; the client's MemoryWatchers hear of it."""
+        try:
+            made = request()
+        except ResourceExhausted as error:
+            refusal = error
+            if not is_memory_refused(error) or not self._ask(lambda one: one.refused(self, refusal)) or error.completed_ops:
+                raise
+            made = request()
+        self._ask(lambda one: one.allocated(self))
+        return made
+
+    def _ask(self, question: Callable[[MemoryWatcher], Optional[bool]]) -> bool:
+        """Whether one of the watchers says yes. What goes wrong in them is logged: the request that they hear of has been answered."""
+        if not self.client._memory_watchers or getattr(_watching, "now", False):
+            return False
+        _watching.now = True
+        try:
+            return any([self._answer(question, one) for one in tuple(self.client._memory_watchers)])
+        finally:
+            _watching.now = False
+
+    @staticmethod
+    def _answer(question: Callable[[MemoryWatcher], Optional[bool]], watcher: MemoryWatcher) -> bool:
+        try:
+            return bool(question(watcher))
+        except Exception:
+            log.exception("what was to be told of device memory has failed")
+            return False
+
     def free_unused(self) -> int:
         """Frees now what finalizers and interrupted uploads have left behind; returns how many buffers of finalizers that were."""
         return self._drive(self._freeing())
@@ -67,6 +117,9 @@ class SessionBase(SessionState):
         Returns the answer's document and what the batch read, by segment id, as views into one block of memory. Raises what the
         failure stands for; `error.op_index` and `error.completed_ops` tell how far it came. Buffers left behind by finalizers are freed
         by operations at the end, after those of the document. Thread-safe."""
+        return self._allocating(lambda: self._send_batch(document, segments))
+
+    def _send_batch(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         ops = list(document.get("ops", ()))
         garbage = self._take_garbage(max(0, BATCH_OPS_MAX - len(ops)))
         frees = [{"op": "free", "buf": name} for name in garbage]

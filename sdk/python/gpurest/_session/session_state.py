@@ -84,6 +84,10 @@ class SessionState:
     def closed(self) -> bool:
         return self._closed
 
+    def _place(self) -> str:
+        """For messages: which session, and on which device."""
+        return f"session {self.id} on {self.device}"
+
     # ---- state ----
 
     def _check(self) -> None:
@@ -229,7 +233,7 @@ class SessionState:
         if chosen is None:
             return None
         if not isinstance(chosen, Stream) or chosen.session is not self:
-            raise ArgumentError(f"not a stream of session {self.id}: {chosen!r}")
+            raise ArgumentError(f"not a stream of {self._place()}: {chosen!r}")
         chosen._check()
         return chosen.name
 

@@ -26,6 +26,10 @@ def _transfer(session: SessionBase, phase: str, size: int, progress: ProgressOpt
 
 def create_filled(session: SessionBase, bid: str, data: memoryview, progress: ProgressOption) -> None:
     """A new buffer with these bytes. If that fails, or is interrupted, no buffer is left."""
+    session._allocating(lambda: _create_filled(session, bid, data, progress))
+
+
+def _create_filled(session: SessionBase, bid: str, data: memoryview, progress: ProgressOption) -> None:
     transfer = _transfer(session, "upload", len(data), progress)
     several = len(parts_of(len(data), session.client.connections)) > 1
     try:

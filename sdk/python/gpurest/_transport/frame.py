@@ -50,6 +50,12 @@ def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tupl
 
 def unpack(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
     """The document and its segments, as views into `body`."""
+    document, at = unpack_document(body)
+    return document, _segments(document.get("segments", []), memoryview(body), at)
+
+
+def unpack_document(body: BytesLike) -> Tuple[Dict[str, Any], int]:
+    """The document alone, and where the segments begin, which need not be there: the first piece of pack() is enough."""
     view = memoryview(body)
     if len(view) < _HEAD.size:
         raise ProtocolError("the batch's answer is shorter than its head")
@@ -62,7 +68,7 @@ def unpack(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         raise ProtocolError("the batch's answer has no JSON document") from error
     if not isinstance(document, dict):
         raise ProtocolError("the batch's answer has no JSON object")
-    return document, _segments(document.get("segments", []), view, _HEAD.size + length)
+    return document, _HEAD.size + length
 
 
 def _segments(declared: Sequence[Mapping[str, Any]], view: memoryview, at: int) -> Dict[str, memoryview]:

@@ -1,4 +1,4 @@
-"""Arrays of numbers that the device makes."""
+"""Arrays of numbers that the device makes. `device`: as in asarray()."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import shaping, ufuncs
 from ._engine import shapes
 from ._engine.engine import Engine
 from ._engine.expr import ELEMENTWISE, Const, Input, Node
-from .current import Where, current_engine
+from .current import Device, Where, current_engine, placed
 from .host import asarray, empty
 from .ndarray import ndarray, wrap
 
@@ -21,23 +21,23 @@ def _filled(engine: Engine, shape: shapes.Shape, dtype: DType, op: str, inputs: 
     return wrap(Node(engine, ELEMENTWISE, dtype, shape, op, inputs, {"types": types, "operand": dtype}))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, session: Where = None) -> ndarray:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
     if isinstance(fill_value, ndarray):
         kind = fill_value._dtype if dtype is None else dtypes.dtype_of(dtype)
-        return shaping.broadcast_to(fill_value, shape).astype(kind)
+        return shaping.broadcast_to(asarray(fill_value, session=session, device=device), shape).astype(kind)
     value = fill_value.item() if hasattr(fill_value, "item") else fill_value
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else dtypes.of_scalar(value)
     kind = dtypes.dtype_of(dtype)
-    return _filled(current_engine(session), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
+    return _filled(current_engine(placed(session, device)), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
 
 
-def zeros(shape: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
-    return full(shape, 0, dtype, session=session)
+def zeros(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+    return full(shape, 0, dtype, session=session, device=device)
 
 
-def ones(shape: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
-    return full(shape, 1, dtype, session=session)
+def ones(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+    return full(shape, 1, dtype, session=session, device=device)
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> Tuple[Any, DType, Where]:
@@ -65,7 +65,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(extents, fill_value, kind, session=session)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, session: Where = None) -> ndarray:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
     """start, start + step, … below stop; with one argument from 0 up to it."""
     if stop is None:
         start, stop = 0, start
@@ -87,16 +87,16 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
     if kind.kind == "u":
         delta %= 1 << kind.bits
     inputs = (Const(first, work), Const(dtypes.checked(delta, work), work))
-    made = _filled(current_engine(session), (count,), work, "arange", inputs)
+    made = _filled(current_engine(placed(session, device)), (count,), work, "arange", inputs)
     return made.astype(kind, copy=False)
 
 
-def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, *, session: Where = None) -> ndarray:
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
     """`num` numbers at equal distances from start to stop; without `endpoint` stop itself is left out."""
     if num < 0:
         raise ValueError(f"number of samples, {num}, must be non-negative")
     parts = num - 1 if endpoint else num
-    place = arange(num, dtype="f8", session=session)
+    place = arange(num, dtype="f8", session=session, device=device)
     step = (stop - start) / parts if parts > 0 else 0.0
     values = place * float(step) + float(start)
     if endpoint and num > 1:
@@ -109,16 +109,16 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
     return values.astype(kind)
 
 
-def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, *, session: Where = None) -> ndarray:
+def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
     """Ones on the k-th diagonal, zeros elsewhere."""
     rows, columns = int(N), int(N if M is None else M)
     inputs = (Const(max(columns, 1), dtypes.uint64), Const(int(k), dtypes.int64))
-    made = _filled(current_engine(session), (rows, columns), dtypes.bool_, "eye", inputs)
+    made = _filled(current_engine(placed(session, device)), (rows, columns), dtypes.bool_, "eye", inputs)
     return made.astype(dtype)
 
 
-def identity(n: int, dtype: Any = float, *, session: Where = None) -> ndarray:
-    return eye(n, dtype=dtype, session=session)
+def identity(n: int, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+    return eye(n, dtype=dtype, session=session, device=device)
 
 
 def meshgrid(*axes: Any, indexing: str = "xy") -> List[ndarray]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
-from .._session.default import default_session
+from .._session.default import default_client, default_session
 from .._session.session_state import SessionState
+from ..errors import ArgumentError
 from ._engine.engine import Engine, engine_of
 
 Where = Optional[SessionState]  # a session of either client; None: the default one
+
+
+Device = Union[None, int, str]  # its place in the service's list, or its id; None: the chosen one
+
+
+def placed(session: Where, device: Device) -> Where:
+    """Where an array is made that was asked for on a device: in the default client's session there."""
+    if device is None:
+        return session
+    if session is not None:
+        raise ArgumentError("pass session= or device=, not both: a session is on one device")
+    client = default_client()
+    return client._session_on(client._device_id(device))
 
 
 def current_engine(session: Where = None) -> Engine:

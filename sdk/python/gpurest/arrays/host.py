@@ -11,34 +11,41 @@ from ..errors import ArgumentError
 from ._engine import shapes
 from ._engine.config import config
 from ._engine.expr import EMPTY, HOST, Node
-from .current import Where, current_engine
+from .current import Device, Where, current_engine, placed
 from .functions import method
 from .ndarray import hold, ndarray, wrap
 
 
-def empty(shape: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
+def empty(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
     """Memory with whatever is in it."""
-    return wrap(Node(current_engine(session), EMPTY, dtypes.dtype_of(dtype), shapes.as_shape(shape)))
+    return wrap(Node(current_engine(placed(session, device)), EMPTY, dtypes.dtype_of(dtype), shapes.as_shape(shape)))
 
 
 @method
-def asarray(a: Any, dtype: Any = None, *, session: Where = None, progress: Any = None) -> ndarray:
+def asarray(a: Any, dtype: Any = None, *, session: Where = None, device: Device = None, progress: Any = None) -> ndarray:
     """An array of what `a` holds: an array of ours (as it is, or converted), a NumPy array, numbers in nested lists, or anything with the
     buffer protocol. The bytes are taken now and sent with the next request; more than config.inline_bytes_max of them are sent at once,
-    with a progress bar where `progress` asks for one."""
+    with a progress bar where `progress` asks for one.
+
+    `device`: in the default client's session on that device, given by its place in the service's list (1) or its id ("cuda:1"); an array of ours
+    that is on another one is copied there, through the host. None: on the device that gpurest.cuda.set_device() chose."""
+    where = placed(session, device)
     if isinstance(a, ndarray):
-        if session is not None and a._engine is not current_engine(session):
-            raise ArgumentError(f"the array belongs to session {a.session.id}, not to {session.id}: copy it through the host")
-        return a if dtype is None else a.astype(dtype, copy=False)
-    data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
-    made = from_bytes(data, kind, shape, session=session, progress=progress)
+        if where is None or a._engine is current_engine(where):
+            return a if dtype is None else a.astype(dtype, copy=False)
+        if device is None:
+            raise ArgumentError(f"the array is in {a.session._place()}, not in {where._place()}: copy it through the host")
+        made = from_bytes(a._bytes(progress), a._dtype, a._shape, session=where, progress=progress)
+    else:
+        data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
+        made = from_bytes(data, kind, shape, session=where, progress=progress)
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
-def array(a: Any, dtype: Any = None, copy: bool = True, *, session: Where = None) -> ndarray:
-    if isinstance(a, ndarray) and copy:
-        return a.astype(a._dtype if dtype is None else dtype)
-    return asarray(a, dtype, session=session)
+def array(a: Any, dtype: Any = None, copy: bool = True, *, session: Where = None, device: Device = None) -> ndarray:
+    """As asarray(); an array of ours is copied, unless `copy` says otherwise."""
+    made = asarray(a, dtype, session=session, device=device)
+    return made.astype(made._dtype) if made is a and copy else made
 
 
 def asnumpy(a: Any) -> Any:
@@ -46,13 +53,13 @@ def asnumpy(a: Any) -> Any:
     return a.get() if isinstance(a, ndarray) else dtypes.numpy.asarray(a)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
+def frombuffer(buffer: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
     """Bytes as a 1-d array."""
     data = memoryview(buffer).cast("B")
     kind = dtypes.dtype_of(dtype)
     if len(data) % kind.itemsize:
         raise ValueError("buffer size must be a multiple of element size")
-    return from_bytes(data, kind, (len(data) // kind.itemsize,), session=session)
+    return from_bytes(data, kind, (len(data) // kind.itemsize,), session=placed(session, device))
 
 
 def from_bytes(data: memoryview, dtype: DType, shape: shapes.Shape, *, session: Where = None, progress: Any = None) -> ndarray:

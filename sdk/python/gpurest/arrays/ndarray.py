@@ -265,6 +265,11 @@ class ndarray(Operators):
     def __reduce__(self) -> Any:
         raise TypeError("an array on the device cannot be pickled: pickle x.get()")
 
+    def to_device(self, device: Union[int, str]) -> "ndarray":
+        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host."""
+        made: ndarray = FUNCTIONS["asarray"](self, device=device)
+        return made
+
     # ---- views and copies ----
 
     def copy(self) -> "ndarray":
@@ -424,10 +429,17 @@ def hold(node: Node) -> ndarray:
 
 def same_engine(values: Sequence[Any]) -> Optional[Engine]:
     """The engine of the arrays among `values`; an error when they are of several sessions."""
-    found: Optional[Engine] = None
+    first: Optional[ndarray] = None
     for one in values:
-        if isinstance(one, ndarray):
-            if found is not None and one._engine is not found:
-                raise ArgumentError(f"arrays of different sessions ({found.session.id} and {one.session.id}) cannot meet in one operation")
-            found = one._engine
-    return found
+        if not isinstance(one, ndarray):
+            continue
+        if first is not None and one._engine is not first._engine:
+            hint = ("gpurest.asarray(x, device=…) copies an array to another device" if one.device != first.device
+                    else "make both in one session, or copy one through the host")
+            raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)}, {_told(one)}; {hint}")
+        first = one if first is None else first
+    return None if first is None else first._engine
+
+
+def _told(array: ndarray) -> str:
+    return f"{array._dtype.name} of shape {array._shape} is in {array.session._place()}"

@@ -91,6 +91,24 @@ def programs(session: gpurest.Session, gpu: gpurest.Client, kernel: gpurest.Kern
         assert_type(batch.submit_background().result(), gpurest.Batch)
 
 
+def devices(kernel: gpurest.RawKernel, low: gpurest.cuda.LowMemory) -> None:
+    with gpurest.cuda.device(1) as chosen:
+        assert_type(chosen.id, int)
+    gpurest.cuda.set_device("cuda:1")
+    assert_type(gpurest.cuda.get_device_properties().total_memory, int)
+    assert_type(gpurest.cuda.memory_stats(0), Dict[str, Any])
+    assert_type(gpurest.cuda.on_low_memory(lambda told: told.left > 0), gpurest.cuda.LowMemoryHandle)
+    assert_type(gpurest.cuda.Fence(gpurest.cuda.Stream()).wait(1.0), gpurest.cuda.Fence)
+    assert_type(gpurest.cuda.Event(enable_timing=True).elapsed_time(gpurest.cuda.Event()), float)
+    assert_type(gpurest.cuda.profiler.stop()[0].calls, int)
+    assert_type(low.requested, Optional[int])
+    assert_type(gpurest.asarray([1.0], device="cuda:1").to_device(0), gpurest.ndarray)
+    assert_type(gpurest.autotune(kernel, (), 1000), int)
+    tuned = gpurest.autotune(kernel, key=["n"], configs=[gpurest.Config(warps=4, constants={"TILE": 2})], prune=lambda configs, args: configs[:1])
+    assert_type(tuned, gpurest.Tuned)
+    assert_type(tuned[lambda config: (4, 4)](1.0), gpurest.Launch)
+
+
 async def coroutines(source: str) -> None:
     async with gpurest.AsyncClient("http://127.0.0.1:8080") as gpu:
         async with gpu.session() as session:

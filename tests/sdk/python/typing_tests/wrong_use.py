@@ -19,6 +19,9 @@ def mistakes(gpu: gpurest.Client, session: gpurest.Session, x: gpurest.Buffer, y
     with session.batch(timeout_ms="soon"):  # type: ignore[arg-type]
         pass
     gpurest.Timeout(connect="5")  # type: ignore[arg-type]
+    gpurest.cuda.set_device(1.5)  # type: ignore[arg-type]
+    gpurest.cuda.on_low_memory(lambda: None)  # type: ignore[arg-type,misc]
+    gpurest.Config(warps="4")  # type: ignore[arg-type]
     print(number, text, out)
 
 

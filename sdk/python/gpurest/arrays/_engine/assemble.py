@@ -42,6 +42,14 @@ class Launch(NamedTuple):
     flag: int  # number of the word in which it reports errors; -1 = none
     note: str = ""  # why a kernel was generated where there is a built-in
 
+    @property
+    def operations(self) -> str:
+        """What it does, for people: the fused operations in their order."""
+        names = [node.op for node in self.step.members]
+        if self.step.node not in self.step.members:
+            names.append(self.step.node.op)
+        return " -> ".join(names)
+
 
 class Fill(NamedTuple):
     slot: Slot

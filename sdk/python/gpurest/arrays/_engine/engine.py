@@ -54,6 +54,7 @@ class Engine:
         self.pending: Dict[int, "weakref.ref[Node]"] = {}
         self.dead: Deque[Dead] = new_dead()
         self.modules: Dict[str, str] = {}  # kernel name -> module id, the least recently used first
+        self.operations: Dict[str, str] = {}  # kernel name -> what it does, for people; as long as it is loaded
         self.generation = session.generation
         self.epoch = 0
         self.queued = 0  # weight of what was added since it was last counted
@@ -155,6 +156,7 @@ class Engine:
         if self.generation != self.session.generation:
             self.generation = self.session.generation
             self.modules.clear()
+            self.operations.clear()
             take_all(self.dead)
 
     def _usable(self, nodes: Sequence[Node]) -> List[Node]:
@@ -198,12 +200,22 @@ class Engine:
     def _unload_some(self) -> None:
         """Makes room for further kernels: those that were not used for longest go. What is needed again is compiled again."""
         while len(set(self.modules.values())) > MODULES_MAX:
-            oldest = next(iter(self.modules.values()))
-            self.modules = {kernel: module for kernel, module in self.modules.items() if module != oldest}
-            try:
-                self.session._do(requests.delete(requests.module_path(self.session.id, oldest)))
-            except NotFoundError:
-                pass  # somebody else was faster
+            self._unload(next(iter(self.modules.values())))
+
+    def _unload(self, unwanted: str) -> None:
+        self.modules = {kernel: module for kernel, module in self.modules.items() if module != unwanted}
+        self.operations = {kernel: what for kernel, what in self.operations.items() if kernel in self.modules}
+        try:
+            self.session._do(requests.delete(requests.module_path(self.session.id, unwanted)))
+        except NotFoundError:
+            pass  # somebody else was faster
+
+    def unload(self) -> None:
+        """Forgets all kernels; what is needed again is compiled again."""
+        with self.lock:
+            self._renew()
+            for module in set(self.modules.values()):
+                self._unload(module)
 
     def _let_go(self, dead: Sequence[Dead]) -> None:
         for one in dead:
@@ -284,6 +296,7 @@ class _Request:
             elif one.kernel.name not in seen:
                 seen.add(one.kernel.name)
                 self.new.append(one.kernel)
+                self.engine.operations[one.kernel.name] = one.operations
             self._op(op, one.step.node.where)
         if self.assembly.flags:
             self._op({"op": "read", "from": FLAGS, "segment": "flags"}, "")

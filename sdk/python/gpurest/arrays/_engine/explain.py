@@ -12,15 +12,6 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
-def _operations(launch: Launch) -> str:
-    """The fused operations in their order."""
-    step = launch.step
-    names = [node.op for node in step.members]
-    if not step.members or step.node not in step.members:
-        names.append(step.node.op)
-    return " -> ".join(names)
-
-
 def _places(launch: Launch) -> str:
     places: List[str] = []
     for node in (*launch.step.members, launch.step.node):
@@ -39,7 +30,7 @@ def _kernel(launch: Launch, engine: "Engine") -> str:
 def _line(at: int, launch: Launch, engine: "Engine") -> str:
     outputs = ", ".join(f"{node.dtype.name}{list(node.shape)}" for node in launch.step.stored)
     why = f"\n    generated, not built in: {launch.note}" if launch.note else ""
-    return f"kernel {at}: {_kernel(launch, engine)}\n    {_operations(launch)}\n    gives {outputs}; queued at {_places(launch)}{why}"
+    return f"kernel {at}: {_kernel(launch, engine)}\n    {launch.operations}\n    gives {outputs}; queued at {_places(launch)}{why}"
 
 
 def explain(engine: "Engine", storage: Storage) -> str:

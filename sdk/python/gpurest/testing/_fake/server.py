@@ -123,7 +123,7 @@ class FakeServer(FakeBackground, LocalServer):
     def _device_row(self) -> Dict[str, Any]:
         return {"id": DEVICE, "backend": "fake", "name": "FakeServer", "uuid": "FAKE-0", "compute_capability": "7.5", "state": "healthy",
                 "memory": {"total_bytes": 1 << 30, "free_bytes": 1 << 30}, "multiprocessors": 1, "warp_size": 32, "max_threads_per_block": 1024,
-                "attributes": {}, "unsupported": []}
+                "max_shared_bytes_per_block": 48 << 10, "l2_cache_bytes": 0, "attributes": {}, "unsupported": []}
 
     def _devices(self, _: LocalRequest) -> LocalAnswer:
         return json_answer({"items": [self._device_row()], "next_cursor": None})
