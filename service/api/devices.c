@@ -16,6 +16,8 @@ const char *device_state_name(enum device_state s)
         return "quarantined";
     case DEVICE_HOT:
         return "hot";
+    case DEVICE_OVERHEATED:
+        return "overheated";
     }
     return "quarantined";
 }

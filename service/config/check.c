@@ -158,10 +158,21 @@ static void check_written_file(struct verdict *v, const char *flag, const char *
     check_folder(v, flag, slash ? folder : ".");
 }
 
+static void check_temperatures(struct verdict *v, const struct config *c)
+{
+    char text[32];
+
+    if (!c->temperature_stop_c || c->temperature_stop_c >= c->temperature_max_c)
+        return;
+    snprintf(text, sizeof text, "%u", (unsigned)c->temperature_stop_c);
+    report_wrong(v, "temperature-stop-c", text, "below --temperature-max-c: work would end before new work is refused");
+}
+
 int config_check(const struct config *c)
 {
     struct verdict v = {0};
 
+    check_temperatures(&v, c);
     check_addresses(&v, c);
     check_proxies(&v, c);
     check_tls(&v, c);

@@ -16,6 +16,7 @@ enum {
     QUARANTINE_RETRY_MS = 10 * 1000,
     HEALTH_PERIOD_MS = 2 * 1000, /* interval of reading sensors and errors */
     TEMPERATURE_HYSTERESIS_C = 5,
+    TEMPERATURE_STOP_ABOVE_C = 5, /* above the slowdown limit running work is ended, unless a setting says otherwise */
     WORKER_SLOW_MS = 5 * 1000, /* a longer start or end of a worker is logged as a warning */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,

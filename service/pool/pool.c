@@ -192,7 +192,9 @@ static enum device_state state_of(const struct device_slot *d)
 {
     if (d->verdict)
         return DEVICE_QUARANTINED;
-    return d->public.state == DEVICE_HEALTHY && atomic_load(&d->hot) ? DEVICE_HOT : d->public.state;
+    if (d->public.state != DEVICE_HEALTHY || !atomic_load(&d->hot))
+        return d->public.state;
+    return d->overheated ? DEVICE_OVERHEATED : DEVICE_HOT;
 }
 
 /* Under lock. Of the devices that could serve a caller; as known before, while there are none. */
@@ -315,7 +317,8 @@ static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t 
         problem_set(why, STATUS_NO_WORKER, "device %s: no worker can be started: %s", d->public.id, d->last_problem.detail);
     pthread_mutex_unlock(&p->lock);
     if (state != DEVICE_HEALTHY)
-        return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
+        return problem_set(why, STATUS_DEVICE_ERROR,
+                           state == DEVICE_HOT || state == DEVICE_OVERHEATED ? "device %s is too hot" : "device %s is not healthy",
                            d->public.id);
     if (no_worker)
         return STATUS_NO_WORKER;

@@ -15,13 +15,15 @@ struct pool_config {
     uint64_t    staging_bytes; /* per worker */
     uint64_t    start_deadline_ms;
     const char *const
-            *device_arguments;  /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
-    unsigned temperature_max_c; /* temperature from which a device takes no new work; 0: the device's own limit */
-    bool     sharing;           /* workers may exchange descriptors of memory with the front-end */
-    bool     allow_no_sandbox;  /* workers may start where the machine offers no sandbox */
+            *device_arguments;   /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
+    unsigned temperature_max_c;  /* temperature from which a device takes no new work; 0: the device's own limit */
+    unsigned temperature_stop_c; /* ... and above which its work is ended; 0: a little above the device's own limit */
+    bool     sharing;            /* workers may exchange descriptors of memory with the front-end */
+    bool     allow_no_sandbox;   /* workers may start where the machine offers no sandbox */
 };
 
-enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT };
+enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED };
+enum { DEVICE_STATES = DEVICE_OVERHEATED + 1 };
 
 struct pool_device {
     char                id[32]; /* "cuda:0" */
@@ -47,7 +49,8 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 enum device_state pool_device_state(struct pool *p, unsigned i);
 /* OK, or OVERLOADED while the device is too hot for new work. Cheap. */
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
-/* OK, or DEVICE_ERROR: the hardware failed, and nothing that runs on it can be trusted. */
+/* OK; or why work ends that runs on it now. DEVICE_ERROR: the hardware failed, and nothing on it can be trusted. DEVICE_OVERHEATED: it
+ * must cool down; what does not compute may stay. */
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
 /* Index of that id; -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);

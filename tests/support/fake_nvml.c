@@ -1,5 +1,6 @@
-/* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
- * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. With
+/* A management library for machines without one: it knows two GPUs of the fake driver. FAKE_NVML_WITHOUT=power makes that reading fail.
+ * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. Such words
+ * are about the first GPU; "gpu1.temperature=95" is about the second. With
  * "nvmlInit_v2:fails=999" that function answers so, with "nvmlInit_v2:takes=400" only after so many ms, with "nvmlInit_v2:hangs=1" never.
  */
 #include <dlfcn.h>
@@ -44,17 +45,30 @@ EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(struct nvmlDevice_st *de
 EXPORT int nvmlDeviceGetEncoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
 EXPORT int nvmlDeviceGetDecoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
 
-static char gpu;
+enum { GPUS = 2 };
+
+static char gpus[GPUS];
+
+/* Behind the word, where it begins one; NULL: there is none. */
+static const char *find(const char *text, const char *word)
+{
+    const char *at = text;
+
+    while ((at = strstr(at, word)) && at != text && at[-1] != ' ')
+        at++;
+    return at ? at + strlen(word) : NULL;
+}
 
 /* The number behind "word=" in the file, or `otherwise`. */
 static unsigned steered(const char *word, unsigned otherwise)
 {
-    char    path[4096], text[256] = "";
-    Dl_info own;
-    FILE   *f;
-    char   *at;
+    char        path[4096], text[256] = "";
+    Dl_info     own;
+    FILE       *f;
+    char       *at;
+    const char *number;
 
-    if (!dladdr(&gpu, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+    if (!dladdr(gpus, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
         return otherwise;
     snprintf(path, sizeof path, "%.*s/fake-nvml", (int)(at - own.dli_fname), own.dli_fname);
     f = fopen(path, "re");
@@ -62,8 +76,19 @@ static unsigned steered(const char *word, unsigned otherwise)
         return otherwise;
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
-    at = strstr(text, word);
-    return at ? (unsigned)strtoul(at + strlen(word), NULL, 10) : otherwise;
+    number = find(text, word);
+    return number ? (unsigned)strtoul(number, NULL, 10) : otherwise;
+}
+
+static unsigned steered_gpu(const struct nvmlDevice_st *device, const char *word, unsigned otherwise)
+{
+    size_t index = (size_t)((const char *)(const void *)device - gpus);
+    char   text[64];
+
+    if (index == 0 || index >= GPUS)
+        return steered(word, otherwise);
+    snprintf(text, sizeof text, "gpu%zu.%s", index, word);
+    return steered(text, otherwise);
 }
 
 static unsigned steered_of(const char *function, const char *word)
@@ -90,21 +115,24 @@ int nvmlInit_v2(void)
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvmlDevice_st **device)
 {
-    int bad = scripted(__func__);
+    static const char *const uuids[GPUS] = {"GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff", "GPU-eff1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff"};
+    int                      bad = scripted(__func__);
 
     if (bad)
         return bad;
-    if (strcmp(uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff") != 0)
-        return ERROR_INVALID_ARGUMENT;
-    if (steered("lost=", 0))
-        return ERROR_GPU_IS_LOST;
-    *device = (struct nvmlDevice_st *)(void *)&gpu;
-    return SUCCESS;
+    for (unsigned i = 0; i < GPUS; i++) {
+        if (strcmp(uuid, uuids[i]) != 0)
+            continue;
+        *device = (struct nvmlDevice_st *)(void *)&gpus[i];
+        return steered_gpu(*device, "lost=", 0) ? ERROR_GPU_IS_LOST : SUCCESS;
+    }
+    return ERROR_INVALID_ARGUMENT;
 }
 
 static int known(const struct nvmlDevice_st *device)
 {
-    return (const void *)device == &gpu ? SUCCESS : ERROR_INVALID_ARGUMENT;
+    return (const char *)(const void *)device >= gpus && (const char *)(const void *)device < gpus + GPUS ? SUCCESS
+                                                                                                          : ERROR_INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsigned *celsius)
@@ -113,7 +141,7 @@ int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsi
 
     if (bad)
         return bad;
-    *celsius = steered("temperature=", 41);
+    *celsius = steered_gpu(device, "temperature=", 41);
     return sensor ? ERROR_INVALID_ARGUMENT : known(device);
 }
 
@@ -123,7 +151,7 @@ int nvmlDeviceGetTemperatureThreshold(struct nvmlDevice_st *device, unsigned kin
 
     if (bad)
         return bad;
-    *celsius = steered("slowdown=", 90);
+    *celsius = steered_gpu(device, "slowdown=", 90);
     return kind == THRESHOLD_SLOWDOWN ? known(device) : ERROR_NOT_SUPPORTED;
 }
 
@@ -133,11 +161,12 @@ int nvmlDeviceGetTotalEccErrors(struct nvmlDevice_st *device, unsigned kind, uns
 
     if (bad)
         return bad;
-    *count = steered("ecc=", 0);
+    *count = steered_gpu(device, "ecc=", 0);
     return kind == 1 && period == 0 ? known(device) : ERROR_INVALID_ARGUMENT;
 }
 
-static unsigned long long listened_to;
+static unsigned long long    listened_to;
+static struct nvmlDevice_st *listened_on;
 
 int nvmlEventSetCreate(struct nvmlEventSet_st **set)
 {
@@ -158,6 +187,7 @@ int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long ki
     if ((void *)set != (void *)&listened_to)
         return ERROR_INVALID_ARGUMENT;
     listened_to = kinds;
+    listened_on = device;
     return known(device);
 }
 
@@ -165,7 +195,7 @@ int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long ki
 int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsigned timeout_ms)
 {
     static unsigned told;
-    unsigned        xid = steered("xid=", 0);
+    unsigned        xid = listened_on ? steered_gpu(listened_on, "xid=", 0) : 0;
     int             bad = scripted(__func__);
 
     if (bad)
@@ -176,7 +206,7 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
     if (!(listened_to & EVENT_XID) || xid == 0 || xid == told)
         return ERROR_TIMEOUT;
     told = xid;
-    *event = (struct event){.device = (struct nvmlDevice_st *)(void *)&gpu, .kind = EVENT_XID, .data = xid};
+    *event = (struct event){.device = listened_on, .kind = EVENT_XID, .data = xid};
     return SUCCESS;
 }
 

@@ -30,7 +30,8 @@ struct device_slot {
     bool               settled;              /* the first device monitor has come up, or failed */
     struct problem     last_problem;         /* why a start failed, or the verdict; status OK = neither */
     enum device_action verdict;              /* from hardware errors: with one the device never becomes healthy again */
-    _Atomic bool       hot;                  /* written under the pool's lock */
+    _Atomic bool       hot;                  /* takes no new work; written under the pool's lock */
+    bool               overheated;           /* and its work ends; then it is hot, too */
     uint64_t           canary_ns;            /* time of the last correct canary; 0 = never, or in doubt */
     pthread_mutex_t    ask_lock;             /* one asker at a time; over ask */
     struct ask         ask;

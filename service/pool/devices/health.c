@@ -14,19 +14,45 @@ static int32_t temperature_max(const struct pool *p, const struct device_info *i
                : device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C);
 }
 
+/* 0: no limit. */
+static int32_t temperature_stop(const struct pool *p, const struct device_info *info)
+{
+    int32_t own = device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C);
+
+    if (p->config.temperature_stop_c)
+        return (int32_t)p->config.temperature_stop_c;
+    return own == DEVICE_SENSOR_UNKNOWN || own <= 0 || own > INT32_MAX - TEMPERATURE_STOP_ABOVE_C ? 0 : own + TEMPERATURE_STOP_ABOVE_C;
+}
+
+/* Under the pool's lock. A device that is too hot for its work is too hot for new work, too. */
+static void judge_overheating(struct device_slot *d, int32_t stop, int32_t now)
+{
+    if (stop && now > stop && !d->overheated) {
+        log_error("pool", "device %s overheats: %d degrees Celsius, at most %d; running work ends", d->public.id, now, stop);
+        d->overheated = true;
+        atomic_store(&d->hot, true);
+    }
+    if (d->overheated && (!stop || now <= stop - TEMPERATURE_HYSTERESIS_C)) {
+        log_info("pool", "device %s no longer overheats: %d degrees Celsius", d->public.id, now);
+        d->overheated = false;
+    }
+}
+
 /* Under the pool's lock. A temperature that cannot be read changes nothing. */
 static void judge_temperature(struct pool *p, struct device_slot *d, const struct device_info *info)
 {
     int32_t max = temperature_max(p, info), now = device_sensor(info, DEVICE_SENSOR_TEMPERATURE_C);
-    bool    hot = atomic_load(&d->hot);
+    bool    hot;
 
     if (now == DEVICE_SENSOR_UNKNOWN)
         return;
+    judge_overheating(d, temperature_stop(p, info), now);
+    hot = atomic_load(&d->hot);
     if (max && now >= max && !hot) {
         log_error("pool", "device %s is too hot: %d degrees Celsius, at most %d; it accepts no new work", d->public.id, now, max);
         atomic_store(&d->hot, true);
     }
-    if (hot && (!max || now <= max - TEMPERATURE_HYSTERESIS_C)) {
+    if (hot && !d->overheated && (!max || now <= max - TEMPERATURE_HYSTERESIS_C)) {
         log_info("pool", "device %s has cooled down to %d degrees Celsius", d->public.id, now);
         atomic_store(&d->hot, false);
     }
@@ -116,16 +142,19 @@ enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
 
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
 {
-    enum status st = STATUS_OK;
+    const struct device_slot *d;
+    enum status               st = STATUS_OK;
 
     if (i >= p->devices_count)
         return STATUS_OK;
     pthread_mutex_lock(&p->lock);
-    if (p->devices[i].verdict == DEVICE_ACTION_END) {
+    d = &p->devices[i];
+    if (d->verdict == DEVICE_ACTION_END) {
         st = STATUS_DEVICE_ERROR;
         if (why)
-            *why = p->devices[i].last_problem;
-    }
+            *why = d->last_problem;
+    } else if (d->overheated)
+        st = problem_set(why, STATUS_DEVICE_OVERHEATED, "device %s overheated: running work was ended", d->public.id);
     pthread_mutex_unlock(&p->lock);
     return st;
 }

@@ -49,7 +49,7 @@ static void drop_batch(struct batch_job *j)
 static bool ends_session(enum status st)
 {
     static const enum status all[] = {STATUS_SESSION_FAULTED, STATUS_SESSION_BUSY,      STATUS_SESSION_NOT_FOUND, STATUS_WORKER_LOST,
-                                      STATUS_KERNEL_FAULT,    STATUS_EXECUTION_TIMEOUT, STATUS_DEVICE_ERROR};
+                                      STATUS_KERNEL_FAULT,    STATUS_EXECUTION_TIMEOUT, STATUS_DEVICE_ERROR,      STATUS_DEVICE_OVERHEATED};
 
     for (size_t i = 0; i < COUNT(all); i++)
         if (st == all[i])

@@ -76,8 +76,8 @@ void janitor_ping(struct worker_session *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* False when there is no worker. */
-static bool kill_worker(struct session *s, const struct problem *why)
+/* False when there is no worker, or, if only work is to end, when it runs no kernels. */
+static bool kill_worker(struct session *s, bool only_computing, const struct problem *why)
 {
     struct worker_session *c = NULL;
 
@@ -89,18 +89,23 @@ static bool kill_worker(struct session *s, const struct problem *why)
     pthread_mutex_unlock(&s->lock);
     if (!c)
         return false;
+    if (only_computing && !worker_computes(c->worker)) {
+        worker_session_leave(c);
+        return false;
+    }
     worker_kill(c->worker, why->status, why);
     worker_session_leave_with(c, why->status, why);
     return true;
 }
 
-/* Ends the session's work on a device that failed. */
+/* Ends the session's work on a device that failed. One that overheats only must not compute: data stays. */
 static void end_with_device(struct session *s)
 {
     struct problem why = {0};
+    enum status    st = pool_device_verdict(s->registry->config.pool, s->device, &why);
 
-    if (pool_device_verdict(s->registry->config.pool, s->device, &why) && kill_worker(s, &why))
-        log_warn("session", "killed a worker of a failed device: %s", why.detail);
+    if (st && kill_worker(s, st == STATUS_DEVICE_OVERHEATED, &why))
+        log_warn("session", "killed a worker: %s", why.detail);
 }
 
 void registry_kill_workers(struct registry *r)
@@ -111,7 +116,7 @@ void registry_kill_workers(struct registry *r)
 
     problem_set(&why, STATUS_WORKER_LOST, "the service is shutting down");
     for (unsigned i = 0; i < count; i++) {
-        kill_worker(all[i], &why);
+        kill_worker(all[i], false, &why);
         session_unpin(all[i], false);
     }
     free(all);
