@@ -18,6 +18,8 @@ const char *device_state_name(enum device_state s)
         return "hot";
     case DEVICE_OVERHEATED:
         return "overheated";
+    case DEVICE_RESETTING:
+        return "resetting";
     }
     return "quarantined";
 }
@@ -170,20 +172,25 @@ enum status devices_list(struct request *r)
     return answer_list_end(&a, r, &page);
 }
 
-enum status devices_get(struct request *r)
+enum status device_answer(struct request *r, unsigned device)
 {
-    struct pool       *pool = app_of(r)->pool;
     struct pool_device d;
     struct answer      a;
-    int                i;
-    enum status        st = query_check(r, NULL);
 
-    if (st)
-        return st;
-    i = pool_device_find(pool, r->params[0]);
-    if (i < 0 || !pool_device_refresh(pool, (unsigned)i, &d))
+    if (!pool_device_refresh(app_of(r)->pool, device, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);
     add_members(&a.w, &d);
     return answer_end(&a, r, 200);
+}
+
+enum status devices_get(struct request *r)
+{
+    int         i;
+    enum status st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    i = pool_device_find(app_of(r)->pool, r->params[0]);
+    return i < 0 ? problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device") : device_answer(r, (unsigned)i);
 }

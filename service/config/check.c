@@ -181,6 +181,8 @@ int config_check(const struct config *c)
     check_library(&v, "libcuda", c->libcuda);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);
+    if (c->allow_device_settings && c->nvidia_smi[0] && access(c->nvidia_smi, X_OK))
+        report_remark("nvidia-smi", c->nvidia_smi, "no GPU can be reset: the tool cannot be executed");
     check_headers(&v, c->cuda_include);
     if (c->cache[0] && strcmp(c->cache, "none") != 0)
         check_folder(&v, "cache", c->cache);

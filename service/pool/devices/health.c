@@ -1,5 +1,5 @@
 /* One thread that asks device monitors about their devices, first when they have come up. A device that is too hot takes no new work
- * until it has cooled down. One whose hardware failed takes none until the service restarts: nothing here can tell that it was reset. */
+ * until it has cooled down. One whose hardware failed takes none until it was reset through this service (reset.c), or the service restarts: nothing else tells. */
 #include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
@@ -58,8 +58,7 @@ static void judge_temperature(struct pool *p, struct device_slot *d, const struc
     }
 }
 
-/* Under the pool's lock. */
-static void judge_hardware(struct device_slot *d, const struct device_health *h)
+void device_judge_hardware(struct device_slot *d, const struct device_health *h)
 {
     if (h->action <= d->verdict || h->action > DEVICE_ACTION_END)
         return;
@@ -81,7 +80,7 @@ static void look_at_device(struct pool *p, struct device_slot *d)
     pthread_mutex_lock(&p->lock);
     d->public.info = info;
     if (info.health.watched || d->verdict) {
-        judge_hardware(d, &info.health);
+        device_judge_hardware(d, &info.health);
         judge_temperature(p, d, &info);
     }
     p->changes++;
@@ -137,6 +136,8 @@ enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
 {
     if (i < p->devices_count && atomic_load_explicit(&p->devices[i].hot, memory_order_relaxed))
         return problem_set(why, STATUS_OVERLOADED, "device %s is too hot for new work", p->devices[i].public.id);
+    if (i < p->devices_count && atomic_load_explicit(&p->devices[i].resetting, memory_order_relaxed))
+        return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", p->devices[i].public.id);
     return STATUS_OK;
 }
 
@@ -149,12 +150,15 @@ enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
         return STATUS_OK;
     pthread_mutex_lock(&p->lock);
     d = &p->devices[i];
-    if (d->verdict == DEVICE_ACTION_END) {
+    if (d->reset.phase > RESET_DRAINING) {
+        st = problem_set(why, STATUS_DEVICE_RESET, "device %s was reset", d->public.id);
+    } else if (d->verdict == DEVICE_ACTION_END) {
         st = STATUS_DEVICE_ERROR;
         if (why)
             *why = d->last_problem;
-    } else if (d->overheated)
+    } else if (d->overheated) {
         st = problem_set(why, STATUS_DEVICE_OVERHEATED, "device %s overheated: running work was ended", d->public.id);
+    }
     pthread_mutex_unlock(&p->lock);
     return st;
 }

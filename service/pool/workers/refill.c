@@ -1,8 +1,8 @@
 /* One thread that starts all workers, and the ladder of device states after deaths.
  *
  * Every worker must pass its own canary before it is READY. A failed start makes its device suspect: its warm workers and its device
- * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is quarantined: a
- * device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
+ * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is reset (reset.c), and in
+ * the end quarantined: a device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
  * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
  * reports it as long as no worker waits for a session. */
 #include "base/held.h"
@@ -82,7 +82,7 @@ static bool is_shortage(enum status st)
 
 /* ---- the ladder, under the pool's lock ---- */
 
-static void discard_all(struct pool *p, struct device_slot *d)
+void device_discard_all(struct pool *p, struct device_slot *d)
 {
     assert(held(&p->lock));
     while (d->warm) {
@@ -112,6 +112,29 @@ static void device_set_state(struct device_slot *d, enum device_state next)
     d->public.state = next;
 }
 
+static uint64_t recovery_pause_ms(enum recovery_step step)
+{
+    static const uint64_t ms[] = {[RECOVERY_NONE] = QUARANTINE_RETRY_MS,
+                                  [RECOVERY_WORKER] = 2 * RESPAWN_BACKOFF_MIN_MS,
+                                  [RECOVERY_SOFT_RESET] = RECOVERY_SOFT_PAUSE_MS,
+                                  [RECOVERY_HARD_RESET] = RECOVERY_HARD_PAUSE_MS};
+
+    return ms[step];
+}
+
+/* What comes after the failure that was just counted. */
+static void climb_down(struct pool *p, struct device_slot *d, enum recovery_step step, const struct problem *why)
+{
+    assert(held(&p->lock));
+    device_set_state(d, step ? DEVICE_SUSPECT : DEVICE_QUARANTINED);
+    d->settled = d->settled || !step;
+    d->next_try_ns = deadline_after_ms(recovery_pause_ms(step));
+    log_error("pool", "device %s is %s: %s: %s", d->public.id, step ? "suspect" : "quarantined", status_code(why->status), why->detail);
+    device_discard_all(p, d);
+    if (step)
+        recovery_begin(d, step);
+}
+
 static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
 {
     assert(held(&p->lock));
@@ -128,12 +151,8 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     }
     d->failures++;
     d->canary_ns = 0;
-    device_set_state(d, d->failures < 2 ? DEVICE_SUSPECT : DEVICE_QUARANTINED);
-    d->settled = d->settled || d->failures >= 2;
-    d->next_try_ns = d->failures < 2 ? pause_ns(d->failures) : deadline_after_ms(QUARANTINE_RETRY_MS);
-    log_error("pool", "device %s is %s: %s: %s", d->public.id, d->failures < 2 ? "suspect" : "quarantined", status_code(why->status),
-              why->detail);
-    discard_all(p, d);
+    device_reset_failed(d, why);
+    climb_down(p, d, recovery_next(p, d), why);
 }
 
 static void record_death(struct device_slot *d)
@@ -244,7 +263,7 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
 static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
     assert(held(&p->lock));
-    if (d->device_monitor)
+    if (d->device_monitor || !device_may_start_monitor(d))
         return false;
     d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
     return true;
@@ -275,7 +294,9 @@ static void device_monitor_welcome(struct device_slot *d, const struct device_in
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
+    d->came_up = true;
     d->canary_ns = now_ns(); /* it computed a canary to become ready */
+    device_reset_came_up(d, info);
 }
 
 bool device_monitor_notice(struct pool *p, struct device_slot *d)
@@ -327,7 +348,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
     unsigned       have = list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
     struct worker *w;
 
-    if (d->failures > 0 || d->verdict || have >= p->config.warm_per_device + d->demand)
+    if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= p->config.warm_per_device + d->demand)
         return false;
     if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
         return false;
@@ -348,7 +369,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || warm_discard(p, d))
+    if (deaths_look(p, d) || warm_discard(p, d) || device_reset_care(p, d))
         return true;
     shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
@@ -387,9 +408,13 @@ static uint64_t next_look(const struct pool *p)
 {
     uint64_t now = now_ns(), first = DEADLINE_NEVER;
 
-    for (unsigned i = 0; i < p->devices_count; i++)
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        uint64_t reset = device_reset_next_look(&p->devices[i]);
+
         if (p->devices[i].next_try_ns > now && p->devices[i].next_try_ns < first)
             first = p->devices[i].next_try_ns;
+        first = reset < first ? reset : first;
+    }
     return first;
 }
 
@@ -409,6 +434,8 @@ void *refiller_run(void *pool)
         else if (!p->stopping && seen == p->changes)
             pool_wait(p, next_look(p));
     }
+    for (unsigned i = 0; i < p->devices_count; i++)
+        device_reset_stop(&p->devices[i]);
     p->refiller_idle = true;
     pthread_cond_broadcast(&p->changed);
     while (!p->released) /* its workers would die with this thread, unannounced */

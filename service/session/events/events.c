@@ -66,13 +66,15 @@ void events_publish_session(struct session *s)
     waitlist_wake(&s->events.watchers);
 }
 
-void events_publish_device(struct session *s, enum device_state state)
+void events_publish_device(struct session *s, enum device_state state, enum recovery_step step)
 {
     struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
 
     assert(held(&s->lock));
-    if (e)
+    if (e) {
         e->event.state.device = state;
+        e->event.step = step;
+    }
     waitlist_wake(&s->events.watchers);
 }
 

@@ -155,12 +155,15 @@ static bool look_after(struct session *s, uint64_t now)
 /* Polled, because the pool does not announce changes of a device's state. */
 static void look_at_device(struct session *s)
 {
-    enum device_state state = pool_device_state(s->registry->config.pool, s->device);
+    enum device_state  state = pool_device_state(s->registry->config.pool, s->device);
+    enum recovery_step step;
+    uint64_t           steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
 
     pthread_mutex_lock(&s->lock);
-    if (state != s->device_state)
-        events_publish_device(s, state);
+    if (state != s->device_state || steps != s->device_steps)
+        events_publish_device(s, state, steps != s->device_steps ? step : RECOVERY_NONE);
     s->device_state = state;
+    s->device_steps = steps;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -39,6 +39,21 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES])
     free(all);
 }
 
+unsigned registry_busy_on(struct registry *r, unsigned device)
+{
+    unsigned         count, busy = 0;
+    struct session **all = registry_all(r, &count);
+
+    for (unsigned i = 0; i < count; i++) {
+        pthread_mutex_lock(&all[i]->lock);
+        busy += all[i]->device == device && all[i]->worker_session && all[i]->worker_session->uses > 0;
+        pthread_mutex_unlock(&all[i]->lock);
+        session_unpin(all[i], false);
+    }
+    free(all);
+    return busy;
+}
+
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
@@ -88,6 +103,8 @@ static enum status name_session(struct session *s, struct span id, struct proble
 
 static void fill_session(struct session *s, const struct tenant *t, const struct session_spec *spec)
 {
+    enum recovery_step step;
+
     span_copy(span_first(span_of(t->name ? t->name : ""), sizeof s->tenant_name - 1), s->tenant_name, sizeof s->tenant_name);
     s->tenant_memory_max = t->memory_max_bytes;
     s->memory_limit = spec->memory_limit;
@@ -103,6 +120,7 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->created_ns = now_ns();
     s->used_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
+    s->device_steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
     digest_spec(spec, s->spec_digest);
 }
 
