@@ -1,4 +1,4 @@
-/* For operators: resets of devices. */
+/* Resets of devices, for operators. */
 #include <time.h>
 
 #include "api/bounds.h"
@@ -6,18 +6,6 @@
 #include "api/devices.h"
 #include "api/endpoints.h"
 #include "base/log/log.h"
-
-static enum status find_device(struct request *r, unsigned *out)
-{
-    int i = pool_device_find(app_of(r)->pool, r->params[0]);
-
-    if (i < 0)
-        return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
-    *out = (unsigned)i;
-    return STATUS_OK;
-}
-
-/* ---- reset ---- */
 
 struct reset_request {
     struct span kind;
@@ -104,7 +92,7 @@ enum status devices_reset(struct request *r)
     enum status st = decode_reset(r, &hard, &timeout_s);
 
     if (!st)
-        st = find_device(r, &device);
+        st = device_find(r, &device);
     if (!st)
         st = reset_device(r, device, hard, timeout_s);
     return st ? st : device_answer(r, device);

@@ -108,6 +108,30 @@ static void add_libraries(struct json_writer *w, const struct device_info *i)
     json_close_object(w);
 }
 
+/* What this service has set; null: nothing. */
+static void add_settings(struct json_writer *w, const struct device_setting_value *settings)
+{
+    json_open_object(w, "settings");
+    for (unsigned i = 0; i < DEVICE_SETTING_COUNT; i++) {
+        const char               *name = device_setting_name((enum device_setting)i);
+        enum device_setting_shape shape = device_setting_shape_of((enum device_setting)i);
+
+        if (!settings[i].set) {
+            json_add_null(w, name);
+        } else if (shape == DEVICE_SETTING_PAIR) {
+            json_open_array(w, name);
+            json_add_u64(w, NULL, settings[i].low);
+            json_add_u64(w, NULL, settings[i].high);
+            json_close_array(w);
+        } else if (shape == DEVICE_SETTING_SWITCH) {
+            json_add_bool(w, name, settings[i].low != 0);
+        } else {
+            json_add_u64(w, name, settings[i].low);
+        }
+    }
+    json_close_object(w);
+}
+
 static void add_members(struct json_writer *w, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
@@ -139,6 +163,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
         json_add_text(w, "compiler", i->compiler);
     else
         json_add_null(w, "compiler");
+    add_settings(w, d->settings);
     add_sensors(w, i);
     add_health(w, &i->health);
     add_libraries(w, i);
@@ -184,13 +209,22 @@ enum status device_answer(struct request *r, unsigned device)
     return answer_end(&a, r, 200);
 }
 
+enum status device_find(struct request *r, unsigned *out)
+{
+    int i = pool_device_find(app_of(r)->pool, r->params[0]);
+
+    if (i < 0)
+        return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
+    *out = (unsigned)i;
+    return STATUS_OK;
+}
+
 enum status devices_get(struct request *r)
 {
-    int         i;
+    unsigned    device = 0;
     enum status st = query_check(r, NULL);
 
-    if (st)
-        return st;
-    i = pool_device_find(app_of(r)->pool, r->params[0]);
-    return i < 0 ? problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device") : device_answer(r, (unsigned)i);
+    if (!st)
+        st = device_find(r, &device);
+    return st ? st : device_answer(r, device);
 }

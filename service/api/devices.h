@@ -7,6 +7,8 @@
 
 /* "healthy" and so on, as in the API. Static. */
 const char *device_state_name(enum device_state s);
+/* The device that the path names. DEVICE_NOT_FOUND. */
+enum status device_find(struct request *r, unsigned *out);
 /* 200 with the device, as GET has it. Blocks up to 1 s. */
 enum status device_answer(struct request *r, unsigned device);
 

@@ -34,14 +34,15 @@ enum recovery_step { RECOVERY_NONE, RECOVERY_WORKER, RECOVERY_SOFT_RESET, RECOVE
 const char *recovery_step_name(enum recovery_step step);
 
 struct pool_device {
-    char                id[32]; /* "cuda:0" */
-    char                backend[16];
-    enum device_state   state;
-    struct device_info  info; /* as of its device monitor's start; pool_device_refresh reads live figures */
-    unsigned            workers_warm;
-    unsigned            workers_used;
-    uint64_t            restarts;
-    enum worker_sandbox sandbox; /* the weakest of its workers' sandboxes */
+    char                        id[32]; /* "cuda:0" */
+    char                        backend[16];
+    enum device_state           state;
+    struct device_info          info; /* as of its device monitor's start; pool_device_refresh reads live figures */
+    unsigned                    workers_warm;
+    unsigned                    workers_used;
+    uint64_t                    restarts;
+    enum worker_sandbox         sandbox;                        /* the weakest of its workers' sandboxes */
+    struct device_setting_value settings[DEVICE_SETTING_COUNT]; /* as this service has set them */
 };
 
 /* Starts, in parallel, one device monitor per device (never handed out: it answers device_info and canaries) and the warm sets. Fails
@@ -83,6 +84,15 @@ bool pool_has_room(struct pool *p);
 /* Ends the worker; its slot is refilled in the background. Unfinished calls of the worker end with WORKER_LOST before this returns. NULL
  * is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
+
+/* Changes a setting of the device itself, for all its users, until the service or another program changes it again; it is set anew after a
+ * reset. NOT_IMPLEMENTED, INVALID_FIELD, FEATURE_DISABLED (no permission): as of device_ops.configure. INVALID_FIELD also names the range
+ * that the device reports. DEVICE_BUSY: it is being reset. NO_WORKER: nobody can change it at the moment. Blocks up to 20 s. */
+enum status pool_device_configure(struct pool *p, unsigned i, enum device_setting s, const struct device_setting_value *v,
+                                  struct problem *why);
+/* Only the check of the range. */
+enum status pool_device_setting_fits(struct pool *p, unsigned i, enum device_setting s, const struct device_setting_value *v,
+                                     struct problem *why);
 
 /* ---- resetting a device ---- */
 /* It takes no new work from now on. DEVICE_BUSY: it is being reset. FEATURE_DISABLED, or INVALID_FIELD: it has no hard reset. */

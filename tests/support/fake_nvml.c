@@ -11,7 +11,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3, ERROR_TIMEOUT = 10, ERROR_GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3, ERROR_TIMEOUT = 10, ERROR_UNKNOWN = 999, ERROR_GPU_IS_LOST = 15 };
 
 enum { EVENT_XID = 8, THRESHOLD_SLOWDOWN = 1 };
 
@@ -59,18 +59,26 @@ static const char *find(const char *text, const char *word)
     return at ? at + strlen(word) : NULL;
 }
 
+/* False: the library's folder is unknown. */
+static int path_beside(const char *name, char *path, size_t room)
+{
+    Dl_info own;
+    char   *at;
+
+    if (!dladdr(gpus, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+        return 0;
+    return snprintf(path, room, "%.*s/%s", (int)(at - own.dli_fname), own.dli_fname, name) < (int)room;
+}
+
 /* The number behind "word=" in the file, or `otherwise`. */
 static unsigned steered(const char *word, unsigned otherwise)
 {
     char        path[4096], text[256] = "";
-    Dl_info     own;
     FILE       *f;
-    char       *at;
     const char *number;
 
-    if (!dladdr(gpus, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+    if (!path_beside("fake-nvml", path, sizeof path))
         return otherwise;
-    snprintf(path, sizeof path, "%.*s/fake-nvml", (int)(at - own.dli_fname), own.dli_fname);
     f = fopen(path, "re");
     if (!f)
         return otherwise;
@@ -302,3 +310,37 @@ NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, 1)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, 5)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, 8)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, 16)
+
+/* ---- settings: a line each in the file "fake-nvml-set" ---- */
+
+static int noted(const char *function, const struct nvmlDevice_st *device, unsigned a, unsigned b)
+{
+    int   bad = scripted(function);
+    char  path[4096];
+    FILE *f;
+
+    if (bad || (bad = known(device)))
+        return bad;
+    if (!path_beside("fake-nvml-set", path, sizeof path) || !(f = fopen(path, "ae")))
+        return ERROR_UNKNOWN;
+    fprintf(f, "%s %u %u\n", function, a, b);
+    fclose(f);
+    return SUCCESS;
+}
+
+#define SETTING(function, parameters, a, b)                                                                                                \
+    EXPORT int function parameters;                                                                                                        \
+    int function        parameters                                                                                                         \
+    {                                                                                                                                      \
+        return noted(__func__, device, a, b);                                                                                              \
+    }
+SETTING(nvmlDeviceSetGpuLockedClocks, (struct nvmlDevice_st * device, unsigned least, unsigned most), least, most)
+SETTING(nvmlDeviceResetGpuLockedClocks, (struct nvmlDevice_st * device), 0, 0)
+SETTING(nvmlDeviceSetMemoryLockedClocks, (struct nvmlDevice_st * device, unsigned least, unsigned most), least, most)
+SETTING(nvmlDeviceResetMemoryLockedClocks, (struct nvmlDevice_st * device), 0, 0)
+SETTING(nvmlDeviceSetPowerManagementLimit, (struct nvmlDevice_st * device, unsigned milliwatts), milliwatts, 0)
+SETTING(nvmlDeviceSetPersistenceMode, (struct nvmlDevice_st * device, unsigned on), on, 0)
+SETTING(nvmlDeviceSetFanSpeed_v2, (struct nvmlDevice_st * device, unsigned fan, unsigned pct), fan, pct)
+SETTING(nvmlDeviceSetDefaultFanSpeed_v2, (struct nvmlDevice_st * device, unsigned fan), fan, 0)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, 600000)
+NUMBER(nvmlDeviceGetNumFans, device == (struct nvmlDevice_st *)(void *)gpus ? 2 : 0) /* the second GPU has none */

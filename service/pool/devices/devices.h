@@ -127,5 +127,12 @@ void device_reset_stop(struct device_slot *d);
 bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem *why);
 /* The same, with another limit on the wait. */
 bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out);
+/* Changes a setting of the device, as pool_device_configure(). Blocks up to CANARY_DEADLINE_MS. */
+enum status device_monitor_set(struct pool *p, struct device_slot *d, enum device_setting s, const struct device_setting_value *v,
+                               struct problem *why);
+
+/* ---- settings.c ---- */
+/* Health thread, no lock held: the device may have lost what was set, for its last process has ended or it was reset. */
+void device_settings_again(struct pool *p, struct device_slot *d);
 
 #endif

@@ -303,7 +303,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
 {
     struct worker     *w = d->device_monitor;
     struct device_info info;
-    bool               known;
+    bool               known, again = false;
 
     assert(held(&p->lock));
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
@@ -315,12 +315,18 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     pthread_mutex_lock(&p->lock);
     assert(w->pins > 0);
     w->pins--;
-    if (d->device_monitor == w && known)
+    if (d->device_monitor == w && known) {
         device_monitor_welcome(d, &info);
-    else if (d->device_monitor == w && !is_over(w))
+        again = true;
+    } else if (d->device_monitor == w && !is_over(w))
         device_monitor_mute(p, d);
     p->changes++;
     pthread_cond_broadcast(&p->changed);
+    if (again) {
+        pthread_mutex_unlock(&p->lock);
+        device_settings_again(p, d);
+        pthread_mutex_lock(&p->lock);
+    }
     return true;
 }
 
