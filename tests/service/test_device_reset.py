@@ -1,5 +1,6 @@
 """Resets of devices on request, and what the service does about devices with errors by itself. The driver, the management library and the
 vendor's tool are fakes."""
+import pathlib
 import threading
 
 import pytest
@@ -96,6 +97,31 @@ def test_running_work_may_finish_and_new_work_is_refused_meanwhile(running):
     thread.join()
     assert answers[0].status == 200, answers
     assert client.get(other).json()["fault"]["code"] == "device_reset"
+
+
+def test_a_service_that_leaves_gives_up_a_reset_that_waits(executable, driver, tmp_path):
+    service = start(executable, tmp_path, driver[1], "--drain-timeout", "0")
+    client = patient(service.client())
+    run_for_ever(client, prepare(client, "/v1/sessions/s"))
+    answers = []
+    other_client = patient(service.client())
+    thread = threading.Thread(target=lambda: answers.append(other_client.post(RESET, {"kind": "soft", "timeout_s": 600})))
+    thread.start()
+    until(lambda: device(client)["state"] == "resetting", "it does not begin")
+    service.stop()
+    thread.join()
+    assert answers[0].status == 503 and answers[0].code == "draining", answers
+
+
+def test_a_service_that_leaves_does_not_leave_the_tool_behind(executable, driver, tmp_path):
+    service = start(executable, tmp_path, driver[1], "--drain-timeout", "0", "--allow-device-settings", "--nvidia-smi", str(tool(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 1000")))
+    client = patient(service.client())
+    thread = threading.Thread(target=lambda: client.post(RESET, {"kind": "hard"}))
+    thread.start()
+    pid = until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the tool does not run")
+    service.stop()
+    thread.join()
+    assert not pathlib.Path(f"/proc/{pid}").exists()
 
 
 def test_work_that_does_not_finish_in_time_ends(running):
