@@ -117,6 +117,7 @@ static void asks_end(struct pool *p)
             call_wait(a->worker, &a->call);
         }
         pthread_mutex_destroy(&p->devices[i].ask_lock);
+        pthread_mutex_destroy(&p->devices[i].settings_lock);
     }
 }
 

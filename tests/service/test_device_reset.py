@@ -191,6 +191,18 @@ def test_a_device_with_errors_is_tried_again_then_reset_then_quarantined_until_i
     assert client.post(session + "/reset").status == 200
 
 
+def test_a_management_library_that_hangs_ends_no_session(running, driver):
+    steer, _ = driver
+    client = running()
+    session = prepare(client, "/v1/sessions/s")
+    steer("nvmlDeviceGetTemperature:hangs=1")
+    until(lambda: device(client)["state"] == "quarantined", "it is not noticed")
+    assert steps(client, session) == ["worker"]
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+    steer("")
+    ready(client)
+
+
 def test_the_last_step_is_a_hard_reset_where_that_is_allowed(running, driver, tmp_path):
     script = script_of(driver[1])
     client = running("--allow-device-settings", "--nvidia-smi", str(tool(tmp_path, f"head -c 4096 /dev/zero > {tmp_path}/zero; dd if={tmp_path}/zero of={script} conv=notrunc")))

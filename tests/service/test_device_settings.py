@@ -121,6 +121,16 @@ def test_the_cpu_device_has_no_settings(executable, tmp_path):
         service.stop()
 
 
+def test_a_setting_that_cannot_be_set_again_is_no_longer_shown(run, driver):
+    steer, _ = driver
+    client = run("--allow-device-settings")
+    client.timeout = 300
+    assert client.patch(PATH, {"settings": {"power_limit_w": 300, "clocks_mhz": [300, 900]}}).status == 200
+    steer("nvmlDeviceSetPowerManagementLimit:fails=4")
+    assert client.post(PATH + "/reset", {"kind": "soft"}).status == 200
+    until(lambda: device(client)["settings"] == {**NOTHING, "clocks_mhz": [300, 900]}, "it claims what is not so")
+
+
 def test_settings_outlive_a_reset(run, tmp_path, noted):
     client = run("--allow-device-settings", "--nvidia-smi", str(tool(tmp_path, "exit 0")))
     client.timeout = 300

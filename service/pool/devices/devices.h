@@ -56,6 +56,7 @@ struct device_slot {
     uint64_t            canary_ns;  /* time of the last correct canary; 0 = never, or in doubt */
     pthread_mutex_t     ask_lock;   /* one asker at a time; over ask */
     struct ask          ask;
+    pthread_mutex_t     settings_lock; /* one change of a setting at a time, until it is noted; before ask_lock */
 };
 
 struct pool {
@@ -106,8 +107,9 @@ void *health_run(void *pool);
 void device_judge_hardware(struct device_slot *d, const struct device_health *h);
 
 /* ---- reset.c ---- under the pool's lock */
-/* What to do about the failure that was just counted; NONE: nothing more, it is quarantined. */
-enum recovery_step recovery_next(const struct pool *p, const struct device_slot *d);
+/* What to do about the failure that was just counted; NONE: nothing more, it is quarantined. `computed`: the device computes, but a library
+ * does not answer. */
+enum recovery_step recovery_next(const struct pool *p, const struct device_slot *d, bool computed);
 /* Tells it, and begins the reset if it is one. */
 void recovery_begin(struct device_slot *d, enum recovery_step step);
 /* Refiller: carries a reset on. True: something was done. */

@@ -86,13 +86,13 @@ static bool any_lives(const struct worker *list, unsigned device)
 
 /* ---- steps of recovery ---- */
 
-/* What never came up has nothing on it that a reset could end. */
-enum recovery_step recovery_next(const struct pool *p, const struct device_slot *d)
+/* What never came up has nothing on it that a reset could end; and no session ends because of a library that only tells about the device. */
+enum recovery_step recovery_next(const struct pool *p, const struct device_slot *d, bool computed)
 {
     assert(d->failures > 0);
     if (d->failures == 1)
         return RECOVERY_WORKER;
-    if (!d->came_up || d->failures > RECOVERY_STEPS_MAX)
+    if (!d->came_up || computed || d->failures > RECOVERY_STEPS_MAX || d->public.state == DEVICE_QUARANTINED)
         return RECOVERY_NONE;
     if (d->failures == 2)
         return RECOVERY_SOFT_RESET;

@@ -72,29 +72,41 @@ enum status pool_device_configure(struct pool *p, unsigned i, enum device_settin
     struct device_slot *d = &p->devices[i];
     enum status         st = pool_device_setting_fits(p, i, s, v, why);
 
-    if (!st && atomic_load(&d->resetting))
-        st = problem_set(why, STATUS_DEVICE_BUSY, "device %s is being reset", d->public.id);
-    if (!st)
-        st = device_monitor_set(p, d, s, v, why);
+    if (st)
+        return st;
+    if (atomic_load(&d->resetting))
+        return problem_set(why, STATUS_DEVICE_BUSY, "device %s is being reset", d->public.id);
+    pthread_mutex_lock(&d->settings_lock);
+    st = device_monitor_set(p, d, s, v, why);
     if (!st)
         keep_setting(p, d, s, v);
+    pthread_mutex_unlock(&d->settings_lock);
     return st;
+}
+
+/* Under settings_lock. Without an answer it stays noted: the next device monitor tries again. */
+static void set_again(struct pool *p, struct device_slot *d, enum device_setting s)
+{
+    const struct device_setting_value none = {0};
+    struct device_setting_value       v;
+    struct problem                    why = {0};
+    enum status                       st;
+
+    pthread_mutex_lock(&p->lock);
+    v = d->public.settings[s];
+    pthread_mutex_unlock(&p->lock);
+    st = v.set ? device_monitor_set(p, d, s, &v, &why) : STATUS_OK;
+    if (!st || st == STATUS_NO_WORKER || st == STATUS_DEVICE_ERROR)
+        return;
+    log_error("pool", "device %s: %s cannot be set again: %s", d->public.id, device_setting_name(s), why.detail);
+    keep_setting(p, d, s, &none);
 }
 
 void device_settings_again(struct pool *p, struct device_slot *d)
 {
-    const struct device_setting_value none = {0};
-
     for (unsigned s = 0; s < DEVICE_SETTING_COUNT; s++) {
-        struct device_setting_value v;
-        struct problem              why = {0};
-
-        pthread_mutex_lock(&p->lock);
-        v = d->public.settings[s];
-        pthread_mutex_unlock(&p->lock);
-        if (!v.set || device_monitor_set(p, d, (enum device_setting)s, &v, &why) == STATUS_OK)
-            continue;
-        log_error("pool", "device %s: %s cannot be set again: %s", d->public.id, device_setting_name((enum device_setting)s), why.detail);
-        keep_setting(p, d, (enum device_setting)s, &none);
+        pthread_mutex_lock(&d->settings_lock);
+        set_again(p, d, (enum device_setting)s);
+        pthread_mutex_unlock(&d->settings_lock);
     }
 }

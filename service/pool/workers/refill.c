@@ -135,7 +135,8 @@ static void climb_down(struct pool *p, struct device_slot *d, enum recovery_step
         recovery_begin(d, step);
 }
 
-static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
+/* `computed`: it was not for the device's computing. */
+static void start_failed(struct pool *p, struct device_slot *d, bool computed, const struct problem *why)
 {
     assert(held(&p->lock));
     counter_add(COUNTER_RESTARTS_START_FAILED, 1);
@@ -152,7 +153,7 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     d->failures++;
     d->canary_ns = 0;
     device_reset_failed(d, why);
-    climb_down(p, d, recovery_next(p, d), why);
+    climb_down(p, d, recovery_next(p, d, computed), why);
 }
 
 static void record_death(struct device_slot *d)
@@ -178,7 +179,7 @@ static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w
     if (was_ready)
         record_death(d);
     else
-        start_failed(p, d, &why);
+        start_failed(p, d, false, &why);
 }
 
 /* True when there was one. */
@@ -256,7 +257,7 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
     if (!st)
         return w;
     problem_set(&why, STATUS_OUT_OF_MEMORY, "not enough memory, file descriptors or processes for a worker");
-    start_failed(p, d, &why);
+    start_failed(p, d, false, &why);
     return NULL;
 }
 
@@ -278,7 +279,7 @@ static void device_monitor_mute(struct pool *p, struct device_slot *d)
     discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
-    start_failed(p, d, &why);
+    start_failed(p, d, true, &why); /* its canary was right: sessions can go on */
 }
 
 /* The device is well. */
