@@ -177,6 +177,9 @@ static bool make_pool(struct frontend *f)
                                    .device_arguments = (const char *const *)f->device_arguments,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,
                                    .temperature_max_c = (unsigned)c->temperature_max_c,
+                                   .temperature_stop_c = (unsigned)c->temperature_stop_c,
+                                   .allow_device_settings = c->allow_device_settings,
+                                   .nvidia_smi = c->nvidia_smi[0] ? c->nvidia_smi : NULL,
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 

@@ -160,6 +160,8 @@ enum {
     OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is dropped */
     MODULES_PER_WORKER_MAX = 2048,
     SPIN_CPUS_MAX = 65536,      /* the setting's greatest value */
+    RESET_TIMEOUT_S_DEFAULT = 30, /* for running work, when an operator resets a device */
+    RESET_TIMEOUT_S_MAX = 3600,
     CANARY_DEADLINE_MS = 10 * 1000,
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
     WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and spare ones */

@@ -11,6 +11,7 @@ enum {
     LIST_ITEMS_DEFAULT = 100,
     READY_FRESH_MS = 10 * 1000, /* how long a canary's answer counts */
     LOOP_STALL_S = 30, /* an event loop that has not moved for this long fails /livez */
+    RESET_LOOK_MS = 50, /* how often a reset of a device is looked at */
     LOG_FOLLOW_TICK_MS = 250,
     METRICS_BYTES_MAX = 4 * 1024 * 1024, /* of one scrape */
     ENGINE_NAME_BYTES = 16,

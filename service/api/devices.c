@@ -16,6 +16,10 @@ const char *device_state_name(enum device_state s)
         return "quarantined";
     case DEVICE_HOT:
         return "hot";
+    case DEVICE_OVERHEATED:
+        return "overheated";
+    case DEVICE_RESETTING:
+        return "resetting";
     }
     return "quarantined";
 }
@@ -101,6 +105,30 @@ static void add_libraries(struct json_writer *w, const struct device_info *i)
     json_close_object(w);
 }
 
+/* What this service has set; null: nothing. */
+static void add_settings(struct json_writer *w, const struct device_setting_value *settings)
+{
+    json_open_object(w, "settings");
+    for (unsigned i = 0; i < DEVICE_SETTING_COUNT; i++) {
+        const char               *name = device_setting_name((enum device_setting)i);
+        enum device_setting_shape shape = device_setting_shape_of((enum device_setting)i);
+
+        if (!settings[i].set) {
+            json_add_null(w, name);
+        } else if (shape == DEVICE_SETTING_PAIR) {
+            json_open_array(w, name);
+            json_add_u64(w, NULL, settings[i].low);
+            json_add_u64(w, NULL, settings[i].high);
+            json_close_array(w);
+        } else if (shape == DEVICE_SETTING_SWITCH) {
+            json_add_bool(w, name, settings[i].low != 0);
+        } else {
+            json_add_u64(w, name, settings[i].low);
+        }
+    }
+    json_close_object(w);
+}
+
 static void add_members(struct json_writer *w, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
@@ -129,6 +157,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_bool(w, "unified_memory", i->unified_memory != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
     json_add_text_or_null(w, "compiler", i->compiler);
+    add_settings(w, d->settings);
     add_sensors(w, i);
     add_health(w, &i->health);
     add_libraries(w, i);
@@ -160,16 +189,32 @@ enum status devices_list(struct request *r)
     return answer_list(r, 0, 0, add_devices);
 }
 
-enum status devices_get(struct request *r)
+enum status device_answer(struct request *r, unsigned device)
 {
-    struct pool       *pool = app_of(r)->pool;
     struct pool_device d;
     struct answer      a;
-    int                i = pool_device_find(pool, r->params[0]);
 
-    if (i < 0 || !pool_device_refresh(pool, (unsigned)i, &d))
+    if (!pool_device_refresh(app_of(r)->pool, device, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);
     add_members(&a.w, &d);
     return answer_end(&a, r, 200);
+}
+
+enum status device_find(struct request *r, unsigned *out)
+{
+    int i = pool_device_find(app_of(r)->pool, r->params[0]);
+
+    if (i < 0)
+        return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
+    *out = (unsigned)i;
+    return STATUS_OK;
+}
+
+enum status devices_get(struct request *r)
+{
+    unsigned    device = 0;
+    enum status st = device_find(r, &device);
+
+    return st ? st : device_answer(r, device);
 }

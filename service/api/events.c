@@ -77,6 +77,8 @@ static void add_members(struct json_writer *w, const struct session_stream *s)
     case EVENT_DEVICE_HEALTH:
         json_add_text(w, "device", s->device);
         json_add_text(w, "state", device_state_name(e->state.device));
+        if (e->step)
+            json_add_text(w, "step", recovery_step_name(e->step));
         return;
     case EVENT_FAULTS_BUDGET:
         json_add_text(w, "device", s->device);

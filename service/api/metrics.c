@@ -59,7 +59,7 @@ static void add_states(struct buf *out, struct buf *labels, const struct pool_de
 {
     metrics_head(out, METRIC_DEVICE_STATE);
     for (unsigned i = 0; i < count; i++)
-        for (unsigned s = 0; s <= DEVICE_HOT; s++) {
+        for (unsigned s = 0; s < DEVICE_STATES; s++) {
             device_label(labels, &devices[i]);
             metrics_sample(out, METRIC_DEVICE_STATE, metric_label(labels, "state", device_state_name((enum device_state)s)),
                            devices[i].state == (enum device_state)s);

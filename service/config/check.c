@@ -158,10 +158,21 @@ static void check_written_file(struct verdict *v, const char *flag, const char *
     check_folder(v, flag, slash ? folder : ".");
 }
 
+static void check_temperatures(struct verdict *v, const struct config *c)
+{
+    char text[32];
+
+    if (!c->temperature_stop_c || c->temperature_stop_c >= c->temperature_max_c)
+        return;
+    snprintf(text, sizeof text, "%u", (unsigned)c->temperature_stop_c);
+    report_wrong(v, "temperature-stop-c", text, "below --temperature-max-c: work would end before new work is refused");
+}
+
 int config_check(const struct config *c)
 {
     struct verdict v = {0};
 
+    check_temperatures(&v, c);
     check_addresses(&v, c);
     check_proxies(&v, c);
     check_tls(&v, c);
@@ -170,6 +181,8 @@ int config_check(const struct config *c)
     check_library(&v, "libcuda", c->libcuda);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);
+    if (c->allow_device_settings && c->nvidia_smi[0] && access(c->nvidia_smi, X_OK))
+        report_remark("nvidia-smi", c->nvidia_smi, "no GPU can be reset: the tool cannot be executed");
     check_headers(&v, c->cuda_include);
     if (c->cache[0] && strcmp(c->cache, "none") != 0)
         check_folder(&v, "cache", c->cache);

@@ -73,6 +73,10 @@ struct device_ops {
     enum status (*info)(struct device *d, struct device_info *out);
     enum status (*memory)(struct device *d, struct device_memory *out);
 
+    /* (optional) Changes a setting of the device itself, for all its users. NOT_IMPLEMENTED: this device does not have it. FEATURE_DISABLED:
+     * the driver does not allow it to this user. INVALID_FIELD: not this value. INTERNAL: it failed. Default: no settings. */
+    enum status (*configure)(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);
+
     /* (optional) Makes host memory fast to copy from and to (pinned). Once, at start. Default: nothing. */
     enum status (*host_register)(struct device *d, void *base, size_t bytes);
 

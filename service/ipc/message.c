@@ -73,3 +73,22 @@ const char *device_sensor_reason(enum device_sensor_state state)
 
     return reasons[state];
 }
+
+static const struct {
+    const char               *name;
+    enum device_setting_shape shape;
+} settings[DEVICE_SETTING_COUNT] = {
+#define DEVICE_SETTING(NAME, name, SHAPE) {#name, DEVICE_SETTING_##SHAPE},
+#include "ipc/device_settings.def"
+#undef DEVICE_SETTING
+};
+
+const char *device_setting_name(enum device_setting s)
+{
+    return settings[s].name;
+}
+
+enum device_setting_shape device_setting_shape_of(enum device_setting s)
+{
+    return settings[s].shape;
+}

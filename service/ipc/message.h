@@ -50,6 +50,21 @@ struct device_reading {
     uint32_t state; /* enum device_sensor_state */
 };
 
+enum device_setting {
+#define DEVICE_SETTING(NAME, name, SHAPE) DEVICE_SETTING_##NAME,
+#include "ipc/device_settings.def"
+#undef DEVICE_SETTING
+    DEVICE_SETTING_COUNT
+};
+
+enum device_setting_shape { DEVICE_SETTING_PAIR, DEVICE_SETTING_ONE, DEVICE_SETTING_SWITCH };
+
+struct device_setting_value {
+    uint32_t set; /* 0: the device's own default */
+    uint32_t low; /* the only one, but of a PAIR */
+    uint32_t high;
+};
+
 /* How device memory becomes memory of other processes of the host. */
 enum device_sharing {
     DEVICE_SHARES_NOTHING,
@@ -125,6 +140,10 @@ const char *device_sensor_name(enum device_sensor s);
 /* Why it has no value, in words; state < SENSOR_STATES. */
 const char *device_sensor_reason(enum device_sensor_state state);
 
+/* As in the REST contract: "fan_pct". */
+const char               *device_setting_name(enum device_setting s);
+enum device_setting_shape device_setting_shape_of(enum device_setting s);
+
 struct device_memory {
     uint64_t total_bytes;
     uint64_t free_bytes;
@@ -145,6 +164,14 @@ struct msg_device_info {
     struct shm_ref to;
 }; /* >= sizeof(struct device_info) */
 struct msg_device_info_reply {
+    uint32_t unused;
+};
+
+struct msg_device_set {
+    uint32_t                    setting; /* enum device_setting */
+    struct device_setting_value value;
+};
+struct msg_device_set_reply {
     uint32_t unused;
 };
 

@@ -16,6 +16,14 @@ enum {
     QUARANTINE_RETRY_MS = 10 * 1000,
     HEALTH_PERIOD_MS = 2 * 1000, /* interval of reading sensors and errors */
     TEMPERATURE_HYSTERESIS_C = 5,
+    TEMPERATURE_STOP_ABOVE_C = 5, /* above the slowdown limit running work is ended, unless a setting says otherwise */
+    RECOVERY_SOFT_PAUSE_MS = 1000, /* before a device monitor is tried again after a soft reset */
+    RECOVERY_HARD_PAUSE_MS = 5 * 1000, /* ... after a hard one; doubled with every further one because of the same error */
+    RECOVERY_STEPS_MAX = 3, /* because of one error, before the device is quarantined, or stays so */
+    RESET_END_MS = 30 * 1000, /* for the processes on a device to end */
+    RESET_TOOL_MS = 120 * 1000, /* for the vendor's tool */
+    RESET_TOOL_LOOK_MS = 50, /* how often it is looked at */
+    RESET_START_MS = 2 * WORKER_START_DEADLINE_MS + CANARY_DEADLINE_MS, /* for a device monitor to come up, with its pause before */
     WORKER_SLOW_MS = 5 * 1000, /* a longer start or end of a worker is logged as a warning */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,

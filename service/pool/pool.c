@@ -113,6 +113,7 @@ static void asks_end(struct pool *p)
             call_wait(a->worker, &a->call);
         }
         pthread_mutex_destroy(&p->devices[i].ask_lock);
+        pthread_mutex_destroy(&p->devices[i].settings_lock);
     }
 }
 
@@ -186,9 +187,13 @@ unsigned pool_device_count(const struct pool *p)
 /* Under lock. The state from starts and deaths, and on top of it the state from sensors and hardware errors. */
 static enum device_state state_of(const struct device_slot *d)
 {
+    if (d->reset.phase != RESET_NONE)
+        return DEVICE_RESETTING;
     if (d->verdict)
         return DEVICE_QUARANTINED;
-    return d->public.state == DEVICE_HEALTHY && atomic_load(&d->hot) ? DEVICE_HOT : d->public.state;
+    if (d->public.state != DEVICE_HEALTHY || !atomic_load(&d->hot))
+        return d->public.state;
+    return d->overheated ? DEVICE_OVERHEATED : DEVICE_HOT;
 }
 
 /* Under lock. Of the devices that could serve a caller; as known before, while there are none. */
@@ -235,6 +240,20 @@ enum device_state pool_device_state(struct pool *p, unsigned i)
         state = state_of(&p->devices[i]);
     pthread_mutex_unlock(&p->lock);
     return state;
+}
+
+uint64_t pool_device_recovery(struct pool *p, unsigned i, enum recovery_step *last)
+{
+    uint64_t steps = 0;
+
+    *last = RECOVERY_NONE;
+    pthread_mutex_lock(&p->lock);
+    if (i < p->devices_count) {
+        steps = p->devices[i].steps;
+        *last = p->devices[i].step;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return steps;
 }
 
 int pool_device_find(struct pool *p, struct span id)
@@ -297,6 +316,13 @@ static bool is_short(const struct pool *p, const struct device_slot *d)
     return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);
 }
 
+static const char *out_because(enum device_state state)
+{
+    if (state == DEVICE_RESETTING)
+        return "is being reset";
+    return state == DEVICE_HOT || state == DEVICE_OVERHEATED ? "is too hot" : "is not healthy";
+}
+
 static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t fresh_ms, struct problem *why)
 {
     uint64_t          canary_ns;
@@ -311,8 +337,7 @@ static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t 
         problem_set(why, STATUS_NO_WORKER, "device %s: no worker can be started: %s", d->public.id, d->last_problem.detail);
     pthread_mutex_unlock(&p->lock);
     if (state != DEVICE_HEALTHY)
-        return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
-                           d->public.id);
+        return problem_set(why, STATUS_DEVICE_ERROR, "device %s %s", d->public.id, out_because(state));
     if (no_worker)
         return STATUS_NO_WORKER;
     if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !device_monitor_canary(p, d, why))
@@ -354,7 +379,7 @@ enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
 /* None of a device that failed. */
 static struct worker *warm_ready(struct device_slot *d)
 {
-    struct worker *w = d->verdict ? NULL : d->warm;
+    struct worker *w = d->verdict || d->reset.phase != RESET_NONE ? NULL : d->warm;
 
     while (w && worker_state_of(w) != WORKER_READY)
         w = w->next;
@@ -381,9 +406,11 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
     while (!(*out = warm_ready(d))) {
         if (p->stopping)
             return problem_set(why, STATUS_DRAINING, "the service is shutting down");
-        if (d->verdict)
+        if (d->reset.phase == RESET_DRAINING)
+            return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
+        if (d->verdict && d->reset.phase == RESET_NONE)
             return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
-        if (d->public.state == DEVICE_QUARANTINED)
+        if (d->public.state == DEVICE_QUARANTINED && d->reset.phase == RESET_NONE)
             return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
         if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)
             return problem_set(why, STATUS_NO_WORKER, "no worker can be started: %s", d->last_problem.detail);

@@ -15,23 +15,34 @@ struct pool_config {
     uint64_t    staging_bytes; /* per worker */
     uint64_t    start_deadline_ms;
     const char *const
-            *device_arguments;  /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
-    unsigned temperature_max_c; /* temperature from which a device takes no new work; 0: the device's own limit */
-    bool     sharing;           /* workers may exchange descriptors of memory with the front-end */
-    bool     allow_no_sandbox;  /* workers may start where the machine offers no sandbox */
+            *device_arguments;   /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
+    unsigned temperature_max_c;  /* temperature from which a device takes no new work; 0: the device's own limit */
+    unsigned temperature_stop_c; /* ... and above which its work is ended; 0: a little above the device's own limit */
+    bool     allow_device_settings; /* devices may be reset by nvidia_smi */
+    const char *nvidia_smi;         /* the tool's path; borrowed likewise. NULL: none */
+    bool        sharing;            /* workers may exchange descriptors of memory with the front-end */
+    bool        allow_no_sandbox;   /* workers may start where the machine offers no sandbox */
 };
 
-enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT };
+enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED, DEVICE_RESETTING };
+enum { DEVICE_STATES = DEVICE_RESETTING + 1 };
+
+/* What is done about a device with errors, one after the other. A soft reset ends all processes of ours on it; a hard one has the
+ * vendor's tool reset it then. */
+enum recovery_step { RECOVERY_NONE, RECOVERY_WORKER, RECOVERY_SOFT_RESET, RECOVERY_HARD_RESET };
+/* "soft_reset"; not of RECOVERY_NONE. */
+const char *recovery_step_name(enum recovery_step step);
 
 struct pool_device {
-    char                id[32]; /* "cuda:0" */
-    char                backend[16];
-    enum device_state   state;
-    struct device_info  info; /* as of its device monitor's start; pool_device_refresh reads live figures */
-    unsigned            workers_warm;
-    unsigned            workers_used;
-    uint64_t            restarts;
-    enum worker_sandbox sandbox; /* the weakest of its workers' sandboxes */
+    char                        id[32]; /* "cuda:0" */
+    char                        backend[16];
+    enum device_state           state;
+    struct device_info          info; /* as of its device monitor's start; pool_device_refresh reads live figures */
+    unsigned                    workers_warm;
+    unsigned                    workers_used;
+    uint64_t                    restarts;
+    enum worker_sandbox         sandbox;                        /* the weakest of its workers' sandboxes */
+    struct device_setting_value settings[DEVICE_SETTING_COUNT]; /* as this service has set them */
 };
 
 /* Starts, in parallel, one device monitor per device (never handed out: it answers device_info and canaries) and the warm sets. Fails
@@ -45,9 +56,12 @@ unsigned pool_device_count(const struct pool *p);
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 /* QUARANTINED past the end. */
 enum device_state pool_device_state(struct pool *p, unsigned i);
-/* OK, or OVERLOADED while the device is too hot for new work. Cheap. */
+/* How many steps of recovery it has seen, and the last of them. */
+uint64_t pool_device_recovery(struct pool *p, unsigned i, enum recovery_step *last);
+/* OK, or OVERLOADED while the device is too hot for new work, or being reset. Cheap. */
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
-/* OK, or DEVICE_ERROR: the hardware failed, and nothing that runs on it can be trusted. */
+/* OK; or why work ends that runs on it now. DEVICE_ERROR: the hardware failed, and nothing on it can be trusted. DEVICE_OVERHEATED: it
+ * must cool down; what does not compute may stay. DEVICE_RESET: its processes must end. */
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
 /* Index of that id; -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
@@ -70,6 +84,25 @@ bool pool_has_room(struct pool *p);
 /* Ends the worker; its slot is refilled in the background. Unfinished calls of the worker end with WORKER_LOST before this returns. NULL
  * is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
+
+/* Changes a setting of the device itself, for all its users, until the service or another program changes it again; it is set anew after a
+ * reset. NOT_IMPLEMENTED, INVALID_FIELD, FEATURE_DISABLED (no permission): as of device_ops.configure. INVALID_FIELD also names the range
+ * that the device reports. DEVICE_BUSY: it is being reset. NO_WORKER: nobody can change it at the moment. Blocks up to 20 s. */
+enum status pool_device_configure(struct pool *p, unsigned i, enum device_setting s, const struct device_setting_value *v,
+                                  struct problem *why);
+/* Only the check of the range. */
+enum status pool_device_setting_fits(struct pool *p, unsigned i, enum device_setting s, const struct device_setting_value *v,
+                                     struct problem *why);
+
+/* ---- resetting a device ---- */
+/* It takes no new work from now on. DEVICE_BUSY: it is being reset. FEATURE_DISABLED, or INVALID_FIELD: it has no hard reset. */
+enum status pool_reset_begin(struct pool *p, unsigned i, bool hard, struct problem *why);
+/* Instead of pool_reset_go_on(): it goes on as it was. */
+void pool_reset_cancel(struct pool *p, unsigned i);
+/* All processes on it end from now on, those of sessions, too (pool_device_verdict). Returns what pool_reset_wait() has to be given. */
+uint64_t pool_reset_go_on(struct pool *p, unsigned i);
+/* PENDING at the deadline; else how the reset has ended: OK, the device serves again and its errors are forgotten; or DEVICE_ERROR. */
+enum status pool_reset_wait(struct pool *p, unsigned i, uint64_t ticket, uint64_t deadline_ns, struct problem *why);
 
 /* For /readyz: OK, or the first device's failure. A device passes when it is healthy, answered its canary at most `fresh_ms` ago (asked
  * anew if older; blocks up to 1 s a device), and has a warm worker, or could have one. Either way *why has the detail on every device

@@ -76,6 +76,8 @@ enum { SESSION_STATES = SESSION_CLOSING + 1 };
 const char *session_state_name(enum session_state s);
 /* Numbers of all callers' sessions by state. */
 void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
+/* How many sessions have work in progress on that device, transfers included. */
+unsigned registry_busy_on(struct registry *r, unsigned device);
 
 struct label {
     char key[LABEL_KEY_BYTES];

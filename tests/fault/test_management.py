@@ -13,7 +13,9 @@ from kernels import fill7
 
 DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/nvml.def").read_text()
 FUNCTIONS = re.findall(r"^NVML\((\w+),", DEFINITIONS, re.M)
-ASKED_AGAIN = [name for name in FUNCTIONS if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents")]  # after a device monitor's start
+OF_SETTINGS = re.compile(r"Device(Set|Reset)|DefaultLimit|NumFans")  # asked by operators only
+ASKED_AGAIN = [name for name in FUNCTIONS  # after a device monitor's start
+               if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents") and not OF_SETTINGS.search(name)]
 ERRORS = (1, 2, 3, 4, 6, 9, 10, 15, 16, 17, 18, 23, 999)
 LOST = ("nvmlDeviceGetHandleByUUID", 15)  # this one means that the device is gone
 

@@ -189,6 +189,8 @@ CASES = [
     Case("logging_put", "PUT", "/v1/admin/logging", JSON, json_text({"levels": {}}, ANYTHING), local=False),
     # The unknown member is refused, so nothing is drained; an empty body would drain.
     Case("drain_post", "POST", "/v1/admin/drain", JSON, json_text({"nothing": 1}, 400), local=False, empty=False),
+    Case("devices_patch", "PATCH", "/v1/admin/devices/none:0", JSON, json_text({"settings": {}}, 404), local=False, empty=False),
+    Case("devices_reset", "POST", "/v1/admin/devices/none:0/reset", JSON, json_text({"kind": "soft"}, 404), local=False, empty=False),
     Case("resume_post", "POST", "/v1/admin/resume", JSON, json_text({}, 200), local=False),
     Case("buffers_create", "POST", V + "/buffers", JSON, json_text({"size": 64}, 201), after=remove_located),
     Case("buffers_create of octets", "POST", V + "/buffers", OCTETS, octets(201), after=found_again(lambda path, answer: answer.headers["Location"])),

@@ -1,33 +1,13 @@
 """A GPU whose management library reports heat and errors: new work is refused, running work is finished or ended, and every place reports
 it. The driver and the library are fakes, controlled by a file beside them."""
-import pathlib
-import shutil
 import time
 
 import pytest
 
-from conftest import VADD, floats
+from conftest import floats
+from fake_gpu import device, driver, events, prepare, run_for_ever, start
 from kernels import launch_vadd
-from service_under_test import Service, until
-
-
-@pytest.fixture
-def driver(executable, tmp_path):
-    """steer(words), and the fake libraries' folder."""
-    support = pathlib.Path(executable).parents[1] / "tests" / "support"
-    libraries = tmp_path / "driver"
-    libraries.mkdir()
-    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
-        if not (support / name).exists():
-            pytest.skip("the fake driver is not built")
-        shutil.copy(support / name, libraries / name)
-
-    def steer(words):
-        (libraries / "new").write_text(words)
-        (libraries / "new").rename(libraries / "fake-nvml")
-
-    steer("")
-    return steer, libraries
+from service_under_test import until
 
 
 @pytest.fixture
@@ -39,31 +19,11 @@ def gpu(executable, driver, tmp_path):
     service.stop()
 
 
-def start(executable, tmp_path, libraries):
-    folder = tmp_path / "service"
-    folder.mkdir()
-    return Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda", "--vendor-libraries", "off")
-
-
-def device(client):
-    return client.get("/v1/devices/cuda:0").json()
-
-
 @pytest.fixture
 def at_work(gpu):
-    """A session with a module and buffers."""
     steer, service = gpu
     client = service.client()
-    session = "/v1/sessions/s"
-    assert client.put(session).status == 201
-    made = client.put_cuda(session + "/modules/m", VADD)
-    if made.status == 503:
-        pytest.skip("no NVRTC on this machine")
-    assert made.status == 201, made
-    for name, step in (("a", 1), ("b", 2), ("c", 0)):
-        assert client.put_octets(f"{session}/buffers/{name}", floats(step * i for i in range(1024))).status == 201
-    assert client.post(session + "/launches", launch_vadd()).status == 200
-    return steer, client, session
+    return steer, client, prepare(client, "/v1/sessions/s")
 
 
 def test_what_the_library_tells_is_told(gpu):
@@ -116,6 +76,78 @@ def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at
     until(lambda: device(client)["state"] == "healthy", "it stays hot")
     assert client.post(session + "/launches", launch_vadd()).status == 200
     until(lambda: client.get("/readyz").status == 200, "it stays unready")
+
+
+def test_an_overheated_device_ends_what_runs_and_keeps_what_does_not(at_work):
+    steer, client, session = at_work
+    data = prepare(client, "/v1/sessions/data")
+    running = run_for_ever(client, session)
+    steer("temperature=95")  # hot, and at the limit of running work
+    until(lambda: device(client)["state"] == "hot", "the heat is not noticed")
+    time.sleep(1)
+    assert client.get(running).json()["state"] == "running"
+    steer("temperature=96")
+    until(lambda: client.get(session).json()["state"] == "faulted", "it runs on")
+    assert client.get(session).json()["fault"]["code"] == "device_overheated"
+    assert client.get(session + "/buffers/c/data").code == "session_faulted"
+    assert device(client)["state"] == "overheated"
+    ready = client.get("/readyz")
+    assert ready.status == 503 and "too hot" in ready.json()["detail"]
+    metrics = client.get("/metrics").body.decode()
+    assert 'gpurest_device_state{device="cuda:0",state="overheated"} 1' in metrics
+    assert 'gpurest_worker_restarts_total{reason="device_overheated"} 1' in metrics
+    assert [e["state"] for e in events(client, session, "device.health")] == ["hot", "overheated"]
+    assert events(client, session, "session.state")[-1]["code"] == "device_overheated"
+    # Who computed nothing has lost nothing, and waits.
+    assert client.get(data).json()["state"] == "ready"
+    assert client.get(data + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+    assert client.post(data + "/launches", launch_vadd()).code == "overloaded"
+    steer("temperature=89")  # no longer too hot for work, but for new work
+    until(lambda: device(client)["state"] == "hot", "it stays overheated")
+    steer("temperature=60")
+    until(lambda: device(client)["state"] == "healthy", "it stays hot")
+    assert client.post(data + "/launches", launch_vadd()).status == 200
+    assert client.post(session + "/reset").status == 200
+    assert client.get("/problems/device_overheated").status == 200
+
+
+def test_the_limit_of_running_work_is_a_setting(executable, driver, tmp_path):
+    steer, libraries = driver
+    service = start(executable, tmp_path, libraries, "--temperature-max-c", "60", "--temperature-stop-c", "70")
+    try:
+        client = service.client()
+        session = prepare(client, "/v1/sessions/s")
+        running = run_for_ever(client, session)
+        steer("temperature=70")
+        until(lambda: device(client)["state"] == "hot", "the heat is not noticed")
+        assert client.get(running).json()["state"] == "running"
+        steer("temperature=71")
+        until(lambda: client.get(session).json()["state"] == "faulted", "it runs on")
+        assert "running work ends" in service.stderr()
+    finally:
+        service.stop()
+
+
+@pytest.mark.parametrize("words,state", [("gpu1.temperature=96", "overheated"), ("gpu1.xid=79", "quarantined"), ("gpu1.lost=1", "quarantined")])
+def test_of_two_devices_one_that_is_out_is_out_alone(executable, driver, tmp_path, words, state):
+    steer, libraries = driver
+    (libraries / "libcuda.so.1.devices").write_text("2")
+    service = start(executable, tmp_path, libraries)
+    try:
+        client = service.client()
+        good = prepare(client, "/v1/sessions/good", device="cuda:0")
+        bad = prepare(client, "/v1/sessions/bad", device="cuda:1")
+        running, ending = run_for_ever(client, good), run_for_ever(client, bad)
+        steer(words)
+        until(lambda: client.get(bad).json()["state"] == "faulted", "it runs on")
+        states = {d["id"]: d["state"] for d in client.get("/v1/devices").json()["items"]}
+        assert states == {"cuda:0": "healthy", "cuda:1": state}
+        assert client.get("/readyz").status == 200
+        until(lambda: client.get(ending).json()["state"] == "failed", "its launch has no end")
+        assert client.get(running).json()["state"] == "running"
+        assert client.put("/v1/sessions/new").json()["device"] == "cuda:0"
+    finally:
+        service.stop()
 
 
 def test_an_error_that_asks_for_a_reset_lets_sessions_finish_and_none_begin(at_work):

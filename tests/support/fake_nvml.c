@@ -1,5 +1,6 @@
-/* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
- * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. With
+/* A management library for machines without one: it knows two GPUs of the fake driver. FAKE_NVML_WITHOUT=power makes that reading fail.
+ * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. Such words
+ * are about the first GPU; "gpu1.temperature=95" is about the second. With
  * "nvmlInit_v2:fails=999" that function answers so, with "nvmlInit_v2:takes=400" only after so many ms, with "nvmlInit_v2:hangs=1" never.
  */
 #include <dlfcn.h>
@@ -10,7 +11,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3, ERROR_TIMEOUT = 10, ERROR_GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3, ERROR_TIMEOUT = 10, ERROR_UNKNOWN = 999, ERROR_GPU_IS_LOST = 15 };
 
 enum { EVENT_XID = 8, THRESHOLD_SLOWDOWN = 1 };
 
@@ -44,26 +45,58 @@ EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(struct nvmlDevice_st *de
 EXPORT int nvmlDeviceGetEncoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
 EXPORT int nvmlDeviceGetDecoderUtilization(struct nvmlDevice_st *device, unsigned *pct, unsigned *period_us);
 
-static char gpu;
+enum { GPUS = 2 };
+
+static char gpus[GPUS];
+
+/* Behind the word, where it begins one; NULL: there is none. */
+static const char *find(const char *text, const char *word)
+{
+    const char *at = text;
+
+    while ((at = strstr(at, word)) && at != text && at[-1] != ' ')
+        at++;
+    return at ? at + strlen(word) : NULL;
+}
+
+/* False: the library's folder is unknown. */
+static int path_beside(const char *name, char *path, size_t room)
+{
+    Dl_info own;
+    char   *at;
+
+    if (!dladdr(gpus, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+        return 0;
+    return snprintf(path, room, "%.*s/%s", (int)(at - own.dli_fname), own.dli_fname, name) < (int)room;
+}
 
 /* The number behind "word=" in the file, or `otherwise`. */
 static unsigned steered(const char *word, unsigned otherwise)
 {
-    char    path[4096], text[256] = "";
-    Dl_info own;
-    FILE   *f;
-    char   *at;
+    char        path[4096], text[256] = "";
+    FILE       *f;
+    const char *number;
 
-    if (!dladdr(&gpu, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+    if (!path_beside("fake-nvml", path, sizeof path))
         return otherwise;
-    snprintf(path, sizeof path, "%.*s/fake-nvml", (int)(at - own.dli_fname), own.dli_fname);
     f = fopen(path, "re");
     if (!f)
         return otherwise;
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
-    at = strstr(text, word);
-    return at ? (unsigned)strtoul(at + strlen(word), NULL, 10) : otherwise;
+    number = find(text, word);
+    return number ? (unsigned)strtoul(number, NULL, 10) : otherwise;
+}
+
+static unsigned steered_gpu(const struct nvmlDevice_st *device, const char *word, unsigned otherwise)
+{
+    size_t index = (size_t)((const char *)(const void *)device - gpus);
+    char   text[64];
+
+    if (index == 0 || index >= GPUS)
+        return steered(word, otherwise);
+    snprintf(text, sizeof text, "gpu%zu.%s", index, word);
+    return steered(text, otherwise);
 }
 
 static unsigned steered_of(const char *function, const char *word)
@@ -90,21 +123,24 @@ int nvmlInit_v2(void)
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvmlDevice_st **device)
 {
-    int bad = scripted(__func__);
+    static const char *const uuids[GPUS] = {"GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff", "GPU-eff1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff"};
+    int                      bad = scripted(__func__);
 
     if (bad)
         return bad;
-    if (strcmp(uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff") != 0)
-        return ERROR_INVALID_ARGUMENT;
-    if (steered("lost=", 0))
-        return ERROR_GPU_IS_LOST;
-    *device = (struct nvmlDevice_st *)(void *)&gpu;
-    return SUCCESS;
+    for (unsigned i = 0; i < GPUS; i++) {
+        if (strcmp(uuid, uuids[i]) != 0)
+            continue;
+        *device = (struct nvmlDevice_st *)(void *)&gpus[i];
+        return steered_gpu(*device, "lost=", 0) ? ERROR_GPU_IS_LOST : SUCCESS;
+    }
+    return ERROR_INVALID_ARGUMENT;
 }
 
 static int known(const struct nvmlDevice_st *device)
 {
-    return (const void *)device == &gpu ? SUCCESS : ERROR_INVALID_ARGUMENT;
+    return (const char *)(const void *)device >= gpus && (const char *)(const void *)device < gpus + GPUS ? SUCCESS
+                                                                                                          : ERROR_INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsigned *celsius)
@@ -113,7 +149,7 @@ int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsi
 
     if (bad)
         return bad;
-    *celsius = steered("temperature=", 41);
+    *celsius = steered_gpu(device, "temperature=", 41);
     return sensor ? ERROR_INVALID_ARGUMENT : known(device);
 }
 
@@ -123,7 +159,7 @@ int nvmlDeviceGetTemperatureThreshold(struct nvmlDevice_st *device, unsigned kin
 
     if (bad)
         return bad;
-    *celsius = steered("slowdown=", 90);
+    *celsius = steered_gpu(device, "slowdown=", 90);
     return kind == THRESHOLD_SLOWDOWN ? known(device) : ERROR_NOT_SUPPORTED;
 }
 
@@ -133,11 +169,12 @@ int nvmlDeviceGetTotalEccErrors(struct nvmlDevice_st *device, unsigned kind, uns
 
     if (bad)
         return bad;
-    *count = steered("ecc=", 0);
+    *count = steered_gpu(device, "ecc=", 0);
     return kind == 1 && period == 0 ? known(device) : ERROR_INVALID_ARGUMENT;
 }
 
-static unsigned long long listened_to;
+static unsigned long long    listened_to;
+static struct nvmlDevice_st *listened_on;
 
 int nvmlEventSetCreate(struct nvmlEventSet_st **set)
 {
@@ -158,6 +195,7 @@ int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long ki
     if ((void *)set != (void *)&listened_to)
         return ERROR_INVALID_ARGUMENT;
     listened_to = kinds;
+    listened_on = device;
     return known(device);
 }
 
@@ -165,7 +203,7 @@ int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long ki
 int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsigned timeout_ms)
 {
     static unsigned told;
-    unsigned        xid = steered("xid=", 0);
+    unsigned        xid = listened_on ? steered_gpu(listened_on, "xid=", 0) : 0;
     int             bad = scripted(__func__);
 
     if (bad)
@@ -176,7 +214,7 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
     if (!(listened_to & EVENT_XID) || xid == 0 || xid == told)
         return ERROR_TIMEOUT;
     told = xid;
-    *event = (struct event){.device = (struct nvmlDevice_st *)(void *)&gpu, .kind = EVENT_XID, .data = xid};
+    *event = (struct event){.device = listened_on, .kind = EVENT_XID, .data = xid};
     return SUCCESS;
 }
 
@@ -272,3 +310,37 @@ NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, 1)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, 5)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, 8)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, 16)
+
+/* ---- settings: a line each in the file "fake-nvml-set" ---- */
+
+static int noted(const char *function, const struct nvmlDevice_st *device, unsigned a, unsigned b)
+{
+    int   bad = scripted(function);
+    char  path[4096];
+    FILE *f;
+
+    if (bad || (bad = known(device)))
+        return bad;
+    if (!path_beside("fake-nvml-set", path, sizeof path) || !(f = fopen(path, "ae")))
+        return ERROR_UNKNOWN;
+    fprintf(f, "%s %u %u\n", function, a, b);
+    fclose(f);
+    return SUCCESS;
+}
+
+#define SETTING(function, parameters, a, b)                                                                                                \
+    EXPORT int function parameters;                                                                                                        \
+    int function        parameters                                                                                                         \
+    {                                                                                                                                      \
+        return noted(__func__, device, a, b);                                                                                              \
+    }
+SETTING(nvmlDeviceSetGpuLockedClocks, (struct nvmlDevice_st * device, unsigned least, unsigned most), least, most)
+SETTING(nvmlDeviceResetGpuLockedClocks, (struct nvmlDevice_st * device), 0, 0)
+SETTING(nvmlDeviceSetMemoryLockedClocks, (struct nvmlDevice_st * device, unsigned least, unsigned most), least, most)
+SETTING(nvmlDeviceResetMemoryLockedClocks, (struct nvmlDevice_st * device), 0, 0)
+SETTING(nvmlDeviceSetPowerManagementLimit, (struct nvmlDevice_st * device, unsigned milliwatts), milliwatts, 0)
+SETTING(nvmlDeviceSetPersistenceMode, (struct nvmlDevice_st * device, unsigned on), on, 0)
+SETTING(nvmlDeviceSetFanSpeed_v2, (struct nvmlDevice_st * device, unsigned fan, unsigned pct), fan, pct)
+SETTING(nvmlDeviceSetDefaultFanSpeed_v2, (struct nvmlDevice_st * device, unsigned fan), fan, 0)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, 600000)
+NUMBER(nvmlDeviceGetNumFans, device == (struct nvmlDevice_st *)(void *)gpus ? 2 : 0) /* the second GPU has none */

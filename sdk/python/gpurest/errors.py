@@ -226,7 +226,7 @@ class SessionLostError(CudaError):
 
 
 _ILLEGAL = {"CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_INVALID_ADDRESS_SPACE"}
-_BUSY = {"rate_limited", "too_many_in_flight", "overloaded", "no_worker", "not_ready", "draining", "out_of_memory", "session_busy", "buffer_busy",
+_BUSY = {"rate_limited", "too_many_in_flight", "overloaded", "no_worker", "not_ready", "draining", "out_of_memory", "session_busy", "buffer_busy", "device_busy",
          "idempotency_in_progress"}
 
 
@@ -244,7 +244,7 @@ def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = N
                             options=options, **more)
     if code in ("kernel_fault", "execution_timeout"):
         return _kernel_error(code, message, problem, more)
-    if code in ("session_faulted", "worker_lost"):
+    if code in ("session_faulted", "worker_lost", "device_overheated", "device_reset"):
         return SessionLostError(message, reason="fault", hint="session.reset() gives it a new worker", **more)
     return _plain_error(status, code, message, problem, retry_after, more)
 

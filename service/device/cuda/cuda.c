@@ -194,6 +194,7 @@ const struct device_ops device_cuda = {
     .close = close_device,
     .driver = &driver,
     .info = cuda_info,
+    .configure = cuda_configure,
     .memory = cuda_memory_info,
     .host_register = cuda_host_register,
     .host_attach = cuda_host_attach,

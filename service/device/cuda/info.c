@@ -44,16 +44,18 @@ static void fill_attributes(const struct device *d, struct device_info *out)
     }
 }
 
-static void fill_uuid(const struct device *d, struct device_info *out)
+/* "" where the driver does not tell. */
+static void fill_uuid(const struct device *d, char *out, size_t room)
 {
     struct cuda_uuid id;
     unsigned char    b[16];
 
+    out[0] = '\0';
     if (!d->cu->cuDeviceGetUuid_v2 || d->cu->cuDeviceGetUuid_v2(&id, d->ordinal) != CUDA_RESULT_SUCCESS)
         return;
     memcpy(b, id.bytes, sizeof b);
-    snprintf(out->uuid, sizeof out->uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    snprintf(out, room, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
+             b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 static void add_library(struct device_info *out, const char *name, const char *version)
@@ -120,9 +122,17 @@ enum status cuda_info(struct device *d, struct device_info *out)
     st = cuda_check(d, d->cu->cuDeviceGetName(out->name, sizeof out->name, d->ordinal), NULL, "reading the name");
     if (st)
         return st;
-    fill_uuid(d, out);
+    fill_uuid(d, out->uuid, sizeof out->uuid);
     fill_versions(d, out);
     fill_attributes(d, out);
     nvml_read(out);
     return STATUS_OK;
+}
+
+enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why)
+{
+    char uuid[sizeof((struct device_info *)0)->uuid];
+
+    fill_uuid(d, uuid, sizeof uuid);
+    return nvml_set(uuid, s, v, why);
 }

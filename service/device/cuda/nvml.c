@@ -1,4 +1,4 @@
-/* Reads live clocks and sensors through libnvidia-ml, which is optional and must never delay a worker for long. */
+/* Reads live clocks and sensors, and changes settings, through libnvidia-ml, which is optional and must never delay a worker for long. */
 #include "device/cuda/nvml.h"
 #include "device/cuda/bounds.h"
 
@@ -22,6 +22,7 @@ struct nvml_utilization {
 };
 
 enum {
+    NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_NO_PERMISSION = 4,
     NVML_FUNCTION_NOT_FOUND = 13,
@@ -283,5 +284,96 @@ void nvml_read(struct device_info *info)
     if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
         log_warn("device", "the management library is slow; it is not queried for %d s", NVML_REST_MS / 1000);
         paused_until_ns = deadline_after_ms(NVML_REST_MS);
+    }
+}
+
+/* ---- settings ---- */
+
+static int set_clocks(int (*lock)(struct nvmlDevice_st *, unsigned, unsigned), int (*release)(struct nvmlDevice_st *),
+                      struct nvmlDevice_st *gpu, const struct device_setting_value *v)
+{
+    if (!lock || !release)
+        return NVML_FUNCTION_NOT_FOUND;
+    return v->set ? lock(gpu, v->low, v->high) : release(gpu);
+}
+
+static int set_power_limit(struct nvmlDevice_st *gpu, const struct device_setting_value *v)
+{
+    unsigned milliwatts = 0;
+    int      result = v->set ? 0 : get(nvml.call.nvmlDeviceGetPowerManagementDefaultLimit, gpu, &milliwatts);
+
+    if (result)
+        return result;
+    if (!nvml.call.nvmlDeviceSetPowerManagementLimit)
+        return NVML_FUNCTION_NOT_FOUND;
+    if (v->set && v->low > UINT32_MAX / 1000)
+        return NVML_INVALID_ARGUMENT;
+    return nvml.call.nvmlDeviceSetPowerManagementLimit(gpu, v->set ? v->low * 1000 : milliwatts);
+}
+
+/* All fans alike. */
+static int set_fans(struct nvmlDevice_st *gpu, const struct device_setting_value *v)
+{
+    unsigned count = 0;
+    int      result = get(nvml.call.nvmlDeviceGetNumFans, gpu, &count);
+
+    if (!result && count == 0)
+        result = NVML_NOT_SUPPORTED;
+    if (!result && !(nvml.call.nvmlDeviceSetFanSpeed_v2 && nvml.call.nvmlDeviceSetDefaultFanSpeed_v2))
+        result = NVML_FUNCTION_NOT_FOUND;
+    for (unsigned i = 0; i < count && !result; i++)
+        result = v->set ? nvml.call.nvmlDeviceSetFanSpeed_v2(gpu, i, v->low) : nvml.call.nvmlDeviceSetDefaultFanSpeed_v2(gpu, i);
+    return result;
+}
+
+static int set_persistence(struct nvmlDevice_st *gpu, const struct device_setting_value *v)
+{
+    return nvml.call.nvmlDeviceSetPersistenceMode ? nvml.call.nvmlDeviceSetPersistenceMode(gpu, v->set && v->low) : NVML_FUNCTION_NOT_FOUND;
+}
+
+static int set_one(struct nvmlDevice_st *gpu, enum device_setting s, const struct device_setting_value *v)
+{
+    switch (s) {
+    case DEVICE_SETTING_CLOCKS:
+        return set_clocks(nvml.call.nvmlDeviceSetGpuLockedClocks, nvml.call.nvmlDeviceResetGpuLockedClocks, gpu, v);
+    case DEVICE_SETTING_MEMORY_CLOCKS:
+        return set_clocks(nvml.call.nvmlDeviceSetMemoryLockedClocks, nvml.call.nvmlDeviceResetMemoryLockedClocks, gpu, v);
+    case DEVICE_SETTING_POWER_LIMIT:
+        return set_power_limit(gpu, v);
+    case DEVICE_SETTING_PERSISTENCE_MODE:
+        return set_persistence(gpu, v);
+    case DEVICE_SETTING_FAN:
+        return set_fans(gpu, v);
+    case DEVICE_SETTING_COUNT:
+        break;
+    }
+    return NVML_NOT_SUPPORTED;
+}
+
+enum status nvml_set(const char *uuid, enum device_setting s, const struct device_setting_value *v, struct problem *why)
+{
+    struct nvmlDevice_st *gpu = NULL;
+    int                   result;
+
+    if (state == NVML_UNTRIED)
+        state = start_nvml() ? NVML_READY : NVML_OFF;
+    if (state == NVML_OFF)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "the driver's management library is missing");
+    result = nvml.call.nvmlDeviceGetHandleByUUID(uuid, &gpu);
+    if (!result)
+        result = set_one(gpu, s, v);
+    switch (result) {
+    case 0:
+        return STATUS_OK;
+    case NVML_NOT_SUPPORTED:
+    case NVML_FUNCTION_NOT_FOUND:
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "the driver does not offer this setting for this device");
+    case NVML_NO_PERMISSION:
+        return problem_set(why, STATUS_FEATURE_DISABLED,
+                           "the driver lets only root change this setting, and the service runs as another user");
+    case NVML_INVALID_ARGUMENT:
+        return problem_set(why, STATUS_INVALID_FIELD, "the driver does not accept this value");
+    default:
+        return problem_set(why, STATUS_INTERNAL, "the driver's management library failed to change it (error %d)", result);
     }
 }

@@ -42,12 +42,14 @@ static bool collect_answer(struct pool *p, struct device_slot *d, uint64_t deadl
     return true;
 }
 
-static enum status submit_ask(struct ask *a)
+static enum status submit_ask(struct ask *a, const struct msg_device_set *set)
 {
     struct msg_canary      canary = {0};
     struct msg_device_info info;
     enum status            st;
 
+    if (a->message == MESSAGE_DEVICE_SET)
+        return worker_submit_device_set(a->worker, set, &a->call);
     if (a->message == MESSAGE_CANARY)
         return worker_submit_canary(a->worker, &canary, &a->call);
     st = staging_take(a->worker, sizeof(struct device_info), &a->slice, NULL);
@@ -57,8 +59,9 @@ static enum status submit_ask(struct ask *a)
     return worker_submit_device_info(a->worker, &info, &a->call);
 }
 
-/* Under ask_lock; no question is open. */
-static enum status ask_monitor(struct pool *p, struct device_slot *d, enum message m, uint64_t deadline_ns)
+/* Under ask_lock; no question is open. `set`: of DEVICE_SET. */
+static enum status ask_monitor(struct pool *p, struct device_slot *d, enum message m, const struct msg_device_set *set,
+                               uint64_t deadline_ns)
 {
     struct ask *a = &d->ask;
     enum status st;
@@ -69,7 +72,7 @@ static enum status ask_monitor(struct pool *p, struct device_slot *d, enum messa
     if (!a->worker)
         return STATUS_NO_WORKER;
     a->call.deadline_ns = deadline_after_ms(CANARY_DEADLINE_MS);
-    st = submit_ask(a);
+    st = submit_ask(a, set);
     if (!st)
         return call_wait_until(a->worker, &a->call, deadline_ns) ? a->call.status : STATUS_PENDING;
     end_ask(p, a);
@@ -83,7 +86,7 @@ bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem
 
     pthread_mutex_lock(&d->ask_lock);
     if (collect_answer(p, d, deadline))
-        st = ask_monitor(p, d, MESSAGE_CANARY, deadline);
+        st = ask_monitor(p, d, MESSAGE_CANARY, NULL, deadline);
     if (st == STATUS_PENDING)
         problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, DEVICE_MONITOR_ANSWER_MS);
     else if (st)
@@ -131,10 +134,38 @@ bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patienc
     bool     ok;
 
     pthread_mutex_lock(&d->ask_lock);
-    ok = collect_answer(p, d, deadline) && ask_monitor(p, d, MESSAGE_DEVICE_INFO, deadline) == STATUS_OK;
+    ok = collect_answer(p, d, deadline) && ask_monitor(p, d, MESSAGE_DEVICE_INFO, NULL, deadline) == STATUS_OK;
     if (ok)
         info_take(&d->ask.slice, out);
     collect_answer(p, d, 0);
     pthread_mutex_unlock(&d->ask_lock);
     return ok;
+}
+
+/* The answer to a wait that was given up may come late: then nobody knows. */
+static enum status set_outcome(const struct device_slot *d, enum status st, struct problem *why)
+{
+    if (st == STATUS_NO_WORKER)
+        return problem_set(why, st, "device %s has no device monitor at the moment", d->public.id);
+    if (st == STATUS_PENDING || st == STATUS_WORKER_LOST)
+        return problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer: whether the setting was changed is unknown", d->public.id);
+    if (st && why)
+        *why = d->ask.call.problem;
+    return st;
+}
+
+enum status device_monitor_set(struct pool *p, struct device_slot *d, enum device_setting s, const struct device_setting_value *v,
+                               struct problem *why)
+{
+    const struct msg_device_set m = {.setting = s, .value = *v};
+    uint64_t                    deadline = deadline_after_ms(CANARY_DEADLINE_MS);
+    enum status                 st = STATUS_PENDING;
+
+    pthread_mutex_lock(&d->ask_lock);
+    if (collect_answer(p, d, deadline))
+        st = ask_monitor(p, d, MESSAGE_DEVICE_SET, &m, deadline);
+    st = set_outcome(d, st, why);
+    collect_answer(p, d, 0);
+    pthread_mutex_unlock(&d->ask_lock);
+    return st;
 }

@@ -3,6 +3,7 @@
 #define GPUREST_POOL_DEVICES_H
 
 #include "pool/bounds.h"
+#include "pool/devices/reset_tool.h"
 #include "pool/pool.h"
 #include "pool/workers/worker_internal.h"
 
@@ -14,26 +15,48 @@ struct ask {
     struct slice   slice; /* DEVICE_INFO */
 };
 
+/* DRAINING: running work may finish. ENDING: all processes on the device end. TOOL: the vendor's tool runs. STARTING: a new device monitor
+ * has to come up. Each has a deadline but DRAINING, which whoever began it ends. */
+enum reset_phase { RESET_NONE, RESET_DRAINING, RESET_ENDING, RESET_TOOL, RESET_STARTING, RESET_PHASES };
+
+struct device_reset {
+    enum reset_phase  phase;
+    bool              hard;
+    uint64_t          deadline_ns;
+    uint64_t          ended;       /* resets so far */
+    struct problem    outcome;     /* of the last of them */
+    unsigned          tries;       /* hard resets because of the present verdict */
+    uint64_t          next_try_ns; /* no other one before then */
+    struct reset_tool tool;        /* in the phase TOOL */
+};
+
 struct device_slot {
-    struct pool_device public;               /* under the pool's lock; workers_warm is counted on reading */
-    unsigned           index;                /* within its backend */
-    struct worker     *device_monitor;       /* NULL while there is none */
-    bool               device_monitor_known; /* its READY was seen */
-    bool               sandbox_known;        /* public.sandbox is that of workers; else the device monitor's, which may be weaker */
-    struct worker     *warm;                 /* a list: STARTING and READY ones that nobody owns */
-    unsigned           demand;               /* takers that wait for another worker */
-    unsigned           failures;             /* consecutive starts that failed because of the device */
-    unsigned           shortages;            /* ... for lack of memory */
-    uint64_t           failed_starts;        /* in all */
-    bool               starting;             /* a warm worker is being made and not on the list yet */
-    uint64_t           next_try_ns;          /* no start before then */
-    bool               settled;              /* the first device monitor has come up, or failed */
-    struct problem     last_problem;         /* why a start failed, or the verdict; status OK = neither */
-    enum device_action verdict;              /* from hardware errors: with one the device never becomes healthy again */
-    _Atomic bool       hot;                  /* written under the pool's lock */
-    uint64_t           canary_ns;            /* time of the last correct canary; 0 = never, or in doubt */
-    pthread_mutex_t    ask_lock;             /* one asker at a time; over ask */
-    struct ask         ask;
+    struct pool_device public;                /* under the pool's lock; workers_warm is counted on reading */
+    unsigned            index;                /* within its backend */
+    struct worker      *device_monitor;       /* NULL while there is none */
+    bool                device_monitor_known; /* its READY was seen */
+    bool                sandbox_known;        /* public.sandbox is that of workers; else the device monitor's, which may be weaker */
+    bool                came_up;              /* it was healthy once */
+    struct worker      *warm;                 /* a list: STARTING and READY ones that nobody owns */
+    unsigned            demand;               /* takers that wait for another worker */
+    unsigned            failures;             /* consecutive starts that failed because of the device */
+    unsigned            shortages;            /* ... for lack of memory */
+    uint64_t            failed_starts;        /* in all */
+    bool                starting;             /* a warm worker is being made and not on the list yet */
+    uint64_t            next_try_ns;          /* no start before then */
+    bool                settled;              /* the first device monitor has come up, or failed */
+    struct problem      last_problem;         /* why a start failed, or the verdict; status OK = neither */
+    enum device_action  verdict;              /* from hardware errors: with one the device takes no sessions until a reset succeeds */
+    _Atomic bool        resetting;            /* reset.phase is not NONE; written under the pool's lock */
+    struct device_reset reset;
+    enum recovery_step  step;       /* the last one */
+    uint64_t            steps;      /* so far */
+    _Atomic bool        hot;        /* takes no new work; written under the pool's lock */
+    bool                overheated; /* and its work ends; then it is hot, too */
+    uint64_t            canary_ns;  /* time of the last correct canary; 0 = never, or in doubt */
+    pthread_mutex_t     ask_lock;   /* one asker at a time; over ask */
+    struct ask          ask;
+    pthread_mutex_t     settings_lock; /* one change of a setting at a time, until it is noted; before ask_lock */
 };
 
 struct pool {
@@ -78,13 +101,43 @@ unsigned list_count(const struct worker *list, enum worker_state state);
 /* Waits for pool->changed until then. */
 void pool_wait(struct pool *p, uint64_t deadline_ns);
 
+/* Under the pool's lock. Whatever waits on the device for sessions ends, and its device monitor. */
+void device_discard_all(struct pool *p, struct device_slot *d);
+
 /* ---- health.c ---- */
 void *health_run(void *pool);
+/* Under the pool's lock. Whether these errors ask for something. */
+void device_judge_hardware(struct device_slot *d, const struct device_health *h);
+
+/* ---- reset.c ---- under the pool's lock */
+/* What to do about the failure that was just counted; NONE: nothing more, it is quarantined. `computed`: the device computes, but a library
+ * does not answer. */
+enum recovery_step recovery_next(const struct pool *p, const struct device_slot *d, bool computed);
+/* Tells it, and begins the reset if it is one. */
+void recovery_begin(struct device_slot *d, enum recovery_step step);
+/* Refiller: carries a reset on. True: something was done. */
+bool device_reset_care(struct pool *p, struct device_slot *d);
+bool device_may_start_monitor(const struct device_slot *d);
+/* The new device monitor told about the device. */
+void device_reset_came_up(struct device_slot *d, const struct device_info *info);
+/* No device monitor comes up. */
+void device_reset_failed(struct device_slot *d, const struct problem *why);
+/* When device_reset_care() has to be called next. */
+uint64_t device_reset_next_look(const struct device_slot *d);
+/* The pool stops: ends a tool that runs. */
+void device_reset_stop(struct device_slot *d);
 
 /* ---- device monitor.c ---- */
 /* Asks the device monitor, and waits up to DEVICE_MONITOR_ANSWER_MS. False: no device monitor, no answer in time, or a bad one (*why). */
 bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem *why);
 /* The same, with another limit on the wait. */
 bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out);
+/* Changes a setting of the device, as pool_device_configure(). Blocks up to CANARY_DEADLINE_MS. */
+enum status device_monitor_set(struct pool *p, struct device_slot *d, enum device_setting s, const struct device_setting_value *v,
+                               struct problem *why);
+
+/* ---- settings.c ---- */
+/* Health thread, no lock held: the device may have lost what was set, for its last process has ended or it was reset. */
+void device_settings_again(struct pool *p, struct device_slot *d);
 
 #endif

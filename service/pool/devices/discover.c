@@ -61,6 +61,7 @@ static void device_add(struct pool *p, const char *backend, unsigned index)
     if (p->devices_count == DEVICES_MAX)
         return;
     pthread_mutex_init(&d->ask_lock, NULL);
+    pthread_mutex_init(&d->settings_lock, NULL);
     d->index = index;
     snprintf(d->public.backend, sizeof d->public.backend, "%.15s", backend);
     snprintf(d->public.id, sizeof d->public.id, "%.15s:%u", backend, index);

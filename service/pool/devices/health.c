@@ -1,5 +1,5 @@
 /* One thread that asks device monitors about their devices, first when they have come up. A device that is too hot takes no new work
- * until it has cooled down. One whose hardware failed takes none until the service restarts: nothing here can tell that it was reset. */
+ * until it has cooled down. One whose hardware failed takes none until it was reset through this service (reset.c), or the service restarts: nothing else tells. */
 #include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
@@ -14,26 +14,51 @@ static int32_t temperature_max(const struct pool *p, const struct device_info *i
                : device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C);
 }
 
+/* 0: no limit. */
+static int32_t temperature_stop(const struct pool *p, const struct device_info *info)
+{
+    int32_t own = device_sensor(info, DEVICE_SENSOR_TEMPERATURE_MAX_C);
+
+    if (p->config.temperature_stop_c)
+        return (int32_t)p->config.temperature_stop_c;
+    return own == DEVICE_SENSOR_UNKNOWN || own <= 0 || own > INT32_MAX - TEMPERATURE_STOP_ABOVE_C ? 0 : own + TEMPERATURE_STOP_ABOVE_C;
+}
+
+/* Under the pool's lock. A device that is too hot for its work is too hot for new work, too. */
+static void judge_overheating(struct device_slot *d, int32_t stop, int32_t now)
+{
+    if (stop && now > stop && !d->overheated) {
+        log_error("pool", "device %s overheats: %d degrees Celsius, at most %d; running work ends", d->public.id, now, stop);
+        d->overheated = true;
+        atomic_store(&d->hot, true);
+    }
+    if (d->overheated && (!stop || now <= stop - TEMPERATURE_HYSTERESIS_C)) {
+        log_info("pool", "device %s no longer overheats: %d degrees Celsius", d->public.id, now);
+        d->overheated = false;
+    }
+}
+
 /* Under the pool's lock. A temperature that cannot be read changes nothing. */
 static void judge_temperature(struct pool *p, struct device_slot *d, const struct device_info *info)
 {
     int32_t max = temperature_max(p, info), now = device_sensor(info, DEVICE_SENSOR_TEMPERATURE_C);
-    bool    hot = atomic_load(&d->hot);
+    bool    hot;
 
     if (now == DEVICE_SENSOR_UNKNOWN)
         return;
+    judge_overheating(d, temperature_stop(p, info), now);
+    hot = atomic_load(&d->hot);
     if (max && now >= max && !hot) {
         log_error("pool", "device %s is too hot: %d degrees Celsius, at most %d; it accepts no new work", d->public.id, now, max);
         atomic_store(&d->hot, true);
     }
-    if (hot && (!max || now <= max - TEMPERATURE_HYSTERESIS_C)) {
+    if (hot && !d->overheated && (!max || now <= max - TEMPERATURE_HYSTERESIS_C)) {
         log_info("pool", "device %s has cooled down to %d degrees Celsius", d->public.id, now);
         atomic_store(&d->hot, false);
     }
 }
 
-/* Under the pool's lock. */
-static void judge_hardware(struct device_slot *d, const struct device_health *h)
+void device_judge_hardware(struct device_slot *d, const struct device_health *h)
 {
     if (h->action <= d->verdict || h->action > DEVICE_ACTION_END)
         return;
@@ -55,7 +80,7 @@ static void look_at_device(struct pool *p, struct device_slot *d)
     pthread_mutex_lock(&p->lock);
     d->public.info = info;
     if (info.health.watched || d->verdict) {
-        judge_hardware(d, &info.health);
+        device_judge_hardware(d, &info.health);
         judge_temperature(p, d, &info);
     }
     pool_note_change(p);
@@ -110,20 +135,28 @@ enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
 {
     if (i < p->devices_count && atomic_load_explicit(&p->devices[i].hot, memory_order_relaxed))
         return problem_set(why, STATUS_OVERLOADED, "device %s is too hot for new work", p->devices[i].public.id);
+    if (i < p->devices_count && atomic_load_explicit(&p->devices[i].resetting, memory_order_relaxed))
+        return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", p->devices[i].public.id);
     return STATUS_OK;
 }
 
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
 {
-    enum status st = STATUS_OK;
+    const struct device_slot *d;
+    enum status               st = STATUS_OK;
 
     if (i >= p->devices_count)
         return STATUS_OK;
     pthread_mutex_lock(&p->lock);
-    if (p->devices[i].verdict == DEVICE_ACTION_END) {
+    d = &p->devices[i];
+    if (d->reset.phase > RESET_DRAINING) {
+        st = problem_set(why, STATUS_DEVICE_RESET, "device %s was reset", d->public.id);
+    } else if (d->verdict == DEVICE_ACTION_END) {
         st = STATUS_DEVICE_ERROR;
         if (why)
-            *why = p->devices[i].last_problem;
+            *why = d->last_problem;
+    } else if (d->overheated) {
+        st = problem_set(why, STATUS_DEVICE_OVERHEATED, "device %s overheated: running work was ended", d->public.id);
     }
     pthread_mutex_unlock(&p->lock);
     return st;

@@ -396,6 +396,17 @@ static uint64_t earliest_deadline(struct worker *w, bool *launch)
     return first;
 }
 
+bool worker_computes(struct worker *w)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&w->lock);
+    for (unsigned i = 0; i < RING_SLOTS && w->unfinished && !any; i++)
+        any = w->slots[i].call && runs_kernels(w->slots[i].call->message);
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
 uint64_t calls_check_deadlines(struct worker *w)
 {
     struct problem why;

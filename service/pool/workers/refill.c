@@ -1,8 +1,8 @@
 /* One thread that starts all workers, and the ladder of device states after deaths.
  *
  * Every worker must pass its own canary before it is READY. A failed start makes its device suspect: its warm workers and its device
- * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is quarantined: a
- * device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
+ * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is reset (reset.c), and in
+ * the end quarantined: a device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
  * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
  * reports it as long as no worker waits for a session. */
 #include "base/held.h"
@@ -96,7 +96,7 @@ static bool discard_warm(struct pool *p, struct device_slot *d)
     return true;
 }
 
-static void discard_all(struct pool *p, struct device_slot *d)
+void device_discard_all(struct pool *p, struct device_slot *d)
 {
     while (discard_warm(p, d))
         continue;
@@ -119,7 +119,31 @@ static void device_set_state(struct device_slot *d, enum device_state next)
     d->public.state = next;
 }
 
-static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
+static uint64_t recovery_pause_ms(enum recovery_step step)
+{
+    static const uint64_t ms[] = {[RECOVERY_NONE] = QUARANTINE_RETRY_MS,
+                                  [RECOVERY_WORKER] = 2 * RESPAWN_BACKOFF_MIN_MS,
+                                  [RECOVERY_SOFT_RESET] = RECOVERY_SOFT_PAUSE_MS,
+                                  [RECOVERY_HARD_RESET] = RECOVERY_HARD_PAUSE_MS};
+
+    return ms[step];
+}
+
+/* What comes after the failure that was just counted. */
+static void climb_down(struct pool *p, struct device_slot *d, enum recovery_step step, const struct problem *why)
+{
+    assert(held(&p->lock));
+    device_set_state(d, step ? DEVICE_SUSPECT : DEVICE_QUARANTINED);
+    d->settled = d->settled || !step;
+    d->next_try_ns = deadline_after_ms(recovery_pause_ms(step));
+    log_error("pool", "device %s is %s: %s: %s", d->public.id, step ? "suspect" : "quarantined", status_code(why->status), why->detail);
+    device_discard_all(p, d);
+    if (step)
+        recovery_begin(d, step);
+}
+
+/* `computed`: it was not for the device's computing. */
+static void start_failed(struct pool *p, struct device_slot *d, bool computed, const struct problem *why)
 {
     assert(held(&p->lock));
     counter_add(COUNTER_RESTARTS_START_FAILED, 1);
@@ -135,12 +159,8 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     }
     d->failures++;
     d->canary_ns = 0;
-    device_set_state(d, d->failures < 2 ? DEVICE_SUSPECT : DEVICE_QUARANTINED);
-    d->settled = d->settled || d->failures >= 2;
-    d->next_try_ns = d->failures < 2 ? pause_ns(d->failures) : deadline_after_ms(QUARANTINE_RETRY_MS);
-    log_error("pool", "device %s is %s: %s: %s", d->public.id, d->failures < 2 ? "suspect" : "quarantined", status_code(why->status),
-              why->detail);
-    discard_all(p, d);
+    device_reset_failed(d, why);
+    climb_down(p, d, recovery_next(p, d, computed), why);
 }
 
 static void record_death(struct device_slot *d)
@@ -163,7 +183,7 @@ static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w
     pthread_mutex_lock(&p->lock);
     discard_worker(p, w);
     if (failed)
-        start_failed(p, d, &why);
+        start_failed(p, d, false, &why);
     else
         record_death(d);
 }
@@ -228,14 +248,14 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
     if (!st)
         return w;
     problem_set(&why, STATUS_OUT_OF_MEMORY, "not enough memory, file descriptors or processes for a worker");
-    start_failed(p, d, &why);
+    start_failed(p, d, false, &why);
     return NULL;
 }
 
 static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
     assert(held(&p->lock));
-    if (d->device_monitor)
+    if (d->device_monitor || !device_may_start_monitor(d))
         return false;
     d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
     return true;
@@ -250,7 +270,7 @@ static void device_monitor_mute(struct pool *p, struct device_slot *d)
     discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
-    start_failed(p, d, &why);
+    start_failed(p, d, true, &why); /* its canary was right: sessions can go on */
 }
 
 /* The device is well. */
@@ -266,14 +286,16 @@ static void device_monitor_welcome(struct device_slot *d, const struct device_in
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
+    d->came_up = true;
     d->canary_ns = now_ns(); /* it computed a canary to become ready */
+    device_reset_came_up(d, info);
 }
 
 bool device_monitor_notice(struct pool *p, struct device_slot *d)
 {
     struct worker     *w = d->device_monitor;
     struct device_info info;
-    bool               known;
+    bool               known, again = false;
 
     assert(held(&p->lock));
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
@@ -285,11 +307,17 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     pthread_mutex_lock(&p->lock);
     assert(w->pins > 0);
     w->pins--;
-    if (d->device_monitor == w && known)
+    if (d->device_monitor == w && known) {
         device_monitor_welcome(d, &info);
-    else if (d->device_monitor == w && !is_over(w))
+        again = true;
+    } else if (d->device_monitor == w && !is_over(w))
         device_monitor_mute(p, d);
     pool_note_change(p);
+    if (again) {
+        pthread_mutex_unlock(&p->lock);
+        device_settings_again(p, d);
+        pthread_mutex_lock(&p->lock);
+    }
     return true;
 }
 
@@ -311,7 +339,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
     unsigned       have = list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
     struct worker *w;
 
-    if (d->failures > 0 || d->verdict || have >= p->config.warm_per_device + d->demand)
+    if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= p->config.warm_per_device + d->demand)
         return false;
     if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
         return false;
@@ -332,7 +360,8 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || (d->verdict && discard_warm(p, d))) /* under a verdict only the device monitor stays, to report on it */
+    if (deaths_look(p, d) || (d->verdict && discard_warm(p, d)) || /* under a verdict only the device monitor stays, to report on it */
+        device_reset_care(p, d))
         return true;
     shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
@@ -371,9 +400,13 @@ static uint64_t next_look(const struct pool *p)
 {
     uint64_t now = now_ns(), first = DEADLINE_NEVER;
 
-    for (unsigned i = 0; i < p->devices_count; i++)
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        uint64_t reset = device_reset_next_look(&p->devices[i]);
+
         if (p->devices[i].next_try_ns > now && p->devices[i].next_try_ns < first)
             first = p->devices[i].next_try_ns;
+        first = reset < first ? reset : first;
+    }
     return first;
 }
 
@@ -393,6 +426,8 @@ void *refiller_run(void *pool)
         else if (!p->stopping && seen == p->changes)
             pool_wait(p, next_look(p));
     }
+    for (unsigned i = 0; i < p->devices_count; i++)
+        device_reset_stop(&p->devices[i]);
     p->refiller_idle = true;
     pthread_cond_broadcast(&p->changed);
     while (!p->released) /* its workers would die with this thread, unannounced */

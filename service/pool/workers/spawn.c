@@ -70,13 +70,15 @@ static int give_stderr(posix_spawn_file_actions_t *f, int log)
 
 static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fds, unsigned fds_count, int log)
 {
-    int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0), last = STDERR_FILENO;
 
     bad = bad ? bad : posix_spawn_file_actions_addopen(f, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     bad = bad ? bad : give_stderr(f, log); /* before the others, whose numbers it may occupy */
-    for (unsigned i = 0; i < fds_count && !bad; i++)
+    for (unsigned i = 0; i < fds_count && !bad; i++) {
         bad = posix_spawn_file_actions_adddup2(f, fds[i].from, fds[i].to);
-    return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, STDERR_FILENO + 1 + (int)fds_count);
+        last = fds[i].to > last ? fds[i].to : last;
+    }
+    return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, last + 1);
 }
 
 static int spawn_with(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, char *envp[], int log,

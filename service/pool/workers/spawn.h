@@ -1,4 +1,4 @@
-/* Starts our own executable in another role, with exactly the given descriptors. Thread-safe. A role that asks to die with its parent
+/* Starts our own executable in another role, or a tool, with exactly the given descriptors. Thread-safe. A role that asks to die with its parent
  * dies with the thread that started it: start it from a thread that stays. */
 #ifndef GPUREST_POOL_SPAWN_H
 #define GPUREST_POOL_SPAWN_H
@@ -9,7 +9,7 @@
 
 struct spawn_fd {
     int from; /* in this process; >= SPAWN_FD_LEAST, so that no placement overwrites another */
-    int to;   /* in the child; 3, 4, ... without gaps */
+    int to;   /* in the child; 3, 4, ... without gaps, or one of the standard ones in place of what it would be */
 };
 
 enum { SPAWN_FD_LEAST = 10 };

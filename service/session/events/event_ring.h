@@ -24,7 +24,8 @@ struct event_ring {
 void events_publish_session(struct session *s);
 /* Of a launch or a batch: *e but for id and time, and the text with it. */
 void events_publish(struct session *s, const struct event *e, struct span text);
-void events_publish_device(struct session *s, enum device_state state);
+/* `step`: what has just been done about it, or NONE. */
+void events_publish_device(struct session *s, enum device_state state, enum recovery_step step);
 void events_publish_budget(struct session *s, bool spent);
 /* After the last event: wakes all followers, for whom it is over. */
 void events_end(struct session *s);

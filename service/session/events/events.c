@@ -90,9 +90,9 @@ void events_publish_session(struct session *s)
     events_publish(s, &e, (struct span){0});
 }
 
-void events_publish_device(struct session *s, enum device_state state)
+void events_publish_device(struct session *s, enum device_state state, enum recovery_step step)
 {
-    events_publish(s, &(struct event){.type = EVENT_DEVICE_HEALTH, .state.device = state}, (struct span){0});
+    events_publish(s, &(struct event){.type = EVENT_DEVICE_HEALTH, .state.device = state, .step = step}, (struct span){0});
 }
 
 void events_publish_budget(struct session *s, bool spent)

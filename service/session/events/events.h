@@ -37,11 +37,12 @@ struct event {
         enum device_state  device;
         bool               spent; /* FAULTS_BUDGET: the caller gets no new work on the device */
     } state;
-    uint64_t    generation; /* SESSION_STATE */
-    enum status status;     /* why a session faulted or a launch failed; else OK */
-    bool        timed;      /* LAUNCH_FINISHED: gpu_us is known */
-    double      gpu_us;     /* sum over the launches */
-    bool        truncated;  /* KERNEL_PRINTF: the text was cut */
+    enum recovery_step step;       /* DEVICE_HEALTH: what has just been done about the device */
+    uint64_t           generation; /* SESSION_STATE */
+    enum status        status;     /* why a session faulted or a launch failed; else OK */
+    bool               timed;      /* LAUNCH_FINISHED: gpu_us is known */
+    double             gpu_us;     /* sum over the launches */
+    bool               truncated;  /* KERNEL_PRINTF: the text was cut */
 };
 
 /* A follower's position. Zero it, then set the caller's three members. */

@@ -193,6 +193,7 @@ struct session {
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */
     enum device_state      device_state;      /* as last told in an event */
+    uint64_t               device_steps;      /* of its recovery, likewise */
     bool                   budget_spent;      /* ... */
 };
 

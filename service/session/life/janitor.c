@@ -75,8 +75,8 @@ void janitor_ping(struct worker_session *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* False when there is no worker. */
-static bool kill_worker(struct session *s, const struct problem *why)
+/* False when there is no worker, or, if only work is to end, when it runs no kernels. */
+static bool kill_worker(struct session *s, bool only_computing, const struct problem *why)
 {
     struct worker_session *c = NULL;
 
@@ -88,23 +88,28 @@ static bool kill_worker(struct session *s, const struct problem *why)
     pthread_mutex_unlock(&s->lock);
     if (!c)
         return false;
+    if (only_computing && !worker_computes(c->worker)) {
+        worker_session_leave(c);
+        return false;
+    }
     worker_kill(c->worker, why->status, why);
     worker_session_leave_with(c, why->status, why);
     return true;
 }
 
-/* Ends the session's work on a device that failed. */
+/* Ends the session's work on a device that failed. One that overheats only must not compute: data stays. */
 static void end_with_device(struct session *s)
 {
     struct problem why = {0};
+    enum status    st = pool_device_verdict(s->registry->config.pool, s->device, &why);
 
-    if (pool_device_verdict(s->registry->config.pool, s->device, &why) && kill_worker(s, &why))
-        log_warn("session", "killed a worker of a failed device: %s", why.detail);
+    if (st && kill_worker(s, st == STATUS_DEVICE_OVERHEATED, &why))
+        log_warn("session", "killed a worker: %s", why.detail);
 }
 
 static void kill_one(struct session *s, void *why)
 {
-    kill_worker(s, why);
+    kill_worker(s, false, why);
 }
 
 void registry_kill_workers(struct registry *r)
@@ -148,12 +153,15 @@ static bool look_after(struct session *s, uint64_t now)
 /* Polled, because the pool does not announce changes of a device's state. */
 static void look_at_device(struct session *s)
 {
-    enum device_state state = pool_device_state(s->registry->config.pool, s->device);
+    enum device_state  state = pool_device_state(s->registry->config.pool, s->device);
+    enum recovery_step step;
+    uint64_t           steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
 
     pthread_mutex_lock(&s->lock);
-    if (state != s->device_state)
-        events_publish_device(s, state);
+    if (state != s->device_state || steps != s->device_steps)
+        events_publish_device(s, state, steps != s->device_steps ? step : RECOVERY_NONE);
     s->device_state = state;
+    s->device_steps = steps;
     pthread_mutex_unlock(&s->lock);
 }
 

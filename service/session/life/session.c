@@ -30,6 +30,27 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES])
     registry_each(r, count_state, counts);
 }
 
+struct busy_count {
+    unsigned device, busy;
+};
+
+static void count_busy(struct session *s, void *context)
+{
+    struct busy_count *c = context;
+
+    pthread_mutex_lock(&s->lock);
+    c->busy += s->device == c->device && s->worker_session && s->worker_session->uses > 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+unsigned registry_busy_on(struct registry *r, unsigned device)
+{
+    struct busy_count c = {.device = device};
+
+    registry_each(r, count_busy, &c);
+    return c.busy;
+}
+
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
@@ -74,6 +95,8 @@ static enum status name_session(struct session *s, struct span id, struct proble
 
 static void fill_session(struct session *s, const struct tenant *t, const struct session_spec *spec)
 {
+    enum recovery_step step;
+
     span_copy(span_first(span_of(t->name ? t->name : ""), sizeof s->tenant_name - 1), s->tenant_name, sizeof s->tenant_name);
     s->tenant_memory_max = t->memory_max_bytes;
     s->memory_limit = spec->memory_limit;
@@ -89,6 +112,7 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->created_ns = now_ns();
     s->used_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
+    s->device_steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
     digest_spec(spec, s->spec_digest);
 }
 

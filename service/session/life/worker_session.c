@@ -193,18 +193,29 @@ void worker_session_leave(struct worker_session *c)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Outcomes that end a worker session, with what counts them; the last row counts the rest. */
+static const struct {
+    enum status  status;
+    enum counter counter;
+} ends[] = {{STATUS_KERNEL_FAULT, COUNTER_RESTARTS_KERNEL_FAULT}, {STATUS_EXECUTION_TIMEOUT, COUNTER_RESTARTS_EXECUTION_TIMEOUT},
+            {STATUS_DEVICE_ERROR, COUNTER_RESTARTS_DEVICE_ERROR}, {STATUS_DEVICE_OVERHEATED, COUNTER_RESTARTS_DEVICE_OVERHEATED},
+            {STATUS_DEVICE_RESET, COUNTER_RESTARTS_DEVICE_RESET}, {STATUS_WORKER_LOST, COUNTER_RESTARTS_WORKER_LOST}};
+
 static bool ends_worker_session(enum status st)
 {
-    return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_DEVICE_ERROR;
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (ends[i].status == st)
+            return true;
+    return false;
 }
 
 static enum counter restarts_of(enum status st)
 {
-    if (st == STATUS_KERNEL_FAULT)
-        return COUNTER_RESTARTS_KERNEL_FAULT;
-    if (st == STATUS_EXECUTION_TIMEOUT)
-        return COUNTER_RESTARTS_EXECUTION_TIMEOUT;
-    return st == STATUS_DEVICE_ERROR ? COUNTER_RESTARTS_DEVICE_ERROR : COUNTER_RESTARTS_WORKER_LOST;
+    size_t i = 0;
+
+    while (i < COUNT(ends) - 1 && ends[i].status != st)
+        i++;
+    return ends[i].counter;
 }
 
 /* The first report counts, unless it only said that the worker is gone and this one gives the reason. */

@@ -85,6 +85,17 @@ static enum status call_memory_info(struct device_worker *w, struct accepted_com
     return st ? problem_set(why, st, "cannot read the device's memory use") : STATUS_OK;
 }
 
+static enum status call_device_set(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_device_set *m = &k->command.body.device_set;
+
+    (void)reply;
+    if (m->setting >= DEVICE_SETTING_COUNT)
+        return problem_set(why, STATUS_INVALID_REQUEST, "unknown setting of a device");
+    return w->ops->configure ? w->ops->configure(w->device, (enum device_setting)m->setting, &m->value, why)
+                             : problem_set(why, STATUS_NOT_IMPLEMENTED, "devices of the kind %s have no settings", w->ops->name);
+}
+
 /* ---- memory ---- */
 
 static enum status call_mem_trim(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import stat
 import struct
@@ -91,6 +92,44 @@ def test_config_shows_and_sets_log_levels_and_nothing_else(own):
     for wrong in (["set"], ["set", "log"], ["set", "log.", "info"], ["set", "clock_khz", "1"], ["get"], ["set", "log", "info", "more"]):
         assert run("config", *wrong).returncode == USAGE, wrong
     assert b"CLOCK" in run("config").stdout
+
+
+# ---- devices ----
+
+
+def test_a_device_is_reset(own):
+    _, run = own()
+    assert run("connect", "held").returncode == OK
+    assert run("device", "reset", "cpu:0").returncode == USAGE, "nobody can be asked here"
+    done = run("device", "reset", "cpu:0", "--timeout", "5", "--yes")
+    assert done.returncode == OK and done.stdout == b"cpu:0 healthy\n", done
+    assert json.loads(run("sessions", "get", "held", "--json").stdout)["item"]["fault"]["code"] == "device_reset"
+    assert json.loads(run("device", "reset", "cpu:0", "--yes", "--json").stdout)["item"]["id"] == "cpu:0"
+    hard = run("device", "reset", "cpu:0", "--hard", "--yes")
+    assert hard.returncode != OK and b"--allow-device-settings" in hard.stderr
+    for wrong in (["reset"], ["reset", "cpu:0", "more", "--yes"], ["reset", "a/b", "--yes"], ["reset", "cpu:0", "--timeout", "3601", "--yes"], ["cool", "cpu:0"], []):
+        assert run("device", *wrong).returncode == USAGE, wrong
+
+
+def test_settings_of_a_device(own, executable_folder, tmp_path):
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        if not (executable_folder / name).exists():
+            pytest.skip("the fake driver is not built")
+        shutil.copy(executable_folder / name, tmp_path)
+    _, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off", "--allow-device-settings")
+    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "auto")
+    assert done.returncode == OK and done.stdout == b"cuda:0 healthy\nclocks_mhz [300,1500]\npower_limit_w 300\npersistence_mode true\n", done
+    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "null", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
+    refused = run("device", "set", "cuda:0", "power_limit_w", "10")
+    assert refused.returncode == FAILED and b"from 200 to 700 W" in refused.stderr
+    for wrong in (["power_limit_w"], ["power_limit_w", "much"], ["clocks_mhz", "300,"], ["power_limit_w", "300", "--hard"], ["power_limit_w", "300", "--timeout", "3"], []):
+        assert run("device", "set", "cuda:0", *wrong).returncode == USAGE, wrong
+
+
+@pytest.fixture
+def executable_folder():
+    """Where the fake libraries are."""
+    return pathlib.Path(os.environ["GPURESTD"]).resolve().parents[1] / "tests" / "support"
 
 
 def test_status_is_one_document_and_says_why_it_is_not_ready(own):

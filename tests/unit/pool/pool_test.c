@@ -252,6 +252,73 @@ Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 180)
     pool_give_back(p, w);
 }
 
+Test(pool, a_device_that_stops_working_goes_through_every_step_that_is_allowed, .timeout = 180)
+{
+    enum recovery_step last;
+
+    p = pool_of_fakes(0, 4);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_device_recovery(p, 0, &last), 0);
+    cr_assert_eq(last, RECOVERY_NONE);
+    steer("wrong-canary");
+    cr_assert_eq(kill(device_monitor_pid(), SIGKILL), 0);
+    EVENTUALLY(pool_device_verdict(p, 0, &why) == STATUS_DEVICE_RESET);
+    cr_assert_eq(pool_device_recovery(p, 0, &last), 2);
+    cr_assert_eq(last, RECOVERY_SOFT_RESET);
+    cr_assert_eq(device_at(0).state, DEVICE_RESETTING);
+    worker_kill(w, STATUS_DEVICE_RESET, &why); /* as the session's janitor does */
+    EVENTUALLY(device_at(0).state == DEVICE_QUARANTINED);
+    cr_assert_eq(pool_device_recovery(p, 0, &last), 2, "no vendor's tool is allowed");
+    pool_give_back(p, w);
+    steer("");
+    EVENTUALLY(device_at(0).state == DEVICE_HEALTHY);
+}
+
+Test(pool, a_reset_is_over_when_the_last_process_was_replaced, .timeout = 180)
+{
+    struct worker *other = NULL;
+    uint64_t       ticket;
+    pid_t          was;
+
+    p = pool_of_fakes(1, 4);
+    was = device_monitor_pid();
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_reset_begin(p, 0, true, &why), STATUS_FEATURE_DISABLED);
+    cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_OK);
+    cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_DEVICE_BUSY);
+    cr_assert_eq(pool_take(p, 0, &other, &why), STATUS_OVERLOADED);
+    cr_assert_not(pool_take_ready(p, 0, &other));
+    cr_assert_eq(pool_device_accepts(p, 0, &why), STATUS_OVERLOADED);
+    cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_OK, "running work may finish");
+    cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
+    pool_reset_cancel(p, 0);
+    cr_assert_eq(pool_device_accepts(p, 0, &why), STATUS_OK);
+    cr_assert_eq(device_monitor_pid(), was, "nothing has happened");
+
+    cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_OK);
+    ticket = pool_reset_go_on(p, 0);
+    cr_assert_eq(pool_reset_wait(p, 0, ticket, deadline_after_ms(300), &why), STATUS_PENDING);
+    cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_DEVICE_RESET);
+    worker_kill(w, STATUS_DEVICE_RESET, &why);
+    cr_assert_eq(pool_reset_wait(p, 0, ticket, deadline(), &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_OK);
+    cr_assert_neq(device_monitor_pid(), was);
+    pool_give_back(p, w);
+    cr_assert_eq(pool_take(p, 0, &other, &why), STATUS_OK, "%s", why.detail);
+    pool_give_back(p, other);
+}
+
+Test(pool, a_reset_of_a_device_that_does_not_come_up_says_why, .timeout = 180)
+{
+    p = pool_of_fakes(0, 4);
+    steer("wrong-canary");
+    cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_OK);
+    cr_assert_eq(pool_reset_wait(p, 0, pool_reset_go_on(p, 0), deadline(), &why), STATUS_DEVICE_ERROR);
+    cr_assert_str_eq(why.detail, "the device computed a wrong result");
+    steer("");
+    EVENTUALLY(device_at(0).state == DEVICE_HEALTHY);
+}
+
 Test(pool, a_full_device_is_no_sick_device)
 {
     p = pool_of_fakes(0, 4);

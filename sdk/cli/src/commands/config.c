@@ -53,7 +53,7 @@ static enum exit_code print_config(struct cli *c, cJSON *all)
     list = cJSON_DetachItemFromObjectCaseSensitive(all, "clocks");
     code = output_object(c, "gpurest.config/1", all);
     if (!code && c->output == OUTPUT_TABLE) {
-        fprintf(c->out, "\nClocks and power are read-only here; change them with the vendor's tools.\n");
+        fprintf(c->out, "\nClocks and power are changed by gpurest device set.\n");
         code = output_items(c, &clocks, list);
     }
     cJSON_Delete(list);

@@ -174,3 +174,42 @@ Test(nvml, is_found_beside_the_driver)
     cr_assert_eq(device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C), 41);
     device_cuda.close(d);
 }
+
+/* What the library was told last; static. */
+static const char *last_noted(const char *folder)
+{
+    static char line[128];
+    char        path[64];
+    FILE       *f;
+
+    snprintf(path, sizeof path, "%s/fake-nvml-set", folder);
+    f = fopen(path, "r");
+    cr_assert_not_null(f);
+    while (fgets(line, sizeof line, f))
+        continue;
+    fclose(f);
+    return line;
+}
+
+Test(nvml, sets_what_is_asked_and_translates_what_the_driver_says)
+{
+    static const char                 uuid[] = "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff";
+    const struct device_setting_value watts = {.set = 1, .low = 300}, most = {.set = 1, .low = UINT32_MAX}, own = {0};
+    const char                       *folder = steered_nvml();
+    struct problem                    why = {0};
+
+    steer_nvml(folder, "");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_POWER_LIMIT, &watts, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_str_eq(last_noted(folder), "nvmlDeviceSetPowerManagementLimit 300000 0\n");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_POWER_LIMIT, &own, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_str_eq(last_noted(folder), "nvmlDeviceSetPowerManagementLimit 600000 0\n");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_POWER_LIMIT, &most, &why), STATUS_INVALID_FIELD, "milliwatts would overflow");
+    cr_assert_eq(nvml_set("GPU-00", DEVICE_SETTING_POWER_LIMIT, &watts, &why), STATUS_INVALID_FIELD);
+    steer_nvml(folder, "nvmlDeviceGetPowerManagementDefaultLimit:fails=3");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_POWER_LIMIT, &own, &why), STATUS_NOT_IMPLEMENTED);
+    steer_nvml(folder, "nvmlDeviceSetPersistenceMode:fails=4");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_PERSISTENCE_MODE, &watts, &why), STATUS_FEATURE_DISABLED);
+    steer_nvml(folder, "nvmlDeviceGetHandleByUUID:fails=15");
+    cr_assert_eq(nvml_set(uuid, DEVICE_SETTING_CLOCKS, &own, &why), STATUS_INTERNAL);
+    forget_nvml(folder);
+}

@@ -58,7 +58,7 @@ static void note_device(unsigned times)
 {
     pthread_mutex_lock(&f.session->lock);
     while (times--)
-        events_publish_device(f.session, DEVICE_SUSPECT);
+        events_publish_device(f.session, DEVICE_SUSPECT, RECOVERY_NONE);
     pthread_mutex_unlock(&f.session->lock);
 }
 
