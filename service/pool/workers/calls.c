@@ -422,7 +422,7 @@ uint64_t calls_check_deadlines(struct worker *w)
     if (launch)
         problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not finish before its deadline");
     else if (starting)
-        problem_set(&why, STATUS_DEVICE_ERROR, "the worker did not start in time");
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the worker did not start in time");
     else
         problem_set(&why, STATUS_WORKER_LOST, "the worker did not answer before the deadline");
     worker_kill(w, why.status, &why);

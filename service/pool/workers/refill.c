@@ -142,12 +142,16 @@ static void climb_down(struct pool *p, struct device_slot *d, enum recovery_step
         recovery_begin(d, step);
 }
 
-/* `computed`: it was not for the device's computing. */
+/* `computed`: it was not for the device's computing. EXECUTION_TIMEOUT: it took too long. */
 static void start_failed(struct pool *p, struct device_slot *d, bool computed, const struct problem *why)
 {
+    bool slow = why->status == STATUS_EXECUTION_TIMEOUT; /* as on a machine under load: sessions that compute are not ended for it */
+
     assert(held(&p->lock));
     counter_add(COUNTER_RESTARTS_START_FAILED, 1);
     d->last_problem = *why;
+    if (slow)
+        d->last_problem.status = STATUS_DEVICE_ERROR;
     d->failed_starts++;
     pthread_cond_broadcast(&p->changed);
     d->public.restarts++;
@@ -160,7 +164,7 @@ static void start_failed(struct pool *p, struct device_slot *d, bool computed, c
     d->failures++;
     d->canary_ns = 0;
     device_reset_failed(d, why);
-    climb_down(p, d, recovery_next(p, d, computed), why);
+    climb_down(p, d, recovery_next(p, d, computed || slow), why);
 }
 
 static void record_death(struct device_slot *d)
