@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 COMPILER='ziglang==0.17.1'
+MACOS=11.0 # the oldest that the programs are for, and the first on Apple's own processors
 TARGETS=(aarch64-macos x86_64-macos x86_64-windows)
 CROSS=$ROOT/build/cross
 WARNINGS='-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2 -Wwrite-strings -Wundef -Werror'
@@ -36,17 +37,18 @@ get_cjson() {
         cp "$GPUREST_CJSON_SOURCE"/cJSON.[ch] "$CROSS/cjson/" || missing "GPUREST_CJSON_SOURCE names no folder with cJSON.c and cJSON.h"
         return
     fi
-    command -v apt-get >/dev/null && command -v dpkg-source >/dev/null ||
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-source >/dev/null; then
         missing "apt-get and dpkg-source, which get cJSON's source, are not both here: set GPUREST_CJSON_SOURCE to a folder with cJSON.c and cJSON.h"
+    fi
     rm -rf "$apt"
     mkdir -p "$apt/none" "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/source"
     # shellcheck disable=SC2016 # apt's own variables
     apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) main' 'Created-By: Packages' 'Component: main' |
         sed -n 's/^Debian /deb-src /p' | sort -u >"$apt/sources.list"
-    apt-get "${options[@]}" update >"$apt/log" 2>&1 && (cd "$apt/source" && apt-get "${options[@]}" source cjson) >>"$apt/log" 2>&1 || {
+    if ! { apt-get "${options[@]}" update && cd "$apt/source" && apt-get "${options[@]}" source cjson && cd "$ROOT"; } >"$apt/log" 2>&1; then
         cat "$apt/log" >&2
         missing "apt-get cannot fetch the source package cjson: set GPUREST_CJSON_SOURCE to a folder with cJSON.c and cJSON.h"
-    }
+    fi
     source=$(echo "$apt"/source/cjson-*/)
     mkdir -p "$CROSS/cjson.new"
     cp "$source"/cJSON.[ch] "$source"/LICENSE "$CROSS/cjson.new/"
@@ -63,12 +65,13 @@ write_tool() { # NAME ARGUMENT...
 }
 
 build() { # TARGET
-    local target=$1 system=Windows zig=$1 more=()
-    case $target in
-    *-macos) system=Darwin more=(-DCMAKE_OSX_SYSROOT= -DCMAKE_OSX_DEPLOYMENT_TARGET=) ;;
-    *-windows) zig=$target-gnu ;;
-    esac
+    local target=$1 system=Windows zig=$1-gnu more=() made_for
+    if [[ $target == *-macos ]]; then system=Darwin zig=$target.$MACOS more=(-DCMAKE_OSX_SYSROOT= -DCMAKE_OSX_DEPLOYMENT_TARGET=); fi
     write_tool "cc-$target" cc -target "$zig"
+    made_for="$COMPILER $zig $WARNINGS" # what changes here makes every object stale
+    [ "$(cat "$CROSS/build/$target/made-for" 2>/dev/null)" = "$made_for" ] || rm -rf "$CROSS/build/$target"
+    mkdir -p "$CROSS/build/$target"
+    echo "$made_for" >"$CROSS/build/$target/made-for"
     cmake -S sdk/cli -B "$CROSS/build/$target" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME="$system" \
         -DCMAKE_SYSTEM_PROCESSOR="${target%%-*}" -DCMAKE_C_COMPILER="$CROSS/tools/cc-$target" -DCMAKE_AR="$CROSS/tools/ar" \
         -DCMAKE_RANLIB="$CROSS/tools/ranlib" -DCMAKE_C_FLAGS="$WARNINGS" -DCMAKE_INSTALL_PREFIX="$CROSS/$target" \

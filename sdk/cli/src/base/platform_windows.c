@@ -15,8 +15,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
-enum { MODE_BYTES = 8 };
+enum { MODE_BYTES = 8 }; /* characters of fopen()'s mode */
 
 /* ---- the process ---- */
 
@@ -96,24 +97,31 @@ void interrupts_watch(void (*handle)(int number, void *arg), void *arg)
 
 /* ---- files ---- */
 
-/* N: not inherited. */
-FILE *stream_open(const char *path, const char *mode)
-{
-    char with_flag[MODE_BYTES];
-
-    snprintf(with_flag, sizeof with_flag, "%sN", mode);
-    return fopen(path, with_flag);
-}
-
-/* Freed by the caller; NULL: out of memory, or not UTF-8. */
+/* Freed by the caller; NULL: out of memory, or not UTF-8, with errno. */
 static wchar_t *wide_of(const char *text)
 {
     int      count = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
     wchar_t *out = count > 0 ? calloc((size_t)count, sizeof *out) : NULL;
 
-    if (out)
+    if (!out)
+        errno = count > 0 ? ENOMEM : EILSEQ;
+    else
         MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, out, count);
     return out;
+}
+
+/* N: not inherited. */
+FILE *stream_open(const char *path, const char *mode)
+{
+    wchar_t  with_flag[MODE_BYTES];
+    wchar_t *wide = wide_of(path);
+    FILE    *opened = NULL;
+
+    swprintf(with_flag, MODE_BYTES, L"%hsN", mode);
+    if (wide)
+        opened = _wfopen(wide, with_flag);
+    free(wide);
+    return opened;
 }
 
 /* rename() refuses where there is a file. */
