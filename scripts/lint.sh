@@ -13,7 +13,7 @@ clang-tidy --version | grep -q "version $VERSION\." || skip "clang-tidy $VERSION
 
 say "clang-tidy"
 # Compiler warnings are left to gcc, which the pragmas and attributes are for.
-mapfile -t files < <(git ls-files 'service/*.c' 'sdk/*.c')
+mapfile -t files < <(git ls-files 'service/*.c' 'sdk/*.c' ':!*_windows.c') # those need Windows' headers
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 code=0

@@ -6,18 +6,19 @@
 PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 python3-pip python3-venv python3-pytest python3-yaml
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
-# Tools that only tests use; the last row is for sdk/python's type checkers, C++ programs and sdk/rust.
+# Tools that only tests use; the last row is for sdk/python's type checkers, C++ programs, sdk/rust and clients for Windows.
 TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
-    binutils g++ nodejs rustc cargo rustfmt rust-clippy)
+    binutils g++ nodejs rustc cargo rustfmt rust-clippy dpkg-dev wine)
 
 # libcurl's headers exist for three TLS libraries; any of them will do.
 installed() {
     case $1 in
     libcurl4-gnutls-dev) dpkg-query -W -f '${Status}\n' libcurl4-gnutls-dev libcurl4-openssl-dev libcurl4-nss-dev 2>/dev/null | grep -q 'ok installed' ;;
-    cmake | chromium | valgrind | clang-format | clang-tidy | groff | strace | shellcheck | haproxy | g++ | rustc | cargo | rustfmt) command -v "$1" >/dev/null ;;
+    cmake | chromium | valgrind | clang-format | clang-tidy | groff | strace | shellcheck | haproxy | g++ | rustc | cargo | rustfmt | wine) command -v "$1" >/dev/null ;;
     nginx-light) command -v nginx >/dev/null ;;
     nodejs) command -v node >/dev/null ;;
     rust-clippy) command -v cargo-clippy >/dev/null ;;
+    dpkg-dev) command -v dpkg-source >/dev/null ;;
     prometheus) command -v promtool >/dev/null ;;
     systemd) command -v systemd-analyze >/dev/null ;;
     python3) command -v python3 >/dev/null ;;

@@ -144,6 +144,7 @@ run_release() {
     # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
     run_pytest "Rust SDK" "$daemon" tests/sdk/rust
+    run_pytest "clients elsewhere" "$daemon" tests/sdk/cross
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
     GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \

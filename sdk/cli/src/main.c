@@ -1,10 +1,9 @@
 /* gpurest: global options, then one command of commands.def. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/platform.h"
 #include "commands/commands.h"
 
 enum { TIMEOUT_S_MAX = 86400 };
@@ -53,7 +52,7 @@ static bool take_globals(struct cli *c)
     c->quiet = take_flag(c, "--quiet") || take_flag(c, "-q");
     c->verbose = take_flag(c, "--verbose") || take_flag(c, "-v");
     c->yes = take_flag(c, "--yes");
-    c->color = !take_flag(c, "--no-color") && !getenv("NO_COLOR") && isatty(STDOUT_FILENO);
+    c->color = !take_flag(c, "--no-color") && !getenv("NO_COLOR") && terminal_colors();
     return ok && take_form(c, "--output");
 }
 
@@ -87,11 +86,13 @@ static enum exit_code finish(struct cli *c, enum exit_code code)
 
 int main(int argc, char **argv)
 {
-    struct cli            c = {.argc = argc - 1, .argv = argv + 1, .timeout_ms = 60000, .out = stdout};
+    struct cli            c = {.timeout_ms = 60000, .out = stdout};
     const struct command *command;
     enum exit_code        code;
 
-    signal(SIGPIPE, SIG_IGN);
+    platform_begin(&argc, &argv);
+    c.argc = argc - 1;
+    c.argv = argv + 1;
     if (take_flag(&c, "--help") || take_flag(&c, "-h"))
         return (int)finish(&c, run_help(&c));
     if (take_flag(&c, "--version")) /* works without a service */

@@ -1,11 +1,10 @@
 /* Cancellation. */
 #include "base/cancel.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 
 void cancel_init(struct cancel *c)
 {
@@ -74,11 +73,11 @@ bool cancel_sleep(struct cancel *c, int ms)
     bool            asked;
 
     if (!c) {
-        poll(NULL, 0, ms);
+        clock_sleep_ms(ms);
         return true;
     }
     pthread_mutex_lock(&c->lock);
-    while (!c->asked && pthread_cond_timedwait(&c->asked_changed, &c->lock, &until) != ETIMEDOUT)
+    while (!c->asked && condition_wait_until(&c->asked_changed, &c->lock, &until))
         continue;
     asked = c->asked;
     pthread_mutex_unlock(&c->lock);

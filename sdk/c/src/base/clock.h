@@ -1,8 +1,7 @@
-/* Monotonic time, and condition variables that use it. */
+/* Monotonic time. */
 #ifndef GPUREST_SDK_CLOCK_H
 #define GPUREST_SDK_CLOCK_H
 
-#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -14,7 +13,7 @@ static inline uint64_t clock_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A deadline for conditions made by condition_init. ms >= 0. */
+/* A deadline for condition_wait_until. ms >= 0. */
 static inline struct timespec clock_after_ms(int ms)
 {
     struct timespec t;
@@ -29,14 +28,25 @@ static inline struct timespec clock_after_ms(int ms)
     return t;
 }
 
-static inline void condition_init(pthread_cond_t *c)
+/* The time until a deadline; 0 if it has passed. */
+static inline struct timespec clock_until(const struct timespec *deadline)
 {
-    pthread_condattr_t a;
+    struct timespec now;
+    int64_t         ns;
 
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(c, &a);
-    pthread_condattr_destroy(&a);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ns = ((int64_t)deadline->tv_sec - now.tv_sec) * 1000000000 + (deadline->tv_nsec - now.tv_nsec);
+    if (ns < 0)
+        ns = 0;
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+/* A signal's handler may end it early. */
+static inline void clock_sleep_ms(int ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&t, NULL);
 }
 
 #endif

@@ -1,22 +1,9 @@
 /* Worker threads. */
 #include "base/workers.h"
 
-#include <signal.h>
 #include <stddef.h>
 
-#include "base/clock.h"
-
-bool thread_make(pthread_t *out, void *(*run)(void *), void *arg)
-{
-    sigset_t all, before;
-    int      error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(out, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0;
-}
+#include "base/platform.h"
 
 void workers_init(struct workers *w, int max)
 {

@@ -7,9 +7,6 @@
 
 #include "base/limits.h"
 
-/* Creates a thread that blocks all signals. */
-bool thread_make(pthread_t *out, void *(*run)(void *), void *arg);
-
 struct job {
     struct job *next;
     void (*run)(struct job *job); /* may call workers_again with it */

@@ -1,8 +1,6 @@
 /* Memory shared with the service. */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "gpurest/share.h"
@@ -27,6 +25,8 @@ static gpurest_status check_local(const gpurest_session *s)
 {
     const struct pool *p = &s->client->pool;
 
+    if (!sharing_supported())
+        return fail(GPUREST_E_UNSUPPORTED, "use gpurest_read and gpurest_write", "shared memory needs Linux, on the service's own host");
     if (p->target.endpoint.scheme == SCHEME_UNIX && p->transport == &transport_socket)
         return GPUREST_OK;
     return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl", "sharing memory needs a Unix socket");
@@ -35,11 +35,6 @@ static gpurest_status check_local(const gpurest_session *s)
 static gpurest_status no_descriptor(void)
 {
     return fail(GPUREST_E_PROTO, "connect without a proxy", "the service sent no descriptor");
-}
-
-static size_t page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* The buffer starts within the first page; gpurest_unshare() relies on it. */
@@ -55,8 +50,8 @@ static gpurest_status map_shared(struct exchange *x, size_t bytes, void **memory
         return no_descriptor();
     if (offset >= page_bytes() || bytes > SIZE_MAX - offset)
         return fail(GPUREST_E_PROTO, NULL, "invalid offset of the shared memory");
-    at = mmap(NULL, offset + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x->descriptor, 0);
-    if (at == MAP_FAILED)
+    at = memory_map(x->descriptor, offset + bytes);
+    if (!at)
         return fail(GPUREST_E_NOMEM_HOST, NULL, "cannot map %zu bytes of shared memory: %s", bytes, strerror(errno));
     *memory = (char *)at + offset;
     return GPUREST_OK;
@@ -169,7 +164,7 @@ void gpurest_unshare(void *memory, size_t bytes)
     size_t offset = (uintptr_t)memory % page_bytes();
 
     if (memory && bytes)
-        munmap((char *)memory - offset, offset + bytes);
+        memory_unmap((char *)memory - offset, offset + bytes);
 }
 
 gpurest_status gpurest_share_end(gpurest_session *s, gpurest_buffer buffer)

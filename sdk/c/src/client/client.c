@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,7 +39,7 @@ uint64_t random_u64(void)
     static atomic_uint_least64_t counter;
     uint64_t                     value = 0;
 
-    if (getrandom(&value, sizeof value, GRND_NONBLOCK) != (ssize_t)sizeof value)
+    if (!random_fill(&value, sizeof value))
         value = clock_ms() << 20 ^ (uint64_t)getpid() << 44 ^ atomic_fetch_add(&counter, 1);
     return value ? value : 1;
 }
@@ -326,7 +325,7 @@ gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *op
     if (st)
         return st;
     c = make_client(&o, &t, &log);
-    explicit_bzero(t.token, sizeof t.token);
+    memory_wipe(t.token, sizeof t.token);
     if (!c) {
         free(t.ca_file);
         return fail_memory();

@@ -224,6 +224,17 @@ gpurest_status gpurest_compile(gpurest_session *s, gpurest_module **out, const c
     return gpurest_compile_with(s, out, source, &o);
 }
 
+static bool has_version(const char *text, size_t bytes)
+{
+    static const char word[] = ".version";
+    const size_t      chars = sizeof word - 1;
+
+    for (const char *end = text + bytes, *at = text; (at = memchr(at, '.', (size_t)(end - at))); at++)
+        if ((size_t)(end - at) >= chars && memcmp(at, word, chars) == 0)
+            return true;
+    return false;
+}
+
 static const char *image_type(const char *image, size_t bytes)
 {
     static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
@@ -232,7 +243,7 @@ static const char *image_type(const char *image, size_t bytes)
         return "application/vnd.gpurest.cubin";
     if (bytes >= 4 && memcmp(image, fatbin, 4) == 0)
         return "application/vnd.gpurest.fatbin";
-    return memmem(image, bytes, ".version", 8) ? "application/vnd.gpurest.ptx" : NULL;
+    return has_version(image, bytes) ? "application/vnd.gpurest.ptx" : NULL;
 }
 
 gpurest_status gpurest_module_load(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes)

@@ -1,11 +1,11 @@
 /* Asynchronous operations, and one lane per session that orders them. */
 #include "session/op.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 
 #define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -218,14 +218,17 @@ void op_set_results(gpurest_op *op, size_t count, size_t done)
 gpurest_status gpurest_op_wait(gpurest_op *op, int timeout_ms)
 {
     struct timespec until = clock_after_ms(timeout_ms < 0 ? 0 : timeout_ms);
-    int             error = 0;
+    bool            in_time = true;
     gpurest_status  st;
 
     if (!op)
         return fail_invalid("the operation is NULL");
     pthread_mutex_lock(&op->lock);
-    while (op->state != OP_DONE && error != ETIMEDOUT)
-        error = timeout_ms < 0 ? pthread_cond_wait(&op->changed, &op->lock) : pthread_cond_timedwait(&op->changed, &op->lock, &until);
+    while (op->state != OP_DONE && in_time)
+        if (timeout_ms < 0)
+            pthread_cond_wait(&op->changed, &op->lock);
+        else
+            in_time = condition_wait_until(&op->changed, &op->lock, &until);
     if (op->state != OP_DONE)
         st = fail(GPUREST_E_TIMEOUT, NULL, "the operation did not finish in %d ms and continues", timeout_ms);
     else

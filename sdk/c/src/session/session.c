@@ -4,10 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/json.h"
+#include "base/platform.h"
 #include "session/op.h"
 
 /* ---- open and close ---- */

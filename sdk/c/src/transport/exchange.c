@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 void exchange_init(struct exchange *x, const char *method, const char *path)
 {
@@ -20,8 +19,7 @@ void exchange_init(struct exchange *x, const char *method, const char *path)
 
 static void drop_descriptor(struct exchange *x)
 {
-    if (x->descriptor >= 0)
-        close(x->descriptor);
+    descriptor_close(x->descriptor);
     x->descriptor = -1;
 }
 

@@ -8,11 +8,7 @@
 #include "base/buf.h"
 #include "base/cancel.h"
 #include "base/failure.h"
-
-struct piece {
-    const void *data;
-    size_t      bytes;
-};
+#include "base/platform.h"
 
 /* Progress of a transfer, shared by its connections. */
 struct progress {

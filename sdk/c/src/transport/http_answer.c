@@ -60,12 +60,19 @@ static bool bodyless(const struct exchange *x)
     return x->status == 204 || x->status == 304 || strcmp(x->method, "HEAD") == 0;
 }
 
+static bool contains(const char *text, const char *word)
+{
+    while (*text && strncasecmp(text, word, strlen(word)) != 0)
+        text++;
+    return *text;
+}
+
 static gpurest_status begin_body(struct http_answer *a)
 {
     struct exchange *x = a->x;
     char             text[64];
 
-    if (exchange_header(x, "Connection", text, sizeof text) && strcasestr(text, "close"))
+    if (exchange_header(x, "Connection", text, sizeof text) && contains(text, "close"))
         a->closes = true;
     if (bodyless(x)) {
         a->state = ANSWER_DONE;

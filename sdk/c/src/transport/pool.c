@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 
 void pool_init(struct pool *p, const struct transport *t, const struct target *target, int max)
 {
@@ -17,7 +18,7 @@ void pool_finish(struct pool *p)
     for (int i = 0; i < p->idle_count; i++)
         p->transport->close(p->idle[i].connection);
     free(p->target.ca_file);
-    explicit_bzero(p->target.token, sizeof p->target.token);
+    memory_wipe(p->target.token, sizeof p->target.token);
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->changed);
 }

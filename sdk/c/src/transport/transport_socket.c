@@ -2,20 +2,13 @@
 #include "transport/transport.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "transport/http_answer.h"
 
 struct connection {
@@ -25,7 +18,7 @@ struct connection {
 
 static void interrupt_fd(void *arg)
 {
-    shutdown(*(const int *)arg, SHUT_RDWR);
+    socket_interrupt(*(const int *)arg);
 }
 
 static gpurest_status cancelled(void)
@@ -37,98 +30,75 @@ static gpurest_status no_connection(const struct target *t, int error)
 {
     const struct endpoint *e = &t->endpoint;
 
+    if (error == EAFNOSUPPORT && e->scheme == SCHEME_UNIX)
+        return fail(GPUREST_E_UNSUPPORTED, "use an http:// URL; ssh -L forwards a port to the service's host",
+                    "this build has no Unix sockets for unix://%.200s", e->path);
     return fail(error == ETIMEDOUT ? GPUREST_E_TIMEOUT : GPUREST_E_CONNECT,
                 "check that gpurestd runs and that GPUREST_URL or gpurest_options.url is the address in its first line of output",
                 "no connection to %s%.200s: %s", e->scheme == SCHEME_UNIX ? "unix://" : "",
-                e->scheme == SCHEME_UNIX ? e->path : e->authority, strerror(error));
+                e->scheme == SCHEME_UNIX ? e->path : e->authority, error_text(error));
 }
 
 /* ---- connecting ---- */
 
-static bool is_loopback(const struct sockaddr *a)
-{
-    if (a->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-}
-
-/* Uses reno on loopback: bbr's pacing halves the rate there. Errors are ignored. */
-static void set_socket_options(int fd, const struct sockaddr *a)
-{
-    int one = 1, idle_s = KEEPALIVE_IDLE_S, interval_s = KEEPALIVE_INTERVAL_S;
-
-    if (a->sa_family == AF_UNIX)
-        return;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one); /* detects a dead peer during long waits */
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-    if (is_loopback(a))
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-}
-
 /* 0 or an errno. */
 static int finish_connect(int fd, int timeout_ms)
 {
-    struct pollfd p = {fd, POLLOUT, 0};
-    uint64_t      until = clock_ms() + (uint64_t)timeout_ms;
-    int           error = 0, n;
-    socklen_t     bytes = sizeof error;
+    uint64_t until = clock_ms() + (uint64_t)timeout_ms;
+    int      n;
 
     do {
         uint64_t now = clock_ms();
-        n = poll(&p, 1, now >= until ? 0 : (int)(until - now));
-    } while (n < 0 && errno == EINTR);
+        n = socket_wait_connected(fd, now >= until ? 0 : (int)(until - now));
+    } while (n == -EINTR);
     if (n == 0)
         return ETIMEDOUT;
-    return n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) ? errno : error;
+    return n < 0 ? -n : socket_error(fd);
 }
 
 /* A descriptor, or -errno. */
-static int connect_to(const struct sockaddr *a, socklen_t bytes, int timeout_ms, struct cancel *c)
+static int connect_to(const struct address *a, int timeout_ms, struct cancel *c)
 {
-    int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error = 0;
+    int fd = socket_make(a), error;
 
     if (fd < 0)
-        return -errno;
-    set_socket_options(fd, a);
+        return fd;
     if (!cancel_enter(c, interrupt_fd, &fd)) {
-        close(fd);
+        socket_close(fd);
         return -ECANCELED;
     }
-    if (connect(fd, a, bytes))
-        error = errno == EINPROGRESS || errno == EINTR ? finish_connect(fd, timeout_ms) : errno;
+    error = socket_connect(fd, a);
+    if (error == EINPROGRESS)
+        error = finish_connect(fd, timeout_ms);
     cancel_leave(c);
     if (!error)
         return fd;
-    close(fd);
+    socket_close(fd);
     return -error;
 }
 
 static int connect_unix(const struct target *t, struct cancel *c)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct address a;
+    int            error = address_of_path(t->endpoint.path, &a);
 
-    static_assert(sizeof a.sun_path >= sizeof t->endpoint.path, "a path fits a socket's address");
-    memcpy(a.sun_path, t->endpoint.path, strlen(t->endpoint.path) + 1);
-    return connect_to((const struct sockaddr *)&a, sizeof a, t->connect_timeout_ms, c);
+    return error ? -error : connect_to(&a, t->connect_timeout_ms, c);
 }
 
 /* Every address of the host in turn. */
 static int connect_host(const struct target *t, struct cancel *c)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list = NULL;
+    size_t          count = 0;
+    struct address *list = addresses_find(t->endpoint.host, t->endpoint.port, &count);
     int             fd = -EHOSTUNREACH;
 
-    if (getaddrinfo(t->endpoint.host, t->endpoint.port, &hints, &list))
-        return fd;
-    for (const struct addrinfo *a = list; a && fd < 0 && fd != -ECANCELED; a = a->ai_next)
-        fd = connect_to(a->ai_addr, a->ai_addrlen, t->connect_timeout_ms, c);
-    freeaddrinfo(list);
+    for (size_t i = 0; list && i < count && fd < 0 && fd != -ECANCELED; i++)
+        fd = connect_to(&list[i], t->connect_timeout_ms, c);
+    free(list);
     return fd;
 }
 
-static gpurest_status socket_connect(const struct target *t, struct cancel *c, void **out)
+static gpurest_status connection_make(const struct target *t, struct cancel *c, void **out)
 {
     struct connection *n = malloc(sizeof *n);
 
@@ -144,19 +114,18 @@ static gpurest_status socket_connect(const struct target *t, struct cancel *c, v
     return GPUREST_OK;
 }
 
-static bool socket_alive(void *connection)
+static bool connection_alive(void *connection)
 {
     const struct connection *n = connection;
-    char                     byte;
 
-    return recv(n->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    return socket_idle(n->fd);
 }
 
-static void socket_close(void *connection)
+static void connection_close(void *connection)
 {
     struct connection *n = connection;
 
-    close(n->fd);
+    socket_close(n->fd);
     free(n);
 }
 
@@ -183,7 +152,7 @@ static gpurest_status connection_broken(const struct turn *t, int error)
     if (cancel_asked(t->x->cancel))
         return cancelled();
     return fail(GPUREST_E_CONNECT, "see the log of the service and of proxies in front of it", "the connection broke in %s %.200s: %s",
-                t->x->method, t->x->path, strerror(error));
+                t->x->method, t->x->path, error_text(error));
 }
 
 static void write_head(struct turn *t, const struct target *to)
@@ -204,10 +173,9 @@ static void write_head(struct turn *t, const struct target *to)
 }
 
 /* Collects the data to send next. */
-static int fill_vector(const struct turn *t, struct iovec v[PIECES_AT_ONCE], size_t *bytes)
+static size_t fill_vector(const struct turn *t, struct piece v[PIECES_AT_ONCE], size_t *bytes)
 {
-    size_t at = t->at;
-    int    n = 0;
+    size_t at = t->at, n = 0;
 
     *bytes = 0;
     for (size_t i = t->piece; i <= t->x->upload_count && n < PIECES_AT_ONCE && *bytes < TRANSFER_BYTES; i++, at = 0) {
@@ -217,8 +185,7 @@ static int fill_vector(const struct turn *t, struct iovec v[PIECES_AT_ONCE], siz
             continue;
         if (left > TRANSFER_BYTES - *bytes)
             left = TRANSFER_BYTES - *bytes;
-        v[n].iov_base = (void *)(uintptr_t)(data + at);
-        v[n++].iov_len = left;
+        v[n++] = (struct piece){data + at, left};
         *bytes += left;
     }
     return n;
@@ -247,59 +214,25 @@ static size_t note_sent(struct turn *t, size_t bytes)
 /* Sends what the socket accepts. *blocked: nothing. */
 static gpurest_status send_some(struct turn *t, bool *blocked)
 {
-    struct iovec  v[PIECES_AT_ONCE];
-    struct msghdr m = {.msg_iov = v};
-    size_t        bytes;
-    ssize_t       n;
+    struct piece v[PIECES_AT_ONCE];
+    size_t       bytes, count = fill_vector(t, v, &bytes);
+    int64_t      n = socket_send(t->n->fd, v, count);
 
-    m.msg_iovlen = (size_t)fill_vector(t, v, &bytes);
-    *blocked = false;
-    n = sendmsg(t->n->fd, &m, MSG_NOSIGNAL);
+    *blocked = n == -EAGAIN;
     if (n >= 0) {
         t->x->sent = true;
         return progress_add(t->x->sending, note_sent(t, (size_t)n));
     }
-    *blocked = errno == EAGAIN || errno == EWOULDBLOCK;
-    if (!*blocked && errno != EINTR)
+    if (!*blocked && n != -EINTR)
         t->sending_ended = t->cut = true; /* an answer may still have come */
     return GPUREST_OK;
 }
 
-/* Keeps the first descriptor, closes others. */
-static void take_descriptors(struct exchange *x, struct msghdr *m)
+static int64_t receive_bytes(struct turn *t, void *to, size_t room)
 {
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
-        const unsigned char *data = CMSG_DATA(h);
-        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = 0; at + sizeof(int) <= h->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-            int fd;
-            memcpy(&fd, data + at, sizeof fd);
-            if (x->descriptor < 0)
-                x->descriptor = fd;
-            else
-                close(fd);
-        }
-    }
-}
-
-/* Like recv(); the kernel drops descriptors that are not expected. */
-static ssize_t receive_bytes(struct turn *t, void *to, size_t room)
-{
-    union {
-        struct cmsghdr header;
-        char           bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
-    } control;
-    struct iovec  line = {to, room};
-    struct msghdr m = {.msg_iov = &line, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    ssize_t       n;
-
-    if (!t->x->takes_descriptor)
-        return recv(t->n->fd, to, room, 0);
-    n = recvmsg(t->n->fd, &m, MSG_CMSG_CLOEXEC);
-    if (n >= 0)
-        take_descriptors(t->x, &m);
-    return n;
+    if (t->x->takes_descriptor)
+        return socket_receive_descriptor(t->n->fd, to, room, &t->x->descriptor);
+    return socket_receive(t->n->fd, to, room);
 }
 
 /* Receives available data. *blocked: none. */
@@ -307,27 +240,24 @@ static gpurest_status receive_some(struct turn *t, bool *blocked)
 {
     size_t  room = sizeof t->n->received;
     char   *place = http_answer_place(&t->answer, &room);
-    ssize_t n;
+    int64_t n;
 
     if (place && room > TRANSFER_BYTES)
         room = TRANSFER_BYTES;
     n = receive_bytes(t, place ? place : t->n->received, room);
-    *blocked = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    *blocked = n == -EAGAIN;
     if (n > 0)
         return place ? http_answer_placed(&t->answer, (size_t)n) : http_answer_feed(&t->answer, t->n->received, (size_t)n);
-    if (n < 0 && (*blocked || errno == EINTR))
+    if (n < 0 && (*blocked || n == -EINTR))
         return GPUREST_OK;
     if (n < 0 || cancel_asked(t->x->cancel))
-        return connection_broken(t, n < 0 ? errno : ECONNRESET);
+        return connection_broken(t, n < 0 ? (int)-n : ECONNRESET);
     return http_answer_closed(&t->answer);
 }
 
-static gpurest_status wait_for(struct turn *t, short events)
+static gpurest_status wait_for(struct turn *t, bool also_writable)
 {
-    struct pollfd p = {t->n->fd, events, 0};
-    int           n = poll(&p, 1, t->x->idle_ms);
-
-    return n == 0 ? connection_stalled(t) : GPUREST_OK;
+    return socket_wait(t->n->fd, also_writable, t->x->idle_ms) == 0 ? connection_stalled(t) : GPUREST_OK;
 }
 
 /* An early answer stops the upload: the service refused it. */
@@ -346,7 +276,7 @@ static gpurest_status send_all(struct turn *t)
             return GPUREST_OK;
         }
         if (!st && nothing)
-            st = wait_for(t, POLLIN | POLLOUT);
+            st = wait_for(t, true);
     }
     return st;
 }
@@ -359,12 +289,12 @@ static gpurest_status receive_all(struct turn *t)
     while (!st && t->answer.state != ANSWER_DONE) {
         st = receive_some(t, &blocked);
         if (!st && blocked && t->answer.state != ANSWER_DONE)
-            st = wait_for(t, POLLIN);
+            st = wait_for(t, false);
     }
     return st ? st : exchange_end(t->x);
 }
 
-static gpurest_status socket_perform(void *connection, const struct target *to, struct exchange *x, bool *keep)
+static gpurest_status connection_perform(void *connection, const struct target *to, struct exchange *x, bool *keep)
 {
     struct turn    t = {.n = connection, .x = x};
     gpurest_status st;
@@ -385,4 +315,4 @@ static gpurest_status socket_perform(void *connection, const struct target *to, 
 }
 
 const struct transport transport_socket = {
-    .connect = socket_connect, .alive = socket_alive, .perform = socket_perform, .close = socket_close};
+    .connect = connection_make, .alive = connection_alive, .perform = connection_perform, .close = connection_close};

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/platform.h"
 
 static gpurest_status invalid_url(const char *url)
 {
@@ -104,7 +107,7 @@ static gpurest_status token_use(const char *token, char out[TOKEN_BYTES_MAX + 1]
 static gpurest_status token_read(const char *path, char out[TOKEN_BYTES_MAX + 1])
 {
     char  line[TOKEN_BYTES_MAX + 3] = "";
-    FILE *file = fopen(path, "re");
+    FILE *file = file_open(path);
 
     if (!file)
         return fail(GPUREST_E_AUTH, "check the path and its permissions", "cannot read the token file %.300s", path);

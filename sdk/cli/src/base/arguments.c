@@ -82,6 +82,16 @@ bool take_rest(struct cli *c, int least, int most)
     return false;
 }
 
+char *next_part(char **rest, char separator)
+{
+    char *part = *rest, *end = part ? strchr(part, separator) : NULL;
+
+    if (end)
+        *end = '\0';
+    *rest = end ? end + 1 : NULL;
+    return part;
+}
+
 bool parse_number(const char *text, uint64_t *out)
 {
     char *end;

@@ -74,6 +74,8 @@ bool take_value(struct cli *c, const char *name, const char **value, bool *ok);
 bool take_number(struct cli *c, const char *name, uint64_t *value, bool *ok);
 /* True if `least` to `most` positional arguments and no options are left; reports otherwise. */
 bool take_rest(struct cli *c, int least, int most);
+/* Cuts the part before the separator off *rest, which becomes NULL after the last one. NULL: there was none. */
+char *next_part(char **rest, char separator);
 /* An unsigned number, decimal or 0x; parse_size also takes K, M, G, KiB, MiB, GiB (powers of 1024). */
 bool parse_number(const char *text, uint64_t *out);
 bool parse_size(const char *text, uint64_t *out);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cli.h"
+#include "base/platform.h"
 
 static char *read_all(FILE *f, size_t *bytes)
 {
@@ -32,7 +33,7 @@ static char *read_all(FILE *f, size_t *bytes)
 char *file_read(const char *path, size_t *bytes)
 {
     bool  standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rbe");
+    FILE *f = standard ? stdin : stream_open(path, "rb");
     char *text = f ? read_all(f, bytes) : NULL;
 
     if (!f || !text || ferror(f)) {
@@ -56,7 +57,7 @@ static bool write_parts(FILE *f, const void *head, size_t head_bytes, const void
 /* For devices and pipes, which must not be replaced by a file. */
 static bool write_through(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
 {
-    FILE *f = fopen(path, "wbe");
+    FILE *f = stream_open(path, "wb");
     bool  ok = f && write_parts(f, head, head_bytes, data, bytes);
 
     if (f && fclose(f))
@@ -73,7 +74,7 @@ static bool write_beside(const char *path, const void *head, size_t head_bytes, 
         errno = ENAMETOOLONG;
         return false;
     }
-    ok = write_through(fresh, head, head_bytes, data, bytes) && rename(fresh, path) == 0;
+    ok = write_through(fresh, head, head_bytes, data, bytes) && file_replace(fresh, path);
     if (!ok) {
         int kept = errno;
         unlink(fresh);
@@ -90,7 +91,7 @@ bool file_write(const char *path, const void *head, size_t head_bytes, const voi
 
     if (strcmp(path, "-") == 0)
         return write_parts(stdout, head, head_bytes, data, bytes) || (cli_error(CODE_FAILED, "standard output cannot be written"), false);
-    real = realpath(path, NULL); /* a symbolic link stays one; NULL: a new file */
+    real = path_resolved(path); /* a symbolic link stays one; NULL: a new file */
     ok = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_through(path, head, head_bytes, data, bytes)
                                                             : write_beside(real ? real : path, head, head_bytes, data, bytes);
     if (!ok)
@@ -101,19 +102,12 @@ bool file_write(const char *path, const void *head, size_t head_bytes, const voi
 
 bool file_of_user(const char *name, bool make_folder, char out[PATH_BYTES])
 {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    bool        given = config && config[0] == '/';
-    char        base[PATH_BYTES], folder[PATH_BYTES + 16];
+    char base[PATH_BYTES], folder[PATH_BYTES + 16];
 
-    if (snprintf(base, sizeof base, "%s%s",
-                 given  ? config
-                 : home ? home
-                        : "",
-                 given ? "" : "/.config") >= (int)sizeof base ||
-        base[0] != '/')
+    if (!settings_folder(base, sizeof base))
         return false;
     snprintf(folder, sizeof folder, "%s/gpurest", base);
-    if (make_folder && ((mkdir(base, 0700) && errno != EEXIST) || (mkdir(folder, 0700) && errno != EEXIST)))
+    if (make_folder && (!folder_make(base) || !folder_make(folder)))
         return false;
     return snprintf(out, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES;
 }

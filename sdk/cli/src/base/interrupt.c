@@ -1,17 +1,15 @@
-/* Ctrl-C: deletes the command's own session and exits with 130. Requests in flight are cancelled as their connections close. A thread waits for
- * the signals, because the command may block anywhere. */
+/* Ctrl-C: deletes the command's own session and exits with 130. Requests in flight are cancelled as their connections close. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cli.h"
+#include "base/platform.h"
 
-enum { DELETE_TIMEOUT_S = 15, CODE_OF_SIGNALS = 128 };
+enum { DELETE_TIMEOUT_S = 15, NAP_MS = 20, CODE_OF_SIGNALS = 128 };
 
-static const int       signals[] = {SIGINT, SIGTERM, SIGHUP};
 static atomic_bool     interrupted; /* the watcher is ending the process */
 static pthread_t       watcher;     /* set before `interrupted` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,20 +28,17 @@ gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpures
     return st;
 }
 
+/* Tries again and again: macOS has no lock with a deadline. */
 static bool lock_with_timeout(void)
 {
-    struct timespec until;
+    const struct timespec nap = {0, NAP_MS * 1000000L};
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DELETE_TIMEOUT_S;
-    return pthread_mutex_timedlock(&lock, &until) == 0;
-}
-
-static void fill_signals(sigset_t *set)
-{
-    sigemptyset(set);
-    for (size_t i = 0; i < COUNT(signals); i++)
-        sigaddset(set, signals[i]);
+    for (int ms = 0; ms < DELETE_TIMEOUT_S * 1000; ms += NAP_MS) {
+        if (pthread_mutex_trylock(&lock) == 0)
+            return true;
+        nanosleep(&nap, NULL);
+    }
+    return false;
 }
 
 /* Uses a client of its own: the command's may be blocked. On failure the session's idle timeout ends it. */
@@ -61,39 +56,23 @@ static void end_session(const struct cli *c)
     pthread_mutex_unlock(&lock);
 }
 
-/* Restores the default handlers first: a second signal ends the process at once. */
-static void *watch_signals(void *argument)
+static void on_interrupt(int number, void *c)
 {
-    sigset_t set;
-    int      number = 0;
-
-    fill_signals(&set);
-    if (sigwait(&set, &number))
-        return NULL;
-    for (size_t i = 0; i < COUNT(signals); i++)
-        signal(signals[i], SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     watcher = pthread_self();
     atomic_store(&interrupted, true);
-    end_session(argument);
+    end_session(c);
     _exit(CODE_OF_SIGNALS + number);
 }
 
 void cli_await_interrupt(void)
 {
+    const struct timespec nap = {1, 0};
+
     while (atomic_load(&interrupted) && !pthread_equal(pthread_self(), watcher))
-        pause();
+        nanosleep(&nap, NULL);
 }
 
 void cli_watch_interrupts(struct cli *c)
 {
-    pthread_t thread;
-    sigset_t  set;
-
-    fill_signals(&set);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    if (pthread_create(&thread, NULL, watch_signals, c))
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    else
-        pthread_detach(thread);
+    interrupts_watch(on_interrupt, c);
 }

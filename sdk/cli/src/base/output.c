@@ -208,7 +208,7 @@ static size_t choose_columns(const struct cli *c, const struct column *all, size
     size_t n = 0;
 
     if (c->fields) {
-        for (char *rest = names, *name; (name = strsep(&rest, ",")) && n < COLUMNS_MAX;) {
+        for (char *rest = names, *name; (name = next_part(&rest, ',')) && n < COLUMNS_MAX;) {
             enum format format = FORMAT_TEXT;
             for (size_t i = 0; i < count; i++)
                 format = strcmp(all[i].path, name) == 0 ? all[i].format : format;

@@ -7,6 +7,8 @@
 
 #include "base/cli.h"
 
+static void print_message(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
 static void print_message(const char *format, va_list args)
 {
     fputs("gpurest: ", stderr);

@@ -187,7 +187,7 @@ static bool parse_dim3(const char *text, gpurest_dim3 *out)
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
         return false;
     for (unsigned i = 0; rest; i++) {
-        const char *one = strsep(&rest, ",");
+        const char *one = next_part(&rest, ',');
 
         if (i == COUNT(n) || !parse_number(one, &n[i]) || n[i] < 1 || n[i] > UINT32_MAX)
             return false;

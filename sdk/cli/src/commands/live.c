@@ -18,11 +18,13 @@ static void on_interrupt(int signal_number)
     interrupted = 1;
 }
 
+/* In steps, because an interrupt does not end a step everywhere. */
 static void pause_s(uint64_t seconds)
 {
-    const struct timespec t = {(time_t)seconds, 0};
+    const struct timespec t = {1, 0};
 
-    nanosleep(&t, NULL);
+    for (uint64_t s = 0; s < seconds && !interrupted; s++)
+        nanosleep(&t, NULL);
 }
 
 static double now_us(void)

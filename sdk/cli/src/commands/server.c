@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/platform.h"
 #include "commands/commands.h"
 
 enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
@@ -187,7 +187,7 @@ static enum exit_code store_session(const char *name)
     char path[PATH_BYTES];
 
     if (!file_of_user("session", true, path))
-        return cli_error(CODE_FAILED, "no settings folder: set HOME or XDG_CONFIG_HOME");
+        return cli_error(CODE_FAILED, "no settings folder: set %s", settings_variables());
     return file_write(path, name, strlen(name), "\n", 1) ? CODE_OK : CODE_FAILED;
 }
 
@@ -288,13 +288,12 @@ enum exit_code run_login(struct cli *c)
     char        path[PATH_BYTES], *text;
     bool        ok = true, written;
     size_t      bytes;
-    mode_t      before;
 
     take_value(c, "--token-file", &from, &ok);
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     if (!file_of_user("token", true, path))
-        return cli_error(CODE_FAILED, "no settings folder: set HOME or XDG_CONFIG_HOME");
+        return cli_error(CODE_FAILED, "no settings folder: set %s", settings_variables());
     text = file_read(from, &bytes);
     if (!text)
         return CODE_FAILED;
@@ -303,9 +302,9 @@ enum exit_code run_login(struct cli *c)
         free(text);
         return cli_usage(c, "the first line must be a token of 1 to %d characters", TOKEN_BYTES_MAX);
     }
-    before = umask(077); /* private from the first byte */
+    private_files_begin(); /* from the first byte */
     written = file_write(path, text, bytes, "\n", 1);
-    umask(before);
+    private_files_end();
     free(text);
     c->token_file = NULL; /* check the stored token */
     return written ? cli_open(c) : CODE_FAILED;

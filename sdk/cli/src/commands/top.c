@@ -1,50 +1,22 @@
 /* top: live status on the terminal's alternate screen. */
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/platform.h"
 #include "commands/commands.h"
 
 enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
-
-static const int             signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
-static volatile sig_atomic_t ended, resized;
-
-static void on_end(int signal_number)
-{
-    (void)signal_number;
-    ended = 1;
-}
-
-static void on_resize(int signal_number)
-{
-    (void)signal_number;
-    resized = 1;
-}
-
-/* Without SA_RESTART, so that a signal ends ppoll. */
-static void on_signal(int number, void (*handler)(int))
-{
-    struct sigaction action = {.sa_handler = handler};
-
-    sigemptyset(&action.sa_mask);
-    sigaction(number, &action, NULL);
-}
 
 /* ---- one frame ---- */
 
 /* The status as text, freed by the caller. NULL: failed with *code and reported. */
 static char *compose_status(struct cli *c, enum exit_code *code)
 {
-    char  *text = NULL;
-    size_t bytes = 0;
-    FILE  *to = open_memstream(&text, &bytes), *before = c->out;
+    FILE *to = text_open(), *before = c->out;
+    char *text;
 
     if (!to) {
         *code = cli_error(CODE_FAILED, "not enough memory");
@@ -54,7 +26,8 @@ static char *compose_status(struct cli *c, enum exit_code *code)
     c->argc = 0;
     *code = run_status(c);
     c->out = before;
-    if (fclose(to) == 0 && (*code == CODE_OK || *code == CODE_DEGRADED))
+    text = text_take(to);
+    if (*code == CODE_OK || *code == CODE_DEGRADED)
         return text;
     free(text);
     return NULL;
@@ -94,13 +67,9 @@ static const char *print_clipped(const char *line, unsigned columns)
 
 static void draw_screen(const char *text)
 {
-    struct winsize size = {0};
-    unsigned       rows = ROWS_UNKNOWN, columns = COLUMNS_UNKNOWN;
+    unsigned rows = ROWS_UNKNOWN, columns = COLUMNS_UNKNOWN;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col) {
-        rows = size.ws_row;
-        columns = size.ws_col;
-    }
+    terminal_size(&rows, &columns);
     fputs("\033[H", stdout);
     print_head(columns > 50 ? " - q quits" : "");
     for (unsigned row = 1; *text && row < rows; row++) {
@@ -113,71 +82,34 @@ static void draw_screen(const char *text)
 
 /* ---- the screen ---- */
 
-struct screen {
-    struct termios before;
-    bool           keys; /* standard input is a terminal and in our mode */
-    sigset_t outside;    /* the signal mask elsewhere; on the screen, signals come only in wait_key: one that cuts a write loses output */
-};
-
-static void enter_screen(struct screen *s)
+static void enter_screen(void)
 {
-    struct termios ours;
-    sigset_t       set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < COUNT(signals); i++)
-        sigaddset(&set, signals[i]);
-    sigprocmask(SIG_BLOCK, &set, &s->outside);
-    s->keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &s->before) == 0;
-    if (s->keys) {
-        ours = s->before;
-        ours.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-        ours.c_cc[VSUSP] = _POSIX_VDISABLE; /* stopping top would leave its screen */
-        tcsetattr(STDIN_FILENO, TCSANOW, &ours);
-    }
+    terminal_enter();
     fputs("\033[?1049h\033[?25l", stdout);
 }
 
-static void leave_screen(const struct screen *s)
+static void leave_screen(void)
 {
     fputs("\033[?25h\033[?1049l", stdout);
     fflush(stdout);
-    if (s->keys)
-        tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
-    sigprocmask(SIG_SETMASK, &s->outside, NULL);
-}
-
-/* Waits until the interval is over, the window's size changes, or somebody wants to leave (true). */
-static bool wait_key(const struct screen *s, unsigned seconds)
-{
-    const struct timespec interval = {(time_t)seconds, 0};
-    struct pollfd         p = {.fd = s->keys ? STDIN_FILENO : -1, .events = POLLIN};
-    char                  key = 0;
-    bool                  gone = false;
-
-    if (!ended && ppoll(&p, 1, &interval, &s->outside) > 0)
-        gone = read(STDIN_FILENO, &key, 1) != 1; /* the terminal is gone */
-    return gone || key == 'q' || key == 'Q' || ended;
+    terminal_leave();
 }
 
 static enum exit_code run_live(struct cli *c, unsigned seconds)
 {
-    struct screen  s;
-    enum exit_code code = CODE_OK;
-    bool           leaving = false;
+    enum exit_code      code = CODE_OK;
+    enum terminal_event event = TERMINAL_TIME_OVER;
 
-    for (size_t i = 0; i < COUNT(signals); i++)
-        on_signal(signals[i], signals[i] == SIGWINCH ? on_resize : on_end);
-    enter_screen(&s);
-    for (char *text = compose_status(c, &code); text && !leaving; text = leaving ? NULL : compose_status(c, &code)) {
+    enter_screen();
+    for (char *text = compose_status(c, &code); text && event != TERMINAL_LEAVE;
+         text = event == TERMINAL_LEAVE ? NULL : compose_status(c, &code)) {
         do {
-            resized = 0;
             draw_screen(text);
-            leaving = wait_key(&s, seconds);
-        } while (resized && !leaving);
+            event = terminal_wait(seconds);
+        } while (event == TERMINAL_RESIZED);
         free(text);
     }
-    leave_screen(&s);
+    leave_screen();
     return code;
 }
 

@@ -1,0 +1,57 @@
+/* What the operating systems do differently: platform_posix.c is for Linux and macOS, platform_windows.c for Windows. Single-threaded, except
+ * where it says otherwise. */
+#ifndef GPUREST_CLI_PLATFORM_H
+#define GPUREST_CLI_PLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* ---- the process ---- */
+
+/* First in main(): standard streams without translation, arguments in UTF-8, and a closed pipe is an error of writing, not a signal. */
+void platform_begin(int *argc, char ***argv);
+/* From now on SIGINT, SIGTERM and SIGHUP, or Ctrl-C and closing the window, call `handle` in a thread of its own; it must end the process. A
+ * second one ends it at once. Call before any thread starts. */
+void interrupts_watch(void (*handle)(int number, void *arg), void *arg);
+
+/* ---- files ---- */
+
+/* fopen() whose file other programs do not inherit. mode: "rb" or "wb". */
+FILE *stream_open(const char *path, const char *mode);
+/* Renames, also over an existing file. */
+bool file_replace(const char *from, const char *to);
+/* The path without symbolic links, freed by the caller; NULL: there is no such file. */
+char *path_resolved(const char *path);
+/* A folder for this user only; true also if there is one. */
+bool folder_make(const char *path);
+/* The folder of this user's settings, for all programs; false: not known. */
+bool settings_folder(char *out, size_t room);
+/* What to set for one. */
+const char *settings_variables(void);
+/* Between both calls, new files are for this user only. */
+void private_files_begin(void);
+void private_files_end(void);
+
+/* ---- text in memory ---- */
+
+/* A stream whose contents text_take() returns; NULL: failed. */
+FILE *text_open(void);
+/* Closes it; the caller frees the text. NULL: failed. One at a time. */
+char *text_take(FILE *stream);
+
+/* ---- the terminal ---- */
+
+/* Whether standard output is a terminal that understands escape sequences. */
+bool terminal_colors(void);
+/* False: not known. */
+bool terminal_size(unsigned *rows, unsigned *columns);
+/* Keys come at once and unseen, and signals come as events, until terminal_leave. */
+void terminal_enter(void);
+void terminal_leave(void);
+
+enum terminal_event { TERMINAL_TIME_OVER, TERMINAL_RESIZED, TERMINAL_LEAVE };
+/* Waits for the first of: the time is over, the window has a new size, the user wants to leave or the terminal is gone. */
+enum terminal_event terminal_wait(unsigned seconds);
+
+#endif
