@@ -38,6 +38,11 @@ static uint32_t vectors_of(const struct builtin *k, const struct builtin_device 
     return device->on_host ? k->shape.vectors_on_host : k->shape.vectors;
 }
 
+uint32_t builtin_vectors(const struct builtin *k, bool on_host)
+{
+    return k->shape.rule == BUILTIN_FLAT ? vectors_of(k, &(struct builtin_device){.on_host = on_host}) : 0;
+}
+
 static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype, const struct builtin_device *device)
 {
     return (uint64_t)k->shape.block * vectors_of(k, device) * (VECTOR_BYTES / element_bytes(dtype));
@@ -98,7 +103,6 @@ static void set_shape(const struct builtin *k, enum builtin_dtype dtype, const s
     case BUILTIN_FLAT:
         out->block[0] = k->shape.block;
         out->grid[0] = bounded_blocks(quotient_up(c->n[0], per_block(k, dtype, device)), device->max_grid[0]);
-        out->vectors = vectors_of(k, device);
         break;
     case BUILTIN_SHARES:
         out->block[0] = k->shape.block;

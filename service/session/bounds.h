@@ -29,6 +29,10 @@ enum {
     COMPILE_OPTION_TEXT_BYTES_MAX = 256, /* an option's name with its dashes */
     COMPILE_DEFINES_MAX = 64,
     COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
+    CACHE_WARMS_MAX = 64,                   /* threads that compile ahead, over all callers */
+    CACHE_WARMS_KEPT_MAX = 16,              /* finished ones of a caller that are remembered; the oldest are dropped first */
+    CACHE_WARM_BYTES_MAX = 8 * 1024 * 1024, /* a copy of the sources, which came in one JSON body */
+    CACHE_WARM_RETRY_MS = 1000,             /* without a turn to compile, because the caller's own requests wait for theirs */
 
     /* batches */
     GRAPH_PARAM_BYTES_MAX = 4096, /* a launch with more of them does not become a part of a program's graph */
@@ -41,7 +45,7 @@ enum {
     PING_AFTER_MS = 5000, /* launches were given to a worker and none started or ended: it is asked whether it still answers */
 
     /* code cache */
-    CACHE_ENTRIES_MAX = 65536,          /* files in the code cache */
+    CACHE_HOLDERS_COUNTED_MAX = 1056,   /* whose hits and misses are counted apart: every token's, with room for a reloaded file */
     CACHE_UNUSED_S_MAX = 7 * 24 * 3600, /* what nobody used for so long makes room first, whosesoever it is */
 };
 

@@ -34,6 +34,16 @@ struct account {
 
 struct fault_budget;
 struct run_place;
+struct warm_job;
+
+/* Code that is compiled ahead of its use: session/code/warm.c. */
+struct warm_jobs {
+    pthread_mutex_t  lock;    /* over all below and the jobs */
+    pthread_cond_t   changed; /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
+    struct warm_job *first;   /* all that can be found, oldest first */
+    unsigned         threads;
+    bool             stopping;
+};
 
 /* Freed memory of one device that may not be available yet. */
 struct pending_free {
@@ -67,6 +77,7 @@ struct registry {
     _Atomic bool           any_budget;  /* budgets is not empty; written under lock */
     struct run_place      *runs;        /* run_place.c */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, over all sessions */
+    struct warm_jobs       warm;
 };
 
 struct stream {
@@ -228,6 +239,9 @@ bool budget_is_spent(struct session *s);
 void budgets_look(struct registry *r);
 /* A session was lost, or a compilation for it was stopped. Counts what its owner may have done. */
 void budget_charge(struct session *s, enum status fault);
+/* The two for work of a caller that has no session. No lock held. */
+enum status budget_admits_caller(struct registry *r, const struct tenant *t, unsigned device, struct problem *why);
+void budget_charge_caller(struct registry *r, const struct tenant *t, const struct pool_device *device, unsigned number, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
@@ -241,6 +255,7 @@ void quota_release(struct worker_session *c, uint64_t bytes);
 void quota_release_all(struct worker_session *c);
 
 /* ---- worker_session.c ---- */
+void device_facts_of(const struct device_info *info, struct device_facts *out);
 /* Takes over the worker. */
 enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out);
 /* Wakes what waits, kills the worker and releases the quota. Does not wait. The worker session has left its session, and session.closing

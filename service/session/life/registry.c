@@ -55,6 +55,7 @@ enum status registry_create(struct registry **out, const struct registry_config 
     pthread_cond_init(&r->runner_left, NULL);
     pthread_cond_init(&r->closing_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    warm_jobs_init(&r->warm);
     if (!reaper_start(&r->submitter))
         goto no_submitter;
     if (!reaper_start(&r->reaper))
@@ -68,6 +69,7 @@ no_janitor:
 no_reaper:
     reaper_stop(&r->submitter);
 no_submitter:
+    warm_jobs_finish(&r->warm);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->janitor_kick);
@@ -113,6 +115,7 @@ void registry_destroy(struct registry *r)
         session_unpin(s, false);
     }
     batch_runners_await(r);
+    warm_jobs_finish(&r->warm);
     await_closings(r);
     reaper_stop(&r->submitter);
     reaper_stop(&r->reaper);

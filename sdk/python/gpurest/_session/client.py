@@ -13,7 +13,7 @@ from .._transport.transport import Transport
 from .._transport.wire import Request, Response, any_request
 from ..errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
 from . import requests, run as _run
-from .background import BatchJob
+from .background import BatchJob, WarmJob
 from .batch import Batch, Future
 from .buffer import Buffer
 from .default import close_at_exit, made_by
@@ -133,6 +133,24 @@ class Client:
         if found is None:
             found = self._kernels[name] = self._transport.do(requests.get(f"/v1/kernels/{requests.enc(name)}"))
         return found
+
+    def cache(self) -> Dict[str, Any]:
+        """The cache of compiled code: `entries`, `bytes`, `hits` and `misses` of this caller's sources, `limits` of the whole; `all`, with the scope
+        admin, is of all callers and the built-in kernels."""
+        return self._transport.do(requests.get("/v1/cache"))
+
+    def clear_cache(self, *, older_than_s: Optional[float] = None, all: bool = False) -> Dict[str, Any]:
+        """Removes this caller's compiled code from the cache, or only what was not used for so long; `all`, with the scope admin: of all callers and
+        of the built-in kernels. Returns `removed_entries` and `removed_bytes`. What is loaded stays."""
+        return self._transport.do(requests.cache_clear(older_than_s, all))
+
+    def warm(self, kernels: Union[str, Sequence[str]] = (), *, dtypes: Union[str, Sequence[str]] = (),
+             sources: Sequence[Union[str, Mapping[str, Any]]] = (), devices: Union[str, Sequence[str]] = ()) -> WarmJob:
+        """Compiles code into the cache ahead of its use, in the background at the service: built-in kernels by name, for `dtypes` (else all
+        that each has), and sources, as texts or as {"source": …, "options": […], "headers": {…}, "name_expressions": […]}; for each of
+        `devices` (else the default one). A module or launch that needs the same then compiles nothing."""
+        info = self._transport.do(requests.warm(kernels, dtypes, sources, devices or self._device or ()))
+        return WarmJob(self, info)
 
     def version(self) -> Dict[str, Any]:
         return self._transport.do(requests.get("/version"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
@@ -52,6 +53,34 @@ def post(path: str, document: Optional[Any] = None) -> Call[Document]:
 
 def delete(path: str) -> Call[None]:
     return Call(Request("DELETE", path), _none)
+
+
+# ---- the cache of compiled code ----
+
+def cache_clear(older_than_s: Optional[float], all: bool) -> Call[Document]:
+    query: List[str] = []
+    if older_than_s is not None:
+        if not older_than_s >= 0:
+            raise ArgumentError("older_than_s is a number of seconds, 0 or more")
+        query.append(f"older_than_s={math.ceil(older_than_s)}")
+    if all:
+        query.append("all=1")
+    return Call(Request("DELETE", "/v1/cache" + ("?" + "&".join(query) if query else "")), _object)
+
+
+def _texts(value: Union[str, Sequence[str]]) -> List[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def warm(kernels: Union[str, Sequence[str]], dtypes: Union[str, Sequence[str]], sources: Sequence[Union[str, Mapping[str, Any]]],
+         devices: Union[str, Sequence[str]]) -> Call[Document]:
+    modules = [module_spec(one, (), {}, ()) if isinstance(one, str) else dict(one) for one in ([sources] if isinstance(sources, str) else sources)]
+    parts: Document = {"kernels": _texts(kernels), "dtypes": _texts(dtypes), "modules": modules, "devices": _texts(devices)}
+    return post("/v1/cache/warm", {name: part for name, part in parts.items() if part})
+
+
+def warm_job(wid: str) -> str:
+    return f"/v1/cache/warm/{enc(wid)}"
 
 
 # ---- sessions ----

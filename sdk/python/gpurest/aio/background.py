@@ -1,10 +1,10 @@
-"""Batches in the background, of the asyncio client."""
+"""Work in the background, of the asyncio client."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Generator, Mapping, Optional, TypeVar
 
 from .._session import requests
-from .._session.background import FINAL, POLL_S, JobTold
+from .._session.background import FINAL, POLL_S, JobTold, WarmTold
 from .._transport.steps import drive_async
 from ..errors import GpurestError
 
@@ -55,3 +55,28 @@ class AsyncBatchJob(JobTold[T]):
             await drive_async(self._asking(wait_s), self._client._transport.do)
             if self.state in FINAL:
                 await drive_async(self._fetching(), self._client._transport.do)
+
+
+class AsyncWarmJob(WarmTold):
+    """See WarmJob."""
+
+    def __init__(self, client: AsyncClient, info: Mapping[str, Any]) -> None:
+        super().__init__(info)
+        self._client = client
+
+    async def done(self) -> bool:
+        """See WarmJob.done()."""
+        if not self._over:
+            await drive_async(self._asking(0), self._client._transport.do)
+        return self._over
+
+    async def wait(self) -> AsyncWarmJob:
+        """See WarmJob.wait(); bound it by asyncio.wait_for(), which ends the waiting alone."""
+        while not self._over:
+            await drive_async(self._asking(POLL_S), self._client._transport.do)
+        self._verdict()
+        return self
+
+    async def cancel(self) -> bool:
+        """See WarmJob.cancel()."""
+        return not await self.done() and await drive_async(self._cancelling(), self._client._transport.do)

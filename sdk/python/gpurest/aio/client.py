@@ -11,7 +11,7 @@ from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
-from .background import AsyncBatchJob
+from .background import AsyncBatchJob, AsyncWarmJob
 from .session import AsyncSession
 from .transport import AsyncTransport
 
@@ -142,6 +142,20 @@ class AsyncClient:
     async def limits(self) -> Dict[str, Any]:
         found: Dict[str, Any] = await self._transport.do(requests.member("/v1/limits", "limits"))
         return found
+
+    async def cache(self) -> Dict[str, Any]:
+        """See Client.cache()."""
+        return await self._transport.do(requests.get("/v1/cache"))
+
+    async def clear_cache(self, *, older_than_s: Optional[float] = None, all: bool = False) -> Dict[str, Any]:
+        """See Client.clear_cache()."""
+        return await self._transport.do(requests.cache_clear(older_than_s, all))
+
+    async def warm(self, kernels: Union[str, Sequence[str]] = (), *, dtypes: Union[str, Sequence[str]] = (),
+                   sources: Sequence[Union[str, Mapping[str, Any]]] = (), devices: Union[str, Sequence[str]] = ()) -> AsyncWarmJob:
+        """See Client.warm()."""
+        info = await self._transport.do(requests.warm(kernels, dtypes, sources, devices or self._device or ()))
+        return AsyncWarmJob(self, info)
 
     async def version(self) -> Dict[str, Any]:
         return await self._transport.do(requests.get("/version"))
