@@ -165,7 +165,6 @@ struct session {
     char             device_id[32];
     bool             memcheck;
     bool             implicit; /* not listed, and not counted in the tenant's number of sessions */
-    uint64_t         memory_limit;
     uint64_t         tenant_memory_max;
     uint64_t         max_lifetime_s;
     uint64_t         created_wall_ns, created_ns;
@@ -194,6 +193,9 @@ struct session {
     unsigned               labels_count;
     double                 device_time_us;
     uint64_t               memory_bytes;
+    uint64_t               memory_limit;    /* MEMORY_LIMIT_NONE: none */
+    double                 memory_fraction; /* what the limit was made of; 0: of nothing */
+    uint64_t               pool_bytes_max;  /* MEMORY_LIMIT_NONE: none */
     struct result_store    batches;
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */

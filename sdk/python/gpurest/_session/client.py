@@ -179,9 +179,12 @@ class Client:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False) -> Session:
-        """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here."""
-        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> Session:
+        """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. Its device memory is bounded
+        by `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps of
+        freed memory for later."""
+        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
+                                     pool_bytes_max)
         info, created = self._transport.do(requests.session_open(name, spec))
         session = Session(self, info, created)
         with self._lock:

@@ -86,8 +86,12 @@ def warm_job(wid: str) -> str:
 # ---- sessions ----
 
 def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
-                 labels: Optional[Mapping[str, str]], memcheck: bool) -> Document:
-    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
+                 labels: Optional[Mapping[str, str]], memcheck: bool, memory_fraction: Union[float, str, None] = None,
+                 pool_bytes_max: Union[int, str, None] = None) -> Document:
+    if memory_limit is not None and memory_fraction is not None:
+        raise ArgumentError("give either memory_limit, in bytes, or memory_fraction, of the device's memory")
+    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "memory_fraction": memory_fraction,
+                      "pool_bytes_max": parse_bytes(pool_bytes_max), "idle_timeout_s": idle_timeout_s,
                       "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
     return {key: value for key, value in spec.items() if value is not None}
 
