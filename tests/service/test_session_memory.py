@@ -1,10 +1,13 @@
 """Bounds of a session's memory: a part of the device's, what its worker keeps of freed memory, and how much of the free memory is one block. The
 bound of what is kept is on the fake driver, which keeps what it is told to; with GPUREST_TEST_BACKENDS=cuda on the machine's own GPU."""
+import json
 import os
 import pathlib
 import shutil
 
 import pytest
+
+from test_events import Stream
 
 S = "/v1/sessions/s"
 MIB = 1 << 20
@@ -138,3 +141,33 @@ def test_of_a_gpu_it_is_measured_too(cuda):
     found = memory(cuda)
     assert 0 <= found["fragmentation"] <= 2 * MIB / found["free_bytes"], "all but a part of a page"
     assert found["fragmentation_reason"] is None
+
+
+# ---- events ----
+
+def test_low_memory_is_an_event(service, client, session):
+    stream = Stream(service, session, "?types=memory.low")
+    assert client.patch(session, {"memory_limit": 1000000}).status == 200
+    assert client.put(session + "/buffers/a", {"size": 800000}).status == 201
+    assert client.put(session + "/buffers/b", {"size": 150000}).status == 201
+    assert client.put(session + "/buffers/c", {"size": 1000}).status == 201
+    name = session.rsplit("/", 1)[1]
+    _, event, data = stream.next()
+    assert event == "memory.low"
+    assert {**data, "at": 0} == {"at": 0, "session": name, "used_bytes": 950000, "limit_bytes": 1000000}
+    assert client.put(session + "/buffers/d", {"size": 100000}).code == "quota_exceeded"
+    _, _, data = stream.next()
+    assert {**data, "at": 0} == {"at": 0, "session": name, "used_bytes": 951000, "limit_bytes": 1000000, "requested_bytes": 100000, "code": "quota_exceeded"}
+    assert client.delete(session + "/buffers/b").status == 204
+    assert client.put(session + "/buffers/b", {"size": 150000}).status == 201
+    assert stream.next()[2]["used_bytes"] == 951000, "once more, after there was more"
+    stream.close()
+
+
+def test_memory_that_the_device_has_not_is_an_event(cuda):
+    assert cuda.put(S).status == 201
+    size = memory(cuda)["free_bytes"] * 2
+    assert cuda.put(S + "/buffers/x", {"size": size}).code == "device_memory_exhausted"
+    told = cuda.get(S + "/events?types=memory.low&timeout_seconds=1", **{"Last-Event-ID": "0"}).body.decode()
+    data = json.loads(next(line for line in told.splitlines() if line.startswith("data: "))[6:])
+    assert (data["requested_bytes"], data["code"], data["limit_bytes"]) == (size, "device_memory_exhausted", None)

@@ -86,6 +86,18 @@ void events_publish_budget(struct session *s, bool spent)
     waitlist_wake(&s->events.watchers);
 }
 
+void events_publish_memory(struct session *s, uint64_t requested, enum status st)
+{
+    struct kept_event *e = push(&s->events, EVENT_MEMORY_LOW);
+
+    assert(held(&s->lock));
+    if (e) {
+        e->event.state.memory = (struct event_memory){s->memory_bytes, s->memory_limit, requested};
+        e->event.status = st;
+    }
+    waitlist_wake(&s->events.watchers);
+}
+
 /* Gives the newest event as much of the text as fits. The oldest events are dropped to make space. */
 static void keep_text(struct event_ring *ring, struct kept_event *e, struct span text)
 {

@@ -193,6 +193,7 @@ struct session {
     unsigned               labels_count;
     double                 device_time_us;
     uint64_t               memory_bytes;
+    bool                   memory_low;      /* more than MEMORY_LOW_PERCENT of the limit is in use, as last told in an event */
     uint64_t               memory_limit;    /* MEMORY_LIMIT_NONE: none */
     double                 memory_fraction; /* what the limit was made of; 0: of nothing */
     uint64_t               pool_bytes_max;  /* MEMORY_LIMIT_NONE: none */
@@ -249,7 +250,7 @@ enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
 
 /* ---- quota.c ---- under session.lock */
-/* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's. SESSION_BUSY: the worker session was closed meanwhile. */
+/* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's; followers of events are told. SESSION_BUSY: the worker session was closed meanwhile. */
 enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why);
 /* Does nothing for a closed worker session: quota_release_all() has done it. */
 void quota_release(struct worker_session *c, uint64_t bytes);
