@@ -161,6 +161,9 @@ def test_low_memory_is_an_event(service, client, session):
     assert client.delete(session + "/buffers/b").status == 204
     assert client.put(session + "/buffers/b", {"size": 150000}).status == 201
     assert stream.next()[2]["used_bytes"] == 951000, "once more, after there was more"
+    assert client.delete(session + "/buffers/b").status == 204
+    assert client.patch(session, {"memory_limit": 850000}).status == 200
+    assert stream.next()[2] | {"at": 0} == {"at": 0, "session": name, "used_bytes": 801000, "limit_bytes": 850000}, "a lower limit has the same end"
     stream.close()
 
 

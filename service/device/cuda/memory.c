@@ -446,33 +446,37 @@ enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
     return cuda_check(d, d->cu->cuMemExportToShareableHandle(fd, a->share, CUDA_HANDLE_POSIX_DESCRIPTOR, 0), NULL, "handing out memory");
 }
 
-static bool can_reserve(struct device *d, uint64_t bytes)
+/* Whether there is a free range of so many addresses. */
+static enum status try_addresses(struct device *d, uint64_t bytes, bool *fit)
 {
     cuda_address address = 0;
+    enum status  st = cuda_check(d, d->cu->cuMemAddressReserve(&address, (size_t)bytes, 0, 0, 0), NULL, "reserving addresses");
 
-    return d->cu->cuMemAddressReserve(&address, (size_t)bytes, 0, 0, 0) == CUDA_RESULT_SUCCESS &&
-           d->cu->cuMemAddressFree(address, (size_t)bytes) == CUDA_RESULT_SUCCESS;
+    *fit = !st;
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
+        return STATUS_OK;
+    return st ? st : cuda_check(d, d->cu->cuMemAddressFree(address, (size_t)bytes), NULL, "freeing addresses");
 }
 
 /* The driver puts an allocation together of pages from anywhere, so its size is bounded by the free pages and by the longest range of free
  * addresses. That is tried: addresses are reserved and given back, which takes no memory from anybody. */
-static uint64_t largest_block(struct device *d, uint64_t free_bytes)
+static enum status measure_largest(struct device *d, struct device_memory *m)
 {
-    uint64_t pages = free_bytes / PAGE_BYTES, fits = 0, fails = pages;
+    uint64_t    fits = 0, fails = m->free_bytes / PAGE_BYTES + 1, pages = fails - 1; /* pages: to be tried next */
+    enum status st = STATUS_OK;
 
+    m->largest_free_bytes = DEVICE_LARGEST_UNKNOWN;
     if (!d->cu->cuMemAddressReserve || !d->cu->cuMemAddressFree)
-        return DEVICE_LARGEST_UNKNOWN;
-    if (!pages || can_reserve(d, pages * PAGE_BYTES))
-        return pages * PAGE_BYTES;
-    while (fails - fits > 1) {
-        uint64_t half = fits + (fails - fits) / 2;
+        return STATUS_OK;
+    while (!st && fails - fits > 1) {
+        bool fit;
 
-        if (can_reserve(d, half * PAGE_BYTES))
-            fits = half;
-        else
-            fails = half;
+        st = try_addresses(d, pages * PAGE_BYTES, &fit);
+        *(fit ? &fits : &fails) = pages;
+        pages = fits + (fails - fits) / 2;
     }
-    return fits * PAGE_BYTES;
+    m->largest_free_bytes = fits * PAGE_BYTES;
+    return st;
 }
 
 enum status cuda_memory_info(struct device *d, struct device_memory *out)
@@ -487,7 +491,8 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
     if (st)
         return st;
     m.reserved_bytes += d->memory.shared_bytes;
-    m.largest_free_bytes = largest_block(d, m.free_bytes);
-    *out = m;
-    return STATUS_OK;
+    st = measure_largest(d, &m);
+    if (!st)
+        *out = m;
+    return st;
 }

@@ -208,6 +208,8 @@ static enum status warm_builtin(struct warm_job *j, const struct warm_request *q
         return st;
     builtin_arch(facts, arch);
     st = compile_spec(j, &source.spec, CODE_HOLDER_BUILTIN, span_of(arch), !facts->wants_ptx, arena, out);
+    if (st == STATUS_COMPILE_TIMEOUT) /* it is no source of the caller's, and no fault of his */
+        problem_set(&out->why, st, "the compilation was stopped after %d s", COMPILE_DEADLINE_MS / 1000);
     return st;
 }
 

@@ -252,6 +252,8 @@ void        budgets_finish(struct registry *r);
 /* ---- quota.c ---- under session.lock */
 /* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's; followers of events are told. SESSION_BUSY: the worker session was closed meanwhile. */
 enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why);
+/* Tells followers of events when little is left below the session's limit. */
+void quota_look(struct session *s);
 /* Does nothing for a closed worker session: quota_release_all() has done it. */
 void quota_release(struct worker_session *c, uint64_t bytes);
 /* The caller closes the worker session in the same critical section. */

@@ -21,10 +21,12 @@ static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct p
 }
 
 /* Told once, until it is otherwise. */
-static void look_whether_low(struct session *s)
+void quota_look(struct session *s)
 {
-    bool low = s->memory_limit != MEMORY_LIMIT_NONE && s->memory_bytes > s->memory_limit / 100 * MEMORY_LOW_PERCENT;
+    uint64_t limit = s->memory_limit;
+    bool low = limit != MEMORY_LIMIT_NONE && s->memory_bytes > limit / 100 * MEMORY_LOW_PERCENT + limit % 100 * MEMORY_LOW_PERCENT / 100;
 
+    assert(held(&s->lock));
     if (low && !s->memory_low)
         events_publish_memory(s, 0, STATUS_OK);
     s->memory_low = low;
@@ -52,7 +54,7 @@ enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct probl
     }
     s->memory_bytes += bytes;
     c->quota_bytes += bytes;
-    look_whether_low(s);
+    quota_look(s);
     return STATUS_OK;
 }
 
@@ -63,7 +65,7 @@ static void give_back(struct worker_session *c, uint64_t bytes)
     assert(c->quota_bytes >= bytes && s->memory_bytes >= bytes);
     c->quota_bytes -= bytes;
     s->memory_bytes -= bytes;
-    look_whether_low(s);
+    quota_look(s);
     pthread_mutex_lock(&s->registry->lock);
     assert(s->account->memory_bytes >= bytes);
     s->account->memory_bytes -= bytes;

@@ -400,6 +400,7 @@ static void patch_memory(struct session *s, const struct session_patch *p, uint6
     if (p->has_memory_limit) {
         s->memory_fraction = p->memory_fraction;
         s->memory_limit = limit;
+        quota_look(s);
     }
     if (p->has_pool_bytes_max)
         s->pool_bytes_max = p->pool_bytes_max;
