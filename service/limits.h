@@ -12,10 +12,9 @@ enum {
     JSON_BODY_BYTES_MAX = 1024 * 1024,
     JSON_DEPTH_MAX = 32,
     SOURCE_BODY_BYTES_MAX = 4 * 1024 * 1024,
-    REQUEST_ARENA_BYTES = 24 * 1024 * 1024,  /* a source body, its JSON form and decoded headers; allocated as needed */
+    REQUEST_ARENA_BYTES = 24 * 1024 * 1024, /* a source body, its JSON form and decoded headers; allocated as needed */
     REPLY_BODY_BYTES_MAX = 64 * 1024 * 1024, /* module code is the largest body that is held whole */
-    VERIFIED_BODY_BYTES_MAX =
-        64 * 1024 * 1024, /* up to here a body with a digest is held back until it is verified, or hashed before it is sent */
+    VERIFIED_BODY_BYTES_MAX = 64 * 1024 * 1024, /* up to here a body with a digest is held back until it is verified, or hashed before it is sent */
     URI_BYTES_MAX = 8 * 1024,
     CONNECTIONS_MAX = 1024,
     CONNECTIONS_PER_ADDRESS_MAX = 128,
@@ -32,8 +31,8 @@ enum {
     IDEMPOTENCY_KEY_CHARS_MAX = 128,
     IDEMPOTENCY_KEYS_PER_CALLER_MAX = 10000,
     IDEMPOTENCY_KEYS_MAX = 100000,
-    IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024, /* longer answers are not stored */
-    REPLY_WHOLE_BYTES_MAX = 256 * 1024,         /* sending more in one send() would stall the loop's other clients */
+    IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024,       /* longer answers are not stored */
+    REPLY_WHOLE_BYTES_MAX = 256 * 1024,   /* sending more in one send() would stall the loop's other clients */
     IO_THREADS_DEFAULT = 4,
     IO_THREADS_MAX = 64,
     LOOP_THREADS_MAX = 16,
@@ -49,10 +48,10 @@ enum {
     LOG_FILES_MAX = 100,
     LOG_FOLLOWERS_MAX = 8,
     METRIC_LABELS_BYTES_MAX = 1024,
-    QUIESCE_MS = 5 * 1000, /* for the last answers when the server stops */
+    QUIESCE_MS = 5 * 1000,      /* for the last answers when the server stops */
 
     /* names */
-    ID_BYTES = 128, /* any id with its NUL: server ids, client ids (63 characters), node names */
+    ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
     CLIENT_ID_CHARS_MAX = 63,
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,
@@ -67,13 +66,10 @@ enum {
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
     BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels loaded at once, each for one dtype; they do not count as modules */
-    VENDOR_PLANS_PER_SESSION_MAX =
-        64, /* products and transforms of given sizes that a library has prepared; the least recently used is dropped */
-    BUILTIN_BLOCKS_AT_ONCE_MAX =
-        1056, /* blocks of built-in kernels whose blocks cooperate: there is a place for this many partial results */
+    VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the least recently used is dropped */
+    BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* blocks of built-in kernels whose blocks cooperate: there is a place for this many partial results */
     BUILTIN_WARPGROUP_THREADS = 3 * 128, /* per block, where warpgroups multiply matrices: one fetches, two multiply */
-    BUILTIN_WARPGROUP_BYTES =
-        4 * 48 * 1024 + 1024,   /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
+    BUILTIN_WARPGROUP_BYTES = 4 * 48 * 1024 + 1024, /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
     BUILTIN_ROW_OF_WARP = 2048, /* elements of the longest row that one warp reduces */
     BUILTIN_HEADERS_MAX = 8,
     DTYPE_NAME_BYTES = 8,
@@ -88,8 +84,8 @@ enum {
     IDLE_TIMEOUT_S_MAX = 24 * 3600,
     LIFETIME_S_MAX = 24 * 3600,
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
-    CRASH_BUDGET_DEFAULT = 60,                      /* faults of one caller's kernels on one device within the window */
-    CRASH_BUDGET_MAX = 1000 * 1000,                 /* the setting's greatest value */
+    CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */
+    CRASH_BUDGET_MAX = 1000 * 1000, /* the setting's greatest value */
     CRASH_WINDOW_S_DEFAULT = 60,
     CRASH_WINDOW_S_MAX = 24 * 3600,
     RESULT_TTL_S_DEFAULT = 300, /* of asynchronous batches */
@@ -99,13 +95,13 @@ enum {
     EXECUTION_TIMEOUT_MS_MAX = 3600 * 1000,
 
     /* events */
-    EVENTS_KEPT_MAX = 1024,           /* per session, for clients that return with a Last-Event-ID */
-    BATCH_EVENTS_MAX = 32,            /* launch.finished events of one batch; the last of them covers all remaining launches */
-    EVENT_TEXT_BYTES_MAX = 64 * 1024, /* of a kernel's printf text in one event */
+    EVENTS_KEPT_MAX = 1024,                /* per session, for clients that return with a Last-Event-ID */
+    BATCH_EVENTS_MAX = 32,                 /* launch.finished events of one batch; the last of them covers all remaining launches */
+    EVENT_TEXT_BYTES_MAX = 64 * 1024,      /* of a kernel's printf text in one event */
     EVENT_STREAMS_PER_SESSION_MAX = 16,
     EVENT_STREAMS_PER_CALLER_MAX = 32,
     EVENT_STREAM_S_MAX = 3600,
-    EVENT_HEARTBEAT_S = 15, /* default of the setting */
+    EVENT_HEARTBEAT_S = 15,                /* default of the setting */
 
     /* modules */
     COMPILE_HEADERS_MAX = 64,
@@ -115,18 +111,18 @@ enum {
     COMPILE_IMAGE_BYTES_MAX = 32 * 1024 * 1024,
     COMPILE_DEADLINE_MS = 30 * 1000,
     COMPILE_JOBS_MAX = 4,
-    COMPILE_WAITING_PER_CALLER_MAX = 32,      /* compilations of a caller's own sources that wait for a turn */
-    CACHE_ENTRIES_MAX = 65536,                /* files in the code cache */
-    CACHE_WARMS_PER_CALLER_MAX = 4,           /* requests of a caller to compile ahead that are under way */
-    CACHE_WARM_ITEMS_MAX = 1024,              /* compilations that one of them asks for */
-    COMPILE_TREE_FILES_MAX = 65536,           /* of the tree of CUDA headers, which is hashed to identify it */
+    COMPILE_WAITING_PER_CALLER_MAX = 32, /* compilations of a caller's own sources that wait for a turn */
+    CACHE_ENTRIES_MAX = 65536, /* files in the code cache */
+    CACHE_WARMS_PER_CALLER_MAX = 4, /* requests of a caller to compile ahead that are under way */
+    CACHE_WARM_ITEMS_MAX = 1024, /* compilations that one of them asks for */
+    COMPILE_TREE_FILES_MAX = 65536, /* of the tree of CUDA headers, which is hashed to identify it */
     COMPILE_JOB_BYTES_MAX = 16 * 1024 * 1024, /* a serialized job; source and headers arrived in one body */
     COMPILE_LOWERED_BYTES_MAX = 1024 * 1024,
     COMPILE_OUTPUT_BYTES_MAX = 66 * 1024 * 1024, /* a serialized answer */
     COMPILE_VERSION_BYTES = 32,
     COMPILE_IDENTITY_BYTES = 65, /* a SHA-256 in hex with its NUL */
-    COMPILE_ARCH_BYTES = 32,     /* "sm_90" and similar, with the NUL */
-    KERNEL_NAME_BYTES = 4096,    /* mangled template names are long */
+    COMPILE_ARCH_BYTES = 32, /* "sm_90" and similar, with the NUL */
+    KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     KERNEL_TABLE_BYTES_MAX = 8 * 1024 * 1024,
     KERNEL_PARAMS_MAX = 128,
@@ -139,19 +135,19 @@ enum {
     /* batches */
     BATCH_JSON_BYTES_MAX = 4 * 1024 * 1024,
     BATCH_OPS_MAX = 4096,
-    BATCH_SEGMENTS_MAX = 256,                      /* in each direction */
-    BATCH_INLINE_BYTES_MAX = 64 * 1024,            /* of segments within JSON, in each direction */
+    BATCH_SEGMENTS_MAX = 256,               /* in each direction */
+    BATCH_INLINE_BYTES_MAX = 64 * 1024,     /* of segments within JSON, in each direction */
     BATCH_ANSWER_BYTES_MAX = REPLY_BODY_BYTES_MAX, /* bytes read: they are held until the last kernel has finished */
-    RUN_ITEMS_MAX = 256,                           /* operations of a batch that one message sends to the worker */
-    EVENTS_PER_SESSION_MAX = BATCH_OPS_MAX,        /* recorded by concurrent batches */
+    RUN_ITEMS_MAX = 256,                    /* operations of a batch that one message sends to the worker */
+    EVENTS_PER_SESSION_MAX = BATCH_OPS_MAX, /* recorded by concurrent batches */
     PROGRAMS_PER_SESSION_MAX = 16,
-    GRAPHS_PER_PROGRAM_MAX = BATCH_OPS_MAX / 2,   /* a graph has at least two launches */
-    RUNS_AT_ONCE_PER_CALLER = 4,                  /* POST /v1/run: each has a worker of its own; further runs wait */
-    BATCHES_QUEUED_MAX = 64,                      /* asynchronous batches that wait in a session */
+    GRAPHS_PER_PROGRAM_MAX = BATCH_OPS_MAX / 2, /* a graph has at least two launches */
+    RUNS_AT_ONCE_PER_CALLER = 4,            /* POST /v1/run: each has a worker of its own; further runs wait */
+    BATCHES_QUEUED_MAX = 64,                /* asynchronous batches that wait in a session */
     BATCHES_QUEUED_BYTES_MAX = 128 * 1024 * 1024, /* ... host memory of their requests, per session */
-    BATCHES_KEPT_MAX = 64,                        /* finished asynchronous batches that a session remembers; the oldest are dropped first */
+    BATCHES_KEPT_MAX = 64,                  /* finished asynchronous batches that a session remembers; the oldest are dropped first */
     BATCH_RESULTS_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* ... host memory of their results */
-    BATCH_CALLS_IN_FLIGHT_MAX = 64,                   /* sent to the worker and not finished; the worker keeps as many outputs */
+    BATCH_CALLS_IN_FLIGHT_MAX = 64,         /* sent to the worker and not finished; the worker keeps as many outputs */
 
     /* processes */
     DEVICES_MAX = 16,
@@ -163,17 +159,16 @@ enum {
     STAGING_MIB_DEFAULT = 64,
     STAGING_SLICE_BYTES = 1024 * 1024,
     STAGING_SLICES_MAX = 4096, /* the setting's greatest value, in slices */
-    CALLS_RESERVED = 16,       /* calls that launches leave free, so that a cancel always gets through */
-    OUTPUTS_KEPT_MAX = 64,     /* launches whose printf text waits for TAKE_OUTPUT; the oldest is dropped */
+    CALLS_RESERVED = 16,        /* calls that launches leave free, so that a cancel always gets through */
+    OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is dropped */
     MODULES_PER_WORKER_MAX = 2048,
-    SPIN_CPUS_MAX = 65536, /* the setting's greatest value */
+    SPIN_CPUS_MAX = 65536,      /* the setting's greatest value */
     CANARY_DEADLINE_MS = 10 * 1000,
-    TEMPERATURE_MAX_C = 150, /* the setting's greatest value */
-    WORKER_TASKS_MAX =
-        64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and spare ones */
+    TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
+    WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and spare ones */
     WORKER_START_DEADLINE_MS = 30 * 1000,
-    WORKER_GRACE_MS = 500, /* after a kernel's own deadline, before the worker is killed from outside */
-    SPIN_BUDGET_US = 30,   /* how long a caller spins for its worker's answer */
+    WORKER_GRACE_MS = 500,               /* after a kernel's own deadline, before the worker is killed from outside */
+    SPIN_BUDGET_US = 30,        /* how long a caller spins for its worker's answer */
     SPIN_BUDGET_MANY_US = 100,
 
     /* cpu device: interpreter */
@@ -181,16 +176,13 @@ enum {
     CPU_RESIDENT_BLOCKS_PER_CORE = 16, /* of a cooperative launch: each block has a host thread of its own */
 };
 
-static const uint64_t HELD_BODIES_BYTES_MAX =
-    512ull * 1024 * 1024; /* host memory for bodies that are held for their digests, over all requests */
-static const uint64_t BATCH_JOBS_BYTES_MAX =
-    1024ull * 1024 * 1024;                              /* host memory for asynchronous batches and their results, over all sessions */
-static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX;   /* a session without memory_limit: the device is the limit */
+static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* host memory for bodies that are held for their digests, over all requests */
+static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* host memory for asynchronous batches and their results, over all sessions */
+static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
-static const uint64_t JSON_INTEGER_MAX = 1ull << 53;    /* above it JSON numbers lose digits, so decimal strings are used */
+static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits, so decimal strings are used */
 
-static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4,
-              "every cooperative launch has its threads");
+static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4, "every cooperative launch has its threads");
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
 static_assert(REQUEST_ARENA_BYTES >= 2 * (SOURCE_BODY_BYTES_MAX + JSON_BODY_BYTES_MAX), "a body and its decoded form must fit");
 static_assert(VERIFIED_BODY_BYTES_MAX <= REPLY_BODY_BYTES_MAX, "a body that is hashed before it is sent fits a reply");

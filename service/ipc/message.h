@@ -130,9 +130,9 @@ static const uint64_t DEVICE_LARGEST_UNKNOWN = UINT64_MAX;
 struct device_memory {
     uint64_t total_bytes;
     uint64_t free_bytes;
-    uint64_t allocated_bytes;    /* in use by this context, as requested */
-    uint64_t reserved_bytes;     /* taken from the device for it */
-    uint64_t peak_bytes;         /* greatest allocated_bytes so far */
+    uint64_t allocated_bytes; /* in use by this context, as requested */
+    uint64_t reserved_bytes;  /* taken from the device for it */
+    uint64_t peak_bytes;      /* greatest allocated_bytes so far */
     uint64_t largest_free_bytes; /* the largest block that can be had now; DEVICE_LARGEST_UNKNOWN: nothing says */
 };
 

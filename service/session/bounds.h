@@ -11,7 +11,7 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     MEMORY_RETURN_MS = 2000, /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
     MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
-    MEMORY_LOW_PERCENT = 90,   /* of a session's limit: beyond it followers of its events are told that memory is low */
+    MEMORY_LOW_PERCENT = 90, /* of a session's limit: beyond it followers of its events are told that memory is low */
     RESET_BESIDE_MIB_MAX =
         1024,              /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */

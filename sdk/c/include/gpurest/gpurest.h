@@ -199,14 +199,14 @@ GPUREST_API gpurest_status gpurest_device_info(gpurest_client *client, int devic
 
 typedef struct gpurest_session_options {
     size_t      struct_size;
-    const char *device;          /* NULL: chosen by the service */
-    const char *name;            /* [a-z0-9][a-z0-9_-]{0,62}; joins an existing session with the same options. NULL: random */
-    uint64_t    memory_limit;    /* bytes of device memory; 0: none */
-    uint32_t    idle_timeout_s;  /* the service ends it after so long without a request; 0: the service's default (600) */
-    int         memcheck;        /* non-zero: detect out-of-bounds accesses, on devices that can */
-    int         keep;            /* non-zero: gpurest_session_close leaves it running at the service */
+    const char *device;         /* NULL: chosen by the service */
+    const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}; joins an existing session with the same options. NULL: random */
+    uint64_t    memory_limit;   /* bytes of device memory; 0: none */
+    uint32_t    idle_timeout_s; /* the service ends it after so long without a request; 0: the service's default (600) */
+    int         memcheck;       /* non-zero: detect out-of-bounds accesses, on devices that can */
+    int         keep;           /* non-zero: gpurest_session_close leaves it running at the service */
     const char *memory_fraction; /* instead of memory_limit: a part of the device's memory, such as "80%"; NULL: none */
-    uint64_t    pool_bytes_max;  /* bytes of freed memory that its worker keeps for later allocations, at most; 0: all of it */
+    uint64_t    pool_bytes_max; /* bytes of freed memory that its worker keeps for later allocations, at most; 0: all of it */
 } gpurest_session_options;
 #define GPUREST_SESSION_OPTIONS_INIT                                                                                                       \
     {                                                                                                                                      \
@@ -420,22 +420,22 @@ static inline gpurest_arg gpurest_arg_host(gpurest_arg_kind kind, const void *in
     a.bytes = bytes;
     return a;
 }
-#define GPUREST_I8(v)             gpurest_arg_signed(GPUREST_ARG_I8, (int8_t)(v))
-#define GPUREST_I16(v)            gpurest_arg_signed(GPUREST_ARG_I16, (int16_t)(v))
-#define GPUREST_I32(v)            gpurest_arg_signed(GPUREST_ARG_I32, (int32_t)(v))
-#define GPUREST_I64(v)            gpurest_arg_signed(GPUREST_ARG_I64, (int64_t)(v))
-#define GPUREST_U8(v)             gpurest_arg_unsigned(GPUREST_ARG_U8, (uint8_t)(v))
-#define GPUREST_U16(v)            gpurest_arg_unsigned(GPUREST_ARG_U16, (uint16_t)(v))
-#define GPUREST_U32(v)            gpurest_arg_unsigned(GPUREST_ARG_U32, (uint32_t)(v))
-#define GPUREST_U64(v)            gpurest_arg_unsigned(GPUREST_ARG_U64, (uint64_t)(v))
-#define GPUREST_F32(v)            gpurest_arg_f32((float)(v))
-#define GPUREST_F64(v)            gpurest_arg_f64((double)(v))
-#define GPUREST_BYTES(p, n)       gpurest_arg_host(GPUREST_ARG_BYTES, (p), NULL, (n))
-#define GPUREST_BUF(b)            gpurest_arg_buffer((b), 0)
+#define GPUREST_I8(v) gpurest_arg_signed(GPUREST_ARG_I8, (int8_t)(v))
+#define GPUREST_I16(v) gpurest_arg_signed(GPUREST_ARG_I16, (int16_t)(v))
+#define GPUREST_I32(v) gpurest_arg_signed(GPUREST_ARG_I32, (int32_t)(v))
+#define GPUREST_I64(v) gpurest_arg_signed(GPUREST_ARG_I64, (int64_t)(v))
+#define GPUREST_U8(v) gpurest_arg_unsigned(GPUREST_ARG_U8, (uint8_t)(v))
+#define GPUREST_U16(v) gpurest_arg_unsigned(GPUREST_ARG_U16, (uint16_t)(v))
+#define GPUREST_U32(v) gpurest_arg_unsigned(GPUREST_ARG_U32, (uint32_t)(v))
+#define GPUREST_U64(v) gpurest_arg_unsigned(GPUREST_ARG_U64, (uint64_t)(v))
+#define GPUREST_F32(v) gpurest_arg_f32((float)(v))
+#define GPUREST_F64(v) gpurest_arg_f64((double)(v))
+#define GPUREST_BYTES(p, n) gpurest_arg_host(GPUREST_ARG_BYTES, (p), NULL, (n))
+#define GPUREST_BUF(b) gpurest_arg_buffer((b), 0)
 #define GPUREST_BUF_AT(b, offset) gpurest_arg_buffer((b), (offset))
-#define GPUREST_IN(p, n)          gpurest_arg_host(GPUREST_ARG_IN, (p), NULL, (n))
-#define GPUREST_OUT(p, n)         gpurest_arg_host(GPUREST_ARG_OUT, NULL, (p), (n))
-#define GPUREST_INOUT(p, n)       gpurest_arg_host(GPUREST_ARG_INOUT, (p), (p), (n))
+#define GPUREST_IN(p, n) gpurest_arg_host(GPUREST_ARG_IN, (p), NULL, (n))
+#define GPUREST_OUT(p, n) gpurest_arg_host(GPUREST_ARG_OUT, NULL, (p), (n))
+#define GPUREST_INOUT(p, n) gpurest_arg_host(GPUREST_ARG_INOUT, (p), (p), (n))
 
 static inline gpurest_dim3 gpurest_dim3_make(uint32_t x, uint32_t y, uint32_t z)
 {
@@ -446,8 +446,8 @@ static inline gpurest_dim3 gpurest_dim3_make(uint32_t x, uint32_t y, uint32_t z)
     d.z = z;
     return d;
 }
-#define GPUREST_1D(x)       gpurest_dim3_make((x), 1, 1)
-#define GPUREST_2D(x, y)    gpurest_dim3_make((x), (y), 1)
+#define GPUREST_1D(x) gpurest_dim3_make((x), 1, 1)
+#define GPUREST_2D(x, y) gpurest_dim3_make((x), (y), 1)
 #define GPUREST_3D(x, y, z) gpurest_dim3_make((x), (y), (z))
 
 typedef struct gpurest_launch_config {
@@ -546,10 +546,8 @@ typedef struct gpurest_program_run_options {
     const gpurest_program_scalar *scalars; /* for this run only; each argument once, in any order, at most 1,024 */
     size_t                        inputs_count, outputs_count, scalars_count;
 } gpurest_program_run_options;
-#define GPUREST_PROGRAM_RUN_OPTIONS_INIT                                                                                                   \
-    {                                                                                                                                      \
-        sizeof(gpurest_program_run_options), 0, 0, 0, 0, 0, 0                                                                              \
-    }
+#define GPUREST_PROGRAM_RUN_OPTIONS_INIT \
+    {sizeof(gpurest_program_run_options), 0, 0, 0, 0, 0, 0}
 
 /* As gpurest_program_run. options NULL: as queued. out_or_null NULL: waits; else released by gpurest_op_free: inputs, outputs and the program
  * must live until it is done; scalars are copied. */
