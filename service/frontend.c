@@ -35,7 +35,6 @@ struct frontend {
     unsigned             listen_count;
     int                  signals; /* signalfd, -1 = none */
     struct app           app;     /* borrows all below */
-    struct code_cache   *cache;
     struct server       *server;
     char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
 };
@@ -133,7 +132,7 @@ static bool make_compiler(struct frontend *f)
         return refuse_start("cannot create the compile service", &why);
     if (compile_service_version(f->app.compiler)[0] == '\0')
         log_warn("frontend", "no runtime compiler was found: only PTX can be loaded");
-    if (code_cache_create(&f->cache, c->cache[0] ? c->cache : NULL, c->cache_mib * 1024 * 1024))
+    if (code_cache_create(&f->app.cache, c->cache[0] ? c->cache : NULL, c->cache_mib * 1024 * 1024))
         return refuse_start("not enough memory for the code cache", &why);
     return true;
 }
@@ -193,7 +192,7 @@ static bool make_registry(struct frontend *f)
     struct problem         why = {0};
     struct registry_config config = {.pool = f->app.pool,
                                      .compiler = f->app.compiler,
-                                     .cache = f->cache,
+                                     .cache = f->app.cache,
                                      .node = f->config->node,
                                      .sessions_max = SESSIONS_MAX,
                                      .cache_shared = f->config->cache_shared,
@@ -359,7 +358,7 @@ static void stop_parts(struct frontend *f)
     pool_destroy(f->app.pool);
     for (unsigned i = 0; i < DEVICE_SETTINGS; i++)
         free(f->device_arguments[i]);
-    code_cache_destroy(f->cache);
+    code_cache_destroy(f->app.cache);
     if (f->app.compiler)
         compile_service_destroy(f->app.compiler);
     if (f->app.auth)

@@ -112,6 +112,9 @@ enum {
     COMPILE_DEADLINE_MS = 30 * 1000,
     COMPILE_JOBS_MAX = 4,
     COMPILE_WAITING_PER_CALLER_MAX = 32, /* compilations of a caller's own sources that wait for a turn */
+    CACHE_ENTRIES_MAX = 65536, /* files in the code cache */
+    CACHE_WARMS_PER_CALLER_MAX = 4, /* requests of a caller to compile ahead that are under way */
+    CACHE_WARM_ITEMS_MAX = 1024, /* compilations that one of them asks for */
     COMPILE_TREE_FILES_MAX = 65536, /* of the tree of CUDA headers, which is hashed to identify it */
     COMPILE_JOB_BYTES_MAX = 16 * 1024 * 1024, /* a serialized job; source and headers arrived in one body */
     COMPILE_LOWERED_BYTES_MAX = 1024 * 1024,

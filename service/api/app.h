@@ -15,6 +15,7 @@ struct app {
     const struct config     *config;
     struct pool             *pool;
     struct compile_service  *compiler;
+    struct code_cache       *cache;
     struct registry         *registry;
     struct auth             *auth;
     _Atomic(struct server *) server;     /* NULL while the server starts */

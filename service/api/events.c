@@ -20,8 +20,8 @@ struct session_stream {
     char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
 };
 
-static const char *const type_names[EVENT_TYPES] = {"session.state", "launch.queued", "launch.started", "launch.finished",
-                                                    "kernel.printf", "device.health", "faults.budget",  "resync"};
+static const char *const type_names[EVENT_TYPES] = {"session.state", "launch.queued", "launch.started", "launch.finished", "kernel.printf",
+                                                    "device.health", "faults.budget", "memory.low",     "resync"};
 
 /* ---- one event ---- */
 
@@ -50,6 +50,19 @@ static void add_launch(struct json_writer *w, const struct event *e)
         json_add_double(w, "gpu_us", e->gpu_us);
     if (e->status)
         json_add_text(w, "code", status_code(e->status));
+}
+
+static void add_low_memory(struct json_writer *w, const struct session_stream *s)
+{
+    const struct event *e = &s->event;
+
+    json_add_text(w, "session", s->session_id);
+    json_add_u64(w, "used_bytes", e->state.memory.used);
+    json_add_u64_or_null(w, "limit_bytes", e->state.memory.limit);
+    if (!e->status)
+        return;
+    json_add_u64(w, "requested_bytes", e->state.memory.requested < JSON_INTEGER_MAX ? e->state.memory.requested : JSON_INTEGER_MAX);
+    json_add_text(w, "code", status_code(e->status));
 }
 
 static void add_members(struct json_writer *w, const struct session_stream *s)
@@ -84,6 +97,9 @@ static void add_members(struct json_writer *w, const struct session_stream *s)
         json_add_text(w, "device", s->device);
         json_add_text(w, "state", e->state.spent ? "spent" : "free");
         json_add_u64(w, "max", s->budget);
+        return;
+    case EVENT_MEMORY_LOW:
+        add_low_memory(w, s);
         return;
     case EVENT_RESYNC:
     case EVENT_TYPES:

@@ -4,6 +4,7 @@
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/limits_table.h"
+#include "session/code/warm.h"
 
 /* Written as null. */
 static const uint64_t UNCOUNTED = UINT64_MAX;
@@ -40,6 +41,13 @@ static uint64_t batch_bytes_of(const struct request *r)
 static uint64_t compilations_of(const struct request *r)
 {
     return compile_service_waiting(app_of(r)->compiler, r->caller->name);
+}
+
+static uint64_t warms_of(const struct request *r)
+{
+    struct tenant t = tenant_of(r);
+
+    return warm_jobs_of(app_of(r)->registry, &t);
 }
 
 static uint64_t keys_of(const struct request *r)

@@ -1,4 +1,6 @@
 /* Device memory as a session sees it: figures, and releasing the cache. */
+#include <math.h>
+
 #include "api/call.h"
 #include "api/endpoints.h"
 
@@ -16,6 +18,10 @@ static enum status answer_memory(struct request *r, const struct session_memory 
     json_add_u64(&a.w, "peak_bytes", m->peak_bytes);
     json_add_u64_or_null(&a.w, "limit_bytes", m->limit_bytes);
     json_add_double(&a.w, "fragmentation", m->fragmentation);
+    if (isnan(m->fragmentation))
+        json_add_text(&a.w, "fragmentation_reason", "the device's driver does not tell how large a block it could give");
+    else
+        json_add_null(&a.w, "fragmentation_reason");
     return answer_end(&a, r, 200);
 }
 

@@ -1,21 +1,29 @@
 /* Sessions: create, get, change, reset, delete. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
 
+enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
+
 struct session_request {
     struct span        device;
-    uint64_t           memory_limit, idle_timeout_s, max_lifetime_s;
+    uint64_t           memory_limit, pool_bytes_max, idle_timeout_s, max_lifetime_s;
     bool               memcheck;
-    const struct json *labels;
-    bool               has_idle_timeout;
+    const struct json *labels, *memory_fraction;
+    bool               has_memory_limit, has_pool_bytes_max, has_idle_timeout;
 };
+
+#define MEMORY_FIELDS                                                                                                                      \
+    JSON_FIELD_SEEN(FIELD_U64, struct session_request, memory_limit, has_memory_limit, MEMORY_BYTES_ASKED_MAX),                            \
+        JSON_FIELD(FIELD_ANY, struct session_request, memory_fraction, false, 0),                                                          \
+        JSON_FIELD_SEEN(FIELD_U64, struct session_request, pool_bytes_max, has_pool_bytes_max, MEMORY_BYTES_ASKED_MAX)
 
 static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_STRING, struct session_request, device, false, DEVICE_ID_BYTES - 1),
-    JSON_FIELD(FIELD_U64, struct session_request, memory_limit, false, MEMORY_BYTES_ASKED_MAX),
+    MEMORY_FIELDS,
     JSON_FIELD(FIELD_U64, struct session_request, idle_timeout_s, false, IDLE_TIMEOUT_S_MAX),
     JSON_FIELD(FIELD_U64, struct session_request, max_lifetime_s, false, LIFETIME_S_MAX),
     JSON_FIELD(FIELD_BOOL, struct session_request, memcheck, false, 0),
@@ -23,6 +31,7 @@ static const struct json_field create_fields[] = {
 };
 
 static const struct json_field patch_fields[] = {
+    MEMORY_FIELDS,
     JSON_FIELD_SEEN(FIELD_U64, struct session_request, idle_timeout_s, has_idle_timeout, IDLE_TIMEOUT_S_MAX),
     JSON_FIELD(FIELD_ANY, struct session_request, labels, false, 0),
 };
@@ -68,6 +77,50 @@ static enum status check_positive(struct request *r, const char *pointer, uint64
     return value ? STATUS_OK : problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "range", "%s must be at least 1", pointer + 1);
 }
 
+/* "80%" is 0.8. */
+static bool parse_percentage(struct span text, double *fraction)
+{
+    char   digits[FRACTION_CHARS_MAX + 1], *end;
+    size_t n = text.bytes ? text.bytes - 1 : 0;
+
+    if (!n || text.data[n] != '%' || !span_copy(span_first(text, n), digits, sizeof digits) || strspn(digits, "0123456789.") != n)
+        return false;
+    *fraction = strtod(digits, &end) / 100;
+    return *end == '\0';
+}
+
+/* 0: none was asked for. */
+static enum status take_fraction(struct request *r, const struct session_request *q, double *fraction)
+{
+    const struct json *v = q->memory_fraction;
+    bool               ok = json_type_of(v) == JSON_NUMBER;
+
+    *fraction = 0;
+    if (!v || json_type_of(v) == JSON_NULL)
+        return STATUS_OK;
+    if (q->has_memory_limit)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/memory_fraction", "value",
+                             "give either memory_limit, in bytes, or memory_fraction, of the device's memory");
+    if (ok)
+        *fraction = json_double(v);
+    else if (json_type_of(v) == JSON_STRING)
+        ok = parse_percentage(json_text(v), fraction);
+    if (!ok || !(*fraction > 0 && *fraction <= 1))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/memory_fraction", "range",
+                             "memory_fraction must be above 0 and at most 1, or a percentage such as \"80%%\"");
+    return STATUS_OK;
+}
+
+static void add_memory(struct json_writer *w, const struct session_info *i)
+{
+    json_add_u64_or_null(w, "memory_limit", i->memory_limit);
+    if (i->memory_fraction > 0)
+        json_add_double(w, "memory_fraction", i->memory_fraction);
+    else
+        json_add_null(w, "memory_fraction");
+    json_add_u64_or_null(w, "pool_bytes_max", i->pool_bytes_max);
+}
+
 static void add_labels(struct json_writer *w, const struct session_info *i)
 {
     json_open_object(w, "labels");
@@ -88,7 +141,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_time(w, "expires_at", i->expires_wall_ns);
     json_add_u64(w, "idle_timeout_s", i->idle_timeout_s);
     json_add_u64(w, "max_lifetime_s", i->max_lifetime_s);
-    json_add_u64_or_null(w, "memory_limit", i->memory_limit);
+    add_memory(w, i);
     json_add_bool(w, "memcheck", i->memcheck);
     add_labels(w, i);
     add_problem(w, "fault", r, &i->fault);
@@ -123,6 +176,8 @@ static enum status create(struct request *r, const struct session_request *q, st
     struct session_spec spec = {.id = r->params[0],
                                 .device = q->device,
                                 .memory_limit = q->memory_limit,
+                                .keeps_bounded = q->has_pool_bytes_max,
+                                .pool_bytes_max = q->pool_bytes_max,
                                 .idle_timeout_s = q->idle_timeout_s,
                                 .max_lifetime_s = q->max_lifetime_s,
                                 .memcheck = q->memcheck};
@@ -138,6 +193,8 @@ static enum status create(struct request *r, const struct session_request *q, st
         st = check_positive(r, "/max_lifetime_s", q->max_lifetime_s);
     if (!st)
         st = check_positive(r, "/memory_limit", q->memory_limit);
+    if (!st)
+        st = take_fraction(r, q, &spec.memory_fraction);
     return st ? st : session_create(app_of(r)->registry, &t, &spec, out, created, &r->problem);
 }
 
@@ -198,8 +255,16 @@ static enum status patch_in(struct request *r, struct session *s)
     p.has_labels = q.labels != NULL;
     p.has_idle_timeout = q.has_idle_timeout;
     p.idle_timeout_s = q.idle_timeout_s;
+    p.memory_limit = q.memory_limit;
+    p.has_pool_bytes_max = q.has_pool_bytes_max;
+    p.pool_bytes_max = q.pool_bytes_max;
     if (!st && p.has_idle_timeout)
         st = check_positive(r, "/idle_timeout_s", p.idle_timeout_s);
+    if (!st && q.has_memory_limit)
+        st = check_positive(r, "/memory_limit", p.memory_limit);
+    if (!st)
+        st = take_fraction(r, &q, &p.memory_fraction);
+    p.has_memory_limit = q.has_memory_limit || p.memory_fraction > 0;
     if (!st)
         st = session_patch(s, &p, &r->problem);
     return st ? st : answer_session(r, s, 200);

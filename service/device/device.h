@@ -101,6 +101,10 @@ struct device_ops {
      * stay. Default: nothing is kept. */
     enum status (*mem_trim)(struct device *d);
 
+    /* (optional) From now on at most so many bytes of freed memory are kept for later allocations, as far as the driver's units allow; what is
+     * more goes back to the device, also now. UINT64_MAX, the start: all. Default: nothing is kept. */
+    enum status (*mem_keep)(struct device *d, uint64_t bytes_max);
+
     /* (optional) Detects memory errors from now on, in modules that are loaded from now on: accesses beyond an allocation, to freed
      * memory, and reads of bytes that were never written. Each is a KERNEL_FAULT that names the thread and the line. Once, before the
      * first mem_alloc of the user. OUT_OF_MEMORY changes nothing. Default: the device cannot do it. */

@@ -143,6 +143,7 @@ const char *device_sensor_reason(enum device_sensor_state state);
 /* As in the REST contract: "fan_pct". */
 const char               *device_setting_name(enum device_setting s);
 enum device_setting_shape device_setting_shape_of(enum device_setting s);
+static const uint64_t DEVICE_LARGEST_UNKNOWN = UINT64_MAX;
 
 struct device_memory {
     uint64_t total_bytes;
@@ -150,7 +151,7 @@ struct device_memory {
     uint64_t allocated_bytes; /* in use by this context, as requested */
     uint64_t reserved_bytes;  /* taken from the device for it */
     uint64_t peak_bytes;      /* greatest allocated_bytes so far */
-    uint64_t largest_free_bytes;
+    uint64_t largest_free_bytes; /* the largest block that can be had now; DEVICE_LARGEST_UNKNOWN: nothing says */
 };
 
 struct msg_canary {
@@ -186,6 +187,14 @@ struct msg_mem_trim {
     uint32_t unused;
 };
 struct msg_mem_trim_reply {
+    uint32_t unused;
+};
+
+/* bytes_max: UINT64_MAX: all of it. */
+struct msg_mem_keep {
+    uint64_t bytes_max;
+};
+struct msg_mem_keep_reply {
     uint32_t unused;
 };
 

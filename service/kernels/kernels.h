@@ -86,7 +86,6 @@ struct builtin_device {
  * one with scratch memory of its own takes the address after it. */
 struct builtin_plan {
     uint32_t grid[3], block[3];
-    uint32_t vectors;      /* BUILTIN_FLAT: those of a thread, which the source is compiled for (FLAT_VECTORS); else 0 */
     uint32_t shared_bytes; /* dynamic */
     bool     cooperative;
     bool     takes_slot, takes_scratch;
@@ -131,6 +130,8 @@ bool builtin_extent(const struct builtin *k, const char *expression, enum builti
 /* `values`: each VALUE's bits, by parameter. ARGUMENT_MISMATCH with /args/N: out of bounds. LAUNCH_CONFIG_INVALID: the shape is. */
 enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
                             struct builtin_plan *out, struct problem *why);
+/* BUILTIN_FLAT: vectors of a thread, which the source is compiled for (FLAT_VECTORS); else 0. */
+uint32_t builtin_vectors(const struct builtin *k, bool on_host);
 /* Minimum bytes of the buffer of parameter `i`, counted from its offset. */
 enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, unsigned i, uint64_t *out,
                                  struct problem *why);

@@ -34,6 +34,11 @@ static uint32_t vectors_of(const struct builtin *k, const struct builtin_device 
     return device->on_host ? k->shape.vectors_on_host : k->shape.vectors;
 }
 
+uint32_t builtin_vectors(const struct builtin *k, bool on_host)
+{
+    return k->shape.rule == BUILTIN_FLAT ? vectors_of(k, &(struct builtin_device){.on_host = on_host}) : 0;
+}
+
 static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype, const struct builtin_device *device)
 {
     return (uint64_t)k->shape.block * vectors_of(k, device) * (VECTOR_BYTES / element_bytes(dtype));
@@ -93,7 +98,6 @@ static void set_shape(const struct builtin *k, enum builtin_dtype dtype, const u
     switch (k->shape.rule) {
     case BUILTIN_FLAT:
         out->grid[0] = bounded_blocks(quotient_up(n[0], per_block(k, dtype, device)), device->max_grid[0]);
-        out->vectors = vectors_of(k, device);
         break;
     case BUILTIN_SHARES:
         out->grid[0] = bounded_blocks(quotient_up(n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));

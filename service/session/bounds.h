@@ -11,6 +11,7 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     MEMORY_RETURN_MS = 2000, /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
     MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
+    MEMORY_LOW_PERCENT = 90, /* of a session's limit: beyond it followers of its events are told that memory is low */
     RESET_BESIDE_MIB_MAX =
         1024,              /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
@@ -29,6 +30,10 @@ enum {
     COMPILE_OPTION_TEXT_BYTES_MAX = 256, /* an option's name with its dashes */
     COMPILE_DEFINES_MAX = 64,
     COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
+    CACHE_WARMS_MAX = 64,                   /* threads that compile ahead, over all callers */
+    CACHE_WARMS_KEPT_MAX = 16,              /* finished ones of a caller that are remembered; the oldest are dropped first */
+    CACHE_WARM_BYTES_MAX = 8 * 1024 * 1024, /* a copy of the sources, which came in one JSON body */
+    CACHE_WARM_RETRY_MS = 1000,             /* without a turn to compile, because the caller's own requests wait for theirs */
 
     /* batches */
     GRAPH_PARAM_BYTES_MAX = 4096, /* a launch with more of them does not become a part of a program's graph */
@@ -41,7 +46,7 @@ enum {
     PING_AFTER_MS = 5000, /* launches were given to a worker and none started or ended: it is asked whether it still answers */
 
     /* code cache */
-    CACHE_ENTRIES_MAX = 65536,          /* files in the code cache */
+    CACHE_HOLDERS_COUNTED_MAX = 1056,   /* whose hits and misses are counted apart: every token's, with room for a reloaded file */
     CACHE_UNUSED_S_MAX = 7 * 24 * 3600, /* what nobody used for so long makes room first, whosesoever it is */
 };
 

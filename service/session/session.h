@@ -85,9 +85,12 @@ struct label {
 };
 
 struct session_spec {
-    struct span         id;           /* empty: the server generates one; else a valid client id (checked here) */
-    struct span         device;       /* empty: the default */
-    uint64_t            memory_limit; /* MEMORY_LIMIT_NONE: unlimited */
+    struct span         id;              /* empty: the server generates one; else a valid client id (checked here) */
+    struct span         device;          /* empty: the default */
+    uint64_t            memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
+    double              memory_fraction; /* 0: none; else memory_limit is MEMORY_LIMIT_NONE and becomes this part of the device's memory */
+    bool                keeps_bounded;   /* freed memory that its worker keeps has a bound: */
+    uint64_t            pool_bytes_max;
     uint64_t            idle_timeout_s;
     uint64_t            max_lifetime_s;
     bool                memcheck;
@@ -105,7 +108,9 @@ struct session_info {
     uint64_t           expires_wall_ns; /* the earlier end of idle time and lifetime, as of now */
     uint64_t           idle_timeout_s;
     uint64_t           max_lifetime_s;
-    uint64_t           memory_limit; /* MEMORY_LIMIT_NONE: unlimited */
+    uint64_t           memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
+    double             memory_fraction; /* of the device's memory, as asked for; 0: memory_limit was, or nothing */
+    uint64_t           pool_bytes_max;  /* MEMORY_LIMIT_NONE: freed memory is kept without a bound */
     bool               memcheck;
     struct label       labels[LABELS_MAX];
     unsigned           labels_count;
@@ -123,11 +128,16 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
 void        session_return(struct session *s);
 void        session_info_of(struct session *s, struct session_info *out);
 struct session_patch {
-    bool                has_idle_timeout, has_labels;
+    bool                has_idle_timeout, has_labels, has_memory_limit, has_pool_bytes_max;
     uint64_t            idle_timeout_s;
+    uint64_t            memory_limit; /* with has_memory_limit, this or the fraction, as in a session_spec */
+    double              memory_fraction;
+    uint64_t            pool_bytes_max;
     const struct label *labels; /* replaces all labels */
     unsigned            labels_count;
 };
+/* All of it or nothing. Blocks for a call to the worker if pool_bytes_max changes; then also SESSION_FAULTED or SESSION_BUSY. Buffers that exceed a
+ * lower limit stay. */
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why);
 /* Replaces the worker: all handles become void, generation + 1, state ready. Also ends `faulted`. Blocks. */
 enum status session_reset(struct session *s, struct problem *why);
@@ -158,7 +168,9 @@ struct session_memory {
     uint64_t free_bytes;      /* of the whole device, now */
     uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
-    double   fragmentation;   /* 0: all free memory is one block; near 1: many small blocks */
+    double
+        fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
+                                 the device cannot tell */
 };
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
 /* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */

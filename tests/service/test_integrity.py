@@ -253,7 +253,7 @@ def test_digests_of_long_contents(client, session):
 
 # ---- memory ----
 
-MEMBERS = {"allocated_bytes", "cached_bytes", "reserved_bytes", "free_bytes", "peak_bytes", "limit_bytes", "fragmentation"}
+MEMBERS = {"allocated_bytes", "cached_bytes", "reserved_bytes", "free_bytes", "peak_bytes", "limit_bytes", "fragmentation", "fragmentation_reason"}
 
 
 def memory(client, session):

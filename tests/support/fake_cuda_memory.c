@@ -122,9 +122,9 @@ cuda_result cuMemPoolSetAttribute(cuda_pool pool, unsigned attribute, void *valu
 
 cuda_result cuMemPoolGetAttribute(cuda_pool pool, unsigned attribute, void *value)
 {
-    uint64_t bytes = pool->reserved;
+    uint64_t bytes = attribute == CUDA_POOL_USED_CURRENT ? pool->used : pool->reserved;
 
-    if (attribute == CUDA_POOL_RESERVED_CURRENT)
+    if (attribute == CUDA_POOL_RESERVED_CURRENT || attribute == CUDA_POOL_USED_CURRENT)
         memcpy(value, &bytes, sizeof bytes);
     return fake_step(__func__);
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import arrays, cuda, errors
 from ._session.autotune import Config, Tuned, autotune
-from ._session.background import BatchJob
+from ._session.background import BatchJob, WarmJob
 from ._session.batch import Batch, Future, LaunchResult
 from ._session.buffer import Buffer
 from ._session.builtin_kernel import BuiltinKernel
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Client", "Config", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
-           "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
+           "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "tile", "u16", "u32", "u64", "u8"]
 

@@ -90,6 +90,7 @@ enum {
     CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES = 3, /* int */
     CUDA_POOL_RELEASE_THRESHOLD = 4,           /* uint64_t, bytes that the pool keeps back from the device */
     CUDA_POOL_RESERVED_CURRENT = 5,            /* uint64_t, bytes */
+    CUDA_POOL_USED_CURRENT = 7,                /* uint64_t, bytes */
 
     CUDA_FUNCTION_MAX_THREADS = 0,
     CUDA_FUNCTION_SHARED_BYTES = 1,

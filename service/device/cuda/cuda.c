@@ -204,6 +204,7 @@ const struct device_ops device_cuda = {
     .mem_export = cuda_mem_export,
     .mem_free = cuda_mem_free,
     .mem_trim = cuda_mem_trim,
+    .mem_keep = cuda_mem_keep,
     .mem_write = cuda_mem_write,
     .mem_read = cuda_mem_read,
     .mem_copy = cuda_mem_copy,

@@ -61,9 +61,10 @@ struct cuda_memory {
     size_t                    count;
     uint64_t                  bytes; /* sum of the allocated bytes, as requested */
     uint64_t                  peak_bytes;
-    uint64_t                  share_unit;   /* sizes of shared allocations are multiples of it; 0: the driver shares none */
-    uint64_t                  shared_bytes; /* taken by shared allocations */
-    struct cuda_pending_free *oldest;       /* done in the order of the list */
+    uint64_t                  share_unit;     /* sizes of shared allocations are multiples of it; 0: the driver shares none */
+    uint64_t                  shared_bytes;   /* taken by shared allocations */
+    uint64_t                  keep_bytes_max; /* of freed memory that stays in the pool; UINT64_MAX: all */
+    struct cuda_pending_free *oldest;         /* done in the order of the list */
     struct cuda_pending_free *newest;
     struct cuda_pending_free *reusable; /* with their events, for reuse */
 };
@@ -139,6 +140,7 @@ enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, ui
 enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
 enum status cuda_mem_free(struct device *d, uint64_t address);
 enum status cuda_mem_trim(struct device *d);
+enum status cuda_mem_keep(struct device *d, uint64_t bytes_max);
 enum status cuda_host_register(struct device *d, void *base, size_t bytes);
 enum status cuda_host_attach(struct device *d, void *base, size_t bytes);
 void        cuda_host_detach(struct device *d, void *base);

@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20 };
+enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20, PAGE_BYTES = 2 << 20 /* that the driver maps */ };
 
 static_assert((PLACES_MIN & (PLACES_MIN - 1)) == 0, "places are found by mask");
 
@@ -107,6 +107,7 @@ enum status cuda_memory_start(struct device *d, struct problem *why)
     if (st)
         return st;
     m->pool = pool;
+    m->keep_bytes_max = UINT64_MAX;
     m->share_unit = cuda_share_unit(d);
     st = configure_pool(d, why);
     if (!st)
@@ -156,17 +157,82 @@ void cuda_memory_stop(struct device *d)
     *m = (struct cuda_memory){0};
 }
 
+static enum status get_pool(struct device *d, unsigned which, uint64_t *value)
+{
+    return cuda_check(d, d->cu->cuMemPoolGetAttribute(d->memory.pool, which, value), NULL, "reading the memory pool");
+}
+
+static enum status pool_state(struct device *d, struct device_memory *out)
+{
+    size_t      free_bytes = 0;
+    size_t      total_bytes = 0;
+    enum status st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
+
+    out->free_bytes = free_bytes;
+    out->total_bytes = total_bytes;
+    return st ? st : get_pool(d, CUDA_POOL_RESERVED_CURRENT, &out->reserved_bytes);
+}
+
+/* A driver that is refused a system call here still reports success, and the memory is gone until the process ends. */
+static void check_returned(const struct device_memory *before, const struct device_memory *after)
+{
+    uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
+    uint64_t come = after->free_bytes > before->free_bytes ? after->free_bytes - before->free_bytes : 0;
+
+    if (given >= TRIM_CHECKED_BYTES && come < given / 2)
+        log_warn("device",
+                 "the memory pool gave up %" PRIu64 " MiB, and %" PRIu64
+                 " MiB more are free: unless another process took them, the driver lacks a system call",
+                 given >> 20, come >> 20);
+}
+
+/* Down to so many reserved bytes, or what is in use if that is more. */
+static enum status trim_pool(struct device *d, uint64_t bytes)
+{
+    struct device_memory before = {0}, after = {0};
+    enum status          st = pool_state(d, &before);
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, bytes), NULL, "trimming the memory pool");
+    if (!st)
+        st = pool_state(d, &after);
+    if (!st)
+        check_returned(&before, &after);
+    return st;
+}
+
+/* After frees: what is beyond the bound goes back to the device. Frees are on the memory stream, where nothing else is. */
+static enum status keep_within_bound(struct device *d)
+{
+    const struct cuda_memory *m = &d->memory;
+    uint64_t                  used = 0, reserved = 0;
+    enum status               st;
+
+    if (m->keep_bytes_max == UINT64_MAX)
+        return STATUS_OK;
+    st = get_pool(d, CUDA_POOL_USED_CURRENT, &used);
+    if (!st)
+        st = get_pool(d, CUDA_POOL_RESERVED_CURRENT, &reserved);
+    if (st || reserved <= used || reserved - used <= m->keep_bytes_max)
+        return st;
+    st = cuda_check(d, d->cu->cuStreamSynchronize(m->stream), NULL, "waiting for frees");
+    return st ? st : trim_pool(d, used + m->keep_bytes_max);
+}
+
 /* Frees what nobody can use any more. They complete in order, as all their events are on one stream. */
 static enum status reap_pending_frees(struct device *d)
 {
     struct cuda_memory *m = &d->memory;
+    bool                any = false;
 
     while (m->oldest) {
         struct cuda_pending_free *p = m->oldest;
         enum status               st = cuda_check(d, d->cu->cuEventQuery(p->done), NULL, "asking for a pending free");
 
+        if (st == STATUS_PENDING)
+            break;
         if (st)
-            return st == STATUS_PENDING ? STATUS_OK : st;
+            return st;
         m->oldest = p->next;
         if (!m->oldest)
             m->newest = NULL;
@@ -175,8 +241,9 @@ static enum status reap_pending_frees(struct device *d)
         st = release_allocation(d, &p->allocation);
         if (st)
             return st;
+        any = true;
     }
-    return STATUS_OK;
+    return any ? keep_within_bound(d) : STATUS_OK;
 }
 
 static enum status pending_create(struct device *d, struct cuda_pending_free **out)
@@ -258,54 +325,16 @@ enum status cuda_mem_free(struct device *d, uint64_t address)
         st = cuda_alive(d, NULL); /* the query may have shown that the context is lost */
     if (!st)
         st = idle ? release_allocation(d, &m->places[place]) : defer_free(d, &m->places[place]);
-    if (!st)
+    if (!st) {
         forget_allocation(m, place);
+        st = idle ? keep_within_bound(d) : STATUS_OK;
+    }
     return st;
 }
 
 static enum status allocate_from_pool(struct device *d, size_t bytes, cuda_address *address)
 {
     return cuda_check(d, d->cu->cuMemAllocFromPoolAsync(address, bytes, d->memory.pool, d->memory.stream), NULL, "allocating memory");
-}
-
-static enum status pool_state(struct device *d, struct device_memory *out)
-{
-    size_t      free_bytes = 0;
-    size_t      total_bytes = 0;
-    enum status st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
-
-    out->free_bytes = free_bytes;
-    out->total_bytes = total_bytes;
-    return st ? st
-              : cuda_check(d, d->cu->cuMemPoolGetAttribute(d->memory.pool, CUDA_POOL_RESERVED_CURRENT, &out->reserved_bytes), NULL,
-                           "reading the memory pool");
-}
-
-/* A driver that is refused a system call here still reports success, and the memory is gone until the process ends. */
-static void check_returned(const struct device_memory *before, const struct device_memory *after)
-{
-    uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
-    uint64_t come = after->free_bytes > before->free_bytes ? after->free_bytes - before->free_bytes : 0;
-
-    if (given >= TRIM_CHECKED_BYTES && come < given / 2)
-        log_warn("device",
-                 "the memory pool gave up %" PRIu64 " MiB, and %" PRIu64
-                 " MiB more are free: unless another process took them, the driver lacks a system call",
-                 given >> 20, come >> 20);
-}
-
-static enum status trim_pool(struct device *d)
-{
-    struct device_memory before = {0}, after = {0};
-    enum status          st = pool_state(d, &before);
-
-    if (!st)
-        st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, 0), NULL, "trimming the memory pool");
-    if (!st)
-        st = pool_state(d, &after);
-    if (!st)
-        check_returned(&before, &after);
-    return st;
 }
 
 /* Waits a moment for pending frees, then gives the pool's unused memory back to the device. */
@@ -320,7 +349,7 @@ static enum status trim_after_reaping(struct device *d)
     }
     if (!st)
         st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "waiting for frees");
-    return st ? st : trim_pool(d);
+    return st ? st : trim_pool(d, 0);
 }
 
 enum status cuda_mem_trim(struct device *d)
@@ -328,6 +357,17 @@ enum status cuda_mem_trim(struct device *d)
     enum status st = cuda_alive(d, NULL);
 
     return st ? st : trim_after_reaping(d);
+}
+
+enum status cuda_mem_keep(struct device *d, uint64_t bytes_max)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    d->memory.keep_bytes_max = bytes_max;
+    st = reap_pending_frees(d);
+    return st ? st : keep_within_bound(d);
 }
 
 /* Memory is short: holes in the pool may help. */
@@ -406,6 +446,39 @@ enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
     return cuda_check(d, d->cu->cuMemExportToShareableHandle(fd, a->share, CUDA_HANDLE_POSIX_DESCRIPTOR, 0), NULL, "handing out memory");
 }
 
+/* Whether there is a free range of so many addresses. */
+static enum status try_addresses(struct device *d, uint64_t bytes, bool *fit)
+{
+    cuda_address address = 0;
+    enum status  st = cuda_check(d, d->cu->cuMemAddressReserve(&address, (size_t)bytes, 0, 0, 0), NULL, "reserving addresses");
+
+    *fit = !st;
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
+        return STATUS_OK;
+    return st ? st : cuda_check(d, d->cu->cuMemAddressFree(address, (size_t)bytes), NULL, "freeing addresses");
+}
+
+/* The driver puts an allocation together of pages from anywhere, so its size is bounded by the free pages and by the longest range of free
+ * addresses. That is tried: addresses are reserved and given back, which takes no memory from anybody. */
+static enum status measure_largest(struct device *d, struct device_memory *m)
+{
+    uint64_t    fits = 0, fails = m->free_bytes / PAGE_BYTES + 1, pages = fails - 1; /* pages: to be tried next */
+    enum status st = STATUS_OK;
+
+    m->largest_free_bytes = DEVICE_LARGEST_UNKNOWN;
+    if (!d->cu->cuMemAddressReserve || !d->cu->cuMemAddressFree)
+        return STATUS_OK;
+    while (!st && fails - fits > 1) {
+        bool fit;
+
+        st = try_addresses(d, pages * PAGE_BYTES, &fit);
+        *(fit ? &fits : &fails) = pages;
+        pages = fits + (fails - fits) / 2;
+    }
+    m->largest_free_bytes = fits * PAGE_BYTES;
+    return st;
+}
+
 enum status cuda_memory_info(struct device *d, struct device_memory *out)
 {
     struct device_memory m = {.allocated_bytes = d->memory.bytes, .peak_bytes = d->memory.peak_bytes};
@@ -418,7 +491,8 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
     if (st)
         return st;
     m.reserved_bytes += d->memory.shared_bytes;
-    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so fragmentation does not matter */
-    *out = m;
-    return STATUS_OK;
+    st = measure_largest(d, &m);
+    if (!st)
+        *out = m;
+    return st;
 }

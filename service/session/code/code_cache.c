@@ -15,6 +15,7 @@
 
 #include "base/log/log.h"
 #include "session/code/code_entry.h"
+#include "session/code/code_uses.h"
 
 static const char SUBFOLDER[] = "code-2";        /* a folder of our own: the given one may be shared and have other rights */
 static const char FORMER_SUBFOLDER[] = "code-1"; /* of versions whose keys name no holder: nobody asks for what is there */
@@ -26,24 +27,32 @@ enum {
 };
 
 struct code_cache {
-    int             folder_fd; /* -1: no cache */
-    uint64_t        bytes_max;
-    pthread_mutex_t lock;  /* over all below, and over eviction */
-    uint64_t        bytes; /* about what lies there; eviction counts anew */
-    unsigned        entries;
-    bool            warned;
+    int              folder_fd; /* -1: no cache */
+    uint64_t         bytes_max;
+    pthread_mutex_t  lock;  /* over all below, and over eviction */
+    uint64_t         bytes; /* about what lies there; eviction counts anew */
+    unsigned         entries;
+    bool             warned;
+    struct code_uses uses; /* with a lock of its own */
 };
 
-void code_key_make(const char *holder, const unsigned char digest[SHA256_BYTES], char key[CODE_KEY_BYTES])
+/* What the keys of a holder's entries begin with. */
+static void holder_hex(const char *holder, char hex[SHA256_HEX_BYTES])
 {
-    char          hex[SHA256_HEX_BYTES];
     unsigned char own[SHA256_BYTES];
     struct sha256 h;
 
     digest_init(&h);
     digest_add_field(&h, span_of(holder ? holder : ""));
     digest_end(&h, own);
-    digest_hex(own, key);
+    digest_hex(own, hex);
+}
+
+void code_key_make(const char *holder, const unsigned char digest[SHA256_BYTES], char key[CODE_KEY_BYTES])
+{
+    char hex[SHA256_HEX_BYTES];
+
+    holder_hex(holder, key);
     digest_hex(digest, hex);
     memcpy(key + CODE_HOLDER_CHARS, hex, CODE_KEY_BYTES - 1 - CODE_HOLDER_CHARS);
 }
@@ -178,8 +187,15 @@ static bool listing_add(struct listing *l, const char *name, const struct stat *
     return true;
 }
 
-/* The caller frees l->list. At most twice CACHE_ENTRIES_MAX are looked at; the rest waits for the next time. */
-static void listing_read(int folder, struct listing *l)
+/* NULL: of any. */
+static bool is_of(const char *name, const char *holder)
+{
+    return !holder || memcmp(name, holder, CODE_HOLDER_CHARS) == 0;
+}
+
+/* Entries of the holder with that hex, of all for NULL. The caller frees l->list. At most twice CACHE_ENTRIES_MAX are looked at; the rest
+ * waits for the next time. */
+static void listing_read(int folder, const char *holder, struct listing *l)
 {
     int            fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR           *d = fd < 0 ? NULL : fdopendir(fd);
@@ -193,6 +209,8 @@ static void listing_read(int folder, struct listing *l)
         return;
     }
     while (l->count < 2 * CACHE_ENTRIES_MAX && (e = readdir(d))) {
+        if (is_key(e->d_name) && !is_of(e->d_name, holder))
+            continue;
         if (fstatat(folder, e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
             continue;
         if (!is_key(e->d_name))
@@ -315,7 +333,7 @@ static void evict(struct code_cache *c, uint64_t need)
     size_t         dropped = 0;
     struct listing l;
 
-    listing_read(c->folder_fd, &l);
+    listing_read(c->folder_fd, NULL, &l);
     if (l.bytes > c->bytes_max - need || l.count >= CACHE_ENTRIES_MAX)
         dropped = drop_some(c->folder_fd, &l, (struct aim){keep > need ? keep - need : 0, CACHE_ENTRIES_MAX - CACHE_ENTRIES_MAX / 10});
     c->bytes = l.bytes;
@@ -329,6 +347,8 @@ enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES],
 {
     enum status st = c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read(c->folder_fd, key, out);
 
+    if (c->folder_fd >= 0)
+        code_uses_count(&c->uses, key, !st);
     if (!st || st == STATUS_NOT_FOUND)
         return st;
     unlinkat(c->folder_fd, key, 0);
@@ -380,6 +400,53 @@ void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const 
     buf_finish(&payload);
 }
 
+/* ---- whose it is ---- */
+
+void code_cache_use_of(struct code_cache *c, const char *holder, struct code_cache_use *out)
+{
+    char           hex[SHA256_HEX_BYTES];
+    struct listing l;
+
+    *out = (struct code_cache_use){0};
+    if (c->folder_fd < 0)
+        return;
+    if (holder)
+        holder_hex(holder, hex);
+    listing_read(c->folder_fd, holder ? hex : NULL, &l);
+    out->entries = l.count;
+    out->bytes = l.bytes;
+    free(l.list);
+    code_uses_of(&c->uses, holder ? hex : NULL, &out->hits, &out->misses);
+}
+
+static bool is_unused(const struct entry *e, time_t now, uint64_t unused_s)
+{
+    return e->used.tv_sec <= now && (uint64_t)(now - e->used.tv_sec) >= unused_s;
+}
+
+void code_cache_clear(struct code_cache *c, const char *holder, uint64_t unused_s, struct code_cache_use *removed)
+{
+    time_t         now = time(NULL);
+    char           hex[SHA256_HEX_BYTES];
+    struct listing l;
+
+    *removed = (struct code_cache_use){0};
+    if (c->folder_fd < 0)
+        return;
+    if (holder)
+        holder_hex(holder, hex);
+    pthread_mutex_lock(&c->lock);
+    listing_read(c->folder_fd, holder ? hex : NULL, &l);
+    for (size_t i = 0; i < l.count; i++)
+        if ((!unused_s || is_unused(&l.list[i], now, unused_s)) && unlinkat(c->folder_fd, l.list[i].name, 0) == 0) {
+            removed->entries++;
+            removed->bytes += l.list[i].bytes;
+        }
+    free(l.list);
+    evict(c, 0);
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- life ---- */
 
 static void open_cache(struct code_cache *c, const char *path)
@@ -412,6 +479,11 @@ enum status code_cache_create(struct code_cache **out, const char *path, uint64_
         free(c);
         return STATUS_OUT_OF_MEMORY;
     }
+    if (!code_uses_init(&c->uses)) {
+        pthread_mutex_destroy(&c->lock);
+        free(c);
+        return STATUS_OUT_OF_MEMORY;
+    }
     c->folder_fd = -1;
     c->bytes_max = max_bytes;
     open_cache(c, path);
@@ -425,6 +497,7 @@ void code_cache_destroy(struct code_cache *c)
         return;
     if (c->folder_fd >= 0)
         close(c->folder_fd);
+    code_uses_finish(&c->uses);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }

@@ -17,6 +17,12 @@ enum { CODE_KEY_BYTES = 65, CODE_HOLDER_CHARS = 16 };
 /* The holder of what is the service's own; a caller's name has no blanks. */
 #define CODE_HOLDER_BUILTIN "built-in kernels"
 
+/* Whose code of a caller's sources is: its own, or everybody's where callers share it. */
+static inline const char *code_holder(bool shared, const char *caller)
+{
+    return shared ? "" : caller;
+}
+
 /* `holder`: a caller's name; NULL or "": nobody in particular. 192 bits of the digest stay in it. */
 void code_key_make(const char *holder, const unsigned char digest[SHA256_BYTES], char key[CODE_KEY_BYTES]);
 
@@ -34,5 +40,16 @@ enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES],
 void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o);
 /* The same of bytes that are encoded already. */
 void code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes);
+
+/* What a holder has there, or all of them, and how often code was asked for since the start. */
+struct code_cache_use {
+    uint64_t entries, bytes; /* the bytes are those of files */
+    uint64_t hits, misses;
+};
+
+/* `holder` NULL: of all. Reads the folder. */
+void code_cache_use_of(struct code_cache *c, const char *holder, struct code_cache_use *out);
+/* Removes entries that nobody used for that time; 0: all. `holder` NULL: of all. *removed: entries and bytes. */
+void code_cache_clear(struct code_cache *c, const char *holder, uint64_t unused_s, struct code_cache_use *removed);
 
 #endif

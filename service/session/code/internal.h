@@ -24,7 +24,7 @@ struct module {
     uint32_t               remote;
     unsigned char          digest[SHA256_BYTES];
     char                   code_hash[SHA256_HEX_BYTES];
-    char                   arch[16];
+    char                   arch[COMPILE_ARCH_BYTES];
     struct kernel_table    table;
     struct compiled        compiled;               /* its output is kept for log and code */
     char                 **expressions, **lowered; /* [expressions_count], owned */

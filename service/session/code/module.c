@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/held.h"
-#include "kernels/kernels.h"
+#include "session/code/builtin_source.h"
 #include "session/code/param_types.h"
 
 static void free_texts(char **texts, unsigned count)
@@ -83,7 +83,7 @@ static struct module *make(struct worker_session *c, const unsigned char digest[
     compiled_init(&m->compiled);
     kernel_table_init(&m->table);
     memcpy(m->digest, digest, SHA256_BYTES);
-    memcpy(m->arch, c->facts.arch, sizeof m->arch);
+    memcpy(m->arch, c->facts.arch, sizeof c->facts.arch);
     m->created_wall_ns = wall_ns();
     m->refs = 1; /* the maker's */
     m->worker_session = c;
@@ -154,9 +154,7 @@ static const char *cache_holder(const struct module *m)
 {
     const struct session *s = m->worker_session->session;
 
-    if (m->ours)
-        return CODE_HOLDER_BUILTIN;
-    return s->registry->config.cache_shared ? "" : s->tenant_name;
+    return m->ours ? CODE_HOLDER_BUILTIN : code_holder(s->registry->config.cache_shared, s->tenant_name);
 }
 
 /* A source that the compiler hangs or crashes on holds up the others as a kernel that hangs does: it counts as one. */
@@ -381,15 +379,6 @@ static bool evict_builtin(struct worker_session *c, bool plans)
     return oldest != NULL;
 }
 
-/* With what this architecture alone has (wgmma), which code for "sm_90" would have to do without. */
-static void take_builtin_arch(struct module *m)
-{
-    static const char own[] = BUILTIN_WARPGROUP_ARCH "a";
-
-    if (strcmp(m->arch, BUILTIN_WARPGROUP_ARCH) == 0)
-        memcpy(m->arch, own, sizeof own);
-}
-
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
 static enum status place_builtin(struct worker_session *c, struct span id, bool plan, struct module **out, bool *created,
                                  struct problem *why)
@@ -407,7 +396,7 @@ static enum status place_builtin(struct worker_session *c, struct span id, bool 
         m->refs++;
     if (*created && m) {
         m->ours = true;
-        take_builtin_arch(m);
+        builtin_arch(&c->facts, m->arch);
         if (!span_copy(id, m->entry.id, sizeof m->entry.id) || table_put(&c->builtins, &m->entry)) {
             module_unref(m);
             m = NULL;

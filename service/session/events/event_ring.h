@@ -27,6 +27,8 @@ void events_publish(struct session *s, const struct event *e, struct span text);
 /* `step`: what has just been done about it, or NONE. */
 void events_publish_device(struct session *s, enum device_state state, enum recovery_step step);
 void events_publish_budget(struct session *s, bool spent);
+/* `requested` bytes were refused with that status; 0, OK: little is left. */
+void events_publish_memory(struct session *s, uint64_t requested, enum status st);
 /* After the last event: wakes all followers, for whom it is over. */
 void events_end(struct session *s);
 void event_ring_finish(struct event_ring *ring);

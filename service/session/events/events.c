@@ -100,6 +100,15 @@ void events_publish_budget(struct session *s, bool spent)
     events_publish(s, &(struct event){.type = EVENT_FAULTS_BUDGET, .state.spent = spent}, (struct span){0});
 }
 
+void events_publish_memory(struct session *s, uint64_t requested, enum status st)
+{
+    struct event e = {.type = EVENT_MEMORY_LOW,
+                      .state.memory = {.used = s->memory_bytes, .limit = s->memory_limit, .requested = requested},
+                      .status = st};
+
+    events_publish(s, &e, (struct span){0});
+}
+
 void events_end(struct session *s)
 {
     waitlist_end(&s->events.watchers);

@@ -16,6 +16,7 @@ enum event_type {
     EVENT_KERNEL_PRINTF,
     EVENT_DEVICE_HEALTH,
     EVENT_FAULTS_BUDGET,
+    EVENT_MEMORY_LOW,
     EVENT_RESYNC, /* not in the ring: tells a follower that it has missed events */
     EVENT_TYPES,
 };
@@ -35,11 +36,15 @@ struct event {
         enum session_state session;
         enum launch_state  launch;
         enum device_state  device;
-        bool               spent; /* FAULTS_BUDGET: the caller gets no new work on the device */
+        struct event_memory {
+            uint64_t used, limit; /* bytes in buffers of the session, and its limit; MEMORY_LIMIT_NONE: none */
+            uint64_t requested;   /* what was refused; 0: nothing, but little is left below the limit */
+        } memory;                 /* MEMORY_LOW */
+        bool spent;               /* FAULTS_BUDGET: the caller gets no new work on the device */
     } state;
     enum recovery_step step;       /* DEVICE_HEALTH: what has just been done about the device */
     uint64_t           generation; /* SESSION_STATE */
-    enum status        status;     /* why a session faulted or a launch failed; else OK */
+    enum status        status;     /* why a session faulted, a launch failed or memory was refused; else OK */
     bool               timed;      /* LAUNCH_FINISHED: gpu_us is known */
     double             gpu_us;     /* sum over the launches */
     bool               truncated;  /* KERNEL_PRINTF: the text was cut */

@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "session/code/builtin_source.h"
 #include "session/launch/internal.h"
 #include "session/launch/vendor.h"
-
-enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 6 };
 
 /* ---- arguments ---- */
 
@@ -127,31 +126,14 @@ static void drop_module(struct worker_session *c, struct builtin_call *call)
 
 static enum status get_module(struct worker_session *c, struct builtin_call *call, bool at_once, struct problem *why)
 {
-    const struct builtin_source *source = builtin_source_of(call->kernel), *header;
-    struct span                  expression = span_of(call->expression);
-    struct compile_header        headers[BUILTIN_HEADERS_MAX];
-    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
-    struct span        options[OPTIONS_OF_ALL] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
-    struct module_spec spec = {.kind = IMAGE_CUDA,
-                               .options = options,
-                               .options_count = OPTIONS_OF_ALL,
-                               .headers = headers,
-                               .name_expressions = &expression,
-                               .name_expressions_count = 1};
-    char               id[ID_BYTES];
+    struct builtin_source_spec source;
+    char                       id[ID_BYTES];
+    enum status                st = builtin_source_spec_make(call->kernel, call->dtype, c->facts.on_host, &source, why);
 
-    for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++)
-        headers[spec.headers_count] = (struct compile_header){span_of(header->name), header->text};
-    if (!source || !spec.headers_count)
-        return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", call->kernel->name);
-    options[1].bytes = (size_t)snprintf(slots, sizeof slots, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);
-    options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
-    options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
-    options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
-    options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
-    spec.source = source->text;
+    if (st)
+        return st;
     snprintf(id, sizeof id, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
-    return module_builtin(c, span_of(id), &spec, at_once, &call->module, why);
+    return module_builtin(c, span_of(id), &source.spec, at_once, &call->module, why);
 }
 
 /* 0 is the default stream's, the others' follow. */

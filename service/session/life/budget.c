@@ -41,11 +41,11 @@ static bool is_spent(const struct registry *r, const struct fault_budget *b, uin
     return !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
 }
 
-static void spend_budget(struct fault_budget *b, const struct session *s)
+static void spend_budget(struct fault_budget *b, const char *tenant_name, const char *device_id)
 {
     b->spent = true;
-    memcpy(b->tenant_name, s->tenant_name, sizeof b->tenant_name);
-    span_copy(span_of(s->device_id), b->device_id, sizeof b->device_id);
+    span_copy(span_of(tenant_name), b->tenant_name, sizeof b->tenant_name);
+    span_copy(span_of(device_id), b->device_id, sizeof b->device_id);
     counter_add(COUNTER_BUDGETS_SPENT, 1);
     log_warn("session", "caller %s has used up its crash budget on device %s: its new work there is rejected for a while", b->tenant_name,
              b->device_id);
@@ -123,18 +123,34 @@ static bool is_its_doing(enum status st)
            st == STATUS_COMPILER_CRASHED;
 }
 
+/* With registry.lock held. */
+static void charge(struct registry *r, const struct tenant *t, unsigned device, const char *device_id)
+{
+    uint64_t             now = now_ns(), wait_ns;
+    struct fault_budget *b = find_or_make(r, t->owner, device, now);
+
+    if (b && rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) && !b->spent && is_spent(r, b, now))
+        spend_budget(b, t->name, device_id);
+}
+
 void budget_charge(struct session *s, enum status fault)
 {
-    struct registry     *r = s->registry;
-    uint64_t             now = now_ns(), wait_ns;
-    struct fault_budget *b;
+    struct registry *r = s->registry;
 
     if (!r->config.crash_budget || !is_its_doing(fault))
         return;
     pthread_mutex_lock(&r->lock);
-    if (s->account && (b = find_or_make(r, s->account->owner, s->device, now)) &&
-        rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) && !b->spent && is_spent(r, b, now))
-        spend_budget(b, s);
+    if (s->account)
+        charge(r, &(struct tenant){.owner = s->account->owner, .name = s->tenant_name}, s->device, s->device_id);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void budget_charge_caller(struct registry *r, const struct tenant *t, const struct pool_device *device, unsigned number, enum status fault)
+{
+    if (!r->config.crash_budget || !is_its_doing(fault))
+        return;
+    pthread_mutex_lock(&r->lock);
+    charge(r, t, number, device->id);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -188,6 +204,16 @@ enum status budget_admits(struct session *s, struct problem *why)
     pthread_mutex_lock(&r->lock);
     if (s->account)
         st = budget_check(r, s->account->owner, s->device, why);
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+enum status budget_admits_caller(struct registry *r, const struct tenant *t, unsigned device, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&r->lock);
+    st = budget_check(r, t->owner, device, why);
     pthread_mutex_unlock(&r->lock);
     return st;
 }

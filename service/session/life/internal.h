@@ -35,6 +35,16 @@ struct account {
 
 struct fault_budget;
 struct run_place;
+struct warm_job;
+
+/* Code that is compiled ahead of its use: session/code/warm.c. */
+struct warm_jobs {
+    pthread_mutex_t  lock;    /* over all below and the jobs */
+    pthread_cond_t   changed; /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
+    struct warm_job *first;   /* all that can be found, oldest first */
+    unsigned         threads;
+    bool             stopping;
+};
 
 /* Freed memory of one device that may not be available yet. */
 struct pending_free {
@@ -68,6 +78,7 @@ struct registry {
     _Atomic bool           any_budget;  /* budgets is not empty; written under lock */
     struct run_place      *runs;        /* run_place.c */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, over all sessions */
+    struct warm_jobs       warm;
 };
 
 struct stream {
@@ -160,7 +171,6 @@ struct session {
     char             device_id[32];
     bool             memcheck;
     bool             implicit; /* not listed, and not counted in the tenant's number of sessions */
-    uint64_t         memory_limit;
     uint64_t         tenant_memory_max;
     uint64_t         max_lifetime_s;
     uint64_t         created_wall_ns, created_ns;
@@ -189,6 +199,10 @@ struct session {
     unsigned               labels_count;
     double                 device_time_us;
     uint64_t               memory_bytes;
+    bool                   memory_low;      /* more than MEMORY_LOW_PERCENT of the limit is in use, as last told in an event */
+    uint64_t               memory_limit;    /* MEMORY_LIMIT_NONE: none */
+    double                 memory_fraction; /* what the limit was made of; 0: of nothing */
+    uint64_t               pool_bytes_max;  /* MEMORY_LIMIT_NONE: none */
     struct result_store    batches;
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */
@@ -235,19 +249,25 @@ bool budget_is_spent(struct session *s);
 void budgets_look(struct registry *r);
 /* A session was lost, or a compilation for it was stopped. Counts what its owner may have done. */
 void budget_charge(struct session *s, enum status fault);
+/* The two for work of a caller that has no session. No lock held. */
+enum status budget_admits_caller(struct registry *r, const struct tenant *t, unsigned device, struct problem *why);
+void budget_charge_caller(struct registry *r, const struct tenant *t, const struct pool_device *device, unsigned number, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
 
 /* ---- quota.c ---- under session.lock */
-/* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's. SESSION_BUSY: the worker session was closed meanwhile. */
+/* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's; followers of events are told. SESSION_BUSY: the worker session was closed meanwhile. */
 enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why);
+/* Tells followers of events when little is left below the session's limit. */
+void quota_look(struct session *s);
 /* Does nothing for a closed worker session: quota_release_all() has done it. */
 void quota_release(struct worker_session *c, uint64_t bytes);
 /* The caller closes the worker session in the same critical section. */
 void quota_release_all(struct worker_session *c);
 
 /* ---- worker_session.c ---- */
+void device_facts_of(const struct device_info *info, struct device_facts *out);
 /* Takes over the worker. */
 enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out);
 /* Wakes what waits, kills the worker and releases the quota. Does not wait. The worker session has left its session, and session.closing

@@ -29,6 +29,10 @@ void launch_drop_all(struct worker_session *c);
 void module_unload_some(struct worker_session *c);
 /* The worker is gone with its modules. */
 void module_drop_all(struct worker_session *c);
+/* Code that is compiled ahead: a registry's part of it. No lock held. */
+void warm_jobs_init(struct warm_jobs *w);
+/* Waits for the compilations that are under way; the compile service is stopped. */
+void warm_jobs_finish(struct warm_jobs *w);
 
 /* ---- memory/ ---- */
 /* The worker is gone with its buffers. */

@@ -2,6 +2,7 @@
 #include "session/life/internal.h"
 
 #include "base/held.h"
+#include "session/bounds.h"
 
 static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct problem *why)
 {
@@ -19,6 +20,25 @@ static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct p
     return st;
 }
 
+/* Told once, until it is otherwise. */
+void quota_look(struct session *s)
+{
+    uint64_t limit = s->memory_limit;
+    bool low = limit != MEMORY_LIMIT_NONE && s->memory_bytes > limit / 100 * MEMORY_LOW_PERCENT + limit % 100 * MEMORY_LOW_PERCENT / 100;
+
+    assert(held(&s->lock));
+    if (low && !s->memory_low)
+        events_publish_memory(s, 0, STATUS_OK);
+    s->memory_low = low;
+}
+
+static enum status reserve(struct session *s, uint64_t bytes, struct problem *why)
+{
+    if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", s->memory_limit, s->memory_bytes, bytes);
+    return reserve_of_tenant(s, bytes, why);
+}
+
 enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why)
 {
     struct session *s = c->session;
@@ -27,14 +47,15 @@ enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct probl
     assert(held(&c->session->lock));
     if (c->closed)
         return worker_session_still_usable(c, why);
-    if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", s->memory_limit, s->memory_bytes, bytes);
-    st = reserve_of_tenant(s, bytes, why);
-    if (!st) {
-        s->memory_bytes += bytes;
-        c->quota_bytes += bytes;
+    st = reserve(s, bytes, why);
+    if (st) {
+        events_publish_memory(s, bytes, st);
+        return st;
     }
-    return st;
+    s->memory_bytes += bytes;
+    c->quota_bytes += bytes;
+    quota_look(s);
+    return STATUS_OK;
 }
 
 static void give_back(struct worker_session *c, uint64_t bytes)
@@ -44,6 +65,7 @@ static void give_back(struct worker_session *c, uint64_t bytes)
     assert(c->quota_bytes >= bytes && s->memory_bytes >= bytes);
     c->quota_bytes -= bytes;
     s->memory_bytes -= bytes;
+    quota_look(s);
     pthread_mutex_lock(&s->registry->lock);
     assert(s->account->memory_bytes >= bytes);
     s->account->memory_bytes -= bytes;

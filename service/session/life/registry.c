@@ -61,6 +61,7 @@ enum status registry_create(struct registry **out, const struct registry_config 
     pthread_cond_init(&r->janitor_kick, NULL);
     pthread_cond_init(&r->runner_left, NULL);
     pthread_cond_init(&r->closing_changed, NULL);
+    warm_jobs_init(&r->warm);
     if (!reaper_start(&r->submitter))
         goto no_submitter;
     if (!reaper_start(&r->reaper))
@@ -74,6 +75,7 @@ no_janitor:
 no_reaper:
     reaper_stop(&r->submitter);
 no_submitter:
+    warm_jobs_finish(&r->warm);
     registry_free(r);
     return STATUS_OUT_OF_MEMORY;
 }
@@ -114,6 +116,7 @@ void registry_destroy(struct registry *r)
         session_unpin(s, false);
     }
     batch_runners_await(r);
+    warm_jobs_finish(&r->warm);
     await_closings(r);
     reaper_stop(&r->submitter);
     reaper_stop(&r->reaper);

@@ -59,9 +59,16 @@ static enum status check_spec(const struct session_spec *spec, struct problem *w
         return problem_field(why, STATUS_INVALID_FIELD, "/max_lifetime_s", "range", "must be at most %d", LIFETIME_S_MAX);
     if (spec->memory_limit == 0)
         return problem_field(why, STATUS_INVALID_FIELD, "/memory_limit", "range", "must be at least 1 byte");
+    if (!(spec->memory_fraction >= 0 && spec->memory_fraction <= 1))
+        return problem_field(why, STATUS_INVALID_FIELD, "/memory_fraction", "range", "must be above 0 and at most 1");
     if (spec->labels_count > LABELS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     return STATUS_OK;
+}
+
+static uint64_t pool_bytes_of(const struct session_spec *spec)
+{
+    return spec->keeps_bounded ? spec->pool_bytes_max : MEMORY_LIMIT_NONE;
 }
 
 /* Of what was asked for, but for the device: join_session() looks at that. */
@@ -71,6 +78,8 @@ static void digest_spec(const struct session_spec *spec, unsigned char out[SHA25
 
     digest_init(&h);
     digest_add_u64(&h, spec->memory_limit);
+    digest_add(&h, &spec->memory_fraction, sizeof spec->memory_fraction);
+    digest_add_u64(&h, pool_bytes_of(spec));
     digest_add_u64(&h, spec->idle_timeout_s);
     digest_add_u64(&h, spec->max_lifetime_s);
     digest_add_u64(&h, spec->memcheck);
@@ -93,13 +102,34 @@ static enum status name_session(struct session *s, struct span id, struct proble
     return entry_name(&s->entry, id, prefix, why);
 }
 
+/* The limit in bytes: as given, or that part of the device's memory, at least one so that it stays a limit. */
+static enum status limit_of(const struct session *s, double fraction, uint64_t bytes, uint64_t *out, struct problem *why)
+{
+    struct pool_device *device;
+    uint64_t            total = 0, part;
+
+    *out = bytes;
+    if (!(fraction > 0))
+        return STATUS_OK;
+    device = calloc(1, sizeof *device); /* on the heap: large, with all attributes */
+    if (device && pool_device_at(s->registry->config.pool, s->device, device))
+        total = device->info.total_bytes;
+    free(device);
+    if (!total)
+        return problem_field(why, STATUS_OVERLOADED, "/memory_fraction", "value", "the device has not told yet how much memory it has");
+    part = (uint64_t)((long double)fraction * (long double)total);
+    *out = part ? part : 1;
+    return STATUS_OK;
+}
+
 static void fill_session(struct session *s, const struct tenant *t, const struct session_spec *spec)
 {
     enum recovery_step step;
 
     span_copy(span_first(span_of(t->name ? t->name : ""), sizeof s->tenant_name - 1), s->tenant_name, sizeof s->tenant_name);
     s->tenant_memory_max = t->memory_max_bytes;
-    s->memory_limit = spec->memory_limit;
+    s->memory_fraction = spec->memory_fraction;
+    s->pool_bytes_max = pool_bytes_of(spec);
     s->memcheck = spec->memcheck;
     s->idle_timeout_s = spec->idle_timeout_s ? spec->idle_timeout_s : IDLE_TIMEOUT_S_DEFAULT;
     s->max_lifetime_s = spec->max_lifetime_s ? spec->max_lifetime_s : LIFETIME_S_MAX;
@@ -135,6 +165,8 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     s->device = (unsigned)device;
     s->implicit = spec->implicit;
     st = name_session(s, spec->id, why);
+    if (!st)
+        st = limit_of(s, spec->memory_fraction, spec->memory_limit, &s->memory_limit, why);
     if (st) {
         free(s);
         return st;
@@ -172,6 +204,25 @@ static void await_former(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static enum status bound_kept(struct worker *w, uint64_t bytes_max, struct problem *why)
+{
+    struct msg_mem_keep_reply none;
+
+    return worker_mem_keep(w, &(struct msg_mem_keep){bytes_max}, &none, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+}
+
+/* What a session wants of a fresh worker. */
+static enum status prepare_worker(struct session *s, struct worker *w, struct problem *why)
+{
+    enum status st = s->memcheck ? start_memcheck(w, why) : STATUS_OK;
+    uint64_t    keep;
+
+    pthread_mutex_lock(&s->lock);
+    keep = s->pool_bytes_max;
+    pthread_mutex_unlock(&s->lock);
+    return st || keep == MEMORY_LIMIT_NONE ? st : bound_kept(w, keep, why);
+}
+
 /* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
 static enum status take_worker(struct session *s, struct worker **w, struct problem *why)
 {
@@ -205,7 +256,7 @@ static enum status start_worker_session(struct session *s, struct worker *w, str
         goto out;
     if (!pool_device_at(pool, s->device, device))
         st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device has disappeared");
-    else if (!s->memcheck || (st = start_memcheck(w, why)) == STATUS_OK) {
+    else if ((st = prepare_worker(s, w, why)) == STATUS_OK) {
         st = worker_session_create(s, w, device, out);
         if (st)
             problem_set(why, st, "not enough memory for a session");
@@ -327,6 +378,8 @@ void session_info_of(struct session *s, struct session_info *out)
     out->created_wall_ns = s->created_wall_ns;
     out->max_lifetime_s = s->max_lifetime_s;
     out->memory_limit = s->memory_limit;
+    out->memory_fraction = s->memory_fraction;
+    out->pool_bytes_max = s->pool_bytes_max;
     out->memcheck = s->memcheck;
     memcpy(out->labels, s->labels, sizeof out->labels);
     out->labels_count = s->labels_count;
@@ -347,13 +400,48 @@ void session_info_of(struct session *s, struct session_info *out)
     out->expires_wall_ns = expires_wall(s, pins, used_ns, out->idle_timeout_s);
 }
 
+/* The worker session whose worker is to be told, in use; NULL: none need be. */
+static enum status enter_to_patch(struct session *s, const struct session_patch *p, struct worker_session **out, struct problem *why)
+{
+    *out = NULL;
+    return p->has_pool_bytes_max ? worker_session_enter(s, out, why) : STATUS_OK;
+}
+
+/* With session.lock held. */
+static void patch_memory(struct session *s, const struct session_patch *p, uint64_t limit)
+{
+    assert(held(&s->lock));
+    if (p->has_memory_limit) {
+        s->memory_fraction = p->memory_fraction;
+        s->memory_limit = limit;
+        quota_look(s);
+    }
+    if (p->has_pool_bytes_max)
+        s->pool_bytes_max = p->pool_bytes_max;
+}
+
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why)
 {
+    uint64_t               limit;
+    struct worker_session *c;
+    enum status            st;
+
     if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
         return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "must be from 1 to %d", IDLE_TIMEOUT_S_MAX);
     if (p->has_labels && p->labels_count > LABELS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
+    st = limit_of(s, p->memory_fraction, p->memory_limit, &limit, why);
+    if (!st)
+        st = enter_to_patch(s, p, &c, why);
+    if (st)
+        return st;
     pthread_mutex_lock(&s->lock);
+    if (c && s->worker_session != c) { /* the next one may have been told the former bound */
+        pthread_mutex_unlock(&s->lock);
+        worker_session_leave(c);
+        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    }
+    patch_memory(s, p, limit);
     if (p->has_labels) {
         memset(s->labels, 0, sizeof s->labels);
         if (p->labels_count)
@@ -366,7 +454,7 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
         pthread_mutex_unlock(&s->registry->lock);
     }
     pthread_mutex_unlock(&s->lock);
-    return STATUS_OK;
+    return c ? worker_session_leave_with(c, bound_kept(c->worker, p->pool_bytes_max, why), why) : STATUS_OK;
 }
 
 enum status session_usable(struct session *s, struct problem *why)

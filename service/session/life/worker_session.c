@@ -24,8 +24,9 @@ static uint32_t library_bit(const char *name)
     return 0;
 }
 
-static void take_facts(struct device_facts *f, const struct device_info *info)
+void device_facts_of(const struct device_info *info, struct device_facts *f)
 {
+    *f = (struct device_facts){0};
     memcpy(f->arch, info->compile_arch, sizeof f->arch);
     f->arch[sizeof f->arch - 1] = '\0';
     f->compiles_cuda = strcmp(info->compiler, "nvrtc") == 0;
@@ -60,7 +61,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
     c->submit_item.run = submit_waiting;
     c->end_item.run = end_worker_session;
     c->end_waker.wake = note_worker_gone;
-    take_facts(&c->facts, &device->info);
+    device_facts_of(&device->info, &c->facts);
     pthread_mutex_init(&c->load_lock, NULL);
     pthread_mutex_init(&c->submit_lock, NULL);
     *out = c;

@@ -2,23 +2,32 @@
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 
-/* 1 - largest free block / free memory: the share of free memory that a single allocation cannot get. */
+#include <math.h>
+
+/* The share of free memory that a single allocation cannot get. */
 static double fragmentation_of(const struct device_memory *m)
 {
+    if (m->largest_free_bytes == DEVICE_LARGEST_UNKNOWN)
+        return (double)NAN;
     if (m->free_bytes == 0 || m->largest_free_bytes >= m->free_bytes)
         return 0;
     return 1 - (double)m->largest_free_bytes / (double)m->free_bytes;
 }
 
-static void describe_memory(const struct session *s, const struct device_memory *m, struct session_memory *out)
+static void describe_memory(struct session *s, const struct device_memory *m, struct session_memory *out)
 {
+    uint64_t limit;
+
+    pthread_mutex_lock(&s->lock);
+    limit = s->memory_limit;
+    pthread_mutex_unlock(&s->lock);
     *out = (struct session_memory){
         .allocated_bytes = m->allocated_bytes,
         .cached_bytes = m->reserved_bytes > m->allocated_bytes ? m->reserved_bytes - m->allocated_bytes : 0,
         .reserved_bytes = m->reserved_bytes,
         .free_bytes = m->free_bytes,
         .peak_bytes = m->peak_bytes,
-        .limit_bytes = s->memory_limit,
+        .limit_bytes = limit,
         .fragmentation = fragmentation_of(m),
     };
 }

@@ -281,6 +281,11 @@ enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *
     struct plain p = {.bytes = bytes};
     enum status  st = memory_allocate_by(c, allocate_plain, &p, why);
 
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED) {
+        pthread_mutex_lock(&c->session->lock);
+        events_publish_memory(c->session, bytes, st);
+        pthread_mutex_unlock(&c->session->lock);
+    }
     *address = p.address;
     return st;
 }

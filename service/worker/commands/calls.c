@@ -106,6 +106,14 @@ static enum status call_mem_trim(struct device_worker *w, struct accepted_comman
     return st ? problem_set(why, st, "cannot return unused memory to the device") : STATUS_OK;
 }
 
+static enum status call_mem_keep(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
+{
+    enum status st = w->ops->mem_keep ? w->ops->mem_keep(w->device, k->command.body.mem_keep.bytes_max) : STATUS_OK;
+
+    (void)reply;
+    return st ? problem_set(why, st, "cannot bound the memory that is kept for later") : STATUS_OK;
+}
+
 static enum status call_memcheck(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     enum status st = w->ops->memcheck ? w->ops->memcheck(w->device) : STATUS_INVALID_FIELD;

@@ -39,6 +39,7 @@ Test(session, has_its_options_and_can_be_joined)
     o.name = "mine";
     o.device = "cpu:0";
     o.memory_limit = 1 << 20;
+    o.pool_bytes_max = 4096;
     o.idle_timeout_s = 77;
     o.keep = 1;
     cr_assert_not(bad(gpurest_session_open(&first, w.client, &o)));
@@ -46,6 +47,7 @@ Test(session, has_its_options_and_can_be_joined)
     cr_assert_str_eq(gpurest_session_id(first), gpurest_session_id(second));
     cr_assert_not(bad(gpurest_request(w.client, "GET", "/v1/sessions/mine", NULL, &text)));
     cr_assert_not_null(strstr(text, "\"idle_timeout_s\":77"));
+    cr_assert_not_null(strstr(text, "\"pool_bytes_max\":4096"));
     gpurest_mem_free(text);
     cr_assert_neq(gpurest_alloc(first, &too_large, 4 << 20), GPUREST_OK);
     cr_assert_not(bad(gpurest_alloc(first, &b, 100)));

@@ -220,6 +220,22 @@ def test_kernels_and_compile(gpurest, job):
     assert gpurest("compile", "saxpy.cu", "--", "--nonsense").returncode == FAILED
 
 
+def test_a_session_is_opened_with_bounds_of_its_memory(gpurest):
+    for part in ("0.25", "25%"):
+        done = gpurest("connect", "cli-part", "--memory-fraction", part, "--pool-max", "64MiB")
+        assert done.returncode == OK, done.stderr
+        item = json.loads(gpurest("sessions", "get", "cli-part", "--json").stdout)["item"]
+        assert item["memory_fraction"] == 0.25 and item["pool_bytes_max"] == 64 << 20
+    assert gpurest("disconnect", "cli-part").returncode == OK
+    assert gpurest("connect", "cli-part", "--memory-limit", "1MiB").returncode == OK
+    assert json.loads(gpurest("sessions", "get", "cli-part", "--json").stdout)["item"]["memory_limit"] == 1 << 20
+    assert gpurest("disconnect", "cli-part").returncode == OK
+    for wrong in (["--memory-fraction", "2"], ["--memory-fraction", "much"], ["--memory-fraction", "50%", "--memory-limit", "1000"], ["--pool-max", "x"]):
+        refused = gpurest("connect", "cli-part", *wrong)
+        assert refused.returncode != OK and refused.stderr, wrong
+    assert gpurest("sessions", "get", "cli-part").returncode == NOT_FOUND
+
+
 def test_a_session_that_stays(gpurest, tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(100)))
     assert gpurest("buffers").returncode == USAGE

@@ -27,6 +27,7 @@ PAIRS = {
     aio.AsyncLaunch: (launch.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
     aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),
     aio.AsyncBatchJob: (gpurest.BatchJob, {"exception": "awaiting raises it"}, {}),
+    aio.AsyncWarmJob: (gpurest.WarmJob, {}, {}),
     aio.AsyncProgram: (gpurest.Program, {}, {}),
     aio.AsyncSharedMemory: (shared.SharedMemory, {}, {}),
 }

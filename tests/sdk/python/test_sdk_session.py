@@ -354,6 +354,19 @@ def test_waiting_is_bounded_and_a_running_kernel_is_cancelled_by_force(gpu):
         session.reset()
 
 
+def test_memory_is_bounded_by_a_part_of_the_devices(gpu):
+    with gpu.session("sdk-part", memory_fraction="50%", pool_bytes_max="1MiB") as session:
+        info = session.info()
+        assert info["memory_fraction"] == 0.5 and info["pool_bytes_max"] == 1 << 20
+        assert session.memory()["limit_bytes"] == info["memory_limit"] == gpu.device(session.device)["memory"]["total_bytes"] // 2
+        assert gpu.session("sdk-part", memory_fraction="50%", pool_bytes_max="1MiB").id == session.id
+        assert session.memory()["fragmentation"] < 0.5
+    with pytest.raises(errors.ArgumentError):
+        gpu.session(memory_fraction=0.5, memory_limit=1000)
+    with pytest.raises(errors.GpurestError, match="memory_fraction"):
+        gpu.session(memory_fraction=1.5)
+
+
 def test_memory_by_cupys_verbs(gpu):
     with gpu.session(memory_limit="64MiB") as session:
         pool = session.memory_pool

@@ -130,16 +130,16 @@ Test(kernels, threads_of_the_cpu_device_take_more_and_the_source_is_told)
             continue;
         cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_i32, n, &device, &gpu, &why), STATUS_OK, "%s", k->name);
         cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_i32, n, &host, &cpu, &why), STATUS_OK, "%s", k->name);
-        cr_assert(gpu.vectors == k->shape.vectors && cpu.vectors == k->shape.vectors_on_host, "%s", k->name);
-        cr_assert_eq(gpu.grid[0] * gpu.vectors, (1 << 20) / (256 * 4), "%s", k->name);
-        cr_assert_eq(cpu.grid[0] * cpu.vectors, gpu.grid[0] * gpu.vectors, "%s", k->name);
+        cr_assert(builtin_vectors(k, false) == k->shape.vectors && builtin_vectors(k, true) == k->shape.vectors_on_host, "%s", k->name);
+        cr_assert_eq(gpu.grid[0] * builtin_vectors(k, false), (1 << 20) / (256 * 4), "%s", k->name);
+        cr_assert_eq(cpu.grid[0] * builtin_vectors(k, true), gpu.grid[0] * builtin_vectors(k, false), "%s", k->name);
     }
     cr_assert_eq(builtin_plan_of(named("add"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
-    cr_assert(cpu.vectors == 2 && cpu.grid[0] == 512);
+    cr_assert(builtin_vectors(named("add"), true) == 2 && cpu.grid[0] == 512);
     cr_assert_eq(builtin_plan_of(named("where"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
-    cr_assert(cpu.vectors == 1 && cpu.grid[0] == 1024);
+    cr_assert(builtin_vectors(named("where"), true) == 1 && cpu.grid[0] == 1024);
     cr_assert_eq(builtin_plan_of(named("reduce_sum"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
-    cr_assert_eq(cpu.vectors, 0);
+    cr_assert_eq(builtin_vectors(named("reduce_sum"), true), 0);
 }
 
 Test(kernels, rows_of_an_axis_are_warps_or_blocks)

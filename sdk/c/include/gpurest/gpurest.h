@@ -211,10 +211,12 @@ typedef struct gpurest_session_options {
     uint32_t    idle_timeout_s; /* the service ends it after so long without a request; 0: the service's default (600) */
     int         memcheck;       /* non-zero: detect out-of-bounds accesses, on devices that can */
     int         keep;           /* non-zero: gpurest_session_close leaves it running at the service */
+    const char *memory_fraction; /* instead of memory_limit: a part of the device's memory, such as "80%"; NULL: none */
+    uint64_t    pool_bytes_max; /* bytes of freed memory that its worker keeps for later allocations, at most; 0: all of it */
 } gpurest_session_options;
 #define GPUREST_SESSION_OPTIONS_INIT                                                                                                       \
     {                                                                                                                                      \
-        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0                                                                                  \
+        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0, 0, 0                                                                            \
     }
 
 /* `options` may be NULL. Released by gpurest_session_close. */
@@ -235,7 +237,7 @@ typedef struct gpurest_memory_info_t {
     size_t   struct_size;
     uint64_t allocated_bytes, cached_bytes, reserved_bytes, free_bytes, peak_bytes;
     uint64_t limit_bytes;   /* UINT64_MAX: none */
-    double   fragmentation; /* 0 to 1 */
+    double   fragmentation; /* 0 to 1; NaN: the device cannot tell */
 } gpurest_memory_info_t;
 #define GPUREST_MEMORY_INFO_INIT                                                                                                           \
     {                                                                                                                                      \

@@ -1,4 +1,6 @@
 /* Sessions: reset, sync, streams, memory usage. */
+#include <math.h>
+
 #include "base/json.h"
 #include "batch/batch.h"
 #include "session/op.h"
@@ -123,7 +125,7 @@ static gpurest_status memory_request(gpurest_session *s, const char *method, con
         m.free_bytes = figure(d, "free_bytes", 0);
         m.peak_bytes = figure(d, "peak_bytes", 0);
         m.limit_bytes = figure(d, "limit_bytes", UINT64_MAX);
-        m.fragmentation = json_number_or(json_member(d, "fragmentation"), 0);
+        m.fragmentation = json_number_or(json_member(d, "fragmentation"), (double)NAN);
         struct_copy_out(out, &m, sizeof m);
     }
     json_destroy(d);

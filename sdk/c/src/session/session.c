@@ -54,6 +54,10 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
         json_string(b, "device", o->device);
     if (o->memory_limit)
         json_u64(b, "memory_limit", o->memory_limit);
+    if (o->memory_fraction)
+        json_string(b, "memory_fraction", o->memory_fraction);
+    if (o->pool_bytes_max)
+        json_u64(b, "pool_bytes_max", o->pool_bytes_max);
     if (o->idle_timeout_s)
         json_u64(b, "idle_timeout_s", o->idle_timeout_s);
     if (o->memcheck)

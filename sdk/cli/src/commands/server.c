@@ -10,7 +10,7 @@
 
 enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
 
-enum { REASON_BYTES = 256 };
+enum { REASON_BYTES = 256, PERCENTAGE_BYTES = 64 };
 
 /* The problem's detail, or "". */
 static void take_reason(const gpurest_http_response *response, char reason[REASON_BYTES])
@@ -191,19 +191,47 @@ static enum exit_code store_session(const char *name)
     return file_write(path, name, strlen(name), "\n", 1) ? CODE_OK : CODE_FAILED;
 }
 
+/* "0.8" becomes "80%", which the service also takes; what is neither is left to its refusal. */
+static const char *percentage(const char *text, char out[PERCENTAGE_BYTES])
+{
+    char  *end;
+    double part = strtod(text, &end);
+
+    if (end == text || *end != '\0')
+        return text;
+    snprintf(out, PERCENTAGE_BYTES, "%.15g%%", part * 100);
+    return out;
+}
+
+/* False: reported. *percent is what the options borrow. */
+static bool take_session_options(struct cli *c, gpurest_session_options *options, char percent[PERCENTAGE_BYTES])
+{
+    const char *fraction;
+    uint64_t    idle = 0;
+    bool        ok = true;
+
+    take_value(c, "--device", &options->device, &ok);
+    if (ok)
+        take_number(c, "--idle-timeout", &idle, &ok);
+    if (ok)
+        take_number(c, "--memory-limit", &options->memory_limit, &ok);
+    if (ok && take_value(c, "--memory-fraction", &fraction, &ok))
+        options->memory_fraction = percentage(fraction, percent);
+    if (ok)
+        take_number(c, "--pool-max", &options->pool_bytes_max, &ok);
+    options->idle_timeout_s = (uint32_t)(idle > UINT32_MAX ? UINT32_MAX : idle);
+    return ok;
+}
+
 enum exit_code run_connect(struct cli *c)
 {
     gpurest_session_options options = GPUREST_SESSION_OPTIONS_INIT;
     gpurest_session        *session;
-    uint64_t                idle = 0;
-    bool                    ok = true;
+    char                    percent[PERCENTAGE_BYTES];
     enum exit_code          code;
     gpurest_status          st;
 
-    take_value(c, "--device", &options.device, &ok);
-    if (ok)
-        take_number(c, "--idle-timeout", &idle, &ok);
-    if (!ok || !take_rest(c, 1, 1))
+    if (!take_session_options(c, &options, percent) || !take_rest(c, 1, 1))
         return CODE_USAGE;
     if (!cli_id_ok(c->argv[0])) /* the service checks the rest */
         return cli_usage(c, "\"%s\" is not a valid session name: use a-z, 0-9, '_' and '-'", c->argv[0]);
@@ -211,7 +239,6 @@ enum exit_code run_connect(struct cli *c)
     if (code)
         return code;
     options.name = c->argv[0];
-    options.idle_timeout_s = (uint32_t)(idle > UINT32_MAX ? UINT32_MAX : idle);
     options.keep = 1;
     st = gpurest_session_open(&session, c->client, &options);
     if (st)

@@ -1,4 +1,5 @@
-"""Batches in the background: sent without waiting, kept by the service, their results fetched when they have ended."""
+"""Work in the background: batches, sent without waiting, kept by the service, their results fetched when they have ended; and code that is
+compiled ahead of its use."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -201,3 +202,79 @@ class BatchJob(JobTold[T]):
             elif deadline is not None and time.monotonic() >= deadline:
                 return False
         return True
+
+
+class WarmTold:
+    """Code that is compiled ahead, as the service told of it last, without I/O."""
+
+    def __init__(self, info: Mapping[str, Any]) -> None:
+        self._info: Dict[str, Any] = dict(info)
+        self._path = requests.warm_job(info["id"])
+
+    @property
+    def id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def state(self) -> str:
+        """As last heard: running, succeeded, failed (one of the items at least), cancelled."""
+        return str(self._info["state"])
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """What the service told last: `total`, `succeeded`, `failed`, and of each of `items` its `state` and its `problem`."""
+        return dict(self._info)
+
+    @property
+    def _over(self) -> bool:
+        return self.state in FINAL
+
+    def _asking(self, wait_s: int) -> Steps[None]:
+        self._info = yield requests.job_get(self._path, wait_s)
+
+    def _cancelling(self) -> Steps[bool]:
+        status, info = yield requests.job_end(self._path, False)
+        if info is not None:
+            self._info = info
+        return bool(status == 200)
+
+    def _verdict(self) -> None:
+        """Raises what the first item failed of."""
+        for item in self._info["items"]:
+            if item["state"] == "failed":
+                raise from_problem(item["problem"])
+        if self.state == "cancelled":
+            raise GpurestError("the compilations ahead were cancelled", code="cancelled")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.state}, {self._info['succeeded']} of {self._info['total']}>"
+
+
+class WarmJob(WarmTold):
+    """Code that is compiled ahead of its use: of Client.warm(). Nothing of it runs on this side, and it goes on without this object."""
+
+    def __init__(self, client: Client, info: Mapping[str, Any]) -> None:
+        super().__init__(info)
+        self._client = client
+
+    def done(self) -> bool:
+        """Whether it has ended, however it did; asks the service, unless it is known. `info` has the progress."""
+        if not self._over:
+            drive(self._asking(0), self._client._transport.do)
+        return self._over
+
+    def wait(self, timeout: Optional[float] = None) -> WarmJob:
+        """Returns when all is compiled; raises what the first item failed of, GpurestError (code "cancelled") when it was cancelled,
+        TimeoutError_ after `timeout` seconds: it goes on then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._over:
+            left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
+            drive(self._asking(left), self._client._transport.do)
+            if not self._over and deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError_(f"the code is not compiled within {timeout} s; that goes on", phase="compile")
+        self._verdict()
+        return self
+
+    def cancel(self) -> bool:
+        """True: nothing further is compiled. False: it had ended before."""
+        return not self.done() and drive(self._cancelling(), self._client._transport.do)

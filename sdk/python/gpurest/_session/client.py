@@ -13,7 +13,7 @@ from .._transport.transport import Transport
 from .._transport.wire import Request, Response, any_request
 from ..errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
 from . import requests, run as _run
-from .background import BatchJob
+from .background import BatchJob, WarmJob
 from .batch import Batch, Future
 from .buffer import Buffer
 from .default import chosen_device, close_at_exit, made_by
@@ -157,6 +157,24 @@ class Client:
             found = self._kernels[name] = self._transport.do(requests.get(f"/v1/kernels/{requests.enc(name)}"))
         return found
 
+    def cache(self) -> Dict[str, Any]:
+        """The cache of compiled code: `entries`, `bytes`, `hits` and `misses` of this caller's sources, `limits` of the whole; `all`, with the scope
+        admin, is of all callers and the built-in kernels."""
+        return self._transport.do(requests.get("/v1/cache"))
+
+    def clear_cache(self, *, older_than_s: Optional[float] = None, all: bool = False) -> Dict[str, Any]:
+        """Removes this caller's compiled code from the cache, or only what was not used for so long; `all`, with the scope admin: of all callers and
+        of the built-in kernels. Returns `removed_entries` and `removed_bytes`. What is loaded stays."""
+        return self._transport.do(requests.cache_clear(older_than_s, all))
+
+    def warm(self, kernels: Union[str, Sequence[str]] = (), *, dtypes: Union[str, Sequence[str]] = (),
+             sources: Sequence[Union[str, Mapping[str, Any]]] = (), devices: Union[str, Sequence[str]] = ()) -> WarmJob:
+        """Compiles code into the cache ahead of its use, in the background at the service: built-in kernels by name, for `dtypes` (else all
+        that each has), and sources, as texts or as {"source": …, "options": […], "headers": {…}, "name_expressions": […]}; for each of
+        `devices` (else the default one). A module or launch that needs the same then compiles nothing."""
+        info = self._transport.do(requests.warm(kernels, dtypes, sources, devices or self._device or ()))
+        return WarmJob(self, info)
+
     def version(self) -> Dict[str, Any]:
         return self._transport.do(requests.get("/version"))
 
@@ -184,10 +202,12 @@ class Client:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False) -> Session:
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> Session:
         """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. `device`: else the one
-        that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=)."""
-        spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
+        that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=). Its device memory is bounded by `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps of
+        freed memory for later."""
+        spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
+                                     pool_bytes_max)
         info, created = self._transport.do(requests.session_open(name, spec))
         session = Session(self, info, created)
         with self._lock:

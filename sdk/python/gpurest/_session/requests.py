@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
@@ -54,11 +55,43 @@ def delete(path: str) -> Call[None]:
     return Call(Request("DELETE", path), _none)
 
 
+# ---- the cache of compiled code ----
+
+def cache_clear(older_than_s: Optional[float], all: bool) -> Call[Document]:
+    query: List[str] = []
+    if older_than_s is not None:
+        if not older_than_s >= 0:
+            raise ArgumentError("older_than_s is a number of seconds, 0 or more")
+        query.append(f"older_than_s={math.ceil(older_than_s)}")
+    if all:
+        query.append("all=1")
+    return Call(Request("DELETE", "/v1/cache" + ("?" + "&".join(query) if query else "")), _object)
+
+
+def _texts(value: Union[str, Sequence[str]]) -> List[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def warm(kernels: Union[str, Sequence[str]], dtypes: Union[str, Sequence[str]], sources: Sequence[Union[str, Mapping[str, Any]]],
+         devices: Union[str, Sequence[str]]) -> Call[Document]:
+    modules = [module_spec(one, (), {}, ()) if isinstance(one, str) else dict(one) for one in ([sources] if isinstance(sources, str) else sources)]
+    parts: Document = {"kernels": _texts(kernels), "dtypes": _texts(dtypes), "modules": modules, "devices": _texts(devices)}
+    return post("/v1/cache/warm", {name: part for name, part in parts.items() if part})
+
+
+def warm_job(wid: str) -> str:
+    return f"/v1/cache/warm/{enc(wid)}"
+
+
 # ---- sessions ----
 
 def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
-                 labels: Optional[Mapping[str, str]], memcheck: bool) -> Document:
-    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
+                 labels: Optional[Mapping[str, str]], memcheck: bool, memory_fraction: Union[float, str, None] = None,
+                 pool_bytes_max: Union[int, str, None] = None) -> Document:
+    if memory_limit is not None and memory_fraction is not None:
+        raise ArgumentError("give either memory_limit, in bytes, or memory_fraction, of the device's memory")
+    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "memory_fraction": memory_fraction,
+                      "pool_bytes_max": parse_bytes(pool_bytes_max), "idle_timeout_s": idle_timeout_s,
                       "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
     return {key: value for key, value in spec.items() if value is not None}
 

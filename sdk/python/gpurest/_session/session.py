@@ -5,7 +5,7 @@ import hashlib
 import json
 import time
 from itertools import count
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .._transport.progress import ProgressOption
 from .._transport.wire import ServerEvent
@@ -17,7 +17,7 @@ from .batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
 from .buffer import Buffer, Slot
 from .builtin_kernel import BuiltinKernel
 from .event import Event
-from .following import Following
+from .following import Following, LowMemoryWatch
 from .memory_pool import MemoryPool
 from .module import Module
 from .program import Program
@@ -210,10 +210,12 @@ class Session(SessionBase):
 
     def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
         """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,
-        device.health, faults.budget, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a
+        device.health, faults.budget, memory.low, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a
         batch and told at its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
         where it ended."""
-        following = Following(self, types, timeout, last_id)
+        yield from self._follow(Following(self, types, timeout, last_id))
+
+    def _follow(self, following: Following) -> Iterator[ServerEvent]:
         while (request := following.request()) is not None:
             try:
                 for piece in self.client._transport.stream(request):
@@ -222,6 +224,13 @@ class Session(SessionBase):
                         return
             except GpurestError as error:
                 following.broke(error)
+
+    def on_low_memory(self, callback: Callable[[Dict[str, Any]], Any]) -> LowMemoryWatch:
+        """Calls `callback` with the data of each memory.low event from now on: `used_bytes` in buffers, `limit_bytes` (None: no limit), and, when memory
+        was refused, `requested_bytes` and `code`; without these, little is left below the limit. On a thread of its own, which follows the
+        session's events and ends with the session; what the callback raises is logged ("gpurest.session"). remove() of what this returns ends it."""
+        self._check()
+        return LowMemoryWatch(self, self._follow, callback)
 
     def __enter__(self) -> Session:
         return self

@@ -143,7 +143,7 @@ class SessionBase(SessionState):
         return self._do(requests.get(requests.session_path(self.id)))
 
     def memory(self) -> Dict[str, Any]:
-        """allocated_bytes, cached_bytes, reserved_bytes, free_bytes, peak_bytes, limit_bytes, fragmentation."""
+        """allocated_bytes, cached_bytes, reserved_bytes, free_bytes, peak_bytes, limit_bytes, fragmentation (None: fragmentation_reason says why)."""
         return self._do(requests.get(requests.session_path(self.id) + "/memory"))
 
     def trim(self) -> Dict[str, Any]:

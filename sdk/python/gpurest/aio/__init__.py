@@ -4,7 +4,7 @@ Objects belong to one event loop. In an `async with session.batch()` block the c
 task is cancelled in a request, its connection is closed: the service then drops what was queued for it; a kernel that runs goes on."""
 from __future__ import annotations
 
-from .background import AsyncBatchJob
+from .background import AsyncBatchJob, AsyncWarmJob
 from .batch import AsyncBatch
 from .buffer import AsyncBuffer
 from .client import AsyncClient
@@ -14,4 +14,4 @@ from .session import AsyncSession
 from .shared import AsyncSharedMemory
 
 __all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBuiltinKernel", "AsyncBatch", "AsyncBatchJob", "AsyncLaunch",
-           "AsyncProgram", "AsyncSharedMemory"]
+           "AsyncProgram", "AsyncSharedMemory", "AsyncWarmJob"]

@@ -1,11 +1,15 @@
-"""Batches in the background, of the asyncio client."""
+"""Work in the background, of the asyncio client."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Generator, Mapping, Optional, TypeVar
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Generator, Mapping, Optional, TypeVar
 
 from .._session import requests
-from .._session.background import FINAL, POLL_S, JobTold
+from .._session.background import FINAL, POLL_S, JobTold, WarmTold
+from .._session.following import AGAIN_S, Following, LowMemoryTold, log_raised
 from .._transport.steps import drive_async
+from .._transport.wire import ServerEvent
 from ..errors import GpurestError
 
 if TYPE_CHECKING:
@@ -55,3 +59,72 @@ class AsyncBatchJob(JobTold[T]):
             await drive_async(self._asking(wait_s), self._client._transport.do)
             if self.state in FINAL:
                 await drive_async(self._fetching(), self._client._transport.do)
+
+
+class AsyncWarmJob(WarmTold):
+    """See WarmJob."""
+
+    def __init__(self, client: AsyncClient, info: Mapping[str, Any]) -> None:
+        super().__init__(info)
+        self._client = client
+
+    async def done(self) -> bool:
+        """See WarmJob.done()."""
+        if not self._over:
+            await drive_async(self._asking(0), self._client._transport.do)
+        return self._over
+
+    async def wait(self) -> AsyncWarmJob:
+        """See WarmJob.wait(); bound it by asyncio.wait_for(), which ends the waiting alone."""
+        while not self._over:
+            await drive_async(self._asking(POLL_S), self._client._transport.do)
+        self._verdict()
+        return self
+
+    async def cancel(self) -> bool:
+        """See WarmJob.cancel()."""
+        return not await self.done() and await drive_async(self._cancelling(), self._client._transport.do)
+
+
+class AsyncLowMemoryWatch(LowMemoryTold):
+    """Of AsyncSession.on_low_memory(): a task that calls the callback. remove() ends it."""
+
+    def __init__(self, session: AsyncSession, follow: Callable[[Following], AsyncIterator[ServerEvent]],
+                 callback: Callable[[Dict[str, Any]], Any]) -> None:
+        super().__init__(session, callback)
+        self._follow = follow
+        self._began = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _begun(self) -> None:
+        await self._began.wait()
+
+    def remove(self) -> None:
+        """See LowMemoryWatch.remove()."""
+        self._removed = True
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while not self._over and await self._followed():
+                await asyncio.sleep(AGAIN_S)
+        finally:
+            self._began.set()
+
+    async def _followed(self) -> bool:
+        """See LowMemoryWatch."""
+        try:
+            async for event in self._follow(self._following(self._began.set)):
+                await self._awaited(self._call(event))
+        except GpurestError as error:
+            self._began.set()
+            return not self._ended(error)
+        return True
+
+    @staticmethod
+    async def _awaited(came: Any) -> None:
+        if inspect.isawaitable(came):
+            try:
+                await came
+            except Exception:
+                log_raised()

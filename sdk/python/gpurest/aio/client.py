@@ -11,7 +11,7 @@ from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
-from .background import AsyncBatchJob
+from .background import AsyncBatchJob, AsyncWarmJob
 from .session import AsyncSession
 from .transport import AsyncTransport
 
@@ -74,9 +74,10 @@ class AsyncClient:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False) -> _Opening:
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> _Opening:
         """See Client.session(). `await` it, or enter it by `async with`."""
-        return _Opening(self, name, requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck))
+        return _Opening(self, name, requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
+                                     pool_bytes_max))
 
     async def attach(self, id: str) -> AsyncSession:
         """See Client.attach()."""
@@ -142,6 +143,20 @@ class AsyncClient:
     async def limits(self) -> Dict[str, Any]:
         found: Dict[str, Any] = await self._transport.do(requests.member("/v1/limits", "limits"))
         return found
+
+    async def cache(self) -> Dict[str, Any]:
+        """See Client.cache()."""
+        return await self._transport.do(requests.get("/v1/cache"))
+
+    async def clear_cache(self, *, older_than_s: Optional[float] = None, all: bool = False) -> Dict[str, Any]:
+        """See Client.clear_cache()."""
+        return await self._transport.do(requests.cache_clear(older_than_s, all))
+
+    async def warm(self, kernels: Union[str, Sequence[str]] = (), *, dtypes: Union[str, Sequence[str]] = (),
+                   sources: Sequence[Union[str, Mapping[str, Any]]] = (), devices: Union[str, Sequence[str]] = ()) -> AsyncWarmJob:
+        """See Client.warm()."""
+        info = await self._transport.do(requests.warm(kernels, dtypes, sources, devices or self._device or ()))
+        return AsyncWarmJob(self, info)
 
     async def version(self) -> Dict[str, Any]:
         return await self._transport.do(requests.get("/version"))

@@ -21,6 +21,7 @@ from ..arrays.current import flush
 from ..arrays.ndarray import fetch, ndarray
 from ..errors import GpurestError
 from .batch import AsyncBatch
+from .background import AsyncLowMemoryWatch
 from .buffer import AsyncBuffer
 from .kernel import AsyncBuiltinKernel, AsyncModule
 from .program import AsyncProgram
@@ -39,6 +40,10 @@ class AsyncSession(SessionState):
 
     client: AsyncClient
     _twin_session: Optional[Session] = None
+
+    def __init__(self, *info: Any) -> None:
+        super().__init__(*info)
+        self._watches: List[AsyncLowMemoryWatch] = []
 
     def _for_threads(self) -> Session:
         """The same session of the service, for threads."""
@@ -207,7 +212,10 @@ class AsyncSession(SessionState):
     async def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None,
                      last_id: Optional[str] = None) -> AsyncIterator[ServerEvent]:
         """See Session.events()."""
-        following = Following(self, types, timeout, last_id)
+        async for event in self._follow(Following(self, types, timeout, last_id)):
+            yield event
+
+    async def _follow(self, following: Following) -> AsyncIterator[ServerEvent]:
         while (request := following.request()) is not None:
             try:
                 async for piece in self.client._transport.stream(request):
@@ -216,7 +224,17 @@ class AsyncSession(SessionState):
             except GpurestError as error:
                 following.broke(error)
 
+    async def on_low_memory(self, callback: Callable[[Dict[str, Any]], Any]) -> AsyncLowMemoryWatch:
+        """See Session.on_low_memory(). A task of the event loop; a callback that is a coroutine function is awaited."""
+        self._check()
+        watch = AsyncLowMemoryWatch(self, self._follow, callback)
+        self._watches.append(watch)
+        await watch._begun()
+        return watch
+
     async def close(self) -> None:
+        for watch in self._watches:
+            watch.remove()
         if self._twin_session is not None:
             self._twin_session.close()
         await drive_async(self._closing(), self.client._transport.do)

@@ -364,16 +364,31 @@ void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t by
         madvise((void *)(uintptr_t)from, fresh, MADV_POPULATE_WRITE); /* hosts before Linux 5.14 refuse: the write makes them one by one */
 }
 
+/* Under lock: of addresses that find_place() would give, without their guards. */
+static uint64_t largest_gap(const struct cpu_memory *m)
+{
+    uint64_t guards = m->count < CPU_GUARDED_ALLOCATIONS_MAX ? 2 * m->page : 0, most = m->base + m->span - m->cursor;
+
+    for (size_t i = 0; i <= m->count; i++)
+        if (gap_end(m, i) > gap_start(m, i) && gap_end(m, i) - gap_start(m, i) > most)
+            most = gap_end(m, i) - gap_start(m, i);
+    return most > guards ? most - guards : 0;
+}
+
 void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out)
 {
+    uint64_t left, gap;
+
     pthread_mutex_lock(&m->lock);
+    left = m->limit > m->reserved ? m->limit - m->reserved : 0;
+    gap = largest_gap(m);
     *out = (struct device_memory){
         .total_bytes = m->limit,
-        .free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+        .free_bytes = left,
         .allocated_bytes = m->allocated,
         .reserved_bytes = m->reserved,
         .peak_bytes = m->peak,
-        .largest_free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+        .largest_free_bytes = (left < gap ? left : gap) & ~(m->page - 1),
     };
     pthread_mutex_unlock(&m->lock);
 }

@@ -159,6 +159,40 @@ Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
     cr_assert_eq(the_device_memory().allocated_bytes, 1 << 20);
 }
 
+static uint64_t reserved(void)
+{
+    struct device_memory now;
+
+    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
+    return now.reserved_bytes;
+}
+
+Test(cuda, freed_memory_is_kept_up_to_the_bound)
+{
+    struct device_module *m = fixture_module(d);
+    struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
+    uint64_t              a[4];
+
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert_eq(ops->mem_alloc(d, 1 << 20, &a[i]), STATUS_OK);
+    cr_assert_eq(ops->mem_free(d, a[0]), STATUS_OK);
+    cr_assert_eq(reserved(), 4 << 20, "all is kept at the start");
+    cr_assert_eq(ops->mem_keep(d, 1 << 19), STATUS_OK);
+    cr_assert_eq(reserved(), 7 << 19, "what is more goes back at once");
+    cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
+    cr_assert_eq(ops->mem_free(d, a[1]), STATUS_OK);
+    cr_assert_geq(reserved(), 3 << 20, "what a kernel may still use stays");
+    fixture_finish();
+    cr_assert_eq(reserved(), 5 << 19);
+    cr_assert_eq(ops->mem_free(d, a[2]), STATUS_OK);
+    cr_assert_eq(reserved(), 3 << 19);
+    cr_assert_eq(ops->mem_keep(d, UINT64_MAX), STATUS_OK);
+    cr_assert_eq(ops->mem_free(d, a[3]), STATUS_OK);
+    cr_assert_eq(reserved(), 3 << 19);
+    cr_assert_eq(ops->mem_keep(d, 0), STATUS_OK);
+    cr_assert_eq(reserved(), 0);
+}
+
 Test(cuda, fills_with_every_pattern)
 {
     static const uint64_t counts[] = {1, 2, 3, 4095, 4096, 4097, 8192, 20000};

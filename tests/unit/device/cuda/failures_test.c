@@ -87,7 +87,8 @@ static enum status play(struct scene *t)
         return st;
     if ((st = ops->module_load(t->d, kernels_ptx, strlen(kernels_ptx), &t->m, &why)))
         return st;
-    if ((st = share(t, &info)) || (st = run_kernels(t)) || (st = free_late(t)) || (st = ops->mem_trim(t->d)))
+    if ((st = share(t, &info)) || (st = run_kernels(t)) || (st = free_late(t)) || (st = ops->mem_trim(t->d)) ||
+        (st = ops->mem_keep(t->d, 0)))
         return st;
     return ops->mem_free(t->d, t->a);
 }

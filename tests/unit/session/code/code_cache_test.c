@@ -330,6 +330,100 @@ static void set_unused_since(const char *holder, unsigned n, time_t s)
     cr_assert_eq(utimensat(AT_FDCWD, path, (const struct timespec[2]){then, then}, 0), 0);
 }
 
+static void expect_use(struct code_cache *c, const char *holder, uint64_t entries, uint64_t hits, uint64_t misses)
+{
+    struct code_cache_use use;
+
+    code_cache_use_of(c, holder, &use);
+    cr_assert(use.entries == entries && use.hits == hits && use.misses == misses, "%s", holder ? holder : "all");
+    cr_assert_eq(use.bytes != 0, entries != 0);
+}
+
+static void put_code_for(struct code_cache *c, const char *holder, unsigned n)
+{
+    struct compile_output o;
+    char                  key[CODE_KEY_BYTES];
+
+    compile_output_init(&o);
+    o.status = STATUS_OK;
+    buf_printf(&o.ptx, "code %u", n);
+    owned_key(holder, n, key);
+    code_cache_put(c, key, &o);
+    compile_output_finish(&o);
+}
+
+static void ask_for(struct code_cache *c, const char *holder, unsigned n)
+{
+    struct compile_output o;
+    char                  key[CODE_KEY_BYTES];
+
+    compile_output_init(&o);
+    owned_key(holder, n, key);
+    code_cache_get(c, key, &o);
+    compile_output_finish(&o);
+}
+
+Test(cache, uses_are_counted_for_each_holder)
+{
+    struct code_cache *c = open_one(1 << 20);
+
+    expect_use(c, "alice", 0, 0, 0);
+    put_code_for(c, "alice", 1);
+    put_code_for(c, "alice", 2);
+    put_code_for(c, "bob", 1);
+    ask_for(c, "alice", 1);
+    ask_for(c, "alice", 3);
+    ask_for(c, "carol", 1);
+    expect_use(c, "alice", 2, 1, 1);
+    expect_use(c, "bob", 1, 0, 0);
+    expect_use(c, "carol", 0, 0, 1);
+    expect_use(c, NULL, 3, 1, 2);
+    code_cache_destroy(c);
+}
+
+Test(cache, beyond_the_table_whoever_asked_longest_ago_is_counted_anew)
+{
+    struct code_cache *c = open_one(1 << 20);
+    char               name[32];
+
+    ask_for(c, "first", 1);
+    for (unsigned i = 0; i < CACHE_HOLDERS_COUNTED_MAX; i++) {
+        snprintf(name, sizeof name, "caller%u", i);
+        ask_for(c, name, 1);
+    }
+    expect_use(c, "first", 0, 0, 0);
+    expect_use(c, "caller0", 0, 0, 1);
+    expect_use(c, NULL, 0, 0, CACHE_HOLDERS_COUNTED_MAX + 1);
+    code_cache_destroy(c);
+}
+
+Test(cache, clearing_takes_the_holders_own_and_no_younger_ones)
+{
+    struct code_cache    *c = open_one(1 << 20);
+    struct code_cache_use removed;
+
+    for (unsigned n = 0; n < 3; n++) {
+        put_for(c, "alice", n, 1000);
+        put_for(c, "bob", n, 1000);
+    }
+    set_unused_since("alice", 0, 1000);
+    set_unused_since("bob", 0, 1000);
+    code_cache_clear(c, "alice", 5000, &removed);
+    cr_assert_eq(removed.entries, 0);
+    code_cache_clear(c, "alice", 500, &removed);
+    cr_assert(removed.entries == 1 && removed.bytes > 1000);
+    code_cache_clear(c, "alice", UINT64_MAX, &removed);
+    cr_assert_eq(removed.entries, 0);
+    code_cache_clear(c, "alice", 0, &removed);
+    cr_assert_eq(removed.entries, 2);
+    cr_assert_eq(count_of("bob", 3), 3);
+    code_cache_clear(c, NULL, 0, &removed);
+    cr_assert_eq(removed.entries, 3);
+    put_for(c, "bob", 7, 1000);
+    cr_assert_eq(count_of("bob", 8), 1, "there is room again");
+    code_cache_destroy(c);
+}
+
 Test(cache, what_nobody_has_used_for_long_goes_first_whosesoever_it_is)
 {
     cache_open(20 * (1000 + HEAD_BYTES));

@@ -52,6 +52,7 @@ Test(memory, fragmentation_is_what_one_allocation_cannot_have)
     cr_assert_eq(fragmentation(400, 500), 0);
     cr_assert(fabs(fragmentation(400, 300) - 0.25) < 1e-9);
     cr_assert_eq(fragmentation(400, 0), 1);
+    cr_assert(isnan(fragmentation(400, DEVICE_LARGEST_UNKNOWN)), "a guess is no answer");
 }
 
 Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)

@@ -182,7 +182,7 @@ class FakeServer(FakeBackground, LocalServer):
     def _memory(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         used = session.memory_bytes
         return json_answer({"allocated_bytes": used, "cached_bytes": 0, "reserved_bytes": used, "free_bytes": (1 << 30) - used, "peak_bytes": used,
-                            "limit_bytes": session.spec.get("memory_limit"), "fragmentation": 0})
+                            "limit_bytes": session.memory_limit, "fragmentation": 0, "fragmentation_reason": None})
 
     # ---- buffers ----
 

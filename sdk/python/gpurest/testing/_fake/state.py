@@ -12,6 +12,7 @@ from ..._values.signature import Declared, plain, signature
 
 _LETTERS = string.ascii_letters + string.digits
 _KERNEL = re.compile(r"__global__\b[^;{]*?([A-Za-z_]\w*)\s*\(")
+MEMORY_BYTES = 1 << 30  # of the device
 BLOCK = 256  # threads where the request leaves the block out
 
 
@@ -124,10 +125,20 @@ class FakeSession:
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
                  "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.spec.get("idle_timeout_s") or 600, "max_lifetime_s": 86400,
-                 "memory_limit": self.spec.get("memory_limit"), "memcheck": False, "labels": self.spec.get("labels") or {},
+                 "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.spec.get("pool_bytes_max"), "memcheck": False, "labels": self.spec.get("labels") or {},
                  "usage": {"device_time_us": 0, "memory_bytes": self.memory_bytes, "buffers": len(self.buffers), "modules": len(self.modules),
                            "launches": self.launched}}
         return {**found, "fault": self.fault} if self.fault else found
+
+    @property
+    def memory_fraction(self) -> Optional[float]:
+        part = self.spec.get("memory_fraction")
+        return float(part[:-1]) / 100 if isinstance(part, str) else part
+
+    @property
+    def memory_limit(self) -> Optional[int]:
+        part = self.memory_fraction
+        return self.spec.get("memory_limit") if part is None else max(1, int(part * MEMORY_BYTES))
 
     @property
     def memory_bytes(self) -> int:
@@ -146,7 +157,7 @@ class FakeSession:
 
     def claim(self, size: int) -> None:
         """Refused when the session has no room for so many bytes more."""
-        limit = self.spec.get("memory_limit")
+        limit = self.memory_limit
         if limit is not None and self.memory_bytes + size > limit:
             raise Refused(403, "quota_exceeded", f"the session's memory_limit is {limit} bytes")
 
