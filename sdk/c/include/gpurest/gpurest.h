@@ -129,7 +129,8 @@ typedef struct gpurest_options {
         sizeof(gpurest_options), 0, 0, 0, 0, 5000, 60000, 2, 8, 4, 0, 0, 0, 0                                                              \
     }
 
-/* Opens a client and checks address, token and API version with one request. `url` as in gpurest_options. */
+/* Opens a client and checks address, token and API version with one request. `url` as in gpurest_options. GPUREST_E_UNSUPPORTED: https in a
+ * library built without libcurl, a Unix socket on Windows. */
 GPUREST_API gpurest_status gpurest_open(gpurest_client **out, const char *url);
 GPUREST_API gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *options);
 /* NULL is fine. Pending operations end with GPUREST_E_CANCELLED. Later calls on its sessions return GPUREST_E_CANCELLED; sessions must still be

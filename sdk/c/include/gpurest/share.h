@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* ==== share: map a buffer's memory into this process ====
- * Needs a Unix socket and a service with --local-sharing; else GPUREST_E_UNSUPPORTED. Not in a batch. */
+ * Needs Linux, a Unix socket and a service with --local-sharing; else GPUREST_E_UNSUPPORTED. Not in a batch. */
 
 /* Maps shared memory of the buffer's size: zeros at first, the same for every caller. Copies are explicit. It counts as memory of the session.
  * *memory is released by gpurest_unshare. */
