@@ -23,11 +23,6 @@ static uint32_t crc_of(uint32_t crc, const unsigned char *data, size_t bytes)
     return crc;
 }
 
-static uint32_t read_u32(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static unsigned char *write_u32(unsigned char *p, uint32_t v)
 {
     for (int shift = 24; shift >= 0; shift -= 8)
@@ -106,6 +101,11 @@ unsigned char *png_encode(const unsigned char *pixels, int width, int height, si
 /* ---- reading ---- */
 
 #ifdef HAVE_ZLIB
+
+static uint32_t read_u32(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 
 struct reader {
     uint32_t       width, height;
