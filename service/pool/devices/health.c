@@ -21,7 +21,7 @@ static int32_t temperature_stop(const struct pool *p, const struct device_info *
 
     if (p->config.temperature_stop_c)
         return (int32_t)p->config.temperature_stop_c;
-    return own == DEVICE_SENSOR_UNKNOWN || own <= 0 || own > INT32_MAX - TEMPERATURE_STOP_ABOVE_C ? 0 : own + TEMPERATURE_STOP_ABOVE_C;
+    return own <= 0 || own > INT32_MAX - TEMPERATURE_STOP_ABOVE_C ? 0 : own + TEMPERATURE_STOP_ABOVE_C;
 }
 
 /* Under the pool's lock. A device that is too hot for its work is too hot for new work, too. */

@@ -13,7 +13,7 @@ static uint64_t figure(const struct device_info *info, enum device_sensor s)
 {
     int32_t value = device_sensor(info, s);
 
-    return value == DEVICE_SENSOR_UNKNOWN || value < 0 ? 0 : (uint64_t)value;
+    return value < 0 ? 0 : (uint64_t)value; /* DEVICE_SENSOR_UNKNOWN is the least of all */
 }
 
 /* False: the device does not tell one, and its driver decides. */
