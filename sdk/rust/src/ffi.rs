@@ -128,6 +128,8 @@ pub struct gpurest_session_options {
     pub idle_timeout_s: u32,
     pub memcheck: c_int,
     pub keep: c_int,
+    pub memory_fraction: *const c_char,
+    pub pool_bytes_max: u64,
 }
 
 #[repr(C)]

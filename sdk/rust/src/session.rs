@@ -19,6 +19,8 @@ pub struct SessionOptions {
     device: Option<String>,
     name: Option<String>,
     memory_limit: u64,
+    memory_fraction: Option<String>,
+    pool_bytes_max: u64,
     idle_timeout: Option<Duration>,
     memcheck: bool,
     keep: bool,
@@ -45,6 +47,18 @@ impl SessionOptions {
     /// The most device memory that it may have; 0: as much as the service lets it.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = bytes;
+        self
+    }
+
+    /// Instead of a limit in bytes: a part of the device's memory, such as `"80%"`. Default: none.
+    pub fn memory_fraction(mut self, part: impl Into<String>) -> Self {
+        self.memory_fraction = Some(part.into());
+        self
+    }
+
+    /// Bytes of freed memory that its worker keeps for later allocations, at most. Default: 0, all of it.
+    pub fn pool_bytes_max(mut self, bytes: u64) -> Self {
+        self.pool_bytes_max = bytes;
         self
     }
 
@@ -83,7 +97,7 @@ pub struct MemoryInfo {
     pub peak_bytes: u64,
     /// What the session may have; None: no limit.
     pub limit_bytes: Option<u64>,
-    /// From 0 to 1.
+    /// From 0 to 1; NaN: the device cannot tell.
     pub fragmentation: f64,
 }
 
@@ -106,6 +120,7 @@ impl<'c> Session<'c> {
     pub(crate) fn open(client: &'c Client, options: &SessionOptions) -> Result<Self> {
         let device = options.device.as_deref().map(|id| c_string("the device", id)).transpose()?;
         let name = options.name.as_deref().map(|name| c_string("the name", name)).transpose()?;
+        let fraction = options.memory_fraction.as_deref().map(|text| c_string("the memory fraction", text)).transpose()?;
         let seconds = options.idle_timeout.map_or(Ok(0), |time| match u32::try_from(time.as_secs()) {
             Ok(seconds) if seconds > 0 => Ok(seconds),
             _ => Err(Error::invalid(format!("an idle_timeout of {} seconds is not from 1 to {}", time.as_secs(), u32::MAX))),
@@ -118,6 +133,8 @@ impl<'c> Session<'c> {
             idle_timeout_s: seconds,
             memcheck: c_int::from(options.memcheck),
             keep: c_int::from(options.keep),
+            memory_fraction: fraction.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
+            pool_bytes_max: options.pool_bytes_max,
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the client is open; `raw` and `options`, whose strings live until the end of this function, are valid.
