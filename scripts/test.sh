@@ -131,6 +131,7 @@ run_release() {
     if [ "$PART" != short ]; then beside_tests "lint" scripts/lint.sh; fi
     GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rs -p no:cacheprovider $SCHEMATHESIS
     run_ctest release
+    if [ "$PART" != short ]; then GPURESTD=$daemon beside_tests "clients elsewhere" python3 -m pytest -q -rs -p no:cacheprovider tests/sdk/cross; fi
     if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
@@ -144,7 +145,6 @@ run_release() {
     # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
     run_pytest "Rust SDK" "$daemon" tests/sdk/rust
-    run_pytest "clients elsewhere" "$daemon" tests/sdk/cross
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
     GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \
@@ -200,6 +200,7 @@ done
 
 if [ -n "${others["lint"]:-}" ]; then await_beside "lint" lint; fi
 if [ -n "${others["schemathesis"]:-}" ]; then await_beside "schemathesis" schemathesis; fi
+if [ -n "${others["clients elsewhere"]:-}" ]; then await_beside "clients elsewhere" cross; fi
 if [ -n "${others["container images"]:-}" ]; then await_beside "container images" image-test; fi
 if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi
 say "summary"

@@ -84,7 +84,9 @@ bool parse_size(const char *text, uint64_t *out);
 
 /* Opens the client; reports errors. */
 enum exit_code cli_open(struct cli *c);
-/* GET; *out is the caller's to delete. */
+/* Any request with a JSON answer; `json` may be NULL. *out is the caller's to delete; NULL on failure, which is reported. */
+enum exit_code cli_ask(struct cli *c, const char *method, const char *path, const char *json, cJSON **out);
+/* The same with GET. */
 enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Any request; `json` may be NULL. */
 enum exit_code cli_request(struct cli *c, const char *method, const char *path, const char *json);

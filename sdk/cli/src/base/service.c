@@ -203,28 +203,36 @@ enum exit_code cli_open(struct cli *c)
     return CODE_OK;
 }
 
-enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
+enum exit_code cli_ask(struct cli *c, const char *method, const char *path, const char *json, cJSON **out)
 {
-    char           path[PATH_BYTES], *text = NULL;
+    char          *text = NULL;
     enum exit_code code = cli_open(c);
     gpurest_status st;
-    va_list        args;
-    int            length;
 
     *out = NULL;
     if (code)
         return code;
-    va_start(args, format);
-    length = vsnprintf(path, sizeof path, format, args);
-    va_end(args);
-    if (length < 0 || length >= (int)sizeof path)
-        return cli_error(CODE_USAGE, "the name is too long");
-    st = gpurest_request(c->client, "GET", path, NULL, &text);
+    st = gpurest_request(c->client, method, path, json, &text);
     if (st)
         return cli_failed(c, st);
     *out = cJSON_Parse(text);
     gpurest_mem_free(text);
     return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
+}
+
+enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
+{
+    char    path[PATH_BYTES];
+    int     length;
+    va_list args;
+
+    *out = NULL;
+    va_start(args, format);
+    length = vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    if (length < 0 || length >= (int)sizeof path)
+        return cli_error(CODE_USAGE, "the name is too long");
+    return cli_ask(c, "GET", path, NULL, out);
 }
 
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)

@@ -41,23 +41,6 @@ static bool parse_duration(const char *text, uint64_t *seconds)
     return parse_number(number, seconds) && !__builtin_mul_overflow(*seconds, scale, seconds);
 }
 
-/* Sends a request and parses its answer; *out is the caller's to delete. */
-static enum exit_code ask(struct cli *c, const char *method, const char *path, const char *json, cJSON **out)
-{
-    char          *text = NULL;
-    enum exit_code code = cli_open(c);
-    gpurest_status st;
-
-    if (code)
-        return code;
-    st = gpurest_request(c->client, method, path, json, &text);
-    if (st)
-        return cli_failed(c, st);
-    *out = cJSON_Parse(text);
-    gpurest_mem_free(text);
-    return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
-}
-
 static enum exit_code clear_cache(struct cli *c)
 {
     bool           all = take_flag(c, "--all"), ok = true;
@@ -75,7 +58,7 @@ static enum exit_code clear_cache(struct cli *c)
     if (!cli_confirm(c, all ? "remove the compiled code of all callers" : "remove your compiled code from the cache"))
         return CODE_USAGE;
     snprintf(path, sizeof path, "/v1/cache?older_than_s=%" PRIu64 "%s", seconds, all ? "&all=1" : "");
-    code = ask(c, "DELETE", path, NULL, &answer);
+    code = cli_ask(c, "DELETE", path, NULL, &answer);
     if (!code && c->output == OUTPUT_JSON)
         code = output_object(c, "gpurest.cache_cleared/1", answer);
     else if (!code)
@@ -182,7 +165,7 @@ static enum exit_code begin_warm(struct cli *c, const cJSON *request, bool follo
 {
     char          *text = cJSON_PrintUnformatted(request);
     cJSON         *job = NULL;
-    enum exit_code code = text ? ask(c, "POST", "/v1/cache/warm", text, &job) : cli_error(CODE_FAILED, "out of memory");
+    enum exit_code code = text ? cli_ask(c, "POST", "/v1/cache/warm", text, &job) : cli_error(CODE_FAILED, "out of memory");
 
     cJSON_free(text);
     if (!code && !cJSON_GetStringValue(output_member(job, "state")))

@@ -11,23 +11,6 @@ enum {
     SETTINGS_MAX = 16,     /* of one command */
 };
 
-/* Sends it, and takes the device from the answer; the caller's to delete. */
-static enum exit_code ask(struct cli *c, const char *method, const char *path, const char *json, cJSON **device)
-{
-    char          *text = NULL;
-    enum exit_code code = cli_open(c);
-    gpurest_status st;
-
-    if (code)
-        return code;
-    st = gpurest_request(c->client, method, path, json, &text);
-    if (st)
-        return cli_failed(c, st);
-    *device = cJSON_Parse(text);
-    gpurest_mem_free(text);
-    return *device ? CODE_OK : cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
-}
-
 static enum exit_code print_device(struct cli *c, const cJSON *device)
 {
     const cJSON *settings = cJSON_GetObjectItemCaseSensitive(device, "settings"), *one;
@@ -55,7 +38,7 @@ static enum exit_code reset_device(struct cli *c, bool hard, uint64_t timeout_s)
     snprintf(path, sizeof path, "/v1/admin/devices/%s/reset", c->argv[1]);
     snprintf(body, sizeof body, "{\"kind\":\"%s\",\"timeout_s\":%u}", hard ? "hard" : "soft", (unsigned)timeout_s);
     c->timeout_ms = c->timeout_ms > patience_ms ? c->timeout_ms : patience_ms;
-    code = ask(c, "POST", path, body, &device);
+    code = cli_ask(c, "POST", path, body, &device);
     if (!code)
         code = print_device(c, device);
     cJSON_Delete(device);
@@ -113,7 +96,7 @@ static enum exit_code set_device(struct cli *c)
     if (!code && !(text = cJSON_PrintUnformatted(body)))
         code = cli_error(CODE_FAILED, "not enough memory");
     if (!code)
-        code = ask(c, "PATCH", path, text, &device);
+        code = cli_ask(c, "PATCH", path, text, &device);
     if (!code)
         code = print_device(c, device);
     cJSON_free(text);

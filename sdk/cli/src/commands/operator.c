@@ -6,17 +6,12 @@
 /* Posts to /v1/admin/drain or /resume and prints the answer. */
 static enum exit_code post_and_print(struct cli *c, const char *path, const char *json)
 {
-    char          *text = NULL;
     cJSON         *answer;
     const cJSON   *sessions;
-    gpurest_status st = gpurest_request(c->client, "POST", path, json, &text);
+    enum exit_code code = cli_ask(c, "POST", path, json, &answer);
 
-    if (st)
-        return cli_failed(c, st);
-    answer = cJSON_Parse(text);
-    gpurest_mem_free(text);
-    if (!answer)
-        return cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
+    if (code)
+        return code;
     sessions = cJSON_GetObjectItemCaseSensitive(answer, "sessions");
     fprintf(c->out, "%s, %.0f sessions%s\n", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "draining")) ? "draining" : "serving",
             cJSON_IsNumber(sessions) ? sessions->valuedouble : 0,
@@ -32,14 +27,12 @@ enum exit_code run_drain(struct cli *c)
 
     if (!code && !cli_confirm(c, leave ? "stop accepting sessions and exit after the last one" : "stop accepting sessions"))
         code = CODE_USAGE;
-    if (!code)
-        code = cli_open(c);
     return code ? code : post_and_print(c, "/v1/admin/drain", leave ? "{\"exit\":true}" : "{}");
 }
 
 enum exit_code run_resume(struct cli *c)
 {
-    enum exit_code code = take_rest(c, 0, 0) ? cli_open(c) : CODE_USAGE;
+    enum exit_code code = take_rest(c, 0, 0) ? CODE_OK : CODE_USAGE;
 
     return code ? code : post_and_print(c, "/v1/admin/resume", "{}");
 }
