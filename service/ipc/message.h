@@ -140,10 +140,11 @@ const char *device_sensor_name(enum device_sensor s);
 /* Why it has no value, in words; state < SENSOR_STATES. */
 const char *device_sensor_reason(enum device_sensor_state state);
 
-/* As in the REST contract: "fan_pct". */
+/* As in the REST contract: "power_limit_w". */
 const char               *device_setting_name(enum device_setting s);
 enum device_setting_shape device_setting_shape_of(enum device_setting s);
-static const uint64_t DEVICE_LARGEST_UNKNOWN = UINT64_MAX;
+
+static const uint64_t DEVICE_LARGEST_UNKNOWN = UINT64_MAX; /* device_memory.largest_free_bytes */
 
 struct device_memory {
     uint64_t total_bytes;
@@ -151,209 +152,95 @@ struct device_memory {
     uint64_t allocated_bytes; /* in use by this context, as requested */
     uint64_t reserved_bytes;  /* taken from the device for it */
     uint64_t peak_bytes;      /* greatest allocated_bytes so far */
-    uint64_t largest_free_bytes; /* the largest block that can be had now; DEVICE_LARGEST_UNKNOWN: nothing says */
+    uint64_t largest_free_bytes;
 };
 
-struct msg_canary {
-    uint32_t unused;
-};
-struct msg_canary_reply {
-    uint32_t unused;
-};
+struct msg_canary { uint32_t unused; };
+struct msg_canary_reply { uint32_t unused; };
 
-struct msg_device_info {
-    struct shm_ref to;
-}; /* >= sizeof(struct device_info) */
-struct msg_device_info_reply {
-    uint32_t unused;
-};
+struct msg_device_info { struct shm_ref to; }; /* >= sizeof(struct device_info) */
+struct msg_device_info_reply { uint32_t unused; };
 
 struct msg_device_set {
     uint32_t                    setting; /* enum device_setting */
     struct device_setting_value value;
 };
-struct msg_device_set_reply {
-    uint32_t unused;
-};
+struct msg_device_set_reply { uint32_t unused; };
 
-struct msg_memory_info {
-    uint32_t unused;
-};
-struct msg_memory_info_reply {
-    struct device_memory memory;
-};
+struct msg_memory_info { uint32_t unused; };
+struct msg_memory_info_reply { struct device_memory memory; };
 
-struct msg_mem_trim {
-    uint32_t unused;
-};
-struct msg_mem_trim_reply {
-    uint32_t unused;
-};
+struct msg_mem_trim { uint32_t unused; };
+struct msg_mem_trim_reply { uint32_t unused; };
 
 /* bytes_max: UINT64_MAX: all of it. */
-struct msg_mem_keep {
-    uint64_t bytes_max;
-};
-struct msg_mem_keep_reply {
-    uint32_t unused;
-};
+struct msg_mem_keep { uint64_t bytes_max; };
+struct msg_mem_keep_reply { uint32_t unused; };
 
-struct msg_memcheck {
-    uint32_t unused;
-};
-struct msg_memcheck_reply {
-    uint32_t unused;
-};
+struct msg_memcheck { uint32_t unused; };
+struct msg_memcheck_reply { uint32_t unused; };
 
-struct msg_mem_alloc {
-    uint64_t bytes;
-};
-struct msg_mem_alloc_reply {
-    uint64_t address;
-};
+struct msg_mem_alloc { uint64_t bytes; };
+struct msg_mem_alloc_reply { uint64_t address; };
 
 /* All zeros. `file`: the number of the descriptor sent before, whose memory it becomes (DEVICE_SHARES_FILE), of file_bytes bytes. */
-struct msg_mem_alloc_shared {
-    uint64_t bytes;
-    uint64_t file;
-    uint64_t file_bytes;
-};
-struct msg_mem_alloc_shared_reply {
-    uint64_t address;
-    uint64_t offset;
-    uint64_t taken;
-}; /* bytes of the mapping before it; in all */
+struct msg_mem_alloc_shared { uint64_t bytes; uint64_t file; uint64_t file_bytes; };
+struct msg_mem_alloc_shared_reply { uint64_t address; uint64_t offset; uint64_t taken; }; /* bytes of the mapping before it; in all */
 
-struct msg_mem_export {
-    uint64_t address;
-    uint64_t file;
-}; /* its descriptor is sent under this number before the answer */
-struct msg_mem_export_reply {
-    uint32_t unused;
-};
+struct msg_mem_export { uint64_t address; uint64_t file; }; /* its descriptor is sent under this number before the answer */
+struct msg_mem_export_reply { uint32_t unused; };
 
-struct msg_mem_free {
-    uint64_t address;
-};
-struct msg_mem_free_reply {
-    uint32_t unused;
-};
+struct msg_mem_free { uint64_t address; };
+struct msg_mem_free_reply { uint32_t unused; };
 
 /* `beside`: also the allocation at whose end the mapping ends. */
-struct msg_host_map {
-    uint64_t file;
-    uint64_t bytes;
-    uint64_t beside;
-};
-struct msg_host_map_reply {
-    uint32_t host;
-}; /* never 0 */
+struct msg_host_map { uint64_t file; uint64_t bytes; uint64_t beside; };
+struct msg_host_map_reply { uint32_t host; }; /* never 0 */
 
-struct msg_host_unmap {
-    uint32_t host;
-};
-struct msg_host_unmap_reply {
-    uint32_t unused;
-};
+struct msg_host_unmap { uint32_t host; };
+struct msg_host_unmap_reply { uint32_t unused; };
 
 /* `stream`: 0 (default) or from STREAM_CREATE. `host`: 0 (the piece lies in staging memory) or from HOST_MAP. */
-struct msg_mem_write {
-    uint32_t       stream;
-    uint32_t       host;
-    uint64_t       to;
-    struct shm_ref from;
-};
-struct msg_mem_write_reply {
-    uint32_t unused;
-};
+struct msg_mem_write { uint32_t stream; uint32_t host; uint64_t to; struct shm_ref from; };
+struct msg_mem_write_reply { uint32_t unused; };
 
-struct msg_mem_read {
-    uint32_t       stream;
-    uint32_t       host;
-    uint64_t       from;
-    struct shm_ref to;
-};
-struct msg_mem_read_reply {
-    uint32_t unused;
-};
+struct msg_mem_read { uint32_t stream; uint32_t host; uint64_t from; struct shm_ref to; };
+struct msg_mem_read_reply { uint32_t unused; };
 
-struct msg_mem_fill {
-    uint32_t stream;
-    uint32_t pattern_bytes;
-    uint64_t to;
-    uint64_t pattern;
-    uint64_t count;
-};
-struct msg_mem_fill_reply {
-    uint32_t unused;
-};
+struct msg_mem_fill { uint32_t stream; uint32_t pattern_bytes; uint64_t to; uint64_t pattern; uint64_t count; };
+struct msg_mem_fill_reply { uint32_t unused; };
 
-struct msg_mem_copy {
-    uint32_t stream;
-    uint64_t to;
-    uint64_t from;
-    uint64_t bytes;
-};
-struct msg_mem_copy_reply {
-    uint32_t unused;
-};
+struct msg_mem_copy { uint32_t stream; uint64_t to; uint64_t from; uint64_t bytes; };
+struct msg_mem_copy_reply { uint32_t unused; };
 
 /* An image larger than one piece comes in several calls: all but the last have more = 1. A new offset 0 drops the earlier pieces. plan =
  * 1: the image is a struct vendor_plan. */
-struct msg_module_load {
-    struct shm_ref piece;
-    uint64_t       offset;
-    uint32_t       more;
-    uint32_t       plan;
-    struct shm_ref table_to;
-};
-struct msg_module_load_reply {
-    uint32_t module;
-    uint64_t table_bytes;
-    uint64_t workspace_bytes;
-};
+struct msg_module_load { struct shm_ref piece; uint64_t offset; uint32_t more; uint32_t plan; struct shm_ref table_to; };
+struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; uint64_t workspace_bytes; };
 
-struct msg_module_unload {
-    uint32_t module;
-};
-struct msg_module_unload_reply {
-    uint32_t unused;
-};
+struct msg_module_unload { uint32_t module; };
+struct msg_module_unload_reply { uint32_t unused; };
 
-struct msg_stream_create {
-    uint32_t unused;
-};
-struct msg_stream_create_reply {
-    uint32_t stream;
-}; /* never 0 */
+struct msg_stream_create { uint32_t unused; };
+struct msg_stream_create_reply { uint32_t stream; }; /* never 0 */
 
-struct msg_stream_destroy {
-    uint32_t stream;
-};
-struct msg_stream_destroy_reply {
-    uint32_t unused;
-};
+struct msg_stream_destroy { uint32_t stream; };
+struct msg_stream_destroy_reply { uint32_t unused; };
 
-struct msg_best_block {
-    uint32_t module;
-    uint32_t kernel;
-    uint32_t shared_bytes;
-};
-struct msg_best_block_reply {
-    uint32_t threads;
-};
+struct msg_best_block { uint32_t module; uint32_t kernel; uint32_t shared_bytes; };
+struct msg_best_block_reply { uint32_t threads; };
 
 struct msg_launch {
-    uint64_t      tag; /* the front-end's, unique in the worker's life: LAUNCH_CANCEL and TAKE_OUTPUT name the launch by it */
-    uint32_t      module;
-    uint32_t      kernel;
-    uint32_t      stream;
-    uint32_t      grid[3];
-    uint32_t      block[3];
-    uint32_t      shared_bytes;
-    uint32_t      cooperative; /* 1: all blocks are resident at once and may wait for each other */
-    uint64_t      timeout_ms;  /* of execution, counted from its start */
-    uint32_t      params_bytes;
+    uint64_t tag; /* the front-end's, unique in the worker's life: LAUNCH_CANCEL and TAKE_OUTPUT name the launch by it */
+    uint32_t module;
+    uint32_t kernel;
+    uint32_t stream;
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+    uint32_t cooperative; /* 1: all blocks are resident at once and may wait for each other */
+    uint64_t timeout_ms; /* of execution, counted from its start */
+    uint32_t params_bytes;
     unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */
 };
 struct msg_launch_reply {
@@ -361,98 +248,41 @@ struct msg_launch_reply {
     uint32_t output_bytes; /* printf text waiting for TAKE_OUTPUT */
 };
 
-struct msg_launch_cancel {
-    uint64_t tag;
-};
-struct msg_launch_cancel_reply {
-    uint32_t cancelled;
-}; /* 0: too late. 1: the launch itself ends with CANCELLED */
+struct msg_launch_cancel { uint64_t tag; };
+struct msg_launch_cancel_reply { uint32_t cancelled; }; /* 0: too late. 1: the launch itself ends with CANCELLED */
 
-struct msg_take_output {
-    uint64_t       tag;
-    struct shm_ref to;
-};
-struct msg_take_output_reply {
-    uint64_t bytes;
-};
+struct msg_take_output { uint64_t tag; struct shm_ref to; };
+struct msg_take_output_reply { uint64_t bytes; };
 
-struct msg_stream_sync {
-    uint32_t stream;
-    uint32_t all;
-};
-struct msg_stream_sync_reply {
-    uint32_t unused;
-};
+struct msg_stream_sync { uint32_t stream; uint32_t all; };
+struct msg_stream_sync_reply { uint32_t unused; };
 
 /* An event is a place below EVENTS_PER_SESSION_MAX and the number of its record, never used twice: a place serves one record after the
  * other. Waiting is for a record that was submitted before. */
-struct event_name {
-    uint32_t place;
-    uint32_t number;
-};
+struct event_name { uint32_t place; uint32_t number; };
 
-struct msg_event_record {
-    uint32_t          stream;
-    struct event_name event;
-};
-struct msg_event_record_reply {
-    uint32_t unused;
-};
+struct msg_event_record { uint32_t stream; struct event_name event; };
+struct msg_event_record_reply { uint32_t unused; };
 
-struct msg_event_wait {
-    uint32_t          stream;
-    struct event_name event;
-};
-struct msg_event_wait_reply {
-    uint32_t unused;
-};
+struct msg_event_wait { uint32_t stream; struct event_name event; };
+struct msg_event_wait_reply { uint32_t unused; };
 
-struct msg_event_elapsed {
-    struct event_name from, to;
-};
-struct msg_event_elapsed_reply {
-    float us;
-};
+struct msg_event_elapsed { struct event_name from, to; };
+struct msg_event_elapsed_reply { float us; };
 
 /* The list's entries are of that stream too. state.bytes >= sizeof(struct run_state). */
-struct msg_command_list {
-    uint32_t       stream;
-    uint32_t       count;
-    struct shm_ref list;
-    struct shm_ref state;
-    uint64_t       timeout_ms;
-};
-struct msg_command_list_reply {
-    uint32_t unused;
-};
+struct msg_command_list { uint32_t stream; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
+struct msg_command_list_reply { uint32_t unused; };
 
-struct msg_graph_create {
-    uint32_t       count;
-    struct shm_ref list;
-};
-struct msg_graph_create_reply {
-    uint32_t graph;
-}; /* never 0 */
+struct msg_graph_create { uint32_t count; struct shm_ref list; };
+struct msg_graph_create_reply { uint32_t graph; }; /* never 0 */
 
 /* The list's launches replace earlier ones from now on: the tag of each is the number of the place. count may be 0. */
-struct msg_graph_run {
-    uint32_t       stream;
-    uint32_t       graph;
-    uint32_t       count;
-    struct shm_ref list;
-    struct shm_ref state;
-    uint64_t       timeout_ms;
-};
-struct msg_graph_run_reply {
-    uint32_t unused;
-};
+struct msg_graph_run { uint32_t stream; uint32_t graph; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
+struct msg_graph_run_reply { uint32_t unused; };
 
-struct msg_graph_destroy {
-    uint32_t graph;
-};
-struct msg_graph_destroy_reply {
-    uint32_t unused;
-};
+struct msg_graph_destroy { uint32_t graph; };
+struct msg_graph_destroy_reply { uint32_t unused; };
 
 union message_body {
 #define MESSAGE(NAME, call) struct msg_##call call;
@@ -489,18 +319,18 @@ enum completion_kind {
 };
 
 struct completion {
-    uint64_t            call;
-    uint32_t            kind;
-    uint32_t            status; /* enum status */
-    int32_t             cuda_result;
-    uint32_t            worker_session_lost;           /* 1: this worker cannot serve any more */
-    uint32_t            sandbox;                       /* call 0, READY: enum worker_sandbox */
-    uint32_t            start_ms[WORKER_START_PHASES]; /* ...: what took how long */
-    uint64_t            limit_max;                     /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
-    uint64_t            limit_used;
-    uint64_t            limit_requested;
-    char                cuda_name[48];
-    char                detail[208];
+    uint64_t call;
+    uint32_t kind;
+    uint32_t status; /* enum status */
+    int32_t  cuda_result;
+    uint32_t worker_session_lost; /* 1: this worker cannot serve any more */
+    uint32_t sandbox;      /* call 0, READY: enum worker_sandbox */
+    uint32_t start_ms[WORKER_START_PHASES]; /* ...: what took how long */
+    uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
+    uint64_t limit_used;
+    uint64_t limit_requested;
+    char     cuda_name[48];
+    char     detail[208];
     union message_reply reply;
 };
 

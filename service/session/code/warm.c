@@ -50,14 +50,9 @@ const char *warm_state_name(enum warm_state s)
 
 void warm_jobs_init(struct warm_jobs *w)
 {
-    pthread_condattr_t monotonic;
-
     *w = (struct warm_jobs){0};
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&w->changed, NULL);
 }
 
 /* ---- references and the list; with warm_jobs.lock held ---- */
@@ -251,7 +246,7 @@ static bool nap(struct warm_job *j)
     bool              wanted;
 
     pthread_mutex_lock(&w->lock);
-    while (is_wanted(j) && pthread_cond_timedwait(&w->changed, &w->lock, &until) != ETIMEDOUT) {
+    while (is_wanted(j) && pthread_cond_clockwait(&w->changed, &w->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT) {
     }
     wanted = is_wanted(j);
     pthread_mutex_unlock(&w->lock);
@@ -350,16 +345,12 @@ static void *run_warm(void *argument)
 
 static bool start_thread(struct warm_job *j)
 {
-    pthread_attr_t detached;
-    pthread_t      thread;
-    int            failed = pthread_attr_init(&detached);
+    pthread_t thread;
 
-    if (failed)
+    if (pthread_create(&thread, NULL, run_warm, j))
         return false;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &detached, run_warm, j);
-    pthread_attr_destroy(&detached);
-    return !failed;
+    pthread_detach(thread);
+    return true;
 }
 
 void warm_jobs_finish(struct warm_jobs *w)
