@@ -307,11 +307,16 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
     return pool_device_at(p, i, out);
 }
 
-/* Under lock. No worker waits for a session, and none can be started, for reasons that are neither the device's nor a caller's. */
+/* Under lock. No worker waits for a session or none watches the device, and none can be started, for reasons that are neither the
+ * device's nor a caller's. */
 static bool is_short(const struct pool *p, const struct device_slot *d)
 {
     assert(held(&p->lock));
-    if (d->shortages == 0 || d->last_problem.status == STATUS_DEVICE_MEMORY_EXHAUSTED || list_count(d->warm, WORKER_READY) > 0)
+    if (d->shortages == 0 || d->last_problem.status == STATUS_DEVICE_MEMORY_EXHAUSTED)
+        return false;
+    if (!d->device_monitor)
+        return true;
+    if (list_count(d->warm, WORKER_READY) > 0)
         return false;
     return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);
 }

@@ -1,5 +1,6 @@
 """Missing descriptors and processes: what needs them is refused, /readyz says why, no device is blamed, and everything recovers."""
 import os
+import pathlib
 import resource
 import signal
 import time
@@ -25,6 +26,13 @@ def kill_all(pids):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def no_worker_left(service):
+    """Kills those that live. One that was being started a moment ago may come up after the first look."""
+    left = service.children()
+    kill_all(left)
+    return not left
 
 
 def device(client):
@@ -81,9 +89,8 @@ def test_workers_that_cannot_be_started_make_no_device_sick(start):
     with Campaign("no descriptor to start a worker with", 2, 0.01) as c:
         while c.due():
             limit_files(service, NO_FILES)
-            kill_all(service.children())
             c.fault()
-            until(lambda: "no worker can be started" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
+            until(lambda: no_worker_left(service) and "no worker can be started" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
             refused = client.put("/v1/sessions/more")
             assert refused.status == 503 and refused.code in ("no_worker", "out_of_memory"), refused
             assert int(refused.headers["Retry-After"]) >= 1
@@ -93,6 +100,20 @@ def test_workers_that_cannot_be_started_make_no_device_sick(start):
             assert client.put("/v1/sessions/more").status == 201 and client.delete("/v1/sessions/more").status == 204
             c.recovered()
     assert "quarantined" not in service.stderr() and "suspect" not in service.stderr()
+
+
+def test_without_a_device_monitor_the_shortage_is_said(start):
+    """A warm worker is left, so sessions can be created; but nobody watches the device."""
+    service = start("--pool-size", "1")
+    client = service.client()
+    until(lambda: client.get("/readyz").status == 200 and client.get("/readyz?verbose=1").json()["devices"][0]["workers_warm"] == 1, "never ready")
+    usual = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+    limit_files(service, NO_FILES)
+    kill_all(pid for pid in service.children() if b"--device-monitor" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+    until(lambda: "no worker can be started" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
+    assert len(service.children()) == 1
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, usual)
+    until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}")
 
 
 def test_a_worker_raises_the_limit_that_it_inherits(driven):

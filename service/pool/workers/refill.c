@@ -218,7 +218,8 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
 
 static void shortage_end(const struct pool *p, struct device_slot *d)
 {
-    if (d->shortages == 0 || p->config.warm_per_device == 0 || list_count(d->warm, WORKER_READY) < p->config.warm_per_device)
+    if (d->shortages == 0 || !d->device_monitor || p->config.warm_per_device == 0 ||
+        list_count(d->warm, WORKER_READY) < p->config.warm_per_device)
         return;
     d->shortages = 0;
     log_info("pool", "device %s: workers can start again", d->public.id);
