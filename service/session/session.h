@@ -166,7 +166,7 @@ struct session_memory {
     uint64_t cached_bytes;    /* reserved but not allocated: cached for later allocations, or lost to rounding */
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
-    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since session_memory_reset_peak() */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double
         fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
@@ -175,6 +175,8 @@ struct session_memory {
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
 /* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
+/* peak_bytes counts from what is allocated now. */
+enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
 /* Identifies a buffer's contents: differs from those that it had or will have, and from those of a later buffer with the same id. Any
