@@ -73,6 +73,8 @@ struct device_ops {
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);
     enum status (*memory)(struct device *d, struct device_memory *out);
+    /* device_memory.peak_bytes counts from what is allocated now. */
+    void (*memory_reset_peak)(struct device *d);
 
     /* (optional) Changes a setting of the device itself, for all its users. NOT_IMPLEMENTED: this device does not have it. FEATURE_DISABLED:
      * the driver does not allow it to this user. INVALID_FIELD: not this value. INTERNAL: it failed. Default: no settings. */

@@ -167,7 +167,8 @@ struct msg_device_set {
 };
 struct msg_device_set_reply { uint32_t unused; };
 
-struct msg_memory_info { uint32_t unused; };
+/* reset_peak, not 0: its peak counts from now on, so that it is what is allocated. */
+struct msg_memory_info { uint32_t reset_peak; };
 struct msg_memory_info_reply { struct device_memory memory; };
 
 struct msg_mem_trim { uint32_t unused; };

@@ -491,6 +491,7 @@ static struct device_ops fake = {
     .close = fake_close,
     .info = fake_info,
     .memory = fake_memory,
+    .memory_reset_peak = fake_memory_reset_peak,
     .mem_alloc = fake_mem_alloc,
     .mem_alloc_shared = fake_mem_alloc_shared,
     .mem_export = fake_mem_export,

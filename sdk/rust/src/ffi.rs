@@ -262,6 +262,10 @@ extern "C" {
     pub fn gpurest_sync(session: *mut gpurest_session) -> gpurest_status;
     pub fn gpurest_memory_info(session: *mut gpurest_session, out: *mut gpurest_memory_info_t) -> gpurest_status;
     pub fn gpurest_memory_trim(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;
+    pub fn gpurest_memory_reset_peak(
+        session: *mut gpurest_session,
+        out_or_null: *mut gpurest_memory_info_t,
+    ) -> gpurest_status;
 
     // memory
     pub fn gpurest_alloc(session: *mut gpurest_session, out: *mut gpurest_buffer, bytes: usize) -> gpurest_status;

@@ -196,6 +196,7 @@ const struct device_ops device_cuda = {
     .info = cuda_info,
     .configure = cuda_configure,
     .memory = cuda_memory_info,
+    .memory_reset_peak = cuda_memory_reset_peak,
     .host_register = cuda_host_register,
     .host_attach = cuda_host_attach,
     .host_detach = cuda_host_detach,

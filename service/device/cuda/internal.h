@@ -135,6 +135,7 @@ enum status cuda_launch_check(struct device *d, const struct device_launch *l, s
 enum status cuda_info(struct device *d, struct device_info *out);
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
+void        cuda_memory_reset_peak(struct device *d);
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
 enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
 enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);

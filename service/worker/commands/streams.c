@@ -162,7 +162,7 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
     if (w->ops->cancel)
         w->ops->cancel(w->device);
     return problem_set(why, STATUS_EXECUTION_TIMEOUT,
-                       k->run ? "the operations exceeded their timeout of %llu ms" : "the kernel exceeded its timeout of %llu ms",
+                       k->run ? "the operations exceeded their timeout_ms of %llu ms" : "the kernel exceeded its timeout_ms of %llu ms",
                        (unsigned long long)timeout_ms(k));
 }
 

@@ -249,6 +249,8 @@ typedef struct gpurest_memory_info_t {
 GPUREST_API gpurest_status gpurest_memory_info(gpurest_session *session, gpurest_memory_info_t *out);
 /* Returns memory cached for later allocations to the device; *out_or_null: the usage after that. */
 GPUREST_API gpurest_status gpurest_memory_trim(gpurest_session *session, gpurest_memory_info_t *out_or_null);
+/* peak_bytes counts from what is allocated now; *out_or_null: the usage after that. */
+GPUREST_API gpurest_status gpurest_memory_reset_peak(gpurest_session *session, gpurest_memory_info_t *out_or_null);
 
 /* ==== memory: buffers and their contents ====
  * In a batch, all are queued except gpurest_buffer_open and gpurest_buffer_bytes. */

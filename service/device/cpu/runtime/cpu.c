@@ -177,6 +177,11 @@ static enum status device_memory(struct device *d, struct device_memory *out)
     return cpu_queue_lost(d->queue, NULL);
 }
 
+static void memory_reset_peak(struct device *d)
+{
+    cpu_memory_reset_peak(d->memory);
+}
+
 static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
 {
     enum status st = cpu_queue_lost(d->queue, NULL);
@@ -432,6 +437,7 @@ const struct device_ops device_cpu = {
     .close = device_close,
     .info = device_info,
     .memory = device_memory,
+    .memory_reset_peak = memory_reset_peak,
     .mem_alloc = mem_alloc,
     .mem_alloc_shared = mem_alloc_shared,
     .mem_free = mem_free,
