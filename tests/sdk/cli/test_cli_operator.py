@@ -117,9 +117,9 @@ def test_settings_of_a_device(own, executable_folder, tmp_path):
             pytest.skip("the fake driver is not built")
         shutil.copy(executable_folder / name, tmp_path)
     _, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off", "--allow-device-settings")
-    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "auto")
+    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "default")
     assert done.returncode == OK and done.stdout == b"cuda:0 healthy\nclocks_mhz [300,1500]\npower_limit_w 300\npersistence_mode true\n", done
-    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "null", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
+    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "default", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
     refused = run("device", "set", "cuda:0", "power_limit_w", "10")
     assert refused.returncode == FAILED and b"from 200 to 700 W" in refused.stderr
     for wrong in (["power_limit_w"], ["power_limit_w", "much"], ["clocks_mhz", "300,"], ["power_limit_w", "300", "--hard"], ["power_limit_w", "300", "--timeout", "3"], []):
