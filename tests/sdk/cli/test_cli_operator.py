@@ -126,6 +126,32 @@ def test_settings_of_a_device(own, executable_folder, tmp_path):
         assert run("device", "set", "cuda:0", *wrong).returncode == USAGE, wrong
 
 
+def test_a_lost_device_is_shown(own, executable_folder, tmp_path):
+    if not (executable_folder / "libcuda.so.1").exists():
+        pytest.skip("the fake driver is not built")
+    shutil.copy(executable_folder / "libcuda.so.1", tmp_path)
+    shown = tmp_path / "libcuda.so.1.devices"
+    shown.write_text("2")
+    service, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off")
+    assert run("connect", "held", "--device", "cuda:1").returncode == OK
+    shown.write_text("1")
+    service.process.send_signal(signal.SIGHUP)
+
+    def states():
+        return {one["id"]: one["state"] for one in json.loads(run("devices", "--json").stdout)["items"]}
+
+    deadline = time.monotonic() + WAIT_S
+    while states() != {"cuda:0": "healthy", "cuda:1": "lost"}:
+        assert time.monotonic() < deadline, states()
+    for command in (["devices"], ["info"], ["status"], ["top", "-1"]):
+        done = run(*command)
+        told = done.stdout.decode().split("cuda:1")[1]
+        assert done.returncode == OK and "lost" in told.split("attributes")[0].split(), (command, done)
+    refused = run("connect", "new", "--device", "cuda:1")
+    assert refused.returncode != OK and b"device cuda:1 is lost" in refused.stderr
+    assert run("device", "reset", "cuda:1", "--yes").returncode != OK
+
+
 @pytest.fixture
 def executable_folder():
     """Where the fake libraries are."""
