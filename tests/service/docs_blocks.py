@@ -5,8 +5,7 @@ A marker is a comment right above a block:
   <!-- prints: text -->         the block is run, its output contains the text, and curl accepts refusals as answers
 
 Rows of a table "| name | command | shown by |" are blocks of one command each. A table with "Python" in its place is one program. What a row is
-shown by: "cpu", as the blocks of the page; "fake", by a service on a fake GPU; anything with a path in it, by the test there and not here; or it
-is "missing".
+shown by: "cpu", as the blocks of the page; "fake", by a service on a fake GPU; anything with a path in it, by the test there and not here.
 """
 import dataclasses
 import os
