@@ -188,6 +188,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);
+    domain_look(s);
     session_expire(s, is_past(now, s->created_ns, s->max_lifetime_s * NS_PER_S), now);
 }
 
