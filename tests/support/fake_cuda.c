@@ -75,6 +75,7 @@ void fake_lose(cuda_result why)
 {
     if (!lost)
         lost = why;
+    fake_mps_fault(why);
 }
 
 bool fake_stuck(uint64_t round)
@@ -268,14 +269,17 @@ cuda_result fake_step_free(const char *name)
 
 cuda_result fake_step(const char *name)
 {
-    cuda_result r = fake_step_free(name);
+    cuda_result r = fake_step_free(name), heard = lost ? CUDA_RESULT_SUCCESS : fake_mps_heard();
 
+    lost = heard ? heard : lost;
     return lost ? lost : r;
 }
 
 cuda_result cuInit(unsigned flags)
 {
     cuda_result r = fake_step_free(__func__);
+
+    r = r ? r : fake_mps_start();
     return r ? r : flags ? CUDA_RESULT_ERROR_INVALID_VALUE : CUDA_RESULT_SUCCESS;
 }
 
@@ -354,7 +358,7 @@ cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, cuda_ordinal de
     (void)device;
     if (r || attribute >= COUNT(known))
         return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
-    *value = known[attribute];
+    *value = attribute == CUDA_ATTRIBUTE_MPS_ENABLED ? fake_mps_is_client() : known[attribute];
     return CUDA_RESULT_SUCCESS;
 }
 

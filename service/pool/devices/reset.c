@@ -150,11 +150,13 @@ static bool end_processes(struct pool *p, struct device_slot *d)
     unsigned       i = (unsigned)(d - p->devices);
     struct problem why;
 
+    if (domains_leave_device(p, i))
+        return true;
     if (d->warm || d->device_monitor) {
         device_discard_all(p, d);
         return true;
     }
-    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i))
+    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i) && !domains_on_device(p, i))
         return go_on_without_processes(p, d);
     if (deadline_left_ns(d->reset.deadline_ns) > 0)
         return false;
