@@ -318,6 +318,8 @@ static enum status open_device(struct device_worker *w, unsigned index, struct c
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
         st = canary_run(w, why);
+        if (!st)
+            st = probe_prepare(w, why);
         phase_end(ready, WORKER_START_CANARY, began);
         return st;
     }
