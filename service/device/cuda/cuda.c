@@ -259,6 +259,7 @@ const struct device_ops device_cuda = {
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
+    .faults_late_ms = FAULT_TOLD_MS,
     .event_query = cuda_event_query,
     .stream_query = cuda_stream_query,
     .event_elapsed = cuda_event_elapsed,
