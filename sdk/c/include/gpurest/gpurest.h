@@ -429,16 +429,21 @@ static inline gpurest_arg gpurest_arg_host(gpurest_arg_kind kind, const void *in
     a.bytes = bytes;
     return a;
 }
-#define GPUREST_I8(v) gpurest_arg_signed(GPUREST_ARG_I8, (int8_t)(v))
-#define GPUREST_I16(v) gpurest_arg_signed(GPUREST_ARG_I16, (int16_t)(v))
-#define GPUREST_I32(v) gpurest_arg_signed(GPUREST_ARG_I32, (int32_t)(v))
-#define GPUREST_I64(v) gpurest_arg_signed(GPUREST_ARG_I64, (int64_t)(v))
-#define GPUREST_U8(v) gpurest_arg_unsigned(GPUREST_ARG_U8, (uint8_t)(v))
-#define GPUREST_U16(v) gpurest_arg_unsigned(GPUREST_ARG_U16, (uint16_t)(v))
-#define GPUREST_U32(v) gpurest_arg_unsigned(GPUREST_ARG_U32, (uint32_t)(v))
-#define GPUREST_U64(v) gpurest_arg_unsigned(GPUREST_ARG_U64, (uint64_t)(v))
-#define GPUREST_F32(v) gpurest_arg_f32((float)(v))
-#define GPUREST_F64(v) gpurest_arg_f64((double)(v))
+#ifdef __cplusplus
+#define GPUREST_CAST(type, v) static_cast<type>(v)
+#else
+#define GPUREST_CAST(type, v) ((type)(v))
+#endif
+#define GPUREST_I8(v) gpurest_arg_signed(GPUREST_ARG_I8, GPUREST_CAST(int8_t, v))
+#define GPUREST_I16(v) gpurest_arg_signed(GPUREST_ARG_I16, GPUREST_CAST(int16_t, v))
+#define GPUREST_I32(v) gpurest_arg_signed(GPUREST_ARG_I32, GPUREST_CAST(int32_t, v))
+#define GPUREST_I64(v) gpurest_arg_signed(GPUREST_ARG_I64, GPUREST_CAST(int64_t, v))
+#define GPUREST_U8(v) gpurest_arg_unsigned(GPUREST_ARG_U8, GPUREST_CAST(uint8_t, v))
+#define GPUREST_U16(v) gpurest_arg_unsigned(GPUREST_ARG_U16, GPUREST_CAST(uint16_t, v))
+#define GPUREST_U32(v) gpurest_arg_unsigned(GPUREST_ARG_U32, GPUREST_CAST(uint32_t, v))
+#define GPUREST_U64(v) gpurest_arg_unsigned(GPUREST_ARG_U64, GPUREST_CAST(uint64_t, v))
+#define GPUREST_F32(v) gpurest_arg_f32(GPUREST_CAST(float, v))
+#define GPUREST_F64(v) gpurest_arg_f64(GPUREST_CAST(double, v))
 #define GPUREST_BYTES(p, n) gpurest_arg_host(GPUREST_ARG_BYTES, (p), NULL, (n))
 #define GPUREST_BUF(b) gpurest_arg_buffer((b), 0)
 #define GPUREST_BUF_AT(b, offset) gpurest_arg_buffer((b), (offset))
