@@ -598,7 +598,7 @@ GPUREST_API void gpurest_op_free(gpurest_op *op);
 /* ==== run: compile, upload, launch and download in one request ==== */
 
 typedef struct gpurest_times {
-    double compile_ms; /* 0 if cached */
+    double compile_ms; /* of the source, or of built-in kernels at their first use; 0 or little if cached */
     double upload_ms;  /* until the service received everything */
     double run_ms;     /* all operations, copies included */
     double gpu_us;     /* the kernel alone */
