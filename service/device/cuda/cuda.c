@@ -222,6 +222,7 @@ const struct device_ops device_cuda = {
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
+    .stream_query = cuda_stream_query,
     .event_elapsed = cuda_event_elapsed,
     .stream_wait = cuda_stream_wait,
     .mark = cuda_mark,

@@ -166,6 +166,7 @@ enum status cuda_event_create(struct device *d, struct device_event **out);
 void        cuda_event_destroy(struct device *d, struct device_event *e);
 enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why);
+enum status cuda_stream_query(struct device *d, struct device_stream *s, struct problem *why);
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
 enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
