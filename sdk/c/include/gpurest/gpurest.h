@@ -147,6 +147,12 @@ typedef int (*gpurest_progress_cb)(void *arg, uint64_t done_bytes, uint64_t tota
 /* Local. Applies to transfers that begin later; NULL: none. */
 GPUREST_API void gpurest_client_set_progress(gpurest_client *client, gpurest_progress_cb progress, void *arg);
 
+/* What the kernel of a gpurest_run or gpurest_run_builtin has printed by printf, if anything, before that call returns, on its thread. `truncated`:
+ * non-zero if the service dropped the rest. Must not call this library. Other launches have it in gpurest_launch_result. */
+typedef void (*gpurest_output_cb)(void *arg, const char *text, int truncated);
+/* Local. Applies to runs that end later; NULL: none, which is so at first. */
+GPUREST_API void gpurest_client_set_output(gpurest_client *client, gpurest_output_cb output, void *arg);
+
 /* ==== request: any request of the REST API ==== */
 
 /* Sends `json` (may be NULL) and sets *out_json (may be NULL) to the answer's body, "" if empty, released by gpurest_mem_free. A status other
