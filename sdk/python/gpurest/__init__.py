@@ -34,7 +34,7 @@ from .arrays.kernels import ElementwiseKernel, ReductionKernel
 if TYPE_CHECKING:
     from .aio import AsyncClient as AsyncClient
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Client", "Config", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
