@@ -192,6 +192,13 @@ static bool make_pool(struct frontend *f)
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse_start("no usable device", &why);
 }
 
+static bool choose_instance(struct frontend *f)
+{
+    struct problem why = {0};
+
+    return random_id("", f->app.instance, sizeof f->app.instance) || refuse_start("no random numbers", &why);
+}
+
 static bool make_registry(struct frontend *f)
 {
     struct problem         why = {0};
@@ -200,6 +207,8 @@ static bool make_registry(struct frontend *f)
                                      .cache = f->app.cache,
                                      .node = f->config->node,
                                      .sessions_max = SESSIONS_MAX,
+                                     .idle_timeout_s_max = f->config->idle_timeout_max_s,
+                                     .lifetime_s_max = f->config->lifetime_max_s,
                                      .cache_shared = f->config->cache_shared,
                                      .result_ttl_s = f->config->result_ttl_s,
                                      .crash_budget = (uint32_t)f->config->crash_budget,
@@ -285,8 +294,8 @@ static void announce(const struct frontend *f)
 static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) &&
-           make_registry(f) && make_server(f) && write_port_file(f);
+    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) && make_compiler(f) &&
+           make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */

@@ -168,7 +168,8 @@ struct msg_device_set {
 };
 struct msg_device_set_reply { uint32_t unused; };
 
-struct msg_memory_info { uint32_t unused; };
+/* reset_peak, not 0: its peak counts from now on, so that it is what is allocated. */
+struct msg_memory_info { uint32_t reset_peak; };
 struct msg_memory_info_reply { struct device_memory memory; };
 
 struct msg_mem_trim { uint32_t unused; };
@@ -240,6 +241,7 @@ struct msg_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
     uint32_t cooperative; /* 1: all blocks are resident at once and may wait for each other */
+    uint32_t untimed;     /* 1: no events around it; its time is the worker's, from giving it to the device to seeing its end */
     uint64_t timeout_ms; /* of execution, counted from its start */
     uint32_t params_bytes;
     unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */

@@ -372,10 +372,9 @@ static void fake_event_destroy(struct device *d, struct device_event *e)
     free(e);
 }
 
-static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e)
+/* Behind all that is on the stream. */
+static void note_event(struct device *d, struct device_stream *s, struct device_event *e)
 {
-    if (d->noted)
-        return STATUS_KERNEL_FAULT;
     e->recorded_ns = now_ns();
     e->done_ns = stream_of(s)->busy_until_ns;
     e->waits = stream_of(s)->waits;
@@ -383,6 +382,14 @@ static enum status fake_event_record(struct device *d, struct device_stream *s, 
     e->faulted = d->faulted;
     e->stumbles = stream_of(s)->stumbles;
     stream_of(s)->stumbles = false;
+}
+
+static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    if (d->noted)
+        return STATUS_KERNEL_FAULT;
+    note_event(d, s, e);
+    own_holdings->events++;
     return STATUS_OK;
 }
 
@@ -401,6 +408,14 @@ static enum status fake_event_query(struct device *d, struct device_event *e, st
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the fake stumbles");
     }
     return e->done_ns > now_ns() ? STATUS_PENDING : STATUS_OK;
+}
+
+static enum status fake_stream_query(struct device *d, struct device_stream *s, struct problem *why)
+{
+    struct device_event now;
+
+    note_event(d, s, &now);
+    return fake_event_query(d, &now, why);
 }
 
 static enum status fake_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
@@ -491,6 +506,7 @@ static struct device_ops fake = {
     .close = fake_close,
     .info = fake_info,
     .memory = fake_memory,
+    .memory_reset_peak = fake_memory_reset_peak,
     .mem_alloc = fake_mem_alloc,
     .mem_alloc_shared = fake_mem_alloc_shared,
     .mem_export = fake_mem_export,
@@ -513,6 +529,7 @@ static struct device_ops fake = {
     .event_destroy = fake_event_destroy,
     .event_record = fake_event_record,
     .event_query = fake_event_query,
+    .stream_query = fake_stream_query,
     .event_elapsed = fake_event_elapsed,
     .stream_wait = fake_stream_wait,
     .graph_create = fake_graph_create,

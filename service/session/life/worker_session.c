@@ -146,7 +146,7 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     case SESSION_CLOSING:
         break;
     }
-    return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
+    return ended_problem(s, why);
 }
 
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)

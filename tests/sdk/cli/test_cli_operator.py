@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import signal
@@ -20,10 +21,10 @@ import time
 
 import pytest
 
-from test_cli import AUTH, BUSY, DEGRADED, FAILED, OK, RUN, TWICE, UNREACHABLE, USAGE, floats, job, npy  # noqa: F401 - job is a fixture
+from test_cli import AUTH, BUSY, DEGRADED, FAILED, NOT_FOUND, OK, RUN, TWICE, UNREACHABLE, USAGE, floats, job, npy  # noqa: F401 - job is a fixture
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "service"))
-from service_under_test import Service  # noqa: E402
+from service_under_test import Service, until  # noqa: E402
 
 WAIT_S = 60
 
@@ -241,7 +242,31 @@ def test_monitor_counts_the_errors_of_the_service(tool, tmp_path, service):
 def test_status_tells_the_round_trip(gpurest):
     link = json.loads(gpurest("status", "--json").stdout)["item"]["link"]
     assert link["requests"] > 0 and link["failed"] == 0 and 0 < link["p50_us"] <= link["p99_us"]
+    assert link["failures_last_minute"] >= 0
     assert b"us p99; 0 of " in gpurest("status").stdout
+
+
+def test_status_tells_what_failed_at_the_service(own, tmp_path):
+    service, run = own()
+
+    def failures():
+        return json.loads(run("status", "--json").stdout)["item"]["link"]["failures_last_minute"]
+
+    assert run("buffers", "--session", "absent").returncode == NOT_FOUND and failures() == 0, "that is the caller's own mistake"
+    assert run("drain", "--yes").returncode == OK and failures() == 0, "that probes say so is no failure"
+
+    def refused():
+        assert run("connect", "another").returncode == BUSY  # 503
+        return failures()
+
+    until(refused, "it is not counted")
+    assert re.search(rb"\nfailures of the last minute, of all callers: \d+\n", run("status").stdout)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(json.dumps({"tokens": [{"name": "reader", "sha256": hashlib.sha256(b"secret").hexdigest(), "scopes": ["read"]}]}))
+    tokens.chmod(0o600)
+    _, run = own("--tokens", str(tokens))
+    assert json.loads(run("status", "--json", GPUREST_TOKEN="secret").stdout)["item"]["link"]["failures_last_minute"] is None
+    assert b"told with the scope admin" in run("status", GPUREST_TOKEN="secret").stdout
 
 
 def test_connect_says_whether_everything_fits(gpurest, own):

@@ -86,8 +86,13 @@ Test(handlers, sessions)
     expect("POST", "/v1/sessions/s/reset", NULL, 200, "\"generation\":");
     expect("POST", "/v1/sessions/s/reset", "{\"x\":1}", 400, "unknown_field");
     expect("POST", "/v1/sessions/s/sync", NULL, 200, "{}");
+    expect("PATCH", "/v1/sessions/s", "{\"lease_s\":60}", 200, "\"lease_s\":60");
+    expect("PATCH", "/v1/sessions/s", "{\"lease_s\":0}", 200, "\"lease_s\":null");
+    expect("POST", "/v1/sessions/s/heartbeat", NULL, 204, "");
+    expect("POST", "/v1/sessions/s/heartbeat", "{\"x\":1}", 400, "unknown_field");
     expect("DELETE", "/v1/sessions/s", NULL, 204, "");
     expect("GET", "/v1/sessions/s", NULL, 404, "session_not_found");
+    expect("POST", "/v1/sessions/s/heartbeat", NULL, 404, "session_not_found");
 }
 
 Test(handlers, buffers)
