@@ -339,6 +339,7 @@ struct launch_spec {
     uint32_t                   block[3]; /* block[0] = 0: chosen by the occupancy calculator */
     uint32_t                   shared_bytes;
     bool                       cooperative; /* the kernel may synchronize its whole grid; the grid must fit on the device at once */
+    bool                       untimed;     /* nobody asks for its time on the device */
     const struct launch_arg   *args;
     unsigned                   args_count;
     struct span                stream; /* "" = default */
@@ -354,8 +355,9 @@ struct launch_info {
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    double            gpu_us;                                             /* valid when succeeded */
-    struct span       output;                                             /* printf text; borrowed until launch_return */
+    bool              untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double            gpu_us;  /* valid when succeeded */
+    struct span       output;  /* printf text; borrowed until launch_return */
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };

@@ -133,6 +133,7 @@ enum status cuda_launch_check(struct device *d, const struct device_launch *l, s
 
 /* The members of device_cuda, by part. */
 enum status cuda_info(struct device *d, struct device_info *out);
+void        cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES]);
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
 void        cuda_memory_reset_peak(struct device *d);
@@ -166,6 +167,7 @@ enum status cuda_event_create(struct device *d, struct device_event **out);
 void        cuda_event_destroy(struct device *d, struct device_event *e);
 enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why);
+enum status cuda_stream_query(struct device *d, struct device_stream *s, struct problem *why);
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
 enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);

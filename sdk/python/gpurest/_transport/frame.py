@@ -34,11 +34,13 @@ def dumps(document: Any) -> bytes:
 
 
 class Encoded(NamedTuple):
-    """A batch whose operations are text already: one after the other, `count` of them. `keep`: names, in quotes. `module`: what is compiled for it."""
+    """A batch whose operations are text already: one after the other, `count` of them. `keep`: names, in quotes. `timing`: launches are timed.
+    `module`: what is compiled for it."""
     ops: Sequence[str]
     count: int
     keep: Sequence[str]
     timeout_ms: int
+    timing: bool
     module: Optional[Mapping[str, Any]] = None
 
     def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
@@ -47,7 +49,9 @@ class Encoded(NamedTuple):
     def text(self, segments: Sequence[Mapping[str, Any]]) -> bytes:
         module = f',"module":{dumps(self.module).decode()}' if self.module is not None else ""
         declared = dumps(segments).decode() if segments else "[]"
-        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{module},"segments":{declared}}}').encode()
+        timing = "" if self.timing else ',"timing":false'
+        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{timing}{module},'
+                f'"segments":{declared}}}').encode()
 
 
 def pack(document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:

@@ -290,7 +290,7 @@ static enum status launch(struct device *d, struct device_stream *s, const struc
     (void)s;
     if (st)
         return st;
-    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->before ? l->after->event : NULL);
+    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->after ? l->after->event : NULL);
     return st ? problem_set(why, st, "cannot queue the launch") : STATUS_OK;
 }
 

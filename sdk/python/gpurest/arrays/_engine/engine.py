@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from ..._session import requests, transfer
-from ..._transport.frame import Encoded, device_us
+from ..._transport.frame import Encoded
 from ..._values.dtypes import DType
 from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
 from . import shapes
@@ -64,12 +64,6 @@ class Engine:
         self.queued = 0  # weight of what was added since it was last counted
         self.inline_bytes = 0
         self.plans = Plans(PLANNED_NODES_MAX)
-        self.answer: Dict[str, Any] = {}  # of the last request, as the service gave it
-
-    @property
-    def device_us(self) -> float:
-        """That the kernels of the last request took."""
-        return device_us(self.answer)
 
     # ---- the queue ----
 
@@ -281,7 +275,8 @@ class _Request:
         self.allocs = len(allocs)
         timeout_ms = min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
         module = {"source": module_source(self.new), "options": OPTIONS} if self.new else None
-        self.document = Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms, module)
+        self.document = Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
+                                bool(engine.session.client._transport.observers), module)  # profilers, the only ones who would see the times
 
     def _module(self, name: str) -> str:
         """Of a kernel that is loaded, as a member of its operations; it becomes the one used last."""
@@ -324,7 +319,6 @@ class _Request:
 
     def settle(self, answer: Dict[str, Any], got: Dict[str, memoryview]) -> None:
         engine, prepared = self.engine, self.prepared
-        engine.answer = answer
         for kernel in self.new:
             engine.modules[kernel.name] = answer["module"]
         if prepared.flags:

@@ -278,8 +278,8 @@ class FakeServer(FakeBackground, LocalServer):
         computer = Computer(session, self._models)
         computer.launch(spec, session.module(spec.get("module")))
         launch = {"id": spec.get("id") or new_id("l"), "module": spec["module"], "kernel": spec["kernel"], "grid": spec["grid"], "block": spec.get("block"),
-                  "shared_bytes": spec.get("shared_bytes") or 0, "stream": spec.get("stream"), "state": "succeeded", "created_at": now(), "gpu_us": 0.0,
-                  "stdout": "", "stdout_truncated": False}
+                  "shared_bytes": spec.get("shared_bytes") or 0, "stream": spec.get("stream"), "state": "succeeded", "created_at": now(),
+                  "gpu_us": 0.0 if spec.get("timing", True) else None, "stdout": "", "stdout_truncated": False}
         session.launches[launch["id"]] = launch
         return json_answer(launch)
 
