@@ -190,7 +190,8 @@ class ndarray(Operators, Members):
             return source[key].item()
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        value: Union[bool, int, float] = unpack(self.reshape(())._load(), self._bytes())
+        single = self.reshape(()) if self._shape else self
+        value: Union[bool, int, float] = unpack(single._load(), self._bytes())
         return value
 
     def set(self, data: Any) -> None:
@@ -392,15 +393,18 @@ def hold(node: Node) -> ndarray:
 def same_engine(values: Sequence[Any]) -> Optional[Engine]:
     """The engine of the arrays among `values`; an error when they are of several sessions."""
     first: Optional[ndarray] = None
+    engine: Optional[Engine] = None
     for one in values:
         if not isinstance(one, ndarray):
             continue
-        if first is not None and one._engine is not first._engine:
+        found = one._storage.node.engine
+        if first is None:
+            first, engine = one, found
+        elif found is not engine:
             hint = ("gpurest.asarray(x, device=…) copies an array to another device" if one.device != first.device
                     else "make both in one session, or copy one through the host")
             raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)}, {_told(one)}; {hint}")
-        first = one if first is None else first
-    return None if first is None else first._engine
+    return engine
 
 
 def _told(array: ndarray) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, overload
 
 from .._values import dtypes
@@ -152,6 +153,16 @@ def choice(name: str, values: Sequence[Any]) -> Types:
     return Types((dtypes.bool_, kind, kind), kind)
 
 
+def _kind_of(one: Any) -> Any:
+    """What a resolver looks at: the name of an element type, or the Python type of a scalar that takes the others'."""
+    return type(one.value) if isinstance(one, Weak) else dtype_in(one).name
+
+
+@lru_cache(maxsize=4096)
+def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
+    return resolver(name, [Weak(kind()) if isinstance(kind, type) else Const(0, dtypes.dtype_of(kind)) for kind in kinds])
+
+
 # ---- calls ----
 
 
@@ -172,9 +183,9 @@ def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes
     if engine is None:
         engine = current_engine()
     if shape is None:
-        shape = shapes.broadcast_shapes(*(one._shape for one in values if isinstance(one, ndarray)))
+        shape = shapes.broadcast_shapes(*[one._shape for one in values if isinstance(one, ndarray)])
     with engine.lock:
-        inputs = tuple(_as_input(one, wanted, shape, strict) for one, wanted in zip(values, types.operands))
+        inputs = tuple([_as_input(one, wanted, shape, strict) for one, wanted in zip(values, types.operands)])
         params: Dict[str, Any] = {"types": types.operands, "operand": types.operands[-1] if types.operands else None, "mixed": types.mixed}
         return wrap(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, params))
 
@@ -188,7 +199,7 @@ def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[nda
          casting: str = "same_kind") -> ndarray:
     """One elementwise function of operands as users give them, by NumPy's rules of types and of casting."""
     prepared = operands_of(values)
-    types = resolver(name, prepared)
+    types = _types(name, resolver, tuple([_kind_of(one) for one in prepared]))
     if dtype is not None:
         types = _computed_in(name, types, dtypes.dtype_of(dtype))
     if casting != "same_kind" or dtype is not None:

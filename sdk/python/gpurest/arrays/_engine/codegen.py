@@ -32,7 +32,7 @@ class Target(NamedTuple):
     offset: int = 0
 
 
-Argument = Union[Load, Target, Dict[str, Any]]
+Argument = Union[Load, Target, Const, Dict[str, Any]]  # a Const is a node's; what the plan chose is there as the service reads it
 
 
 class Kernel(NamedTuple):
@@ -142,7 +142,7 @@ class Body:
         self.names = {node: f"v{at}" for at, node in enumerate(self.members)}
         self.writer = writer
         self.leaves: Dict[Load, int] = {}
-        self.consts: Dict[Tuple[str, str], str] = {}
+        self.consts: Dict[Tuple[str, str, str], str] = {}
         self.lines: List[str] = []
         self.indexed = any(OPS[node.op].indexed for node in self.members if node.op not in PICKING)
 
@@ -166,14 +166,17 @@ class Body:
 
     def value(self, one: Input) -> str:
         if isinstance(one, Const):
-            return self.const(one)
+            return self._declared(one, ("given", repr(one.value), one.dtype.name), one)
         return self.names[one.node] if self._inside(one) else f"x{self.leaves[one]}"
 
     def const(self, one: Const) -> str:
-        key = (repr(one.value), one.dtype.name)
+        """A number of the plan's. A node's own scalars may be others in the next flush, and are never taken for one of these."""
+        return self._declared(one, ("planned", repr(one.value), one.dtype.name), dtypes.argument(one.value, one.dtype))
+
+    def _declared(self, one: Const, key: Tuple[str, str, str], argument: Argument) -> str:
         if key not in self.consts:
             self.consts[key] = f"c{len(self.consts)}"
-            self.writer.parameter(f"{one.dtype.ctype} {self.consts[key]}", dtypes.argument(one.value, one.dtype))
+            self.writer.parameter(f"{one.dtype.ctype} {self.consts[key]}", argument)
         return self.consts[key]
 
     def write(self, offsets: Sequence[str], index: str) -> List[str]:
