@@ -432,6 +432,7 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
 static void hand_out(struct pool *p, struct device_slot *d, struct worker *w)
 {
     list_remove(&d->warm, w);
+    reserve_note(&d->reserve, now_ns());
     w->next = p->used;
     p->used = w;
     d->public.workers_used++;
