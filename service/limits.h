@@ -90,6 +90,8 @@ enum {
     LEASE_S_MAX = 24 * 3600,
     ENDED_SESSIONS_KEPT_MAX = 64, /* per caller: how its last ones ended, for requests that still name them */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    FAULT_DOMAINS_MAX = 16, /* each may have a server, which takes memory of the device */
+    FAULT_DOMAIN_SESSIONS_MAX = 40, /* an MPS server serves at least 48 clients: warm workers and those that are just replaced count, too */
     CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */
     CRASH_BUDGET_MAX = 1000 * 1000, /* the setting's greatest value */
     CRASH_WINDOW_S_DEFAULT = 60,

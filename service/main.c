@@ -10,6 +10,7 @@
 #include "init.h"
 #include "worker/compile/compile_worker.h"
 #include "worker/device_worker.h"
+#include "worker/mps_supervisor.h"
 
 static const struct {
     const char *name;
@@ -31,7 +32,7 @@ static int frontend_run(int argc, char **argv)
     crash_install("frontend");
     if (!config_parse(argc, argv, &config, &code))
         return code;
-    code = config.only_check ? config_check(&config) : frontend_main(&config);
+    code = config.only_check ? config_check(&config) : frontend_main(&config, argc, argv);
     config_finish(&config);
     return code;
 }

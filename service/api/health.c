@@ -115,16 +115,24 @@ enum status lbz_get(struct request *r)
     return readyz_get(r);
 }
 
+/* Devices that were found later stand behind those of other backends. */
+static bool is_first_of_backend(struct pool *pool, unsigned device, const char *backend)
+{
+    unsigned first = 0;
+
+    while (first < device && !pool_device_fits(pool, first, span_of(backend)))
+        first++;
+    return first == device;
+}
+
 static void add_backends(struct json_writer *w, struct pool *pool)
 {
     struct pool_device d;
-    char               last[sizeof d.backend] = "";
 
     json_open_array(w, "backends");
     for (unsigned i = 0; pool_device_at(pool, i, &d); i++) {
-        if (strcmp(last, d.backend) == 0)
+        if (!is_first_of_backend(pool, i, d.backend))
             continue;
-        memcpy(last, d.backend, sizeof last);
         json_open_object(w, NULL);
         json_add_text(w, "name", d.backend);
         json_add_text_or_null(w, "driver", d.info.driver);

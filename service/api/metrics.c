@@ -48,6 +48,8 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
 {
     metrics_head(out, METRIC_DEVICE_MEMORY);
     for (unsigned i = 0; i < count; i++) {
+        if (devices[i].state == DEVICE_LOST) /* none is free, yet none is in use */
+            continue;
         device_label(labels, &devices[i]);
         metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
         device_label(labels, &devices[i]);
@@ -114,6 +116,14 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     add_budgets(out, labels, app_of(r)->registry, devices, known);
 }
 
+static void add_domains(struct request *r, struct buf *out)
+{
+    metrics_head(out, METRIC_FAULT_DOMAINS);
+    metrics_sample(out, METRIC_FAULT_DOMAINS, "", registry_domains(app_of(r)->registry));
+    metrics_head(out, METRIC_MPS_SERVERS);
+    metrics_sample(out, METRIC_MPS_SERVERS, "", pool_servers(app_of(r)->pool));
+}
+
 static void add_service(struct request *r, struct buf *out, struct buf *labels)
 {
     struct app *app = app_of(r);
@@ -147,6 +157,7 @@ enum status metrics_get(struct request *r)
     metrics_write(&out);
     add_sessions(&out, &labels, app_of(r)->registry);
     add_devices(r, &out, &labels);
+    add_domains(r, &out);
     add_service(r, &out, &labels);
     out.failed = out.failed || labels.failed;
     st = answer_metrics(r, &out);

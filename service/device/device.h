@@ -61,8 +61,13 @@ struct device_ops {
     /* How long after a fault an event_query() may still answer PENDING; 0: it tells at once. */
     uint32_t faults_late_ms;
 
-    /* How many devices of this kind there are. 0, with the reason in *why, is no error. May be called before open. */
+    /* How many devices of this kind there are. 0, with the reason in *why, is no error: DEVICE_NOT_FOUND says that there is none, another
+     * status that this cannot be told now. May be called before open. */
     unsigned (*count)(struct problem *why);
+
+    /* (optional) Writes the identity of device `index` < count(), as info() has it in uuid; "" if the driver does not tell. It stays the
+     * device's while indices change. May be called before open. Default: devices have no identity but their index. */
+    void (*identify)(unsigned index, char out[DEVICE_UUID_BYTES]);
 
     /* Opens device `index` < count(). Slow (0.3 s on a GPU). On failure *out is untouched. */
     enum status (*open)(struct device **out, unsigned index, struct problem *why);

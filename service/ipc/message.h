@@ -41,6 +41,7 @@ enum device_sensor_state {
     SENSOR_NOT_SUPPORTED, /* the driver does not report it for this device */
     SENSOR_NOT_ALLOWED,   /* ... to this user */
     SENSOR_FAILED,
+    SENSOR_DEVICE_LOST, /* set by the front-end */
     SENSOR_PAUSED, /* the management library was slow, and is left alone for a while */
     SENSOR_STATES
 };
@@ -99,7 +100,7 @@ struct device_library {
 struct device_info {
     char                    name[256];
     char                    vendor[32];             /* "NVIDIA"; of a host's processor */
-    char                    uuid[64];               /* "GPU-…" or a host's stable one; "" if unknown */
+    char                    uuid[DEVICE_UUID_BYTES]; /* "GPU-…" or a host's stable one; "" if unknown */
     char                    compute_capability[16]; /* "9.0" */
     char                    driver[64];             /* "13.0"; "" on cpu */
     uint64_t                total_bytes;
@@ -123,6 +124,7 @@ struct device_info {
     uint32_t                on_host;                         /* 1: host processors run the kernels */
     uint32_t                sharing;                         /* enum device_sharing */
     uint64_t                sharing_unit;                    /* sizes of shared allocations are multiples of it; 0: nothing is shared */
+    uint32_t                has_server;                      /* 1: contexts take turns, unless they share a server (MPS) */
     struct device_library   libraries[DEVICE_LIBRARIES_MAX]; /* the vendor's libraries in use; entries without a name are unused */
     char                    unsupported[1024];               /* comma-separated words for what kernels may not use; "" = unknown */
     uint32_t                attributes_count;

@@ -52,8 +52,6 @@ static enum status start_threads(struct pool *p, struct problem *why)
         return problem_set(why, st, "cannot start the thread that watches workers");
     if ((st = devices_discover(p, why)))
         return st;
-    for (unsigned i = 0; i < p->devices_count; i++)
-        p->devices[i].public.state = DEVICE_SUSPECT; /* until its device monitor is up */
     p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
     if (!p->refiller_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that starts workers");
@@ -73,7 +71,11 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
     p->config = *config;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
-    st = start_threads(p, why);
+    domains_create(p);
+    if (devices_set_visible(p, config->visible_devices))
+        st = start_threads(p, why);
+    else
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     if (st)
         pool_destroy(p);
     else
@@ -99,7 +101,7 @@ static struct worker *any_worker(struct pool *p)
             *lists[i] = w->next;
             return w;
         }
-    return NULL;
+    return domains_any_worker(p);
 }
 
 /* An open question ends now, with its worker. */
@@ -142,6 +144,8 @@ static void workers_kill(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++)
         list_kill(p->devices[i].warm);
+    for (unsigned i = 0; i < FAULT_DOMAINS_MAX; i++)
+        list_kill(p->domains.slots[i].warm);
     list_kill(p->used);
     list_kill(p->discarded_workers);
 }
@@ -165,6 +169,7 @@ void pool_destroy(struct pool *p)
     workers_kill(p);
     while ((w = any_worker(p)))
         worker_destroy(w);
+    domains_destroy(p);
     pthread_mutex_lock(&p->lock);
     p->released = true;
     pthread_cond_broadcast(&p->changed);
@@ -174,6 +179,9 @@ void pool_destroy(struct pool *p)
     monitor_destroy(p->monitor);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
+    free(p->visible);
+    free(p->visible_counted);
+    free(p->visible_wanted);
     free(p);
 }
 
@@ -187,6 +195,8 @@ unsigned pool_device_count(const struct pool *p)
 /* Under lock. The state from starts and deaths, and on top of it the state from sensors and hardware errors. */
 static enum device_state state_of(const struct device_slot *d)
 {
+    if (atomic_load(&d->lost))
+        return DEVICE_LOST;
     if (d->reset.phase != RESET_NONE)
         return DEVICE_RESETTING;
     if (d->verdict)
@@ -276,7 +286,7 @@ static bool is_better(const struct device_slot *d, const struct device_slot *tha
 {
     if (state_of(d) != DEVICE_HEALTHY)
         return false;
-    return !than || (strcmp(d->public.backend, than->public.backend) == 0 && d->public.workers_used < than->public.workers_used);
+    return !than || d->rank < than->rank || (d->rank == than->rank && d->public.workers_used < than->public.workers_used);
 }
 
 int pool_device_choose(struct pool *p, struct span wish)
@@ -293,6 +303,12 @@ int pool_device_choose(struct pool *p, struct span wish)
     return best;
 }
 
+void device_keep_info(struct device_slot *d, const struct device_info *info)
+{
+    if (!atomic_load(&d->lost))
+        d->public.info = *info;
+}
+
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 {
     struct device_info info;
@@ -301,7 +317,7 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
         return false;
     if (device_monitor_info(p, &p->devices[i], DEVICE_MONITOR_ANSWER_MS, &info)) {
         pthread_mutex_lock(&p->lock);
-        p->devices[i].public.info = info;
+        device_keep_info(&p->devices[i], &info);
         pthread_mutex_unlock(&p->lock);
     }
     return pool_device_at(p, i, out);
@@ -323,6 +339,8 @@ static bool is_short(const struct pool *p, const struct device_slot *d)
 
 static const char *out_because(enum device_state state)
 {
+    if (state == DEVICE_LOST)
+        return "is lost";
     if (state == DEVICE_RESETTING)
         return "is being reset";
     return state == DEVICE_HOT || state == DEVICE_OVERHEATED ? "is too hot" : "is not healthy";
@@ -394,12 +412,23 @@ static struct worker *warm_ready(struct device_slot *d)
 /* Under lock, with no worker ready. One may come up: it is starting or being replaced, or there is room, or room can be made. */
 static bool may_come(const struct pool *p, const struct device_slot *d)
 {
-    if (p->workers < p->config.workers_max || d->warm || d->starting)
-        return true;
-    for (unsigned i = 0; i < p->devices_count; i++)
-        if (&p->devices[i] != d && p->devices[i].demand == 0 && p->devices[i].warm)
-            return true;
-    return false;
+    return p->workers < p->config.workers_max || d->warm || d->starting || may_make_room(p, d, NULL);
+}
+
+enum status device_refuses(const struct pool *p, const struct device_slot *d, struct problem *why)
+{
+    assert(held(&p->lock));
+    if (p->stopping)
+        return problem_set(why, STATUS_DRAINING, "the service is shutting down");
+    if (atomic_load(&d->lost))
+        return device_lost_problem(d, why);
+    if (d->reset.phase == RESET_DRAINING)
+        return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
+    if (d->verdict && d->reset.phase == RESET_NONE)
+        return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
+    if (d->public.state == DEVICE_QUARANTINED && d->reset.phase == RESET_NONE)
+        return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
+    return STATUS_OK;
 }
 
 /* Under lock; waits for a worker that comes up. */
@@ -409,14 +438,10 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
     uint64_t failed_starts = d->failed_starts;
 
     while (!(*out = warm_ready(d))) {
-        if (p->stopping)
-            return problem_set(why, STATUS_DRAINING, "the service is shutting down");
-        if (d->reset.phase == RESET_DRAINING)
-            return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
-        if (d->verdict && d->reset.phase == RESET_NONE)
-            return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
-        if (d->public.state == DEVICE_QUARANTINED && d->reset.phase == RESET_NONE)
-            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
+        enum status st = device_refuses(p, d, why);
+
+        if (st)
+            return st;
         if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)
             return problem_set(why, STATUS_NO_WORKER, "no worker can be started: %s", d->last_problem.detail);
         if (!may_come(p, d))
@@ -429,10 +454,12 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
 }
 
 /* Under lock. */
-static void hand_out(struct pool *p, struct device_slot *d, struct worker *w)
+void pool_hand_out(struct pool *p, struct device_slot *d, struct worker **list, struct worker *w)
 {
-    list_remove(&d->warm, w);
-    reserve_note(&d->reserve, now_ns());
+    assert(held(&p->lock));
+    list_remove(list, w);
+    if (list == &d->warm) /* a fault domain has warm ones of its own */
+        reserve_note(&d->reserve, now_ns());
     w->next = p->used;
     p->used = w;
     d->public.workers_used++;
@@ -450,7 +477,7 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
     if (!p->stopping && d->public.state != DEVICE_QUARANTINED)
         w = warm_ready(d);
     if (w) {
-        hand_out(p, d, w);
+        pool_hand_out(p, d, &d->warm, w);
         pool_note_change(p);
     }
     pthread_mutex_unlock(&p->lock);
@@ -482,7 +509,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     st = warm_wait(p, d, &w, why);
     d->demand--;
     if (!st) {
-        hand_out(p, d, w);
+        pool_hand_out(p, d, &d->warm, w);
         *out = w;
     }
     pool_note_change(p);

@@ -4,10 +4,12 @@
  *                                                         (call 0: every one; "files9" for an answer: as if the call opened 9 files)
  *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
  * A page beside the library, named as it is with ".script" behind, holds such a script too, for processes without an environment; it may
- * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one.
+ * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one. Or it names them: "1,0" or
+ * "1,". CUDA_VISIBLE_DEVICES chooses among these by index or by the beginning of a UUID, up to the first that is none.
  * A file with ".times" behind lets kernels that the fake cannot run pass for run, which changes nothing, and says how long they take, so that events
  * tell it: lines of a part of the kernel's name, threads of a block (0: any number), microseconds, and perhaps '!': then the first byte
  * at the third parameter is changed. One with ".driver" holds the driver's version.
+ * With CUDA_MPS_PIPE_DIRECTORY it is a client of the fake MPS daemon there (tests/service/fake_mps.py).
  * Kernels run at once, on the calling thread. Not thread-safe. */
 #ifndef GPUREST_TESTS_FAKE_CUDA_H
 #define GPUREST_TESTS_FAKE_CUDA_H
@@ -88,6 +90,12 @@ uint64_t fake_round(void);
 void fake_pass(uint64_t ns);
 /* The file that is named as the library is, with that behind, as text of at most `room` bytes with its NUL. False: there is none. */
 bool fake_read_beside(const char *ending, char *to, size_t room);
+/* fake_mps.c: what the start as a client answers; whether it is one; the fault that the server told of since; what it is told. */
+cuda_result fake_mps_start(void);
+bool        fake_mps_is_client(void);
+cuda_result fake_mps_heard(void);
+void        fake_mps_fault(cuda_result why);
+void        fake_mps_busy(void);
 /* Text that comes out of standard output at the next wait for any stream. */
 void        fake_print(const char *text);
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);

@@ -185,6 +185,7 @@ static void run_misaligned(const struct CUfunc_st *f, const struct fake_launch *
 static void run_endless(const struct CUfunc_st *f, const struct fake_launch *l)
 {
     (void)f;
+    fake_mps_busy();
     l->stream->stuck = fake_round();
 }
 

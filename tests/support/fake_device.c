@@ -74,9 +74,21 @@ static unsigned fake_count(struct problem *why)
 {
     if (told("hang-count"))
         pause();
+    if (told("crash-count"))
+        _exit(1);
     if (told("none"))
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the fake was told to have none");
-    return told("none") ? 0 : told("two") ? 2 : 1;
+    if (told("unknown"))
+        problem_set(why, STATUS_DEVICE_ERROR, "the fake was told not to know");
+    return told("none") || told("unknown") ? 0 : told("two") || told("swapped") ? 2 : 1;
+}
+
+/* The first is "FAKE-a", the second "FAKE-b". */
+static void fake_identify(unsigned index, char out[DEVICE_UUID_BYTES])
+{
+    bool second = told("swapped") ? index == 0 : told("second") || index == 1;
+
+    snprintf(out, DEVICE_UUID_BYTES, "%s", told("nameless") ? "" : second ? "FAKE-b" : "FAKE-a");
 }
 
 /* Its kernels hang and misbehave through system calls that a device without a driver may not make. */
@@ -98,6 +110,7 @@ static enum status fake_open(struct device **out, unsigned index, struct problem
     if (told("short-open"))
         return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "the fake was told to be full");
     *out = calloc(1, sizeof **out);
+    (*out)->index = index;
     buf_init(&(*out)->printed, KERNEL_OUTPUT_BYTES_MAX);
     hostile_prepare();
     return STATUS_OK;
@@ -113,6 +126,7 @@ static enum status fake_info(struct device *d, struct device_info *out)
     if (told("hang-info"))
         pause();
     snprintf(out->name, sizeof out->name, "Fake");
+    fake_identify(d->index, out->uuid);
     out->total_bytes = 1 << 30;
     out->free_bytes = out->total_bytes - d->bytes;
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_75");
@@ -486,6 +500,7 @@ static enum status fake_take_output(struct device *d, struct device_stream *s, s
 static struct device_ops fake = {
     .name = "fake",
     .count = fake_count,
+    .identify = fake_identify,
     .driver = &fake_driver,
     .open = fake_open,
     .close = fake_close,

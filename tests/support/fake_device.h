@@ -6,6 +6,7 @@
 #include "support/fake_script.h"
 
 struct device {
+    unsigned      index;
     uint64_t      bytes;
     struct block *blocks; /* of memory */
     bool          faulted;

@@ -15,7 +15,7 @@ enum status cuda_check(struct device *d, cuda_result r, struct problem *why, con
     st = cuda_problem(d->cu, r, &told, doing);
     if (st == STATUS_PENDING)
         return st;
-    if (st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT) {
+    if (st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST) {
         if (!d->lost.status) {
             log_warn("device", "the context is lost: %s", told.detail);
             problem_cuda(&d->lost, st, (int)r, told.cuda_name, "the device reports %s", told.cuda_name);
@@ -38,11 +38,15 @@ static unsigned count_devices(struct problem *why)
 {
     const struct cuda_driver *cu = cuda_driver_load(why);
     int                       count = 0;
+    cuda_result               r;
 
+    if (!cu && why)
+        why->status = STATUS_DEVICE_ERROR; /* it is not here, or is just being replaced: that tells nothing about devices */
     if (!cu)
         return 0;
-    if (cuda_problem(cu, cu->cuInit(0), why, "starting the CUDA driver") ||
-        cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices"))
+    r = cu->cuInit(0);
+    if (r != CUDA_RESULT_ERROR_NO_DEVICE &&
+        (cuda_problem(cu, r, why, "starting the CUDA driver") || cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices")))
         return 0;
     if (count <= 0)
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver found no device");
@@ -95,6 +99,20 @@ static enum status select_device(struct device *d, unsigned index, struct proble
         st = cuda_check(d, d->cu->cuDeviceTotalMem_v2(&total, d->ordinal), why, "reading the memory size");
     d->total_bytes = total;
     return st;
+}
+
+static const char *server; /* the folder of the MPS server that the process is to be a client of; NULL: of none */
+
+/* A client that does not reach its server works without it, and says nothing. */
+static enum status check_server(struct device *d, struct problem *why)
+{
+    int on = 0;
+
+    if (!server)
+        return STATUS_OK;
+    if (d->cu->cuDeviceGetAttribute(&on, CUDA_ATTRIBUTE_MPS_ENABLED, d->ordinal) == CUDA_RESULT_SUCCESS && on)
+        return STATUS_OK;
+    return problem_set(why, STATUS_FAULT_DOMAIN_UNAVAILABLE, "the CUDA driver does not use the MPS server of the fault domain");
 }
 
 static enum status make_context(struct device *d, struct problem *why)
@@ -152,7 +170,9 @@ static enum status open_device(struct device **out, unsigned index, struct probl
     st = make_context(d, why);
     if (st)
         goto failed;
-    st = cuda_memory_start(d, why);
+    st = check_server(d, why);
+    if (!st)
+        st = cuda_memory_start(d, why);
     if (st)
         goto failed;
     st = cuda_stream_create(d, &d->default_stream);
@@ -169,8 +189,25 @@ failed:
     return st;
 }
 
+/* The driver reads the environment at its start. Which GPUs there are, the server has been told: they are numbered as it sees them. */
+static void choose_server(const char *folder)
+{
+    server = folder;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 static bool set(struct span name, const char *value)
 {
+    if (span_is(name, "mps")) {
+        choose_server(value);
+        return true;
+    }
+    if (span_is(name, "visible-devices")) { /* no server: the driver is not loaded yet, and no other thread reads the environment */
+        if (!server)
+            setenv("CUDA_VISIBLE_DEVICES", value, 1);
+        return true;
+    }
     if (!span_is(name, "libcuda"))
         return vendor_library_choose(name, value);
     cuda_driver_choose(value);
@@ -190,6 +227,7 @@ const struct device_ops device_cuda = {
     .name = "cuda",
     .set = set,
     .count = count_devices,
+    .identify = cuda_identify,
     .open = open_device,
     .close = close_device,
     .driver = &driver,

@@ -133,6 +133,7 @@ enum status cuda_launch_check(struct device *d, const struct device_launch *l, s
 
 /* The members of device_cuda, by part. */
 enum status cuda_info(struct device *d, struct device_info *out);
+void        cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES]);
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
 void        cuda_memory_reset_peak(struct device *d);

@@ -25,7 +25,7 @@ bool list_remove(struct worker **list, struct worker *w)
     return false;
 }
 
-static void list_push(struct worker **list, struct worker *w)
+void list_push(struct worker **list, struct worker *w)
 {
     w->next = *list;
     *list = w;
@@ -51,7 +51,7 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
         pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &until);
 }
 
-static void discard_worker(struct pool *p, struct worker *w)
+void discard_worker(struct pool *p, struct worker *w)
 {
     assert(held(&p->lock));
     assert(!w->discarded);
@@ -66,7 +66,7 @@ static bool is_over(const struct worker *w)
     return s == WORKER_DEAD || s == WORKER_STOPPING;
 }
 
-static uint64_t pause_ns(unsigned failures)
+uint64_t pause_ns(unsigned failures)
 {
     uint64_t ms = RESPAWN_BACKOFF_MIN_MS;
 
@@ -117,6 +117,17 @@ static void device_set_state(struct device_slot *d, enum device_state next)
 
     assert(may[d->public.state][next]);
     d->public.state = next;
+}
+
+void device_forget_trouble(struct device_slot *d)
+{
+    if (d->public.state == DEVICE_HEALTHY)
+        device_set_state(d, DEVICE_SUSPECT); /* until a device monitor is up */
+    d->failures = d->shortages = 0;
+    d->next_try_ns = 0;
+    d->canary_ns = 0;
+    if (!d->verdict)
+        d->last_problem = (struct problem){0};
 }
 
 static uint64_t recovery_pause_ms(enum recovery_step step)
@@ -227,12 +238,14 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
+struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor, const char *mps)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
                                .device_arguments = p->config.device_arguments,
+                               .visible = p->visible,
                                .index = d->index,
+                               .uuid = d->uuid,
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,
                                .start_deadline_ms = p->config.start_deadline_ms,
@@ -247,6 +260,8 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
     enum status           st;
 
     assert(held(&p->lock));
+    if (mps)
+        span_copy(span_of(mps), o.mps, sizeof o.mps); /* its server may end meanwhile */
     pthread_mutex_unlock(&p->lock);
     st = worker_start(&w, &o);
     pthread_mutex_lock(&p->lock);
@@ -262,7 +277,7 @@ static bool device_monitor_start(struct pool *p, struct device_slot *d)
     assert(held(&p->lock));
     if (d->device_monitor || !device_may_start_monitor(d))
         return false;
-    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
+    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true, NULL);
     return true;
 }
 
@@ -326,17 +341,27 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* A warm worker of a device that nobody waits for makes room for a worker that somebody waits for. */
-static bool evict_for(struct pool *p, struct device_slot *d)
+/* Those of the device itself are what is waited for, unless it is a domain that waits. */
+static bool can_spare(const struct device_slot *other, const struct device_slot *d, const struct pool_domain *domain)
+{
+    return (other != d || domain) && other->demand == 0 && other->warm;
+}
+
+bool may_make_room(const struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
+{
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (can_spare(&p->devices[i], d, domain))
+            return true;
+    return domains_can_evict(p, domain);
+}
+
+bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
 {
     assert(held(&p->lock));
-    for (unsigned i = 0; i < p->devices_count; i++) {
-        struct device_slot *other = &p->devices[i];
-
-        if (other != d && other->demand == 0 && discard_warm(p, other))
-            return true;
-    }
-    return false;
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (can_spare(&p->devices[i], d, domain))
+            return discard_warm(p, &p->devices[i]);
+    return domains_evict(p, domain);
 }
 
 /* Room for one warm worker more than --pool-size: others still get a worker, and memory. */
@@ -385,12 +410,12 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
     if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= warm_wanted(p, d) + d->demand)
         return false;
-    if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
+    if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d, NULL)))
         return false;
     p->workers++;
     d->surplus = d->surplus || have >= p->config.warm_per_device + d->demand;
     d->starting = true;
-    w = start_pool_worker(p, d, p->config.staging_bytes, false);
+    w = start_pool_worker(p, d, p->config.staging_bytes, false, NULL);
     d->starting = false;
     if (w && d->failures == 0) {
         list_push(&d->warm, w);
@@ -409,7 +434,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
         device_reset_care(p, d))
         return true;
     shortage_end(p, d);
-    if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
+    if (p->stopping || atomic_load(&d->lost) || deadline_left_ns(d->next_try_ns) > 0)
         return false;
     return device_monitor_start(p, d) || surplus_end(p, d) || warm_start(p, d);
 }
@@ -443,7 +468,9 @@ static bool graveyard_clear(struct pool *p)
 
 static uint64_t next_look(const struct pool *p)
 {
-    uint64_t now = now_ns(), first = DEADLINE_NEVER;
+    uint64_t now = now_ns(), counted = devices_count_next_look(p), first = domains_next_look(p);
+
+    first = counted < first ? counted : first;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
         uint64_t reset = device_reset_next_look(&p->devices[i]);
@@ -466,8 +493,10 @@ void *refiller_run(void *pool)
         bool     acted = graveyard_clear(p);
         uint64_t seen = p->changes;
 
+        acted = devices_count_care(p) || acted;
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
+        acted = (!p->stopping && domains_care(p)) || acted;
         if (acted) /* a worker may have been ready before it was listed */
             pthread_cond_broadcast(&p->changed);
         else if (!p->stopping && seen == p->changes)
@@ -475,6 +504,7 @@ void *refiller_run(void *pool)
     }
     for (unsigned i = 0; i < p->devices_count; i++)
         device_reset_stop(&p->devices[i]);
+    counter_drop(&p->counter);
     p->refiller_idle = true;
     pthread_cond_broadcast(&p->changed);
     while (!p->released) /* its workers would die with this thread, unannounced */

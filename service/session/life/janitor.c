@@ -190,6 +190,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);
+    domain_look(s);
     session_expire(s, now);
 }
 

@@ -126,7 +126,7 @@ void                     command_answer(struct device_worker *w, struct accepted
 void                     command_started(struct device_worker *w, const struct accepted_command *k);
 void                     queue_push(struct command_queue *q, struct accepted_command *k);
 struct accepted_command *queue_pop(struct command_queue *q);
-/* These three mean that the context is lost. */
+/* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);

@@ -118,13 +118,39 @@ def test_settings_of_a_device(own, executable_folder, tmp_path):
             pytest.skip("the fake driver is not built")
         shutil.copy(executable_folder / name, tmp_path)
     _, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off", "--allow-device-settings")
-    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "auto")
+    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "default")
     assert done.returncode == OK and done.stdout == b"cuda:0 healthy\nclocks_mhz [300,1500]\npower_limit_w 300\npersistence_mode true\n", done
-    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "null", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
+    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "default", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
     refused = run("device", "set", "cuda:0", "power_limit_w", "10")
     assert refused.returncode == FAILED and b"from 200 to 700 W" in refused.stderr
     for wrong in (["power_limit_w"], ["power_limit_w", "much"], ["clocks_mhz", "300,"], ["power_limit_w", "300", "--hard"], ["power_limit_w", "300", "--timeout", "3"], []):
         assert run("device", "set", "cuda:0", *wrong).returncode == USAGE, wrong
+
+
+def test_a_lost_device_is_shown(own, executable_folder, tmp_path):
+    if not (executable_folder / "libcuda.so.1").exists():
+        pytest.skip("the fake driver is not built")
+    shutil.copy(executable_folder / "libcuda.so.1", tmp_path)
+    shown = tmp_path / "libcuda.so.1.devices"
+    shown.write_text("2")
+    service, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off")
+    assert run("connect", "held", "--device", "cuda:1").returncode == OK
+    shown.write_text("1")
+    service.process.send_signal(signal.SIGHUP)
+
+    def states():
+        return {one["id"]: one["state"] for one in json.loads(run("devices", "--json").stdout)["items"]}
+
+    deadline = time.monotonic() + WAIT_S
+    while states() != {"cuda:0": "healthy", "cuda:1": "lost"}:
+        assert time.monotonic() < deadline, states()
+    for command in (["devices"], ["info"], ["status"], ["top", "-1"]):
+        done = run(*command)
+        told = done.stdout.decode().split("cuda:1")[1]
+        assert done.returncode == OK and "lost" in told.split("attributes")[0].split(), (command, done)
+    refused = run("connect", "new", "--device", "cuda:1")
+    assert refused.returncode != OK and b"device cuda:1 is lost" in refused.stderr
+    assert run("device", "reset", "cuda:1", "--yes").returncode != OK
 
 
 @pytest.fixture
