@@ -14,6 +14,8 @@ say "the service"
 python3 tests/bench/run.py --build build/release --backends "$BACKENDS" --mib "${MIB:-1024}" --json build/bench/service.json \
     ${ONLY:+--only "$ONLY"}
 if [ -z "${ONLY:-}" ]; then
+    say "more clients"
+    python3 tests/bench/scaling.py --build build/release --backends "$BACKENDS" --json build/bench/scaling.json
     say "the cpu device"
     python3 tests/bench/cpu_device.py --kernels build/release/tests/bench/cpu_kernels --json build/bench/cpu_device.json
 fi

@@ -249,7 +249,7 @@ static bool make_server(struct frontend *f)
                                    .trusted_proxies_count = c->trusted_proxy.count,
                                    .origins = (const char *const *)c->origin.items,
                                    .origins_count = c->origin.count,
-                                   .loop_threads = (unsigned)c->threads,
+                                   .loop_threads = c->threads ? (unsigned)c->threads : server_loops_for(spin_cpus()),
                                    .io_threads = c->no_offload ? 0 : (unsigned)c->io_threads,
                                    .tls_cert = c->tls_cert[0] ? c->tls_cert : NULL,
                                    .tls_key = c->tls_key[0] ? c->tls_key : NULL,

@@ -458,6 +458,8 @@ void pool_hand_out(struct pool *p, struct device_slot *d, struct worker **list, 
 {
     assert(held(&p->lock));
     list_remove(list, w);
+    if (list == &d->warm) /* a fault domain has warm ones of its own */
+        reserve_note(&d->reserve, now_ns());
     w->next = p->used;
     p->used = w;
     d->public.workers_used++;

@@ -215,10 +215,10 @@ static void wait_idle(struct device_worker *w, uint64_t since)
     uint64_t                   quiet = now_ns() - since;
     bool                       busy = streams_in_flight(w);
 
-    if (quiet < (busy ? spin->busy_ns : spin->worker_ns))
+    if (busy && w->ops->wait_progress)
+        w->ops->wait_progress(w->device, nap_ns(quiet)); /* spins by itself, and lets the device's own threads run */
+    else if (quiet < (busy ? spin->busy_ns : spin->worker_ns))
         ring_relax();
-    else if (busy && w->ops->wait_progress)
-        w->ops->wait_progress(w->device, nap_ns(quiet));
     else
         ring_wait(&w->commands, busy ? nap_ns(quiet) : (uint64_t)WORKER_SLEEP_MS * NS_PER_MS);
 }

@@ -85,6 +85,6 @@ def tool(folder, text):
     """An nvidia-smi that notes how it was called, and by which processes of the service's it is accompanied; then does that."""
     path = folder / "nvidia-smi"
     path.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\n'
-                    f'for p in $(cat /proc/$PPID/task/*/children); do tr "\\0" " " < /proc/$p/cmdline >> {folder}/beside; done\n{text}\n')
+                    f'for p in $(cat /proc/$PPID/task/*/children 2> /dev/null); do tr "\\0" " " < /proc/$p/cmdline >> {folder}/beside; done\n{text}\n')
     path.chmod(0o755)
     return path

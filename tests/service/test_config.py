@@ -49,9 +49,9 @@ def test_a_mistake_in_the_file_has_a_place(executable, tmp_path):
 
 
 def test_a_mistake_in_the_environment_names_the_variable(executable):
-    got = run(executable, "--check-config", GPUREST_THREADS="0")
+    got = run(executable, "--check-config", GPUREST_THREADS="17")
     assert got.returncode == 2
-    assert got.stderr.startswith("gpurestd: GPUREST_THREADS: must be a number from 1 to ")
+    assert got.stderr.startswith("gpurestd: GPUREST_THREADS: must be a number from 0 to ")
 
 
 def test_the_service_obeys_the_file(start, tmp_path):

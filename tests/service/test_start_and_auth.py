@@ -36,7 +36,7 @@ def test_unix_socket(start, tmp_path):
 
 
 @pytest.mark.parametrize("arguments,word", [
-    (["--nonsense"], "--nonsense"), (["--threads", "0"], "--threads"), (["--log-level", "loud"], "--log-level"), (["stray"], "stray"),
+    (["--nonsense"], "--nonsense"), (["--threads", "17"], "--threads"), (["--log-level", "loud"], "--log-level"), (["stray"], "stray"),
 ])
 def test_bad_settings(executable, tmp_path, arguments, word):
     code, lines = fails(executable, tmp_path, *arguments)

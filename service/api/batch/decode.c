@@ -341,8 +341,10 @@ static enum status finish_op(struct decoding *d, const struct op_request *q, uns
 
 static const struct op_kind *kind_of(const struct json *v)
 {
+    struct span name = json_text(json_member(v, "op"));
+
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (span_is(json_text(json_member(v, "op")), kinds[i].name))
+        if (span_is(name, kinds[i].name))
             return &kinds[i];
     return NULL;
 }
@@ -354,7 +356,7 @@ static enum status decode_op(struct decoding *d, const struct json *v, unsigned 
     char                  pointer[PROBLEM_POINTER_BYTES];
     enum status           st;
 
-    snprintf(pointer, sizeof pointer, "/ops/%u", index);
+    problem_pointer(pointer, "/ops", index);
     if (!k)
         return wrong(d, pointer, "value",
                      "an operation must be an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "

@@ -8,6 +8,15 @@
 #include "http/filter/auth_throttle.h"
 #include "http/filter/idempotency.h"
 
+unsigned server_loops_for(unsigned cpus)
+{
+    unsigned loops = cpus / LOOP_THREADS_CPUS;
+
+    if (loops < LOOP_THREADS_CHOSEN_MIN)
+        return LOOP_THREADS_CHOSEN_MIN;
+    return loops < LOOP_THREADS_CHOSEN_MAX ? loops : LOOP_THREADS_CHOSEN_MAX;
+}
+
 static enum status check_config(const struct server_config *c, struct problem *why)
 {
     if (c->listen_count == 0 || c->listen_count > LISTENERS_MAX)

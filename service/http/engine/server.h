@@ -45,6 +45,9 @@ enum address_verdict {
     ADDRESS_BAD,       /* *why has the reason */
 };
 
+/* The number of event loops that suits a machine with so many CPUs. */
+unsigned server_loops_for(unsigned cpus);
+
 /* Checks an address like server_create(), without listening. */
 enum address_verdict server_check_address(const char *address, struct problem *why);
 /* Each is NULL or a file, as in struct server_config. */

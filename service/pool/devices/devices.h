@@ -7,6 +7,7 @@
 #include "pool/devices/reset_tool.h"
 #include "pool/domains/domains.h"
 #include "pool/pool.h"
+#include "pool/workers/reserve.h"
 #include "pool/workers/worker_internal.h"
 
 /* A call to a device monitor. The asker may stop waiting for it; then the next asker collects it. */
@@ -44,6 +45,8 @@ struct device_slot {
     bool                came_up;                 /* it was healthy once */
     struct worker      *warm;                    /* a list: STARTING and READY ones that nobody owns */
     unsigned            demand;                  /* takers that wait for another worker */
+    struct reserve      reserve;                 /* how fast they are taken */
+    bool                surplus;                 /* more are warm than the use asks for now */
     unsigned            failures;                /* consecutive starts that failed because of the device */
     unsigned            shortages;               /* ... for lack of memory */
     uint64_t            failed_starts;           /* in all */

@@ -364,16 +364,56 @@ bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_do
     return domains_evict(p, domain);
 }
 
+/* Room for one warm worker more than --pool-size: others still get a worker, and memory. */
+static bool has_plenty(const struct pool *p, const struct device_slot *d)
+{
+    const struct device_info *i = &d->public.info;
+    unsigned                  most = p->config.workers_max;
+
+    return p->workers < most - most / WARM_FREE_DIVISOR && i->free_bytes >= i->total_bytes / WARM_FREE_DIVISOR;
+}
+
+/* Half of what one more may begin with: so that none comes and goes. */
+static bool has_little(const struct device_slot *d)
+{
+    return d->public.info.free_bytes < d->public.info.total_bytes / WARM_FREE_DIVISOR / 2;
+}
+
+/* As the setting says, or as many as are used; an operator who keeps none has none. */
+static unsigned warm_wanted(const struct pool *p, const struct device_slot *d)
+{
+    unsigned least = p->config.warm_per_device, used = least ? reserve_wanted(&d->reserve, now_ns()) : 0;
+
+    return used > least && has_plenty(p, d) ? used : least;
+}
+
+static unsigned warm_count(const struct device_slot *d)
+{
+    return list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
+}
+
+/* Those that were kept because of their use, when that is over, or memory is short. */
+static bool surplus_end(struct pool *p, struct device_slot *d)
+{
+    unsigned least = p->config.warm_per_device;
+
+    if (!d->surplus || (reserve_wanted(&d->reserve, now_ns()) > least && !has_little(d)))
+        return false;
+    d->surplus = warm_count(d) > least + d->demand && discard_warm(p, d);
+    return d->surplus;
+}
+
 static bool warm_start(struct pool *p, struct device_slot *d)
 {
-    unsigned       have = list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
+    unsigned       have = warm_count(d);
     struct worker *w;
 
-    if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= p->config.warm_per_device + d->demand)
+    if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= warm_wanted(p, d) + d->demand)
         return false;
     if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d, NULL)))
         return false;
     p->workers++;
+    d->surplus = d->surplus || have >= p->config.warm_per_device + d->demand;
     d->starting = true;
     w = start_pool_worker(p, d, p->config.staging_bytes, false, NULL);
     d->starting = false;
@@ -396,7 +436,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
     shortage_end(p, d);
     if (p->stopping || atomic_load(&d->lost) || deadline_left_ns(d->next_try_ns) > 0)
         return false;
-    return device_monitor_start(p, d) || warm_start(p, d);
+    return device_monitor_start(p, d) || surplus_end(p, d) || warm_start(p, d);
 }
 
 /* ---- the dead ---- */
@@ -437,6 +477,8 @@ static uint64_t next_look(const struct pool *p)
 
         if (p->devices[i].next_try_ns > now && p->devices[i].next_try_ns < first)
             first = p->devices[i].next_try_ns;
+        if (p->devices[i].surplus && p->devices[i].reserve.until_ns > now && p->devices[i].reserve.until_ns < first)
+            first = p->devices[i].reserve.until_ns;
         first = reset < first ? reset : first;
     }
     return first;

@@ -258,33 +258,44 @@ static enum status launch_alone(struct batch *b, unsigned i, struct module *m, c
     return st ? st : batch_submit(b, &o, address_launch, why);
 }
 
+/* Takes the reference over, on failure too. */
 static enum status launch_listed(struct batch *b, unsigned i, struct module *m, const struct msg_launch *msg, struct problem *why)
 {
     struct batch_item item = {.op = i, .message = MESSAGE_LAUNCH, .module = m};
 
     memcpy(item.launch, msg, sizeof item.launch);
-    pthread_mutex_lock(&b->session->lock);
-    m->refs++;
-    pthread_mutex_unlock(&b->session->lock);
     return command_batch_add(b, msg->stream, &item, why);
 }
 
-static enum status launch_with(struct batch *b, unsigned i, struct module *m, struct problem *why)
+static enum status describe_launch(struct batch *b, unsigned i, struct module *m, struct msg_launch *msg, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
-    struct msg_launch      msg; /* its parameters come when it is sent */
-    enum status            st;
+    enum status            st = batch_time_left(b, &msg->timeout_ms, why);
 
-    memset(&msg, 0, offsetof(struct msg_launch, params));
-    st = batch_time_left(b, &msg.timeout_ms, why);
     if (st)
         return st;
-    st = launch_configure(b->worker_session, m, b->calls[i] ? &b->calls[i]->spec : op->launch, &msg, why);
+    st = launch_configure(b->worker_session, m, b->calls[i] ? &b->calls[i]->spec : op->launch, msg, why);
     if (!st)
-        st = stream_number(b->worker_session, op->stream, &msg.stream, why);
-    if (st)
-        return batch_noted(b->worker_session, st, why);
-    return m->table.prints ? launch_alone(b, i, m, &msg, why) : launch_listed(b, i, m, &msg, why);
+        st = stream_number(b->worker_session, op->stream, &msg->stream, why);
+    return batch_noted(b->worker_session, st, why);
+}
+
+/* Takes the module's reference over, on failure too: it goes with the list, so that session.lock is taken once for a launch. */
+static enum status launch_with(struct batch *b, unsigned i, struct module *m, struct problem *why)
+{
+    struct msg_launch msg; /* its parameters come when it is sent */
+    enum status       st;
+
+    memset(&msg, 0, offsetof(struct msg_launch, params));
+    st = describe_launch(b, i, m, &msg, why);
+    if (!st && !m->table.prints)
+        return launch_listed(b, i, m, &msg, why);
+    if (!st)
+        st = launch_alone(b, i, m, &msg, why);
+    pthread_mutex_lock(&b->session->lock);
+    module_unref(m);
+    pthread_mutex_unlock(&b->session->lock);
+    return st;
 }
 
 static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
@@ -292,13 +303,7 @@ static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
     enum status    st = b->spec->ops[i].launch->dtype.bytes ? batch_builtin_open(b, i, why) : STATUS_OK;
     struct module *m = st ? NULL : module_of(b, i, &st, why);
 
-    if (st)
-        return st;
-    st = launch_with(b, i, m, why);
-    pthread_mutex_lock(&b->session->lock);
-    module_unref(m);
-    pthread_mutex_unlock(&b->session->lock);
-    return st;
+    return st ? st : launch_with(b, i, m, why);
 }
 
 /* ---- making and freeing buffers in the middle ---- */

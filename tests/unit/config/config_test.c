@@ -109,7 +109,7 @@ Test(config, one_line_says_what_is_wrong, .init = cr_redirect_stderr)
 
 Test(config, mistakes_in_the_environment, .init = cr_redirect_stderr)
 {
-    setenv("GPUREST_THREADS", "0", 1);
+    setenv("GPUREST_THREADS", "17", 1);
     refused(NULL, NULL, NULL);
 }
 

@@ -75,7 +75,7 @@ Test(config_file, lines_of_every_kind)
     cr_assert_str_eq(c.listen.items[1], "unix:/a,b#c");
     cr_assert(c.allow_plaintext);
     cr_assert_str_eq(c.node, "n=1");
-    cr_assert_eq(c.threads, 2, "what the file does not name keeps its default");
+    cr_assert_eq(c.threads, 0, "what the file does not name keeps its default");
     config_finish(&c);
 }
 
@@ -130,7 +130,7 @@ Test(config_file, may_be_named_by_the_environment)
 REFUSED(unknown_name, "threads = 2\n\n# x\nthread = 3\n", "4: unknown setting \"thread\"")
 REFUSED(no_value, "threads\n", "1: must be \"name = value\"")
 REFUSED(no_name, "= 3\n", "1: unknown setting \"\"")
-REFUSED(bad_number, "\nthreads = many\n", "2: threads: must be a number from 1 to 16")
+REFUSED(bad_number, "\nthreads = many\n", "2: threads: must be a number from 0 to 16")
 REFUSED(negative_number, "drain_timeout = -1\n", "1: drain_timeout: must be a number from 0 to 86400")
 REFUSED(bad_switch, "allow_plaintext = yes\n", "1: allow_plaintext: must be 1 or 0, got \"yes\"")
 REFUSED(bad_choice, "log_format = xml\n", "1: log_format: must be one of text|json, got \"xml\"")
