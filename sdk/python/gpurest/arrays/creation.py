@@ -25,7 +25,7 @@ def _filled(engine: Engine, shape: shapes.Shape, dtype: DType, op: str, inputs: 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Every element `fill_value`: a number, or an array that is broadcast."""
     if order == "F":
-        return full(shapes.as_shape(shape)[::-1], _turned(fill_value), dtype, session=session, device=device).transpose()
+        return shaping.in_order(full(shape, fill_value, dtype, session=session, device=device), "F")
     if isinstance(fill_value, (ndarray, list, tuple)) or getattr(fill_value, "shape", ()) != ():
         source = asarray(fill_value, session=session, device=device)
         kind = source._dtype if dtype is None else dtypes.dtype_of(dtype)
@@ -35,10 +35,6 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, se
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else dtypes.of_scalar(value)
     kind = dtypes.dtype_of(dtype)
     return _filled(current_engine(placed(session, device)), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
-
-
-def _turned(fill_value: Any) -> Any:
-    return asarray(fill_value).transpose() if isinstance(fill_value, (ndarray, list, tuple)) or getattr(fill_value, "shape", ()) != () else fill_value
 
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:

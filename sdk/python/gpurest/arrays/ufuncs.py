@@ -195,6 +195,13 @@ def cast_to(array: ndarray, dtype: DType) -> ndarray:
     return apply("identity", [array], Types((dtype,), dtype))
 
 
+def plain(name: str, resolver: Resolver, values: Sequence[Any]) -> ndarray:
+    """One elementwise function of operands as users give them, without any option."""
+    prepared = operands_of(values)
+    types = _types(name, resolver, tuple([_kind_of(one) for one in prepared]))
+    return _compare(name, prepared, types) if resolver is comparison else apply(name, prepared, types)
+
+
 def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
          casting: str = "same_kind") -> ndarray:
     """One elementwise function of operands as users give them, by NumPy's rules of types and of casting."""
@@ -293,6 +300,8 @@ class ufunc:
         return operands[:self.nin], (more if more else out)
 
     def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> ndarray:
+        if out is None and where is True and dtype is None and len(operands) == self.nin and casting == "same_kind" and order == "K":
+            return plain(self.__name__, self._resolver, operands)  # the commonest way to be called
         inputs, target = self._split(operands, out)
         made = call(self.__name__, self._resolver, inputs, target, dtype, where, casting)
         return made if order in ("K", "C", "A") else FUNCTIONS["in_order"](made, order)
@@ -405,6 +414,7 @@ abs, true_divide, mod, pow = absolute, divide, remainder, power  # noqa: A001
 acos, acosh, asin, asinh, atan, atanh, atan2 = arccos, arccosh, arcsin, arcsinh, arctan, arctanh, arctan2
 bitwise_not, bitwise_invert, bitwise_left_shift, bitwise_right_shift = invert, invert, left_shift, right_shift
 conj, radians, degrees = conjugate, deg2rad, rad2deg
+FUNCTIONS["conj"] = conjugate
 
 
 # ---- functions made of these ----
