@@ -8,12 +8,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import builtins, codegen_sort, shapes
+from . import builtins, codegen_fold, codegen_sort, shapes
 from .builtins import Call
 from .codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
 from .codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
-from .expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
-from .memory import DeviceMemory
+from .expr import ELEMENTWISE, EMPTY, FOLD, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
+from .memory import Dead, DeviceMemory
 from .plan import Planner, Step, may_overwrite
 from .structure import Structure
 
@@ -136,6 +136,8 @@ class Assembly:
             self._reduce(at, step)
         elif step.kind == SCAN:
             self._scan(at, step)
+        elif step.kind == FOLD:
+            self._fold(at, step)
         elif step.kind == SORT:
             self._sort(at, step)
         elif step.kind == MATMUL:
@@ -190,6 +192,10 @@ class Assembly:
         value, numbers = node.inputs[1], node.inputs[2:]
         assert isinstance(value, Load)
         if not shapes.size_of(value.shape):
+            return
+        if "joined" in node.params:
+            kernel = scatter(value, numbers, node.params["steps"], target, Target(slot), None, False, node.params["joined"])
+            self._launch(kernel, [launch_blocks(shapes.size_of(value.shape))], BLOCK, step)
             return
         winners = self._take(8 * max(1, slot.nbytes // target.dtype.itemsize))
         self.actions.append(Fill(winners, step))
@@ -249,7 +255,7 @@ class Assembly:
 
     def _scan(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
-        note = builtins.scannable(source, node.params["axis"], node.dtype)
+        note = builtins.scannable(node.op, source, node.params["axis"], node.dtype)
         slot = self._slot_for(node, at)
         if note:
             self._scan_generated(step, source, slot, note)
@@ -277,6 +283,12 @@ class Assembly:
         self._launch(kernel, [launch_blocks(rows * chunks, 1)], BLOCK, step)
         self._give(totals)
         self._give(before)
+
+    def _fold(self, at: int, step: Step) -> None:
+        node, source = step.node, step.node.loads[0]
+        axis = node.params["axis"]
+        kernel = codegen_fold.fold(node.op, source, axis, Target(self._slot_for(node, at)), node.params["running"])
+        self._launch(kernel, [launch_blocks(shapes.size_of(source.shape) // source.shape[axis])], BLOCK, step)
 
     def _sort(self, at: int, step: Step) -> None:
         node, keys = step.node, step.node.loads[0]

@@ -26,6 +26,7 @@ BUFFER = "buffer"  # in device memory
 ELEMENTWISE = "elementwise"
 REDUCE = "reduce"
 SCAN = "scan"
+FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
 SORT = "sort"
 ROWS = "rows"  # a built-in over the rows of a dense array

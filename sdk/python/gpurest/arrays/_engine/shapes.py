@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from typing import Any, List, Sequence, Tuple, Union
+from typing import Any, List, Sequence, Tuple, Type, Union
+
+from ..._values import dtypes
+
+
+class _AxisError(ValueError, IndexError):
+    """As numpy.exceptions.AxisError, where there is no NumPy."""
+
+
+AxisError: Type[ValueError] = getattr(getattr(dtypes.numpy, "exceptions", None), "AxisError", _AxisError)
 
 Shape = Tuple[int, ...]
 Strides = Tuple[int, ...]
@@ -84,7 +93,7 @@ def can_broadcast(shape: Shape, to: Shape) -> bool:
 def normalize_axis(axis: Any, ndim: int) -> int:
     index = operator.index(axis)
     if not -ndim <= index < ndim:
-        raise ValueError(f"axis {index} is out of bounds for array of dimension {ndim}")
+        raise AxisError(f"axis {index} is out of bounds for array of dimension {ndim}")
     return index + ndim if index < 0 else index
 
 
