@@ -30,9 +30,10 @@ def close_all(descriptors: List[int]) -> None:
 def readable(sock: Any, poll: Optional[Any] = None) -> bool:
     """Something, or the end, is there to be read now. `poll`: of the socket, where there is one already."""
     try:
-        if not hasattr(select, "poll"):
-            return bool(select.select([sock], [], [], 0)[0])
-        return bool((poll or poll_of(sock)).poll(0))
+        if hasattr(select, "poll"):
+            ready: Any = poll or poll_of(sock)
+            return bool(ready.poll(0))
+        return bool(select.select([sock], [], [], 0)[0])
     except (OSError, ValueError):
         return True
 
@@ -53,7 +54,8 @@ class Connection:
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
         self._rest = b""
         self._descriptors: List[int] = []
-        self._poll = poll_of(sock) if hasattr(select, "poll") else None
+        self._tls = isinstance(sock, ssl.SSLSocket)
+        self._poll: Optional[Any] = poll_of(sock) if hasattr(select, "poll") else None
         self._wait_s = sock.gettimeout()
 
     def close(self) -> None:
@@ -73,7 +75,7 @@ class Connection:
 
     def _answered(self) -> bool:
         """Bytes of an answer, or the end, are here already."""
-        if not isinstance(self.sock, ssl.SSLSocket):
+        if not self._tls:
             return bool(self._rest) or readable(self.sock, self._poll)
         if self._rest:
             return True
@@ -162,7 +164,7 @@ class Connection:
         self._wait_at_most(self._answer_s(request))
         try:
             while True:
-                split = split_head(self._rest)
+                split = split_head(self._rest) if self._rest else None
                 if split is None:
                     piece = self._receive_with_descriptors() if request.takes_descriptor else self.sock.recv(RECEIVE_BYTES)
                     if not piece:

@@ -33,7 +33,10 @@ class Request:
 
     @property
     def body_bytes(self) -> int:
-        return sum([len(piece) if type(piece) is bytes else memoryview(piece).nbytes for piece in self.pieces])
+        total = 0
+        for piece in self.pieces:
+            total += len(piece) if type(piece) is bytes else memoryview(piece).nbytes
+        return total
 
     @property
     def repeatable(self) -> bool:
