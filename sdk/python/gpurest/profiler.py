@@ -19,8 +19,9 @@ _UNITS = 1e6  # printed in microseconds
 
 @dataclass
 class Result:
-    """Seconds, one entry per repetition. `cpu`: in this process; `network`: in requests, less what the service reports; `queue`: waiting
-    for the device; `gpu`: in kernels; `server`: all that the service reports; `requests`: their number."""
+    """Seconds, one entry per repetition. `cpu`: the client's, processor time of the calling thread; `network`: on the wire, the rest of the time by the
+    clock that the service does not report; `queue`: waiting for the device; `gpu`: in kernels; `server`: all that the service reports; `requests`:
+    their number."""
     name: str
     cpu: List[float]
     network: List[float]
@@ -41,7 +42,7 @@ class Result:
 
     def __str__(self) -> str:
         columns = ", ".join(f"{label}: {_spread(values)}" for label, values in
-                            (("CPU", self.cpu), ("network", self.network), ("queue", self.queue), ("GPU", self.gpu)))
+                            (("CPU", self.cpu), ("wire", self.network), ("queue", self.queue), ("GPU", self.gpu)))
         return f"{self.name:20s} {columns}, {sum(self.requests) / max(1, len(self.requests)):.1f} requests"
 
 
@@ -55,13 +56,12 @@ class _Watch:
 
     def __init__(self) -> None:
         self.requests = 0
-        self.in_requests = self.server = self.queue = self.gpu = 0.0
+        self.server = self.queue = self.gpu = 0.0
 
     def __call__(self, request: Request, response: Response, seconds: float) -> None:
         parts = server_timing(response.headers)
         self.requests += 1
-        self.in_requests += seconds
-        self.server += sum(parts.values()) / 1000
+        self.server += (sum(parts.values()) - (parts.get("kernel", 0.0) if "run" in parts else 0.0)) / 1000  # kernels are a part of a batch's run
         self.queue += parts.get("queue", 0.0) / 1000
         self.gpu += _gpu_seconds(response, parts)
 
@@ -90,19 +90,19 @@ def benchmark(f: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[
     for _ in range(n_repeat):
         watch = _Watch()
         transport.observers.append(watch)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.thread_time()
         try:
             f(*args, **more)
         finally:
-            elapsed = time.perf_counter() - started
+            used, elapsed = time.thread_time() - used, time.perf_counter() - started
             transport.observers.remove(watch)
-        _add(result, watch, elapsed)
+        _add(result, watch, elapsed, used)
     return result
 
 
-def _add(result: Result, watch: _Watch, elapsed: float) -> None:
-    result.cpu.append(max(0.0, elapsed - watch.in_requests))
-    result.network.append(max(0.0, watch.in_requests - watch.server))
+def _add(result: Result, watch: _Watch, elapsed: float, used: float) -> None:
+    result.cpu.append(used)
+    result.network.append(max(0.0, elapsed - used - watch.server))
     result.queue.append(watch.queue)
     result.gpu.append(watch.gpu)
     result.server.append(watch.server)

@@ -16,7 +16,7 @@ from gpurest._session.handle import is_fault
 from gpurest._transport.connection import SEND_BYTES
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
-from gpurest._transport.wire import Request
+from gpurest._transport.wire import Request, parse_head
 
 QUICK = Timeout(2.0, 2.0)
 VERSION = {"server": "gpurestd", "version": "9"}
@@ -423,3 +423,19 @@ def test_events_go_on_after_a_broken_connection():
     assert (two.id, two.type, two.data) == ("2", "kernel.printf", "ü")
     assert [last for _, last, _ in seen] == [None, "1"] and seen[0][2] == "text/event-stream"
     assert "timeout_seconds=" in seen[0][0] and "types=launch.finished,kernel.printf" in seen[0][0]
+
+
+def test_headers_are_there_when_asked_for_whoever_wrote_them():
+    plain = parse_head(b"HTTP/1.1 200 OK\r\nDate: today\r\ncontent-LENGTH: 12\r\nETag:  \"a:b\" ", "GET")
+    assert (plain.status, plain.length, plain.chunked, plain.keep_alive) == (200, 12, False, True)
+    assert dict(plain.headers) == {"date": "today", "content-length": "12", "etag": '"a:b"'} and len(plain.headers) == 3 and plain.headers.get("x") is None
+    for more, length, chunked, keep in ((b"Content-Length:5", 5, False, True), (b"Content-Length: 5\r\nConnection: close", 5, False, False),
+                                        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", None, True, True), (b"X: y", None, False, False)):
+        head = parse_head(b"HTTP/1.1 200 OK\r\n" + more, "GET")
+        assert (head.length, head.chunked, head.keep_alive) == (length, chunked, keep), more
+    assert parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: 5", "HEAD").length == 0
+    with pytest.raises(errors.ProtocolError):
+        parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: five", "GET")
+    broken = parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nno colon", "GET")
+    with pytest.raises(errors.ProtocolError):
+        broken.headers["date"]

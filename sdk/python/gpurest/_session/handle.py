@@ -9,9 +9,6 @@ from ..errors import ClosedError, GpurestError, SessionLostError
 if TYPE_CHECKING:
     from .session import Session
 
-_PACKAGE = __name__.partition(".")[0]
-_INSIDE = _PACKAGE + "."
-
 
 class Handle:
     """A server object. `id` is its name on the server."""
@@ -48,12 +45,12 @@ class Handle:
 def calling_line() -> Tuple[str, int]:
     """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable."""
     frame = sys._getframe(1)
-    while frame.f_back is not None:
-        name = frame.f_globals.get("__name__")
-        if not isinstance(name, str) or not name.startswith(_INSIDE) and name != _PACKAGE:
-            break
+    while frame.f_code.co_filename.startswith(_FOLDER) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+_FOLDER = calling_line.__code__.co_filename.rpartition("_session")[0]  # of the package
 
 
 def named(line: Tuple[str, int]) -> str:

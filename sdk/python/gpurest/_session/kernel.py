@@ -75,7 +75,7 @@ class Kernel:
             if hasattr(value, "_flush"):  # arrays: what they stand for must have been computed
                 value._flush()
         document: Dict[str, Any] = {"module": self.module.id, "kernel": self.name}
-        if isinstance(grid, Mapping):
+        if type(grid) is not tuple and isinstance(grid, Mapping):
             document["grid"] = {"threads": int(grid["threads"])}
         else:
             document["grid"] = dims(grid, "grid")

@@ -5,10 +5,10 @@ import dataclasses
 import math
 import secrets
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
-from .._transport.frame import BATCH_TYPE, BytesLike, Encoded, pack, unpack
+from .._transport.frame import BATCH_TYPE, BytesLike, declared, dumps, pack, pack_text, unpack
 from .._transport.wire import OCTETS, Call, Request, Response, json_request
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
@@ -258,10 +258,41 @@ def launch_cancel(sid: str, lid: str, force: bool) -> Call[Document]:
 
 # ---- batches ----
 
+def written(value: Any) -> str:
+    """A part of a document as text."""
+    return dumps(value).decode()
+
+
+class Encoded(NamedTuple):
+    """A batch whose operations are text already: one or more in each of `ops`, `length` in all. `keep`: names, in quotes. `timing`: launches are timed.
+    `module`: what is compiled for it."""
+    ops: Sequence[str]
+    length: int
+    keep: Sequence[str]
+    timeout_ms: int
+    timing: bool
+    module: Optional[Mapping[str, Any]] = None
+
+    def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
+        return self._replace(ops=[*self.ops, *map(written, ops)], length=self.length + len(ops)) if ops else self
+
+    def text(self, segments: Mapping[str, BytesLike]) -> bytes:
+        module = f',"module":{written(self.module)}' if self.module is not None else ""
+        timing = "" if self.timing else ',"timing":false'
+        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{timing}{module},'
+                f'"segments":{written(declared(segments)) if segments else "[]"}}}').encode()
+
+
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     """The answer: its document, and what was read, by segment."""
-    pieces, _ = pack(document, segments)
-    module, timeout_ms = (document.module, document.timeout_ms) if isinstance(document, Encoded) else (document.get("module"), document.get("timeout_ms"))
+    module: Any
+    timeout_ms: Any
+    if isinstance(document, Encoded):
+        pieces, _ = pack_text(document.text(segments), segments)
+        module, timeout_ms = document.module, document.timeout_ms
+    else:
+        pieces, _ = pack(document, segments)
+        module, timeout_ms = document.get("module"), document.get("timeout_ms")
     source, options = (module.get("source"), module.get("options", ())) if isinstance(module, Mapping) else (None, ())
     answer_s = float(timeout_ms or EXECUTION_TIMEOUT_MS) / 1000
     request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, answer_s, source, options)

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from .._transport.connection import Progress
-from .._transport.frame import BytesLike, Encoded
+from .._transport.frame import BytesLike
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
@@ -39,10 +39,10 @@ def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> It
             return
 
 
-def _with_frees(document: Union[Mapping[str, Any], Encoded], names: Sequence[str]) -> Union[Mapping[str, Any], Encoded]:
+def _with_frees(document: Union[Mapping[str, Any], requests.Encoded], names: Sequence[str]) -> Union[Mapping[str, Any], requests.Encoded]:
     """The batch with operations behind its own."""
     frees = [{"op": "free", "buf": name} for name in names]
-    if isinstance(document, Encoded):
+    if isinstance(document, requests.Encoded):
         return document.followed_by(frees)
     return {**document, "ops": [*document.get("ops", ()), *frees]}
 
@@ -110,7 +110,7 @@ class SessionBase(SessionState):
 
     # ---- batches ----
 
-    def _submit_batch(self, document: Union[Mapping[str, Any], Encoded],
+    def _submit_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                       segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         """One request: `document` as in the contract ("segments" is set here), and the bytes of its segments by id.
 
@@ -119,9 +119,9 @@ class SessionBase(SessionState):
         by operations at the end, after those of the document. Thread-safe."""
         return self._allocating(lambda: self._send_batch(document, segments))
 
-    def _send_batch(self, document: Union[Mapping[str, Any], Encoded],
+    def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-        count = document.count if isinstance(document, Encoded) else len(document.get("ops", ()))
+        count = document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
         garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count))
         try:
             return self._do(requests.session_batch(self.id, _with_frees(document, garbage), segments))

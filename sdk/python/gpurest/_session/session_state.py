@@ -121,7 +121,7 @@ class SessionState:
 
     def _take_garbage(self, most: int) -> List[str]:
         found: List[str] = []
-        while len(found) < most:
+        while self._garbage and len(found) < most:
             try:
                 generation, name = self._garbage.popleft()
             except IndexError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ..errors import ProtocolError
 
@@ -33,33 +33,20 @@ def dumps(document: Any) -> bytes:
     return _encode(_exact(document)).encode() if _LONG_NUMBER.search(text) else text
 
 
-class Encoded(NamedTuple):
-    """A batch whose operations are text already: one after the other, `count` of them. `keep`: names, in quotes. `timing`: launches are timed.
-    `module`: what is compiled for it."""
-    ops: Sequence[str]
-    count: int
-    keep: Sequence[str]
-    timeout_ms: int
-    timing: bool
-    module: Optional[Mapping[str, Any]] = None
-
-    def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
-        return self._replace(ops=[*self.ops, *[dumps(op).decode() for op in ops]], count=self.count + len(ops)) if ops else self
-
-    def text(self, segments: Sequence[Mapping[str, Any]]) -> bytes:
-        module = f',"module":{dumps(self.module).decode()}' if self.module is not None else ""
-        declared = dumps(segments).decode() if segments else "[]"
-        timing = "" if self.timing else ',"timing":false'
-        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{timing}{module},'
-                f'"segments":{declared}}}').encode()
-
-
-def pack(document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
+def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
     """The pieces of a frame, in order, and their total of bytes. "segments" of the document is set from the mapping.
 
     The segments' memory is referred to, not copied."""
-    sizes = [{"id": name, "size": len(memoryview(data).cast("B"))} for name, data in segments.items()]
-    text = document.text(sizes) if isinstance(document, Encoded) else dumps({**document, "segments": sizes})
+    return pack_text(dumps({**document, "segments": declared(segments)}), segments)
+
+
+def declared(segments: Mapping[str, BytesLike]) -> List[Dict[str, Any]]:
+    """As the document has them."""
+    return [{"id": name, "size": memoryview(data).nbytes} for name, data in segments.items()]
+
+
+def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
+    """As pack(), of a document that is text already and declares these segments."""
     text += b" " * (-(_HEAD.size + len(text)) % _ALIGN)
     pieces: List[BytesLike] = [_HEAD.pack(_MAGIC, 1, 0, len(text)) + text]
     for data in segments.values():

@@ -6,7 +6,7 @@ import os
 import random
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import Connection, Progress, close_all
@@ -164,10 +164,20 @@ class Transport(TransportBase):
         if self._keys:
             request = with_key(request, True)
         counted = _Counted(progress) if progress else None
+        known: List[Any] = []  # how an attempt ended that was made already
+        if not (counted or cancel or log.isEnabledFor(logging.DEBUG)):  # nearly always: nothing but an attempt that succeeds
+            try:
+                response = self._once(request, into, None, None)
+            except (ConnectionError_, TimeoutError_) as error:
+                known.append(error)
+            else:
+                if response.status < 300:
+                    return response
+                known.append(response)
 
         def step(pause: Optional[float]) -> Optional[Response]:
             if pause is None:
-                return self._once(request, into, counted, cancel)
+                return _ended(known.pop()) if known else self._once(request, into, counted, cancel)
             time.sleep(pause)
             if counted:
                 counted.rewind()
@@ -206,6 +216,13 @@ class Transport(TransportBase):
             connection.close()
 
 
+def _ended(outcome: Any) -> Response:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    found: Response = outcome
+    return found
+
+
 def may_repeat(error: GpurestError, request: Request) -> bool:
     """Nothing was sent, or sending it again changes nothing."""
     if isinstance(error, TimeoutError_):
@@ -240,7 +257,7 @@ class _Counted:
         self._done = 0
 
 
-def server_timing(headers: Dict[str, str]) -> Dict[str, float]:
+def server_timing(headers: Mapping[str, str]) -> Dict[str, float]:
     """Milliseconds by name, from Server-Timing."""
     found: Dict[str, float] = {}
     for item in headers.get("server-timing", "").split(","):

@@ -33,7 +33,10 @@ class Request:
 
     @property
     def body_bytes(self) -> int:
-        return sum([len(piece) if type(piece) is bytes else memoryview(piece).nbytes for piece in self.pieces])
+        total = 0
+        for piece in self.pieces:
+            total += len(piece) if type(piece) is bytes else memoryview(piece).nbytes
+        return total
 
     @property
     def repeatable(self) -> bool:
@@ -53,7 +56,7 @@ def with_key(request: Request, wanted: bool) -> Request:
 class Response:
     """A complete answer. Header names are in lower case."""
     status: int
-    headers: Dict[str, str]
+    headers: Mapping[str, str]
     body: BytesLike
     descriptors: List[int] = field(default_factory=list)  # whoever takes them out closes them
 
@@ -113,28 +116,63 @@ def head_of(request: Request, host: str, token: Optional[str], prefix: str = "")
 class Head:
     """Of an answer. `length` None: until the connection closes, or chunked."""
     status: int
-    headers: Dict[str, str]
+    headers: Mapping[str, str]
     length: Optional[int]
     chunked: bool
     keep_alive: bool
 
 
-def parse_head(raw: bytes, method: str) -> Head:
-    """`raw` is everything before the empty line."""
-    first, *lines = raw.decode("latin-1").split("\r\n")
-    parts = first.split(" ", 2)
-    if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
-        raise ProtocolError("the answer is not HTTP/1.1")
+class Fields(Mapping[str, str]):
+    """The headers of an answer, which are taken apart when somebody asks for one: of most answers nobody does."""
+
+    __slots__ = ("_raw", "_found")
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._found: Optional[Dict[str, str]] = None
+
+    def _all(self) -> Dict[str, str]:
+        if self._found is None:
+            self._found = _fields_of(self._raw.decode("latin-1").split("\r\n")[1:])
+        return self._found
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _fields_of(lines: Sequence[str]) -> Dict[str, str]:
     headers: Dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
             raise ProtocolError("an answer's header has no colon")
         headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def parse_head(raw: bytes, method: str) -> Head:
+    """`raw` is everything before the empty line."""
+    if raw.startswith(b"HTTP/1.1 200 ") and method != "HEAD":
+        lower = raw.lower()
+        at = lower.find(b"\r\ncontent-length: ") + 18
+        digits = raw[at:].partition(b"\r\n")[0]
+        if at > 17 and digits.isdigit() and b"\r\ntransfer-encoding:" not in lower and b"\r\nconnection:" not in lower:
+            return Head(200, Fields(raw), int(digits), False, True)
+    first, *lines = raw.decode("latin-1").split("\r\n")
+    parts = first.split(" ", 2)
+    if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
+        raise ProtocolError("the answer is not HTTP/1.1")
+    headers = _fields_of(lines)
     status = int(parts[1])
-    chunked = "transfer-encoding" in headers and "chunked" in headers["transfer-encoding"].lower()
+    chunked = "chunked" in headers.get("transfer-encoding", "").lower()
     length = _length_of(headers, status, method, chunked)
-    keep = parts[0] == "HTTP/1.1" and ("connection" not in headers or headers["connection"].lower() != "close")
+    keep = parts[0] == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
     return Head(status, headers, length, chunked and length is None, keep and (length is not None or chunked))
 
 

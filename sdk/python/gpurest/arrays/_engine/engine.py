@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from ..._session import requests, transfer
-from ..._transport.frame import Encoded
 from ..._values.dtypes import DType
 from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
 from . import shapes
@@ -35,6 +34,7 @@ WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
 FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed")}
 NUMBER = attrgetter("number")
+NOT_STORED = GpurestError("an array that a flush did not store was used again")  # of values that nobody can reach any more
 _engines_lock = threading.Lock()
 
 
@@ -275,7 +275,7 @@ class _Request:
         self.allocs = len(allocs)
         timeout_ms = min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
         module = {"source": module_source(self.new), "options": OPTIONS} if self.new else None
-        self.document = Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
+        self.document = requests.Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
                                 bool(engine.session.client._transport.observers), module)  # profilers, the only ones who would see the times
 
     def _module(self, name: str) -> str:
@@ -291,7 +291,8 @@ class _Request:
 
     def _places(self) -> Tuple[List[str], List[str], List[str], Dict[str, Any]]:
         """Names of places, what makes those that are new, which of these stay, and the bytes that they start with."""
-        names, allocs, kept, segments = [], [], [], {}
+        names, allocs, kept = [], [], []
+        segments: Dict[str, Any] = {}
         for place, dead in zip(self.prepared.places, self.bound):
             names.append(place.name if dead is None else quoted(dead.id))
             if dead is not None:
@@ -337,7 +338,7 @@ class _Request:
         self._keep_rest(owned, answer)
         for node in self.nodes:
             if node.pending:
-                node.fail(GpurestError("an array that a flush did not store was used again"))
+                node.fail(NOT_STORED)
 
     def _id(self, place: int, answer: Dict[str, Any]) -> str:
         dead = self.bound[place]

@@ -45,12 +45,11 @@ class DeviceMemory:
 
 
 def take_all(dead: "Deque[Dead]") -> List[Dead]:
+    """For one taker at a time; others may append meanwhile."""
     found = []
-    while True:
-        try:
-            found.append(dead.popleft())
-        except IndexError:
-            return found
+    while dead:
+        found.append(dead.popleft())
+    return found
 
 
 def new_dead() -> "Deque[Dead]":

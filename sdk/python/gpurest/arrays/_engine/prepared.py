@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..._transport.frame import dumps
+from ..._session.requests import written
 from ..._values.scalars import scalar_kind
 from .assemble import FLAGS, Assembly, Fill, Launch
 from .builtins import Call
@@ -59,7 +59,7 @@ class Prepared:
                       for one in assembly.actions if isinstance(one, Launch) and one.flag >= 0]
         self.results = self._results(structure, assembly)
         self.places = self._places(structure, assembly)
-        text = dumps(self._operations(structure, assembly)).decode()[1:-1]
+        text = written(self._operations(structure, assembly))[1:-1]
         order = [int(number) for number in HOLE.findall(text)]
         self._text = HOLE.sub("%s", text.replace("%", "%%"))
         self._fill = _picker(order)
@@ -93,7 +93,7 @@ class Prepared:
             else:
                 alloc = {"op": "alloc", "as": slot.name, "segment": f"s{uploads}"}
                 uploads += 1
-            found.append(Place(dumps(slot.name).decode(), slot.nbytes, dumps(alloc).decode(), slot.kept,
+            found.append(Place(written(slot.name), slot.nbytes, written(alloc), slot.kept,
                                None if node is None else structure.number(node)))
         return found
 

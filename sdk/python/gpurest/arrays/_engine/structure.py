@@ -14,7 +14,7 @@ from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
 from .config import config
-from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Input, Load, Node
+from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node
 from .memory import DeviceMemory
 
 MOVABLE = frozenset({ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE})  # their kernels get a view's start as a pointer, and nothing else of it
@@ -60,9 +60,10 @@ class Structure:
         wanted = node.wanted
         if wanted:
             self.wanted.add(node)
-        inputs = tuple([self._input(one) for one in node.inputs])
+        inputs = tuple([self._load(one) if type(one) is Load else self._const(one) for one in node.inputs])
         params = () if node.kind == HOST else tuple([self._param(*item) for item in node.params.items()])
-        return node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, self._reuse(node.reuse), inputs, params
+        reuse = None if node.reuse is None else self._reuse(node.reuse)
+        return node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, reuse, inputs, params
 
     def _param(self, name: str, value: Any) -> Tuple[str, Any]:
         if type(value) is Load:
@@ -73,18 +74,15 @@ class Structure:
             return name, tuple([one.name for one in value])
         return name, tuple(value) if type(value) is list else value
 
-    def _reuse(self, old: Optional[Node]) -> Optional[Tuple[int, bool]]:
-        if old is None or old.memory is None:
+    def _reuse(self, old: Node) -> Optional[Tuple[int, bool]]:
+        if old.memory is None:
             return None
         wanted = old.wanted
         if wanted:
             self.wanted.add(old)
         return self._number(old), wanted
 
-    def _input(self, one: Input) -> Tuple[Any, ...]:
-        if type(one) is Load:
-            return self._load(one)
-        assert isinstance(one, Const)
+    def _const(self, one: Any) -> Tuple[int, str]:
         name = (repr(one.value), one.dtype.name)
         found = self.consts.get(name)
         if found is None:

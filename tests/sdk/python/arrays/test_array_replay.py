@@ -1,0 +1,256 @@
+"""Flushes of one structure are planned and written once; what is replayed computes what NumPy does, whatever is different this time."""
+import gc
+import math
+import threading
+
+import numpy as np
+import pytest
+from gpurest.arrays._engine import engine as engine_module
+from .array_values import same
+
+
+@pytest.fixture
+def session(g, client):
+    with client.session() as made:
+        yield made
+
+
+def plans(session):
+    """How many requests are prepared."""
+    return len(session._array_engine.plans)
+
+
+def test_an_evaluation_is_one_request_and_planned_once(g, session, requests):
+    x = g.asarray(np.arange(7, dtype="f4"), session=session)
+    assert float((x + x).sum()) == 42.0
+    assert float((x + x).sum()) == 42.0  # the first one brought x there, too
+    requests()
+    known = plans(session)
+    for _ in range(10):
+        assert float((x + x).sum()) == 42.0
+    assert requests() == 10 and plans(session) == known
+
+
+@pytest.mark.parametrize("first,second", [(2.5, 2.5), (2.5, 3.5), (0.0, -0.0), (-0.0, -0.0), (math.nan, math.nan), (math.inf, -math.inf), (1e300, 1e-300),
+                                          (True, 1), (1, 1.0)])
+def test_scalars_are_replaced_equal_ones_or_not(g, session, first, second):
+    a = np.linspace(-3, 3, 11)
+    x = g.asarray(a, session=session)
+    with np.errstate(all="ignore"):
+        for one, other in ((7.0, 8.0), (7.0, 7.0), (first, second), (second, first), (8.0, 7.0)):
+            same((x * one) / (x + other), (a * one) / (a + other), what=f"{one} {other}")
+
+
+@pytest.mark.parametrize("value", [0, -1, (1 << 53) + 1, (1 << 63) - 1, -(1 << 63)])
+def test_whole_numbers_beyond_what_json_holds(g, session, value):
+    a = np.arange(-4, 5, dtype="i8")
+    x = g.asarray(a, session=session)
+    with np.errstate(all="ignore"):
+        for one in (5, value):
+            same((x + one) * one, (a + np.int64(one)) * np.int64(one), what=f"{one}")
+
+
+def test_a_scalar_is_not_taken_for_an_extent(g, session):
+    """Picking by numbers brings extents and strides to the kernel, which stay when a scalar of the same value changes."""
+    a, places = np.arange(48.0).reshape(16, 3), np.array([3, -1, 0, 15])
+    x, p = g.asarray(a, session=session), g.asarray(places, session=session)
+    for number in (16, 3, 1, 7, 16):
+        same(x[p] * 2 + number, a[places] * 2 + number, what=f"{number}")
+        same(x[p + number - number] + number, a[places] + number, what=f"{number}")
+
+
+def test_views_start_elsewhere(g, session):
+    a = np.arange(60, dtype="f4").reshape(6, 10)
+    x = g.asarray(a, session=session)
+    same(x, a)
+    for first in range(6):
+        for second in (0, first, 5):
+            same(x[first] + 2 * x[second], a[first] + 2 * a[second], what=f"{first} {second}")
+            same(x[first, 3:8].sum() + x[second, :5].max(), a[first, 3:8].sum() + a[second, :5].max(), what=f"{first} {second}")
+    known = plans(session)
+    for first in range(1, 5):
+        same(x[first] + 2 * x[first + 1], a[first] + 2 * a[first + 1])
+    assert plans(session) == known
+
+
+def test_parts_are_written_over_each_other(g, session):
+    for at, source in ((1, 0), (0, 1), (2, 2), (4, 1), (1, 4), (3, 0)):
+        a = np.arange(10, dtype="i4")
+        x = g.asarray(a, session=session)
+        for _ in range(3):
+            a[at:at + 5] = a[source:source + 5].copy() + 1
+            x[at:at + 5] = x[source:source + 5] + 1
+        same(x, a, what=f"{at} from {source}")
+
+
+def test_the_same_memory_or_another(g, session):
+    a, b = np.arange(8.0), np.arange(8.0) * 3
+    x, y = g.asarray(a, session=session), g.asarray(b, session=session)
+    for left, right, here, there in ((x, y, a, b), (x, x, a, a), (y, x, b, a), (y, y, b, b)):
+        same(left * 2 - right, here * 2 - there)
+        u, held = left.copy(), here.copy()
+        same(u, held)
+        u[...] = u + right  # in its own memory, unless somebody holds what was there
+        before, u[...] = u + 0, u * right
+        same(u, (held + there) * there)
+        same(before, held + there)
+
+
+def test_what_is_held_decides_what_is_stored(g, session):
+    a = np.arange(9, dtype="f4")
+    x = g.asarray(a, session=session)
+    for hold in (False, True, False, True):
+        y = x + 1
+        z = y * 2
+        if not hold:
+            del y
+        same(z, (a + 1) * 2)
+        if hold:
+            same(y, a + 1)
+
+
+def test_memory_is_given_back_and_used_again(g, session):
+    x = g.asarray(np.arange(1000, dtype="f8"), session=session)
+    for _ in range(3):
+        kept = [x + at for at in range(4)]
+        assert [float(one[0]) for one in kept] == [0, 1, 2, 3]
+        x = x * 1.0 + 0.0
+        same(x, np.arange(1000, dtype="f8"))
+        del kept
+    gc.collect()
+    g.flush(session)
+    assert session.memory()["allocated_bytes"] <= 4 * 8192
+
+
+def test_an_index_out_of_bounds_is_told_every_time_with_its_line(g, session):
+    a = np.arange(5.0)
+    x = g.asarray(a, session=session)
+    for number in (1, 9, 2, -6, -5):
+        p = g.asarray(np.array([number]), session=session)
+        picked = x[p] + 1
+        if -5 <= number < 5:
+            same(picked, a[[number]] + 1)
+        else:
+            with pytest.raises(IndexError, match="test_array_replay.py:"):
+                picked.get()
+    same(x[g.asarray(np.array([0]), session=session)], a[:1])
+
+
+def test_after_a_reset_everything_is_made_anew(g, session):
+    for _ in range(3):
+        x = g.asarray(np.arange(6, dtype="f4"), session=session)
+        assert float((x * 3).sum()) == 45.0 and float((x * 5).sum()) == 75.0
+        lost = x * 3
+        session.reset()
+        with pytest.raises(g.errors.SessionLostError):
+            float(lost.sum())
+
+
+def test_a_refused_request_is_no_reason_to_refuse_the_next(g, client):
+    with client.session(memory_limit=1_000_000) as session:
+        x = g.asarray(np.arange(10, dtype="f8"), session=session)
+        for _ in range(3):
+            assert float((x + 1).sum()) == 55.0
+            big = g.ones(1_000_000, session=session)
+            with pytest.raises(g.errors.GpurestError):
+                float((big + 1).sum())
+            del big
+
+
+def test_settings_count_at_every_flush(g, session):
+    a = np.arange(40, dtype="f4").reshape(5, 8)
+    x = g.asarray(a, session=session)
+    before = g.config.fusion, g.config.builtins
+    try:
+        for fusion in (True, False, True):
+            for builtins in (True, False):
+                g.config.fusion, g.config.builtins = fusion, builtins
+                y = x * 2 + 1
+                kernels = y.explain().count("kernel ")
+                assert kernels == (1 if fusion else 2)
+                same(y, a * 2 + 1)
+                same((x + 1).sum(1), (a + 1).sum(1))
+    finally:
+        g.config.fusion, g.config.builtins = before
+
+
+def test_threads_replay_the_same_structures(g, session):
+    failures = []
+    x = g.asarray(np.arange(100, dtype="i8"), session=session)
+
+    def work(number):
+        try:
+            for at in range(15):
+                assert int((x * number + at).sum()) == 4950 * number + 100 * at
+        except BaseException as error:  # reported by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(120)
+    assert not failures
+
+
+def test_prepared_requests_are_bounded(g, client, monkeypatch):
+    monkeypatch.setattr(engine_module, "PLANNED_NODES_MAX", 10)
+    with client.session() as session:
+        x = g.asarray(np.arange(4, dtype="i4"), session=session)
+        for _ in range(2):
+            for extent in (1, 2, 3, 4):
+                same(x[:extent] + 1, np.arange(extent, dtype="i4") + 1)
+        assert 0 < plans(session) <= 5
+        y = x
+        for _ in range(20):  # more nodes than are kept
+            y = y + 1
+        same(y, np.arange(4, dtype="i4") + 20)
+
+
+def test_a_kernel_that_was_unloaded_is_compiled_again(g, session):
+    x = g.asarray(np.arange(4, dtype="i4"), session=session)
+    for _ in range(3):
+        same(x * 5 - 1, np.arange(4, dtype="i4") * 5 - 1)
+        session._array_engine.unload()
+
+
+def random_step(rng, ours, theirs):
+    """One operation on two arrays of a list of equal shape, or on a part of one."""
+    i, j, number = int(rng.integers(len(ours))), int(rng.integers(len(ours))), int(rng.integers(-3, 4))
+    kind = int(rng.integers(6))
+    if kind == 0:
+        ours.append(ours[i] + ours[j] * number), theirs.append(theirs[i] + theirs[j] * number)
+    elif kind == 1:
+        ours.append(ours[i][::-1] - number), theirs.append(theirs[i][::-1] - number)
+    elif kind == 2:
+        ours[i][number % 4:number % 4 + 4] = ours[j][:4] + number
+        theirs[i][number % 4:number % 4 + 4] = theirs[j][:4] + number
+    elif kind == 3:
+        ours[i] += number
+        theirs[i] += number
+    elif kind == 4:
+        ours.append(ours[i].sum() + ours[j]), theirs.append(theirs[i].sum() + theirs[j])
+    else:
+        del ours[i], theirs[i]
+        ours.append(g_copy(ours[0]) if ours else None), theirs.append(theirs[0].copy() if theirs else None)
+
+
+def g_copy(array):
+    return array.copy()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_of_random_steps(g, session, seed):
+    """Each program several times with other numbers: what is replayed must not remember those of before."""
+    for _ in range(4):
+        shape = np.random.default_rng(seed)
+        values = np.random.default_rng()
+        start = values.integers(-100, 100, (3, 8))
+        ours = [g.asarray(row, session=session) for row in start]
+        theirs = [row.copy() for row in start]
+        for _ in range(12):
+            random_step(shape, ours, theirs)
+            if not shape.integers(3):
+                same(ours[-1], theirs[-1], what=f"seed {seed}, {start.tolist()}")
+        for one, other in zip(ours, theirs):
+            same(one, other, what=f"seed {seed}, {start.tolist()}")
