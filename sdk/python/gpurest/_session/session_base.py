@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Option
 
 from .._transport.connection import Progress
 from .._transport.frame import BytesLike
+from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
-from ..errors import ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted
+from ..errors import GpurestError, OutOfMemoryError, ResourceExhausted
 from . import requests
 from .session_state import BATCH_OPS_MAX, SessionState, log
 
@@ -57,20 +58,26 @@ class SessionBase(SessionState):
 
     def _do(self, call: Call[T]) -> T:
         self._check()
+        self._asked_at = clock()
         try:
             return self.client._transport.do(call)
         except GpurestError as error:
-            self._note(error)
+            self._hear(error)
             raise
 
     def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
         """A part of a transfer."""
         self._check()
+        self._asked_at = clock()
         try:
             return self.client._transport.send(request, into, progress, cancel)
         except GpurestError as error:
-            self._note(error)
+            self._hear(error)
             raise
+
+    def _hear(self, error: GpurestError) -> None:
+        drive(self._explaining(error), self.client._transport.do)
+        self._note(error)
 
     def _drive(self, steps: Steps[T]) -> T:
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
@@ -151,12 +158,9 @@ class SessionBase(SessionState):
         return self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
 
     def reset(self) -> None:
-        """A new worker. Every buffer, module, kernel and stream of the session is void from now on, and says so when used."""
-        self.client._transport._check()
-        if self._closed:
-            raise ClosedError(f"session {self.id} is closed")
-        info = self.client._transport.do(requests.session_reset(self.id))
-        self._renewed(info)
+        """A new worker; or, if the session has ended, a new session like it in its place, of which `id` is another one unless it was chosen here. Every
+        buffer, module, kernel and stream of the session is void from now on, and says so when used."""
+        drive(self._resetting(), self.client._transport.do)
 
     def close(self) -> None:
         """Ends the session on the server, if this object made it. Idempotent; in a forked child it does nothing."""

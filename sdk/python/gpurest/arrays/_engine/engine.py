@@ -8,10 +8,11 @@ import weakref
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Sequence
 
 from ..._session import requests, transfer
+from ..._session.handle import gone
 from ..._transport.frame import device_us
 from ..._values.dtypes import DType
 from ..._values.scalars import scalar_kind
-from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
+from ...errors import CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import FLAGS, Assembly, Fill, Launch, Slot
 from .builtins import Call
@@ -123,7 +124,7 @@ class Engine:
         if node.error is not None:
             raise node.error
         if node.memory is not None and node.memory.generation != self.session.generation:
-            raise SessionLostError("this array is gone: the session was reset since it was made", reason="reset")
+            raise gone("array", self.session)
 
     def _fetch_large(self, load: Load, nbytes: int, progress: Any) -> memoryview:
         """More than an answer of a batch holds: a transfer of its own behind the flush, over several connections where that helps."""
@@ -256,7 +257,7 @@ class _Request:
             size = shapes.size_of(load.shape) * load.dtype.itemsize
             self._op({"op": "read", "from": assembly._name_of(load.node), "offset": load.offset * load.dtype.itemsize, "size": size,
                       "segment": f"r{at}"}, load.node.where)
-        self.document: Dict[str, Any] = {"ops": self.ops, "keep": kept, "timeout_ms": min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)}
+        self.document: Dict[str, Any] = {"ops": self.ops, "keep": kept, "timeout_ms": engine.session.timeout_ms or min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)}
         if self.new:
             self.document["module"] = {"source": module_source(self.new), "options": OPTIONS}
         used = {slot.name for slot in assembly.slots.values()}
