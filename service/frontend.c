@@ -31,6 +31,10 @@ enum { DEVICE_SETTINGS = 4 };
 
 struct frontend {
     const struct config *config;
+    int                  argc;
+    char *const         *argv;    /* which config was made of */
+    bool                 rereads; /* it has a file that can be read again */
+    struct config        again;   /* as last read again; zeroed before */
     const char          *listen[LISTENERS_MAX];
     unsigned             listen_count;
     int                  signals; /* signalfd, -1 = none */
@@ -179,6 +183,7 @@ static bool make_pool(struct frontend *f)
                                    .temperature_stop_c = (unsigned)c->temperature_stop_c,
                                    .allow_device_settings = c->allow_device_settings,
                                    .nvidia_smi = c->nvidia_smi[0] ? c->nvidia_smi : NULL,
+                                   .visible_devices = c->visible_devices,
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
@@ -312,11 +317,39 @@ static void reload_tokens(struct frontend *f)
 
     if (!auth_has_tokens(f->app.auth))
         return;
-    notify_reloading();
     if (auth_reload(f->app.auth, &why))
         log_error("auth", "cannot reload the token file; the old tokens stay valid: %s", why.detail);
     else
         log_info("auth", "reloaded the token file");
+}
+
+static bool read_again(struct frontend *f)
+{
+    struct config now;
+
+    if (!f->rereads)
+        return true;
+    if (!config_reread(f->argc, f->argv, &now))
+        return false;
+    config_finish(&f->again);
+    f->again = now;
+    return true;
+}
+
+/* The count goes on in the background, and the log tells its result. */
+static void count_devices(struct frontend *f)
+{
+    if (!read_again(f))
+        log_error("frontend", "the settings have an error, which standard error tells; devices are not counted again");
+    else if (pool_count_again(f->app.pool, f->rereads ? f->again.visible_devices : f->config->visible_devices))
+        log_error("frontend", "not enough memory to count devices again");
+}
+
+static void reload(struct frontend *f)
+{
+    notify_reloading();
+    reload_tokens(f);
+    count_devices(f);
     notify("READY=1");
 }
 
@@ -325,7 +358,7 @@ static void serve_signals(struct frontend *f)
     for (;;) {
         int signal_number = next_signal(f, -1);
         if (signal_number == SIGHUP)
-            reload_tokens(f);
+            reload(f);
         else if (signal_number)
             return;
     }
@@ -342,7 +375,7 @@ static void drain_sessions(struct frontend *f)
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
         if (signal_number == SIGHUP)
-            reload_tokens(f);
+            reload(f);
         else if (signal_number)
             return;
     }
@@ -367,6 +400,7 @@ static void stop_parts(struct frontend *f)
     pool_destroy(f->app.pool);
     for (unsigned i = 0; i < DEVICE_SETTINGS; i++)
         free(f->device_arguments[i]);
+    config_finish(&f->again);
     code_cache_destroy(f->app.cache);
     if (f->app.compiler)
         compile_service_destroy(f->app.compiler);
@@ -395,15 +429,17 @@ static bool start_log(const struct config *c)
     return (log_start() && log_relay_start()) || refuse_start("cannot start the threads of the log", &why);
 }
 
-int frontend_main(const struct config *config)
+int frontend_main(const struct config *config, int argc, char *const argv[])
 {
-    struct frontend f = {.config = config, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
-    bool            started;
+    struct frontend f = {
+        .config = config, .argc = argc, .argv = argv, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
+    bool started;
 
     if (!start_log(config))
         return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
     notify_begin();
+    f.rereads = config_file_stays(config);
     started = start_parts(&f);
     if (started) {
         warn_if_open(&f);

@@ -174,7 +174,7 @@ struct session_memory {
     uint64_t cached_bytes;    /* reserved but not allocated: cached for later allocations, or lost to rounding */
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
-    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since session_memory_reset_peak() */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double
         fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
@@ -183,6 +183,8 @@ struct session_memory {
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
 /* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
+/* peak_bytes counts from what is allocated now. */
+enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
 /* Identifies a buffer's contents: differs from those that it had or will have, and from those of a later buffer with the same id. Any
@@ -337,6 +339,7 @@ struct launch_spec {
     uint32_t                   block[3]; /* block[0] = 0: chosen by the occupancy calculator */
     uint32_t                   shared_bytes;
     bool                       cooperative; /* the kernel may synchronize its whole grid; the grid must fit on the device at once */
+    bool                       untimed;     /* nobody asks for its time on the device */
     const struct launch_arg   *args;
     unsigned                   args_count;
     struct span                stream; /* "" = default */
@@ -352,8 +355,9 @@ struct launch_info {
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    double            gpu_us;                                             /* valid when succeeded */
-    struct span       output;                                             /* printf text; borrowed until launch_return */
+    bool              untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double            gpu_us;  /* valid when succeeded */
+    struct span       output;  /* printf text; borrowed until launch_return */
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };

@@ -57,7 +57,9 @@ def test_the_default_session_asks_for_a_lease_and_the_longest_times(gpu):
     with gpu.session() as other:
         assert (other.info()["lease_s"], other.info()["idle_timeout_s"]) == (None, 600)
     with gpu.session(lease_s=70) as other:
-        assert other.info()["lease_s"] == 70
+        assert other.info()["lease_s"] == 70 and other in gpu._heartbeats._alive()
+        assert other.update(lease_s=0)["lease_s"] is None and other not in gpu._heartbeats._alive()
+        assert other.update(lease_s=80)["lease_s"] == 80 and other in gpu._heartbeats._alive()
 
 
 def test_there_is_a_thread_while_there_is_a_lease_and_one_for_all(service):
@@ -168,13 +170,12 @@ def test_a_forked_child_has_a_default_session_of_its_own_at_the_same_service(ser
 # ---- a session that has ended ----
 
 @pytest.fixture
-def lunch(gpu, monkeypatch):
+def lunch(gpu):
     """lunch(session): it has ended by its idle limit of 1 s while nobody looked."""
     def have(session):
-        session.client.request("PATCH", f"/v1/sessions/{session.id}", {"idle_timeout_s": 1})
+        session.update(idle_timeout_s=1)
         with gpurest.connect(gpu.url) as other:
             until(lambda: session.id not in ids(other), "the session does not end")
-        session._idle_timeout_s = 1  # as the service would have told, had it lowered it from the start
     return have
 
 

@@ -58,7 +58,7 @@ def caller() -> str:
 def is_fault(error: GpurestError) -> bool:
     """After it the session's worker is gone."""
     return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "device_overheated", "device_reset",
-                          "session_not_found")
+                          "device_lost", "session_not_found")
 
 
 def is_ended(error: Optional[GpurestError]) -> bool:

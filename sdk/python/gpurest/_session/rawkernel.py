@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import ArgumentError
+from . import requests
 from .default import default_session
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
@@ -34,6 +35,10 @@ class RawModule:
         if self._session is not None:
             return self._session
         return default_session() if self._client is None else self._client.default_session
+
+    def _source_spec(self) -> Optional[Dict[str, Any]]:
+        """As requests have it; None: it is compiled code."""
+        return None if self.code is None else requests.module_spec(self.code, self.options, self.headers, self.name_expressions)
 
     def compile(self) -> Module:
         """The module in the session; compiles it now. CompileError shows the line."""

@@ -119,6 +119,10 @@ def timeout_of(timeout_ms: Optional[int]) -> Optional[int]:
     return timeout_ms
 
 
+def session_update(id: str, spec: Document) -> Call[Document]:
+    return Call(json_request("PATCH", session_path(id), spec), _object)
+
+
 def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Document, bool]]:
     """(its description, whether it is new). A named one is joined when it exists with the same specification."""
     if name is None:

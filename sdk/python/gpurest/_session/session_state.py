@@ -83,8 +83,14 @@ class SessionState:
         self._stream_names: List[str] = []
         log.info("%s is open on %s", self.id, self.device)
 
+    def _described(self, info: Mapping[str, Any]) -> None:
+        """By what is in force now."""
+        self._describe(info)
+        if self._lease_s is not None:
+            self.client._heartbeats_of_all().keep(self)
+
     def _describe(self, info: Mapping[str, Any]) -> None:
-        """As the service told when it made the session, or a new one in its place."""
+        """As the service told when it made or changed the session, or made a new one in its place."""
         self._info = dict(info)
         self._idle_timeout_s: Optional[float] = info.get("idle_timeout_s")
         self._lease_s: Optional[float] = info.get("lease_s")
@@ -106,6 +112,11 @@ class SessionState:
     @property
     def _over(self) -> bool:
         return self._closed or self._ended
+
+    @property
+    def _unleased(self) -> bool:
+        """It needs no heartbeats."""
+        return self._over or self._lease_s is None
 
     @property
     def _in_doubt(self) -> bool:
@@ -187,8 +198,7 @@ class SessionState:
                 self._note(error)
         info, _ = yield requests.session_open(*requests.session_again(self._info))
         self._replaced(info)
-        if self._lease_s is not None:
-            self.client._heartbeats_of_all().keep(self)
+        self._described(info)
 
     def _replaced(self, info: Mapping[str, Any]) -> None:
         """By a new session, which is now the one that this object stands for."""

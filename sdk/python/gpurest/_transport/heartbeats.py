@@ -22,7 +22,7 @@ class Leased(Protocol):
     """A session of either client."""
 
     @property
-    def _over(self) -> bool:
+    def _unleased(self) -> bool:
         """It needs no more heartbeats."""
         ...
 
@@ -83,7 +83,7 @@ class Heartbeats:
 
     def _alive(self) -> List[Leased]:
         """With the lock held. Forgets the others."""
-        alive = [] if self._transport.closed else [one for one in (reference() for reference in self._leased) if one is not None and not one._over]
+        alive = [] if self._transport.closed else [one for one in (reference() for reference in self._leased) if one is not None and not one._unleased]
         self._leased = [weakref.ref(one) for one in alive]
         return alive
 
