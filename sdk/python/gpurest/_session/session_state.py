@@ -130,14 +130,14 @@ class SessionState:
 
     def _beat(self, do: Do) -> None:
         """Renews the lease. A session that is gone says so at its next use; after another failure the next heartbeat comes sooner."""
-        asked = clock()
+        asked, generation = clock(), self.generation
         try:
             do(requests.session_heartbeat(self.id))
             self._beaten_at = asked
         except GpurestError as error:
             log.debug("no heartbeat of %s: %s", self.id, error)
             self._beaten_at = max(self._beaten_at, asked - (self._lease_s or 0) / BEATS / 2)
-            if error.code == "session_not_found":
+            if error.code == "session_not_found" and generation == self.generation:  # else another one has taken its place meanwhile
                 drive(self._explaining(error), do)
                 self._note(error)
 
