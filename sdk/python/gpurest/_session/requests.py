@@ -107,6 +107,8 @@ def session_again(info: Mapping[str, Any]) -> Tuple[Optional[str], Document]:
     wanted = {key: info.get(key) for key in ("device", "pool_bytes_max", "idle_timeout_s", "max_lifetime_s", "lease_s")}
     bound = "memory_limit" if info.get("memory_fraction") is None else "memory_fraction"
     wanted.update({bound: info.get(bound), "labels": info.get("labels") or None, "memcheck": info.get("memcheck") or None})
+    if info.get("fault_domain"):
+        wanted["fault_domain"] = info["fault_domain"]["name"]
     return (info["id"] if CLIENT_ID.fullmatch(info["id"]) else None), {key: value for key, value in wanted.items() if value is not None}
 
 
