@@ -55,6 +55,17 @@ def test_a_request_in_progress_holds_the_lease(client):
     assert sent.json()["code"] == "execution_timeout" and "timeout_ms" in sent.json()["detail"]
 
 
+def test_a_batch_in_the_background_holds_the_lease(client):
+    client.put("/v1/sessions/later", {"lease_s": 1}).expect(201)
+    client.put_cuda("/v1/sessions/later/modules/f", FAULTS).expect(201)
+    client.put("/v1/sessions/later/buffers/x", {"size": 64}).expect(201)
+    began = time.monotonic()
+    batch = {"ops": [{"op": "launch", **launch("endless", {"buf": "x"})}], "timeout_ms": 4000}
+    client.post("/v1/sessions/later/batches", batch, Prefer="respond-async").expect(202)
+    await_end(client, "later")
+    assert time.monotonic() - began > 4 and ended(client, "later")["reason"] == "lease"
+
+
 def test_a_heartbeat_is_no_use(client):
     client.put("/v1/sessions/unused", {"lease_s": 60, "idle_timeout_s": 1}).expect(201)
     last = until(lambda: (answer := client.post("/v1/sessions/unused/heartbeat")).status != 204 and answer, "heartbeats keep it")

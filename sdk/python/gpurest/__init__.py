@@ -1,7 +1,8 @@
 """gpurest: GPU buffers, kernels and launches over plain HTTP.
 
-`connect()` gives a `Client`; its short forms (`gpu.buffer`, `gpu.dispatch`) and the functions of this module use one session of the
-default client, which GPUREST_URL and GPUREST_TOKEN describe. Exceptions are in `gpurest.errors`."""
+`connect()` gives a `Client`; its short forms (`gpu.buffer`, `gpu.dispatch`) use its default session. The functions of this module use that of the
+default client: the first that connect() made, else the one that GPUREST_URL and GPUREST_TOKEN describe; `use()` chooses another. Exceptions are in
+`gpurest.errors`."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from ._session.background import BatchJob, WarmJob
 from ._session.batch import Batch, Future, LaunchResult
 from ._session.buffer import Buffer
 from ._session.builtin_kernel import BuiltinKernel
-from ._session.client import Client, connect
+from ._session.client import Client, connect, use
 from ._session.default import default_client, default_session, set_default
 from ._session.event import Event
 from ._session.kernel import Kernel
@@ -42,7 +43,7 @@ __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Clien
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
            "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
-           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "to_tiles", "u16", "u32", "u64", "u8"]
+           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "to_tiles", "u16", "u32", "u64", "u8", "use"]
 
 __all__ += arrays.__all__
 __all__ += _routines.__all__

@@ -214,9 +214,11 @@ class KernelTimeoutError(CudaError, TimeoutError):
 
 
 class SessionLostError(CudaError):
-    """The session's worker died, was replaced, or the service does not know the session any more: all its handles are dead.
+    """The session's worker died, was replaced, or the session has ended: all its handles are dead.
 
-    `reason` is "fault", "reset", "not_found" or "closed"."""
+    `reason` is "fault" or "reset", where the session is still there; or how it has ended, when reset() makes a new one in its place: "idle" (nobody used it
+    for its idle_timeout_s), "lease" (no request, not even a heartbeat, came for its lease_s), "lifetime", "deleted", "restarted" (the service was), or
+    "not_found" (the service does not know it, and no more). `ended` is then {"reason", "at", "limit_s"} where the service knows."""
 
     def __init__(self, message: str, *, reason: str = "fault", cause: Optional[BaseException] = None, **more: Any) -> None:
         super().__init__(message, **more)
@@ -224,7 +226,13 @@ class SessionLostError(CudaError):
         if cause is not None:
             self.__cause__ = cause
 
+    @property
+    def ended(self) -> Dict[str, Any]:
+        value = self.problem.get("ended")
+        return dict(value) if isinstance(value, Mapping) else {}
 
+
+TIMEOUT_HINT = "60 s unless timeout_ms= of the call, of session() or of connect() says otherwise; up to 3600000"
 _ILLEGAL = {"CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_INVALID_ADDRESS_SPACE"}
 _BUSY = {"rate_limited", "too_many_in_flight", "overloaded", "no_worker", "not_ready", "draining", "out_of_memory", "session_busy", "buffer_busy", "device_busy",
          "idempotency_in_progress"}
@@ -252,7 +260,7 @@ def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = N
 def _kernel_error(code: str, message: str, problem: Mapping[str, Any], more: Dict[str, Any]) -> CudaError:
     name = str((problem.get("cuda") or {}).get("name") or "")
     if code == "execution_timeout":
-        return KernelTimeoutError(message, **more)
+        return KernelTimeoutError(message, hint=TIMEOUT_HINT, **more)
     if name in _ILLEGAL:
         return IllegalAddressError(message, **more)
     if name == "CUDA_ERROR_ASSERT":
@@ -266,10 +274,18 @@ def _field_of(problem: Mapping[str, Any]) -> Optional[str]:
     return str(first["pointer"]) if isinstance(first, Mapping) and first.get("pointer") else None
 
 
+def _hint_of_limit(problem: Mapping[str, Any]) -> Optional[str]:
+    limit = problem.get("limit")
+    if isinstance(limit, Mapping) and limit.get("name") in ("sessions", "sessions_total"):
+        return "close() a session that is not needed; client.sessions() lists all that this caller has"
+    return None
+
+
 def _plain_error(status: int, code: str, message: str, problem: Mapping[str, Any], retry_after: Optional[float],
                  more: Dict[str, Any]) -> GpurestError:
     if code == "session_not_found":
-        return SessionLostError(message, reason="not_found", hint="the service ended it or was restarted", **more)
+        ended = problem.get("ended") or {}
+        return SessionLostError(message, reason=str(ended.get("reason") or "not_found"), hint=None if ended else "the service ended it or was restarted", **more)
     if status in (401, 403) and code not in ("quota_exceeded", "feature_disabled"):
         return AuthError(message, hint="set GPUREST_TOKEN or pass token=" if status == 401 else None, **more)
     if code == "device_memory_exhausted":
@@ -277,7 +293,7 @@ def _plain_error(status: int, code: str, message: str, problem: Mapping[str, Any
     if code in _BUSY or status == 429:
         return BusyError(message, retry_after=retry_after, **more)
     if code in ("quota_exceeded", "body_too_large"):
-        return ResourceExhausted(message, **more)
+        return ResourceExhausted(message, hint=_hint_of_limit(problem), **more)
     if code == "argument_mismatch":
         return ArgumentError(message, **more)
     if status == 404:

@@ -130,6 +130,7 @@ pub struct gpurest_session_options {
     pub keep: c_int,
     pub memory_fraction: *const c_char,
     pub pool_bytes_max: u64,
+    pub lease_s: u32,
 }
 
 #[repr(C)]

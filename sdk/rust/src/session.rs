@@ -22,6 +22,7 @@ pub struct SessionOptions {
     memory_fraction: Option<String>,
     pool_bytes_max: u64,
     idle_timeout: Option<Duration>,
+    lease: Option<Duration>,
     memcheck: bool,
     keep: bool,
 }
@@ -62,7 +63,14 @@ impl SessionOptions {
         self
     }
 
-    /// The service ends the session after so long without a request (10 minutes), in whole seconds.
+    /// The service ends the session after so long without a request (no lease), in whole seconds; a thread of the client sends some while this process
+    /// lives.
+    pub fn lease(mut self, time: Duration) -> Self {
+        self.lease = Some(time);
+        self
+    }
+
+    /// The service ends the session when nothing used it for so long (10 minutes), in whole seconds, or less if its operator says so.
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle_timeout = Some(time);
         self
@@ -79,6 +87,14 @@ impl SessionOptions {
         self.keep = yes;
         self
     }
+}
+
+/// 0 without a time.
+fn whole_seconds(what: &str, time: Option<Duration>) -> Result<u32> {
+    time.map_or(Ok(0), |time| match u32::try_from(time.as_secs()) {
+        Ok(seconds) if seconds > 0 => Ok(seconds),
+        _ => Err(Error::invalid(format!("{what} of {} seconds is not from 1 to {}", time.as_secs(), u32::MAX))),
+    })
 }
 
 /// Memory of a session, in bytes.
@@ -121,10 +137,8 @@ impl<'c> Session<'c> {
         let device = options.device.as_deref().map(|id| c_string("the device", id)).transpose()?;
         let name = options.name.as_deref().map(|name| c_string("the name", name)).transpose()?;
         let fraction = options.memory_fraction.as_deref().map(|text| c_string("the memory fraction", text)).transpose()?;
-        let seconds = options.idle_timeout.map_or(Ok(0), |time| match u32::try_from(time.as_secs()) {
-            Ok(seconds) if seconds > 0 => Ok(seconds),
-            _ => Err(Error::invalid(format!("an idle_timeout of {} seconds is not from 1 to {}", time.as_secs(), u32::MAX))),
-        })?;
+        let seconds = whole_seconds("an idle_timeout", options.idle_timeout)?;
+        let lease = whole_seconds("a lease", options.lease)?;
         let options = ffi::gpurest_session_options {
             struct_size: size_of::<ffi::gpurest_session_options>(),
             device: device.as_ref().map_or(ptr::null(), |id| id.as_ptr()),
@@ -135,6 +149,7 @@ impl<'c> Session<'c> {
             keep: c_int::from(options.keep),
             memory_fraction: fraction.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
             pool_bytes_max: options.pool_bytes_max,
+            lease_s: lease,
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the client is open; `raw` and `options`, whose strings live until the end of this function, are valid.

@@ -1,8 +1,11 @@
 /* Clients, sessions, devices and plain requests at the real service. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/fixture.h"
 
@@ -63,6 +66,83 @@ Test(session, has_its_options_and_can_be_joined)
     o = (gpurest_session_options)GPUREST_SESSION_OPTIONS_INIT;
     o.device = "cuda:7";
     cr_assert_eq(gpurest_session_open(&first, w.client, &o), GPUREST_E_NOTFOUND);
+}
+
+/* The text of GET /v1/sessions has `name` in it. */
+static bool is_listed(const char *name)
+{
+    char *text = NULL;
+    bool  found;
+
+    cr_assert_not(bad(gpurest_request(w.client, "GET", "/v1/sessions", NULL, &text)));
+    found = strstr(text, name) != NULL;
+    gpurest_mem_free(text);
+    return found;
+}
+
+static gpurest_session *leased(const char *name, uint32_t lease_s)
+{
+    gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *s = NULL;
+
+    o.name = name;
+    o.lease_s = lease_s;
+    cr_assert_not(bad(gpurest_session_open(&s, w.client, &o)));
+    return s;
+}
+
+Test(session, with_a_lease_lives_as_long_as_its_process, .timeout = 180)
+{
+    gpurest_session *mine, *others;
+    pid_t            child;
+    int              status;
+
+    world_serve(NULL, NULL);
+    w.client = client_of(w.service.url, 0);
+    child = fork();
+    if (child == 0) {
+        w.client = client_of(w.service.url, 0);
+        leased("killed", 5);
+        leased("killed-too", 5);
+        raise(SIGKILL);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status));
+    mine = leased("kept", 5);
+    others = leased("other", 5);
+    while (is_listed("killed")) /* its sessions end later than those of this process would without heartbeats */
+        usleep(100 * 1000);
+    cr_assert(is_listed("kept") && is_listed("other"));
+    gpurest_session_close(mine);
+    cr_assert_not(is_listed("kept"));
+    cr_assert_not(bad(gpurest_sync(others)));
+    gpurest_session_close(others);
+    cr_assert_eq(
+        gpurest_session_open(&mine, w.client, &(gpurest_session_options){.struct_size = sizeof(gpurest_session_options), .lease_s = 86401}),
+        GPUREST_E_INVAL);
+}
+
+Test(session, that_has_ended_says_why_and_is_made_anew_by_a_reset)
+{
+    gpurest_session *s;
+    gpurest_buffer   b;
+
+    world_serve(NULL, NULL);
+    w.client = client_of(w.service.url, 0);
+    s = leased("mine", 60);
+    cr_assert_not(bad(gpurest_alloc(s, &b, 100)));
+    cr_assert_not(bad(gpurest_request(w.client, "DELETE", "/v1/sessions/mine", NULL, NULL)));
+    for (int i = 0; i < 2; i++) { /* asked, and remembered */
+        cr_assert_eq(gpurest_sync(s), GPUREST_E_SESSION_LOST);
+        cr_assert_not_null(strstr(gpurest_last_error()->message, "the session has ended: it was deleted"), "%s",
+                           gpurest_last_error()->message);
+        cr_assert_not_null(strstr(gpurest_last_error()->hint, "gpurest_session_reset"));
+    }
+    cr_assert_not(bad(gpurest_session_reset(s)));
+    cr_assert_not(bad(gpurest_sync(s)));
+    cr_assert_eq(gpurest_buffer_bytes(s, b), 0);
+    cr_assert(is_listed("\"lease_s\":60"));
+    gpurest_session_close(s);
 }
 
 Test(session, devices_are_described)

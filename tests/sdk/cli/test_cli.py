@@ -236,6 +236,20 @@ def test_a_session_is_opened_with_bounds_of_its_memory(gpurest):
     assert gpurest("sessions", "get", "cli-part").returncode == NOT_FOUND
 
 
+def test_a_session_has_a_lease_and_says_how_it_ended(gpurest):
+    assert gpurest("connect", "cli-leased", "--lease", "600", "--idle-timeout", "700").returncode == OK
+    item = json.loads(gpurest("sessions", "get", "cli-leased", "--json").stdout)["item"]
+    assert (item["lease_s"], item["idle_timeout_s"]) == (600, 700)
+    shown = gpurest("sessions", "-o", "wide").stdout.decode()
+    assert "LEASE S" in shown and "600" in shown and "LEASE S" not in gpurest("sessions").stdout.decode()
+    assert gpurest("sessions", "rm", "cli-leased", "--yes").returncode == OK
+    gone = gpurest("sessions", "get", "cli-leased")
+    assert gone.returncode == NOT_FOUND and b"the session has ended: it was deleted" in gone.stderr and b"gpurest connect" in gone.stderr
+    used = gpurest("--session", "cli-leased", "buffers")
+    assert used.returncode != OK and b"the session has ended: it was deleted" in used.stderr
+    assert gpurest("connect", "cli-leased", "--lease", "86401").returncode != OK
+
+
 def test_a_session_that_stays(gpurest, tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(100)))
     assert gpurest("buffers").returncode == USAGE

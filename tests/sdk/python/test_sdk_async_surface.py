@@ -48,7 +48,7 @@ def test_both_clients_have_the_same_names(kind):
 # Parameters that only the blocking client has.
 NO_PARAMETER = {"stream": NO_STREAMS, "timeout": "asyncio.wait_for() bounds what is awaited", "progress": "bars are drawn by who blocks a terminal",
                 "connections": "long transfers go over one connection each; gather() several", "ops_max": "a batch is one request: a second one would block",
-                "payload_max": "the same"}
+                "payload_max": "the same", "lease_s": NO_DEFAULT}
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=lambda kind: kind.__name__)

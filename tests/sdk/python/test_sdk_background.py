@@ -339,7 +339,7 @@ def test_results_that_nobody_fetched_in_time():
         gpu.request("DELETE", f"/v1/sessions/{session.id}")
         with pytest.raises(errors.SessionLostError) as caught:
             job.result()
-        assert caught.value.reason == "not_found"
+        assert caught.value.reason == "deleted"
         with pytest.raises(errors.SessionLostError):
             x.read()
 

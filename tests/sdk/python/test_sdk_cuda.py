@@ -148,7 +148,7 @@ def test_asarray_on_a_device(gpu):
         assert copied.session is x.session and copied.tolist() == [5]
         with pytest.raises(errors.ArgumentError, match="session= or device="):
             gpurest.asarray([1.0], session=other, device=0)
-        with pytest.raises(errors.ArgumentError, match=f"float32 of shape \\(2,\\) is in session {x.session.id} on cpu:0, float64 of shape \\(1,\\) is in session {other.id} on cpu:0"):
+        with pytest.raises(errors.ArgumentError, match=f"float32 of shape \\(2,\\) is in session {x.session.id} on cpu:0 \\(the default one\\), float64 of shape \\(1,\\) is in session {other.id} on cpu:0"):
             x + gpurest.asarray([1.0], session=other)
     for wrong in (1, "cuda:0"):
         with pytest.raises(errors.ArgumentError, match="there is no device"):

@@ -159,9 +159,13 @@ def test_the_service_goes_away_and_comes_back(service, tmp_path):
         try:
             with pytest.raises(errors.SessionLostError) as caught:
                 buffer.read()
-            assert caught.value.reason == "not_found"
+            assert caught.value.reason == "restarted" and session.id in caught.value.message and "restarted" in caught.value.message
             with pytest.raises(errors.SessionLostError):
                 session.buffer(size=1)
+            session.reset()
+            assert bytes(session.buffer(b"new")) == b"new"
+            with pytest.raises(errors.SessionLostError, match="this buffer is lost: .*restarted"):
+                buffer.read()
             buffer.free()
             assert bytes(gpu.session().buffer(b"new")) == b"new"
         finally:

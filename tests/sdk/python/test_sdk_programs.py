@@ -330,7 +330,7 @@ def test_a_service_that_was_restarted_knows_no_program(tmp_path):
         try:
             with pytest.raises(errors.SessionLostError) as caught:
                 program.run()
-            assert caught.value.reason == "not_found"
+            assert caught.value.reason == "restarted"
             with pytest.raises(errors.SessionLostError):
                 program.run_background()
             session.close()

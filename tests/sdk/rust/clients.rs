@@ -213,6 +213,7 @@ fn wrong_session_options_are_refused() {
         SessionOptions::new().name("Not A Name"),
         SessionOptions::new().name("a\0"),
         SessionOptions::new().idle_timeout(Duration::from_millis(1)),
+        SessionOptions::new().lease(Duration::from_millis(1)),
         SessionOptions::new().idle_timeout(Duration::from_secs(1 << 32)),
     ];
     for options in wrong {

@@ -215,15 +215,16 @@ typedef struct gpurest_session_options {
     const char *device;         /* NULL: chosen by the service */
     const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}; joins an existing session with the same options. NULL: random */
     uint64_t    memory_limit;   /* bytes of device memory; 0: none */
-    uint32_t    idle_timeout_s; /* the service ends it after so long without a request; 0: the service's default (600) */
+    uint32_t    idle_timeout_s; /* the service ends it when nothing used it for so long, or less if its operator says so; 0: the default (600) */
     int         memcheck;       /* non-zero: detect out-of-bounds accesses, on devices that can */
     int         keep;           /* non-zero: gpurest_session_close leaves it running at the service */
     const char *memory_fraction; /* instead of memory_limit: a part of the device's memory, such as "80%"; NULL: none */
     uint64_t    pool_bytes_max; /* bytes of freed memory that its worker keeps for later allocations, at most; 0: all of it */
+    uint32_t    lease_s; /* the service ends it after so long without a request; a thread of the client sends some while this process lives; 0: no lease */
 } gpurest_session_options;
 #define GPUREST_SESSION_OPTIONS_INIT                                                                                                       \
     {                                                                                                                                      \
-        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0, 0, 0                                                                            \
+        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                          \
     }
 
 /* `options` may be NULL. Released by gpurest_session_close. */
@@ -233,7 +234,8 @@ GPUREST_API gpurest_status gpurest_session_open(gpurest_session **out, gpurest_c
 GPUREST_API void gpurest_session_close(gpurest_session *session);
 /* Local. Its id at the service. */
 GPUREST_API const char *gpurest_session_id(const gpurest_session *session);
-/* Starts a new worker, for example after a fault. Buffers and modules become void; modules must still be unloaded. */
+/* Starts a new worker, for example after a fault, or a new session of the same name if this one has ended. Buffers and modules become void; modules
+ * must still be unloaded. */
 GPUREST_API gpurest_status gpurest_session_reset(gpurest_session *session);
 /* Waits for all work of the session; kernels are bounded by their deadlines. In a batch: queued. */
 GPUREST_API gpurest_status gpurest_sync(gpurest_session *session);

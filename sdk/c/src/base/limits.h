@@ -72,7 +72,9 @@ enum {
     /* launches */
     LAUNCH_WAIT_S = 20, /* long poll, repeated until the launch ends */
     EXECUTION_TIMEOUT_MS_DEFAULT = 60 * 1000,
-    SLACK_MS = 40 * 1000, /* added to the service's deadlines: compilation (30 s), copies, network */
+    LEASE_S_MAX = 24 * 3600, /* the service's limit */
+    BEATS_PER_LEASE = 3,     /* heartbeats: two may get lost */
+    SLACK_MS = 40 * 1000,    /* added to the service's deadlines: compilation (30 s), copies, network */
 };
 
 static_assert(ANSWER_HEAD_BYTES_MAX >= RECEIVE_BYTES, "what is taken at a time fits the head's bound");

@@ -18,12 +18,15 @@ gpurest_status gpurest_session_reset(gpurest_session *s)
     exchange_init(&x, "POST", path.text);
     st = client_json(s->client, &x, "{}");
     exchange_finish(&x);
+    if (st && strcmp(failure_last()->code, "session_not_found") == 0)
+        st = session_make(s);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
     handles_clear(&s->buffers);
     failure_finish(&s->lost);
     pthread_mutex_unlock(&s->lock);
+    session_keep(s);
     return GPUREST_OK;
 }
 

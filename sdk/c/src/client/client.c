@@ -56,6 +56,7 @@ void client_drop(gpurest_client *c)
     pool_finish(&c->pool);
     workers_finish(&c->transfers);
     workers_finish(&c->followers);
+    heartbeats_finish(&c->heartbeats);
     pthread_mutex_destroy(&c->lock);
     free(c->version);
     free(c);
@@ -326,6 +327,7 @@ static gpurest_client *make_client(const gpurest_options *o, const struct target
     pool_init(&c->pool, plain ? &transport_socket : &transport_curl, t, o->max_connections);
     workers_init(&c->transfers, TRANSFER_THREADS_MAX);
     workers_init(&c->followers, FOLLOWER_THREADS_MAX);
+    heartbeats_init(&c->heartbeats);
     pthread_mutex_init(&c->lock, NULL);
     return c;
 }
@@ -386,5 +388,6 @@ void gpurest_close(gpurest_client *c)
     pool_close(&c->pool);
     workers_stop(&c->transfers);
     workers_stop(&c->followers);
+    heartbeats_stop(&c->heartbeats);
     client_drop(c);
 }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/workers.h"
+#include "client/heartbeats.h"
 #include "transport/pool.h"
 
 /* What gpurest_close cancels: an asynchronous operation that is not done. */
@@ -20,6 +21,7 @@ struct gpurest_client {
     pid_t               owner;
     struct pool         pool;
     struct workers      transfers, followers;
+    struct heartbeats   heartbeats;
     int                 idle_ms, max_retries, bulk_connections;
     struct log          log;
     char               *version; /* JSON */

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +23,86 @@ void session_drop(gpurest_session *s)
         return;
     handles_finish(&s->buffers);
     failure_finish(&s->lost);
+    free(s->spec);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->lane_changed);
     client_drop(s->client);
     free(s);
+}
+
+static void write_options(struct buf *b, const gpurest_session_options *o)
+{
+    json_open(b, NULL, '{');
+    if (o->device)
+        json_string(b, "device", o->device);
+    if (o->memory_limit)
+        json_u64(b, "memory_limit", o->memory_limit);
+    if (o->memory_fraction)
+        json_string(b, "memory_fraction", o->memory_fraction);
+    if (o->pool_bytes_max)
+        json_u64(b, "pool_bytes_max", o->pool_bytes_max);
+    if (o->idle_timeout_s)
+        json_u64(b, "idle_timeout_s", o->idle_timeout_s);
+    if (o->lease_s)
+        json_u64(b, "lease_s", o->lease_s);
+    if (o->memcheck)
+        json_bool(b, "memcheck", true);
+    json_close(b, '}');
+}
+
+gpurest_status session_make(gpurest_session *s)
+{
+    struct path     path = session_path(s, "%s", "");
+    struct exchange x;
+    struct json    *answer;
+    gpurest_status  st;
+
+    exchange_init(&x, "PUT", path.text);
+    st = client_json(s->client, &x, s->spec);
+    if (!st) {
+        answer = json_parse(x.body.data, x.body.bytes);
+        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !name_valid(s->id))
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
+        json_destroy(answer);
+    }
+    exchange_finish(&x);
+    return st;
+}
+
+/* The library chooses a name if the caller gives none, so the request can be retried. */
+static gpurest_status create_session(gpurest_session *s, const gpurest_session_options *o)
+{
+    struct buf body;
+
+    if (o->name)
+        snprintf(s->id, sizeof s->id, "%s", o->name);
+    else
+        snprintf(s->id, sizeof s->id, "c-%08x%016llx", s->nonce, (unsigned long long)random_u64());
+    buf_init(&body, REQUEST_HEAD_BYTES_MAX);
+    write_options(&body, o);
+    s->spec = body.failed ? NULL : buf_take(&body);
+    buf_finish(&body);
+    return s->spec ? session_make(s) : fail_memory();
+}
+
+/* A session that is gone says so at its next use. */
+static bool send_heartbeat(struct leased *l, struct cancel *cancel, bool *failed)
+{
+    gpurest_session *s = (gpurest_session *)((char *)l - offsetof(gpurest_session, leased));
+    struct path      path = session_path(s, "/heartbeat");
+    struct exchange  x;
+    gpurest_status   st;
+
+    exchange_init(&x, "POST", path.text);
+    x.repeatable = true;
+    x.cancel = cancel;
+    st = client_json(s->client, &x, "{}");
+    exchange_finish(&x);
+    *failed = st != GPUREST_OK;
+    if (!st || strcmp(failure_last()->code, "session_not_found") != 0)
+        return true;
+    session_note_failure(s, failure_last());
+    return false;
 }
 
 static gpurest_session *make_session(gpurest_client *c)
@@ -44,51 +121,14 @@ static gpurest_session *make_session(gpurest_client *c)
     pthread_mutex_init(&s->lock, NULL);
     condition_init(&s->lane_changed);
     s->lane_job.run = lane_run;
+    s->leased.beat = send_heartbeat;
     return s;
 }
 
-static void write_options(struct buf *b, const gpurest_session_options *o)
+void session_keep(gpurest_session *s)
 {
-    json_open(b, NULL, '{');
-    if (o->device)
-        json_string(b, "device", o->device);
-    if (o->memory_limit)
-        json_u64(b, "memory_limit", o->memory_limit);
-    if (o->memory_fraction)
-        json_string(b, "memory_fraction", o->memory_fraction);
-    if (o->pool_bytes_max)
-        json_u64(b, "pool_bytes_max", o->pool_bytes_max);
-    if (o->idle_timeout_s)
-        json_u64(b, "idle_timeout_s", o->idle_timeout_s);
-    if (o->memcheck)
-        json_bool(b, "memcheck", true);
-    json_close(b, '}');
-}
-
-/* The library chooses a name if the caller gives none, so the request can be retried. */
-static gpurest_status create_session(gpurest_session *s, const gpurest_session_options *o)
-{
-    char            name[NAME_BYTES], path[NAME_BYTES + 32];
-    struct exchange x;
-    struct json    *answer;
-    struct buf      body;
-    gpurest_status  st;
-
-    snprintf(name, sizeof name, "c-%08x%016llx", s->nonce, (unsigned long long)random_u64());
-    snprintf(path, sizeof path, "/v1/sessions/%s", o->name ? o->name : name);
-    buf_init(&body, REQUEST_HEAD_BYTES_MAX);
-    write_options(&body, o);
-    exchange_init(&x, "PUT", path);
-    st = body.failed ? fail_memory() : client_json(s->client, &x, buf_text(&body));
-    if (!st) {
-        answer = json_parse(x.body.data, x.body.bytes);
-        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !name_valid(s->id))
-            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
-        json_destroy(answer);
-    }
-    exchange_finish(&x);
-    buf_finish(&body);
-    return st;
+    if (!heartbeats_add(&s->client->heartbeats, &s->leased))
+        log_write(&s->client->log, "session", GPUREST_LOG_WARN, "%s: no thread for heartbeats, its lease holds while it is used", s->id);
 }
 
 gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *client, const gpurest_session_options *options)
@@ -101,16 +141,20 @@ gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *clien
         return st;
     if (!out || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && (!name_valid(o.name) || strlen(o.name) > 63)))
         return fail_invalid("out is NULL, options.struct_size is not set, or the name does not match [a-z0-9][a-z0-9_-]{0,62}");
+    if (o.lease_s > LEASE_S_MAX)
+        return fail_invalid("lease_s must be at most %d", LEASE_S_MAX);
     s = make_session(client);
     if (!s)
         return fail_memory();
     s->keep = o.keep;
+    s->leased.lease_ms = (uint64_t)o.lease_s * 1000;
     st = create_session(s, &o);
     if (st) {
         session_drop(s);
         return st;
     }
     log_write(&client->log, "session", GPUREST_LOG_INFO, "%s is open", s->id);
+    session_keep(s);
     *out = s;
     return GPUREST_OK;
 }
@@ -136,6 +180,7 @@ void gpurest_session_close(gpurest_session *s)
     s->closed = true;
     pthread_mutex_unlock(&s->lock);
     lane_drain(s);
+    heartbeats_remove(&s->client->heartbeats, &s->leased);
     failure_init(&before);
     failure_copy(&before, failure_last());
     log_write(&s->client->log, "session", GPUREST_LOG_INFO, s->keep ? "%s is left open" : "%s is deleted", s->id);
@@ -208,8 +253,10 @@ void session_note_failure(gpurest_session *s, const struct failure *f)
 
 gpurest_status session_perform(gpurest_session *s, struct exchange *x)
 {
-    gpurest_status st = client_perform(s->client, x);
+    gpurest_status st;
 
+    leased_note(&s->leased);
+    st = client_perform(s->client, x);
     if (st)
         session_note_failure(s, failure_last());
     return st;
@@ -217,8 +264,10 @@ gpurest_status session_perform(gpurest_session *s, struct exchange *x)
 
 gpurest_status session_json(gpurest_session *s, struct exchange *x, const char *json)
 {
-    gpurest_status st = client_json(s->client, x, json);
+    gpurest_status st;
 
+    leased_note(&s->leased);
+    st = client_json(s->client, x, json);
     if (st)
         session_note_failure(s, failure_last());
     return st;

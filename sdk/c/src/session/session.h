@@ -18,6 +18,8 @@ struct gpurest_session {
     char                  id[SESSION_ID_BYTES];
     uint32_t              nonce; /* part of generated names, because clients may share a session */
     bool                  keep;
+    char                 *spec; /* JSON that it was made from; its id is its name */
+    struct leased         leased;
     atomic_uint_least64_t names;
     pthread_mutex_t       lock;
     struct handles        buffers;    /* under lock */
@@ -40,6 +42,10 @@ void session_drop(gpurest_session *s);
 gpurest_status session_check(gpurest_session *s);
 /* session_check and lane_drain, for calls that send at once. */
 gpurest_status session_enter(gpurest_session *s);
+/* PUT with its specification: joins or makes the session of its name. */
+gpurest_status session_make(gpurest_session *s);
+/* Has its lease renewed from now on, if it has one. */
+void session_keep(gpurest_session *s);
 /* As client_perform and client_json; notes failures. */
 gpurest_status session_perform(gpurest_session *s, struct exchange *x);
 gpurest_status session_json(gpurest_session *s, struct exchange *x, const char *json);

@@ -114,6 +114,8 @@ static const char *hint_of(const struct cli *c, const gpurest_error *e)
         return strstr(e->log, "cannot open source file")
                    ? "CUDA headers are available, C library headers are not; printf, assert and the math functions need no header"
                    : "";
+    if (strcmp(e->code, "session_not_found") == 0)
+        return "gpurest sessions lists those that there are; gpurest connect opens one";
     if (e->status == GPUREST_E_CUDA || e->status == GPUREST_E_SESSION_LOST)
         return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are lost; gpurest reset gives it a new worker";
     return foreign ? "" : e->hint;

@@ -35,6 +35,8 @@ static const struct column session_columns[] = {
     {"DEVICE US", "usage.device_time_us", FORMAT_NUMBER, false},
     {"EXPIRES", "expires_at", FORMAT_TIME, false},
     {"CREATED", "created_at", FORMAT_TIME, true},
+    {"IDLE S", "idle_timeout_s", FORMAT_NUMBER, true},
+    {"LEASE S", "lease_s", FORMAT_NUMBER, true},
     {"FAULT", "fault.detail", FORMAT_TEXT, true},
 };
 static const struct column buffer_columns[] = {

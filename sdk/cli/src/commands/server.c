@@ -207,12 +207,14 @@ static const char *percentage(const char *text, char out[PERCENTAGE_BYTES])
 static bool take_session_options(struct cli *c, gpurest_session_options *options, char percent[PERCENTAGE_BYTES])
 {
     const char *fraction;
-    uint64_t    idle = 0;
+    uint64_t    idle = 0, lease = 0;
     bool        ok = true;
 
     take_value(c, "--device", &options->device, &ok);
     if (ok)
         take_number(c, "--idle-timeout", &idle, &ok);
+    if (ok)
+        take_number(c, "--lease", &lease, &ok);
     if (ok)
         take_number(c, "--memory-limit", &options->memory_limit, &ok);
     if (ok && take_value(c, "--memory-fraction", &fraction, &ok))
@@ -220,6 +222,7 @@ static bool take_session_options(struct cli *c, gpurest_session_options *options
     if (ok)
         take_number(c, "--pool-max", &options->pool_bytes_max, &ok);
     options->idle_timeout_s = (uint32_t)(idle > UINT32_MAX ? UINT32_MAX : idle);
+    options->lease_s = (uint32_t)(lease > UINT32_MAX ? UINT32_MAX : lease);
     return ok;
 }
 

@@ -13,6 +13,7 @@ from .._values.hostmem import numpy
 from .._values.scalars import SIZES, Placed, Placeholder, Scalar, Struct, is_exact, scalar_kind
 from .._values.signature import Declared
 from ..errors import ArgumentError
+from .handle import apart
 
 if TYPE_CHECKING:
     from .session_state import SessionState
@@ -253,10 +254,11 @@ def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
     if param.form not in ("pointer", "word", "any") or param.size not in (8, None):
         raise ArgumentError(f"a buffer, where {param.kind or f'{param.size} bytes'} is wanted")
     buffer, offset = value.__gpurest_buffer__()
-    if session is not None and buffer.session is not session:
-        raise ArgumentError(f"a buffer of {buffer.session._place()}; this kernel belongs to {session._place()}: make both in one "
-                            "(gpurest.set_default(client) has functions without a client use that client's)")
     buffer._check()
+    if session is not None and buffer.session is not session:
+        theirs, ours = apart(buffer.session, session)
+        raise ArgumentError(f"a buffer of {theirs}; this kernel belongs to {ours}: make both in one "
+                            "(gpurest.use(session) or use(client) says where what names none is made)")
     _check_pointee(param, _element_type(value))
     batch = session._batch_now() if session is not None else None
     if batch is not None and buffer._slot.id is not None:

@@ -119,7 +119,7 @@ class Batch:
             raise ArgumentError("ops_max is from 1 to 4096")
         self._session = session
         self._stream = stream
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = session.timeout_ms if timeout_ms is None else timeout_ms
         self._ops_max, self._payload_max = ops_max, payload_max
         self._group = _Group()
         self._kept: Dict[str, str] = {}

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from .._transport.endpoint import Endpoint, Timeout, token_of
+from .._transport.heartbeats import Heartbeats
 from .._transport.progress import ProgressOption
 from .._transport.transport import Transport
 from .._transport.wire import Request, Response, any_request
@@ -16,7 +17,7 @@ from . import requests, run as _run
 from .background import BatchJob, WarmJob
 from .batch import Batch, Future
 from .buffer import Buffer
-from .default import chosen_device, close_at_exit, made_by
+from .default import choose_device, chosen_device, close_at_exit, made_by, offer_default, set_default
 from .event import Event
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
@@ -24,6 +25,7 @@ from .module import Module
 from .rawkernel import RawKernel
 from .session import Session
 from .session_base import pages
+from .session_state import LEASE_S
 from .stream import Stream
 
 T = TypeVar("T")
@@ -42,14 +44,26 @@ class Client:
     `url`: http://, https:// or unix:///path; None: GPUREST_URL, else http://127.0.0.1:8080. `token`: else GPUREST_TOKEN or the file
     GPUREST_TOKEN_FILE. `timeout`: seconds, or a Timeout. `retries`: further attempts where that is safe. `connections`: how many carry one
     transfer above 64 MiB. `device`: the default session's. `idempotency_keys`: launches, batches and other POSTs carry a key by which the
-    service does them once, so that they are repeated, too, when a connection breaks."""
+    service does them once, so that they are repeated, too, when a connection breaks. `timeout_ms`: how long a kernel may run unless its call or its
+    session says otherwise; None: the service's 60 s.
+
+    The default session lives as long as this process: its idle time-out is the longest that the service gives, and a lease of `lease_s` seconds,
+    renewed by a thread of the client, ends it soon after the process, however that ends. A machine that sleeps for longer loses it, too; None: no lease,
+    and the service's idle time-out of 600 s."""
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
                  ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None,
-                 idempotency_keys: bool = False) -> None:
+                 idempotency_keys: bool = False, lease_s: Optional[int] = LEASE_S, timeout_ms: Optional[int] = None) -> None:
         if retries < 0 or connections < 1:
             raise ArgumentError("retries are at least 0, connections at least 1")
+        self._made_with = {"url": url, "token": token, "timeout": timeout, "retries": retries, "ca_file": ca_file, "connections": connections,
+                           "device": device, "idempotency_keys": idempotency_keys, "lease_s": lease_s, "timeout_ms": timeout_ms}
+        self.timeout_ms = requests.timeout_of(timeout_ms)
         self._transport = Transport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self._heartbeats = Heartbeats(self._transport)
+        self._lasting: Dict[str, Any] = {}  # what the sessions ask for that the client makes by itself
+        if lease_s:
+            self._lasting = {"lease_s": lease_s, "idle_timeout_s": requests.SESSION_S_MAX, "max_lifetime_s": requests.SESSION_S_MAX}
         self.connections = connections
         self._device = device
         self._lock = threading.Lock()
@@ -202,23 +216,37 @@ class Client:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> Session:
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
+                lease_s: Optional[int] = None, timeout_ms: Optional[int] = None) -> Session:
         """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. `device`: else the one
         that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=). Its device memory is bounded by
         `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps
-        of freed memory for later. Session.update() changes these bounds."""
+        of freed memory for later. Session.update() changes these bounds. The service ends it when nobody used it for
+        `idle_timeout_s` (600; the service may give less than is asked for: see info()), and, with a `lease_s`, so long after the end of this process,
+        which renews the lease until then. `timeout_ms`: how long a kernel may run unless its call says otherwise; else the client's."""
+        timeout_ms = requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms)
         spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
-                                     pool_bytes_max)
+                                     pool_bytes_max, lease_s)
         info, created = self._transport.do(requests.session_open(name, spec))
-        session = Session(self, info, created)
+        session = Session(self, info, created, timeout_ms)
+        self._keep(session)
         with self._lock:
             self._sessions = [one for one in self._sessions if not one.closed] + [session]
         return session
 
+    def _heartbeats_of_all(self) -> Heartbeats:
+        return self._heartbeats
+
+    def _keep(self, session: Session) -> None:
+        if session._lease_s is not None:
+            self._heartbeats.keep(session)
+
     def attach(self, id: str) -> Session:
         """The session of this id, made elsewhere; closing it here does not end it."""
         info = self._transport.do(requests.get(requests.session_path(id)))
-        return Session(self, info, False)
+        session = Session(self, info, False, self.timeout_ms)
+        self._keep(session)
+        return session
 
     def sessions(self) -> Iterator[Dict[str, Any]]:
         """All of this caller's sessions, as the service describes them."""
@@ -241,6 +269,7 @@ class Client:
         made = self._new_session_on(device)
         with self._lock:
             found = self._open_session(device) or self._open_session(made.device) or made
+            found._is_default = True
             self._placed[found.device] = found
             if device is None:
                 self._default = found
@@ -249,24 +278,34 @@ class Client:
         return found
 
     def _session_there(self, device: Optional[str]) -> Optional[Session]:
-        """As _session_on(), but None if it has not been made."""
+        """As _session_on(), but None if it has not been made, or has ended."""
         with self._lock:
-            return self._open_session(device)
+            found = self._open_session(device)
+        if found is not None and found._in_doubt:  # asked now, so that what is made next is not made in vain
+            found._beat(self._transport.do)
+            return None if found._ended else found
+        return found
+
+    def _make_default(self, session: Session) -> None:
+        """Until it is closed or has ended."""
+        with self._lock:
+            session._is_default = True
+            self._placed[session.device] = self._default = session
 
     def _open_sessions(self) -> List[Session]:
         """Those that this client placed by itself."""
         with self._lock:
-            return [one for one in self._placed.values() if not one.closed]
+            return [one for one in self._placed.values() if not one._over]
 
     def _open_session(self, device: Optional[str]) -> Optional[Session]:
         """With the lock held."""
         found = self._default if device is None else self._placed.get(device)
-        return None if found is None or found.closed else found
+        return None if found is None or found._over else found
 
     def _new_session_on(self, device: Optional[str]) -> Session:
         """With the bounds of its memory that gpurest.cuda was told: the one place where they go into a new session."""
         bounds = self._bounds_on(device)
-        made = self.session(device=device, **bounds)
+        made = self.session(device=device, **self._lasting, **bounds)
         try:
             own = self._bounds_on(made.device)
             if own != bounds:  # the service has chosen a device that has some of its own
@@ -292,7 +331,7 @@ class Client:
         `args`: numbers, and host memory as In(…), Out(…), InOut(…). `n`: a number of threads; else `grid` and `block`. How much may
         be read back is the service's limit `batch_answer_bytes`."""
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
-                           timeout_ms=timeout_ms)
+                           timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms)
         return run.finish(self._transport.do(requests.batch("/v1/run", run.document, run.segments)))
 
     def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
@@ -301,7 +340,7 @@ class Client:
         """As run(), without waiting: the arguments' memory is free again on return, and what comes back is put in its place when the job's
         result() is asked for. See Batch.submit_background()."""
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
-                           timeout_ms=timeout_ms)
+                           timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms)
         info = self._transport.do(requests.in_background(requests.batch("/v1/run", run.document, run.segments)))
         return BatchJob(self, None, requests.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
 
@@ -321,18 +360,18 @@ class Client:
         return self.default_session.module(source, options, **more)
 
     def kernel(self, source: str, name: str, options: Sequence[str] = ()) -> RawKernel:
-        """One kernel from source, compiled at the first launch."""
-        return RawKernel(source, name, options, session=self.default_session)
+        """One kernel from source, compiled at the first launch, in what is the default session then."""
+        return RawKernel(source, name, options, client=self)
 
     def dispatch(self, kernel: Union[Kernel, RawKernel], *args: Any, groups: Optional[Grid] = None, group_size: Dims = GROUP_THREADS,
-                 threads: Optional[int] = None) -> Launch:
-        """Runs a kernel: so many groups of `group_size` threads, or at least so many threads. Waits for the end."""
+                 threads: Optional[int] = None, timeout_ms: Optional[int] = None) -> Launch:
+        """Runs a kernel: so many groups of `group_size` threads, or at least so many threads, for at most `timeout_ms`. Waits for the end."""
         if (groups is None) == (threads is None):
             raise ArgumentError("dispatch() takes either groups= or threads=")
         if threads is not None:
             run: Configured = kernel.for_n(threads)
-            return run(*args)
-        return kernel(groups if groups is not None else 1, group_size, args)
+            return run(*args, timeout_ms=timeout_ms)
+        return kernel(groups if groups is not None else 1, group_size, args, timeout_ms=timeout_ms)
 
     def batch(self, **more: Any) -> Batch:
         """See Session.batch()."""
@@ -354,10 +393,30 @@ class Client:
 
 
 def connect(url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
-            ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None, idempotency_keys: bool = False) -> Client:
-    """A client; see Client. Nothing is sent yet."""
-    return Client(url, token=token, timeout=timeout, retries=retries, ca_file=ca_file, connections=connections, device=device,
-                  idempotency_keys=idempotency_keys)
+            ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None, idempotency_keys: bool = False,
+            lease_s: Optional[int] = LEASE_S, timeout_ms: Optional[int] = None) -> Client:
+    """A client; see Client. The first one becomes the default one, for functions without a client, until it is closed; use() chooses another. Nothing
+    is sent yet."""
+    made = Client(url, token=token, timeout=timeout, retries=retries, ca_file=ca_file, connections=connections, device=device,
+                  idempotency_keys=idempotency_keys, lease_s=lease_s, timeout_ms=timeout_ms)
+    offer_default(made)
+    return made
+
+
+def use(what: Union[Client, Session, None]) -> None:
+    """Makes functions without a client use this client and its default session; or this session, and its client, until it is closed or has ended. None:
+    the client that GPUREST_URL and GPUREST_TOKEN describe. The caller still closes what it made. Arrays and buffers stay where they are."""
+    if what is None or isinstance(what, Client):
+        if what is not None:
+            what._transport._check()
+        set_default(what)
+    elif isinstance(what, Session):
+        what._check()
+        set_default(what.client)
+        choose_device(None)
+        what.client._make_default(what)
+    else:
+        raise ArgumentError(f"use() takes a Client or a Session, not {type(what).__name__}")
 
 
 made_by(Client)

@@ -16,27 +16,39 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _client: Optional[Client] = None
-_make: Optional[Callable[[], Client]] = None
+_chosen = False  # by the program, not by being needed
+_make: Optional[Callable[..., Client]] = None
 _pid = os.getpid()
 # What this thread or task has chosen, innermost last: the id of a device of the default client, None for whichever its sessions get. A tuple, so
 # that tasks that inherit it do not see each other's changes.
 _devices: contextvars.ContextVar[Tuple[Optional[str], ...]] = contextvars.ContextVar("gpurest_devices", default=(None,))
 
 
-def made_by(make: Callable[[], Client]) -> None:
+def made_by(make: Callable[..., Client]) -> None:
     """Says how a client is made: kernels ask for the default session, and clients make kernels, so that this module imports neither."""
     global _make
     _make = make
 
 
 def default_client() -> Client:
-    """Made at the first call, from the environment; made anew in a forked child."""
-    global _client, _pid
+    """The first that connect() made, else one made here, from the environment; in a forked child, another one to the same service."""
+    global _client, _chosen, _pid
     with _lock:
         assert _make is not None, "the client's module is imported by the package"
-        if _client is None or _client.closed or _pid != os.getpid():
-            _client, _pid = _make(), os.getpid()
+        if _client is None or _client.closed:
+            _client, _chosen, _pid = _make(), False, os.getpid()
+        elif _pid != os.getpid():
+            _client, _pid = _make(**_client._made_with), os.getpid()
         return _client
+
+
+def offer_default(client: Client) -> None:
+    """Takes this one unless another one was chosen before, or has made sessions already because it was needed."""
+    global _client, _chosen, _pid
+    with _lock:
+        taken = _client is not None and not _client.closed and _pid == os.getpid() and (_chosen or _client._open_sessions())
+        if not taken:
+            _client, _chosen, _pid = client, True, os.getpid()
 
 
 def chosen_device(client: Client) -> Optional[str]:
@@ -61,15 +73,16 @@ def leave_device() -> None:
 
 
 def default_session() -> Session:
-    """That client's session on the chosen device. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed."""
+    """That client's session on the chosen device. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed.
+    One that has ended is followed by another one."""
     return default_client().default_session
 
 
 def set_default(client: Optional[Client]) -> None:
     """Makes functions without a client use this one; None: the environment's again. The caller still closes it."""
-    global _client, _pid
+    global _client, _chosen, _pid
     with _lock:
-        _client, _pid = client, os.getpid()
+        _client, _chosen, _pid = client, client is not None, os.getpid()
 
 
 _unclosed: weakref.WeakSet[Client] = weakref.WeakSet()

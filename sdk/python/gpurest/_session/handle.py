@@ -8,6 +8,7 @@ from ..errors import ClosedError, GpurestError, SessionLostError
 
 if TYPE_CHECKING:
     from .session import Session
+    from .session_state import SessionState
 
 
 class Handle:
@@ -38,8 +39,7 @@ class Handle:
             raise ClosedError(f"this {self.kind} was freed")
         self._session._check()
         if self._generation != self._session.generation:
-            raise SessionLostError(f"this {self.kind} is gone: the session was reset since it was made", reason="reset",
-                                   cause=self._session._reset_cause)
+            raise gone(self.kind, self._session)
 
 
 def calling_line() -> Tuple[str, int]:
@@ -69,8 +69,34 @@ def is_fault(error: GpurestError) -> bool:
                           "device_lost", "session_not_found")
 
 
+def is_ended(error: Optional[GpurestError]) -> bool:
+    """The session is not there any more, not even faulted."""
+    return isinstance(error, SessionLostError) and error.reason not in ("fault", "reset")
+
+
+def gone(kind: str, session: SessionState) -> SessionLostError:
+    """What was in the session before it was reset."""
+    cause = session._reset_cause
+    if cause is None or not is_ended(cause):
+        return SessionLostError(f"this {kind} is gone: the session was reset since it was made", reason="reset", cause=cause)
+    return SessionLostError(f"this {kind} is lost: {cause.message}", reason=cause.reason, cause=cause, problem=cause.problem,
+                            hint="the session was reset since: make it again")
+
+
+def apart(one: SessionState, other: SessionState) -> Tuple[str, str]:
+    """For messages: two sessions, with what tells them from each other."""
+    return _told(one, other), _told(other, one)
+
+
+def _told(session: SessionState, other: SessionState) -> str:
+    service = f" of {session.client.url}" if session.client.url != other.client.url else ""
+    return session._place() + service + (" (the default one)" if session._is_default and not other._is_default else "")
+
+
 def lost(error: Optional[GpurestError]) -> SessionLostError:
     """What later uses of the session get; the first failure stays visible as the cause."""
+    if isinstance(error, SessionLostError) and is_ended(error):
+        return SessionLostError(error.message, reason=error.reason, cause=error, hint=error.hint, problem=error.problem)
     reason = error.reason if isinstance(error, SessionLostError) else "fault"
     return SessionLostError(f"the session ended: {error.message if error else 'fault'}", reason=reason, cause=error,
-                            hint=None if reason == "not_found" else "session.reset() gives it a new worker")
+                            hint="session.reset() gives it a new worker")

@@ -132,6 +132,8 @@ def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, do
         if timeout_ms is not None:
             raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
         return kinds[1](session, kernel, batch._launch(document, kernel))
+    if timeout_ms is None:
+        timeout_ms = session.timeout_ms
     if timeout_ms is not None:
         document["timeout_ms"] = timeout_ms
     queued_at = caller()

@@ -11,21 +11,30 @@ from .launch import Launch
 from .module import Module
 
 if TYPE_CHECKING:
+    from .client import Client
     from .session import Session
 
 
 class RawModule:
     """CUDA C++ (`code`) or compiled code (`path`), compiled or loaded when it is first needed, once per session.
 
-    `name_expressions` instantiate templates: get_function("f<float>"). Thread-safe."""
+    `name_expressions` instantiate templates: get_function("f<float>"). Without a `session` it belongs to the default one, of `client` if given.
+    Thread-safe."""
 
     def __init__(self, *, code: Optional[str] = None, path: Optional[str] = None, options: Sequence[str] = (), name_expressions: Sequence[str] = (),
-                 headers: Optional[Mapping[str, str]] = None, session: Optional[Session] = None) -> None:
+                 headers: Optional[Mapping[str, str]] = None, session: Optional[Session] = None,
+                 client: Optional[Client] = None) -> None:
         if (code is None) == (path is None):
             raise ArgumentError("RawModule takes either code= or path=")
         self.code, self.path, self.options = code, path, tuple(options)
         self.name_expressions, self.headers = tuple(name_expressions), dict(headers or {})
-        self._session = session
+        self._session, self._client = session, client
+
+    def _place(self) -> Session:
+        """The given session, else the default one of the given client, else that of all: whichever it is now."""
+        if self._session is not None:
+            return self._session
+        return default_session() if self._client is None else self._client.default_session
 
     def _source_spec(self) -> Optional[Dict[str, Any]]:
         """As requests have it; None: it is compiled code."""
@@ -33,7 +42,7 @@ class RawModule:
 
     def compile(self) -> Module:
         """The module in the session; compiles it now. CompileError shows the line."""
-        session = self._session or default_session()
+        session = self._place()
         if self.path is not None:
             with open(self.path, "rb") as file:
                 return session.load(file.read())
@@ -51,10 +60,10 @@ class RawKernel:
     """One kernel from source. `kernel(grid, block, args)`, `kernel[grid, block](…)`, `kernel.for_n(n)(…)`; see Kernel."""
 
     def __init__(self, code: str, name: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
-                 session: Optional[Session] = None) -> None:
+                 session: Optional[Session] = None, client: Optional[Client] = None) -> None:
         self.name = name
         expressions = (name,) if "<" in name else ()
-        self._module = RawModule(code=code, options=options, name_expressions=expressions, headers=headers, session=session)
+        self._module = RawModule(code=code, options=options, name_expressions=expressions, headers=headers, session=session, client=client)
 
     @property
     def code(self) -> str:
@@ -71,7 +80,8 @@ class RawKernel:
     def _with(self, options: Sequence[str]) -> RawKernel:
         """The same, compiled with further options."""
         module = self._module
-        return RawKernel(self.code, self.name, (*module.options, *options), headers=module.headers, session=module._session) if options else self
+        return RawKernel(self.code, self.name, (*module.options, *options), headers=module.headers, session=module._session,
+                         client=module._client) if options else self
 
     @property
     def attributes(self) -> Dict[str, Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import secrets
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -16,6 +17,9 @@ from ..errors import ArgumentError, ProtocolError
 Document = Dict[str, Any]
 BatchAnswer = Tuple[Document, Dict[str, memoryview]]
 EXECUTION_TIMEOUT_MS = 60_000  # the service's default
+EXECUTION_TIMEOUT_MS_MAX = 3_600_000
+SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
+CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -89,13 +93,34 @@ def warm_job(wid: str) -> str:
 
 def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
                  labels: Optional[Mapping[str, str]], memcheck: bool, memory_fraction: Union[float, str, None] = None,
-                 pool_bytes_max: Union[int, str, None] = None) -> Document:
+                 pool_bytes_max: Union[int, str, None] = None, lease_s: Optional[int] = None) -> Document:
     if memory_limit is not None and memory_fraction is not None:
         raise ArgumentError("give either memory_limit, in bytes, or memory_fraction, of the device's memory")
     spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "memory_fraction": memory_fraction,
                       "pool_bytes_max": parse_bytes(pool_bytes_max), "idle_timeout_s": idle_timeout_s,
-                      "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
+                      "max_lifetime_s": max_lifetime_s, "lease_s": lease_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
     return {key: value for key, value in spec.items() if value is not None}
+
+
+def session_again(info: Mapping[str, Any]) -> Tuple[Optional[str], Document]:
+    """The name and the specification of a session like the one described: under its own id where clients can choose such."""
+    wanted = {key: info.get(key) for key in ("device", "pool_bytes_max", "idle_timeout_s", "max_lifetime_s", "lease_s")}
+    bound = "memory_limit" if info.get("memory_fraction") is None else "memory_fraction"
+    wanted.update({bound: info.get(bound), "labels": info.get("labels") or None, "memcheck": info.get("memcheck") or None})
+    if info.get("fault_domain"):
+        wanted["fault_domain"] = info["fault_domain"]["name"]
+    return (info["id"] if CLIENT_ID.fullmatch(info["id"]) else None), {key: value for key, value in wanted.items() if value is not None}
+
+
+def session_heartbeat(sid: str) -> Call[None]:
+    return Call(Request("POST", session_path(sid) + "/heartbeat"), _none)
+
+
+def timeout_of(timeout_ms: Optional[int]) -> Optional[int]:
+    """An execution deadline that was given for all that has none of its own."""
+    if timeout_ms is not None and (isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or not 1 <= timeout_ms <= EXECUTION_TIMEOUT_MS_MAX):
+        raise ArgumentError(f"timeout_ms is a whole number of milliseconds from 1 to {EXECUTION_TIMEOUT_MS_MAX}, not {timeout_ms!r}")
+    return timeout_ms
 
 
 def session_update(id: str, spec: Document) -> Call[Document]:
@@ -115,9 +140,9 @@ def session_reset(sid: str) -> Call[Document]:
     return post(session_path(sid) + "/reset")
 
 
-def session_sync(sid: str, stream: Optional[str]) -> Call[Document]:
+def session_sync(sid: str, stream: Optional[str], timeout_ms: Optional[int] = None) -> Call[Document]:
     request = json_request("POST", session_path(sid) + "/sync", {"stream": stream} if stream else {})
-    request.answer_s = EXECUTION_TIMEOUT_MS / 1000
+    request.answer_s = (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000
     return Call(request, _object)
 
 

@@ -36,10 +36,11 @@ class Session(SessionBase):
     """One worker on the server: one context, one fault domain. Use it as a context manager, or close() it.
 
     Thread-safe; what a thread records into a batch, and the stream that it has entered, are its own. A fault of a kernel ends the worker:
-    from then on every use of the session raises SessionLostError with the fault as its cause, until reset()."""
+    from then on every use of the session raises SessionLostError with the fault as its cause, until reset(). So does every use of one that the
+    service has ended, with the reason. `timeout_ms`: how long a kernel may run for which nothing else is given; None: the service's 60 s."""
 
-    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool) -> None:
-        super().__init__(client, info, owned)
+    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool, timeout_ms: Optional[int] = None) -> None:
+        super().__init__(client, info, owned, timeout_ms)
         self._stream_numbers = count(1)
         self._modules: Dict[str, Module] = {}
         self.memory_pool = MemoryPool(self)
@@ -183,7 +184,7 @@ class Session(SessionBase):
         if batch is not None:
             batch.sync(stream)
         else:
-            self._do(requests.session_sync(self.id, stream.name if stream is not None else None))
+            self._do(requests.session_sync(self.id, stream.name if stream is not None else None, self.timeout_ms))
 
     wait = sync
     fence = sync
@@ -239,5 +240,5 @@ class Session(SessionBase):
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "lost" if self._lost else f"on {self.device}"
+        state = "closed" if self.closed else f"ended: {self._lost.reason}" if self._lost and self._ended else "lost" if self._lost else f"on {self.device}"
         return f"<Session {self.id} {state}>"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from .._transport.connection import Progress
 from .._transport.frame import BytesLike
+from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
-from ..errors import ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted
+from ..errors import GpurestError, OutOfMemoryError, ResourceExhausted
 from . import requests
 from .session_state import BATCH_OPS_MAX, SessionState, log
 
@@ -52,26 +53,32 @@ class SessionBase(SessionState):
 
     client: Client
 
-    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool) -> None:
-        super().__init__(client, info, owned)
+    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool, timeout_ms: Optional[int] = None) -> None:
+        super().__init__(client, info, owned, timeout_ms)
         self._reliefs: List[Relief] = []
 
     def _do(self, call: Call[T]) -> T:
         self._check()
+        self._asked_at = clock()
         try:
             return self.client._transport.do(call)
         except GpurestError as error:
-            self._note(error)
+            self._hear(error)
             raise
 
     def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
         """A part of a transfer."""
         self._check()
+        self._asked_at = clock()
         try:
             return self.client._transport.send(request, into, progress, cancel)
         except GpurestError as error:
-            self._note(error)
+            self._hear(error)
             raise
+
+    def _hear(self, error: GpurestError) -> None:
+        drive(self._explaining(error), self.client._transport.do)
+        self._note(error)
 
     def _drive(self, steps: Steps[T]) -> T:
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
@@ -156,18 +163,18 @@ class SessionBase(SessionState):
 
     def update(self, *, memory_limit: Union[int, str, None] = None, memory_fraction: Union[float, str, None] = None,
                pool_bytes_max: Union[int, str, None] = None, idle_timeout_s: Optional[int] = None,
-               labels: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
-        """Changes what Client.session() said; what is None stays. Buffers stay, even if they exceed a lower limit. Returns info()."""
-        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max)
-        return self._do(requests.session_update(self.id, spec))
+               labels: Optional[Mapping[str, str]] = None, lease_s: Optional[int] = None) -> Dict[str, Any]:
+        """Changes what Client.session() said; what is None stays. `lease_s` 0: no lease. Buffers stay, even if they exceed a lower limit. Returns
+        info()."""
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s)
+        info = self._do(requests.session_update(self.id, spec))
+        self._described(info)
+        return info
 
     def reset(self) -> None:
-        """A new worker. Every buffer, module, kernel and stream of the session is void from now on, and says so when used."""
-        self.client._transport._check()
-        if self._closed:
-            raise ClosedError(f"session {self.id} is closed")
-        info = self.client._transport.do(requests.session_reset(self.id))
-        self._renewed(info)
+        """A new worker; or, if the session has ended, a new session like it in its place, of which `id` is another one unless it was chosen here. Every
+        buffer, module, kernel and stream of the session is void from now on, and says so when used."""
+        drive(self._resetting(), self.client._transport.do)
 
     def close(self) -> None:
         """Ends the session on the server, if this object made it. Idempotent; in a forked child it does nothing."""

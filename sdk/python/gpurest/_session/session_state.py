@@ -9,7 +9,8 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Any, Deque, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .._transport.steps import Steps
+from .._transport.heartbeats import Do, clock
+from .._transport.steps import Steps, drive
 from .._transport.wire import Call
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
@@ -17,13 +18,15 @@ from ..errors import ArgumentError, ClosedError, GpurestError, SessionLostError
 from . import requests
 from .batch import Batch
 from .buffer import Buffer, Slot
-from .handle import is_fault, lost
+from .handle import is_ended, is_fault, lost
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .session import Session
 
 BATCH_OPS_MAX = 4096  # of the contract
+LEASE_S = 60  # of the sessions that a client makes by itself
+BEATS = 3  # heartbeats within a lease: two may get lost
 log = logging.getLogger("gpurest.session")
 
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
@@ -58,11 +61,15 @@ def _quietly(call: Call[None]) -> Steps[None]:
 class SessionState:
     """The part of a session that both clients share."""
 
-    def __init__(self, client: Any, info: Mapping[str, Any], owned: bool) -> None:
+    def __init__(self, client: Any, info: Mapping[str, Any], owned: bool, timeout_ms: Optional[int] = None) -> None:
         self.client = client
+        self.timeout_ms = timeout_ms  # of kernels for which none is given; None: the service's 60 s
+        self._is_default = False  # the client made it by itself, and makes another one when it has ended
         self.id: str = info["id"]
         self.device: str = info["device"]
-        self.generation: int = info["generation"]
+        self.generation: int = info["generation"]  # counts the workers that it had
+        self._generations_before = 0  # of sessions in whose place it is
+        self._describe(info)
         self._owned = owned
         self._closed = False
         self._lost: Optional[SessionLostError] = None
@@ -76,6 +83,19 @@ class SessionState:
         self._stream_names: List[str] = []
         log.info("%s is open on %s", self.id, self.device)
 
+    def _described(self, info: Mapping[str, Any]) -> None:
+        """By what is in force now."""
+        self._describe(info)
+        if self._lease_s is not None:
+            self.client._heartbeats_of_all().keep(self)
+
+    def _describe(self, info: Mapping[str, Any]) -> None:
+        """As the service told when it made or changed the session, or made a new one in its place."""
+        self._info = dict(info)
+        self._idle_timeout_s: Optional[float] = info.get("idle_timeout_s")
+        self._lease_s: Optional[float] = info.get("lease_s")
+        self._asked_at = self._beaten_at = clock()  # last request and last heartbeat
+
     def _for_threads(self) -> Session:
         """The session whose methods block: this one, or its twin."""
         raise NotImplementedError
@@ -83,6 +103,43 @@ class SessionState:
     @property
     def closed(self) -> bool:
         return self._closed
+
+    @property
+    def _ended(self) -> bool:
+        """As far as is known: the service has no such session any more."""
+        return self._lost is not None and is_ended(self._lost)
+
+    @property
+    def _over(self) -> bool:
+        return self._closed or self._ended
+
+    @property
+    def _unleased(self) -> bool:
+        """It needs no heartbeats."""
+        return self._over or self._lease_s is None
+
+    @property
+    def _in_doubt(self) -> bool:
+        """It was left alone for so long that it may have ended."""
+        now = clock()
+        return (self._idle_timeout_s is not None and now - self._asked_at >= self._idle_timeout_s
+                or self._lease_s is not None and now - max(self._asked_at, self._beaten_at) >= self._lease_s)
+
+    def _beat_at(self) -> float:
+        return max(self._asked_at, self._beaten_at) + (self._lease_s or 0) / BEATS
+
+    def _beat(self, do: Do) -> None:
+        """Renews the lease. A session that is gone says so at its next use; after another failure the next heartbeat comes sooner."""
+        asked, generation = clock(), self.generation
+        try:
+            do(requests.session_heartbeat(self.id))
+            self._beaten_at = asked
+        except GpurestError as error:
+            log.debug("no heartbeat of %s: %s", self.id, error)
+            self._beaten_at = max(self._beaten_at, asked - (self._lease_s or 0) / BEATS / 2)
+            if error.code == "session_not_found" and generation == self.generation:  # else another one has taken its place meanwhile
+                drive(self._explaining(error), do)
+                self._note(error)
 
     def _place(self) -> str:
         """For messages: which session, and on which device."""
@@ -103,10 +160,57 @@ class SessionState:
             self._lost = lost(error)
             log.warning("%s is lost: %s", self.id, error)
 
+    def _explaining(self, error: GpurestError) -> Steps[None]:
+        """Completes what is told of a session that the service does not have: how it ended, and what to do."""
+        if not isinstance(error, SessionLostError) or error.code != "session_not_found":
+            return
+        if error.reason == "not_found" and (yield from self._restarted()):
+            error.reason, error.message = "restarted", "the session is gone: the service was restarted since it was made, or another instance of it answers"
+        elif error.reason == "not_found":
+            error.message = "the session is unknown to the service: it has ended"
+        error.message = error.message.replace("the session", self._place(), 1)
+        error.hint = "what it held is lost; session.reset() makes a new one in its place" + (
+            ", and new arrays get a new one by themselves" if self._is_default else "")
+
+    def _restarted(self) -> Steps[bool]:
+        before = self._info.get("instance")
+        if before is None:
+            return False
+        try:
+            told = yield requests.get("/version")
+        except GpurestError:
+            return False
+        return bool(told.get("instance", before) != before)
+
+    def _resetting(self) -> Steps[None]:
+        self.client._transport._check()
+        if self._closed:
+            raise ClosedError(f"session {self.id} is closed")
+        if not self._ended:
+            try:
+                self._renewed((yield requests.session_reset(self.id)))
+                return
+            except GpurestError as error:
+                if error.code != "session_not_found":
+                    raise
+                yield from self._explaining(error)
+                self._lost = None  # whatever it was: now it has ended
+                self._note(error)
+        info, _ = yield requests.session_open(*requests.session_again(self._info))
+        self._replaced(info)
+        self._described(info)
+
+    def _replaced(self, info: Mapping[str, Any]) -> None:
+        """By a new session, which is now the one that this object stands for."""
+        self._generations_before = self.generation
+        self.id, self.device = info["id"], info["device"]
+        self._describe(info)
+        self._renewed(info)
+
     def _renewed(self, info: Mapping[str, Any]) -> None:
         """After a reset: objects of before are void."""
         self._reset_cause, self._lost = self._lost, None
-        self.generation = info["generation"]
+        self.generation = self._generations_before + int(info["generation"])
         log.info("%s has a new worker", self.id)
 
     def _new_name(self, prefix: str) -> str:
@@ -173,7 +277,9 @@ class SessionState:
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
-        if not self._owned or self.client._transport.closed:
+        if self._lease_s is not None:
+            self.client._heartbeats_of_all().look()
+        if not self._owned or self._ended or self.client._transport.closed:
             return
         log.info("%s is deleted", self.id)
         try:

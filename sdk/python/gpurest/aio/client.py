@@ -9,6 +9,7 @@ from .._session import run as _run
 from .._session.client import Client
 from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
+from .._transport.heartbeats import Heartbeats
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
 from .background import AsyncBatchJob, AsyncWarmJob
@@ -19,14 +20,15 @@ from .transport import AsyncTransport
 class _Opening:
     """session(): can be awaited, or entered by `async with`."""
 
-    def __init__(self, client: AsyncClient, name: Optional[str], spec: Dict[str, Any]) -> None:
-        self._client, self._name, self._spec = client, name, spec
+    def __init__(self, client: AsyncClient, name: Optional[str], spec: Dict[str, Any], timeout_ms: Optional[int]) -> None:
+        self._client, self._name, self._spec, self._timeout_ms = client, name, spec, timeout_ms
         self._session: Optional[AsyncSession] = None
 
     async def _open(self) -> AsyncSession:
         info, created = await self._client._transport.do(requests.session_open(self._name, self._spec))
-        session = AsyncSession(self._client, info, created)
+        session = AsyncSession(self._client, info, created, self._timeout_ms)
         self._client._sessions.append(session)
+        self._client._keep(session)
         return session
 
     def __await__(self) -> Generator[Any, None, AsyncSession]:
@@ -45,12 +47,13 @@ class AsyncClient:
     """See Client; for one event loop."""
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
-                 device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False) -> None:
+                 device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False, timeout_ms: Optional[int] = None) -> None:
+        self.timeout_ms = requests.timeout_of(timeout_ms)
         self._transport = AsyncTransport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
         self._device = device
         self._sessions: List[AsyncSession] = []
         self._twin_client: Optional[Client] = None
-        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "device": device, "ca_file": ca_file, "idempotency_keys": idempotency_keys}
+        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "device": device, "ca_file": ca_file, "idempotency_keys": idempotency_keys, "timeout_ms": timeout_ms}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
         self._kernels: Dict[str, Dict[str, Any]] = {}
 
@@ -59,6 +62,14 @@ class AsyncClient:
         if self._twin_client is None:
             self._twin_client = Client(self.url, **self._options)
         return self._twin_client
+
+    def _heartbeats_of_all(self) -> Heartbeats:
+        return self._twin()._heartbeats
+
+    def _keep(self, session: AsyncSession) -> None:
+        """By a thread, because an event loop may be held up for longer than a lease."""
+        if session._lease_s is not None:
+            self._heartbeats_of_all().keep(session)
 
     @property
     def url(self) -> str:
@@ -74,22 +85,25 @@ class AsyncClient:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> _Opening:
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
+                lease_s: Optional[int] = None, timeout_ms: Optional[int] = None) -> _Opening:
         """See Client.session(). `await` it, or enter it by `async with`."""
-        return _Opening(self, name, requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
-                                     pool_bytes_max))
+        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction, pool_bytes_max, lease_s)
+        return _Opening(self, name, spec, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
 
     async def attach(self, id: str) -> AsyncSession:
         """See Client.attach()."""
         info = await self._transport.do(requests.get(requests.session_path(id)))
-        return AsyncSession(self, info, False)
+        session = AsyncSession(self, info, False, self.timeout_ms)
+        self._keep(session)
+        return session
 
     async def run(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
                   block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None, shared_bytes: int = 0,
                   timeout_ms: Optional[int] = None) -> _run.RunResult:
         """See Client.run()."""
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
-                           timeout_ms=timeout_ms)
+                           timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms)
         return run.finish(await self._transport.do(requests.batch("/v1/run", run.document, run.segments)))
 
     async def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
@@ -97,7 +111,7 @@ class AsyncClient:
                              shared_bytes: int = 0, timeout_ms: Optional[int] = None) -> AsyncBatchJob[_run.RunResult]:
         """See Client.run_background()."""
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
-                           timeout_ms=timeout_ms)
+                           timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms)
         info = await self._transport.do(requests.in_background(requests.batch("/v1/run", run.document, run.segments)))
         return AsyncBatchJob(self, None, requests.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
 

@@ -13,6 +13,7 @@ from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
 from .._session.transfer import refused, taking_back
+from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive_async
 from .._transport.wire import Call, Request, Response, ServerEvent
 from .._values.scalars import Scalar
@@ -50,7 +51,7 @@ class AsyncSession(SessionState):
         self._check()
         twin = self._twin_session
         if twin is None:
-            twin = self._twin_session = Session(self.client._twin(), {"id": self.id, "device": self.device, "generation": self.generation}, False)
+            twin = self._twin_session = Session(self.client._twin(), {**self._info, "generation": self.generation}, False, self.timeout_ms)
         return twin
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -77,18 +78,24 @@ class AsyncSession(SessionState):
 
     async def _do(self, call: Call[T]) -> T:
         self._check()
+        self._asked_at = clock()
         try:
             return await self.client._transport.do(call)
         except GpurestError as error:
-            self._note(error)
+            await self._hear(error)
             raise
+
+    async def _hear(self, error: GpurestError) -> None:
+        await drive_async(self._explaining(error), self.client._transport.do)
+        self._note(error)
 
     async def _send(self, request: Request, into: Optional[memoryview] = None) -> Response:
         self._check()
+        self._asked_at = clock()
         try:
             return await self.client._transport.send(request, into)
         except GpurestError as error:
-            self._note(error)
+            await self._hear(error)
             raise
 
     async def _step(self, step: Any) -> Any:
@@ -169,7 +176,7 @@ class AsyncSession(SessionState):
         return AsyncProgram(owner, name, None, timeout_ms)
 
     async def sync(self) -> None:
-        await self._do(requests.session_sync(self.id, None))
+        await self._do(requests.session_sync(self.id, None, self.timeout_ms))
 
     wait = sync
     fence = sync
@@ -189,10 +196,12 @@ class AsyncSession(SessionState):
 
     async def update(self, *, memory_limit: Union[int, str, None] = None, memory_fraction: Union[float, str, None] = None,
                      pool_bytes_max: Union[int, str, None] = None, idle_timeout_s: Optional[int] = None,
-                     labels: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+                     labels: Optional[Mapping[str, str]] = None, lease_s: Optional[int] = None) -> Dict[str, Any]:
         """See Session.update()."""
-        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max)
-        return await self._do(requests.session_update(self.id, spec))
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s)
+        info = await self._do(requests.session_update(self.id, spec))
+        self._described(info)
+        return info
 
     async def launches(self) -> List[Dict[str, Any]]:
         return await self._list("/launches")
@@ -212,13 +221,16 @@ class AsyncSession(SessionState):
         return [one async for one in self.client._all(requests.session_path(self.id) + what)]
 
     async def reset(self) -> None:
-        info = await self.client._transport.do(requests.session_reset(self.id))
-        self._renewed(info)
+        """See Session.reset()."""
+        await drive_async(self._resetting(), self.client._transport.do)
 
     def _renewed(self, info: Mapping[str, Any]) -> None:
         super()._renewed(info)
-        if self._twin_session is not None:
-            self._twin_session._renewed(info)
+        twin = self._twin_session
+        if twin is not None:
+            twin.id, twin._generations_before = self.id, self._generations_before
+            twin._lost = twin._lost or self._reset_cause
+            twin._renewed(info)
 
     async def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None,
                      last_id: Optional[str] = None) -> AsyncIterator[ServerEvent]:

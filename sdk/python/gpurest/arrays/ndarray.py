@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
+from .._session.handle import apart
 from .._values import dtypes
 from .._values.dtypes import DType
 from ..errors import ArgumentError, StridesError
@@ -402,10 +403,13 @@ def same_engine(values: Sequence[Any]) -> Optional[Engine]:
             first, engine = one, found
         elif found is not engine:
             hint = ("gpurest.asarray(x, device=…) copies an array to another device" if one.device != first.device
-                    else "make both in one session, or copy one through the host")
-            raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)}, {_told(one)}; {hint}")
+                    else "make both in one session (gpurest.use(session) says where what names none is made), or copy one through the host")
+            for each in (first, one):
+                each.session._check()  # one that has ended says so
+            places = apart(first.session, one.session)
+            raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)} {places[0]}, {_told(one)} {places[1]}; {hint}")
     return engine
 
 
 def _told(array: ndarray) -> str:
-    return f"{array._dtype.name} of shape {array._shape} is in {array.session._place()}"
+    return f"{array._dtype.name} of shape {array._shape} is in"

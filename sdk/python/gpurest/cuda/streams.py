@@ -115,7 +115,7 @@ class _FenceJob(BatchJob[None]):
 
 def _is_as_before(session: SessionState, generation: int) -> bool:
     told = session._for_threads().info()
-    return bool(told["generation"] == generation and told["state"] == "ready")
+    return bool(session._generations_before + told["generation"] == generation and told["state"] == "ready")
 
 
 def _sent(session: Session, stream: Optional[SessionStream]) -> BatchJob[None]:

@@ -10,8 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from ..._session import requests, transfer
+from ..._session.handle import gone
 from ..._values.dtypes import DType
-from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
+from ...errors import CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import Assembly
 from .codegen import OPTIONS, Kernel, module_source
@@ -130,7 +131,7 @@ class Engine:
         if node.error is not None:
             raise node.error
         if node.memory is not None and node.memory.generation != self.session.generation:
-            raise SessionLostError("this array is gone: the session was reset since it was made", reason="reset")
+            raise gone("array", self.session)
 
     def _fetch_large(self, load: Load, nbytes: int, progress: Any) -> memoryview:
         """More than an answer of a batch holds: a transfer of its own behind the flush, over several connections where that helps."""
@@ -273,7 +274,7 @@ class _Request:
         names, allocs, kept, self.segments = self._places()
         operations = prepared.operations(structure.texts(), names, modules)
         self.allocs = len(allocs)
-        timeout_ms = min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
+        timeout_ms = engine.session.timeout_ms or min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
         module = {"source": module_source(self.new), "options": OPTIONS} if self.new else None
         self.document = requests.Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
                                 bool(engine.session.client._transport.observers), module)  # profilers, the only ones who would see the times

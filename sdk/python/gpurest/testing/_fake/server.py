@@ -12,7 +12,7 @@ from ...errors import ProtocolError
 from .background import FakeBackground
 from .compute import Computer, FakeLaunch, Model, compare, copy, fill, piece
 from .local_http import LocalAnswer, LocalRequest, LocalServer, json_answer
-from .state import FakeSession, Refused, new_id, now
+from .state import INSTANCE, FakeSession, Refused, new_id, now
 
 __all__ = ["FakeServer", "FakeLaunch"]
 OCTETS = "application/octet-stream"
@@ -106,7 +106,7 @@ class FakeServer(FakeBackground, LocalServer):
         if name != "_session_put" and sid not in self._sessions:
             raise Refused(404, "session_not_found", "no session of this id")
         first: Any = sid if name == "_session_put" else self._sessions[sid]
-        if name not in ("_session_put", "_session_get", "_session_delete", "_reset", "_job_get", "_job_result", "_job_delete"):
+        if name not in ("_session_put", "_session_get", "_session_delete", "_reset", "_heartbeat", "_job_get", "_job_result", "_job_delete"):
             first.check()
         found: LocalAnswer = getattr(self, name)(request, first, **named)
         return found
@@ -117,7 +117,7 @@ class FakeServer(FakeBackground, LocalServer):
         return LocalAnswer(200, {"Content-Type": "text/plain"}, b"ok\n")
 
     def _version(self, _: LocalRequest) -> LocalAnswer:
-        return json_answer({"server": "gpurest-fake", "version": "1.0.0", "api": {"least": "v1", "most": "v1"}, "compiler": None,
+        return json_answer({"server": "gpurest-fake", "version": "1.0.0", "instance": INSTANCE, "api": {"least": "v1", "most": "v1"}, "compiler": None,
                             "backends": [{"name": "fake", "driver": None}]})
 
     def _device_row(self) -> Dict[str, Any]:
@@ -174,6 +174,9 @@ class FakeServer(FakeBackground, LocalServer):
 
     def _session_delete(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         del self._sessions[session.id]
+        return LocalAnswer(204, {}, b"")
+
+    def _heartbeat(self, _: LocalRequest, __: FakeSession) -> LocalAnswer:
         return LocalAnswer(204, {}, b"")
 
     def _reset(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
@@ -305,6 +308,7 @@ _ROUTES = [(re.compile(path), methods) for path, methods in (
     (r"/v1/run/(?P<xid>[^/]+)", {"GET": "_run_job", "DELETE": "_run_job"}), (r"/v1/run/(?P<xid>[^/]+)/result", {"GET": "_run_result"}),
     (r"/v1/sessions", {"GET": "_session_list", "POST": "_session_post"}),
     (_SID, {"PUT": "_session_put", "GET": "_session_get", "PATCH": "_session_patch", "DELETE": "_session_delete"}), (_SID + "/reset", {"POST": "_reset"}),
+    (_SID + "/heartbeat", {"POST": "_heartbeat"}),
     (_SID + "/sync", {"POST": "_sync"}), (_SID + "/memory", {"GET": "_memory"}), (_SID + "/memory/trim", {"POST": "_memory"}),
     (_SID + "/memory/peak/reset", {"POST": "_reset_peak"}),
     (_SID + "/buffers", {"GET": "_buffer_list", "POST": "_buffer_post"}),

@@ -13,6 +13,7 @@ from ..._values.signature import Declared, plain, signature
 _LETTERS = string.ascii_letters + string.digits
 _KERNEL = re.compile(r"__global__\b[^;{]*?([A-Za-z_]\w*)\s*\(")
 MEMORY_BYTES = 1 << 30  # of the device
+INSTANCE = "fake"
 BLOCK = 256  # threads where the request leaves the block out
 
 
@@ -126,7 +127,8 @@ class FakeSession:
 
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
-                 "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.settings.get("idle_timeout_s") or 600, "max_lifetime_s": 86400,
+                 "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.settings.get("idle_timeout_s") or 600, "max_lifetime_s": self.spec.get("max_lifetime_s") or 86400,
+                 "lease_s": self.settings.get("lease_s") or None, "instance": INSTANCE,
                  "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.settings.get("pool_bytes_max"),
                  "memcheck": False, "labels": self.settings.get("labels") or {},
                  "usage": {"device_time_us": 0, "memory_bytes": self.memory_bytes, "buffers": len(self.buffers), "modules": len(self.modules),
