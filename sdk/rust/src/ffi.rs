@@ -130,6 +130,8 @@ pub struct gpurest_session_options {
     pub keep: c_int,
     pub memory_fraction: *const c_char,
     pub pool_bytes_max: u64,
+    pub fault_domain: *const c_char,
+    pub fault_domain_optional: c_int,
 }
 
 #[repr(C)]

@@ -24,6 +24,8 @@ pub struct SessionOptions {
     idle_timeout: Option<Duration>,
     memcheck: bool,
     keep: bool,
+    fault_domain: Option<String>,
+    fault_domain_optional: bool,
 }
 
 impl SessionOptions {
@@ -74,6 +76,18 @@ impl SessionOptions {
         self
     }
 
+    /// Sessions of one domain run side by side on a GPU, and a fault of one is a fault of all. Default: none, it falls alone.
+    pub fn fault_domain(mut self, name: impl Into<String>) -> Self {
+        self.fault_domain = Some(name.into());
+        self
+    }
+
+    /// Whether the sessions of its domain take turns where the service has no server for it (no: the session is refused).
+    pub fn fault_domain_optional(mut self, yes: bool) -> Self {
+        self.fault_domain_optional = yes;
+        self
+    }
+
     /// Whether the session goes on at the service when it is dropped here (no).
     pub fn keep(mut self, yes: bool) -> Self {
         self.keep = yes;
@@ -121,6 +135,7 @@ impl<'c> Session<'c> {
         let device = options.device.as_deref().map(|id| c_string("the device", id)).transpose()?;
         let name = options.name.as_deref().map(|name| c_string("the name", name)).transpose()?;
         let fraction = options.memory_fraction.as_deref().map(|text| c_string("the memory fraction", text)).transpose()?;
+        let domain = options.fault_domain.as_deref().map(|name| c_string("the fault domain", name)).transpose()?;
         let seconds = options.idle_timeout.map_or(Ok(0), |time| match u32::try_from(time.as_secs()) {
             Ok(seconds) if seconds > 0 => Ok(seconds),
             _ => Err(Error::invalid(format!("an idle_timeout of {} seconds is not from 1 to {}", time.as_secs(), u32::MAX))),
@@ -135,6 +150,8 @@ impl<'c> Session<'c> {
             keep: c_int::from(options.keep),
             memory_fraction: fraction.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
             pool_bytes_max: options.pool_bytes_max,
+            fault_domain: domain.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
+            fault_domain_optional: c_int::from(options.fault_domain_optional),
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the client is open; `raw` and `options`, whose strings live until the end of this function, are valid.

@@ -74,10 +74,11 @@ class AsyncClient:
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
-                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None) -> _Opening:
+                memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
+                fault_domain: Optional[str] = None, fault_domain_required: bool = True) -> _Opening:
         """See Client.session(). `await` it, or enter it by `async with`."""
         return _Opening(self, name, requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
-                                     pool_bytes_max))
+                                     pool_bytes_max, fault_domain, fault_domain_required))
 
     async def attach(self, id: str) -> AsyncSession:
         """See Client.attach()."""

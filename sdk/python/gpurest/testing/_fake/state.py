@@ -109,8 +109,8 @@ class FakeJob:
 
 
 class FakeSession:
-    def __init__(self, id: str, device: str, spec: Mapping[str, Any]) -> None:
-        self.id, self.device, self.spec = id, device, dict(spec)
+    def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None) -> None:
+        self.id, self.device, self.spec, self._all = id, device, dict(spec), all_sessions or {}
         self.generation = 1
         self.epoch = 0  # of writing, for entity tags
         self.fault: Optional[Dict[str, Any]] = None
@@ -125,10 +125,27 @@ class FakeSession:
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
                  "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.spec.get("idle_timeout_s") or 600, "max_lifetime_s": 86400,
-                 "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.spec.get("pool_bytes_max"), "memcheck": False, "labels": self.spec.get("labels") or {},
+                 "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.spec.get("pool_bytes_max"), "memcheck": False,
+                 "fault_domain": self.fault_domain, "labels": self.spec.get("labels") or {},
                  "usage": {"device_time_us": 0, "memory_bytes": self.memory_bytes, "buffers": len(self.buffers), "modules": len(self.modules),
                            "launches": self.launched}}
         return {**found, "fault": self.fault} if self.fault else found
+
+    def _domain(self) -> List["FakeSession"]:
+        name = self.spec.get("fault_domain")
+        return [one for one in self._all.values() if name is not None and one.spec.get("fault_domain") == name]
+
+    @property
+    def fault_domain(self) -> Optional[Dict[str, Any]]:
+        members = self._domain()
+        return {"name": self.spec["fault_domain"], "shared_server": False, "sessions": len(members)} if members else None
+
+    def lose(self, refused: Refused) -> None:
+        """By a fault, which is one of all sessions of its domain."""
+        self.fault = refused.problem("")
+        told = f"session {self.id!r} of the fault domain {self.spec.get('fault_domain')!r} failed ({refused.code}: {refused.detail})"
+        for one in self._domain():
+            one.fault = one.fault or Refused(503, "fault_domain_lost", told).problem("")
 
     @property
     def memory_fraction(self) -> Optional[float]:
