@@ -32,6 +32,10 @@ enum { DEVICE_SETTINGS = 4 };
 
 struct frontend {
     const struct config *config;
+    int                  argc;
+    char *const         *argv;    /* which config was made of */
+    bool                 rereads; /* it has a file that can be read again */
+    struct config        again;   /* as last read again; zeroed before */
     const char          *listen[LISTENERS_MAX];
     unsigned             listen_count;
     int                  signals; /* signalfd, -1 = none */
@@ -190,6 +194,7 @@ static bool make_pool(struct frontend *f)
                                    .temperature_stop_c = (unsigned)c->temperature_stop_c,
                                    .allow_device_settings = c->allow_device_settings,
                                    .nvidia_smi = c->nvidia_smi[0] ? c->nvidia_smi : NULL,
+                                   .visible_devices = c->visible_devices,
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
@@ -202,6 +207,13 @@ static bool make_pool(struct frontend *f)
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse_start("no usable device", &why);
 }
 
+static bool choose_instance(struct frontend *f)
+{
+    struct problem why = {0};
+
+    return random_id("", f->app.instance, sizeof f->app.instance) || refuse_start("no random numbers", &why);
+}
+
 static bool make_registry(struct frontend *f)
 {
     struct problem         why = {0};
@@ -210,6 +222,8 @@ static bool make_registry(struct frontend *f)
                                      .cache = f->app.cache,
                                      .node = f->config->node,
                                      .sessions_max = SESSIONS_MAX,
+                                     .idle_timeout_s_max = f->config->idle_timeout_max_s,
+                                     .lifetime_s_max = f->config->lifetime_max_s,
                                      .cache_shared = f->config->cache_shared,
                                      .result_ttl_s = f->config->result_ttl_s,
                                      .crash_budget = (uint32_t)f->config->crash_budget,
@@ -295,8 +309,8 @@ static void announce(const struct frontend *f)
 static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) &&
-           make_registry(f) && make_server(f) && write_port_file(f);
+    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) && make_compiler(f) &&
+           make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */
@@ -318,11 +332,39 @@ static void reload_tokens(struct frontend *f)
 
     if (!auth_has_tokens(f->app.auth))
         return;
-    notify_reloading();
     if (auth_reload(f->app.auth, &why))
         log_error("auth", "cannot reload the token file; the old tokens stay valid: %s", why.detail);
     else
         log_info("auth", "reloaded the token file");
+}
+
+static bool read_again(struct frontend *f)
+{
+    struct config now;
+
+    if (!f->rereads)
+        return true;
+    if (!config_reread(f->argc, f->argv, &now))
+        return false;
+    config_finish(&f->again);
+    f->again = now;
+    return true;
+}
+
+/* The count goes on in the background, and the log tells its result. */
+static void count_devices(struct frontend *f)
+{
+    if (!read_again(f))
+        log_error("frontend", "the settings have an error, which standard error tells; devices are not counted again");
+    else if (pool_count_again(f->app.pool, f->rereads ? f->again.visible_devices : f->config->visible_devices))
+        log_error("frontend", "not enough memory to count devices again");
+}
+
+static void reload(struct frontend *f)
+{
+    notify_reloading();
+    reload_tokens(f);
+    count_devices(f);
     notify("READY=1");
 }
 
@@ -331,7 +373,7 @@ static void serve_signals(struct frontend *f)
     for (;;) {
         int signal_number = next_signal(f, -1);
         if (signal_number == SIGHUP)
-            reload_tokens(f);
+            reload(f);
         else if (signal_number)
             return;
     }
@@ -348,7 +390,7 @@ static void drain_sessions(struct frontend *f)
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
         if (signal_number == SIGHUP)
-            reload_tokens(f);
+            reload(f);
         else if (signal_number)
             return;
     }
@@ -373,6 +415,7 @@ static void stop_parts(struct frontend *f)
     pool_destroy(f->app.pool);
     for (unsigned i = 0; i < DEVICE_SETTINGS; i++)
         free(f->device_arguments[i]);
+    config_finish(&f->again);
     code_cache_destroy(f->app.cache);
     if (f->app.compiler)
         compile_service_destroy(f->app.compiler);
@@ -401,15 +444,17 @@ static bool start_log(const struct config *c)
     return (log_start() && log_relay_start()) || refuse_start("cannot start the threads of the log", &why);
 }
 
-int frontend_main(const struct config *config)
+int frontend_main(const struct config *config, int argc, char *const argv[])
 {
-    struct frontend f = {.config = config, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
-    bool            started;
+    struct frontend f = {
+        .config = config, .argc = argc, .argv = argv, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
+    bool started;
 
     if (!start_log(config))
         return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
     notify_begin();
+    f.rereads = config_file_stays(config);
     started = start_parts(&f);
     if (started) {
         warn_if_open(&f);

@@ -81,8 +81,11 @@ enum {
     LAUNCHES_QUEUED_MAX = 1024,
     LAUNCHES_KEPT_MAX = 1024, /* finished launches that GET still answers; the oldest are dropped first */
     IDLE_TIMEOUT_S_DEFAULT = 600,
-    IDLE_TIMEOUT_S_MAX = 24 * 3600,
-    LIFETIME_S_MAX = 24 * 3600,
+    IDLE_TIMEOUT_S_MAX = 366 * 24 * 3600, /* a setting lowers what sessions get */
+    LIFETIME_S_DEFAULT = 24 * 3600,
+    LIFETIME_S_MAX = 366 * 24 * 3600, /* likewise */
+    LEASE_S_MAX = 24 * 3600,
+    ENDED_SESSIONS_KEPT_MAX = 64, /* per caller: how its last ones ended, for requests that still name them */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
     FAULT_DOMAINS_MAX = 16, /* each may have a server, which takes memory of the device */
     FAULT_DOMAIN_SESSIONS_MAX = 40, /* an MPS server serves at least 48 clients: warm workers and those that are just replaced count, too */

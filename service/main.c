@@ -32,7 +32,7 @@ static int frontend_run(int argc, char **argv)
     crash_install("frontend");
     if (!config_parse(argc, argv, &config, &code))
         return code;
-    code = config.only_check ? config_check(&config) : frontend_main(&config);
+    code = config.only_check ? config_check(&config) : frontend_main(&config, argc, argv);
     config_finish(&config);
     return code;
 }

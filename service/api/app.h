@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/random.h"
 #include "config/config.h"
 #include "http/engine/server.h"
 #include "pool/compile/compile.h"
@@ -18,7 +19,8 @@ struct app {
     struct code_cache       *cache;
     struct registry         *registry;
     struct auth             *auth;
-    _Atomic(struct server *) server;     /* NULL while the server starts */
+    _Atomic(struct server *) server;                        /* NULL while the server starts */
+    char                     instance[RANDOM_ID_CHARS + 1]; /* names this process: what another one had in memory is unknown to it */
     pthread_mutex_t          phase_lock; /* serializes changes of the two below and of the registry's state; outer to registry.lock */
     atomic_bool              draining, leaving; /* no new sessions; and the process will end. Changed by drain.c */
 };

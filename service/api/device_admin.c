@@ -1,6 +1,4 @@
 /* Resets of devices, for operators. */
-#include <time.h>
-
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/devices.h"
@@ -29,67 +27,95 @@ static enum status decode_reset(struct request *r, bool *hard, uint64_t *timeout
     return st;
 }
 
-static void nap(void)
-{
-    const struct timespec ms = {0, RESET_LOOK_MS * 1000000L};
+/* A reset over several calls of its handler. In the request's arena. */
+struct reset {
+    unsigned device;
+    uint64_t until_ns; /* running work may finish until then */
+    bool     goes_on;  /* it cannot be given up any more */
+    uint64_t ticket;   /* of pool_reset_outcome(); valid once it goes on */
+};
 
-    nanosleep(&ms, NULL);
+/* The end of the request. Who leaves while running work may still finish gives the reset up. */
+static void leave_reset(struct request *r)
+{
+    const struct reset *q = r->progress;
+
+    if (q->goes_on)
+        return;
+    log_warn("frontend", "the reset of device %.*s was given up", SPAN_ARG(r->params[0]));
+    pool_reset_cancel(app_of(r)->pool, q->device);
 }
 
-/* Running work may finish. DRAINING: the service leaves. */
-static enum status await_idle(struct request *r, unsigned device, uint64_t timeout_s)
+static enum status begin_reset(struct request *r)
 {
-    struct app *app = app_of(r);
-    uint64_t    until = deadline_after_ms(timeout_s * 1000);
+    struct reset *q = arena_alloc(&r->arena, sizeof *q);
+    bool          hard;
+    uint64_t      timeout_s;
+    enum status   st;
 
-    while (registry_busy_on(app->registry, device) && deadline_left_ns(until) > 0) {
-        if (atomic_load(&app->leaving))
-            return problem_set(&r->problem, STATUS_DRAINING, "the service is shutting down: the device was not reset");
-        nap();
-    }
+    if (!q)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
+    st = decode_reset(r, &hard, &timeout_s);
+    if (!st)
+        st = device_find(r, &q->device);
+    if (!st)
+        st = pool_reset_begin(app_of(r)->pool, q->device, hard, &r->problem);
+    if (st)
+        return st;
+    q->until_ns = deadline_after_ns(timeout_s * NS_PER_S);
+    r->progress = q;
+    r->on_finish = leave_reset;
+    log_warn("frontend", "%s started a %s reset of device %.*s", r->caller->name, hard ? "hard" : "soft", SPAN_ARG(r->params[0]));
     return STATUS_OK;
 }
 
-static enum status await_reset(struct request *r, unsigned device, uint64_t ticket)
+/* No thread waits meanwhile. */
+static enum status look_later(struct request *r)
 {
-    struct app *app = app_of(r);
-    enum status st;
-
-    do {
-        st = pool_reset_wait(app->pool, device, ticket, deadline_after_ms(RESET_LOOK_MS), &r->problem);
-    } while (st == STATUS_PENDING && !atomic_load(&app->leaving));
-    if (st == STATUS_PENDING)
-        st = problem_set(&r->problem, STATUS_DRAINING, "the service is shutting down: whether the device was reset is unknown");
-    return st;
+    r->wake_at_ns = deadline_after_ms(RESET_LOOK_MS);
+    return STATUS_PENDING;
 }
 
-static enum status reset_device(struct request *r, unsigned device, bool hard, uint64_t timeout_s)
+/* OK: it goes on. DRAINING: the service leaves. */
+static enum status await_idle(struct request *r, struct reset *q)
 {
-    struct pool *pool = app_of(r)->pool;
-    enum status  st = pool_reset_begin(pool, device, hard, &r->problem);
+    struct app *app = app_of(r);
 
-    if (st)
-        return st;
-    log_warn("frontend", "%s started a %s reset of device %.*s", r->caller->name, hard ? "hard" : "soft", (int)r->params[0].bytes,
-             r->params[0].data);
-    st = await_idle(r, device, timeout_s);
-    if (st) {
-        pool_reset_cancel(pool, device);
-        return st;
+    if (registry_busy_on(app->registry, q->device) && deadline_left_ns(q->until_ns) > 0) {
+        if (atomic_load(&app->leaving))
+            return problem_set(&r->problem, STATUS_DRAINING, "the service is shutting down: the device was not reset");
+        if (request_gone(r))
+            return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
+        if (request_revoked(r))
+            return problem_set(&r->problem, STATUS_UNAUTHENTICATED, "the token was revoked or expired while the request waited");
+        return look_later(r);
     }
-    return await_reset(r, device, pool_reset_go_on(pool, device));
+    q->ticket = pool_reset_go_on(app->pool, q->device);
+    q->goes_on = true;
+    return STATUS_OK;
+}
+
+static enum status await_reset(struct request *r, const struct reset *q)
+{
+    struct app *app = app_of(r);
+    enum status st = pool_reset_outcome(app->pool, q->device, q->ticket, &r->problem);
+
+    if (st != STATUS_PENDING)
+        return st;
+    if (atomic_load(&app->leaving))
+        return problem_set(&r->problem, STATUS_DRAINING, "the service is shutting down: whether the device was reset is unknown");
+    return request_gone(r) ? problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected") : look_later(r);
 }
 
 enum status devices_reset(struct request *r)
 {
-    bool        hard;
-    uint64_t    timeout_s;
-    unsigned    device = 0;
-    enum status st = decode_reset(r, &hard, &timeout_s);
+    enum status   st = r->progress ? STATUS_OK : begin_reset(r);
+    struct reset *q = r->progress;
 
+    r->wake_at_ns = DEADLINE_NEVER;
+    if (!st && !q->goes_on)
+        st = await_idle(r, q);
     if (!st)
-        st = device_find(r, &device);
-    if (!st)
-        st = reset_device(r, device, hard, timeout_s);
-    return st ? st : device_answer(r, device);
+        st = await_reset(r, q);
+    return st ? st : device_answer(r, q->device);
 }

@@ -20,6 +20,8 @@ const char *device_state_name(enum device_state s)
         return "overheated";
     case DEVICE_RESETTING:
         return "resetting";
+    case DEVICE_LOST:
+        return "lost";
     }
     return "quarantined";
 }

@@ -73,17 +73,19 @@ static void add_device_state(struct json_writer *w, const struct pool_device *d)
 
 static enum status reply_verbose(struct request *r)
 {
-    struct app        *app = app_of(r);
-    struct problem     out;
-    enum status        readiness = ready(r, &out);
-    struct pool_device d;
-    struct answer      a;
+    struct app          *app = app_of(r);
+    const struct server *server = atomic_load(&app->server);
+    struct problem       out;
+    enum status          readiness = ready(r, &out);
+    struct pool_device   d;
+    struct answer        a;
 
     answer_begin(&a);
     json_add_bool(&a.w, "ready", readiness == STATUS_OK);
     json_add_bool(&a.w, "draining", atomic_load(&app->draining));
     json_add_text(&a.w, "reason", readiness ? r->problem.detail : out.detail);
     json_add_u64(&a.w, "sessions", registry_count(app->registry));
+    json_add_u64(&a.w, "failures_last_minute", server ? server_failures_last_minute(server) : 0);
     json_add_text(&a.w, "compiler", compile_service_version(app->compiler));
     json_open_array(&a.w, "devices");
     for (unsigned i = 0; pool_device_at(app->pool, i, &d); i++)
@@ -113,16 +115,24 @@ enum status lbz_get(struct request *r)
     return readyz_get(r);
 }
 
+/* Devices that were found later stand behind those of other backends. */
+static bool is_first_of_backend(struct pool *pool, unsigned device, const char *backend)
+{
+    unsigned first = 0;
+
+    while (first < device && !pool_device_fits(pool, first, span_of(backend)))
+        first++;
+    return first == device;
+}
+
 static void add_backends(struct json_writer *w, struct pool *pool)
 {
     struct pool_device d;
-    char               last[sizeof d.backend] = "";
 
     json_open_array(w, "backends");
     for (unsigned i = 0; pool_device_at(pool, i, &d); i++) {
-        if (strcmp(last, d.backend) == 0)
+        if (!is_first_of_backend(pool, i, d.backend))
             continue;
-        memcpy(last, d.backend, sizeof last);
         json_open_object(w, NULL);
         json_add_text(w, "name", d.backend);
         json_add_text_or_null(w, "driver", d.info.driver);
@@ -138,6 +148,7 @@ enum status version_get(struct request *r)
     answer_begin(&a);
     json_add_text(&a.w, "server", "gpurestd");
     json_add_text(&a.w, "version", GPUREST_VERSION);
+    json_add_text(&a.w, "instance", app_of(r)->instance);
     json_open_object(&a.w, "api");
     json_add_text(&a.w, "least", "v1");
     json_add_text(&a.w, "most", "v1");

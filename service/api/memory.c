@@ -1,4 +1,4 @@
-/* Device memory as a session sees it: figures, and releasing the cache. */
+/* Device memory as a session sees it: figures, releasing the cache, and counting the peak anew. */
 #include <math.h>
 
 #include "api/call.h"
@@ -48,4 +48,11 @@ enum status memory_trim(struct request *r)
     enum status st = nothing_check(r);
 
     return st ? st : answer_memory_as(r, session_memory_trim);
+}
+
+enum status memory_reset_peak(struct request *r)
+{
+    enum status st = nothing_check(r);
+
+    return st ? st : answer_memory_as(r, session_memory_reset_peak);
 }

@@ -48,6 +48,8 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
 {
     metrics_head(out, METRIC_DEVICE_MEMORY);
     for (unsigned i = 0; i < count; i++) {
+        if (devices[i].state == DEVICE_LOST) /* none is free, yet none is in use */
+            continue;
         device_label(labels, &devices[i]);
         metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
         device_label(labels, &devices[i]);

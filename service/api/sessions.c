@@ -1,4 +1,4 @@
-/* Sessions: create, get, change, reset, delete. */
+/* Sessions: create, get, change, keep, reset, delete. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,10 +10,10 @@ enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
 
 struct session_request {
     struct span        device, fault_domain;
-    uint64_t           memory_limit, pool_bytes_max, idle_timeout_s, max_lifetime_s;
+    uint64_t           memory_limit, pool_bytes_max, idle_timeout_s, max_lifetime_s, lease_s;
     bool               memcheck, fault_domain_required;
     const struct json *labels, *memory_fraction;
-    bool               has_memory_limit, has_pool_bytes_max, has_idle_timeout, has_fault_domain_required;
+    bool               has_memory_limit, has_pool_bytes_max, has_idle_timeout, has_lease, has_fault_domain_required;
 };
 
 #define MEMORY_FIELDS                                                                                                                      \
@@ -26,6 +26,7 @@ static const struct json_field create_fields[] = {
     MEMORY_FIELDS,
     JSON_FIELD(FIELD_U64, struct session_request, idle_timeout_s, false, IDLE_TIMEOUT_S_MAX),
     JSON_FIELD(FIELD_U64, struct session_request, max_lifetime_s, false, LIFETIME_S_MAX),
+    JSON_FIELD(FIELD_U64, struct session_request, lease_s, false, LEASE_S_MAX),
     JSON_FIELD(FIELD_BOOL, struct session_request, memcheck, false, 0),
     JSON_FIELD(FIELD_STRING, struct session_request, fault_domain, false, CLIENT_ID_CHARS_MAX),
     JSON_FIELD_SEEN(FIELD_BOOL, struct session_request, fault_domain_required, has_fault_domain_required, 0),
@@ -35,6 +36,7 @@ static const struct json_field create_fields[] = {
 static const struct json_field patch_fields[] = {
     MEMORY_FIELDS,
     JSON_FIELD_SEEN(FIELD_U64, struct session_request, idle_timeout_s, has_idle_timeout, IDLE_TIMEOUT_S_MAX),
+    JSON_FIELD_SEEN(FIELD_U64, struct session_request, lease_s, has_lease, LEASE_S_MAX),
     JSON_FIELD(FIELD_ANY, struct session_request, labels, false, 0),
 };
 
@@ -166,6 +168,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_time(w, "expires_at", i->expires_wall_ns);
     json_add_u64(w, "idle_timeout_s", i->idle_timeout_s);
     json_add_u64(w, "max_lifetime_s", i->max_lifetime_s);
+    json_add_u64_or_null(w, "lease_s", i->lease_s ? i->lease_s : UINT64_MAX);
     add_memory(w, i);
     json_add_bool(w, "memcheck", i->memcheck);
     add_domain(w, i);
@@ -178,6 +181,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_u64(w, "modules", i->modules);
     json_add_u64(w, "launches", i->launches);
     json_close_object(w);
+    json_add_text(w, "instance", app_of(r)->instance);
     if (node[0])
         json_add_text(w, "node", node);
 }
@@ -206,6 +210,7 @@ static enum status create(struct request *r, const struct session_request *q, st
                                 .pool_bytes_max = q->pool_bytes_max,
                                 .idle_timeout_s = q->idle_timeout_s,
                                 .max_lifetime_s = q->max_lifetime_s,
+                                .lease_s = q->lease_s,
                                 .memcheck = q->memcheck,
                                 .fault_domain = q->fault_domain,
                                 .server_required = q->fault_domain_required};
@@ -233,7 +238,7 @@ enum status sessions_create(struct request *r)
 {
     struct session_request q = {.memory_limit = MEMORY_LIMIT_NONE,
                                 .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT,
-                                .max_lifetime_s = LIFETIME_S_MAX,
+                                .max_lifetime_s = LIFETIME_S_DEFAULT,
                                 .fault_domain_required = true};
     struct session        *s;
     bool                   created = false;
@@ -287,6 +292,8 @@ static enum status patch_in(struct request *r, struct session *s)
     p.has_labels = q.labels != NULL;
     p.has_idle_timeout = q.has_idle_timeout;
     p.idle_timeout_s = q.idle_timeout_s;
+    p.has_lease = q.has_lease;
+    p.lease_s = q.lease_s;
     p.memory_limit = q.memory_limit;
     p.has_pool_bytes_max = q.has_pool_bytes_max;
     p.pool_bytes_max = q.pool_bytes_max;
@@ -311,6 +318,16 @@ static enum status delete_it(struct request *r, struct session *s)
 {
     enum status st = session_delete(s, &r->problem);
 
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+enum status sessions_heartbeat(struct request *r)
+{
+    struct tenant t = tenant_of(r);
+    enum status   st = nothing_check(r);
+
+    if (!st)
+        st = session_renew(app_of(r)->registry, &t, r->params[0], &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "base/deadline.h"
 #include "base/span.h"
 
 static const struct {
@@ -100,6 +101,31 @@ uint64_t histogram_count(const struct histogram *h)
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS_MAX; i++)
         n += load_relaxed(&h->buckets[i]);
     return n;
+}
+
+/* A second that begins replaces the one of a minute ago. */
+void minute_add(struct minute *m, uint64_t now)
+{
+    uint64_t          second = now / NS_PER_S, seen, next;
+    _Atomic uint64_t *at = &m->seconds[second % MINUTE_S];
+
+    seen = atomic_load_explicit(at, memory_order_relaxed);
+    do {
+        next = (seen >> 32 == (second & UINT32_MAX) ? seen : second << 32) + 1;
+    } while (!atomic_compare_exchange_weak_explicit(at, &seen, next, memory_order_relaxed, memory_order_relaxed));
+}
+
+uint64_t minute_count(const struct minute *m, uint64_t now)
+{
+    uint64_t second = now / NS_PER_S, sum = 0;
+
+    for (unsigned i = 0; i < MINUTE_S; i++) {
+        uint64_t seen = atomic_load_explicit(&m->seconds[i], memory_order_relaxed);
+
+        if (((second - (seen >> 32)) & UINT32_MAX) < MINUTE_S)
+            sum += seen & UINT32_MAX;
+    }
+    return sum;
 }
 
 void times_add(enum times t, uint64_t ns)

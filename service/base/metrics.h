@@ -46,6 +46,17 @@ struct histogram {
 void     histogram_add(struct histogram *h, enum histogram_kind kind, uint64_t value);
 uint64_t histogram_count(const struct histogram *h);
 
+enum { MINUTE_S = 60 };
+
+/* How often something happened within the last minute: by second modulo 60, that second in the upper half and how often in the lower. A zeroed
+ * one is empty. `now` is a time of now_ns(). */
+struct minute {
+    _Atomic uint64_t seconds[MINUTE_S];
+};
+
+void     minute_add(struct minute *m, uint64_t now);
+uint64_t minute_count(const struct minute *m, uint64_t now);
+
 /* Prometheus text. `labels` as `a="b",c="d"`, "" = none; values in them are the caller's to escape, see metrics_label(). */
 void metrics_head(struct buf *out, enum metric m);
 void metrics_sample(struct buf *out, enum metric m, const char *labels, double value);

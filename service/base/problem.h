@@ -43,7 +43,9 @@ struct problem {
     uint32_t             retry_after_ms;        /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
-    bool                 has_op; /* batches only: the failed operation, and the number of completed ones before it */
+    const char          *ended_reason; /* SESSION_NOT_FOUND only: how the session ended, a word of the contract, static; NULL = not known */
+    uint64_t             ended_wall_ns, ended_limit_s; /* when, and the time limit that was over (0 = none) */
+    bool                 has_op;                       /* batches only: the failed operation, and the number of completed ones before it */
     uint32_t             op_index, completed_ops;
     uint32_t             op_index_last; /* if above op_index: an unknown one of the operations from op_index to here failed */
     /* COMPILE_FAILED only: borrowed from the arena of the failed call. NULL data = none. */

@@ -317,6 +317,17 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
     return true;
 }
 
+bool config_reread(int argc, char *const argv[], struct config *out)
+{
+    bool only_check;
+
+    *out = (struct config){0};
+    if (take_all(out, argc, argv, &only_check))
+        return true;
+    config_finish(out);
+    return false;
+}
+
 void config_finish(struct config *c)
 {
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {

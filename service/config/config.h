@@ -28,6 +28,10 @@ struct config {
 /* True: *out is filled; the caller must call config_finish(). False: --help, --man or --version was answered on standard output
  * (*exit_code = 0), or one line on standard error describes the error (*exit_code = 2); there is nothing to free. */
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code);
+/* Whether the file of --config can be read again: it is no pipe. False without one. */
+bool config_file_stays(const struct config *c);
+/* The same anew, after config_parse() of the same arguments and with the file as it is now. */
+bool config_reread(int argc, char *const argv[], struct config *out);
 /* Accepts a zeroed config. */
 void config_finish(struct config *c);
 

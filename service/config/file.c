@@ -1,5 +1,6 @@
 /* The configuration file: one "name = value" per line; a line that begins with '#' is a comment. */
 #include <ctype.h>
+#include <sys/stat.h>
 
 #include "base/input_file.h"
 #include "config/table.h"
@@ -63,4 +64,11 @@ bool config_file_take(struct config *c, const char *path)
         ok = take_line(c, span_cut(&rest, '\n'), &layer);
     buf_finish(&text);
     return ok;
+}
+
+bool config_file_stays(const struct config *c)
+{
+    struct stat st;
+
+    return c->config[0] && stat(c->config, &st) == 0 && S_ISREG(st.st_mode);
 }

@@ -29,8 +29,9 @@ struct device_launch {
     bool                 cooperative; /* all blocks run at once and may wait for each other, or LAUNCH_CONFIG_INVALID; not in graphs */
     const void          *params;      /* laid out as the kernel's table says; copied before launch() returns */
     uint32_t             params_bytes;
-    uint64_t             deadline_ms;    /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
-    struct device_event *before, *after; /* (optional, both or none) recorded right before and right after it; not in graphs */
+    uint64_t             deadline_ms; /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
+    struct device_event *before,
+        *after; /* (optional; `before` only with `after`) recorded right before and right after it; not in graphs */
 };
 
 /* An allocation that other processes map, too. */
@@ -58,8 +59,13 @@ struct device_ops {
     /* Whether recording two events is cheap compared to a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;
 
-    /* How many devices of this kind there are. 0, with the reason in *why, is no error. May be called before open. */
+    /* How many devices of this kind there are. 0, with the reason in *why, is no error: DEVICE_NOT_FOUND says that there is none, another
+     * status that this cannot be told now. May be called before open. */
     unsigned (*count)(struct problem *why);
+
+    /* (optional) Writes the identity of device `index` < count(), as info() has it in uuid; "" if the driver does not tell. It stays the
+     * device's while indices change. May be called before open. Default: devices have no identity but their index. */
+    void (*identify)(unsigned index, char out[DEVICE_UUID_BYTES]);
 
     /* Opens device `index` < count(). Slow (0.3 s on a GPU). On failure *out is untouched. */
     enum status (*open)(struct device **out, unsigned index, struct problem *why);
@@ -72,6 +78,8 @@ struct device_ops {
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);
     enum status (*memory)(struct device *d, struct device_memory *out);
+    /* device_memory.peak_bytes counts from what is allocated now. */
+    void (*memory_reset_peak)(struct device *d);
 
     /* (optional) Changes a setting of the device itself, for all its users. NOT_IMPLEMENTED: this device does not have it. FEATURE_DISABLED:
      * the driver does not allow it to this user. INVALID_FIELD: not this value. INTERNAL: it failed. Default: no settings. */
@@ -147,6 +155,8 @@ struct device_ops {
     enum status (*event_record)(struct device *d, struct device_stream *s, struct device_event *e);
     /* PENDING, OK, or how the context was lost (KERNEL_FAULT with cuda_result in *why, EXECUTION_TIMEOUT, DEVICE_ERROR). Never blocks. */
     enum status (*event_query)(struct device *d, struct device_event *e, struct problem *why);
+    /* (optional) As event_query(), of an event recorded behind everything that is queued on the stream. Default: one is recorded. */
+    enum status (*stream_query)(struct device *d, struct device_stream *s, struct problem *why);
     /* Async. Later work of the stream waits for the event's last record, on whichever stream. */
     enum status (*stream_wait)(struct device *d, struct device_stream *s, struct device_event *e);
     /* (optional) Async. Writes `value` to *word, in memory given to host_register(), once everything queued before is done. It is

@@ -19,7 +19,7 @@ struct run_entry {
 struct run_state {
     _Atomic uint32_t completed;             /* entries known to be done; only grows, up to the group that failed */
     uint32_t         group;                 /* entries of each group but the last; 0 = nothing was issued yet */
-    float            gpu_us[RUN_ITEMS_MAX]; /* by group; below 0 = not measured */
+    float            gpu_us[RUN_ITEMS_MAX]; /* by group; below 0 = not measured. Without a timed launch: the worker's time */
 };
 
 /* The front-end's side: fills `room` bytes at `at`, which is aligned to 8. */

@@ -4,10 +4,14 @@
 
 #include <stdint.h>
 
+#include "ipc/bounds.h"
+
 struct device_count {
     char     backend[16];
     uint32_t count;
-    char     why[236]; /* why there is none; "" if there are some */
+    uint32_t unknown;                               /* 1: they could not be counted */
+    char     why[232];                              /* why there is none; "" if there are some */
+    char     uuids[DEVICES_MAX][DEVICE_UUID_BYTES]; /* by index; "" where the driver does not tell */
 };
 
 #endif

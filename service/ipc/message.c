@@ -68,6 +68,7 @@ const char *device_sensor_reason(enum device_sensor_state state)
         [SENSOR_NOT_SUPPORTED] = "the driver does not report it for this device",
         [SENSOR_NOT_ALLOWED] = "the driver does not report it to the service's user",
         [SENSOR_FAILED] = "the driver failed to read it",
+        [SENSOR_DEVICE_LOST] = "the device is lost",
         [SENSOR_PAUSED] = "the driver's management library was slow and is not asked at the moment",
     };
 

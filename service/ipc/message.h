@@ -41,6 +41,7 @@ enum device_sensor_state {
     SENSOR_NOT_SUPPORTED, /* the driver does not report it for this device */
     SENSOR_NOT_ALLOWED,   /* ... to this user */
     SENSOR_FAILED,
+    SENSOR_DEVICE_LOST, /* set by the front-end */
     SENSOR_PAUSED, /* the management library was slow, and is left alone for a while */
     SENSOR_STATES
 };
@@ -99,7 +100,7 @@ struct device_library {
 struct device_info {
     char                    name[256];
     char                    vendor[32];             /* "NVIDIA"; of a host's processor */
-    char                    uuid[64];               /* "GPU-…" or a host's stable one; "" if unknown */
+    char                    uuid[DEVICE_UUID_BYTES]; /* "GPU-…" or a host's stable one; "" if unknown */
     char                    compute_capability[16]; /* "9.0" */
     char                    driver[64];             /* "13.0"; "" on cpu */
     uint64_t                total_bytes;
@@ -168,7 +169,8 @@ struct msg_device_set {
 };
 struct msg_device_set_reply { uint32_t unused; };
 
-struct msg_memory_info { uint32_t unused; };
+/* reset_peak, not 0: its peak counts from now on, so that it is what is allocated. */
+struct msg_memory_info { uint32_t reset_peak; };
 struct msg_memory_info_reply { struct device_memory memory; };
 
 struct msg_mem_trim { uint32_t unused; };
@@ -240,6 +242,7 @@ struct msg_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
     uint32_t cooperative; /* 1: all blocks are resident at once and may wait for each other */
+    uint32_t untimed;     /* 1: no events around it; its time is the worker's, from giving it to the device to seeing its end */
     uint64_t timeout_ms; /* of execution, counted from its start */
     uint32_t params_bytes;
     unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */

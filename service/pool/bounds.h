@@ -23,6 +23,7 @@ enum {
     RESET_END_MS = 30 * 1000, /* for the processes on a device to end */
     RESET_TOOL_MS = 120 * 1000, /* for the vendor's tool */
     RESET_TOOL_LOOK_MS = 50, /* how often it is looked at */
+    COUNT_LOOK_MS = 50, /* how often the process that counts devices is looked at */
     RESET_START_MS = 2 * WORKER_START_DEADLINE_MS + CANARY_DEADLINE_MS, /* for a device monitor to come up, with its pause before */
     WORKER_SLOW_MS = 5 * 1000, /* a longer start or end of a worker is logged as a warning */
     SERVER_PATH_BYTES = 96, /* of a server's folder, with its NUL: the path of a socket in it has 108 */

@@ -52,8 +52,6 @@ static enum status start_threads(struct pool *p, struct problem *why)
         return problem_set(why, st, "cannot start the thread that watches workers");
     if ((st = devices_discover(p, why)))
         return st;
-    for (unsigned i = 0; i < p->devices_count; i++)
-        p->devices[i].public.state = DEVICE_SUSPECT; /* until its device monitor is up */
     p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
     if (!p->refiller_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that starts workers");
@@ -74,7 +72,10 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     domains_create(p);
-    st = start_threads(p, why);
+    if (devices_set_visible(p, config->visible_devices))
+        st = start_threads(p, why);
+    else
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     if (st)
         pool_destroy(p);
     else
@@ -178,6 +179,9 @@ void pool_destroy(struct pool *p)
     monitor_destroy(p->monitor);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
+    free(p->visible);
+    free(p->visible_counted);
+    free(p->visible_wanted);
     free(p);
 }
 
@@ -191,6 +195,8 @@ unsigned pool_device_count(const struct pool *p)
 /* Under lock. The state from starts and deaths, and on top of it the state from sensors and hardware errors. */
 static enum device_state state_of(const struct device_slot *d)
 {
+    if (atomic_load(&d->lost))
+        return DEVICE_LOST;
     if (d->reset.phase != RESET_NONE)
         return DEVICE_RESETTING;
     if (d->verdict)
@@ -280,7 +286,7 @@ static bool is_better(const struct device_slot *d, const struct device_slot *tha
 {
     if (state_of(d) != DEVICE_HEALTHY)
         return false;
-    return !than || (strcmp(d->public.backend, than->public.backend) == 0 && d->public.workers_used < than->public.workers_used);
+    return !than || d->rank < than->rank || (d->rank == than->rank && d->public.workers_used < than->public.workers_used);
 }
 
 int pool_device_choose(struct pool *p, struct span wish)
@@ -297,6 +303,12 @@ int pool_device_choose(struct pool *p, struct span wish)
     return best;
 }
 
+void device_keep_info(struct device_slot *d, const struct device_info *info)
+{
+    if (!atomic_load(&d->lost))
+        d->public.info = *info;
+}
+
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 {
     struct device_info info;
@@ -305,7 +317,7 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
         return false;
     if (device_monitor_info(p, &p->devices[i], DEVICE_MONITOR_ANSWER_MS, &info)) {
         pthread_mutex_lock(&p->lock);
-        p->devices[i].public.info = info;
+        device_keep_info(&p->devices[i], &info);
         pthread_mutex_unlock(&p->lock);
     }
     return pool_device_at(p, i, out);
@@ -327,6 +339,8 @@ static bool is_short(const struct pool *p, const struct device_slot *d)
 
 static const char *out_because(enum device_state state)
 {
+    if (state == DEVICE_LOST)
+        return "is lost";
     if (state == DEVICE_RESETTING)
         return "is being reset";
     return state == DEVICE_HOT || state == DEVICE_OVERHEATED ? "is too hot" : "is not healthy";
@@ -406,6 +420,8 @@ enum status device_refuses(const struct pool *p, const struct device_slot *d, st
     assert(held(&p->lock));
     if (p->stopping)
         return problem_set(why, STATUS_DRAINING, "the service is shutting down");
+    if (atomic_load(&d->lost))
+        return device_lost_problem(d, why);
     if (d->reset.phase == RESET_DRAINING)
         return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
     if (d->verdict && d->reset.phase == RESET_NONE)

@@ -24,10 +24,11 @@ struct pool_config {
     bool        allow_no_sandbox;   /* workers may start where the machine offers no sandbox */
     const char *mps_control;        /* path of nvidia-cuda-mps-control, beside which its server lies; borrowed likewise. NULL: none, */
     const char *mps_missing;        /* ... because: "the service was started with --mps off". Borrowed likewise */
+    const char *visible_devices;    /* instead of the environment's choice of devices, until pool_count_again(); NULL or "": as that says */
 };
 
-enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED, DEVICE_RESETTING };
-enum { DEVICE_STATES = DEVICE_RESETTING + 1 };
+enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED, DEVICE_RESETTING, DEVICE_LOST };
+enum { DEVICE_STATES = DEVICE_LOST + 1 };
 
 /* What is done about a device with errors, one after the other. A soft reset ends all processes of ours on it; a hard one has the
  * vendor's tool reset it then. */
@@ -36,7 +37,7 @@ enum recovery_step { RECOVERY_NONE, RECOVERY_WORKER, RECOVERY_SOFT_RESET, RECOVE
 const char *recovery_step_name(enum recovery_step step);
 
 struct pool_device {
-    char                        id[32]; /* "cuda:0" */
+    char                        id[32]; /* "cuda:0": its backend, and its number in the order in which that backend's devices were found */
     char                        backend[16];
     enum device_state           state;
     struct device_info          info; /* as of its device monitor's start; pool_device_refresh reads live figures */
@@ -53,6 +54,12 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
 /* Kills every worker and waits for it. NULL is a no-op. */
 void pool_destroy(struct pool *p);
 
+/* Counts devices again, in the background, in a process that sees those of `visible_devices` (as of pool_config), and so do workers from
+ * then on. New ones are added, behind the others; those that are not found are lost until a later count finds them. A count that fails
+ * changes nothing. OUT_OF_MEMORY: none is made. */
+enum status pool_count_again(struct pool *p, const char *visible_devices);
+
+/* Devices keep their numbers, ids and places; there may be more later, never fewer. */
 unsigned pool_device_count(const struct pool *p);
 /* False past the end. Copies. */
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
@@ -60,10 +67,10 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 enum device_state pool_device_state(struct pool *p, unsigned i);
 /* How many steps of recovery it has seen, and the last of them. */
 uint64_t pool_device_recovery(struct pool *p, unsigned i, enum recovery_step *last);
-/* OK, or OVERLOADED while the device is too hot for new work, or being reset. Cheap. */
+/* OK; OVERLOADED while the device is too hot for new work, or being reset; or DEVICE_LOST. Cheap. */
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
 /* OK; or why work ends that runs on it now. DEVICE_ERROR: the hardware failed, and nothing on it can be trusted. DEVICE_OVERHEATED: it
- * must cool down; what does not compute may stay. DEVICE_RESET: its processes must end. */
+ * must cool down; what does not compute may stay. DEVICE_RESET: its processes must end. DEVICE_LOST: it is not there any more. */
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
 /* Index of that id; -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
@@ -77,7 +84,7 @@ bool pool_device_fits(const struct pool *p, unsigned i, struct span wish);
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 
 /* A warm worker of that device at once, else a new one within workers_max (blocks for its start), else NO_WORKER. DEVICE_ERROR: the
- * device is quarantined. The caller owns it until pool_give_back. */
+ * device is quarantined. DEVICE_LOST. The caller owns it until pool_give_back. */
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why);
 /* As pool_take, but only a warm worker that is ready now; false when there is none, or the device is quarantined. Does not block. */
 bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
@@ -106,7 +113,8 @@ unsigned pool_servers(struct pool *p);
 
 /* Changes a setting of the device itself, for all its users, until the service or another program changes it again; it is set anew after a
  * reset. NOT_IMPLEMENTED, INVALID_FIELD, FEATURE_DISABLED (no permission): as of device_ops.configure. INVALID_FIELD also names the range
- * that the device reports. DEVICE_BUSY: it is being reset. NO_WORKER: nobody can change it at the moment. Blocks up to 20 s. */
+ * that the device reports. DEVICE_BUSY: it is being reset. DEVICE_LOST. NO_WORKER: nobody can change it at the moment. Blocks up to
+ * 20 s. */
 enum status pool_device_configure(struct pool *p, unsigned i, enum device_setting s, const struct device_setting_value *v,
                                   struct problem *why);
 /* Only the check of the range. */
@@ -114,14 +122,15 @@ enum status pool_device_setting_fits(struct pool *p, unsigned i, enum device_set
                                      struct problem *why);
 
 /* ---- resetting a device ---- */
-/* It takes no new work from now on. DEVICE_BUSY: it is being reset. FEATURE_DISABLED, or INVALID_FIELD: it has no hard reset. */
+/* It takes no new work from now on. DEVICE_BUSY: it is being reset. DEVICE_LOST. FEATURE_DISABLED, or INVALID_FIELD: it has no hard reset. */
 enum status pool_reset_begin(struct pool *p, unsigned i, bool hard, struct problem *why);
 /* Instead of pool_reset_go_on(): it goes on as it was. */
 void pool_reset_cancel(struct pool *p, unsigned i);
-/* All processes on it end from now on, those of sessions, too (pool_device_verdict). Returns what pool_reset_wait() has to be given. */
+/* All processes on it end from now on, those of sessions, too (pool_device_verdict). Returns what pool_reset_outcome() has to be given. */
 uint64_t pool_reset_go_on(struct pool *p, unsigned i);
-/* PENDING at the deadline; else how the reset has ended: OK, the device serves again and its errors are forgotten; or DEVICE_ERROR. */
-enum status pool_reset_wait(struct pool *p, unsigned i, uint64_t ticket, uint64_t deadline_ns, struct problem *why);
+/* PENDING: it goes on. Else how the reset has ended: OK, the device serves again and its errors are forgotten; DEVICE_ERROR; or DEVICE_LOST.
+ * Does not block. */
+enum status pool_reset_outcome(struct pool *p, unsigned i, uint64_t ticket, struct problem *why);
 
 /* For /readyz: OK, or the first device's failure. A device passes when it is healthy, answered its canary at most `fresh_ms` ago (asked
  * anew if older; blocks up to 1 s a device), and has a warm worker, or could have one. Either way *why has the detail on every device

@@ -38,11 +38,13 @@ struct registry_config {
     struct code_cache      *cache;
     const char             *node; /* "" or the node's name, which becomes part of session ids */
     unsigned                sessions_max;
-    bool                    cache_shared;     /* callers share compiled code */
-    uint64_t                result_ttl_s;     /* how long results of asynchronous batches are kept */
-    uint32_t                crash_budget;     /* faults that a tenant may have on a device within the window; 0 = unlimited */
-    uint64_t                crash_window_s;   /* time in which a full budget is restored, one fault after another */
-    uint64_t                shared_bytes_max; /* memory shared with clients of this host (share.h); 0 = disabled */
+    uint64_t                idle_timeout_s_max; /* lowers what sessions ask for; 0: IDLE_TIMEOUT_S_MAX */
+    uint64_t                lifetime_s_max;     /* likewise; 0: LIFETIME_S_MAX */
+    bool                    cache_shared;       /* callers share compiled code */
+    uint64_t                result_ttl_s;       /* how long results of asynchronous batches are kept */
+    uint32_t                crash_budget;       /* faults that a tenant may have on a device within the window; 0 = unlimited */
+    uint64_t                crash_window_s;     /* time in which a full budget is restored, one fault after another */
+    uint64_t                shared_bytes_max;   /* memory shared with clients of this host (share.h); 0 = disabled */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
@@ -95,6 +97,7 @@ struct session_spec {
     uint64_t    pool_bytes_max;
     uint64_t    idle_timeout_s;
     uint64_t    max_lifetime_s;
+    uint64_t    lease_s; /* ends the session when no request came for it for so long; 0: no lease */
     bool        memcheck;
     bool        implicit;        /* not listed; its id is none that a client could use */
     struct span fault_domain;    /* empty: it stands alone; else a client id (checked here) */
@@ -109,9 +112,10 @@ struct session_info {
     enum session_state state;
     uint64_t           generation;
     uint64_t           created_wall_ns;
-    uint64_t           expires_wall_ns; /* the earlier end of idle time and lifetime, as of now */
-    uint64_t           idle_timeout_s;
-    uint64_t           max_lifetime_s;
+    uint64_t           expires_wall_ns; /* the earliest end of idle time, lease and lifetime, as of now */
+    uint64_t           idle_timeout_s;  /* in force: the registry's configuration may have lowered it */
+    uint64_t           max_lifetime_s;  /* likewise */
+    uint64_t           lease_s;         /* 0: no lease */
     uint64_t           memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
     double             memory_fraction; /* of the device's memory, as asked for; 0: memory_limit was, or nothing */
     uint64_t           pool_bytes_max;  /* MEMORY_LIMIT_NONE: freed memory is kept without a bound */
@@ -130,13 +134,17 @@ struct session_info {
 /* Takes a worker from the pool; may block. If the id exists (same tenant): same spec -> *created = false, another spec -> SPEC_CONFLICT. */
 enum status session_create(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **borrowed,
                            bool *created, struct problem *why);
-/* SESSION_NOT_FOUND, or *out is pinned until session_return. Counts as use: the idle time restarts at the return. */
+/* SESSION_NOT_FOUND, which says how the session ended if that is still known; or *out is pinned until session_return. Counts as use: idle time
+ * and lease restart at the return. */
 enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why);
 void        session_return(struct session *s);
+/* Restarts the lease, but not the idle time. Never blocks. */
+enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why);
 void        session_info_of(struct session *s, struct session_info *out);
 struct session_patch {
-    bool                has_idle_timeout, has_labels, has_memory_limit, has_pool_bytes_max;
+    bool                has_idle_timeout, has_lease, has_labels, has_memory_limit, has_pool_bytes_max;
     uint64_t            idle_timeout_s;
+    uint64_t            lease_s;      /* 0: none from now on */
     uint64_t            memory_limit; /* with has_memory_limit, this or the fraction, as in a session_spec */
     double              memory_fraction;
     uint64_t            pool_bytes_max;
@@ -173,7 +181,7 @@ struct session_memory {
     uint64_t cached_bytes;    /* reserved but not allocated: cached for later allocations, or lost to rounding */
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
-    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since session_memory_reset_peak() */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double
         fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
@@ -182,6 +190,8 @@ struct session_memory {
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
 /* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
+/* peak_bytes counts from what is allocated now. */
+enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
 /* Identifies a buffer's contents: differs from those that it had or will have, and from those of a later buffer with the same id. Any
@@ -336,6 +346,7 @@ struct launch_spec {
     uint32_t                   block[3]; /* block[0] = 0: chosen by the occupancy calculator */
     uint32_t                   shared_bytes;
     bool                       cooperative; /* the kernel may synchronize its whole grid; the grid must fit on the device at once */
+    bool                       untimed;     /* nobody asks for its time on the device */
     const struct launch_arg   *args;
     unsigned                   args_count;
     struct span                stream; /* "" = default */
@@ -351,8 +362,9 @@ struct launch_info {
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    double            gpu_us;                                             /* valid when succeeded */
-    struct span       output;                                             /* printf text; borrowed until launch_return */
+    bool              untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double            gpu_us;  /* valid when succeeded */
+    struct span       output;  /* printf text; borrowed until launch_return */
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };

@@ -17,8 +17,11 @@ static bool row_write(const struct device_ops *ops)
 
     snprintf(row.backend, sizeof row.backend, "%s", ops->name);
     row.count = ops->count(&why);
+    row.unknown = row.count == 0 && why.status != STATUS_DEVICE_NOT_FOUND;
     if (row.count == 0)
         snprintf(row.why, sizeof row.why, "%.*s", (int)sizeof row.why - 1, why.detail);
+    for (unsigned i = 0; ops->identify && i < row.count && i < DEVICES_MAX; i++)
+        ops->identify(i, row.uuids[i]);
     return write(WORKER_COUNT_FD, &row, sizeof row) == (ssize_t)sizeof row;
 }
 

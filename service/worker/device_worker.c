@@ -291,10 +291,39 @@ static enum status find_device(struct device_worker *w, int argc, char **argv, u
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown backend");
 }
 
-static enum status take_device(struct device_worker *w, unsigned index, struct problem *why)
+static bool is_device(const struct device_ops *ops, unsigned index, const char *uuid)
 {
-    enum status st = w->ops->open(&w->device, index, why);
+    char own[DEVICE_UUID_BYTES];
 
+    ops->identify(index, own);
+    return strcmp(own, uuid) == 0;
+}
+
+/* Indices may have changed since devices were counted: the one with that identity is opened, or none. `uuid`: NULL: the index tells. */
+static enum status find_again(const struct device_ops *ops, const char *uuid, unsigned *index, struct problem *why)
+{
+    unsigned count;
+
+    if (!uuid || !ops->identify || is_device(ops, *index, uuid))
+        return STATUS_OK;
+    count = ops->count(why);
+    if (count == 0)
+        return why->status;
+    for (unsigned i = 0; i < count && i < DEVICES_MAX; i++) {
+        if (!is_device(ops, i, uuid))
+            continue;
+        *index = i;
+        return STATUS_OK;
+    }
+    return problem_set(why, STATUS_DEVICE_ERROR, "the driver does not find the device %s", uuid);
+}
+
+static enum status take_device(struct device_worker *w, const char *uuid, unsigned index, struct problem *why)
+{
+    enum status st = find_again(w->ops, uuid, &index, why);
+
+    if (!st)
+        st = w->ops->open(&w->device, index, why);
     if (!st && w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
         problem_set(why, st, "cannot register the staging memory with the device");
     return st;
@@ -310,10 +339,10 @@ static uint64_t phase_end(struct completion *ready, enum worker_start_phase phas
 }
 
 /* A driver that may open no files reports no device, or anything else: then nothing is known of the device. */
-static enum status open_device(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
+static enum status open_device(struct device_worker *w, const char *uuid, unsigned index, struct completion *ready, struct problem *why)
 {
     uint64_t    began = now_ns();
-    enum status st = take_device(w, index, why);
+    enum status st = take_device(w, uuid, index, why);
 
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
@@ -351,7 +380,7 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
     if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
     device_jail_prepare(&jail);
-    if ((st = open_device(w, index, ready, why)))
+    if ((st = open_device(w, worker_argument(argc, argv, "uuid"), index, ready, why)))
         return st;
     jail.driver_build = jail.driver ? jail.driver->build(w->device) : "";
     jail.memory = host_memory(w);

@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sdk" / "py
 
 import gpurest  # noqa: E402
 from gpurest import testing  # noqa: E402
+from gpurest._transport.frame import device_us, unpack  # noqa: E402
 from gpurest.arrays.current import current_engine  # noqa: E402
 
 ROUNDS = 5
@@ -36,11 +37,14 @@ class Ours:
     def once(self, function, operands):
         """(wall, device) in microseconds; waits for the result to be in device memory."""
         gpurest.config.builtins = self.builtins
-        engine = current_engine()
+        answers, observers = [], current_engine().session.client._transport.observers
+        observers.append(lambda request, response, seconds: answers.append(response))  # arrays ask for times only when somebody looks
         start = time.perf_counter()
         made = function(gpurest, *operands)
         made._flush()
-        return (time.perf_counter() - start) * 1e6, engine.device_us
+        wall_us = (time.perf_counter() - start) * 1e6
+        observers.pop()
+        return wall_us, sum(device_us(unpack(one.body)[0]) for one in answers if "vnd.gpurest.batch" in one.headers.get("content-type", ""))
 
     def fetch(self, made):
         return made.get()

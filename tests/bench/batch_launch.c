@@ -1,6 +1,6 @@
 /* What a launch costs in a batch of many: the whole request, the service's own time for the operations, and the same launches given to
  * the device by this process itself. With a prepared batch too, where the service has them.
- * batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1] */
+ * batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1] [--timing 0|1] */
 #include "base/deadline.h"
 #include "bench/http_client.h"
 #include "bench/percentile.h"
@@ -29,9 +29,9 @@ static void prepare(const char *device)
     http_must(&client, "PUT", "/v1/sessions/batch-launch/modules/m", "application/vnd.gpurest.ptx", ptx, sizeof ptx - 1);
 }
 
-static size_t make_batch(char *to, size_t room, unsigned launches)
+static size_t make_batch(char *to, size_t room, unsigned launches, bool timing)
 {
-    size_t n = (size_t)snprintf(to, room, "{\"module\":\"m\",\"ops\":[");
+    size_t n = (size_t)snprintf(to, room, "{\"module\":\"m\",%s\"ops\":[", timing ? "" : "\"timing\":false,");
 
     for (unsigned i = 0; i < launches; i++)
         n += (size_t)snprintf(to + n, room - n, "%s{\"op\":\"launch\",\"kernel\":\"nothing\",\"grid\":[1],\"block\":[32]}", i ? "," : "");
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     char        backend[16];
     unsigned    launches = 1000;
     size_t      rounds = 20, bytes, room;
-    bool        program = true;
+    bool        program = true, timing = true;
     double      us;
     char       *body;
 
@@ -135,18 +135,21 @@ int main(int argc, char **argv)
             rounds = strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--program") == 0)
             program = argv[i + 1][0] == '1';
+        else if (strcmp(argv[i], "--timing") == 0)
+            timing = argv[i + 1][0] == '1';
     }
     report = fdopen(dup(STDOUT_FILENO), "w");
     if (argc < 2 || !report || launches < 1 || launches > LAUNCHES_MAX || rounds < 1 || rounds > ROUNDS_MAX ||
         !http_connect(&client, argv[1], token)) {
-        fprintf(stderr, "usage: batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1]\n");
+        fprintf(stderr, "usage: batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1] "
+                        "[--timing 0|1]\n");
         return EXIT_FAILURE;
     }
     room = (size_t)launches * OP_BYTES + 256;
     body = malloc(room);
     if (!body)
         return EXIT_FAILURE;
-    bytes = make_batch(body, room, launches);
+    bytes = make_batch(body, room, launches, timing);
     prepare(device);
     measure("batch", "/v1/sessions/batch-launch/batches", body, bytes, launches, rounds);
     if (program) {

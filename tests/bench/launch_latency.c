@@ -1,5 +1,5 @@
 /* How long a synchronous small launch takes over HTTP on one kept connection, beside a bare loopback echo of the same sizes.
- * launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US] */
+ * launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US] [--timing 0|1] */
 #include "base/deadline.h"
 #include "bench/http_client.h"
 #include "bench/percentile.h"
@@ -16,7 +16,9 @@
 enum { WARM_UP = 200, COUNT_DEFAULT = 5000, COUNT_MAX = 1000000 };
 
 static const char source[] = "extern \"C\" __global__ void tick(unsigned *p) { if (threadIdx.x == 0) p[0] += 1; }\n";
-static const char launch[] = "{\"module\":\"m\",\"kernel\":\"tick\",\"grid\":[1],\"block\":[32],\"args\":[{\"buf\":\"p\"}]}";
+#define LAUNCH "{\"module\":\"m\",\"kernel\":\"tick\",\"grid\":[1],\"block\":[32],\"args\":[{\"buf\":\"p\"}]"
+
+static const char *launch = LAUNCH "}";
 
 static struct http_client client;
 static uint64_t           durations[COUNT_MAX];
@@ -37,8 +39,8 @@ static double measure_launches(size_t count)
 {
     char request[2048];
 
-    request_bytes = http_build(&client, request, sizeof request, "POST", "/v1/sessions/latency/launches", "application/json", launch,
-                               sizeof launch - 1);
+    request_bytes =
+        http_build(&client, request, sizeof request, "POST", "/v1/sessions/latency/launches", "application/json", launch, strlen(launch));
     for (size_t i = 0; i < WARM_UP + count; i++) {
         uint64_t began = now_ns();
 
@@ -136,9 +138,11 @@ int main(int argc, char **argv)
             count = strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--local-p50") == 0)
             local = strtod(argv[i + 1], NULL);
+        else if (strcmp(argv[i], "--timing") == 0 && argv[i + 1][0] == '0')
+            launch = LAUNCH ",\"timing\":false}";
     }
     if (argc < 2 || count < 1 || count > COUNT_MAX || !http_connect(&client, argv[1], token)) {
-        fprintf(stderr, "usage: launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US]\n");
+        fprintf(stderr, "usage: launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US] [--timing 0|1]\n");
         return EXIT_FAILURE;
     }
     prepare(device);

@@ -66,6 +66,24 @@ void case_fault_is_sticky(struct bench *b)
     _exit(EXIT_SUCCESS);
 }
 
+void case_fault_shows_on_the_stream(struct bench *b)
+{
+    struct device_module *m;
+    struct device_launch  l;
+    uint64_t              argument = 0x10;
+    enum status           st;
+
+    if (!b->ops->stream_query)
+        contract_skip("this backend records events");
+    m = load(b, faults_ptx, faults_ptx_bytes);
+    l = launch_of(b, m, "illegal", &argument, sizeof argument, 1, 32);
+    st = b->ops->launch(b->d, NULL, &l, &b->why);
+    while (!st && (st = b->ops->stream_query(b->d, NULL, &b->why)) == STATUS_PENDING)
+        st = STATUS_OK;
+    CHECK(st == STATUS_KERNEL_FAULT && b->why.cuda_result == 700, "%s %s", status_code(st), b->why.detail);
+    _exit(EXIT_SUCCESS);
+}
+
 /* A backend that can stop a kernel does so at its deadline. Processes of other backends are killed, so leaving must work at once. */
 void case_endless_is_stopped(struct bench *b)
 {

@@ -34,6 +34,58 @@ void case_launch_between_events(struct bench *b)
     b->ops->event_destroy(b->d, l.after);
 }
 
+enum { WORDS = 1 << 18 };
+
+static void expect_words(struct bench *b, uint64_t at, uint32_t expected)
+{
+    static uint32_t got[WORDS];
+
+    read_all(b, got, at, sizeof got);
+    for (int i = 0; i < WORDS; i++)
+        CHECK(got[i] == expected, "element %d is %u, not %u", i, got[i], expected);
+}
+
+void case_launch_before_an_event(struct bench *b)
+{
+    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct add_params     p = {allocate(b, WORDS * 4), WORDS, 1};
+    struct device_launch  l = launch_of(b, m, "add", &p, sizeof p, WORDS / 256, 256);
+    enum status           st;
+
+    OK(b->ops->mem_fill(b->d, NULL, p.p, 0, 4, WORDS));
+    OK(b->ops->event_create(b->d, &l.after));
+    for (int round = 0; round < 3; round++) { /* recording again re-arms */
+        OK(b->ops->launch(b->d, NULL, &l, &b->why));
+        while ((st = b->ops->event_query(b->d, l.after, &b->why)) == STATUS_PENDING)
+            sched_yield();
+        OK(st);
+    }
+    b->ops->event_destroy(b->d, l.after);
+    expect_words(b, p.p, 7);
+}
+
+void case_stream_is_asked(struct bench *b)
+{
+    struct device_module *m;
+    struct device_launch  l;
+    struct add_params     p;
+    enum status           st;
+
+    if (!b->ops->stream_query)
+        contract_skip("this backend records events");
+    m = load(b, kernels_ptx, kernels_ptx_bytes);
+    p = (struct add_params){allocate(b, WORDS * 4), WORDS, 1};
+    l = launch_of(b, m, "add", &p, sizeof p, WORDS / 256, 256);
+    OK(b->ops->mem_fill(b->d, NULL, p.p, 0, 4, WORDS));
+    for (int round = 0; round < 3; round++) {
+        OK(b->ops->launch(b->d, NULL, &l, &b->why));
+        while ((st = b->ops->stream_query(b->d, NULL, &b->why)) == STATUS_PENDING)
+            sched_yield();
+        OK(st);
+    }
+    expect_words(b, p.p, 7);
+}
+
 /* Two streams in turn on the same memory: only the events between them give the result of this order. */
 void case_streams_wait_for_events(struct bench *b)
 {

@@ -55,6 +55,24 @@ void case_alignment_and_accounting(struct bench *b)
     CHECK(m.allocated_bytes == m0.allocated_bytes && m.peak_bytes >= sum, "allocated_bytes after free");
 }
 
+/* A peak that is counted anew is exact below the former one, too. */
+void case_peak_is_counted_anew(struct bench *b)
+{
+    uint64_t             small, large = allocate(b, 8 << 20);
+    struct device_memory m0, m;
+
+    OK(b->ops->mem_free(b->d, large));
+    OK(await(b, NULL)); /* a free takes effect after the work before it */
+    b->ops->memory_reset_peak(b->d);
+    OK(b->ops->memory(b->d, &m0));
+    CHECK(m0.peak_bytes == m0.allocated_bytes, "the peak is %zu, %zu are allocated", (size_t)m0.peak_bytes, (size_t)m0.allocated_bytes);
+    small = allocate(b, 1 << 20);
+    OK(b->ops->mem_free(b->d, small));
+    OK(await(b, NULL));
+    OK(b->ops->memory(b->d, &m));
+    CHECK(m.peak_bytes == m0.allocated_bytes + (1 << 20), "the peak is %zu", (size_t)m.peak_bytes);
+}
+
 void case_write_read_odd_ranges(struct bench *b)
 {
     static const size_t ranges[][2] = {{0, 1}, {1, 1}, {3, 5}, {255, 2}, {4095, 4097}, {0, AREA}, {1, AREA - 1}, {17, 65536}};

@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "_values": set(),
     "_transport": set(),
     "_session": {"_transport", "_values"},
-    "arrays/_engine": {"_session", "_transport", "_values"},
+    "arrays/_engine": {"_session", "_values"},
     "arrays": {"arrays/_engine", "_session", "_values"},
     "aio": {"arrays", "_session", "_transport", "_values"},
     "cuda": {"arrays", "arrays/_engine", "_session", "_transport"},

@@ -3,6 +3,10 @@
 A marker is a comment right above a block:
   <!-- not run: reason -->      the block is skipped
   <!-- prints: text -->         the block is run, its output contains the text, and curl accepts refusals as answers
+
+Rows of a table "| name | command | shown by |" are blocks of one command each. A table with "Python" in its place is one program. What a row is
+shown by: "cpu", as the blocks of the page; "fake", by a service on a fake GPU; anything with a path in it, by the test there and not here; or it
+is "missing".
 """
 import dataclasses
 import os
@@ -15,6 +19,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN_DEADLINE_S = 600
 BLOCK = re.compile(r"(?:^<!-- (?P<marker>.*?) -->\n)?^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
+TABLE = re.compile(r"^\| name \| (?P<kind>command|Python) \| shown by \|\n\|[-|]+\|\n(?P<rows>(?:\|.*\|\n)+)", re.M)
+IMPORTS = "import gpurest\nfrom gpurest import cuda\n"
 STARTS_SERVICE = re.compile(r"^gpurestd .*&$", re.M)
 USES_LIBRARY = re.compile(r"pkg-config .*gpurest")
 # The pages say port 8080; here the service has a free port.
@@ -43,6 +49,7 @@ class Block:
     language: str
     code: str
     marker: str
+    shown_by: str = "cpu"
 
     def marked(self, kind):
         """The text of the marker of this kind; None without one."""
@@ -62,9 +69,42 @@ def pages():
     return ["README.md"] + sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 
 
+@dataclasses.dataclass
+class Row:
+    line: int
+    code: str
+    shown_by: str
+
+    @property
+    def path(self):
+        """Of the test that shows it; None: it is shown by the page's own."""
+        found = re.search(r"`([^`]+)`", self.shown_by)
+        return found and found[1]
+
+
+def tables_of(page):
+    """(kind, rows) of each table with commands."""
+    text = (ROOT / page).read_text()
+    for table in TABLE.finditer(text):
+        first = text[:table.start("rows")].count("\n") + 1
+        cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line[1:-1])] for line in table["rows"].splitlines()]
+        assert all(len(row) == 3 for row in cells), f"{page}:{first}: a row has three cells; a bar within one is \\|"
+        yield table["kind"], [Row(first + at, row[1].strip("`").replace("\\|", "|"), row[2]) for at, row in enumerate(cells)]
+
+
+def blocks_of_tables(page):
+    for kind, rows in tables_of(page):
+        shown = [row for row in rows if row.shown_by in ("cpu", "fake")]
+        if kind == "command":
+            yield from (Block(page, row.line, "sh", row.code + "\n", None, row.shown_by) for row in shown)
+        else:
+            yield Block(page, rows[0].line, "python", IMPORTS + "".join(row.code + "\n" for row in shown), None)
+
+
 def blocks_of(page):
     text = (ROOT / page).read_text()
-    return [Block(page, text[:found.start("code")].count("\n"), found["language"], found["code"], found["marker"]) for found in BLOCK.finditer(text)]
+    blocks = [Block(page, text[:found.start("code")].count("\n"), found["language"], found["code"], found["marker"]) for found in BLOCK.finditer(text)]
+    return sorted([*blocks, *blocks_of_tables(page)], key=lambda block: block.line)
 
 
 def runs(page):
@@ -106,9 +146,9 @@ def page_script(blocks, out):
     return "\n".join(lines) + "\n"
 
 
-def run_page(page, folder, executable, ports, command_line, **variables):
-    """Runs the page in folder/work and returns the error, or "". A service that runs already has written `ports`."""
-    blocks = [block for block in blocks_of(page) if block.not_run is None]
+def run_page(page, folder, executable, ports, command_line, shown_by="cpu", **variables):
+    """Runs what is shown so of the page in folder/work and returns the error, or "". A service that runs already has written `ports`."""
+    blocks = [block for block in blocks_of(page) if block.not_run is None and block.shown_by == shown_by]
     programs, work, out = (folder / name for name in ("programs", "work", "out"))
     for made in (programs, work, out):
         made.mkdir()

@@ -131,7 +131,7 @@ def test_the_order_holds_over_many_messages(client, counter):
     assert answer.status == 200, answer
     for k in range(50, 900, 100):
         assert answer.segments[f"r{k}"] == struct.pack("<I", stepped(1, range(k + 1)))
-    launches = [op for op in answer.message["ops"] if op["gpu_us"] is not None]
+    launches = [op for op in answer.message["ops"] if "gpu_us" in op]
     grouped = sum(group["last"] - group["first"] + 1 for group in answer.message["gpu_groups"])
     assert len(launches) + grouped >= 900 - 9 and all(op["gpu_us"] >= 0 for op in launches)
 

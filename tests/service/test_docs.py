@@ -8,7 +8,9 @@ import sys
 import pytest
 
 import docs_blocks
-from docs_blocks import ROOT, blocks_of, install_library, pages, run_page, runs, starts_service, uses_library
+import fake_gpu
+from docs_blocks import ROOT, blocks_of, install_library, pages, run_page, runs, starts_service, tables_of, uses_library
+from fake_gpu import driver  # noqa: F401 - a fixture
 from service_under_test import is_sanitized
 
 PAGE_LINES_MAX = 300
@@ -31,6 +33,24 @@ def test_the_blocks_of_a_page_run(page, request, executable, tmp_path):
         variables = install_library(build, tmp_path / "prefix")
     wrong = run_page(page, tmp_path, executable, ports, command_line, **variables)
     assert not wrong, wrong
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if any(block.shown_by == "fake" for block in blocks_of(page))])
+def test_what_a_fake_gpu_shows_of_a_page(page, executable, driver, tmp_path):
+    command_line = os.environ.get("GPUREST_CLI") or pathlib.Path(executable).parents[1] / "sdk" / "cli" / "gpurest"
+    ports = tmp_path / "ports"
+    service = fake_gpu.start(executable, tmp_path, driver[1], "--allow-device-settings", "--nvidia-smi", str(fake_gpu.tool(tmp_path, "exit 0")))
+    try:
+        ports.write_text(f"127.0.0.1:{service.port}\n")
+        wrong = run_page(page, tmp_path, executable, ports, command_line, shown_by="fake")
+    finally:
+        service.stop()
+    assert not wrong, wrong
+
+
+def test_what_a_table_says_is_shown_elsewhere_is_there():
+    rows = [(page, row) for page in pages() for _, table in tables_of(page) for row in table if row.shown_by not in ("cpu", "fake")]
+    assert rows and not [(page, row) for page, row in rows if not row.shown_by.startswith("missing: ") and not (row.path and (ROOT / row.path).exists())]
 
 
 def test_every_block_has_a_marker_that_is_known_or_none():

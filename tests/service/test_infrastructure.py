@@ -1,5 +1,9 @@
 """Health, version, discovery, problem pages, devices, limits."""
+import socket
+
 import pytest
+
+from service_under_test import until
 
 VERSION_MEMBERS = {"server", "version", "api", "compiler", "backends"}
 
@@ -16,6 +20,26 @@ def test_ready_in_detail(client):
     assert detail["ready"] is True and detail["draining"] is False
     assert detail["devices"][0]["state"] == "healthy"
     assert client.get("/readyz?verbose=maybe").code == "invalid_field"
+
+
+def test_failures_of_the_last_minute(start):
+    """What the service answers with 5xx, and what is never answered; each may happen again when the machine was away for a minute."""
+    service = start()
+    client = service.client()
+
+    def failures():
+        return client.get("/readyz?verbose=1").json()["failures_last_minute"]
+
+    def cut():
+        with socket.create_connection(("127.0.0.1", service.port)) as s:
+            s.sendall(b"PUT /v1/sessions/s/buffers/b HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\nonly")
+
+    assert client.get("/nowhere").status == 404 and client.put("/v1/sessions/s").status == 201 and failures() == 0
+    until(lambda: (cut(), failures())[1], "a request that is cut off is not counted")
+    assert client.delete("/v1/sessions/s").status == 204 and client.post("/v1/admin/drain", {"exit": False}).status == 200
+    before = failures()
+    assert client.get("/readyz").status == 503 and failures() <= before, "a probe has its answer"
+    until(lambda: client.put("/v1/sessions/s").status == 503 and failures() > before, "an answer of 503 is not counted")
 
 
 def test_version_and_root(client):

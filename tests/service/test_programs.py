@@ -93,7 +93,22 @@ def test_launches_are_prepared(client, counter):
         assert number(client, counter) == value
     groups = answer.json()["gpu_groups"]
     assert [(g["first"], g["last"]) for g in groups] == [(0, 255), (256, 511), (512, 599)] and all(g["gpu_us"] >= 0 for g in groups)
-    assert [op["gpu_us"] for op in answer.json()["ops"]] == [None] * 600
+    assert answer.json()["ops"] == []
+
+
+def test_only_what_has_something_to_tell_is_listed(client, counter):
+    """Prepared launches are timed together: of them only the engine of a built-in kernel is told one by one. What prints goes alone."""
+    assert client.put_cuda(counter + "/modules/f", FAULTS).status == 201
+    ops = [*map(step, range(4)), {"op": "launch", "builtin": "fill", "dtype": "u32", "args": [{"buf": "n"}, {"u64": 1}, {"u32": 3}]}, step(5),
+           {"op": "launch", "module": "f", "kernel": "hello", "grid": [1], "block": [1], "args": [{"u32": 7}]}, step(6), {"op": "sync"}]
+    client.put(counter + "/programs/p", {"module": "s", "ops": ops}).expect(201)
+    answer = client.post(counter + "/programs/p/runs", {}).expect(200).json()
+    assert [(group["first"], group["last"]) for group in answer["gpu_groups"]] == [(0, 5)]
+    builtin, printed, alone = answer["ops"]
+    assert builtin == {"index": 4, "engine": "builtin"}
+    assert (printed["index"], printed["stdout"]) == (6, "hello 7\n") and printed["gpu_us"] >= 0
+    assert set(alone) == {"index", "gpu_us"} and alone["index"] == 7
+    assert number(client, counter) == after(3, [5, 6])
 
 
 def test_replaced_scalars(client, counter):

@@ -143,6 +143,24 @@ def test_of_a_gpu_it_is_measured_too(cuda):
     assert found["fragmentation_reason"] is None
 
 
+# ---- the peak ----
+
+@pytest.mark.parametrize("device", ["the shared service's", "fake"])
+def test_the_peak_is_counted_anew(request, device):
+    client, path = (request.getfixturevalue("cuda"), S) if device == "fake" else (request.getfixturevalue("client"), request.getfixturevalue("session"))
+    if device == "fake":
+        assert client.put(path).status == 201
+    freed(client, path, count=1, size=8 * MIB)
+    before = memory(client, path)
+    assert before["peak_bytes"] >= before["allocated_bytes"] + 8 * MIB
+    answer = client.post(path + "/memory/peak/reset")
+    assert answer.status == 200 and answer.json()["peak_bytes"] == answer.json()["allocated_bytes"] == before["allocated_bytes"], answer
+    freed(client, path, count=1, size=MIB)
+    assert memory(client, path)["peak_bytes"] == before["allocated_bytes"] + MIB, "nobody looked while it was there"
+    assert client.post(path + "/memory/peak/reset", {"now": True}).code == "unknown_field"
+    assert client.post(path + "-not/memory/peak/reset").code == "session_not_found"
+
+
 # ---- events ----
 
 def test_low_memory_is_an_event(service, client, session):

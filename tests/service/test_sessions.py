@@ -37,10 +37,13 @@ def test_bad_names(client, name):
 
 @pytest.mark.parametrize("body,code,pointer", [
     ({"idle_timeout_s": 0}, "invalid_field", "/idle_timeout_s"),
-    ({"idle_timeout_s": 86401}, "invalid_field", "/idle_timeout_s"),
+    ({"idle_timeout_s": 31622401}, "invalid_field", "/idle_timeout_s"),
     ({"idle_timeout_s": 1.5}, "invalid_field", "/idle_timeout_s"),
     ({"idle_timeout_s": "x"}, "invalid_field", "/idle_timeout_s"),
     ({"max_lifetime_s": 0}, "invalid_field", "/max_lifetime_s"),
+    ({"lease_s": -1}, "invalid_field", "/lease_s"),
+    ({"lease_s": 86401}, "invalid_field", "/lease_s"),
+    ({"lease_s": "x"}, "invalid_field", "/lease_s"),
     ({"memory_limit": -1}, "invalid_field", "/memory_limit"),
     ({"device": 7}, "invalid_field", "/device"),
     ({"labels": []}, "invalid_field", "/labels"),
@@ -135,5 +138,6 @@ def test_quota_of_sessions(start):
     assert refused.status == 403 and refused.code == "quota_exceeded"
     limit = refused.json()["limit"]
     assert (limit["max"], limit["used"]) == (8, 8)
+    assert refused.json()["detail"].startswith("8 of 8 sessions are in use: delete one")
     assert client.delete("/v1/sessions/q3").status == 204
     assert client.put("/v1/sessions/q8").status == 201

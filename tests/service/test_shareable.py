@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from conftest import VADD, floats
+from fake_gpu import events
 from kernels import BAD_ADDRESS, FAULTS, launch, launch_vadd
 from local_client import LocalClient
 from service_under_test import children_of, in_threads, role_of
@@ -295,6 +296,8 @@ def test_a_device_that_has_no_more(sharing, fake_driver):  # noqa: F811
     assert client.put("/v1/sessions/s").status == 201
     first = make_shareable(client, "x", 200 * MIB)
     client.put("/v1/sessions/s/buffers/y", {"size": 100 * MIB, "shareable": True}).expect(507, "device_memory_exhausted")
+    low = events(client, "/v1/sessions/s", "memory.low")
+    assert [(e["requested_bytes"], e["code"]) for e in low] == [(100 * MIB, "device_memory_exhausted")]
     assert memory_of(client) == 200 * MIB
     assert client.delete(first).status == 204
     make_shareable(client, "y", 100 * MIB)

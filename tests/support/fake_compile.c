@@ -5,10 +5,26 @@
 #include "support/fake_pool.h"
 
 static _Atomic uint64_t compiles;
+static _Atomic unsigned no_turns;
 
 uint64_t fake_compiles(void)
 {
     return compiles;
+}
+
+void fake_no_turns(unsigned n)
+{
+    no_turns = n;
+}
+
+/* One of those that were asked for. */
+static bool has_no_turn(void)
+{
+    unsigned left = no_turns;
+
+    while (left && !atomic_compare_exchange_weak(&no_turns, &left, left == ~0u ? left : left - 1)) {
+    }
+    return left > 0;
 }
 
 void fake_await_compiling(void)
@@ -36,6 +52,8 @@ enum status __wrap_compile_service_run(struct compile_service *s, struct compile
     compiles++;
     while (fake_script()->held)
         usleep(100);
+    if (has_no_turn())
+        return out->status = STATUS_OVERLOADED;
     buf_init(&out->ptx, COMPILE_IMAGE_BYTES_MAX);
     buf_init(&out->log, COMPILE_LOG_BYTES_MAX);
     if (job->source.bytes && memmem(job->source.data, job->source.bytes, "syntax error", 12)) {

@@ -30,7 +30,7 @@ static const struct {
 #undef RESULT
 };
 
-static int         devices = 1;
+static int         gpus[10], devices; /* those that this process sees */
 static int         driver_version = 13000;
 static long        live;
 static cuda_result lost;
@@ -131,12 +131,59 @@ bool fake_read_beside(const char *ending, char *to, size_t room)
     return n >= 0;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Those of the machine; returns how many. */
+static int list_gpus(int list[COUNT(gpus)])
+{
+    char text[32];
+    int  count = 0;
+
+    if (!fake_read_beside(".devices", text, sizeof text) || !is_digit(text[0]))
+        snprintf(text, sizeof text, "1");
+    if (text[1] != ',')
+        for (; count < text[0] - '0'; count++)
+            list[count] = count;
+    else
+        for (const char *at = text; is_digit(*at) && count < (int)COUNT(gpus); at += at[1] == ',' ? 2 : 1)
+            list[count++] = *at - '0';
+    return count;
+}
+
+static unsigned uuid_start(int gpu)
+{
+    return 0xf0u - (unsigned)gpu;
+}
+
+/* The one that a word of CUDA_VISIBLE_DEVICES means; -1: none. */
+static int visible_gpu(const char *word, const int list[COUNT(gpus)], int count)
+{
+    unsigned start;
+
+    if (is_digit(word[0]) && word[0] - '0' < count)
+        return list[word[0] - '0'];
+    for (int i = 0; i < count; i++)
+        if (sscanf(word, "GPU-%2x", &start) == 1 && start == uuid_start(list[i]))
+            return list[i];
+    return -1;
+}
+
 __attribute__((constructor)) static void count_devices(void)
 {
-    char text[8];
+    const char *word = getenv("CUDA_VISIBLE_DEVICES");
+    char        text[8];
+    int         list[COUNT(gpus)], count = list_gpus(list);
 
-    if (fake_read_beside(".devices", text, sizeof text) && text[0] >= '0' && text[0] <= '9')
-        devices = text[0] - '0';
+    for (; !word && devices < count; devices++)
+        gpus[devices] = list[devices];
+    for (int gpu; word && devices < count && (gpu = visible_gpu(word, list, count)) >= 0;) {
+        gpus[devices++] = gpu;
+        word += strcspn(word, ",");
+        word += *word == ',';
+    }
     if (fake_read_beside(".driver", text, sizeof text))
         driver_version = atoi(text);
 }
@@ -279,7 +326,7 @@ cuda_result cuDeviceGetUuid_v2(struct cuda_uuid *uuid, cuda_ordinal device)
 {
     for (int i = 0; i < 16; i++)
         uuid->bytes[i] = (char)(0xf0 + i);
-    uuid->bytes[0] = (char)(0xf0 - device);
+    uuid->bytes[0] = (char)uuid_start(gpus[device]);
     return fake_step_free(__func__);
 }
 

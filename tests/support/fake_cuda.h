@@ -4,7 +4,8 @@
  *                                                         (call 0: every one; "files9" for an answer: as if the call opened 9 files)
  *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
  * A page beside the library, named as it is with ".script" behind, holds such a script too, for processes without an environment; it may
- * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one.
+ * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one. Or it names them: "1,0" or
+ * "1,". CUDA_VISIBLE_DEVICES chooses among these by index or by the beginning of a UUID, up to the first that is none.
  * A file with ".times" behind lets kernels that the fake cannot run pass for run, which changes nothing, and says how long they take, so that events
  * tell it: lines of a part of the kernel's name, threads of a block (0: any number), microseconds, and perhaps '!': then the first byte
  * at the third parameter is changed. One with ".driver" holds the driver's version.

@@ -74,9 +74,21 @@ static unsigned fake_count(struct problem *why)
 {
     if (told("hang-count"))
         pause();
+    if (told("crash-count"))
+        _exit(1);
     if (told("none"))
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the fake was told to have none");
-    return told("none") ? 0 : told("two") ? 2 : 1;
+    if (told("unknown"))
+        problem_set(why, STATUS_DEVICE_ERROR, "the fake was told not to know");
+    return told("none") || told("unknown") ? 0 : told("two") || told("swapped") ? 2 : 1;
+}
+
+/* The first is "FAKE-a", the second "FAKE-b". */
+static void fake_identify(unsigned index, char out[DEVICE_UUID_BYTES])
+{
+    bool second = told("swapped") ? index == 0 : told("second") || index == 1;
+
+    snprintf(out, DEVICE_UUID_BYTES, "%s", told("nameless") ? "" : second ? "FAKE-b" : "FAKE-a");
 }
 
 /* Its kernels hang and misbehave through system calls that a device without a driver may not make. */
@@ -98,6 +110,7 @@ static enum status fake_open(struct device **out, unsigned index, struct problem
     if (told("short-open"))
         return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "the fake was told to be full");
     *out = calloc(1, sizeof **out);
+    (*out)->index = index;
     buf_init(&(*out)->printed, KERNEL_OUTPUT_BYTES_MAX);
     hostile_prepare();
     return STATUS_OK;
@@ -113,6 +126,7 @@ static enum status fake_info(struct device *d, struct device_info *out)
     if (told("hang-info"))
         pause();
     snprintf(out->name, sizeof out->name, "Fake");
+    fake_identify(d->index, out->uuid);
     out->total_bytes = 1 << 30;
     out->free_bytes = out->total_bytes - d->bytes;
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_75");
@@ -358,10 +372,9 @@ static void fake_event_destroy(struct device *d, struct device_event *e)
     free(e);
 }
 
-static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e)
+/* Behind all that is on the stream. */
+static void note_event(struct device *d, struct device_stream *s, struct device_event *e)
 {
-    if (d->noted)
-        return STATUS_KERNEL_FAULT;
     e->recorded_ns = now_ns();
     e->done_ns = stream_of(s)->busy_until_ns;
     e->waits = stream_of(s)->waits;
@@ -369,6 +382,14 @@ static enum status fake_event_record(struct device *d, struct device_stream *s, 
     e->faulted = d->faulted;
     e->stumbles = stream_of(s)->stumbles;
     stream_of(s)->stumbles = false;
+}
+
+static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    if (d->noted)
+        return STATUS_KERNEL_FAULT;
+    note_event(d, s, e);
+    own_holdings->events++;
     return STATUS_OK;
 }
 
@@ -387,6 +408,14 @@ static enum status fake_event_query(struct device *d, struct device_event *e, st
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the fake stumbles");
     }
     return e->done_ns > now_ns() ? STATUS_PENDING : STATUS_OK;
+}
+
+static enum status fake_stream_query(struct device *d, struct device_stream *s, struct problem *why)
+{
+    struct device_event now;
+
+    note_event(d, s, &now);
+    return fake_event_query(d, &now, why);
 }
 
 static enum status fake_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
@@ -471,11 +500,13 @@ static enum status fake_take_output(struct device *d, struct device_stream *s, s
 static struct device_ops fake = {
     .name = "fake",
     .count = fake_count,
+    .identify = fake_identify,
     .driver = &fake_driver,
     .open = fake_open,
     .close = fake_close,
     .info = fake_info,
     .memory = fake_memory,
+    .memory_reset_peak = fake_memory_reset_peak,
     .mem_alloc = fake_mem_alloc,
     .mem_alloc_shared = fake_mem_alloc_shared,
     .mem_export = fake_mem_export,
@@ -498,6 +529,7 @@ static struct device_ops fake = {
     .event_destroy = fake_event_destroy,
     .event_record = fake_event_record,
     .event_query = fake_event_query,
+    .stream_query = fake_stream_query,
     .event_elapsed = fake_event_elapsed,
     .stream_wait = fake_stream_wait,
     .graph_create = fake_graph_create,

@@ -6,6 +6,7 @@
 #include "support/fake_script.h"
 
 struct device {
+    unsigned      index;
     uint64_t      bytes;
     struct block *blocks; /* of memory */
     bool          faulted;
@@ -31,6 +32,7 @@ void fake_be_seen(void);
 struct device_stream *stream_of(struct device_stream *s);
 
 /* ---- fake_memory.c ---- */
+void        fake_memory_reset_peak(struct device *d);
 enum status fake_mem_trim(struct device *d);
 enum status fake_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
 enum status fake_mem_free(struct device *d, uint64_t address);

@@ -21,6 +21,8 @@ void fake_spare(unsigned ready, unsigned room);
 /* Workers that are killed while this is on are not gone before fake_end_lingering(); others end meanwhile. */
 void fake_linger(bool on);
 void fake_end_lingering(void);
+/* The next n compilations get no turn (OVERLOADED); ~0u: all. */
+void fake_no_turns(unsigned n);
 /* How the device's memory is shared from now on; DEVICE_SHARES_FILE at the start. */
 void fake_sharing(enum device_sharing sharing);
 /* What pool_device_state() tells from now on. */

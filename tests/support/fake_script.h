@@ -23,7 +23,8 @@ enum {
 struct fake_holdings {
     _Atomic int      pid; /* 0: free */
     _Atomic unsigned allocations, cached, modules, graphs, hosts;
-    _Atomic bool     waits; /* a "wait" kernel runs */
+    _Atomic unsigned events; /* recorded so far */
+    _Atomic bool     waits;  /* a "wait" kernel runs */
 };
 
 /* Changes count from the next call on. */

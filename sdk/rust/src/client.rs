@@ -279,7 +279,7 @@ pub struct Device {
 }
 
 /// The text of a field, up to its NUL.
-fn field(chars: &[c_char]) -> String {
+pub(crate) fn field(chars: &[c_char]) -> String {
     let bytes: Vec<u8> = chars.iter().take_while(|&&byte| byte != 0).flat_map(|byte| byte.to_ne_bytes()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -54,7 +54,7 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque!(gpurest_client gpurest_session gpurest_module gpurest_kernel gpurest_batch gpurest_op);
+opaque!(gpurest_client gpurest_session gpurest_module gpurest_kernel gpurest_batch gpurest_op gpurest_warm);
 
 #[repr(C)]
 pub struct gpurest_error {
@@ -144,6 +144,46 @@ pub struct gpurest_memory_info_t {
     pub peak_bytes: u64,
     pub limit_bytes: u64,
     pub fragmentation: c_double,
+}
+
+#[repr(C)]
+pub struct gpurest_cache_info_t {
+    pub struct_size: usize,
+    pub entries: u64,
+    pub bytes: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub entries_max: u64,
+    pub bytes_max: u64,
+    pub shared: c_int,
+}
+
+#[repr(C)]
+pub struct gpurest_warm_source {
+    pub source: *const c_char,
+    pub options: *const gpurest_compile_options,
+}
+
+#[repr(C)]
+pub struct gpurest_warm_options {
+    pub struct_size: usize,
+    pub kernels: *const *const c_char,
+    pub kernels_count: usize,
+    pub dtypes: *const *const c_char,
+    pub dtypes_count: usize,
+    pub sources: *const gpurest_warm_source,
+    pub sources_count: usize,
+    pub devices: *const *const c_char,
+    pub devices_count: usize,
+}
+
+#[repr(C)]
+pub struct gpurest_warm_progress_t {
+    pub struct_size: usize,
+    pub state: [c_char; 16],
+    pub total: u64,
+    pub succeeded: u64,
+    pub failed: u64,
 }
 
 #[repr(C)]
@@ -264,6 +304,7 @@ extern "C" {
     pub fn gpurest_sync(session: *mut gpurest_session) -> gpurest_status;
     pub fn gpurest_memory_info(session: *mut gpurest_session, out: *mut gpurest_memory_info_t) -> gpurest_status;
     pub fn gpurest_memory_trim(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;
+    pub fn gpurest_memory_reset_peak(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;
 
     // memory
     pub fn gpurest_alloc(session: *mut gpurest_session, out: *mut gpurest_buffer, bytes: usize) -> gpurest_status;
@@ -313,6 +354,21 @@ extern "C" {
     pub fn gpurest_kernel_name(kernel: *const gpurest_kernel) -> *const c_char;
     pub fn gpurest_kernel_param_count(kernel: *const gpurest_kernel) -> usize;
     pub fn gpurest_kernel_info(kernel: *const gpurest_kernel, out: *mut gpurest_kernel_info_t) -> gpurest_status;
+
+    // cache, warm
+    pub fn gpurest_cache_info(client: *mut gpurest_client, all: c_int, out: *mut gpurest_cache_info_t) -> gpurest_status;
+    pub fn gpurest_cache_clear(
+        client: *mut gpurest_client,
+        unused_s: u64,
+        all: c_int,
+        removed_entries: *mut u64,
+        removed_bytes: *mut u64,
+    ) -> gpurest_status;
+    pub fn gpurest_warm_start(client: *mut gpurest_client, out: *mut *mut gpurest_warm, options: *const gpurest_warm_options) -> gpurest_status;
+    pub fn gpurest_warm_progress(warm: *mut gpurest_warm, out: *mut gpurest_warm_progress_t) -> gpurest_status;
+    pub fn gpurest_warm_wait(warm: *mut gpurest_warm, timeout_ms: c_int) -> gpurest_status;
+    pub fn gpurest_warm_cancel(warm: *mut gpurest_warm) -> gpurest_status;
+    pub fn gpurest_warm_free(warm: *mut gpurest_warm);
 
     // launch
     pub fn gpurest_launch_with(

@@ -69,6 +69,7 @@
 
 mod batch;
 mod buffer;
+mod cache;
 mod client;
 mod error;
 mod ffi;
@@ -84,6 +85,7 @@ mod layout;
 
 pub use batch::Batch;
 pub use buffer::{Address, Buffer};
+pub use cache::{CacheInfo, Warm, WarmOptions, WarmProgress};
 pub use client::{Client, Device, Options};
 pub use error::{Error, ErrorKind, Result};
 pub use launch::{Argument, Bytes, Dim3, Launched, Shape};

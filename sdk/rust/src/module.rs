@@ -44,12 +44,48 @@ impl CompileOptions {
     }
 }
 
-fn c_strings(what: &str, from: &[String]) -> Result<Vec<CString>> {
+pub(crate) fn c_strings(what: &str, from: &[String]) -> Result<Vec<CString>> {
     from.iter().map(|one| c_string(what, one)).collect()
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+pub(crate) fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).collect()
+}
+
+/// Options as the library takes them, with the strings that they point to.
+pub(crate) struct RawCompileOptions {
+    options: Vec<*const c_char>,
+    headers: Vec<ffi::gpurest_header>,
+    name_expressions: Vec<*const c_char>,
+    _strings: [Vec<CString>; 4],
+}
+
+impl RawCompileOptions {
+    pub(crate) fn new(from: &CompileOptions) -> Result<Self> {
+        let options = c_strings("a compiler's option", &from.options)?;
+        let expressions = c_strings("a name expression", &from.name_expressions)?;
+        let names = from.headers.iter().map(|(name, _)| c_string("a header's name", name)).collect::<Result<Vec<_>>>()?;
+        let texts = from.headers.iter().map(|(_, text)| c_string("a header", text)).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            options: pointers(&options),
+            headers: names.iter().zip(&texts).map(|(name, text)| ffi::gpurest_header { name: name.as_ptr(), text: text.as_ptr() }).collect(),
+            name_expressions: pointers(&expressions),
+            _strings: [options, expressions, names, texts],
+        })
+    }
+
+    /// Valid as long as this object is.
+    pub(crate) fn raw(&self) -> ffi::gpurest_compile_options {
+        ffi::gpurest_compile_options {
+            struct_size: size_of::<ffi::gpurest_compile_options>(),
+            options: self.options.as_ptr(),
+            options_count: self.options.len(),
+            headers: self.headers.as_ptr(),
+            headers_count: self.headers.len(),
+            name_expressions: self.name_expressions.as_ptr(),
+            name_expressions_count: self.name_expressions.len(),
+        }
+    }
 }
 
 /// Compiled code in a session. Dropped, it is unloaded.
@@ -67,27 +103,10 @@ unsafe impl Sync for Module<'_> {}
 impl<'s> Module<'s> {
     pub(crate) fn compile(session: &'s Session<'s>, source: &str, options: &CompileOptions) -> Result<Self> {
         let source = c_string("the source", source)?;
-        let arguments = c_strings("a compiler's option", &options.options)?;
-        let expressions = c_strings("a name expression", &options.name_expressions)?;
-        let headers: Vec<(CString, CString)> = options
-            .headers
-            .iter()
-            .map(|(name, text)| Ok((c_string("a header's name", name)?, c_string("a header", text)?)))
-            .collect::<Result<_>>()?;
-        let (arguments_raw, expressions_raw) = (pointers(&arguments), pointers(&expressions));
-        let headers_raw: Vec<_> = headers.iter().map(|(name, text)| ffi::gpurest_header { name: name.as_ptr(), text: text.as_ptr() }).collect();
-        let raw_options = ffi::gpurest_compile_options {
-            struct_size: size_of::<ffi::gpurest_compile_options>(),
-            options: arguments_raw.as_ptr(),
-            options_count: arguments_raw.len(),
-            headers: headers_raw.as_ptr(),
-            headers_count: headers_raw.len(),
-            name_expressions: expressions_raw.as_ptr(),
-            name_expressions_count: expressions_raw.len(),
-        };
+        let options = RawCompileOptions::new(options)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the session is open; everything that is pointed to lives until the end of this function.
-        check(unsafe { ffi::gpurest_compile_with(session.raw(), &mut raw, source.as_ptr(), &raw_options) })?;
+        check(unsafe { ffi::gpurest_compile_with(session.raw(), &mut raw, source.as_ptr(), &options.raw()) })?;
         Ok(Module { raw: made(raw)?, session })
     }
 

@@ -192,6 +192,11 @@ impl<'c> Session<'c> {
         self.memory_by(ffi::gpurest_memory_trim)
     }
 
+    /// `peak_bytes` counts from what is allocated now; returns what the session has then.
+    pub fn memory_reset_peak(&self) -> Result<MemoryInfo> {
+        self.memory_by(ffi::gpurest_memory_reset_peak)
+    }
+
     fn memory_by(
         &self,
         ask: unsafe extern "C" fn(*mut ffi::gpurest_session, *mut ffi::gpurest_memory_info_t) -> ffi::gpurest_status,

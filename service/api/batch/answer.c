@@ -31,15 +31,26 @@ static void add_segments(struct json_writer *w, const struct batch_request *b)
     buf_finish(&text);
 }
 
+static bool has_output(const struct batch_result *result)
+{
+    return result->output_bytes || result->output_truncated;
+}
+
+/* A launch that was timed with others tells nothing by itself: gpu_groups has its time. */
+static bool has_result(const struct batch_op *op, const struct batch_result *result)
+{
+    if (op->kind == BATCH_LAUNCH)
+        return result->timed || has_output(result) || op->launch->dtype.bytes;
+    return op->kind == BATCH_ELAPSED;
+}
+
 static void add_launch(struct json_writer *w, const struct launch_spec *spec, const struct batch_result *result)
 {
     if (spec->dtype.bytes)
         json_add_text(w, "engine", engine_name(result->vendor));
     if (result->timed)
         json_add_double(w, "gpu_us", result->gpu_us);
-    else
-        json_add_null(w, "gpu_us"); /* timed with others: gpu_groups */
-    if (!result->output_bytes && !result->output_truncated)
+    if (!has_output(result))
         return;
     json_add_string(w, "stdout", (struct span){result->output, result->output_bytes});
     json_add_bool(w, "stdout_truncated", result->output_truncated);
@@ -52,15 +63,17 @@ static void add_ops(struct json_writer *w, const struct batch_request *b)
 
     json_open_array(w, "ops");
     for (unsigned i = 0; i < spec->ops_count; i++) {
-        enum batch_kind kind = spec->ops[i].kind;
-        if (kind != BATCH_LAUNCH && kind != BATCH_ELAPSED)
+        const struct batch_op     *op = &spec->ops[i];
+        const struct batch_result *result = batch_result_of(b->job.batch, i);
+
+        if (!has_result(op, result))
             continue;
         json_open_object(w, NULL);
         json_add_u64(w, "index", i);
-        if (kind == BATCH_LAUNCH)
-            add_launch(w, spec->ops[i].launch, batch_result_of(b->job.batch, i));
+        if (op->kind == BATCH_LAUNCH)
+            add_launch(w, op->launch, result);
         else
-            json_add_double(w, "elapsed_us", batch_result_of(b->job.batch, i)->elapsed_us);
+            json_add_double(w, "elapsed_us", result->elapsed_us);
         json_close_object(w);
     }
     json_close_array(w);

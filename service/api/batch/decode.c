@@ -12,6 +12,7 @@
 struct batch_request {
     const struct json *segments, *module, *ops, *keep;
     uint64_t           timeout_ms;
+    bool               timing;
 };
 static const struct json_field batch_fields[] = {
     JSON_FIELD(FIELD_ANY, struct batch_request, segments, false, 0),
@@ -19,6 +20,7 @@ static const struct json_field batch_fields[] = {
     JSON_FIELD(FIELD_ANY, struct batch_request, ops, true, 0),
     JSON_FIELD(FIELD_ANY, struct batch_request, keep, false, 0),
     JSON_FIELD(FIELD_U64, struct batch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
+    JSON_FIELD(FIELD_BOOL, struct batch_request, timing, false, 0),
 };
 
 struct segment_request {
@@ -84,6 +86,7 @@ struct name {
 
 struct decoding {
     bool                  inline_json, lenient;
+    bool                  timing; /* of launches that do not say */
     struct arena         *arena;
     struct problem       *why;
     struct batch_segment *segments;
@@ -347,7 +350,7 @@ static const struct op_kind *kind_of(const struct json *v)
 static enum status decode_op(struct decoding *d, const struct json *v, unsigned index)
 {
     const struct op_kind *k = kind_of(v);
-    struct op_request     q = {0};
+    struct op_request     q = {.fields.timing = d->timing};
     char                  pointer[PROBLEM_POINTER_BYTES];
     enum status           st;
 
@@ -448,6 +451,7 @@ static enum status decode_all(struct decoding *d, const struct batch_request *q,
 {
     enum status st = decode_segments(d, q->segments, spec);
 
+    d->timing = q->timing;
     if (!st)
         st = decode_module(d, q->module, spec);
     if (!st)
@@ -459,7 +463,7 @@ enum status batch_decode(const struct json *root, bool inline_json, bool lenient
                          struct problem *why)
 {
     struct decoding      d = {.inline_json = inline_json, .lenient = lenient, .arena = a, .why = why};
-    struct batch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
+    struct batch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT, .timing = true};
     enum status          st = json_decode(root, batch_fields, COUNT(batch_fields), "", lenient, &q, why);
 
     *out = (struct batch_message){0};

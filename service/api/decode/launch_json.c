@@ -105,6 +105,7 @@ static enum status builtin_decode(const struct launch_fields *f, struct launch_s
 
 enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
+    out->untimed = !f->timing;
     if (f->builtin.data)
         return builtin_decode(f, out, why);
     if (f->dtype.data)
@@ -124,7 +125,7 @@ enum status launch_fields_decode(const struct launch_fields *f, struct launch_sp
 
 enum status launch_decode(struct request *r, struct launch_spec *out)
 {
-    struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
+    struct launch_request q = {.fields.timing = true, .timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
     enum status           st = body_decode(r, fields, COUNT(fields), &q);
 
     if (!st && q.id.data && q.id.bytes == 0)
@@ -150,7 +151,9 @@ static void add_dims(struct json_writer *w, const char *name, const uint32_t dim
 
 static void add_end(struct json_writer *w, const struct request *r, const struct launch_info *i)
 {
-    if (i->state == LAUNCH_SUCCEEDED)
+    if (i->state == LAUNCH_SUCCEEDED && i->untimed)
+        json_add_null(w, "gpu_us");
+    else if (i->state == LAUNCH_SUCCEEDED)
         json_add_double(w, "gpu_us", i->gpu_us);
     if (i->state == LAUNCH_SUCCEEDED || i->output.bytes) {
         json_add_string(w, "stdout", i->output);

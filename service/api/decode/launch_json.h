@@ -11,6 +11,7 @@ struct launch_fields {
     const struct json *grid, *block;
     uint32_t           shared_bytes;
     bool               cooperative;
+    bool               timing; /* preset by the caller */
 };
 /* Rows of a field table whose struct has a `struct launch_fields fields`. */
 #define LAUNCH_FIELD(owner, type, member, max) {#member, type, offsetof(owner, fields.member), false, max, SIZE_MAX}
@@ -19,7 +20,8 @@ struct launch_fields {
         LAUNCH_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
         LAUNCH_FIELD(owner, FIELD_STRING, engine, ENGINE_NAME_BYTES - 1), \
         LAUNCH_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FIELD(owner, FIELD_ANY, block, 0), \
-        LAUNCH_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FIELD(owner, FIELD_BOOL, cooperative, 0)
+        LAUNCH_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FIELD(owner, FIELD_BOOL, cooperative, 0), \
+        LAUNCH_FIELD(owner, FIELD_BOOL, timing, 0)
 
 /* The engine of a built-in kernel: "vendor" or "builtin". */
 const char *engine_name(bool vendor);

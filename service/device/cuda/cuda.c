@@ -38,11 +38,15 @@ static unsigned count_devices(struct problem *why)
 {
     const struct cuda_driver *cu = cuda_driver_load(why);
     int                       count = 0;
+    cuda_result               r;
 
+    if (!cu && why)
+        why->status = STATUS_DEVICE_ERROR; /* it is not here, or is just being replaced: that tells nothing about devices */
     if (!cu)
         return 0;
-    if (cuda_problem(cu, cu->cuInit(0), why, "starting the CUDA driver") ||
-        cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices"))
+    r = cu->cuInit(0);
+    if (r != CUDA_RESULT_ERROR_NO_DEVICE &&
+        (cuda_problem(cu, r, why, "starting the CUDA driver") || cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices")))
         return 0;
     if (count <= 0)
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver found no device");
@@ -185,18 +189,21 @@ failed:
     return st;
 }
 
-/* The driver reads the environment at its start. Which GPUs there are, the server has been told: they are numbered as it sees them. */
+/* The driver reads the environment at its start. The server sees all GPUs; what this process may see of them, is its own choice. */
 static void choose_server(const char *folder)
 {
     server = folder;
     setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
-    unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 static bool set(struct span name, const char *value)
 {
     if (span_is(name, "mps")) {
         choose_server(value);
+        return true;
+    }
+    if (span_is(name, "visible-devices")) {
+        setenv("CUDA_VISIBLE_DEVICES", value, 1); /* the driver is not loaded yet, and no other thread reads the environment */
         return true;
     }
     if (!span_is(name, "libcuda"))
@@ -218,12 +225,14 @@ const struct device_ops device_cuda = {
     .name = "cuda",
     .set = set,
     .count = count_devices,
+    .identify = cuda_identify,
     .open = open_device,
     .close = close_device,
     .driver = &driver,
     .info = cuda_info,
     .configure = cuda_configure,
     .memory = cuda_memory_info,
+    .memory_reset_peak = cuda_memory_reset_peak,
     .host_register = cuda_host_register,
     .host_attach = cuda_host_attach,
     .host_detach = cuda_host_detach,
@@ -249,6 +258,7 @@ const struct device_ops device_cuda = {
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
+    .stream_query = cuda_stream_query,
     .event_elapsed = cuda_event_elapsed,
     .stream_wait = cuda_stream_wait,
     .mark = cuda_mark,

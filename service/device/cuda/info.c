@@ -45,17 +45,27 @@ static void fill_attributes(const struct device *d, struct device_info *out)
 }
 
 /* "" where the driver does not tell. */
-static void fill_uuid(const struct device *d, char *out, size_t room)
+static void fill_uuid(const struct cuda_driver *cu, cuda_ordinal ordinal, char out[DEVICE_UUID_BYTES])
 {
     struct cuda_uuid id;
     unsigned char    b[16];
 
     out[0] = '\0';
-    if (!d->cu->cuDeviceGetUuid_v2 || d->cu->cuDeviceGetUuid_v2(&id, d->ordinal) != CUDA_RESULT_SUCCESS)
+    if (!cu->cuDeviceGetUuid_v2 || cu->cuDeviceGetUuid_v2(&id, ordinal) != CUDA_RESULT_SUCCESS)
         return;
     memcpy(b, id.bytes, sizeof b);
-    snprintf(out, room, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
-             b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    snprintf(out, DEVICE_UUID_BYTES, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+             b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+void cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES])
+{
+    const struct cuda_driver *cu = cuda_driver_load(NULL);
+    cuda_ordinal              ordinal;
+
+    out[0] = '\0';
+    if (cu && cu->cuInit(0) == CUDA_RESULT_SUCCESS && cu->cuDeviceGet(&ordinal, (int)index) == CUDA_RESULT_SUCCESS)
+        fill_uuid(cu, ordinal, out);
 }
 
 static void add_library(struct device_info *out, const char *name, const char *version)
@@ -123,7 +133,7 @@ enum status cuda_info(struct device *d, struct device_info *out)
     st = cuda_check(d, d->cu->cuDeviceGetName(out->name, sizeof out->name, d->ordinal), NULL, "reading the name");
     if (st)
         return st;
-    fill_uuid(d, out->uuid, sizeof out->uuid);
+    fill_uuid(d->cu, d->ordinal, out->uuid);
     fill_versions(d, out);
     fill_attributes(d, out);
     nvml_read(out);
@@ -132,8 +142,8 @@ enum status cuda_info(struct device *d, struct device_info *out)
 
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why)
 {
-    char uuid[sizeof((struct device_info *)0)->uuid];
+    char uuid[DEVICE_UUID_BYTES];
 
-    fill_uuid(d, uuid, sizeof uuid);
+    fill_uuid(d->cu, d->ordinal, uuid);
     return nvml_set(uuid, s, v, why);
 }

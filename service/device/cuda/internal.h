@@ -133,8 +133,10 @@ enum status cuda_launch_check(struct device *d, const struct device_launch *l, s
 
 /* The members of device_cuda, by part. */
 enum status cuda_info(struct device *d, struct device_info *out);
+void        cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES]);
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
+void        cuda_memory_reset_peak(struct device *d);
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
 enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
 enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
@@ -165,6 +167,7 @@ enum status cuda_event_create(struct device *d, struct device_event **out);
 void        cuda_event_destroy(struct device *d, struct device_event *e);
 enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why);
+enum status cuda_stream_query(struct device *d, struct device_stream *s, struct problem *why);
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
 enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);

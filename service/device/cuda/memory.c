@@ -496,3 +496,8 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
         *out = m;
     return st;
 }
+
+void cuda_memory_reset_peak(struct device *d)
+{
+    d->memory.peak_bytes = d->memory.bytes;
+}

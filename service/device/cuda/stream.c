@@ -142,6 +142,13 @@ enum status cuda_event_query(struct device *d, struct device_event *e, struct pr
     return st ? st : cuda_check(d, d->cu->cuEventQuery(e->handle), why, "querying an event");
 }
 
+enum status cuda_stream_query(struct device *d, struct device_stream *s, struct problem *why)
+{
+    enum status st = cuda_alive(d, why);
+
+    return st ? st : cuda_check(d, d->cu->cuStreamQuery(cuda_stream_of(d, s)->handle), why, "asking for a stream");
+}
+
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
 {
     float       ms = 0;

@@ -12,6 +12,7 @@ struct endpoint_metrics {
 
 /* One per endpoint; the last is that of requests that found none. */
 struct server_metrics {
+    struct minute           failures; /* requests, but not probes, that got no answer, or one that blames the service */
     size_t                  count;
     struct endpoint_metrics of[];
 };
@@ -43,7 +44,12 @@ void server_metrics_note(const struct exchange *x)
     struct endpoint_metrics *m = metrics_of(x);
     unsigned class = x->r.reply.http_status / 100;
 
-    histogram_add(&m->durations[class < CLASSES ? class : 0], HISTOGRAM_TIMES, now_ns() - x->r.received_ns);
+    uint64_t now = now_ns();
+
+    class = class < CLASSES ? class : 0;
+    histogram_add(&m->durations[class], HISTOGRAM_TIMES, now - x->r.received_ns);
+    if ((class == 0 || class == 5) && !(x->r.endpoint && x->r.endpoint->probe))
+        minute_add(&x->loop->server->metrics->failures, now);
     if (x->r.endpoint && x->r.endpoint->body != BODY_NONE && x->r.has_body_bytes)
         histogram_add(&m->body_sizes, HISTOGRAM_SIZES, x->r.body_bytes);
 }
@@ -81,6 +87,11 @@ static void write_body_sizes(const struct server *s, struct buf *labels, struct 
         if (histogram_count(h))
             metrics_histogram(out, METRIC_HTTP_BODY_SIZE, labels_of(s, i, NULL, labels), HISTOGRAM_SIZES, h);
     }
+}
+
+uint64_t server_failures_last_minute(const struct server *s)
+{
+    return minute_count(&s->metrics->failures, now_ns());
 }
 
 void server_write_metrics(const struct server *s, struct buf *out)

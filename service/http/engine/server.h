@@ -61,6 +61,8 @@ const char *server_address(const struct server *s, unsigned i);
 void server_quiesce(struct server *s);
 /* Number of requests in progress. */
 unsigned server_in_flight(const struct server *s);
+/* Requests, but not probes, that ended in the last minute without an answer, or with a status of 5xx. */
+uint64_t server_failures_last_minute(const struct server *s);
 /* Appends the metrics http_server_… as Prometheus text. */
 void server_write_metrics(const struct server *s, struct buf *out);
 /* Closes the remaining connections and joins all threads. NULL is a no-op. */

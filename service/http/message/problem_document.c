@@ -83,6 +83,15 @@ static void write_limit(struct json_writer *w, const struct problem *why)
     json_close_object(w);
 }
 
+static void write_ended(struct json_writer *w, const struct problem *why)
+{
+    json_open_object(w, "ended");
+    json_add_text(w, "reason", why->ended_reason);
+    json_add_time(w, "at", why->ended_wall_ns);
+    json_add_u64_or_null(w, "limit_s", why->ended_limit_s ? why->ended_limit_s : UINT64_MAX);
+    json_close_object(w);
+}
+
 static void write_head(struct json_writer *w, const struct problem *why, const struct problem_place *place)
 {
     enum status st = failure_of(why);
@@ -114,6 +123,8 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     write_cuda(&w, why);
     write_compile(&w, why);
     write_limit(&w, why);
+    if (why->ended_reason)
+        write_ended(&w, why);
     if (why->has_op) {
         json_add_u64(&w, "op_index", why->op_index);
         if (why->op_index_last > why->op_index)

@@ -3,6 +3,7 @@
 #define GPUREST_POOL_DEVICES_H
 
 #include "pool/bounds.h"
+#include "pool/devices/counter.h"
 #include "pool/devices/reset_tool.h"
 #include "pool/domains/domains.h"
 #include "pool/pool.h"
@@ -32,23 +33,26 @@ struct device_reset {
 };
 
 struct device_slot {
-    struct pool_device public;                /* under the pool's lock; workers_warm is counted on reading */
-    unsigned            index;                /* within its backend */
-    struct worker      *device_monitor;       /* NULL while there is none */
-    bool                device_monitor_known; /* its READY was seen */
-    bool                sandbox_known;        /* public.sandbox is that of workers; else the device monitor's, which may be weaker */
-    bool                came_up;              /* it was healthy once */
-    struct worker      *warm;                 /* a list: STARTING and READY ones that nobody owns */
-    unsigned            demand;               /* takers that wait for another worker */
-    unsigned            failures;             /* consecutive starts that failed because of the device */
-    unsigned            shortages;            /* ... for lack of memory */
-    uint64_t            failed_starts;        /* in all */
-    bool                starting;             /* a warm worker is being made and not on the list yet */
-    uint64_t            next_try_ns;          /* no start before then */
-    bool                settled;              /* the first device monitor has come up, or failed */
-    struct problem      last_problem;         /* why a start failed, or the verdict; status OK = neither */
-    enum device_action  verdict;              /* from hardware errors: with one the device takes no sessions until a reset succeeds */
-    _Atomic bool        resetting;            /* reset.phase is not NONE; written under the pool's lock */
+    struct pool_device public;                   /* under the pool's lock; workers_warm is counted on reading */
+    unsigned            index;                   /* within its backend, as last counted */
+    unsigned            rank;                    /* of its backend: the least is preferred */
+    char                uuid[DEVICE_UUID_BYTES]; /* by which it is known again; "": by its index */
+    _Atomic bool        lost;                    /* the last count did not find it; written under the pool's lock */
+    struct worker      *device_monitor;          /* NULL while there is none */
+    bool                device_monitor_known;    /* its READY was seen */
+    bool                sandbox_known;           /* public.sandbox is that of workers; else the device monitor's, which may be weaker */
+    bool                came_up;                 /* it was healthy once */
+    struct worker      *warm;                    /* a list: STARTING and READY ones that nobody owns */
+    unsigned            demand;                  /* takers that wait for another worker */
+    unsigned            failures;                /* consecutive starts that failed because of the device */
+    unsigned            shortages;               /* ... for lack of memory */
+    uint64_t            failed_starts;           /* in all */
+    bool                starting;                /* a warm worker is being made and not on the list yet */
+    uint64_t            next_try_ns;             /* no start before then */
+    bool                settled;                 /* the first device monitor has come up, or failed */
+    struct problem      last_problem;            /* why a start failed, or the verdict; status OK = neither */
+    enum device_action  verdict;                 /* from hardware errors: with one the device takes no sessions until a reset succeeds */
+    _Atomic bool        resetting;               /* reset.phase is not NONE; written under the pool's lock */
     struct device_reset reset;
     enum recovery_step  step;       /* the last one */
     uint64_t            steps;      /* so far */
@@ -70,20 +74,31 @@ struct pool {
     pthread_t           health;
     bool                health_runs;
     bool                stopping;
-    bool                refiller_idle; /* no more starts and ends */
-    bool                released;      /* no worker is left: it may end */
-    uint64_t            changes;       /* +1 by every pool_changed() */
-    struct device_slot  devices[DEVICES_MAX];
-    unsigned            devices_count;
+    bool                refiller_idle;        /* no more starts and ends */
+    bool                released;             /* no worker is left: it may end */
+    uint64_t            changes;              /* +1 by every pool_changed() */
+    struct device_slot  devices[DEVICES_MAX]; /* with ids that stay; none is taken away */
+    _Atomic unsigned    devices_count;        /* grows under the lock; read without it */
     struct pool_domains domains;
     struct worker      *used;              /* a list: owned by sessions */
     struct worker      *discarded_workers; /* a list: the refiller destroys them as soon as nobody pins them */
     unsigned            workers;           /* warm and used workers of all devices */
+
+    struct device_counter counter;         /* at the start, and the refiller's */
+    bool                  count_wanted;    /* pool_count_again() */
+    char                 *visible;         /* owned arguments for processes with a driver; NULL: as the environment says. Of workers ... */
+    char                 *visible_counted; /* ... of the count that runs, and whose end makes it that of workers */
+    char                 *visible_wanted;  /* ... of the next count */
 };
 
 /* ---- discover.c ---- */
 /* Fills pool->devices by asking a process of the role `count`. DEVICE_NOT_FOUND when there is none. */
 enum status devices_discover(struct pool *p, struct problem *why);
+/* False: not enough memory. Before the first count. */
+bool devices_set_visible(struct pool *p, const char *visible);
+/* Refiller, under the pool's lock: begins a count that is wanted, takes the result of one that runs. True: something was done. */
+bool     devices_count_care(struct pool *p);
+uint64_t devices_count_next_look(const struct pool *p);
 
 /* ---- pool.c ---- */
 /* Wakes whoever waits for a change. The only worker function that may be called with the pool's lock held. */
@@ -120,6 +135,10 @@ void pool_wait(struct pool *p, uint64_t deadline_ns);
 
 /* Under the pool's lock. Whatever waits on the device for sessions ends, and its device monitor. */
 void device_discard_all(struct pool *p, struct device_slot *d);
+/* Under the pool's lock. The device monitor's answer, unless the device was lost meanwhile. */
+void device_keep_info(struct device_slot *d, const struct device_info *info);
+/* Under the pool's lock. Failures so far say nothing about what comes; a verdict stays. */
+void device_forget_trouble(struct device_slot *d);
 
 /* ---- health.c ---- */
 void *health_run(void *pool);
@@ -141,6 +160,10 @@ void device_reset_came_up(struct device_slot *d, const struct device_info *info)
 void device_reset_failed(struct device_slot *d, const struct problem *why);
 /* When device_reset_care() has to be called next. */
 uint64_t device_reset_next_look(const struct device_slot *d);
+/* The device is lost: a reset that has begun to end its processes has failed. */
+void device_reset_lost(struct device_slot *d);
+/* Why a lost device does nothing. */
+enum status device_lost_problem(const struct device_slot *d, struct problem *why);
 /* The pool stops: ends a tool that runs. */
 void device_reset_stop(struct device_slot *d);
 

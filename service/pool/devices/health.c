@@ -78,8 +78,8 @@ static void look_at_device(struct pool *p, struct device_slot *d)
     if (!device_monitor_info(p, d, DEVICE_MONITOR_ANSWER_MS, &info))
         return; /* a device monitor that hangs is killed at its call's deadline, and the refiller handles its death */
     pthread_mutex_lock(&p->lock);
-    d->public.info = info;
-    if (info.health.watched || d->verdict) {
+    device_keep_info(d, &info);
+    if (!atomic_load(&d->lost) && (info.health.watched || d->verdict)) {
         device_judge_hardware(d, &info.health);
         judge_temperature(p, d, &info);
     }
@@ -133,6 +133,8 @@ void *health_run(void *pool)
 
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
 {
+    if (i < p->devices_count && atomic_load_explicit(&p->devices[i].lost, memory_order_relaxed))
+        return device_lost_problem(&p->devices[i], why);
     if (i < p->devices_count && atomic_load_explicit(&p->devices[i].hot, memory_order_relaxed))
         return problem_set(why, STATUS_OVERLOADED, "device %s is too hot for new work", p->devices[i].public.id);
     if (i < p->devices_count && atomic_load_explicit(&p->devices[i].resetting, memory_order_relaxed))
@@ -149,7 +151,9 @@ enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
         return STATUS_OK;
     pthread_mutex_lock(&p->lock);
     d = &p->devices[i];
-    if (d->reset.phase > RESET_DRAINING) {
+    if (atomic_load(&d->lost)) {
+        st = device_lost_problem(d, why);
+    } else if (d->reset.phase > RESET_DRAINING) {
         st = problem_set(why, STATUS_DEVICE_RESET, "device %s was reset", d->public.id);
     } else if (d->verdict == DEVICE_ACTION_END) {
         st = STATUS_DEVICE_ERROR;

@@ -129,17 +129,20 @@ static void begin_start(struct device_slot *d)
         d->next_try_ns = 0;
 }
 
-/* Nothing of ours is on the device. */
-static void go_on_without_processes(struct pool *p, struct device_slot *d)
+/* Nothing of ours is on the device. False: the process that counts devices still runs, and may use it. */
+static bool go_on_without_processes(struct pool *p, struct device_slot *d)
 {
     struct problem why;
 
+    if (d->reset.hard && counter_runs(&p->counter))
+        return false;
     if (!d->reset.hard)
         begin_start(d);
     else if (reset_tool_start(&d->reset.tool, p->config.nvidia_smi, d->public.info.uuid, &why))
         reset_over(d, &why);
     else
         set_phase(d, RESET_TOOL, RESET_TOOL_MS);
+    return true;
 }
 
 static bool end_processes(struct pool *p, struct device_slot *d)
@@ -153,10 +156,8 @@ static bool end_processes(struct pool *p, struct device_slot *d)
         device_discard_all(p, d);
         return true;
     }
-    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i) && !domains_on_device(p, i)) {
-        go_on_without_processes(p, d);
-        return true;
-    }
+    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i) && !domains_on_device(p, i))
+        return go_on_without_processes(p, d);
     if (deadline_left_ns(d->reset.deadline_ns) > 0)
         return false;
     problem_set(&why, STATUS_DEVICE_ERROR, "processes on device %s do not end", d->public.id);
@@ -236,6 +237,21 @@ void device_reset_failed(struct device_slot *d, const struct problem *why)
         reset_over(d, why);
 }
 
+enum status device_lost_problem(const struct device_slot *d, struct problem *why)
+{
+    return problem_set(why, STATUS_DEVICE_LOST, "device %s is lost: the last count of devices did not find it", d->public.id);
+}
+
+void device_reset_lost(struct device_slot *d)
+{
+    struct problem why;
+
+    assert(d->reset.phase != RESET_TOOL); /* no count runs beside it */
+    device_lost_problem(d, &why);
+    if (d->reset.phase > RESET_DRAINING)
+        reset_over(d, &why);
+}
+
 uint64_t device_reset_next_look(const struct device_slot *d)
 {
     if (d->reset.phase == RESET_TOOL)
@@ -257,6 +273,8 @@ static enum status check_reset(const struct pool *p, const struct device_slot *d
 {
     if (p->stopping)
         return problem_set(why, STATUS_DRAINING, "the service is shutting down");
+    if (atomic_load(&d->lost))
+        return device_lost_problem(d, why);
     if (hard && !p->config.allow_device_settings)
         return problem_set(why, STATUS_FEATURE_DISABLED, "hard resets are off: the service was started without --allow-device-settings");
     if (hard && !(p->config.nvidia_smi && has_hard_reset(d)))
@@ -308,26 +326,24 @@ uint64_t pool_reset_go_on(struct pool *p, unsigned i)
     ticket = d->reset.ended;
     tell_step(d, d->reset.hard ? RECOVERY_HARD_RESET : RECOVERY_SOFT_RESET);
     set_phase(d, RESET_ENDING, RESET_END_MS);
+    if (atomic_load(&d->lost)) /* meanwhile */
+        device_reset_lost(d);
     announce(p);
     pthread_mutex_unlock(&p->lock);
     return ticket;
 }
 
-enum status pool_reset_wait(struct pool *p, unsigned i, uint64_t ticket, uint64_t deadline_ns, struct problem *why)
+enum status pool_reset_outcome(struct pool *p, unsigned i, uint64_t ticket, struct problem *why)
 {
     struct device_slot *d = &p->devices[i];
     enum status         st = STATUS_PENDING;
 
     assert(i < p->devices_count);
     pthread_mutex_lock(&p->lock);
-    while (d->reset.ended == ticket && !p->stopping && deadline_left_ns(deadline_ns) > 0)
-        pool_wait(p, deadline_ns);
     if (d->reset.ended != ticket) {
         st = d->reset.outcome.status;
         if (why)
             *why = d->reset.outcome;
-    } else if (p->stopping) {
-        st = problem_set(why, STATUS_DRAINING, "the service is shutting down");
     }
     pthread_mutex_unlock(&p->lock);
     return st;

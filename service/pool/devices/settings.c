@@ -74,6 +74,8 @@ enum status pool_device_configure(struct pool *p, unsigned i, enum device_settin
 
     if (st)
         return st;
+    if (atomic_load(&d->lost))
+        return device_lost_problem(d, why);
     if (atomic_load(&d->resetting))
         return problem_set(why, STATUS_DEVICE_BUSY, "device %s is being reset", d->public.id);
     pthread_mutex_lock(&d->settings_lock);

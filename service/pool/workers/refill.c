@@ -119,6 +119,17 @@ static void device_set_state(struct device_slot *d, enum device_state next)
     d->public.state = next;
 }
 
+void device_forget_trouble(struct device_slot *d)
+{
+    if (d->public.state == DEVICE_HEALTHY)
+        device_set_state(d, DEVICE_SUSPECT); /* until a device monitor is up */
+    d->failures = d->shortages = 0;
+    d->next_try_ns = 0;
+    d->canary_ns = 0;
+    if (!d->verdict)
+        d->last_problem = (struct problem){0};
+}
+
 static uint64_t recovery_pause_ms(enum recovery_step step)
 {
     static const uint64_t ms[] = {[RECOVERY_NONE] = QUARANTINE_RETRY_MS,
@@ -232,7 +243,9 @@ struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
                                .device_arguments = p->config.device_arguments,
+                               .visible = p->visible,
                                .index = d->index,
+                               .uuid = d->uuid,
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,
                                .start_deadline_ms = p->config.start_deadline_ms,
@@ -381,7 +394,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
         device_reset_care(p, d))
         return true;
     shortage_end(p, d);
-    if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
+    if (p->stopping || atomic_load(&d->lost) || deadline_left_ns(d->next_try_ns) > 0)
         return false;
     return device_monitor_start(p, d) || warm_start(p, d);
 }
@@ -415,7 +428,9 @@ static bool graveyard_clear(struct pool *p)
 
 static uint64_t next_look(const struct pool *p)
 {
-    uint64_t now = now_ns(), first = domains_next_look(p);
+    uint64_t now = now_ns(), first = devices_count_next_look(p), domains = domains_next_look(p);
+
+    first = domains < first ? domains : first;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
         uint64_t reset = device_reset_next_look(&p->devices[i]);
@@ -436,6 +451,7 @@ void *refiller_run(void *pool)
         bool     acted = graveyard_clear(p);
         uint64_t seen = p->changes;
 
+        acted = devices_count_care(p) || acted;
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
         acted = (!p->stopping && domains_care(p)) || acted;
@@ -446,6 +462,7 @@ void *refiller_run(void *pool)
     }
     for (unsigned i = 0; i < p->devices_count; i++)
         device_reset_stop(&p->devices[i]);
+    counter_drop(&p->counter);
     p->refiller_idle = true;
     pthread_cond_broadcast(&p->changed);
     while (!p->released) /* its workers would die with this thread, unannounced */

@@ -227,20 +227,21 @@ void worker_watch_end(struct worker *w, struct waker *waker)
 
 /* ---- start ---- */
 
-void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more)
+void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more, const char *visible)
 {
     for (unsigned i = 0; more && more[i]; i++) {
         assert(i < DEVICE_ARGUMENTS_MAX);
-        argv[argc + i] = (char *)(uintptr_t)more[i];
+        argv[argc++] = (char *)(uintptr_t)more[i];
     }
+    argv[argc] = (char *)(uintptr_t)visible;
 }
 
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], mps[SERVER_PATH_BYTES + 16];
-    char    *argv[9 + DEVICE_ARGUMENTS_MAX + 1] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index,
-                                                   spin};
+    char                         backend[64], index[32], spin[32], uuid[DEVICE_UUID_BYTES + 16], mps[SERVER_PATH_BYTES + 16];
+    char    *argv[10 + DEVICE_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index,
+                                                    spin};
     unsigned argc = 5, fds_count = 2;
     struct spawn_fd fds[3];
     int             child_end = -1, share_end = -1;
@@ -255,6 +256,9 @@ static enum status process_start(struct worker *w)
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
     snprintf(index, sizeof index, "--index=%u", o->index);
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
+    snprintf(uuid, sizeof uuid, "--uuid=%s", o->uuid);
+    if (o->uuid[0])
+        argv[argc++] = uuid;
     if (o->device_monitor)
         argv[argc++] = (char *)(uintptr_t) "--device-monitor";
     if (o->allow_no_sandbox)
@@ -265,7 +269,7 @@ static enum status process_start(struct worker *w)
         snprintf(mps, sizeof mps, "--mps=%s", o->mps);
         argv[argc++] = mps;
     }
-    worker_add_device_arguments(argv, argc, o->device_arguments);
+    worker_add_device_arguments(argv, argc, o->device_arguments, o->visible);
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
     if (o->sharing)

@@ -44,7 +44,9 @@ struct worker_options {
     const char        *executable;
     const char        *backend;
     const char *const *device_arguments; /* NULL-terminated, or NULL */
+    const char        *visible;          /* another of them, or NULL; borrowed for worker_start() only */
     unsigned           index;            /* within its backend */
+    const char        *uuid;             /* which decides where the driver's indices have changed; "": unknown. Borrowed likewise */
     unsigned           device;           /* the pool's number */
     uint64_t           staging_bytes;
     uint64_t           start_deadline_ms;
@@ -141,7 +143,7 @@ enum status monitor_create(struct monitor **out);
 /* Nothing may be watched any more. NULL is a no-op. */
 void        monitor_destroy(struct monitor *m);
 enum status monitor_add(struct monitor *m, struct watched *w);
-/* Puts them behind the first argc places of argv, which has room for DEVICE_ARGUMENTS_MAX more. */
-void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more);
+/* Puts them, and `visible` unless it is NULL, behind the first argc places of argv, which has room for DEVICE_ARGUMENTS_MAX + 1 more. */
+void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more, const char *visible);
 
 #endif

@@ -63,7 +63,7 @@ struct batch_spec {
 /* What became of one operation. */
 struct batch_result {
     bool   vendor;     /* LAUNCH of a built-in kernel: a library did it */
-    bool   timed;      /* LAUNCH: gpu_us is its own */
+    bool   timed;      /* LAUNCH: gpu_us is its own time on the device */
     double gpu_us;     /* LAUNCH */
     double elapsed_us; /* ELAPSED, by the device's clock */
     char  *output;     /* LAUNCH: printf text; owned by the batch */
@@ -122,7 +122,7 @@ struct batch_times {
     double upload_ms;  /* waiting for the segments to be in the device's memory */
     double queue_ms;   /* ... and then for launches that were queued before */
     double run_ms;     /* for the operations */
-    double kernel_ms;  /* of its kernels, by the device's clock */
+    double kernel_ms;  /* of its kernels, by the device's clock; of those that are not timed by the worker's */
 };
 struct batch_times batch_times_of(const struct batch *b);
 

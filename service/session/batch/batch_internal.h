@@ -97,9 +97,10 @@ struct batch {
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
-    struct batch_times       times;   /* but for kernel_ms */
-    struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
-    struct temp_buffer      *scratch; /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
+    struct batch_times       times;      /* but for kernel_ms */
+    double                   untimed_us; /* of groups that are not timed, by the worker's clock */
+    struct builtin_call    **calls;      /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
+    struct temp_buffer      *scratch;    /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
     uint32_t                 scratch_slot;
     struct batch_later      *later;    /* [spec.ops_count]: READs whose bytes stayed on the device */
     batch_unwanted          *unwanted; /* NULL: nobody is to be asked */

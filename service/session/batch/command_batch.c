@@ -169,6 +169,18 @@ static bool has_launch(const struct batch *b, unsigned first, unsigned end)
     return has;
 }
 
+static bool has_timed_launch(const struct batch *b, unsigned first, unsigned end)
+{
+    bool has = false;
+
+    for (unsigned i = first; i < end; i++) {
+        const struct batch_op *op = &b->spec->ops[b->listed[i]];
+        has = has || (op->kind == BATCH_LAUNCH && !op->launch->untimed);
+    }
+    return has;
+}
+
+/* The session's use counts in every case; of launches that are not timed it is the worker's time. */
 static void note_time(struct batch *b, unsigned first, unsigned end, float reported)
 {
     struct batch_result *r = &b->results[b->listed[first]];
@@ -178,9 +190,11 @@ static void note_time(struct batch *b, unsigned first, unsigned end, float repor
         return;
     if (end - first == 1) {
         r->gpu_us = us;
-        r->timed = true;
-    } else {
+        r->timed = has_timed_launch(b, first, end);
+    } else if (has_timed_launch(b, first, end)) {
         b->groups[b->groups_count++] = (struct batch_group){b->listed[first], b->listed[end - 1], us};
+    } else {
+        b->untimed_us += us;
     }
     pthread_mutex_lock(&b->session->lock);
     b->session->device_time_us += us;

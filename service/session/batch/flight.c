@@ -131,7 +131,7 @@ static void launched(struct batch *b, const struct flight_call *f)
 
     gpu_us_check(r->gpu_us, &us);
     b->results[f->op].gpu_us = us;
-    b->results[f->op].timed = true;
+    b->results[f->op].timed = !b->spec->ops[f->op].launch->untimed;
     pthread_mutex_lock(&b->session->lock);
     b->session->device_time_us += us;
     pthread_mutex_unlock(&b->session->lock);

@@ -48,9 +48,9 @@ static void drop_batch(struct batch_job *j)
 /* Before it begins, a batch on an implicit session meets faults of others only. */
 static bool ends_session(enum status st)
 {
-    static const enum status all[] = {STATUS_SESSION_FAULTED, STATUS_SESSION_BUSY,      STATUS_SESSION_NOT_FOUND,
-                                      STATUS_WORKER_LOST,     STATUS_KERNEL_FAULT,      STATUS_EXECUTION_TIMEOUT,
-                                      STATUS_DEVICE_ERROR,    STATUS_DEVICE_OVERHEATED, STATUS_DEVICE_RESET};
+    static const enum status all[] = {STATUS_SESSION_FAULTED, STATUS_SESSION_BUSY,      STATUS_SESSION_NOT_FOUND, STATUS_WORKER_LOST,
+                                      STATUS_KERNEL_FAULT,    STATUS_EXECUTION_TIMEOUT, STATUS_DEVICE_ERROR,      STATUS_DEVICE_OVERHEATED,
+                                      STATUS_DEVICE_RESET,    STATUS_DEVICE_LOST};
 
     for (size_t i = 0; i < COUNT(all); i++)
         if (st == all[i])

@@ -7,10 +7,7 @@ static void count_launches(const struct batch *b)
     for (unsigned i = 0; i < b->spec->ops_count; i++) {
         if (b->spec->ops[i].kind != BATCH_LAUNCH)
             continue;
-        if (b->results[i].timed)
-            launch_measure(b->results[i].gpu_us);
-        else
-            counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
+        launch_measure(b->results[i].gpu_us, !b->results[i].timed);
     }
     for (unsigned i = 0; i < b->groups_count; i++)
         times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(b->groups[i].gpu_us * 1e3));
@@ -36,11 +33,10 @@ void batch_measure(const struct batch *b, enum status st)
 struct batch_times batch_times_of(const struct batch *b)
 {
     struct batch_times t = b->times;
-    double             us = 0;
+    double             us = b->untimed_us;
 
     for (unsigned i = 0; i < b->spec->ops_count; i++)
-        if (b->spec->ops[i].kind == BATCH_LAUNCH && b->results[i].timed)
-            us += b->results[i].gpu_us;
+        us += b->results[i].gpu_us;
     for (unsigned i = 0; i < b->groups_count; i++)
         us += b->groups[i].gpu_us;
     t.kernel_ms = us / 1e3;

@@ -184,6 +184,7 @@ void session_unobserve(struct session *s)
     s->events.followers--;
     pthread_mutex_unlock(&s->lock);
     registry_observe(s, -1);
+    s->renewed_ns = now_ns(); /* the client was there until now */
     session_unpin(s, false);
 }
 

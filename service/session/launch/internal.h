@@ -26,8 +26,9 @@ struct launch {
     struct temp_buffer    *scratch;                 /* of a built-in kernel; until it ended. NULL: none */
     char                   dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
     char                   stream[STREAM_NAME_BYTES];
-    bool                   vendor; /* a library does the built-in kernel */
-    char                  *kernel; /* owned */
+    bool                   vendor;  /* a library does the built-in kernel */
+    bool                   untimed; /* gpu_us is the worker's time, and is not shown */
+    char                  *kernel;  /* owned */
     uint32_t               grid[3], block[3], shared_bytes;
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
@@ -68,8 +69,8 @@ void launch_publish(const struct launch *l, enum event_type type);
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
 /* A time on the device as a worker reports it, which is not trusted: false, and 0, for what cannot be. */
 bool gpu_us_check(float reported, double *us);
-/* One has succeeded, in that time on the device. */
-void launch_measure(double gpu_us);
+/* One has succeeded, in that time on the device; untimed: nobody measured it there. */
+void launch_measure(double gpu_us, bool untimed);
 /* Hands it to the worker, or puts it behind others that wait; one for which neither is possible ends. Needs a use, and submit_lock; session.lock is held
  * before, not behind. Where it is in the ring, *spun_on is its flight, to be given to flight_release(); NULL: nobody will spin. */
 enum status launch_send(struct worker_session *c, struct launch *l, struct flight **spun_on, struct problem *why);

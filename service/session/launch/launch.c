@@ -37,6 +37,7 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_add_u64(&h, spec->threads);
     digest_add_u64(&h, spec->shared_bytes);
     digest_add_u64(&h, spec->cooperative);
+    digest_add_u64(&h, spec->untimed);
     digest_add_u64(&h, spec->engine);
     digest_add_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
@@ -99,6 +100,7 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
     msg->module = m->remote;
     msg->shared_bytes = spec->shared_bytes;
     msg->cooperative = spec->cooperative;
+    msg->untimed = spec->untimed;
     memcpy(msg->grid, spec->grid, sizeof msg->grid);
     memcpy(msg->block, spec->block, sizeof msg->block);
     if (!msg->block[0])
@@ -207,6 +209,7 @@ static enum status prepare(const struct submission *b, struct problem *why)
     if (!spec->builtin)
         memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
     l->shared_bytes = spec->shared_bytes;
+    l->untimed = spec->untimed;
     l->created_wall_ns = wall_ns();
     st = launch_configure(b->worker_session, l->module, spec, m, why);
     memcpy(l->grid, m->grid, sizeof l->grid);

@@ -19,10 +19,11 @@ bool gpu_us_check(float reported, double *us)
     return possible;
 }
 
-void launch_measure(double gpu_us)
+void launch_measure(double gpu_us, bool untimed)
 {
     counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
-    times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(gpu_us * 1e3));
+    if (!untimed)
+        times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(gpu_us * 1e3));
 }
 
 /* ---- ending; all with session.lock held ---- */
@@ -55,7 +56,7 @@ static void keep(struct worker_session *c, struct launch *l)
 static void measure(const struct launch *l)
 {
     if (l->state == LAUNCH_SUCCEEDED)
-        launch_measure(l->gpu_us);
+        launch_measure(l->gpu_us, l->untimed);
     else
         counter_add(l->state == LAUNCH_FAILED ? COUNTER_LAUNCHES_FAILED : COUNTER_LAUNCHES_CANCELLED, 1);
     if (l->started_wall_ns)

@@ -52,6 +52,7 @@ static void describe(const struct launch *l, struct launch_info *out)
     out->created_wall_ns = l->created_wall_ns;
     out->started_wall_ns = l->started_wall_ns;
     out->finished_wall_ns = l->finished_wall_ns;
+    out->untimed = l->untimed;
     out->gpu_us = l->gpu_us;
     if (waitlist_over(&l->end))
         out->output = (struct span){l->output, l->output_bytes};

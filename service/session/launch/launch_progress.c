@@ -38,7 +38,7 @@ void launch_publish(const struct launch *l, enum event_type type)
     struct event e = {.type = type,
                       .state.launch = l->state,
                       .status = l->problem ? l->problem->status : STATUS_OK,
-                      .timed = l->state == LAUNCH_SUCCEEDED,
+                      .timed = l->state == LAUNCH_SUCCEEDED && !l->untimed,
                       .gpu_us = l->gpu_us,
                       .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
 

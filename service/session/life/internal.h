@@ -79,6 +79,26 @@ struct pending_free {
     unsigned trims;    /* workers that were asked to give back cached memory and have not answered */
 };
 
+/* Why a session is not listed any more. */
+enum session_end {
+    SESSION_GOES_ON,
+    SESSION_DELETED,
+    SESSION_IDLE,        /* its idle time was over */
+    SESSION_LEASE_ENDED, /* nobody renewed its lease */
+    SESSION_AGED,        /* its lifetime was over */
+    SESSION_NOT_STARTED,
+    SESSION_ABANDONED, /* the client of its run is gone */
+    SESSION_SHUT_DOWN, /* with the service */
+};
+
+struct session_ending {
+    enum session_end how;
+    uint64_t         limit_s; /* what was over; 0: no time was */
+    uint64_t         wall_ns;
+};
+
+struct ended_sessions;
+
 struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
@@ -88,6 +108,7 @@ struct registry {
     pthread_t              janitor;
     bool                   janitor_stop, draining;
     struct account        *accounts;
+    struct ended_sessions *ended; /* ended.c */
     unsigned               count;
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
@@ -208,12 +229,15 @@ struct session {
     char                 tenant_name[CALLER_NAME_BYTES];
     unsigned char        spec_digest[SHA256_BYTES];
 
-    _Atomic unsigned pins;      /* one is the registry's while the session is listed; the last unpin frees the session */
-    _Atomic unsigned observers; /* pins that do not count as use */
-    _Atomic uint64_t used_ns;   /* end of the last use */
+    _Atomic unsigned pins;       /* one is the registry's while the session is listed; the last unpin frees the session */
+    _Atomic unsigned observers;  /* pins that do not count as use */
+    _Atomic uint64_t used_ns;    /* end of the last use */
+    _Atomic uint64_t renewed_ns; /* end of the last request, heartbeats included */
     /* under registry.lock */
-    uint64_t idle_timeout_s;
-    bool     listed; /* in its account's table: not deleted yet */
+    uint64_t              idle_timeout_s;
+    uint64_t              lease_s; /* 0: no lease */
+    bool                  listed;  /* in its account's table: not ended yet */
+    struct session_ending end;     /* set when it is unlisted */
 
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* signals any change below, or in the worker session */
@@ -245,12 +269,12 @@ struct session {
 /* ---- registry.c ---- */
 /* Adds a pin; the caller already has one. */
 void session_pin(struct session *s);
-/* The last unpin frees the session. `used` restarts the idle time. */
+/* The last unpin frees the session. `used` restarts idle time and lease. */
 void session_unpin(struct session *s, bool used);
-/* Hides the session from all look-ups; the caller must then close it. False: somebody else has unlisted it. */
-bool registry_unlist(struct session *s);
-/* As registry_unlist, but only if the caller has the only pin and the idle time is over at `now`. */
-bool registry_unlist_idle(struct session *s, uint64_t now);
+/* Hides the session from all look-ups and remembers how it ended; the caller must then close it. False: somebody else has unlisted it. */
+bool registry_unlist(struct session *s, enum session_end how);
+/* As registry_unlist, but only if lifetime, lease or idle time is over at `now`. The last two never are while a request is in the session. */
+bool registry_unlist_expired(struct session *s, uint64_t now);
 /* Looks at all sessions that are listed now, each pinned meanwhile. No lock held. */
 void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context);
 /* Changes how many of the pins do not count as use. */
@@ -268,6 +292,17 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
 /* ---- run_place.c ---- */
 /* How many places the owner's runs occupy. With registry.lock held. */
 unsigned runs_taken(const struct registry *r, const void *owner);
+
+/* ---- ended.c ---- how sessions ended, remembered for their owners */
+/* Of a session that is unlisted now, with an id that requests can name. Without memory for it nothing is remembered. With registry.lock held. */
+void ended_remember(struct registry *r, const void *owner, const char *id, const struct session_ending *end);
+/* SESSION_NOT_FOUND, with how the owner's session of that id ended if that is remembered. registry.lock not held. */
+enum status ended_explain(struct registry *r, const void *owner, struct span id, struct problem *why);
+/* The same for an unlisted session at hand. registry.lock not held; session.lock may be. */
+enum status ended_problem(struct session *s, struct problem *why);
+void        ended_finish(struct registry *r);
+/* For work that ends with its session. */
+const char *ended_text(enum session_end how);
 
 /* ---- budget.c ---- */
 /* RATE_LIMITED while the owner's kernels have faulted too often on that device. With registry.lock held. */
@@ -384,17 +419,17 @@ enum status implicit_session_of_run(struct registry *r, const struct tenant *t, 
 /* ---- session.c ---- */
 /* As session_reset, but only if the session faulted. A usable session stays as it is. */
 enum status session_revive(struct session *s, struct problem *why);
-/* Deletes the session, unless somebody else does. */
-void session_end(struct session *s, const char *reason);
+/* Ends the session, unless somebody else does. */
+void session_end(struct session *s, enum session_end how);
 /* The only function that changes the state. Records the event and wakes waiters; set fault and worker session before. With session.lock
  * held. */
 void session_set_state(struct session *s, enum session_state next);
 /* Releases worker, memory and quota, after registry_unlist(). Blocks. */
-void session_close(struct session *s, const char *reason);
+void session_close(struct session *s);
 /* Unlists the session and closes it without waiting, unless it is starting or somebody else closes it. */
-void session_close_later(struct session *s, const char *reason);
-/* session_close_later() if it is `aged`, or was idle too long at `now`. */
-void session_expire(struct session *s, bool aged, uint64_t now);
+void session_close_later(struct session *s, enum session_end how);
+/* The same if lifetime, lease or idle time is over at `now`. */
+void session_expire(struct session *s, uint64_t now);
 /* Uncounts a closing session once its last former worker session has ended. No lock held. */
 void session_close_finish(struct session *s);
 

@@ -22,8 +22,9 @@ static enum status deadline_overrun(const struct worker_session *c, uint64_t now
         return c->uses && is_past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this operation finished")
                    : STATUS_OK;
-    return timeout_ms ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", timeout_ms)
-                      : STATUS_OK;
+    return timeout_ms
+               ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms, its timeout_ms, passed", timeout_ms)
+               : STATUS_OK;
 }
 
 /* The worker has had work for some time but reports no running launch. Its work may wait for a batch or be copies, whose duration is
@@ -189,7 +190,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_budget(s);
     end_with_device(s);
     domain_look(s);
-    session_expire(s, is_past(now, s->created_ns, s->max_lifetime_s * NS_PER_S), now);
+    session_expire(s, now);
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)

@@ -2,6 +2,7 @@
 #include "session/life/parts.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/held.h"
@@ -112,7 +113,7 @@ void registry_destroy(struct registry *r)
     registry_drain(r, true);
     janitor_stop(r);
     while ((s = any_session(r)) != NULL) {
-        session_end(s, "the service is shutting down");
+        session_end(s, SESSION_SHUT_DOWN);
         session_unpin(s, false);
     }
     batch_runners_await(r);
@@ -121,6 +122,7 @@ void registry_destroy(struct registry *r)
     reaper_stop(&r->submitter);
     reaper_stop(&r->reaper);
     budgets_finish(r);
+    ended_finish(r);
     registry_free(r);
 }
 
@@ -218,6 +220,17 @@ uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
     return registry_use_of(r, t).memory_bytes;
 }
 
+static enum status too_many_sessions(const struct tenant *t, unsigned count, struct problem *why)
+{
+    problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
+    snprintf(
+        why->detail, sizeof why->detail,
+        "%u of %u sessions are in use: delete one that is not needed (GET /v1/sessions lists them). One with a lease_s ends soon after "
+        "its client",
+        count, t->sessions_max);
+    return STATUS_QUOTA_EXCEEDED;
+}
+
 static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,
                          struct problem *why)
 {
@@ -228,7 +241,7 @@ static enum status admit(struct registry *r, const struct tenant *t, const struc
     if (r->draining)
         return problem_set(why, STATUS_DRAINING, "the service is draining and accepts no new sessions");
     if (count && count >= t->sessions_max)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
+        return too_many_sessions(t, count, why);
     if (t->sessions_max == 0)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", 0, 0, 1);
     st = portion_check(&all, 1, why);
@@ -298,39 +311,70 @@ bool registry_has(const struct registry *r, const void *owner, struct span id)
     return a && table_get(&a->sessions, id);
 }
 
+static uint64_t limit_of_end(const struct session *s, enum session_end how)
+{
+    if (how == SESSION_IDLE)
+        return s->idle_timeout_s;
+    if (how == SESSION_LEASE_ENDED)
+        return s->lease_s;
+    return how == SESSION_AGED ? s->max_lifetime_s : 0;
+}
+
 /* With registry.lock and lookup_lock held. The caller has another pin. */
-static void unlist_session(struct session *s)
+static void unlist_session(struct session *s, enum session_end how)
 {
     assert(held(&s->registry->lock));
+    assert(how != SESSION_GOES_ON);
     table_remove(&s->account->sessions, &s->entry);
     s->listed = false;
+    s->end = (struct session_ending){.how = how, .limit_s = limit_of_end(s, how), .wall_ns = wall_ns()};
+    if (!s->implicit && how != SESSION_NOT_STARTED)
+        ended_remember(s->registry, s->account->owner, s->entry.id, &s->end);
     s->pins--;
     assert(s->pins > 0);
 }
 
-bool registry_unlist(struct session *s)
+bool registry_unlist(struct session *s, enum session_end how)
 {
     bool mine;
 
     change_begin(s->registry);
     mine = s->listed;
     if (mine)
-        unlist_session(s);
+        unlist_session(s, how);
     change_end(s->registry);
     return mine;
 }
 
-bool registry_unlist_idle(struct session *s, uint64_t now)
+static bool is_over(uint64_t now, uint64_t since_ns, uint64_t limit_s)
+{
+    return now > since_ns && now - since_ns >= limit_s * NS_PER_S;
+}
+
+/* How the session ends at `now`. The caller has a pin. A client that follows its events is there, but does not use it. */
+static enum session_end end_at(const struct session *s, uint64_t now)
 {
     const unsigned own = 2; /* the registry's and the caller's */
-    bool           mine;
+
+    if (is_over(now, s->created_ns, s->max_lifetime_s))
+        return SESSION_AGED;
+    if (s->lease_s && s->pins == own && is_over(now, s->renewed_ns, s->lease_s))
+        return SESSION_LEASE_ENDED;
+    if (s->pins == own + s->observers && is_over(now, s->used_ns, s->idle_timeout_s))
+        return SESSION_IDLE;
+    return SESSION_GOES_ON;
+}
+
+bool registry_unlist_expired(struct session *s, uint64_t now)
+{
+    enum session_end how;
 
     change_begin(s->registry);
-    mine = s->listed && s->pins == own + s->observers && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
-    if (mine)
-        unlist_session(s);
+    how = s->listed ? end_at(s, now) : SESSION_GOES_ON;
+    if (how != SESSION_GOES_ON)
+        unlist_session(s, how);
     change_end(s->registry);
-    return mine;
+    return how != SESSION_GOES_ON;
 }
 
 static void pin_all(struct registry *r, struct session **all, unsigned *count)
@@ -389,7 +433,7 @@ void session_unpin(struct session *s, bool used)
     unsigned before;
 
     if (used)
-        s->used_ns = now_ns();
+        s->used_ns = s->renewed_ns = now_ns();
     before = s->pins--;
     assert(before > 0);
     if (before > 1)
@@ -414,8 +458,20 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
         s->pins++;
     pthread_rwlock_unlock(&r->lookup_lock);
     if (!s)
-        return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
+        return ended_explain(r, t->owner, id, why);
     *out = s;
+    return STATUS_OK;
+}
+
+enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why)
+{
+    struct session *s;
+    enum status     st = session_borrow(r, t, id, &s, why);
+
+    if (st)
+        return st;
+    s->renewed_ns = now_ns();
+    session_unpin(s, false);
     return STATUS_OK;
 }
 

@@ -55,6 +55,8 @@ static enum status check_spec(const struct session_spec *spec, struct problem *w
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "must be at most %d", IDLE_TIMEOUT_S_MAX);
+    if (spec->lease_s > LEASE_S_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/lease_s", "range", "must be at most %d", LEASE_S_MAX);
     if (spec->max_lifetime_s > LIFETIME_S_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/max_lifetime_s", "range", "must be at most %d", LIFETIME_S_MAX);
     if (spec->memory_limit == 0)
@@ -82,6 +84,7 @@ static void digest_spec(const struct session_spec *spec, unsigned char out[SHA25
     digest_add_u64(&h, pool_bytes_of(spec));
     digest_add_u64(&h, spec->idle_timeout_s);
     digest_add_u64(&h, spec->max_lifetime_s);
+    digest_add_u64(&h, spec->lease_s);
     digest_add_u64(&h, spec->memcheck);
     digest_add_field(&h, spec->fault_domain);
     digest_add_u64(&h, spec->fault_domain.bytes && spec->server_required);
@@ -164,6 +167,22 @@ static enum status limit_of(const struct session *s, double fraction, uint64_t b
     return STATUS_OK;
 }
 
+/* What a session gets of a time that it asks for. The service's own sessions have what they need. */
+static uint64_t time_in_force(const struct session *s, uint64_t asked_s, uint64_t most_s)
+{
+    return most_s && asked_s > most_s && !s->implicit ? most_s : asked_s;
+}
+
+static uint64_t idle_in_force(const struct session *s, uint64_t asked_s)
+{
+    return time_in_force(s, asked_s ? asked_s : IDLE_TIMEOUT_S_DEFAULT, s->registry->config.idle_timeout_s_max);
+}
+
+static uint64_t lifetime_in_force(const struct session *s, uint64_t asked_s)
+{
+    return time_in_force(s, asked_s ? asked_s : LIFETIME_S_DEFAULT, s->registry->config.lifetime_s_max);
+}
+
 static void fill_session(struct session *s, const struct tenant *t, const struct session_spec *spec)
 {
     enum recovery_step step;
@@ -173,8 +192,9 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->memory_fraction = spec->memory_fraction;
     s->pool_bytes_max = pool_bytes_of(spec);
     s->memcheck = spec->memcheck;
-    s->idle_timeout_s = spec->idle_timeout_s ? spec->idle_timeout_s : IDLE_TIMEOUT_S_DEFAULT;
-    s->max_lifetime_s = spec->max_lifetime_s ? spec->max_lifetime_s : LIFETIME_S_MAX;
+    s->idle_timeout_s = idle_in_force(s, spec->idle_timeout_s);
+    s->max_lifetime_s = lifetime_in_force(s, spec->max_lifetime_s);
+    s->lease_s = spec->lease_s;
     s->labels_count = spec->labels_count;
     if (spec->labels_count)
         memcpy(s->labels, spec->labels, spec->labels_count * sizeof *spec->labels);
@@ -182,7 +202,7 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->generation = 1;
     s->created_wall_ns = wall_ns();
     s->created_ns = now_ns();
-    s->used_ns = s->created_ns;
+    s->used_ns = s->renewed_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
     s->device_steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
     digest_spec(spec, s->spec_digest);
@@ -394,7 +414,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
         st = start_worker_session(s, NULL, domain_settle(s), &c, why);
         set_started(s, c, st, why);
         if (st)
-            session_end(s, "the session could not start");
+            session_end(s, SESSION_NOT_STARTED);
     } else {
         st = join_session(s, fresh, spec->device, why);
         discard_session(fresh);
@@ -406,21 +426,26 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
     return st;
 }
 
-static uint64_t expires_wall(const struct session *s, unsigned pins, uint64_t used_ns, uint64_t idle_s)
+static uint64_t lesser(uint64_t a, uint64_t b)
 {
-    uint64_t now = now_ns();
-    uint64_t idle_end = (pins ? now : used_ns) + idle_s * NS_PER_S;
-    uint64_t end = s->created_ns + s->max_lifetime_s * NS_PER_S;
+    return a < b ? a : b;
+}
 
-    end = idle_end < end ? idle_end : end;
+/* With registry.lock held. */
+static uint64_t expires_wall(const struct session *s)
+{
+    bool     used = s->pins > s->observers + s->listed;
+    uint64_t now = now_ns();
+    uint64_t end = lesser(s->created_ns + s->max_lifetime_s * NS_PER_S, (used ? now : s->used_ns) + s->idle_timeout_s * NS_PER_S);
+
+    assert(held(&s->registry->lock));
+    if (s->lease_s)
+        end = lesser(end, (s->pins > s->listed ? now : s->renewed_ns) + s->lease_s * NS_PER_S);
     return end > now ? wall_ns() + (end - now) : wall_ns();
 }
 
 void session_info_of(struct session *s, struct session_info *out)
 {
-    unsigned pins;
-    uint64_t used_ns;
-
     memset(out, 0, sizeof *out);
     pthread_mutex_lock(&s->lock);
     memcpy(out->id, s->entry.id, sizeof out->id);
@@ -444,13 +469,12 @@ void session_info_of(struct session *s, struct session_info *out)
         out->launches = s->worker_session->launches.count;
     }
     pthread_mutex_lock(&s->registry->lock);
-    pins = s->pins - s->observers - s->listed;
-    used_ns = s->used_ns;
     domain_info_of(s, out);
     out->idle_timeout_s = s->idle_timeout_s;
+    out->lease_s = s->lease_s;
+    out->expires_wall_ns = expires_wall(s);
     pthread_mutex_unlock(&s->registry->lock);
     pthread_mutex_unlock(&s->lock);
-    out->expires_wall_ns = expires_wall(s, pins, used_ns, out->idle_timeout_s);
 }
 
 /* The worker session whose worker is to be told, in use; NULL: none need be. */
@@ -458,6 +482,17 @@ static enum status enter_to_patch(struct session *s, const struct session_patch 
 {
     *out = NULL;
     return p->has_pool_bytes_max ? worker_session_enter(s, out, why) : STATUS_OK;
+}
+
+/* With session.lock held. */
+static void patch_times(struct session *s, const struct session_patch *p)
+{
+    pthread_mutex_lock(&s->registry->lock);
+    if (p->has_idle_timeout)
+        s->idle_timeout_s = idle_in_force(s, p->idle_timeout_s);
+    if (p->has_lease)
+        s->lease_s = p->lease_s;
+    pthread_mutex_unlock(&s->registry->lock);
 }
 
 /* With session.lock held. */
@@ -481,6 +516,8 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
 
     if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
         return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "must be from 1 to %d", IDLE_TIMEOUT_S_MAX);
+    if (p->has_lease && p->lease_s > LEASE_S_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/lease_s", "range", "must be from 0 (no lease) to %d", LEASE_S_MAX);
     if (p->has_labels && p->labels_count > LABELS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     st = limit_of(s, p->memory_fraction, p->memory_limit, &limit, why);
@@ -501,11 +538,7 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
             memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
         s->labels_count = p->labels_count;
     }
-    if (p->has_idle_timeout) {
-        pthread_mutex_lock(&s->registry->lock);
-        s->idle_timeout_s = p->idle_timeout_s;
-        pthread_mutex_unlock(&s->registry->lock);
-    }
+    patch_times(s, p);
     pthread_mutex_unlock(&s->lock);
     return c ? worker_session_leave_with(c, bound_kept(c->worker, p->pool_bytes_max, why), why) : STATUS_OK;
 }
@@ -599,10 +632,10 @@ enum status session_revive(struct session *s, struct problem *why)
     return renew_worker_session(s, true, why);
 }
 
-void session_end(struct session *s, const char *reason)
+void session_end(struct session *s, enum session_end how)
 {
-    if (registry_unlist(s))
-        session_close(s, reason);
+    if (registry_unlist(s, how))
+        session_close(s);
 }
 
 /* The session is unlisted, so nobody can use it any more. With session.lock held. */
@@ -615,15 +648,15 @@ static struct worker_session *close_begin(struct session *s)
 }
 
 /* After close_begin(), no lock held. The end of its worker session does the rest. */
-static void close_end(struct session *s, struct worker_session *c, const char *reason)
+static void close_end(struct session *s, struct worker_session *c)
 {
     if (c)
-        worker_session_detach(c, reason);
+        worker_session_detach(c, ended_text(s->end.how));
     else
         session_close_finish(s);
 }
 
-void session_close(struct session *s, const char *reason)
+void session_close(struct session *s)
 {
     struct worker_session *c;
     bool                   shares;
@@ -634,7 +667,7 @@ void session_close(struct session *s, const char *reason)
     c = close_begin(s);
     shares = c && c->shares_count;
     pthread_mutex_unlock(&s->lock);
-    close_end(s, c, reason);
+    close_end(s, c);
     pthread_mutex_lock(&s->lock);
     while (s->ending)
         pthread_cond_wait(&s->changed, &s->lock);
@@ -655,38 +688,36 @@ void session_close_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How a session leaves the registry when nobody waits for it. A session that is starting is left for the next round. */
-enum leave { LEAVE_NOW, LEAVE_IF_IDLE };
-
-static void close_without_waiting(struct session *s, enum leave when, uint64_t now, const char *reason)
+/* How a session leaves the registry when nobody waits for it: for that reason, or, with SESSION_GOES_ON, if its time is over at `now`. A session
+ * that is starting is left for the next round. */
+static void close_without_waiting(struct session *s, enum session_end how, uint64_t now)
 {
     struct worker_session *c = NULL;
     bool                   mine;
 
     pthread_mutex_lock(&s->lock);
-    mine = s->state != SESSION_STARTING && (when == LEAVE_NOW ? registry_unlist(s) : registry_unlist_idle(s, now));
+    mine = s->state != SESSION_STARTING && (how == SESSION_GOES_ON ? registry_unlist_expired(s, now) : registry_unlist(s, how));
     if (mine)
         c = close_begin(s);
     pthread_mutex_unlock(&s->lock);
     if (mine)
-        close_end(s, c, reason);
+        close_end(s, c);
 }
 
-void session_close_later(struct session *s, const char *reason)
+void session_close_later(struct session *s, enum session_end how)
 {
-    close_without_waiting(s, LEAVE_NOW, 0, reason);
+    close_without_waiting(s, how, 0);
 }
 
-void session_expire(struct session *s, bool aged, uint64_t now)
+void session_expire(struct session *s, uint64_t now)
 {
-    close_without_waiting(s, aged ? LEAVE_NOW : LEAVE_IF_IDLE, now,
-                          aged ? "the session reached its maximum lifetime" : "the session was idle too long");
+    close_without_waiting(s, SESSION_GOES_ON, now);
 }
 
 enum status session_delete(struct session *s, struct problem *why)
 {
-    if (!registry_unlist(s))
-        return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
-    session_close(s, "the session was deleted");
+    if (!registry_unlist(s, SESSION_DELETED))
+        return ended_problem(s, why);
+    session_close(s);
     return STATUS_OK;
 }

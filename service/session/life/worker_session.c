@@ -146,7 +146,7 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     case SESSION_CLOSING:
         break;
     }
-    return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
+    return ended_problem(s, why);
 }
 
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)
@@ -198,10 +198,10 @@ void worker_session_leave(struct worker_session *c)
 static const struct {
     enum status  status;
     enum counter counter;
-} ends[] = {{STATUS_KERNEL_FAULT, COUNTER_RESTARTS_KERNEL_FAULT}, {STATUS_EXECUTION_TIMEOUT, COUNTER_RESTARTS_EXECUTION_TIMEOUT},
-            {STATUS_DEVICE_ERROR, COUNTER_RESTARTS_DEVICE_ERROR}, {STATUS_DEVICE_OVERHEATED, COUNTER_RESTARTS_DEVICE_OVERHEATED},
-            {STATUS_DEVICE_RESET, COUNTER_RESTARTS_DEVICE_RESET}, {STATUS_FAULT_DOMAIN_LOST, COUNTER_RESTARTS_FAULT_DOMAIN_LOST},
-            {STATUS_WORKER_LOST, COUNTER_RESTARTS_WORKER_LOST}};
+} ends[] = {{STATUS_KERNEL_FAULT, COUNTER_RESTARTS_KERNEL_FAULT},           {STATUS_EXECUTION_TIMEOUT, COUNTER_RESTARTS_EXECUTION_TIMEOUT},
+            {STATUS_DEVICE_ERROR, COUNTER_RESTARTS_DEVICE_ERROR},           {STATUS_DEVICE_OVERHEATED, COUNTER_RESTARTS_DEVICE_OVERHEATED},
+            {STATUS_DEVICE_RESET, COUNTER_RESTARTS_DEVICE_RESET},           {STATUS_DEVICE_LOST, COUNTER_RESTARTS_DEVICE_LOST},
+            {STATUS_FAULT_DOMAIN_LOST, COUNTER_RESTARTS_FAULT_DOMAIN_LOST}, {STATUS_WORKER_LOST, COUNTER_RESTARTS_WORKER_LOST}};
 
 static bool ends_worker_session(enum status st)
 {

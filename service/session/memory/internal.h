@@ -91,8 +91,8 @@ bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w);
 
 /* Allocates device memory; waits for memory that detached worker sessions still hold. Needs a use. */
 enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why);
-/* Another allocating call, for memory_allocate's retries. */
+/* Another allocating call, of so many bytes, for memory_allocate's retries. */
 typedef enum status allocate_function(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why);
-enum status         memory_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why);
+enum status memory_allocate_by(struct worker_session *c, uint64_t bytes, allocate_function *allocate, void *what, struct problem *why);
 
 #endif

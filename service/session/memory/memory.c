@@ -1,4 +1,4 @@
-/* The worker's figures of device memory, and releasing its cache. */
+/* The worker's figures of device memory, releasing its cache, and counting its peak anew. */
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 
@@ -32,19 +32,24 @@ static void describe_memory(struct session *s, const struct device_memory *m, st
     };
 }
 
-static enum status ask_memory_info(struct worker_session *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
-{
-    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    enum status st = STATUS_OK;
+/* What is done before the figures are read. */
+enum memory_action { MEMORY_READ, MEMORY_TRIM, MEMORY_RESET_PEAK };
 
-    if (trim)
+static enum status ask_memory_info(struct worker_session *c, enum memory_action action, struct msg_memory_info_reply *got,
+                                   struct problem *why)
+{
+    const struct msg_memory_info ask = {.reset_peak = action == MEMORY_RESET_PEAK};
+    uint64_t                     deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    enum status                  st = STATUS_OK;
+
+    if (action == MEMORY_TRIM)
         st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, NULL, deadline, why);
-    if (trim && !st)
+    if (action == MEMORY_TRIM && !st)
         pending_free_trimmed(c);
-    return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
+    return st ? st : worker_memory_info(c->worker, &ask, got, deadline, why);
 }
 
-static enum status memory_info(struct session *s, bool trim, struct session_memory *out, struct problem *why)
+static enum status memory_info(struct session *s, enum memory_action action, struct session_memory *out, struct problem *why)
 {
     struct msg_memory_info_reply got = {0};
     struct worker_session       *c;
@@ -52,7 +57,7 @@ static enum status memory_info(struct session *s, bool trim, struct session_memo
 
     if (st)
         return st;
-    st = ask_memory_info(c, trim, &got, why);
+    st = ask_memory_info(c, action, &got, why);
     if (!st)
         describe_memory(s, &got.memory, out);
     return worker_session_leave_with(c, st, why);
@@ -60,10 +65,15 @@ static enum status memory_info(struct session *s, bool trim, struct session_memo
 
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why)
 {
-    return memory_info(s, false, out, why);
+    return memory_info(s, MEMORY_READ, out, why);
 }
 
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why)
 {
-    return memory_info(s, true, out, why);
+    return memory_info(s, MEMORY_TRIM, out, why);
+}
+
+enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why)
+{
+    return memory_info(s, MEMORY_RESET_PEAK, out, why);
 }

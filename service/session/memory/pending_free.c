@@ -250,7 +250,14 @@ bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w)
 
 /* ---- allocations that wait ---- */
 
-enum status memory_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why)
+static void tell_refusal(struct session *s, uint64_t bytes, enum status st)
+{
+    pthread_mutex_lock(&s->lock);
+    events_publish_memory(s, bytes, st);
+    pthread_mutex_unlock(&s->lock);
+}
+
+enum status memory_allocate_by(struct worker_session *c, uint64_t bytes, allocate_function *allocate, void *what, struct problem *why)
 {
     struct memory_wait wait = {0};
     enum status        st;
@@ -259,6 +266,8 @@ enum status memory_allocate_by(struct worker_session *c, allocate_function *allo
         memory_wait_look(c, &wait);
         st = allocate(c, what, wait.deadline_ns, why);
     } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(c, &wait, why));
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
+        tell_refusal(c->session, bytes, st);
     return st;
 }
 
@@ -279,13 +288,8 @@ static enum status allocate_plain(struct worker_session *c, void *what, uint64_t
 enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why)
 {
     struct plain p = {.bytes = bytes};
-    enum status  st = memory_allocate_by(c, allocate_plain, &p, why);
+    enum status  st = memory_allocate_by(c, bytes, allocate_plain, &p, why);
 
-    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED) {
-        pthread_mutex_lock(&c->session->lock);
-        events_publish_memory(c->session, bytes, st);
-        pthread_mutex_unlock(&c->session->lock);
-    }
     *address = p.address;
     return st;
 }

@@ -41,7 +41,7 @@ static enum status allocate_shareable(struct worker_session *c, void *what, uint
 
 static enum status ask_for_allocation(struct worker_session *c, struct shared_allocation *a, struct problem *why)
 {
-    enum status st = memory_allocate_by(c, allocate_shareable, a, why);
+    enum status st = memory_allocate_by(c, a->bytes, allocate_shareable, a, why);
 
     if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
         return st;

@@ -79,9 +79,11 @@ static enum status call_device_info(struct device_worker *w, struct accepted_com
 
 static enum status call_memory_info(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
-    enum status st = w->ops->memory(w->device, &reply->memory_info.memory);
+    enum status st;
 
-    (void)k;
+    if (k->command.body.memory_info.reset_peak)
+        w->ops->memory_reset_peak(w->device);
+    st = w->ops->memory(w->device, &reply->memory_info.memory);
     return st ? problem_set(why, st, "cannot read the device's memory use") : STATUS_OK;
 }
 

@@ -16,9 +16,9 @@ struct accepted_command {
     enum status              refused;  /* by the device at issue: it has not run at all */
     struct problem           why;      /* of refused */
     uint64_t                 started_ns;
-    struct device_event     *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
-    struct device_event     *after;
-    struct run              *run; /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
+    struct device_event     *before; /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
+    struct device_event     *after;  /* NULL too where the stream itself is asked (stream_query) */
+    struct run              *run;    /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
     struct command           command;
 };
 
@@ -49,6 +49,7 @@ struct module_slot {
 struct graph {
     struct device_graph *graph; /* NULL = free */
     uint32_t             count; /* its launches */
+    bool                 timed; /* one of them is */
     uint16_t             generation;
 };
 
@@ -135,7 +136,7 @@ enum status named_event_query(struct device_worker *w, struct event_name n, stru
 enum status named_event_elapsed(struct device_worker *w, struct event_name from, struct event_name to, float *us);
 
 /* ---- issue.c ---- */
-/* Recorded around a command; `before` for launches only; `after` NULL: it is not watched by itself. */
+/* Recorded around a command; `before` for launches that are timed; `after` NULL: it is not watched by itself. */
 struct issue_events {
     struct device_event *before, *after;
 };
@@ -166,7 +167,7 @@ bool                 graph_exists(struct device_worker *w, uint32_t id);
 void graph_end(struct device_worker *w, uint32_t id);
 
 /* ---- streams.c ---- */
-/* Of its oldest work in flight; NULL when there is none. */
+/* Of its oldest work in flight; NULL when there is none, or none of its own. */
 struct device_event *stream_first_event(const struct stream *s);
 /* NULL when there is no such stream. */
 struct stream *stream_find(struct device_worker *w, uint32_t id);

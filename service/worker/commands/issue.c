@@ -51,9 +51,9 @@ static enum status issue_launch(struct device_worker *w, struct stream *s, const
     enum status          st = launch_describe(w, m, &l, why);
 
     l.before = events->before;
-    l.after = events->before ? events->after : NULL;
+    l.after = events->after;
     if (!st && (st = w->ops->launch(w->device, s->handle, &l, why)) != STATUS_OK && why->status != st)
-        st = issue_refused(w, events->after, st, "the launch could not be timed", why);
+        st = issue_refused(w, events->after, st, "the launch could not be watched", why);
     return st;
 }
 
@@ -95,7 +95,7 @@ enum status issue_command(struct device_worker *w, struct stream *s, uint32_t me
         st = issue_launch(w, s, body, events, why);
     else if ((st = issue_other(w, s, message, body)) != STATUS_OK)
         st = issue_refused(w, events->after, st, "the device refused the operation", why);
-    if (st || !events->after || (message == MESSAGE_LAUNCH && events->before))
+    if (st || !events->after || message == MESSAGE_LAUNCH)
         return st;
     st = w->ops->event_record(w->device, s->handle, events->after);
     if (!st)

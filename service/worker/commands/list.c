@@ -1,5 +1,7 @@
 /* Lists of commands in flight together. They are watched in groups: one event behind each and, where events tell nothing after a fault,
  * a mark that the device writes into the run's state. So reported progress is correct even when the context was lost. */
+#include "base/deadline.h"
+
 #include <stdlib.h>
 
 #include "ipc/command_list.h"
@@ -8,7 +10,7 @@
 
 struct group {
     uint32_t             end;    /* entries of the list up to here */
-    struct device_event *before; /* NULL: not timed */
+    struct device_event *before; /* NULL: no launch of it is timed */
     struct device_event *timed;  /* NULL: `after` ends the time, too */
     struct device_event *after;  /* behind everything, including the mark */
 };
@@ -19,6 +21,8 @@ struct run {
     struct device_graph *graph; /* of a GRAPH_RUN; borrowed */
     uint32_t             count, issued, done;
     uint32_t             group_size;
+    bool                 timed;                 /* a launch of it is */
+    uint64_t             landed_ns;             /* ... or when the first group was opened */
     struct group         open;                  /* being issued; after NULL = none */
     struct group         groups[RUN_ITEMS_MAX]; /* issued, a ring */
     unsigned             first, groups_count;
@@ -90,8 +94,13 @@ static enum status check_entry(struct device_worker *w, const struct run_entry *
     }
 }
 
+static bool is_timed(const struct run_entry *e)
+{
+    return e->message == MESSAGE_LAUNCH && !((const struct msg_launch *)run_entry_body(e))->untimed;
+}
+
 /* Exactly `count` entries, each valid as a command of its own. */
-static enum status check_list(struct device_worker *w, const struct run *r, uint32_t stream, bool launches_only, struct problem *why)
+static enum status check_list(struct device_worker *w, struct run *r, uint32_t stream, bool launches_only, struct problem *why)
 {
     struct run_cursor       c = r->cursor;
     bool                    malformed = false;
@@ -102,6 +111,7 @@ static enum status check_list(struct device_worker *w, const struct run *r, uint
     for (; !st && (e = command_list_next(&c, &malformed)) != NULL; n++) {
         if (launches_only && e->message != MESSAGE_LAUNCH)
             malformed = true;
+        r->timed = r->timed || is_timed(e);
         st = check_entry(w, e, stream, why);
     }
     if (!st && (malformed || n != r->count || n > RUN_ITEMS_MAX))
@@ -203,6 +213,7 @@ enum status graph_make(struct device_worker *w, struct accepted_command *k, uint
         st = make_graph(w, k->run, &slot->graph, why);
     if (!st) {
         slot->count = m->count;
+        slot->timed = k->run->timed;
         slot->generation++;
         *id = (uint32_t)slot->generation << 16 | (uint32_t)(slot - w->graphs + 1);
     }
@@ -238,6 +249,7 @@ enum status graph_run_accept(struct device_worker *w, struct accepted_command *k
         return st;
     st = check_list(w, k->run, 0, true, why);
     k->run->graph = g->graph;
+    k->run->timed = g->timed;
     k->run->count = k->run->group_size = g->count;
     if (!st)
         publish_groups(k->run);
@@ -256,9 +268,11 @@ static enum status open_group(struct device_worker *w, struct stream *s, struct 
 {
     enum status st = event_take(w, &r->open.after);
 
-    if (!st)
+    if (r->groups_count == 0)
+        r->landed_ns = now_ns();
+    if (!st && r->timed)
         st = event_take(w, &r->open.before);
-    if (!st && r->group_size > 1)
+    if (!st && r->timed && r->group_size > 1)
         st = w->ops->event_record(w->device, s->handle, r->open.before);
     return st ? issue_refused(w, r->open.after, st, "the device made or recorded no event", &r->why) : STATUS_OK;
 }
@@ -299,20 +313,20 @@ static void give_before(struct device_worker *w, struct run *r)
     r->open.before = NULL;
 }
 
-/* One entry that is watched by itself: only a launch is timed. */
+/* One entry that is watched by itself. */
 static enum status issue_exactly(struct device_worker *w, struct stream *s, struct run *r, const struct run_entry *e)
 {
-    bool                launch = e->message == MESSAGE_LAUNCH, marked = uses_marks(w);
-    struct issue_events events = {launch ? r->open.before : NULL, r->open.after};
+    bool                timed = is_timed(e), marked = uses_marks(w);
+    struct issue_events events = {timed ? r->open.before : NULL, r->open.after};
     enum status         st = STATUS_OK;
 
-    if (launch && marked && (st = event_take(w, &r->open.timed)) != STATUS_OK)
+    if (timed && marked && (st = event_take(w, &r->open.timed)) != STATUS_OK)
         return issue_refused(w, r->open.after, st, "cannot create an event", &r->why);
     if (marked)
         events.after = r->open.timed;
     st = issue_command(w, s, e->message, run_entry_body(e), &events, &r->why);
     r->issued += !st;
-    if (!launch)
+    if (!timed)
         give_before(w, r);
     if (!st && marked)
         return end_group(w, s, r);
@@ -387,7 +401,7 @@ static enum status issue_graph(struct device_worker *w, struct stream *s, struct
 
     if (!st)
         st = open_group(w, s, r);
-    if (!st && r->group_size == 1)
+    if (!st && r->open.before && r->group_size == 1)
         st = w->ops->event_record(w->device, s->handle, r->open.before);
     if (!st)
         st = w->ops->graph_run(w->device, s->handle, r->graph, &r->why);
@@ -429,14 +443,26 @@ bool run_issue(struct device_worker *w, struct stream *s, struct run *r)
 
 /* ---- reap ---- */
 
+/* Without events it is the time since the group before it was done, or since it was given to the device. */
+static void measure_group(struct device_worker *w, struct run *r, const struct group *g)
+{
+    uint32_t index = r->done / r->group_size;
+    uint64_t before = r->landed_ns;
+
+    r->landed_ns = now_ns();
+    if (index >= RUN_ITEMS_MAX)
+        return;
+    if (!g->before)
+        r->state->gpu_us[index] = (float)(r->landed_ns - before) / (float)NS_PER_US;
+    else if (w->ops->event_elapsed(w->device, g->before, g->timed ? g->timed : g->after, &r->state->gpu_us[index]))
+        r->state->gpu_us[index] = -1;
+}
+
 static void land_group(struct device_worker *w, struct stream *s, struct run *r)
 {
     struct group *g = &r->groups[r->first];
-    uint32_t      index = r->done / r->group_size;
 
-    if (g->before && index < RUN_ITEMS_MAX &&
-        w->ops->event_elapsed(w->device, g->before, g->timed ? g->timed : g->after, &r->state->gpu_us[index]))
-        r->state->gpu_us[index] = -1;
+    measure_group(w, r, g);
     s->items -= g->end - r->done;
     r->done = g->end;
     if (!uses_marks(w) && !r->blind)

@@ -29,12 +29,23 @@ struct device_event *stream_first_event(const struct stream *s)
     return k->run ? run_first_event(k->run) : k->after;
 }
 
+static bool is_timed(const struct accepted_command *k)
+{
+    return k->command.message == MESSAGE_LAUNCH && !k->command.body.launch.untimed;
+}
+
+/* Nothing is issued behind a launch, so the stream's end is its end. */
+static bool watched_by_stream(const struct device_worker *w, const struct accepted_command *k)
+{
+    return k->command.message == MESSAGE_LAUNCH && !is_timed(k) && w->ops->stream_query;
+}
+
 /* Before issuing anything: the end of what runs must be seen. */
 static enum status take_events(struct device_worker *w, struct accepted_command *k)
 {
-    enum status st = event_take(w, &k->after);
+    enum status st = watched_by_stream(w, k) ? STATUS_OK : event_take(w, &k->after);
 
-    if (!st && k->command.message == MESSAGE_LAUNCH)
+    if (!st && is_timed(k))
         st = event_take(w, &k->before);
     return st ? issue_refused(w, k->after, st, "cannot create an event", &k->why) : STATUS_OK;
 }
@@ -131,6 +142,11 @@ static bool command_overdue(const struct accepted_command *k)
     return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
 }
 
+static enum status query_device(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct problem *why)
+{
+    return k->after ? w->ops->event_query(w->device, k->after, why) : w->ops->stream_query(w->device, s->handle, why);
+}
+
 static enum status query_command(struct device_worker *w, struct stream *s, struct accepted_command *k, bool *moved, struct problem *why)
 {
     enum status st;
@@ -140,19 +156,21 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
         why->status = k->refused;
         return k->refused;
     }
-    st = k->run ? run_poll(w, s, k->run, moved, why) : w->ops->event_query(w->device, k->after, why);
+    st = k->run ? run_poll(w, s, k->run, moved, why) : query_device(w, s, k, why);
     if (st != STATUS_PENDING || !command_overdue(k))
         return st;
     if (w->ops->cancel)
         w->ops->cancel(w->device);
     return problem_set(why, STATUS_EXECUTION_TIMEOUT,
-                       k->run ? "the operations exceeded their timeout of %llu ms" : "the kernel exceeded its timeout of %llu ms",
+                       k->run ? "the operations exceeded their timeout_ms of %llu ms" : "the kernel exceeded its timeout_ms of %llu ms",
                        (unsigned long long)timeout_ms(k));
 }
 
 static void launch_reply(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct msg_launch_reply *r)
 {
-    if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
+    if (!k->before)
+        r->gpu_us = (float)(now_ns() - k->started_ns) / (float)NS_PER_US;
+    else if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
         r->gpu_us = 0; /* an unexpected value from a driver is no reason to be killed */
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }

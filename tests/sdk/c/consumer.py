@@ -13,6 +13,7 @@ import service
 PROGRAM = """#include <gpurest/gpurest.h>
 #include <gpurest/share.h>
 #include <gpurest/builtin.h>
+#include <gpurest/cache.h>
 #include <stdio.h>
 int main(void)
 {

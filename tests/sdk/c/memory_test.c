@@ -121,6 +121,11 @@ Test(memory, is_counted)
     cr_assert_not(bad(gpurest_memory_trim(w.session, &after)));
     cr_assert_lt(after.allocated_bytes, before.allocated_bytes + (1 << 20));
     cr_assert_not(bad(gpurest_memory_trim(w.session, NULL)));
+    cr_assert_geq(after.peak_bytes, before.allocated_bytes + (1 << 20));
+    cr_assert_not(bad(gpurest_memory_reset_peak(w.session, NULL)));
+    cr_assert_not(bad(gpurest_memory_reset_peak(w.session, &after)));
+    cr_assert_eq(after.peak_bytes, after.allocated_bytes);
+    cr_assert_eq(gpurest_memory_reset_peak(NULL, NULL), GPUREST_E_INVAL);
     snprintf(path, sizeof path, "/v1/sessions/%s/buffers/named", gpurest_session_id(w.session));
     cr_assert_not(bad(gpurest_request(w.client, "PUT", path, "{\"size\":99}", NULL)));
     cr_assert_not(bad(gpurest_buffer_open(w.session, &by_name, "named")));

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import signal
@@ -20,10 +21,10 @@ import time
 
 import pytest
 
-from test_cli import AUTH, BUSY, DEGRADED, FAILED, OK, RUN, TWICE, UNREACHABLE, USAGE, floats, job, npy  # noqa: F401 - job is a fixture
+from test_cli import AUTH, BUSY, DEGRADED, FAILED, NOT_FOUND, OK, RUN, TWICE, UNREACHABLE, USAGE, floats, job, npy  # noqa: F401 - job is a fixture
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "service"))
-from service_under_test import Service  # noqa: E402
+from service_under_test import Service, until  # noqa: E402
 
 WAIT_S = 60
 
@@ -117,13 +118,39 @@ def test_settings_of_a_device(own, executable_folder, tmp_path):
             pytest.skip("the fake driver is not built")
         shutil.copy(executable_folder / name, tmp_path)
     _, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off", "--allow-device-settings")
-    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "auto")
+    done = run("device", "set", "cuda:0", "clocks_mhz", "300,1500", "power_limit_w", "300", "persistence_mode", "on", "fan_pct", "default")
     assert done.returncode == OK and done.stdout == b"cuda:0 healthy\nclocks_mhz [300,1500]\npower_limit_w 300\npersistence_mode true\n", done
-    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "null", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
+    assert run("device", "set", "cuda:0", "clocks_mhz", "auto", "power_limit_w", "default", "persistence_mode", "off").stdout == b"cuda:0 healthy\npersistence_mode false\n"
     refused = run("device", "set", "cuda:0", "power_limit_w", "10")
     assert refused.returncode == FAILED and b"from 200 to 700 W" in refused.stderr
     for wrong in (["power_limit_w"], ["power_limit_w", "much"], ["clocks_mhz", "300,"], ["power_limit_w", "300", "--hard"], ["power_limit_w", "300", "--timeout", "3"], []):
         assert run("device", "set", "cuda:0", *wrong).returncode == USAGE, wrong
+
+
+def test_a_lost_device_is_shown(own, executable_folder, tmp_path):
+    if not (executable_folder / "libcuda.so.1").exists():
+        pytest.skip("the fake driver is not built")
+    shutil.copy(executable_folder / "libcuda.so.1", tmp_path)
+    shown = tmp_path / "libcuda.so.1.devices"
+    shown.write_text("2")
+    service, run = own("--backends", "cuda", "--libcuda", str(tmp_path / "libcuda.so.1"), "--vendor-libraries", "off")
+    assert run("connect", "held", "--device", "cuda:1").returncode == OK
+    shown.write_text("1")
+    service.process.send_signal(signal.SIGHUP)
+
+    def states():
+        return {one["id"]: one["state"] for one in json.loads(run("devices", "--json").stdout)["items"]}
+
+    deadline = time.monotonic() + WAIT_S
+    while states() != {"cuda:0": "healthy", "cuda:1": "lost"}:
+        assert time.monotonic() < deadline, states()
+    for command in (["devices"], ["info"], ["status"], ["top", "-1"]):
+        done = run(*command)
+        told = done.stdout.decode().split("cuda:1")[1]
+        assert done.returncode == OK and "lost" in told.split("attributes")[0].split(), (command, done)
+    refused = run("connect", "new", "--device", "cuda:1")
+    assert refused.returncode != OK and b"device cuda:1 is lost" in refused.stderr
+    assert run("device", "reset", "cuda:1", "--yes").returncode != OK
 
 
 @pytest.fixture
@@ -215,7 +242,31 @@ def test_monitor_counts_the_errors_of_the_service(tool, tmp_path, service):
 def test_status_tells_the_round_trip(gpurest):
     link = json.loads(gpurest("status", "--json").stdout)["item"]["link"]
     assert link["requests"] > 0 and link["failed"] == 0 and 0 < link["p50_us"] <= link["p99_us"]
+    assert link["failures_last_minute"] >= 0
     assert b"us p99; 0 of " in gpurest("status").stdout
+
+
+def test_status_tells_what_failed_at_the_service(own, tmp_path):
+    service, run = own()
+
+    def failures():
+        return json.loads(run("status", "--json").stdout)["item"]["link"]["failures_last_minute"]
+
+    assert run("buffers", "--session", "absent").returncode == NOT_FOUND and failures() == 0, "that is the caller's own mistake"
+    assert run("drain", "--yes").returncode == OK and failures() == 0, "that probes say so is no failure"
+
+    def refused():
+        assert run("connect", "another").returncode == BUSY  # 503
+        return failures()
+
+    until(refused, "it is not counted")
+    assert re.search(rb"\nfailures of the last minute, of all callers: \d+\n", run("status").stdout)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(json.dumps({"tokens": [{"name": "reader", "sha256": hashlib.sha256(b"secret").hexdigest(), "scopes": ["read"]}]}))
+    tokens.chmod(0o600)
+    _, run = own("--tokens", str(tokens))
+    assert json.loads(run("status", "--json", GPUREST_TOKEN="secret").stdout)["item"]["link"]["failures_last_minute"] is None
+    assert b"told with the scope admin" in run("status", GPUREST_TOKEN="secret").stdout
 
 
 def test_connect_says_whether_everything_fits(gpurest, own):

@@ -223,7 +223,7 @@ def test_every_problem_has_its_exception(status, code, kind):
 
 def test_device_time_of_an_answer_where_launches_were_timed_together():
     from gpurest._transport.frame import device_us
-    assert device_us({"ops": [{"index": 0, "gpu_us": 1.5}, {"index": 1, "gpu_us": None}, {"index": 2, "stdout": ""}],
+    assert device_us({"ops": [{"index": 0, "gpu_us": 1.5}, {"index": 2, "stdout": ""}],
                       "gpu_groups": [{"first": 1, "last": 1, "gpu_us": 40.0}]}) == 41.5
     assert device_us({"ops": []}) == 0.0
 

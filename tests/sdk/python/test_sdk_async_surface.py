@@ -109,6 +109,9 @@ async def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
         await module.kernel("k").for_n(5, shared_bytes=64)()
         assert len(await session.buffers()) == 2 and len(await session.launches()) == 2
         assert (await session.trim())["allocated_bytes"] >= 32
+        assert (await session.update(memory_limit=1 << 20))["memory_limit"] == 1 << 20
+        told = await session.reset_peak()
+        assert told["peak_bytes"] == told["allocated_bytes"] and told["limit_bytes"] == 1 << 20
         assert (await x.get(out := bytearray(16))) is out and list(memoryview(out).cast("i")) == [0, 7, 7, 0]
         total = await session.builtin("reduce_sum", "i4")
         assert (await total(x, await session.empty(1, "i8"), 4)).state == "succeeded"

@@ -186,18 +186,32 @@ def test_kernels_are_forgotten_and_come_again(gpu):
     assert (x + y).tolist() == [5, 5, 5, 5]
 
 
-def test_kernels_are_compiled_ahead(gpu):
+def test_the_services_cache_is_emptied_too(gpu):
+    source = 'extern "C" __global__ void once(int *x) { *x = 7; }'
+    assert cuda.warm_up_kernels([gpurest.RawKernel(source, "once")]) == 1
+    with gpu.session() as session:
+        assert session.module(source).cached
+    gpu.default_session.close()
+    assert gpu.cache()["entries"] >= 1
+    cuda.clear_kernel_cache()
+    with gpu.session() as session:
+        assert not session.module(source).cached
+
+
+def test_kernels_are_compiled_ahead(gpu, tmp_path):
     source = 'extern "C" __global__ void ahead(int *x) { *x = 5; }'
     kernel = gpurest.RawKernel(source, "ahead")
     assert cuda.warm_up_kernels(["reduce_sum", "axpy", kernel, gpurest.RawModule(code=source + "\n")], dtypes=("f4", "i4")) == 6
     session = gpu.default_session
-    assert session.launches() == [] and session.programs() == [] and session.buffers() == []  # nothing ran, nothing is left
-    before = gpu.requests_sent
+    assert session.launches() == session.programs() == session.buffers() == session.modules() == []  # nothing ran, nothing is left
     kernel(1, 1, (x := session.empty(1, "i4"),))
-    assert gpu.requests_sent - before == 2 and list(x.get()) == [5]  # the buffer and the launch: no compilation
+    assert list(x.get()) == [5] and kernel.kernel.module.cached
+    ptx = tmp_path / "ahead.ptx"
+    ptx.write_bytes(kernel.kernel.module.code("ptx"))
+    assert cuda.warm_up_kernels([gpurest.RawModule(path=str(ptx))]) == 0  # nothing is to be compiled
     with pytest.raises(errors.NotFoundError):
         cuda.warm_up_kernels(["no_such_kernel"])
-    with pytest.raises(errors.ArgumentError, match="not for i32"):
+    with pytest.raises(errors.ValidationError, match="does not support"):
         cuda.warm_up_kernels(["exp"], dtypes=("i4",))
     with pytest.raises(errors.ArgumentError, match="a RawKernel"):
         cuda.warm_up_kernels([5])

@@ -38,7 +38,7 @@ def test_a_callback_hears_of_low_memory(gpu):
         watch.remove()
         refuse(session)
         buffer.free()
-    until(lambda: not watch._thread.is_alive())
+        until(lambda: not watch._thread.is_alive())  # it does not wait for the session's end
     assert len(heard) == 2
 
 

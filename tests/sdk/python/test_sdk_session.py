@@ -361,6 +361,16 @@ def test_memory_is_bounded_by_a_part_of_the_devices(gpu):
         assert session.memory()["limit_bytes"] == info["memory_limit"] == gpu.device(session.device)["memory"]["total_bytes"] // 2
         assert gpu.session("sdk-part", memory_fraction="50%", pool_bytes_max="1MiB").id == session.id
         assert session.memory()["fragmentation"] < 0.5
+        assert session.update(memory_limit="1MiB", pool_bytes_max=5, idle_timeout_s=77, labels={"a": "b"})["memory_fraction"] is None
+        told = session.info()
+        assert (told["memory_limit"], told["pool_bytes_max"], told["idle_timeout_s"], told["labels"]) == (1 << 20, 5, 77, {"a": "b"})
+        assert session.update(memory_fraction="50%")["idle_timeout_s"] == 77
+        with pytest.raises(errors.ArgumentError, match="either memory_limit"):
+            session.update(memory_limit=1, memory_fraction=0.5)
+        session.buffer(size=1 << 16).free()
+        before = session.memory()
+        assert before["peak_bytes"] >= before["allocated_bytes"] + (1 << 16)
+        assert session.reset_peak()["peak_bytes"] == before["allocated_bytes"]
     with pytest.raises(errors.ArgumentError):
         gpu.session(memory_fraction=0.5, memory_limit=1000)
     with pytest.raises(errors.GpurestError, match="memory_fraction"):

@@ -109,6 +109,12 @@ def test_limits_names_and_health(url):
                 gpu.session("named-here", memory_limit=2000)
             assert caught.value.code == "spec_conflict"
             assert session.memory()["limit_bytes"] == 1000 and session.trim()
+            session.buffer(size=500).free()
+            used = session.memory()["allocated_bytes"]
+            assert session.memory()["peak_bytes"] == used + 500 and session.reset_peak()["peak_bytes"] == used
+            assert session.update(memory_limit=900, labels={"a": "b"})["labels"] == {"a": "b"} and session.memory()["limit_bytes"] == 900
+            assert session.update(memory_fraction="100%")["memory_limit"] == gpu.device(session.device)["memory"]["total_bytes"]
+            session.update(memory_limit=1000)
             session.sync()
         with pytest.raises(errors.NotFoundError):
             gpu.request("GET", "/v1/nothing")

@@ -12,6 +12,7 @@ import gpurest
 from fake_server import answer_bytes, fake, problem
 from gpurest import errors
 from gpurest.aio.transport import AsyncTransport
+from gpurest._session.handle import is_fault
 from gpurest._transport.connection import SEND_BYTES
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
@@ -209,6 +210,12 @@ def test_what_cannot_succeed_is_not_tried_again(open_transport, status, code):
         with pytest.raises(errors.GpurestError):
             open_transport(server.url, retries=2).send(Request("POST", "/v1/sessions"))
         assert len(seen) == 1
+
+
+@pytest.mark.parametrize("code", ["device_lost", "device_reset", "device_overheated"])
+def test_a_session_is_lost_with_its_device(code):
+    error = errors.from_problem({"status": 503, "code": code, "detail": "device cuda:1 is gone"})
+    assert isinstance(error, errors.SessionLostError) and error.code == code and not error.retryable and is_fault(error)
 
 
 @pytest.mark.parametrize("method,headers,repeated", [("GET", {}, True), ("PUT", {}, True), ("DELETE", {}, True), ("POST", {}, False),

@@ -251,4 +251,6 @@ fn memory_is_counted_and_trimmed() {
         "{:?}",
         after
     );
+    let anew = session.memory_reset_peak().unwrap();
+    assert_eq!(anew.peak_bytes, anew.allocated_bytes);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gpurest::{
     Bytes, Client, CompileOptions, ErrorKind, Kernel, Plain, RunArgument, Session, Shape,
+    WarmOptions,
 };
 
 const SAXPY: &str = "extern \"C\" __global__ void saxpy(float a, const float *x, float *y, int n)
@@ -20,6 +21,47 @@ fn with_kernel(source: &str, test: impl FnOnce(&Session<'_>, Kernel<'_>)) {
         let module = session.compile(source).unwrap();
         test(session, module.kernel("f").unwrap());
     });
+}
+
+#[test]
+fn code_is_compiled_ahead_of_its_use() {
+    let client = Client::open().unwrap();
+    let source = "extern \"C\" __global__ void ahead(int *x) { *x = N; }";
+    let with = CompileOptions::new().option("-DN=7");
+    let warm = client
+        .warm(
+            &WarmOptions::new()
+                .kernel("axpy")
+                .dtype("f32")
+                .source(source, with.clone()),
+        )
+        .unwrap();
+    warm.wait(Some(Duration::from_secs(240))).unwrap();
+    let told = warm.progress().unwrap();
+    assert_eq!(
+        (told.state.as_str(), told.total, told.succeeded, told.failed),
+        ("succeeded", 2, 2, 0)
+    );
+    warm.cancel().unwrap();
+    let before = client.cache_info(false).unwrap();
+    assert!(before.entries > 0 && before.bytes > 0 && before.entries_max >= before.entries);
+    assert!(client.cache_info(true).unwrap().entries > before.entries);
+    let session = client.session().unwrap();
+    session.compile_with(source, &with).unwrap();
+    assert!(client.cache_info(false).unwrap().hits > before.hits);
+    assert_eq!(
+        client.cache_clear(Duration::MAX, false).unwrap(),
+        (0, 0),
+        "nothing is so old"
+    );
+    let wrong = client
+        .warm(&WarmOptions::new().source("this is no C", CompileOptions::new()))
+        .unwrap();
+    assert_eq!(wrong.wait(None).unwrap_err().kind(), ErrorKind::Compile);
+    assert_eq!(
+        client.warm(&WarmOptions::new()).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
 }
 
 #[test]

@@ -78,6 +78,10 @@ fn comparison() -> Comparison {
                                 clock_khz warp_size max_threads_per_block max_shared_bytes_per_block }
         gpurest_session_options { struct_size device name memory_limit idle_timeout_s memcheck keep memory_fraction pool_bytes_max fault_domain fault_domain_optional }
         gpurest_memory_info_t { struct_size allocated_bytes cached_bytes reserved_bytes free_bytes peak_bytes limit_bytes fragmentation }
+        gpurest_cache_info_t { struct_size entries bytes hits misses entries_max bytes_max shared }
+        gpurest_warm_source { source options }
+        gpurest_warm_options { struct_size kernels kernels_count dtypes dtypes_count sources sources_count devices devices_count }
+        gpurest_warm_progress_t { struct_size state total succeeded failed }
         gpurest_header { name text }
         gpurest_compile_options { struct_size options options_count headers headers_count name_expressions name_expressions_count }
         gpurest_kernel_info_t { struct_size registers max_threads shared_bytes local_bytes const_bytes }
@@ -144,7 +148,10 @@ fn structs_and_constants_are_those_of_the_c_header() {
     let folder = env::temp_dir().join(format!("gpurest-layout-{}", std::process::id()));
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
     fs::create_dir_all(&folder).unwrap();
-    let text = format!("#include <gpurest/gpurest.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n", all.statements);
+    let text = format!(
+        "#include <gpurest/gpurest.h>\n#include <gpurest/cache.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
+        all.statements
+    );
     fs::write(&source, text).unwrap();
     let built = Command::new("cc").args(["-std=c11", "-Werror", "-I", INCLUDE, "-o"]).args([&program, &source]).output().expect("cc runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

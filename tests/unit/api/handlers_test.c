@@ -86,8 +86,13 @@ Test(handlers, sessions)
     expect("POST", "/v1/sessions/s/reset", NULL, 200, "\"generation\":");
     expect("POST", "/v1/sessions/s/reset", "{\"x\":1}", 400, "unknown_field");
     expect("POST", "/v1/sessions/s/sync", NULL, 200, "{}");
+    expect("PATCH", "/v1/sessions/s", "{\"lease_s\":60}", 200, "\"lease_s\":60");
+    expect("PATCH", "/v1/sessions/s", "{\"lease_s\":0}", 200, "\"lease_s\":null");
+    expect("POST", "/v1/sessions/s/heartbeat", NULL, 204, "");
+    expect("POST", "/v1/sessions/s/heartbeat", "{\"x\":1}", 400, "unknown_field");
     expect("DELETE", "/v1/sessions/s", NULL, 204, "");
     expect("GET", "/v1/sessions/s", NULL, 404, "session_not_found");
+    expect("POST", "/v1/sessions/s/heartbeat", NULL, 404, "session_not_found");
 }
 
 Test(handlers, buffers)
@@ -410,4 +415,62 @@ Test(handlers, a_long_batch_whose_client_leaves_is_let_go_of)
         exchange_do(&x);
         exchange_close(&x);
     }
+}
+
+/* ---- resets of devices: no thread waits for them ---- */
+
+static struct exchange reset(const char *json)
+{
+    return (struct exchange){
+        .method = "POST", .target = "/v1/admin/devices/fake:0/reset", .type = "application/json", .body = span_of(json)};
+}
+
+static void run_a_kernel(void)
+{
+    struct exchange x = waiting("respond-async");
+
+    put_ptx();
+    exchange_do(&x);
+    cr_assert_eq(x.http, 202);
+    exchange_close(&x);
+    fake_await_running();
+}
+
+Test(handlers, a_reset_waits_suspended_until_its_time_is_up)
+{
+    struct exchange x = reset("{\"kind\":\"soft\",\"timeout_s\":1}");
+
+    run_a_kernel();
+    exchange_do(&x);
+    cr_assert_eq(x.http, 200, "%s", x.problem.detail);
+    cr_assert_gt(x.request.calls, 10, "its handler returned and was called again, every %d ms", RESET_LOOK_MS);
+    cr_assert(strstr(x.text.data, "\"state\":\"healthy\""), "%s", x.text.data);
+    exchange_close(&x);
+    expect("GET", "/v1/sessions/s", NULL, 200, "\"code\":\"device_reset\"");
+    expect("POST", "/v1/sessions/s/reset", NULL, 200, "ready");
+}
+
+Test(handlers, a_reset_whose_client_leaves_before_it_goes_on_is_given_up)
+{
+    struct exchange x = reset("{\"kind\":\"soft\",\"timeout_s\":600}");
+
+    run_a_kernel();
+    x.client_leaves = true;
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_CANCELLED);
+    cr_assert_eq(x.request.calls, 1);
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ""), 503, "overloaded");
+    exchange_close(&x);
+    fake_script()->released = true;
+    await_answer("/v1/sessions/s/launches/w", "\"state\":\"succeeded\"");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ""), 200, "succeeded");
+}
+
+Test(handlers, a_reset_that_is_refused_changes_nothing)
+{
+    expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
+    expect("POST", "/v1/admin/devices/fake:0/reset", "{\"kind\":\"warm\"}", 400, "invalid_field");
+    expect("POST", "/v1/admin/devices/fake:7/reset", "{\"kind\":\"soft\"}", 404, "device_not_found");
+    expect("POST", "/v1/admin/devices/fake:0/reset", "{\"kind\":\"hard\"}", 403, "feature_disabled");
+    expect("GET", "/v1/sessions/s", NULL, 200, "\"state\":\"ready\"");
 }

@@ -48,6 +48,44 @@ Test(metrics, a_bound_belongs_to_its_own_bucket)
     cr_assert(has("gpurest_compile_seconds_count{a=\"b\"} 5\n"), "%s", text.data);
 }
 
+Test(metrics, a_minute_forgets_what_is_older)
+{
+    const uint64_t s = 1000000000, at = (((uint64_t)1 << 32) - 30) * s; /* the seconds' lower half wraps meanwhile */
+    struct minute  m = {0};
+
+    cr_assert_eq(minute_count(&m, at), 0);
+    minute_add(&m, at);
+    minute_add(&m, at + s - 1);
+    minute_add(&m, at + 10 * s);
+    cr_assert_eq(minute_count(&m, at + 10 * s), 3);
+    cr_assert_eq(minute_count(&m, at + 60 * s - 1), 3);
+    cr_assert_eq(minute_count(&m, at + 60 * s), 1);
+    minute_add(&m, at + 60 * s); /* in the place of the first */
+    cr_assert_eq(minute_count(&m, at + 60 * s), 2);
+    cr_assert_eq(minute_count(&m, at + 69 * s), 2);
+    cr_assert_eq(minute_count(&m, at + 70 * s), 1);
+    cr_assert_eq(minute_count(&m, at + 120 * s), 0);
+}
+
+static void *add_failures(void *minute)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        minute_add(minute, (uint64_t)i * 59000000000 / ROUNDS);
+    return NULL;
+}
+
+Test(metrics, many_threads_count_in_one_minute)
+{
+    static struct minute m;
+    pthread_t            threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, add_failures, &m), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq(minute_count(&m, 59000000000), THREADS * ROUNDS);
+}
+
 Test(metrics, sizes_are_bytes)
 {
     struct histogram h = {0};

@@ -297,10 +297,12 @@ Test(pool, a_reset_is_over_when_the_last_process_was_replaced, .timeout = 180)
 
     cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_OK);
     ticket = pool_reset_go_on(p, 0);
-    cr_assert_eq(pool_reset_wait(p, 0, ticket, deadline_after_ms(300), &why), STATUS_PENDING);
+    usleep(300 * 1000);
+    cr_assert_eq(pool_reset_outcome(p, 0, ticket, &why), STATUS_PENDING);
     cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_DEVICE_RESET);
     worker_kill(w, STATUS_DEVICE_RESET, &why);
-    cr_assert_eq(pool_reset_wait(p, 0, ticket, deadline(), &why), STATUS_OK, "%s", why.detail);
+    EVENTUALLY(pool_reset_outcome(p, 0, ticket, &why) != STATUS_PENDING);
+    cr_assert_eq(pool_reset_outcome(p, 0, ticket, &why), STATUS_OK, "%s", why.detail);
     cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_OK);
     cr_assert_neq(device_monitor_pid(), was);
     pool_give_back(p, w);
@@ -310,10 +312,13 @@ Test(pool, a_reset_is_over_when_the_last_process_was_replaced, .timeout = 180)
 
 Test(pool, a_reset_of_a_device_that_does_not_come_up_says_why, .timeout = 180)
 {
+    uint64_t ticket;
+
     p = pool_of_fakes(0, 4);
     steer("wrong-canary");
     cr_assert_eq(pool_reset_begin(p, 0, false, &why), STATUS_OK);
-    cr_assert_eq(pool_reset_wait(p, 0, pool_reset_go_on(p, 0), deadline(), &why), STATUS_DEVICE_ERROR);
+    ticket = pool_reset_go_on(p, 0);
+    EVENTUALLY(pool_reset_outcome(p, 0, ticket, &why) == STATUS_DEVICE_ERROR);
     cr_assert_str_eq(why.detail, "the device computed a wrong result");
     steer("");
     EVENTUALLY(device_at(0).state == DEVICE_HEALTHY);
@@ -355,4 +360,196 @@ Test(pool, the_end_of_a_worker_ends_the_pause_of_a_shortage)
     cr_assert_eq(next_try(), 0, "what was missing may be back with it");
     cr_assert_eq(pool_take(p, 0, &b, &why), STATUS_OK, "%s", why.detail);
     pool_give_back(p, b);
+}
+
+/* ---- counting again ---- */
+
+static bool state_is(unsigned i, enum device_state state)
+{
+    return i < pool_device_count(p) && device_at(i).state == state;
+}
+
+static void recount(const char *words)
+{
+    steer(words);
+    cr_assert_eq(pool_count_again(p, NULL), STATUS_OK);
+}
+
+/* Every count that was asked for is over. */
+static bool counted(void)
+{
+    bool over;
+
+    pthread_mutex_lock(&p->lock);
+    over = !p->count_wanted && !counter_runs(&p->counter);
+    pthread_mutex_unlock(&p->lock);
+    return over;
+}
+
+Test(pool, a_device_that_is_counted_later_is_added, .timeout = 180)
+{
+    p = pool_of_fakes(1, 4);
+    recount("two");
+    EVENTUALLY(state_is(1, DEVICE_HEALTHY));
+    cr_assert_str_eq(device_at(1).id, "fake:1");
+    cr_assert_str_eq(device_at(1).info.uuid, "FAKE-b");
+    cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(worker_device(w), 1);
+    pool_give_back(p, w);
+    EVENTUALLY(device_at(1).workers_warm == 1);
+}
+
+Test(pool, a_device_that_is_not_counted_is_lost_until_it_is, .timeout = 180)
+{
+    struct worker *kept = NULL, *none = NULL;
+    uint64_t       ticket;
+
+    steer("two");
+    p = pool_of_fakes(1, 6);
+    cr_assert_eq(pool_take(p, 0, &kept, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_OK, "%s", why.detail);
+    recount("");
+    EVENTUALLY(state_is(1, DEVICE_LOST));
+    cr_assert_eq(pool_device_verdict(p, 1, &why), STATUS_DEVICE_LOST);
+    cr_assert_eq(pool_device_verdict(p, 0, &why), STATUS_OK);
+    cr_assert_eq(pool_device_accepts(p, 1, &why), STATUS_DEVICE_LOST);
+    cr_assert_eq(pool_take(p, 1, &none, &why), STATUS_DEVICE_LOST);
+    cr_assert_not(pool_take_ready(p, 1, &none));
+    cr_assert_eq(pool_reset_begin(p, 1, false, &why), STATUS_DEVICE_LOST);
+    cr_assert_eq(pool_device_choose(p, span_of("")), 0);
+    cr_assert_eq(pool_ready(p, 60000, &why), STATUS_OK);
+    cr_assert_str_eq(why.detail, "device fake:1 is lost");
+    cr_assert_eq(device_at(1).workers_warm, 0);
+    cr_assert_eq(device_at(1).info.free_bytes, 0);
+    cr_assert_eq(device_at(1).info.sensors[0].state, SENSOR_DEVICE_LOST);
+    cr_assert_eq(worker_state_of(kept), WORKER_READY);
+    worker_kill(w, STATUS_DEVICE_LOST, &why); /* as the session's janitor does */
+    pool_give_back(p, w);
+    recount("two");
+    EVENTUALLY(state_is(1, DEVICE_HEALTHY));
+    cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_device_verdict(p, 1, &why), STATUS_OK);
+    cr_assert_eq(pool_device_count(p), 2);
+
+    cr_assert_eq(pool_reset_begin(p, 1, false, &why), STATUS_OK); /* and lost while running work may finish */
+    recount("");
+    EVENTUALLY(state_is(1, DEVICE_LOST));
+    ticket = pool_reset_go_on(p, 1);
+    cr_assert_eq(pool_reset_outcome(p, 1, ticket, &why), STATUS_DEVICE_LOST);
+    pool_give_back(p, w);
+    recount("two");
+    EVENTUALLY(state_is(1, DEVICE_HEALTHY));
+    pool_give_back(p, kept);
+}
+
+Test(pool, a_device_that_is_lost_during_its_reset_ends_it, .timeout = 180)
+{
+    uint64_t ticket;
+
+    steer("two");
+    p = pool_of_fakes(0, 4);
+    cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(pool_reset_begin(p, 1, false, &why), STATUS_OK);
+    ticket = pool_reset_go_on(p, 1); /* it waits for the worker's end */
+    recount("");
+    EVENTUALLY(pool_reset_outcome(p, 1, ticket, &why) == STATUS_DEVICE_LOST);
+    cr_assert(state_is(1, DEVICE_LOST));
+    pool_give_back(p, w);
+}
+
+static const char *uuid_of(unsigned i)
+{
+    static char        uuid[DEVICE_UUID_BYTES];
+    struct pool_device d;
+
+    cr_assert(pool_device_refresh(p, i, &d));
+    memcpy(uuid, d.info.uuid, sizeof uuid);
+    return uuid;
+}
+
+Test(pool, a_device_is_known_by_its_uuid_whatever_its_index, .timeout = 180)
+{
+    pid_t was;
+
+    steer("two");
+    p = pool_of_fakes(0, 4);
+    recount("swapped");
+    EVENTUALLY(counted() && p->devices[0].index == 1);
+    was = device_monitor_pid();
+    cr_assert_eq(kill(was, SIGKILL), 0);
+    EVENTUALLY(device_monitor_pid() != was && state_is(0, DEVICE_HEALTHY) && pool_ready(p, 0, &why) == STATUS_OK && !why.detail[0]);
+    cr_assert_str_eq(uuid_of(0), "FAKE-a");
+    steer("two"); /* nobody has counted */
+    was = device_monitor_pid();
+    cr_assert_eq(kill(was, SIGKILL), 0);
+    EVENTUALLY(device_monitor_pid() != was && pool_ready(p, 0, &why) == STATUS_OK && !why.detail[0]);
+    cr_assert_str_eq(uuid_of(0), "FAKE-a");
+    cr_assert_eq(p->devices[0].index, 1);
+}
+
+Test(pool, another_device_under_an_old_index_is_another_one, .timeout = 180)
+{
+    p = pool_of_fakes(0, 4);
+    recount("second");
+    EVENTUALLY(state_is(0, DEVICE_LOST) && state_is(1, DEVICE_HEALTHY));
+    cr_assert_str_eq(device_at(1).id, "fake:1");
+    cr_assert_str_eq(uuid_of(1), "FAKE-b");
+    recount("");
+    EVENTUALLY(state_is(0, DEVICE_HEALTHY) && state_is(1, DEVICE_LOST));
+    cr_assert_eq(pool_device_count(p), 2);
+}
+
+Test(pool, devices_without_a_uuid_are_known_by_their_index, .timeout = 180)
+{
+    steer("two nameless");
+    p = pool_of_fakes(0, 4);
+    recount("nameless");
+    EVENTUALLY(state_is(1, DEVICE_LOST));
+    recount("two"); /* the driver tells more than it did */
+    EVENTUALLY(state_is(1, DEVICE_HEALTHY));
+    cr_assert_eq(pool_device_count(p), 2);
+    recount("two nameless"); /* and less */
+    EVENTUALLY(counted());
+    cr_assert_eq(pool_device_count(p), 2);
+    cr_assert(state_is(0, DEVICE_HEALTHY) && state_is(1, DEVICE_HEALTHY));
+}
+
+Test(pool, a_count_that_fails_changes_nothing, .timeout = 180)
+{
+    static const char *const words[] = {"hang-count", "crash-count", "unknown"};
+    struct pool_config       config = {.workers_max = 4, .start_deadline_ms = 3000};
+
+    steer("two");
+    cr_assert_eq(fake_pool_create(&p, config, &why), STATUS_OK, "%s", why.detail);
+    for (unsigned i = 0; i < COUNT(words); i++) {
+        recount(words[i]);
+        EVENTUALLY(counted());
+        cr_assert(state_is(0, DEVICE_HEALTHY) && state_is(1, DEVICE_HEALTHY), "%s", words[i]);
+    }
+    recount("none");
+    EVENTUALLY(state_is(0, DEVICE_LOST) && state_is(1, DEVICE_LOST));
+    cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
+    cr_assert_eq(pool_device_choose(p, span_of("")), -1);
+}
+
+Test(pool, requests_that_come_during_a_count_make_one_more, .timeout = 180)
+{
+    p = pool_of_fakes(0, 4);
+    recount("hang-count");
+    EVENTUALLY(!counted() && counter_runs(&p->counter));
+    usleep(300 * 1000); /* it has read its words */
+    for (unsigned i = 0; i < 1000; i++)
+        recount("two");
+    pthread_mutex_lock(&p->lock);
+    spawn_kill(&p->counter.process);
+    pthread_mutex_unlock(&p->lock);
+    EVENTUALLY(state_is(1, DEVICE_HEALTHY));
+    EVENTUALLY(counted());
+}
+
+Test(pool, a_pool_ends_during_a_count)
+{
+    p = pool_of_fakes(1, 4);
+    recount("hang-count");
+    EVENTUALLY(counter_runs(&p->counter));
 }

@@ -251,6 +251,8 @@ typedef struct gpurest_memory_info_t {
 GPUREST_API gpurest_status gpurest_memory_info(gpurest_session *session, gpurest_memory_info_t *out);
 /* Returns memory cached for later allocations to the device; *out_or_null: the usage after that. */
 GPUREST_API gpurest_status gpurest_memory_trim(gpurest_session *session, gpurest_memory_info_t *out_or_null);
+/* peak_bytes counts from what is allocated now; *out_or_null: the usage after that. */
+GPUREST_API gpurest_status gpurest_memory_reset_peak(gpurest_session *session, gpurest_memory_info_t *out_or_null);
 
 /* ==== memory: buffers and their contents ====
  * In a batch, all are queued except gpurest_buffer_open and gpurest_buffer_bytes. */
@@ -475,7 +477,7 @@ typedef struct gpurest_launch_config {
 
 typedef struct gpurest_launch_result {
     size_t struct_size;
-    double gpu_us; /* on the device */
+    double gpu_us; /* on the device; 0: timed together with others of its batch */
     char  *output; /* of the kernel's printf, may be ""; released by gpurest_mem_free; NULL on failure */
     int    output_truncated;
 } gpurest_launch_result;
@@ -487,7 +489,7 @@ typedef struct gpurest_launch_result {
 /* Launches a kernel and waits until it ends. In a batch: queued. */
 GPUREST_API gpurest_status gpurest_launch(gpurest_session *session, const gpurest_kernel *kernel, gpurest_dim3 grid, gpurest_dim3 block,
                                           size_t shared_bytes, gpurest_stream stream, const gpurest_arg *args, size_t args_count);
-/* As gpurest_launch, with a result; in a batch it is set when the batch is done. */
+/* As gpurest_launch, with a result; in a batch it is set when the batch is done. Launches without a result are not timed. */
 GPUREST_API gpurest_status gpurest_launch_with(gpurest_session *session, const gpurest_kernel *kernel, const gpurest_launch_config *config,
                                                const gpurest_arg *args, size_t args_count, gpurest_launch_result *result_or_null);
 /* As gpurest_launch_with, with the arguments in one block laid out as the kernel's parameters: scalars only, because pointers are invalid there. */

@@ -109,6 +109,12 @@ bool json_integer(const struct json *value, uint64_t *out)
     return true;
 }
 
+uint64_t json_integer_or(const struct json *value, uint64_t otherwise)
+{
+    json_integer(value, &otherwise);
+    return otherwise;
+}
+
 bool json_copy(const struct json *value, char *out, size_t room)
 {
     const char *text = json_text_or(value, NULL);

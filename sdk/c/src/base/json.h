@@ -24,7 +24,8 @@ const char *json_text_or(const struct json *value, const char *otherwise);
 double      json_number_or(const struct json *value, double otherwise);
 bool        json_true(const struct json *value);
 /* Accepts a number from 0 to 2^53 or a decimal string of up to 64 bits. */
-bool json_integer(const struct json *value, uint64_t *out);
+bool     json_integer(const struct json *value, uint64_t *out);
+uint64_t json_integer_or(const struct json *value, uint64_t otherwise);
 /* Copies a string; false: not a string, or too long. */
 bool json_copy(const struct json *value, char *out, size_t room);
 

@@ -188,7 +188,7 @@ static gpurest_status perform_run_request(gpurest_client *client, const char *js
     return st;
 }
 
-static gpurest_status write_message(struct buf *b, const struct code *c, const gpurest_arg *args, size_t count)
+static gpurest_status write_message(struct buf *b, const struct code *c, const gpurest_arg *args, size_t count, bool timed)
 {
     gpurest_status st;
 
@@ -199,6 +199,8 @@ static gpurest_status write_message(struct buf *b, const struct code *c, const g
         json_string(b, "source", c->source);
         json_close(b, '}');
     }
+    if (!timed)
+        json_bool(b, "timing", false);
     st = write_ops(b, c, args, count);
     json_close(b, '}');
     if (!st && b->failed)
@@ -214,7 +216,7 @@ static gpurest_status run_code(gpurest_client *client, const struct code *c, con
     if (st)
         return st;
     buf_init(&b, 2 * (size_t)BATCH_JSON_BYTES_MAX);
-    st = write_message(&b, c, args, count);
+    st = write_message(&b, c, args, count, times != NULL);
     if (!st)
         st = perform_run_request(client, buf_text(&b), args, count, times);
     buf_finish(&b);

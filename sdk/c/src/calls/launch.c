@@ -36,6 +36,8 @@ static gpurest_status write_request(struct buf *b, gpurest_session *s, const str
     json_string(b, "id", id);
     if (l->config.timeout_ms)
         json_u64(b, "timeout_ms", l->config.timeout_ms);
+    if (!l->result)
+        json_bool(b, "timing", false);
     st = launch_write(b, s, NULL, l);
     json_close(b, '}');
     return st || !b->failed ? st : fail_memory();

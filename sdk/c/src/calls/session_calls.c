@@ -96,12 +96,6 @@ gpurest_status gpurest_stream_sync(gpurest_session *s, gpurest_stream stream)
     return sync_stream(s, name);
 }
 
-static uint64_t figure(const struct json *d, const char *name, uint64_t otherwise)
-{
-    json_integer(json_member(d, name), &otherwise);
-    return otherwise;
-}
-
 static gpurest_status memory_request(gpurest_session *s, const char *method, const char *what, gpurest_memory_info_t *out)
 {
     gpurest_memory_info_t m = GPUREST_MEMORY_INFO_INIT;
@@ -119,12 +113,12 @@ static gpurest_status memory_request(gpurest_session *s, const char *method, con
             st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a memory request is not JSON");
     }
     if (!st && out) {
-        m.allocated_bytes = figure(d, "allocated_bytes", 0);
-        m.cached_bytes = figure(d, "cached_bytes", 0);
-        m.reserved_bytes = figure(d, "reserved_bytes", 0);
-        m.free_bytes = figure(d, "free_bytes", 0);
-        m.peak_bytes = figure(d, "peak_bytes", 0);
-        m.limit_bytes = figure(d, "limit_bytes", UINT64_MAX);
+        m.allocated_bytes = json_integer_or(json_member(d, "allocated_bytes"), 0);
+        m.cached_bytes = json_integer_or(json_member(d, "cached_bytes"), 0);
+        m.reserved_bytes = json_integer_or(json_member(d, "reserved_bytes"), 0);
+        m.free_bytes = json_integer_or(json_member(d, "free_bytes"), 0);
+        m.peak_bytes = json_integer_or(json_member(d, "peak_bytes"), 0);
+        m.limit_bytes = json_integer_or(json_member(d, "limit_bytes"), UINT64_MAX);
         m.fragmentation = json_number_or(json_member(d, "fragmentation"), (double)NAN);
         struct_copy_out(out, &m, sizeof m);
     }
@@ -147,4 +141,11 @@ gpurest_status gpurest_memory_trim(gpurest_session *s, gpurest_memory_info_t *ou
     gpurest_status st = session_enter(s);
 
     return st ? st : memory_request(s, "POST", "/memory/trim", out_or_null);
+}
+
+gpurest_status gpurest_memory_reset_peak(gpurest_session *s, gpurest_memory_info_t *out_or_null)
+{
+    gpurest_status st = session_enter(s);
+
+    return st ? st : memory_request(s, "POST", "/memory/peak/reset", out_or_null);
 }

@@ -38,14 +38,6 @@ static int int_member(const struct json *d, const char *name)
     return value >= 0 && value <= 2147483647 ? (int)value : 0;
 }
 
-static uint64_t u64_member(const struct json *d, const char *name)
-{
-    uint64_t value = 0;
-
-    json_integer(json_member(d, name), &value);
-    return value;
-}
-
 static void take_device(const struct json *d, gpurest_device_info_t *i)
 {
     take_text(d, "id", i->id, sizeof i->id);
@@ -54,13 +46,13 @@ static void take_device(const struct json *d, gpurest_device_info_t *i)
     take_text(d, "uuid", i->uuid, sizeof i->uuid);
     take_text(d, "compute_capability", i->compute_capability, sizeof i->compute_capability);
     take_text(d, "state", i->state, sizeof i->state);
-    i->memory_total_bytes = u64_member(json_member(d, "memory"), "total_bytes");
-    i->memory_free_bytes = u64_member(json_member(d, "memory"), "free_bytes");
+    i->memory_total_bytes = json_integer_or(json_member(json_member(d, "memory"), "total_bytes"), 0);
+    i->memory_free_bytes = json_integer_or(json_member(json_member(d, "memory"), "free_bytes"), 0);
     i->multiprocessors = int_member(d, "multiprocessors");
     i->clock_khz = int_member(d, "clock_khz");
     i->warp_size = int_member(d, "warp_size");
     i->max_threads_per_block = int_member(d, "max_threads_per_block");
-    i->max_shared_bytes_per_block = u64_member(d, "max_shared_bytes_per_block");
+    i->max_shared_bytes_per_block = json_integer_or(json_member(d, "max_shared_bytes_per_block"), 0);
 }
 
 gpurest_status gpurest_device_count(gpurest_client *client, int *out)

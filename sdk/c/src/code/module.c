@@ -42,14 +42,6 @@ static bool take_param(const struct json *v, struct param *p)
     return true;
 }
 
-static uint64_t figure(const struct json *v, const char *name)
-{
-    uint64_t value = 0;
-
-    json_integer(json_member(v, name), &value);
-    return value;
-}
-
 static bool take_kernel(const struct json *v, gpurest_kernel *k)
 {
     const struct json *params = json_member(v, "params");
@@ -59,11 +51,11 @@ static bool take_kernel(const struct json *v, gpurest_kernel *k)
     if (!name || count > PARAMS_MAX)
         return false;
     k->info = (gpurest_kernel_info_t){.struct_size = sizeof k->info,
-                                      .registers = (uint32_t)figure(v, "registers"),
-                                      .max_threads = (uint32_t)figure(v, "max_threads"),
-                                      .shared_bytes = figure(v, "shared_bytes"),
-                                      .local_bytes = figure(v, "local_bytes"),
-                                      .const_bytes = figure(v, "const_bytes")};
+                                      .registers = (uint32_t)json_integer_or(json_member(v, "registers"), 0),
+                                      .max_threads = (uint32_t)json_integer_or(json_member(v, "max_threads"), 0),
+                                      .shared_bytes = json_integer_or(json_member(v, "shared_bytes"), 0),
+                                      .local_bytes = json_integer_or(json_member(v, "local_bytes"), 0),
+                                      .const_bytes = json_integer_or(json_member(v, "const_bytes"), 0)};
     k->name = strdup(name);
     k->mangled = strdup(mangled);
     k->params = calloc(count ? count : 1, sizeof *k->params);
@@ -144,7 +136,7 @@ static gpurest_status create_module(gpurest_session *s, gpurest_module **out, co
     return st;
 }
 
-static void write_texts(struct buf *b, const char *name, const char *const *texts, size_t count)
+void write_texts(struct buf *b, const char *name, const char *const *texts, size_t count)
 {
     if (!count)
         return;
@@ -154,7 +146,7 @@ static void write_texts(struct buf *b, const char *name, const char *const *text
     json_close(b, ']');
 }
 
-static void write_spec(struct buf *b, const char *source, const gpurest_compile_options *o)
+void compile_spec_write(struct buf *b, const char *source, const gpurest_compile_options *o)
 {
     json_open(b, NULL, '{');
     json_string(b, "source", source);
@@ -169,12 +161,27 @@ static void write_spec(struct buf *b, const char *source, const gpurest_compile_
     json_close(b, '}');
 }
 
-static bool texts_set(const char *const *texts, size_t count)
+bool texts_set(const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!texts || !texts[i])
             return false;
     return true;
+}
+
+gpurest_status compile_options_take(const gpurest_compile_options *theirs, gpurest_compile_options *out)
+{
+    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+
+    if (theirs && !struct_copy_in(&o, sizeof o, theirs))
+        return fail_invalid("options.struct_size is not set: start from the _INIT macro");
+    if (!texts_set(o.options, o.options_count) || !texts_set(o.name_expressions, o.name_expressions_count))
+        return fail_invalid("an option or a name expression is NULL");
+    for (size_t i = 0; i < o.headers_count; i++)
+        if (!o.headers || !o.headers[i].name || !o.headers[i].text)
+            return fail_invalid("a header is NULL");
+    *out = o;
+    return GPUREST_OK;
 }
 
 static gpurest_status check_module(gpurest_session *s, gpurest_module **out, const void *source)
@@ -192,23 +199,18 @@ static gpurest_status check_module(gpurest_session *s, gpurest_module **out, con
 
 gpurest_status gpurest_compile_with(gpurest_session *s, gpurest_module **out, const char *source, const gpurest_compile_options *options)
 {
-    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+    gpurest_compile_options o;
     struct buf              body;
     gpurest_status          st = check_module(s, out, source);
 
+    if (!st)
+        st = compile_options_take(options, &o);
     if (st)
         return st;
-    if (options && !struct_copy_in(&o, sizeof o, options))
-        return fail_invalid("options.struct_size is not set: start from the _INIT macro");
-    if (!texts_set(o.options, o.options_count) || !texts_set(o.name_expressions, o.name_expressions_count))
-        return fail_invalid("an option or a name expression is NULL");
-    for (size_t i = 0; i < o.headers_count; i++)
-        if (!o.headers || !o.headers[i].name || !o.headers[i].text)
-            return fail_invalid("a header is NULL");
     if (!o.options_count && !o.headers_count && !o.name_expressions_count)
         return create_module(s, out, "text/x-cuda", source, strlen(source));
     buf_init(&body, SOURCE_BYTES_MAX);
-    write_spec(&body, source, &o);
+    compile_spec_write(&body, source, &o);
     st = body.failed ? fail_memory() : create_module(s, out, "application/json", body.data, body.bytes);
     buf_finish(&body);
     return st;

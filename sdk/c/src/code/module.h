@@ -33,6 +33,15 @@ struct gpurest_module {
 /* Does not unload it at the service. Drops its reference to the session. */
 void module_destroy(gpurest_module *m);
 
+/* Copies and checks them; NULL: the defaults. */
+gpurest_status compile_options_take(const gpurest_compile_options *theirs, gpurest_compile_options *out);
+/* The source with its options as the service takes it: an object. */
+void compile_spec_write(struct buf *b, const char *source, const gpurest_compile_options *o);
+/* Whether all of them are there. */
+bool texts_set(const char *const *texts, size_t count);
+/* As an array, unless there are none. */
+void write_texts(struct buf *b, const char *name, const char *const *texts, size_t count);
+
 /* Checks the form of these names; the service checks that they exist. */
 gpurest_status builtin_check(const char *name, const char *dtype, const char *engine_or_null);
 /* "builtin", "dtype", "engine": members of an object that is open. engine may be NULL or "". */

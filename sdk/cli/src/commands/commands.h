@@ -33,7 +33,8 @@ extern const size_t               aliases_count;
 #undef LISTING
 #undef OBJECT
 
-/* Adds round trips of small requests as the member `link`, or prints them in a line (link.c). Failures are counted, not reported. */
+/* Adds round trips of small requests, and what failed at the service in the last minute, as the member `link`, or prints them (link.c). Failures
+ * are counted, not reported. */
 void link_measure(struct cli *c, cJSON *to);
 void link_print(struct cli *c);
 /* Says whether this tool, the service, and the session's device with its driver and compiler fit together (link.c). */

@@ -47,7 +47,7 @@ static enum exit_code reset_device(struct cli *c, bool hard, uint64_t timeout_s)
 
 /* ---- settings ---- */
 
-/* "null" and "auto", "on" and "off", "300", "300,1500"; NULL: none of them, or no memory. */
+/* "default", "auto" and "null", "on" and "off", "300", "300,1500"; NULL: none of them, or no memory. */
 static cJSON *value_of(const char *text)
 {
     uint64_t    low, high;
@@ -55,7 +55,7 @@ static cJSON *value_of(const char *text)
     const char *comma = strchr(text, ',');
     cJSON      *pair;
 
-    if (strcmp(text, "null") == 0 || strcmp(text, "auto") == 0)
+    if (strcmp(text, "default") == 0 || strcmp(text, "auto") == 0 || strcmp(text, "null") == 0)
         return cJSON_CreateNull();
     if (strcmp(text, "on") == 0 || strcmp(text, "off") == 0)
         return cJSON_CreateBool(text[1] == 'n');
@@ -76,7 +76,7 @@ static enum exit_code fill_settings(const struct cli *c, cJSON *settings)
         cJSON *value = value_of(c->argv[i + 1]);
 
         if (!value)
-            return cli_usage(c, "\"%s\" is no value: give a number, LOWEST,HIGHEST, on, off, or auto", c->argv[i + 1]);
+            return cli_usage(c, "\"%s\" is no value: give a number, LOWEST,HIGHEST, on, off, or default", c->argv[i + 1]);
         if (!cJSON_AddItemToObject(settings, c->argv[i], value)) {
             cJSON_Delete(value);
             return cli_error(CODE_FAILED, "not enough memory");

@@ -23,12 +23,33 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What the service counts of all its callers; NULL: it does not tell this one, who has not the scope admin. Not ready is an answer, too. */
+static cJSON *service_failures(struct cli *c)
+{
+    gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response;
+    size_t                 bytes;
+    const char            *text;
+    cJSON                 *told, *found;
+
+    request.method = "GET";
+    request.path = "/readyz?verbose=1";
+    if (gpurest_http(c->client, &request, &response))
+        return NULL;
+    text = gpurest_http_body(response, &bytes);
+    told = cJSON_ParseWithLength(text, bytes);
+    found = cJSON_DetachItemFromObjectCaseSensitive(told, "failures_last_minute");
+    cJSON_Delete(told);
+    gpurest_http_response_free(response);
+    return found;
+}
+
 /* PINGS requests, or as many as fit into PINGS_MS_MAX on a slow link. A failed one has no time. */
 void link_measure(struct cli *c, cJSON *to)
 {
     double   us[PINGS], began = now_us();
     unsigned answered = 0, failed = 0;
-    cJSON   *link = cJSON_AddObjectToObject(to, "link");
+    cJSON   *link = cJSON_AddObjectToObject(to, "link"), *failures;
 
     for (unsigned i = 0; i < PINGS && now_us() - began < PINGS_MS_MAX * 1e3; i++) {
         double before = now_us();
@@ -39,21 +60,29 @@ void link_measure(struct cli *c, cJSON *to)
             us[answered++] = now_us() - before;
     }
     qsort(us, answered, sizeof *us, by_value);
+    failures = service_failures(c);
     cJSON_AddNumberToObject(link, "requests", answered + failed);
     cJSON_AddNumberToObject(link, "failed", failed);
     cJSON_AddItemToObject(link, "p50_us", answered ? cJSON_CreateNumber(us[answered / 2]) : cJSON_CreateNull());
     cJSON_AddItemToObject(link, "p99_us", answered ? cJSON_CreateNumber(us[answered * 99 / 100]) : cJSON_CreateNull());
+    cJSON_AddItemToObject(link, "failures_last_minute", failures ? failures : cJSON_CreateNull());
 }
 
 void link_print(struct cli *c)
 {
-    cJSON *all = cJSON_CreateObject();
-    char   requests[CELL_BYTES], failed[CELL_BYTES], p50[CELL_BYTES], p99[CELL_BYTES];
+    cJSON       *all = cJSON_CreateObject();
+    const cJSON *failures;
+    char         requests[CELL_BYTES], failed[CELL_BYTES], p50[CELL_BYTES], p99[CELL_BYTES], minute[CELL_BYTES];
 
     link_measure(c, all);
+    failures = output_member(all, "link.failures_last_minute");
     fprintf(c->out, "round trip %s us p50, %s us p99; %s of %s requests failed\n", output_cell(output_member(all, "link.p50_us"), p50),
             output_cell(output_member(all, "link.p99_us"), p99), output_cell(output_member(all, "link.failed"), failed),
             output_cell(output_member(all, "link.requests"), requests));
+    if (cJSON_IsNumber(failures))
+        fprintf(c->out, "failures of the last minute, of all callers: %s\n", output_cell(failures, minute));
+    else
+        fprintf(c->out, "failures of the last minute: told with the scope admin\n");
     cJSON_Delete(all);
 }
 

@@ -23,7 +23,7 @@ from .launch import Launch
 from .module import Module
 from .rawkernel import RawKernel
 from .session import Session
-from .session_base import MemoryWatcher, pages
+from .session_base import pages
 from .stream import Stream
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ class Client:
         self._lock = threading.Lock()
         self._default: Optional[Session] = None
         self._placed: Dict[str, Session] = {}  # by device, for those that choose one and make no session of their own
-        self._memory_fractions: Dict[Optional[str], float] = {}  # by device (None: any other), for sessions that will be placed there
+        self._memory_bounds: Dict[Optional[str], Dict[str, Any]] = {}  # of the placed ones, by device (None: of any), as session() takes them
+        self._placing: List[Callable[[Session], object]] = []  # called with each new one
         self._sessions: List[Session] = []
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._known_devices: List[str] = []  # their ids in the service's order, which stays the same as long as it runs
         self._kernels: Dict[str, Dict[str, Any]] = {}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
-        self._memory_watchers: List[MemoryWatcher] = []
         close_at_exit(self)
 
     # ---- life ----
@@ -205,10 +205,12 @@ class Client:
                 memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
                 fault_domain: Optional[str] = None, fault_domain_required: bool = True) -> Session:
         """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. `device`: else the one
-        that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=). Its device memory is bounded by `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps of
-        freed memory for later. Sessions of one `fault_domain` share a GPU side by side and fall together: a fault of one raises SessionLostError
-        with the code "fault_domain_lost" in the others until their reset(). Where that needs a server that the service has not, the session is
-        refused, or, without `fault_domain_required`, takes turns with the others; info()["fault_domain"] says which."""
+        that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=). Its device memory is bounded by
+        `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps
+        of freed memory for later. Session.update() changes these bounds. Sessions of one `fault_domain` share a GPU side by side and fall
+        together: a fault of one raises SessionLostError with the code "fault_domain_lost" in the others until their reset(). Where that needs
+        a server that the service has not, the session is refused, or, without `fault_domain_required`, takes turns with the others;
+        info()["fault_domain"] says which."""
         spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
                                      pool_bytes_max, fault_domain, fault_domain_required)
         info, created = self._transport.do(requests.session_open(name, spec))
@@ -266,15 +268,23 @@ class Client:
         return None if found is None or found.closed else found
 
     def _new_session_on(self, device: Optional[str]) -> Session:
-        """With the share of the device's memory that gpurest.cuda.set_per_process_memory_fraction() gave. The one place where that becomes a limit."""
-        if not self._memory_fractions:
-            return self.session(device=device)
-        if device is None:  # what it is a share of must be known first
-            with self.session() as found:
-                device = found.device
-        fraction = self._memory_fractions.get(device, self._memory_fractions.get(None))
-        limit = None if fraction is None else max(1, int(self.device(device)["memory"]["total_bytes"] * fraction))
-        return self.session(device=device, memory_limit=limit)
+        """With the bounds of its memory that gpurest.cuda was told: the one place where they go into a new session."""
+        bounds = self._bounds_on(device)
+        made = self.session(device=device, **bounds)
+        try:
+            own = self._bounds_on(made.device)
+            if own != bounds:  # the service has chosen a device that has some of its own
+                made.update(**own)
+            for placed in tuple(self._placing):
+                placed(made)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _bounds_on(self, device: Optional[str]) -> Dict[str, Any]:
+        """Those of the device go before those of any."""
+        return {**self._memory_bounds.get(None, {}), **self._memory_bounds.get(device, {})}
 
     # ---- one call ----
 

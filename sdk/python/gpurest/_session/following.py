@@ -27,15 +27,18 @@ class Following:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._parser = EventParser(last_id)
         self.connected: Callable[[], object] = lambda: None  # called with what comes first on each stream
+        self.unwanted: Callable[[], bool] = lambda: False  # asked with each piece, the service's heartbeats among them
         self._retries = self._tries = session.client._transport.retries
 
     @property
     def over(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
+        return self.unwanted() or self._deadline is not None and time.monotonic() >= self._deadline
 
     def request(self) -> Optional[Request]:
         """For the next stream, which begins where the last one ended; None when the time is over."""
         self._session._check()
+        if self.unwanted():
+            return None
         self._parser.restart()
         left = EVENT_STREAM_S if self._deadline is None else int(min(EVENT_STREAM_S, max(0.0, self._deadline - time.monotonic())) + 0.999)
         return requests.events(self._session.id, self._types, left, self._parser.last_id) if left >= 1 else None
@@ -76,6 +79,7 @@ class LowMemoryTold:
         """From where the last one ended."""
         following = Following(self._session, LOW_MEMORY, None, self._last_id)
         following.connected = connected
+        following.unwanted = lambda: self._removed
         return following
 
     def _call(self, event: ServerEvent) -> Any:

@@ -58,7 +58,7 @@ def caller() -> str:
 def is_fault(error: GpurestError) -> bool:
     """After it the session's worker is gone."""
     return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "fault_domain_lost", "device_overheated",
-                          "device_reset", "session_not_found")
+                          "device_reset", "device_lost", "session_not_found")
 
 
 def lost(error: Optional[GpurestError]) -> SessionLostError:

@@ -31,6 +31,6 @@ class MemoryPool:
         self._session.trim()
 
     def get_limit(self) -> Optional[int]:
-        """None: the device is the limit. It is set when the session is made: session(memory_limit="8GiB")."""
+        """None: the device is the limit. session(memory_limit="8GiB") and Session.update() set it."""
         limit = self._session.memory()["limit_bytes"]
         return None if limit is None else int(limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import ArgumentError
+from . import requests
 from .default import default_session
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
@@ -25,6 +26,10 @@ class RawModule:
         self.code, self.path, self.options = code, path, tuple(options)
         self.name_expressions, self.headers = tuple(name_expressions), dict(headers or {})
         self._session = session
+
+    def _source_spec(self) -> Optional[Dict[str, Any]]:
+        """As requests have it; None: it is compiled code."""
+        return None if self.code is None else requests.module_spec(self.code, self.options, self.headers, self.name_expressions)
 
     def compile(self) -> Module:
         """The module in the session; compiles it now. CompileError shows the line."""

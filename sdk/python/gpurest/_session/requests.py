@@ -99,6 +99,10 @@ def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idl
     return {key: value for key, value in spec.items() if value is not None}
 
 
+def session_update(id: str, spec: Document) -> Call[Document]:
+    return Call(json_request("PATCH", session_path(id), spec), _object)
+
+
 def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Document, bool]]:
     """(its description, whether it is new). A named one is joined when it exists with the same specification."""
     if name is None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Protocol, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from .._transport.connection import Progress
 from .._transport.frame import BytesLike
@@ -19,19 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceExhausted.limit
-_watching = threading.local()  # .now: this thread is within a MemoryWatcher, whose own requests are not watched
-
-
-class MemoryWatcher(Protocol):
-    """What is asked about the device memory of a client's sessions, on the thread whose request it was. Each costs one request more."""
-
-    def allocated(self, session: SessionBase) -> None:
-        """A request that may have allocated has succeeded."""
-        ...
-
-    def refused(self, session: SessionBase, error: ResourceExhausted) -> bool:
-        """There is no memory for a request. True: it is to be made once more, if nothing of it was done."""
-        ...
+_asking = threading.local()  # .now: this thread is within a callback of a refusal, which is not called for its own requests
+Relief = Callable[["SessionBase", ResourceExhausted], bool]  # no device memory for a request; True: some was let go
 
 
 def is_memory_refused(error: GpurestError) -> bool:
@@ -55,6 +44,10 @@ class SessionBase(SessionState):
 
     client: Client
 
+    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool) -> None:
+        super().__init__(client, info, owned)
+        self._reliefs: List[Relief] = []
+
     def _do(self, call: Call[T]) -> T:
         self._check()
         try:
@@ -76,31 +69,29 @@ class SessionBase(SessionState):
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
 
     def _allocating(self, request: Callable[[], T]) -> T:
-        """What `request` returns, which may allocate device memory; the client's MemoryWatchers hear of it."""
+        """What `request` returns, which may allocate device memory. It is made once more when there was none, nothing of it was done, and somebody
+        has let some go."""
         try:
-            made = request()
+            return request()
         except ResourceExhausted as error:
-            refusal = error
-            if not is_memory_refused(error) or not self._ask(lambda one: one.refused(self, refusal)) or error.completed_ops:
+            if not is_memory_refused(error) or not self._relieved_of(error) or error.completed_ops:
                 raise
-            made = request()
-        self._ask(lambda one: one.allocated(self))
-        return made
+        return request()
 
-    def _ask(self, question: Callable[[MemoryWatcher], Optional[bool]]) -> bool:
-        """Whether one of the watchers says yes. What goes wrong in them is logged: the request that they hear of has been answered."""
-        if not self.client._memory_watchers or getattr(_watching, "now", False):
+    def _relieved_of(self, error: ResourceExhausted) -> bool:
+        """Whether one of the session's reliefs says so; all are asked. On the thread whose request it was."""
+        if not self._reliefs or getattr(_asking, "now", False):
             return False
-        _watching.now = True
+        _asking.now = True
         try:
-            return any([self._answer(question, one) for one in tuple(self.client._memory_watchers)])
+            return any([self._answer(one, error) for one in tuple(self._reliefs)])
         finally:
-            _watching.now = False
+            _asking.now = False
 
-    @staticmethod
-    def _answer(question: Callable[[MemoryWatcher], Optional[bool]], watcher: MemoryWatcher) -> bool:
+    def _answer(self, relief: Relief, error: ResourceExhausted) -> bool:
+        """What goes wrong in it is logged: the refusal is what the caller is to see."""
         try:
-            return bool(question(watcher))
+            return bool(relief(self, error))
         except Exception:
             log.exception("what was to be told of device memory has failed")
             return False
@@ -149,6 +140,17 @@ class SessionBase(SessionState):
     def trim(self) -> Dict[str, Any]:
         """Gives cached device memory back; returns memory()."""
         return self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
+
+    def reset_peak(self) -> Dict[str, Any]:
+        """Counts `peak_bytes` from what is allocated now; returns memory()."""
+        return self._do(requests.post(requests.session_path(self.id) + "/memory/peak/reset"))
+
+    def update(self, *, memory_limit: Union[int, str, None] = None, memory_fraction: Union[float, str, None] = None,
+               pool_bytes_max: Union[int, str, None] = None, idle_timeout_s: Optional[int] = None,
+               labels: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+        """Changes what Client.session() said; what is None stays. Buffers stay, even if they exceed a lower limit. Returns info()."""
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max)
+        return self._do(requests.session_update(self.id, spec))
 
     def reset(self) -> None:
         """A new worker. Every buffer, module, kernel and stream of the session is void from now on, and says so when used."""

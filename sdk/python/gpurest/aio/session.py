@@ -183,6 +183,17 @@ class AsyncSession(SessionState):
     async def trim(self) -> Dict[str, Any]:
         return await self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
 
+    async def reset_peak(self) -> Dict[str, Any]:
+        """See Session.reset_peak()."""
+        return await self._do(requests.post(requests.session_path(self.id) + "/memory/peak/reset"))
+
+    async def update(self, *, memory_limit: Union[int, str, None] = None, memory_fraction: Union[float, str, None] = None,
+                     pool_bytes_max: Union[int, str, None] = None, idle_timeout_s: Optional[int] = None,
+                     labels: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+        """See Session.update()."""
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max)
+        return await self._do(requests.session_update(self.id, spec))
+
     async def launches(self) -> List[Dict[str, Any]]:
         return await self._list("/launches")
 

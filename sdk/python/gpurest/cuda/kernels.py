@@ -3,29 +3,32 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from .._session import requests
-from .._session.builtin_kernel import BuiltinKernel, service_dtype
+from .._session.builtin_kernel import service_dtype
+from .._session.client import Client
+from .._session.default import default_client
 from .._session.rawkernel import RawKernel, RawModule
 from .._session.session import Session
 from .._transport.steps import Steps
 from ..arrays._engine.engine import engine_of
 from ..errors import ArgumentError, NotFoundError
-from .devices import Device, DeviceLike, session_on, session_there
+from .devices import DeviceLike, device_id, session_there
 
-PREPARED_BYTES = 4096  # more than any built-in kernel asks of a buffer for one element
+AnyKernel = Union[str, RawKernel, RawModule]
 
 
 def clear_kernel_cache(device: DeviceLike = None) -> None:
-    """Unloads the code that the default client's session on the device keeps: of arrays, and of kernels from source that the program no longer refers to.
-    What is needed again is compiled again, or comes from the service's cache, which is for all its sessions and stays. None: the current device."""
+    """Unloads the code that the default client's session on the device keeps (of arrays, and of kernels from source that the program no longer refers
+    to), and removes this caller's code from the service's cache, for all devices. What is needed again is compiled again; built-in kernels come from
+    the cache. None: the current device. AuthError, with all that is loaded unloaded, where callers share the cache and this one is no admin."""
     session = session_there(device)
-    if session is None:
-        return
-    engine_of(session).unload()
-    for module in _forgotten(session):
-        session._drive(_unloading(requests.module_path(session.id, module)))
+    if session is not None:
+        engine_of(session).unload()
+        for module in _forgotten(session):
+            session._drive(_unloading(requests.module_path(session.id, module)))
+    default_client().clear_cache()
 
 
 def _forgotten(session: Session) -> List[str]:
@@ -43,42 +46,37 @@ def _unloading(path: str) -> Steps[None]:
         pass  # somebody else was faster
 
 
-def warm_up_kernels(kernels: Optional[Iterable[Union[str, RawKernel, RawModule]]] = None, dtypes: Sequence[Any] = ("f4",), device: DeviceLike = None) -> int:
-    """Compiles kernels, so that their first launches need not wait for that; nothing runs. Returns how many there were.
+def warm_up_kernels(kernels: Optional[Iterable[AnyKernel]] = None, dtypes: Sequence[Any] = ("f4",), device: DeviceLike = None,
+                    timeout: Optional[float] = None) -> int:
+    """Compiles kernels into the service's cache, so that their first launches need not wait for that; nothing is loaded, and nothing runs. Returns how
+    many there were, when all are compiled; Client.warm() does not wait.
 
     `kernels`: names of built-in kernels, for each of `dtypes`, and RawKernels and RawModules; None: all built-in kernels, each for those of `dtypes`
-    that it has. They are loaded in the default client's session on the device (None: the current one), and in the service's cache for later
-    sessions. Built-in kernels whose code depends on sizes, as those of the libraries of the device's maker do, are compiled for one element.
-    CompileError and NotFoundError say what cannot be."""
-    session = session_on(device)
-    with Device(session.device):
-        if kernels is None:
-            return sum(_warm_builtin(session, BuiltinKernel(session, session.client._kernel_info(one["name"]), dtype))
-                       for one in list(session.client.kernels()) for dtype in dtypes if service_dtype(dtype) in one["dtypes"])
-        return sum(_warm(session, kernel, dtypes) for kernel in kernels)
+    that it has. The code is for the device (None: the current one), and for all sessions of this caller; that of built-in kernels for everybody's.
+    Compiled code (RawModule(path=)) is not counted. CompileError, ValidationError and NotFoundError say what cannot be; TimeoutError_ comes after
+    `timeout` seconds for each of `dtypes`, and the service goes on then."""
+    client = default_client()
+    place = device_id(device) or client.default_session.device
+    asked = _every_builtin(client, dtypes) if kernels is None else [_named(list(kernels), dtypes)]
+    return sum(int(client.warm(names, dtypes=kinds, sources=sources, devices=place).wait(timeout).info["succeeded"]) for names, kinds, sources in asked
+               if names or sources)
 
 
-def _warm(session: Session, kernel: Union[str, RawKernel, RawModule], dtypes: Sequence[Any]) -> int:
-    if isinstance(kernel, str):
-        return sum(_warm_builtin(session, session.builtin(kernel, dtype)) for dtype in dtypes)
-    if not isinstance(kernel, (RawKernel, RawModule)):
-        raise ArgumentError(f"the name of a built-in kernel, a RawKernel or a RawModule is wanted, not {kernel!r}")
-    kernel.compile()
-    return 1
+Asked = Tuple[List[str], List[str], List[Dict[str, Any]]]
 
 
-def _warm_builtin(session: Session, kernel: BuiltinKernel) -> int:
-    """As a program that is prepared, which compiles and loads it, and never run."""
-    ops: List[Dict[str, Any]] = []
-    args: List[Dict[str, Any]] = []
-    for number, row in enumerate(kernel.info["params"]):
-        if row["access"] == "value":
-            kind = str({"T": kernel.dtype, "accumulator": kernel.dtype, "real": "f64"}.get(row["type"], row["type"]))
-            args.append({kind: True if kind == "bool" else 1})
-        else:
-            ops.append({"op": "alloc", "as": f"$b{number}", "size": PREPARED_BYTES})
-            args.append({"buf": f"$b{number}"})
-    name = session._new_name("warm")
-    session._do(requests.program_put(session.id, name, {"ops": [*ops, {"op": "launch", "builtin": kernel.name, "dtype": kernel.dtype, "args": args}]}))
-    session._do(requests.program_delete(session.id, name))
-    return 1
+def _every_builtin(client: Client, dtypes: Sequence[Any]) -> Iterator[Asked]:
+    """By dtype, as one request is for kernels that have all its dtypes."""
+    known = list(client.kernels())
+    for kind in map(service_dtype, dtypes):
+        yield [one["name"] for one in known if kind in one["dtypes"]], [kind], []
+
+
+def _named(kernels: Sequence[AnyKernel], dtypes: Sequence[Any]) -> Asked:
+    for one in kernels:
+        if not isinstance(one, (str, RawKernel, RawModule)):
+            raise ArgumentError(f"the name of a built-in kernel, a RawKernel or a RawModule is wanted, not {one!r}")
+    names = [one for one in kernels if isinstance(one, str)]
+    modules = [one._module if isinstance(one, RawKernel) else one for one in kernels if not isinstance(one, str)]
+    sources = [spec for spec in (module._source_spec() for module in modules) if spec is not None]
+    return names, [service_dtype(one) for one in dtypes] if names else [], sources

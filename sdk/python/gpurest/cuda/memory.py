@@ -5,29 +5,30 @@ freed, which waits for kernels that run: so the figures are those of what the pr
 none is made."""
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, Mapping, Optional
 
+from .._session.client import Client
 from .._session.default import default_client
+from .._session.following import LowMemoryWatch
 from .._session.session import Session
-from .._session.session_base import MemoryWatcher, SessionBase
+from .._session.session_base import SessionBase
 from ..arrays import current
-from ..errors import ArgumentError, ConflictError, ResourceExhausted
+from ..errors import ArgumentError, ResourceExhausted
 from .devices import DeviceLike, device_id, session_there
 
 _NOTHING: Dict[str, Any] = {"allocated_bytes": 0, "cached_bytes": 0, "reserved_bytes": 0, "free_bytes": 0, "peak_bytes": 0, "limit_bytes": None,
                             "fragmentation": 0.0}
-BELOW = 0.1  # of what a session may have: less is low
+UNBOUNDED = (1 << 53) - 1  # bytes: the largest number that the contract's JSON has, and more than any device
 
 
 def memory_stats(device: DeviceLike = None) -> Dict[str, Any]:
     """The service's figures (`allocated_bytes`, `cached_bytes`, `reserved_bytes`, `free_bytes` of the device, `peak_bytes`, `limit_bytes`,
     `fragmentation`), and those that torch has under its names (`allocated_bytes.all.current`, `allocated_bytes.all.peak`,
-    `reserved_bytes.all.current`). Bytes; `peak_bytes` is the service's, since the session began or was reset; the other peak is
-    max_memory_allocated()."""
-    session = session_there(device)
-    told = _told(session)
-    return {**told, "allocated_bytes.all.current": told["allocated_bytes"], "allocated_bytes.all.peak": _peak(session, told),
+    `reserved_bytes.all.current`). Bytes."""
+    told = _told(session_there(device))
+    return {**told, "allocated_bytes.all.current": told["allocated_bytes"], "allocated_bytes.all.peak": told["peak_bytes"],
             "reserved_bytes.all.current": told["reserved_bytes"]}
 
 
@@ -35,9 +36,7 @@ def _told(session: Optional[Session]) -> Dict[str, Any]:
     if session is None:
         return dict(_NOTHING)
     current.flush(session)
-    told = session.memory()
-    _Peak.of(session).see(told)
-    return told
+    return session.memory()
 
 
 def memory_allocated(device: DeviceLike = None) -> int:
@@ -51,63 +50,31 @@ def memory_reserved(device: DeviceLike = None) -> int:
 
 
 def max_memory_allocated(device: DeviceLike = None) -> int:
-    """The most bytes that were allocated at a time since the session began or was reset, or since reset_peak_memory_stats()."""
-    session = session_there(device)
-    return _peak(session, _told(session))
+    """The most bytes that were allocated at a time since the session began or was reset, or since reset_peak_memory_stats(). The device's worker
+    counts them, so no allocation is too short to be seen."""
+    return int(_told(session_there(device))["peak_bytes"])
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
-    """max_memory_allocated() counts from now on.
-
-    The service itself counts from the session's beginning. So a later peak above that one is exact; of a lower one it is the most that functions of
-    this module have seen since, which is less than the truth if memory was allocated and freed between two calls."""
+    """max_memory_allocated() counts from now on."""
     session = session_there(device)
     if session is not None:
-        _Peak.of(session).begin(session.generation, _told(session))
-
-
-class _Peak:
-    """What is known of one session's peak since reset_peak_memory_stats()."""
-
-    def __init__(self) -> None:
-        self.generation = 0
-        self.before = 0  # the service's peak when counting began
-        self.seen = 0
-
-    @staticmethod
-    def of(session: Session) -> _Peak:
-        found: Optional[_Peak] = getattr(session, "_memory_peak", None)
-        if found is None:
-            found = _Peak()
-            setattr(session, "_memory_peak", found)
-        return found
-
-    def begin(self, generation: int, told: Dict[str, Any]) -> None:
-        self.generation, self.before, self.seen = generation, int(told["peak_bytes"]), int(told["allocated_bytes"])
-
-    def see(self, told: Dict[str, Any]) -> None:
-        self.seen = max(self.seen, int(told["allocated_bytes"]))
-
-    def value(self, generation: int, told: Dict[str, Any]) -> int:
-        peak = int(told["peak_bytes"])
-        return self.seen if self.generation == generation and peak <= self.before else peak
-
-
-def _peak(session: Optional[Session], told: Dict[str, Any]) -> int:
-    return 0 if session is None else _Peak.of(session).value(session.generation, told)
+        current.flush(session)
+        session.reset_peak()
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     """A table of memory_stats() for people; `abbreviated` leaves out what is about the device as a whole."""
     told = memory_stats(device)
-    rows = [("allocated", told["allocated_bytes"]), ("most allocated", told["allocated_bytes.all.peak"]), ("kept for later", told["cached_bytes"]),
+    rows = [("allocated", told["allocated_bytes"]), ("most allocated", told["peak_bytes"]), ("kept for later", told["cached_bytes"]),
             ("reserved", told["reserved_bytes"]), ("limit", told["limit_bytes"])]
     if not abbreviated:
         rows.append(("free on the device", told["free_bytes"]))
     session = session_there(device)
     head = f"memory of {session._place()}" if session is not None else f"no session on {device_id(device) or 'any device'} yet"
     lines = [f"  {name:<20}{'none' if value is None else _sized(int(value)):>14}" for name, value in rows]
-    return "\n".join([head, *lines, f"  {'fragmentation':<20}{told['fragmentation']:>14.1%}"])
+    part = told["fragmentation"]
+    return "\n".join([head, *lines, f"  {'fragmentation':<20}{'unknown' if part is None else f'{part:.1%}':>14}"])
 
 
 def _sized(value: int) -> str:
@@ -128,55 +95,29 @@ def empty_cache() -> None:
 
 
 def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
-    """The session that the default client makes on the device may have this share of its memory, above 0 to 1; an allocation beyond it is refused with
-    ResourceExhausted. None: the current device, without a choice whichever the session gets.
-
-    A session's limit is set when it is made: ConflictError when there is one on the device. Call it first, or close that one."""
+    """The session that the default client has or makes on the device may have this share of its memory, above 0 to 1; an allocation beyond it is refused
+    with ResourceExhausted. What exceeds it already stays. None: the current device, without a choice all devices that have no share of their own."""
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 < fraction <= 1:
         raise ArgumentError(f"a fraction of the device's memory is above 0 and at most 1, not {fraction!r}")
-    session = session_there(device)
-    if session is not None:
-        raise ConflictError(f"{session._place()} is there already, with the limit that it was made with",
-                            hint="call set_per_process_memory_fraction() before the device is first used, or close that session")
-    default_client()._memory_fractions[device_id(device)] = float(fraction)
+    _bound(device, "memory_fraction", float(fraction))
 
 
 def set_cache_size(size: Optional[int], device: DeviceLike = None) -> None:
-    """The session on the device keeps at most `size` bytes for later allocations; 0: none; None: as many as it likes.
-
-    It is this side that sees to it, now and after each of its requests that allocate, at the price of one request more for each of these. What is
-    kept beyond `size` goes back to the device all at once, and with it the rest of what is kept. None: of the current device, without a choice of
-    whichever the session gets."""
+    """The session that the default client has or makes on the device keeps at most `size` bytes of freed memory for later allocations; 0: none; None: as
+    many as it likes. What is more goes back to the device, also now. None: of the current device, without a choice of all devices that have no size
+    of their own."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
         raise ArgumentError(f"a size is a number of bytes, 0 or more, or None, not {size!r}")
-    id, watchers = device_id(device), default_client()._memory_watchers
-    watchers[:] = [one for one in watchers if not isinstance(one, _CacheSize) or one.device != id]
-    if size is None:
-        return
-    made = _CacheSize(id, size)
-    watchers.append(made)
-    session = session_there(device)
-    if session is not None:
-        made.allocated(session)
+    _bound(device, "pool_bytes_max", UNBOUNDED if size is None else min(size, UNBOUNDED))
 
 
-class _CacheSize:
-    """Of sessions on one device; None: on those that have no other."""
-
-    def __init__(self, device: Optional[str], size: int) -> None:
-        self.device, self.size = device, size
-
-    def allocated(self, session: SessionBase) -> None:
-        if self._is_for(session) and int(session.memory()["cached_bytes"]) > self.size:
-            session.trim()
-
-    def refused(self, session: SessionBase, error: ResourceExhausted) -> bool:
-        return False
-
-    def _is_for(self, session: SessionBase) -> bool:
-        if self.device is not None:
-            return self.device == session.device
-        return not any(isinstance(one, _CacheSize) and one.device == session.device for one in session.client._memory_watchers)
+def _bound(device: DeviceLike, name: str, value: Any) -> None:
+    """Of sessions that the default client will place on the device, and of those that are there. None: of any device without a value of its own."""
+    id, client = device_id(device), default_client()
+    client._memory_bounds.setdefault(id, {})[name] = value
+    for session in client._open_sessions():
+        if id in (None, session.device):
+            session.update(**{name: client._bounds_on(session.device)[name]})
 
 
 @dataclass(frozen=True)
@@ -193,55 +134,53 @@ class LowMemory:
 
 
 class LowMemoryHandle:
-    """remove() ends the calls. Idempotent."""
+    """remove() ends the calls."""
 
-    def __init__(self, watcher: _LowMemory, watchers: List[MemoryWatcher]) -> None:
-        self._watcher, self._watchers = watcher, watchers
+    def __init__(self, client: Client, callback: Callable[[LowMemory], Optional[bool]]) -> None:
+        self._client, self._callback = client, callback
+        self._lock = threading.Lock()
+        self._watches: Dict[Session, LowMemoryWatch] = {}
+        client._placing.append(self._watch)
+        for session in client._open_sessions():
+            self._watch(session)
+
+    def _watch(self, session: Session) -> None:
+        with self._lock:
+            if session in self._watches:  # it was placed just now
+                return
+            session._reliefs.append(self._refused)
+            self._watches[session] = session.on_low_memory(lambda told: self._low(session, told))
+
+    def _low(self, session: Session, told: Mapping[str, Any]) -> None:
+        if "code" in told:
+            return  # a refusal, of which _refused() hears from the request itself
+        limit, used = int(told["limit_bytes"]), int(told["used_bytes"])
+        self._callback(LowMemory(session, session.device, max(0, limit - used), used, limit, None, None))
+
+    def _refused(self, session: SessionBase, error: ResourceExhausted) -> bool:
+        told = session.memory()
+        allocated, limit = int(told["allocated_bytes"]), told["limit_bytes"]
+        left = int(told["free_bytes"]) + int(told["cached_bytes"])
+        if limit is not None:
+            left = max(0, min(left, int(limit) - allocated))
+        return self._callback(LowMemory(session, session.device, left, allocated, limit, error.limit.get("requested"), error)) is True
 
     def remove(self) -> None:
-        """The callback is not called any more."""
-        if self._watcher in self._watchers:
-            self._watchers.remove(self._watcher)
+        """The callback is not called any more. Idempotent."""
+        with self._lock:
+            watches, self._watches = self._watches, {}
+            if self._watch in self._client._placing:
+                self._client._placing.remove(self._watch)
+        for session, watch in watches.items():
+            session._reliefs.remove(self._refused)
+            watch.remove()
 
 
-def on_low_memory(callback: Callable[[LowMemory], Optional[bool]], below: Union[int, float] = BELOW) -> LowMemoryHandle:
-    """Calls `callback` when device memory runs low in a session of the default client; remove() of what this returns ends that.
+def on_low_memory(callback: Callable[[LowMemory], Optional[bool]]) -> LowMemoryHandle:
+    """Calls `callback` when device memory runs low in the sessions that the default client has or makes on devices; remove() of what this returns ends that.
 
-    It is called, on the thread whose request it was, when after an allocation less than `below` is left (bytes, or a share of what the session may
-    have), once until more is left again; and when an allocation is refused: if it then returns True, the request is made once more, if nothing
-    of it had been done. It may free, empty_cache(), and allocate, without being called for that. What it raises is logged ("gpurest.session"). While
-    a callback is there every request that allocates costs one more."""
-    if isinstance(below, bool) or not isinstance(below, (int, float)) or below < 0 or isinstance(below, float) and below > 1:
-        raise ArgumentError(f"below is a number of bytes, or a share from 0.0 to 1.0, not {below!r}")
-    watchers = default_client()._memory_watchers
-    made = _LowMemory(callback, below)
-    watchers.append(made)
-    return LowMemoryHandle(made, watchers)
-
-
-class _LowMemory:
-    """One callback. Sessions in which memory is low are remembered, until it no longer is."""
-
-    def __init__(self, callback: Callable[[LowMemory], Optional[bool]], below: Union[int, float]) -> None:
-        self._callback, self._below = callback, below
-        self._low: Dict[str, bool] = {}
-
-    def allocated(self, session: SessionBase) -> None:
-        found = _low_memory_of(session, None)
-        least = self._below * (found.left + found.allocated) if isinstance(self._below, float) else self._below
-        was, self._low[session.id] = self._low.get(session.id, False), found.left < least
-        if self._low[session.id] and not was:
-            self._callback(found)
-
-    def refused(self, session: SessionBase, error: ResourceExhausted) -> bool:
-        return self._callback(_low_memory_of(session, error)) is True
-
-
-def _low_memory_of(session: SessionBase, error: Optional[ResourceExhausted]) -> LowMemory:
-    told = session.memory()
-    allocated, limit = int(told["allocated_bytes"]), told["limit_bytes"]
-    left = int(told["free_bytes"]) + int(told["cached_bytes"])
-    if limit is not None:
-        left = max(0, min(left, int(limit) - allocated))
-    requested = error.limit.get("requested") if error is not None else None
-    return LowMemory(session, session.device, left, allocated, limit, requested, error)
+    When more than 90 % of a session's limit come into use the service says so: then it is called on a thread of its own, once until less is in use. And
+    when an allocation is refused it is called on the thread whose request it was: if it then returns True, the request is made once more, if
+    nothing of it had been done. It may free, empty_cache(), and allocate, without being called for that. What it raises is logged
+    ("gpurest.session")."""
+    return LowMemoryHandle(default_client(), callback)

@@ -169,14 +169,13 @@ class profile:
                     self._add(name, float(told["gpu_us"]), 1)
 
     def _batch(self, names: Names, answer: Mapping[str, Any]) -> None:
-        """Launches of a program that was made before have no names here, only places."""
-        launches = {op["index"]: op["gpu_us"] for op in answer.get("ops", ()) if "gpu_us" in op}
+        """Launches of a program that was made before have no names here, only places: any operation of its groups may be one."""
         with self._lock:
-            for index, us in launches.items():
-                if us is not None:
-                    self._add(names.get(index, f"operation {index}"), float(us), 1)
+            for op in answer.get("ops", ()):
+                if op.get("gpu_us") is not None:
+                    self._add(names.get(op["index"], f"operation {op['index']}"), float(op["gpu_us"]), 1)
             for group in answer.get("gpu_groups", ()):
-                found = [names.get(index, f"operation {index}") for index in range(group["first"], group["last"] + 1) if index in launches]
+                found = [names.get(index, f"operation {index}") for index in range(group["first"], group["last"] + 1) if index in names or not names]
                 if found:
                     self._add(" + ".join(dict.fromkeys(found)), float(group["gpu_us"]), len(found))
 

@@ -100,7 +100,7 @@ static void check_time(struct block_run *r)
 {
     check_stop(r);
     if (r->grid->deadline != DEADLINE_NEVER && deadline_left_ns(r->grid->deadline) == 0)
-        block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline passed");
+        block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline, its timeout_ms, passed");
 }
 
 /* A loop may wait for lanes, blocks or the host, which run only when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS

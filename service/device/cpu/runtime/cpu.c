@@ -177,6 +177,11 @@ static enum status device_memory(struct device *d, struct device_memory *out)
     return cpu_queue_lost(d->queue, NULL);
 }
 
+static void memory_reset_peak(struct device *d)
+{
+    cpu_memory_reset_peak(d->memory);
+}
+
 static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
 {
     enum status st = cpu_queue_lost(d->queue, NULL);
@@ -285,7 +290,7 @@ static enum status launch(struct device *d, struct device_stream *s, const struc
     (void)s;
     if (st)
         return st;
-    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->before ? l->after->event : NULL);
+    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->after ? l->after->event : NULL);
     return st ? problem_set(why, st, "cannot queue the launch") : STATUS_OK;
 }
 
@@ -432,6 +437,7 @@ const struct device_ops device_cpu = {
     .close = device_close,
     .info = device_info,
     .memory = device_memory,
+    .memory_reset_peak = memory_reset_peak,
     .mem_alloc = mem_alloc,
     .mem_alloc_shared = mem_alloc_shared,
     .mem_free = mem_free,

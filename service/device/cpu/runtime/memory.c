@@ -393,6 +393,13 @@ void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out)
     pthread_mutex_unlock(&m->lock);
 }
 
+void cpu_memory_reset_peak(struct cpu_memory *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->peak = m->allocated;
+    pthread_mutex_unlock(&m->lock);
+}
+
 uint64_t cpu_memory_base(const struct cpu_memory *m)
 {
     return m->base;

@@ -30,6 +30,8 @@ uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
  * of earlier calls at once, which costs less than a fault for each. Changes no byte. */
 void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes);
 void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out);
+/* Its peak counts from what is allocated now. */
+void cpu_memory_reset_peak(struct cpu_memory *m);
 
 /* Turns memcheck on for good: every byte's state is kept (memcheck.h). Existing allocations count as written. Takes as much host memory
  * again, so the limit is halved. OUT_OF_MEMORY: the host does not grant it; nothing has changed. */

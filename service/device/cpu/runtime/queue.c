@@ -29,7 +29,7 @@ struct operation {
     uint64_t            bytes; /* or the fill count */
     uint32_t            pattern_bytes;
     struct cpu_event   *event;  /* of a LAUNCH the one before it, NULL allowed */
-    struct cpu_event   *after;  /* LAUNCH: NULL when event is */
+    struct cpu_event   *after;  /* LAUNCH: NULL allowed */
     struct cpu_launch   launch; /* params point behind the struct */
 };
 
@@ -358,7 +358,9 @@ enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l, st
     o->launch.params = o + 1;
     st = push_operation(q, o);
     if (!st && before)
-        before->sequence = after->sequence = atomic_load(&q->issued);
+        before->sequence = atomic_load(&q->issued);
+    if (!st && after)
+        after->sequence = atomic_load(&q->issued);
     return st;
 }
 

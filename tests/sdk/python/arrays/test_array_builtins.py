@@ -209,6 +209,7 @@ def test_the_wire_names_built_ins_within_one_batch(client, tmp_path):
     documents = [unpack(body)[0] for body in batches]
     launches = [op for op in documents[0]["ops"] if op["op"] == "launch"]
     assert len(documents) <= 2  # the second one frees memory
+    assert documents[0]["timing"] is False
     assert [one.get("builtin") for one in launches] == [None, "reduce_sum"]
     assert launches[1]["dtype"] == "f64" and launches[1]["args"][2] == {"u64": 300} and "grid" not in launches[1]
 

@@ -59,6 +59,35 @@ Test(cuda, describes_the_device)
     cr_assert_eq(info.attributes[0].value, 1024);
 }
 
+Test(cuda, devices_are_counted_and_have_an_identity)
+{
+    char           uuid[DEVICE_UUID_BYTES];
+    struct problem why = {0};
+
+    cr_assert_eq(ops->count(&why), 1);
+    ops->identify(0, uuid);
+    cr_assert_str_eq(uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+    ops->identify(1, uuid);
+    cr_assert_str_eq(uuid, "");
+}
+
+Test(cuda, no_device_is_told_apart_from_a_driver_that_cannot_tell)
+{
+    static const struct {
+        const char *script;
+        enum status status;
+    } rows[] = {
+        {"cuInit:0:100", STATUS_DEVICE_NOT_FOUND}, {"cuInit:0:999", STATUS_DEVICE_ERROR}, {"cuDeviceGetCount:0:999", STATUS_DEVICE_ERROR}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct problem why = {0};
+
+        setenv("FAKE_CUDA_FAIL", rows[i].script, 1);
+        cr_assert_eq(ops->count(&why), 0, "%s", rows[i].script);
+        cr_assert_eq(why.status, rows[i].status, "%s: %s", rows[i].script, why.detail);
+    }
+}
+
 Test(cuda, counts_memory_as_asked_for)
 {
     uint64_t a = fixture_memory(d, 1000), b = fixture_memory(d, 3);

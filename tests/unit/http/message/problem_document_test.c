@@ -81,6 +81,28 @@ Test(problem_document, tells_cuda_limit_and_compiler)
     drop();
 }
 
+Test(problem_document, says_how_a_session_ended)
+{
+    struct problem     why;
+    const struct json *root;
+    uint64_t           n;
+
+    problem_set(&why, STATUS_SESSION_NOT_FOUND, "unknown session");
+    cr_assert_null(json_member(make(&why), "ended"));
+    drop();
+    why.ended_reason = "idle";
+    why.ended_wall_ns = 1;
+    why.ended_limit_s = 600;
+    root = json_member(make(&why), "ended");
+    cr_assert(span_is(json_text(json_member(root, "reason")), "idle"));
+    cr_assert(span_is(json_text(json_member(root, "at")), "1970-01-01T00:00:00.000Z"));
+    cr_assert(json_u64(json_member(root, "limit_s"), &n) && n == 600);
+    drop();
+    why.ended_limit_s = 0;
+    cr_assert_eq(json_type_of(json_member(json_member(make(&why), "ended"), "limit_s")), JSON_NULL);
+    drop();
+}
+
 Test(problem_document, adds_the_headers_of_its_status)
 {
     struct problem why;

@@ -118,6 +118,31 @@ Test(worker_runs, a_few_entries_are_timed_one_by_one)
     cr_assert_eq(first_number(), 2);
 }
 
+static void add_untimed(uint32_t kernel, uint64_t tag)
+{
+    uint32_t          ms = 30;
+    struct msg_launch m =
+        kernel == KERNEL_SLOW ? launch_of(module, kernel, 0, tag, &ms, 4) : launch_of(module, kernel, 0, tag, &s.params, 12);
+
+    m.untimed = 1;
+    cr_assert(command_list_add(&s.list, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, m.params_bytes));
+}
+
+/* Each group and each single entry has one event behind it, and two more where it is timed. */
+Test(worker_runs, entries_that_are_not_timed_have_the_workers_time)
+{
+    for (uint64_t i = 0; i < 2 * RUN_GROUP_ITEMS; i++)
+        add_untimed(i == RUN_GROUP_ITEMS ? KERNEL_SLOW : KERNEL_ADD_ONE, i + 1);
+    cr_assert_eq(run(10000), STATUS_OK, "%s", s.call.problem.detail);
+    cr_assert(s.state->gpu_us[0] >= 0 && s.state->gpu_us[1] >= 25000 && s.state->gpu_us[2] < 0, "%f", (double)s.state->gpu_us[1]);
+    cr_assert_eq(first_number(), 2 * RUN_GROUP_ITEMS - 1);
+    clear();
+    add_untimed(KERNEL_SLOW, 1);
+    add(KERNEL_ADD_ONE, 2);
+    cr_assert_eq(run(10000), STATUS_OK, "%s", s.call.problem.detail);
+    cr_assert(s.state->gpu_us[0] >= 29000 && s.state->gpu_us[1] >= 0);
+}
+
 /* The number of finished entries is exact, both in groups and one by one; later ones do not run, and the context stays usable. */
 Test(worker_runs, one_that_the_device_refuses_ends_the_list_there)
 {

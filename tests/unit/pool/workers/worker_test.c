@@ -228,6 +228,60 @@ Test(worker, queued_launches_can_be_cancelled_and_the_running_one_cannot)
     cr_assert_eq(events[1][CALL_DONE], 1);
 }
 
+/* Events that the only worker of a session has recorded. */
+static unsigned events_recorded(void)
+{
+    for (unsigned i = 0; i < FAKE_WORKERS_MAX; i++)
+        if (fake_script()->workers[i].pid == (int)w->process.pid)
+            return fake_script()->workers[i].events;
+    cr_assert_fail("the worker is not seen");
+    return 0;
+}
+
+Test(worker, a_launch_that_is_not_timed_has_no_events_and_its_time_is_the_workers)
+{
+    uint32_t                ms = 30;
+    struct msg_launch       m = launch_of(module, KERNEL_SLOW, 0, 1, &ms, 4);
+    struct msg_launch_reply r;
+    unsigned                before = events_recorded();
+
+    cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(events_recorded(), before + 2);
+    cr_assert_geq(r.gpu_us, 29000);
+    m.untimed = 1;
+    cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(events_recorded(), before + 2);
+    cr_assert_geq(r.gpu_us, 29000);
+}
+
+Test(worker, a_launch_that_is_not_timed_prints_and_waits_for_copies_before_it)
+{
+    uint32_t                ms = 30;
+    struct call             slow = {.deadline_ns = DEADLINE_NEVER};
+    struct msg_launch       m = launch_of(module, KERNEL_SLOW, 0, 1, &ms, 4);
+    struct msg_launch_reply r;
+    uint64_t                at = memory_of(w, 4);
+
+    m.untimed = 1;
+    cr_assert_eq(worker_submit_launch(w, &m, &slow), STATUS_OK);
+    cr_assert_eq(worker_mem_fill(w, &(struct msg_mem_fill){.pattern_bytes = 4, .to = at, .count = 1}, NULL, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(call_wait(w, &slow), STATUS_OK);
+    m = launch_of(module, KERNEL_PRINT, 0, 2, &(uint32_t){7}, 4);
+    m.untimed = 1;
+    cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(r.output_bytes, strlen("printed 7\n"));
+}
+
+Test(worker, a_launch_that_is_not_timed_faults_as_any_other)
+{
+    struct problem    why = {0};
+    struct msg_launch m = launch_of(module, KERNEL_FAULT, 0, 1, NULL, 0);
+
+    m.untimed = 1;
+    cr_assert_eq(worker_launch(w, &m, NULL, deadline(), &why), STATUS_KERNEL_FAULT);
+    cr_assert_eq(why.cuda_result, 700);
+}
+
 Test(worker, streams_go_side_by_side_and_sync_waits_for_what_came_before)
 {
     uint32_t                       ms = 300;

@@ -264,6 +264,71 @@ Test(session, with_an_unfinished_launch_is_not_idle)
     cr_assert_eq(registry_count(f.registry), 1);
 }
 
+Test(session, with_a_lease_ends_when_nobody_renewed_it_even_at_work)
+{
+    struct launch *l;
+    uint64_t       later;
+
+    make_module("m", "code");
+    l = launch_of("l", "wait");
+    fake_await_running();
+    launch_return(l);
+    cr_assert_eq(session_patch(f.session, &(struct session_patch){.has_lease = true, .lease_s = 60}, &f.why), STATUS_OK);
+    cr_assert_eq(session_now().lease_s, 60);
+    janitor_sweep(f.registry, now_ns() + 3600 * NS_PER_S);
+    cr_assert_eq(registry_count(f.registry), 1, "a request is in it");
+    session_return(f.session);
+    f.session = NULL;
+    later = now_ns() + 61 * NS_PER_S;
+    while (registry_count(f.registry))
+        janitor_sweep(f.registry, later);
+    cr_assert_eq(session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why), STATUS_SESSION_NOT_FOUND);
+    cr_assert_str_eq(f.why.ended_reason, "lease");
+}
+
+Test(session, a_renewed_lease_does_not_restart_the_idle_time)
+{
+    uint64_t renewed;
+
+    cr_assert_eq(session_patch(f.session, &(struct session_patch){.has_lease = true, .lease_s = 60}, &f.why), STATUS_OK);
+    session_return(f.session);
+    renewed = f.session->used_ns + 30 * NS_PER_S;
+    cr_assert_eq(session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why), STATUS_OK);
+    cr_assert_geq(f.session->renewed_ns, f.session->used_ns);
+    f.session->renewed_ns = renewed;
+    janitor_sweep(f.registry, renewed + 59 * NS_PER_S);
+    cr_assert_eq(registry_count(f.registry), 1);
+    f.session->renewed_ns = f.session->used_ns + IDLE_TIMEOUT_S_DEFAULT * NS_PER_S;
+    renewed = f.session->renewed_ns;
+    f.session = NULL;
+    while (registry_count(f.registry))
+        janitor_sweep(f.registry, renewed + NS_PER_S);
+    session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why);
+    cr_assert_str_eq(f.why.ended_reason, "idle");
+    cr_assert_eq(f.why.ended_limit_s, IDLE_TIMEOUT_S_DEFAULT);
+}
+
+Test(session, gets_no_longer_times_than_the_service_gives)
+{
+    struct session_spec  spec = {.id = SPAN_LITERAL("t"), .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = 500, .max_lifetime_s = 500};
+    struct session_patch p = {.has_idle_timeout = true, .idle_timeout_s = IDLE_TIMEOUT_S_MAX};
+    struct session_info  info;
+    struct session      *s;
+
+    f.registry->config.idle_timeout_s_max = 100;
+    f.registry->config.lifetime_s_max = 200;
+    cr_assert_eq(session_create(f.registry, &f.tenant, &spec, &s, &f.created, &f.why), STATUS_OK);
+    session_info_of(s, &info);
+    cr_assert_eq(info.idle_timeout_s, 100);
+    cr_assert_eq(info.max_lifetime_s, 200);
+    session_return(s);
+    cr_assert_eq(session_patch(f.session, &p, &f.why), STATUS_OK);
+    cr_assert_eq(session_now().idle_timeout_s, 100);
+    p.idle_timeout_s = 99;
+    cr_assert_eq(session_patch(f.session, &p, &f.why), STATUS_OK);
+    cr_assert_eq(session_now().idle_timeout_s, 99);
+}
+
 Test(session, ends_at_its_lifetime_even_when_it_is_used)
 {
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);

@@ -73,9 +73,22 @@ Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
     cr_assert_eq(got.cached_bytes, 0);
 }
 
+Test(memory, the_peak_is_counted_anew_and_only_then)
+{
+    fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300};
+    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(got.peak_bytes, 300);
+    cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(got.peak_bytes, 300);
+    cr_assert_eq(session_memory_reset_peak(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(got.peak_bytes, 150);
+    cr_assert_eq(got.allocated_bytes, 150);
+}
+
 Test(memory, a_dead_worker_is_told)
 {
     fake_script()->die_at = 0;
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_WORKER_LOST);
     cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(session_memory_reset_peak(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
 }

@@ -78,6 +78,7 @@ class Computer:
         self.session = session
         self.models = models
         self.names: Dict[str, bytearray] = {}
+        self._timing = True  # of launches of a batch that do not say
 
     def find(self, name: Any) -> bytearray:
         if isinstance(name, str) and name.startswith("$"):
@@ -136,6 +137,7 @@ class Computer:
         module = self.session.compile(document["module"])[0] if document.get("module") else None
         out: Dict[str, BytesLike] = {}
         told: List[Dict[str, Any]] = []
+        self._timing = bool(document.get("timing", True))
         for index, op in enumerate(document.get("ops") or ()):
             try:
                 found = self._op(op, module, segments, out)
@@ -184,9 +186,9 @@ class Computer:
         self.find(op["buf"])
         (self.names if str(op["buf"]).startswith("$") else self.session.buffers).pop(op["buf"])
 
-    def _op_launch(self, op: Mapping[str, Any], module: Optional[FakeModule], *_: Any) -> Dict[str, Any]:
+    def _op_launch(self, op: Mapping[str, Any], module: Optional[FakeModule], *_: Any) -> Optional[Dict[str, Any]]:
         self.launch(op, self.session.module(op["module"]) if "module" in op else module)
-        return {"gpu_us": 0.0}
+        return {"gpu_us": 0.0} if op.get("timing", self._timing) else None
 
     def _op_elapsed(self, *_: Any) -> Dict[str, Any]:
         return {"elapsed_us": 0.0}

@@ -168,6 +168,10 @@ class FakeServer(FakeBackground, LocalServer):
     def _session_get(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         return json_answer(session.info())
 
+    def _session_patch(self, request: LocalRequest, session: FakeSession) -> LocalAnswer:
+        session.patch({key: value for key, value in json.loads(request.body).items() if value is not None})
+        return json_answer(session.info())
+
     def _session_delete(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         del self._sessions[session.id]
         return LocalAnswer(204, {}, b"")
@@ -181,8 +185,12 @@ class FakeServer(FakeBackground, LocalServer):
 
     def _memory(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         used = session.memory_bytes
-        return json_answer({"allocated_bytes": used, "cached_bytes": 0, "reserved_bytes": used, "free_bytes": (1 << 30) - used, "peak_bytes": used,
+        return json_answer({"allocated_bytes": used, "cached_bytes": 0, "reserved_bytes": used, "free_bytes": (1 << 30) - used, "peak_bytes": session.peak_bytes,
                             "limit_bytes": session.memory_limit, "fragmentation": 0, "fragmentation_reason": None})
+
+    def _reset_peak(self, request: LocalRequest, session: FakeSession) -> LocalAnswer:
+        session.peak_bytes = session.memory_bytes
+        return self._memory(request, session)
 
     # ---- buffers ----
 
@@ -270,8 +278,8 @@ class FakeServer(FakeBackground, LocalServer):
         computer = Computer(session, self._models)
         computer.launch(spec, session.module(spec.get("module")))
         launch = {"id": spec.get("id") or new_id("l"), "module": spec["module"], "kernel": spec["kernel"], "grid": spec["grid"], "block": spec.get("block"),
-                  "shared_bytes": spec.get("shared_bytes") or 0, "stream": spec.get("stream"), "state": "succeeded", "created_at": now(), "gpu_us": 0.0,
-                  "stdout": "", "stdout_truncated": False}
+                  "shared_bytes": spec.get("shared_bytes") or 0, "stream": spec.get("stream"), "state": "succeeded", "created_at": now(),
+                  "gpu_us": 0.0 if spec.get("timing", True) else None, "stdout": "", "stdout_truncated": False}
         session.launches[launch["id"]] = launch
         return json_answer(launch)
 
@@ -296,8 +304,9 @@ _ROUTES = [(re.compile(path), methods) for path, methods in (
     (r"/v1/devices/(?P<did>[^/]+)", {"GET": "_device"}), (r"/v1/limits", {"GET": "_limits"}), (r"/v1/run", {"POST": "_run"}),
     (r"/v1/run/(?P<xid>[^/]+)", {"GET": "_run_job", "DELETE": "_run_job"}), (r"/v1/run/(?P<xid>[^/]+)/result", {"GET": "_run_result"}),
     (r"/v1/sessions", {"GET": "_session_list", "POST": "_session_post"}),
-    (_SID, {"PUT": "_session_put", "GET": "_session_get", "DELETE": "_session_delete"}), (_SID + "/reset", {"POST": "_reset"}),
+    (_SID, {"PUT": "_session_put", "GET": "_session_get", "PATCH": "_session_patch", "DELETE": "_session_delete"}), (_SID + "/reset", {"POST": "_reset"}),
     (_SID + "/sync", {"POST": "_sync"}), (_SID + "/memory", {"GET": "_memory"}), (_SID + "/memory/trim", {"POST": "_memory"}),
+    (_SID + "/memory/peak/reset", {"POST": "_reset_peak"}),
     (_SID + "/buffers", {"GET": "_buffer_list", "POST": "_buffer_post"}),
     (_SID + "/buffers/(?P<bid>[^/]+)", {"PUT": "_buffer_put", "GET": "_buffer_get", "DELETE": "_buffer_delete"}),
     (_SID + "/buffers/(?P<bid>[^/]+)/data", {"GET": "_data_get", "HEAD": "_data_get", "PUT": "_data_put"}),

@@ -111,6 +111,8 @@ class FakeJob:
 class FakeSession:
     def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None) -> None:
         self.id, self.device, self.spec, self._all = id, device, dict(spec), all_sessions or {}
+        self.settings = dict(spec)  # as they are now; `spec` is what it was made with
+        self.peak_bytes = 0
         self.generation = 1
         self.epoch = 0  # of writing, for entity tags
         self.fault: Optional[Dict[str, Any]] = None
@@ -124,9 +126,9 @@ class FakeSession:
 
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
-                 "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.spec.get("idle_timeout_s") or 600, "max_lifetime_s": 86400,
-                 "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.spec.get("pool_bytes_max"), "memcheck": False,
-                 "fault_domain": self.fault_domain, "labels": self.spec.get("labels") or {},
+                 "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.settings.get("idle_timeout_s") or 600, "max_lifetime_s": 86400,
+                 "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.settings.get("pool_bytes_max"),
+                 "memcheck": False, "fault_domain": self.fault_domain, "labels": self.settings.get("labels") or {},
                  "usage": {"device_time_us": 0, "memory_bytes": self.memory_bytes, "buffers": len(self.buffers), "modules": len(self.modules),
                            "launches": self.launched}}
         return {**found, "fault": self.fault} if self.fault else found
@@ -147,15 +149,21 @@ class FakeSession:
         for one in self._domain():
             one.fault = one.fault or Refused(503, "fault_domain_lost", told).problem("")
 
+    def patch(self, changes: Mapping[str, Any]) -> None:
+        """A limit in bytes and one that is a part of the device's memory replace each other."""
+        if "memory_limit" in changes or "memory_fraction" in changes:
+            self.settings = {**self.settings, "memory_limit": None, "memory_fraction": None}
+        self.settings.update(changes)
+
     @property
     def memory_fraction(self) -> Optional[float]:
-        part = self.spec.get("memory_fraction")
+        part = self.settings.get("memory_fraction")
         return float(part[:-1]) / 100 if isinstance(part, str) else part
 
     @property
     def memory_limit(self) -> Optional[int]:
         part = self.memory_fraction
-        return self.spec.get("memory_limit") if part is None else max(1, int(part * MEMORY_BYTES))
+        return self.settings.get("memory_limit") if part is None else max(1, int(part * MEMORY_BYTES))
 
     @property
     def memory_bytes(self) -> int:
@@ -168,6 +176,7 @@ class FakeSession:
     def reset(self) -> None:
         self.fault = None
         self.generation += 1
+        self.peak_bytes = 0
         self.buffers.clear()
         self.modules.clear()
         self.programs.clear()
@@ -177,6 +186,7 @@ class FakeSession:
         limit = self.memory_limit
         if limit is not None and self.memory_bytes + size > limit:
             raise Refused(403, "quota_exceeded", f"the session's memory_limit is {limit} bytes")
+        self.peak_bytes = max(self.peak_bytes, self.memory_bytes + size)
 
     def new_buffer(self, id: str, size: int) -> bytearray:
         if not isinstance(size, int) or size < 1:

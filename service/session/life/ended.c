@@ -1,0 +1,147 @@
+/* How sessions ended: the last ones of each caller, so that a request that still names one learns why it is gone. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/held.h"
+#include "session/life/internal.h"
+
+struct ended_session {
+    char                  id[ID_BYTES];
+    struct session_ending end;
+};
+
+/* Of one caller. Lives as long as the registry: callers are never forgotten either. */
+struct ended_sessions {
+    const void            *owner;
+    uint64_t               count; /* of all that have ended; the last ones are kept, at count modulo ENDED_SESSIONS_KEPT_MAX */
+    struct ended_session   kept[ENDED_SESSIONS_KEPT_MAX];
+    struct ended_sessions *next;
+};
+
+/* `code`: for problems; NULL: no request can ask. `how`: for people, before the limit's value if it has one. `text`: what work that ends with the
+ * session is told. */
+static const struct {
+    const char *code, *how, *limit, *text;
+} ends[] = {
+    [SESSION_GOES_ON] = {NULL, NULL, NULL, ""},
+    [SESSION_DELETED] = {"deleted", "it was deleted", NULL, "the session was deleted"},
+    [SESSION_IDLE] = {"idle", "nobody used it for", "idle_timeout_s", "the session was idle too long"},
+    [SESSION_LEASE_ENDED] = {"lease", "no request came for it for", "lease_s", "the session's lease was not renewed"},
+    [SESSION_AGED] = {"lifetime", "it has existed for", "max_lifetime_s", "the session reached its maximum lifetime"},
+    [SESSION_NOT_STARTED] = {NULL, NULL, NULL, "the session could not start"},
+    [SESSION_ABANDONED] = {NULL, NULL, NULL, "the client of the run is gone"},
+    [SESSION_SHUT_DOWN] = {NULL, NULL, NULL, "the service is shutting down"},
+};
+
+const char *ended_text(enum session_end how)
+{
+    return ends[how].text;
+}
+
+static struct ended_sessions *ended_of(const struct registry *r, const void *owner)
+{
+    struct ended_sessions *e = r->ended;
+
+    assert(held(&r->lock));
+    while (e && e->owner != owner)
+        e = e->next;
+    return e;
+}
+
+static struct ended_sessions *make_ended(struct registry *r, const void *owner)
+{
+    struct ended_sessions *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return NULL;
+    e->owner = owner;
+    e->next = r->ended;
+    r->ended = e;
+    return e;
+}
+
+void ended_remember(struct registry *r, const void *owner, const char *id, const struct session_ending *end)
+{
+    struct ended_sessions *e = ended_of(r, owner);
+    struct ended_session  *place;
+
+    if (!ends[end->how].code || (!e && !(e = make_ended(r, owner))))
+        return;
+    place = &e->kept[e->count++ % ENDED_SESSIONS_KEPT_MAX];
+    span_copy(span_of(id), place->id, sizeof place->id);
+    place->end = *end;
+}
+
+/* The newest: an id may have been used again. */
+static const struct ended_session *ended_find(const struct ended_sessions *e, struct span id)
+{
+    uint64_t left = e->count < ENDED_SESSIONS_KEPT_MAX ? e->count : ENDED_SESSIONS_KEPT_MAX;
+
+    for (uint64_t at = e->count; left; left--) {
+        const struct ended_session *one = &e->kept[--at % ENDED_SESSIONS_KEPT_MAX];
+
+        if (span_is(id, one->id))
+            return one;
+    }
+    return NULL;
+}
+
+static enum status say_how(const struct session_ending *end, struct problem *why)
+{
+    const enum status st = STATUS_SESSION_NOT_FOUND;
+
+    if (!ends[end->how].code)
+        return problem_set(why, st, "unknown session");
+    if (!ends[end->how].limit)
+        return problem_set(why, st, "the session has ended: %s", ends[end->how].how);
+    return problem_set(why, st, "the session has ended: %s %" PRIu64 " s, its %s", ends[end->how].how, end->limit_s, ends[end->how].limit);
+}
+
+static enum status explain(const struct session_ending *end, struct problem *why)
+{
+    enum status st = say_how(end, why);
+
+    if (why) {
+        why->ended_reason = ends[end->how].code;
+        why->ended_limit_s = end->limit_s;
+        why->ended_wall_ns = end->wall_ns;
+    }
+    return st;
+}
+
+enum status ended_problem(struct session *s, struct problem *why)
+{
+    struct session_ending end;
+
+    pthread_mutex_lock(&s->registry->lock);
+    end = s->end;
+    pthread_mutex_unlock(&s->registry->lock);
+    return explain(&end, why);
+}
+
+enum status ended_explain(struct registry *r, const void *owner, struct span id, struct problem *why)
+{
+    struct session_ending        end = {.how = SESSION_GOES_ON};
+    const struct ended_sessions *e;
+    const struct ended_session  *found;
+
+    pthread_mutex_lock(&r->lock);
+    e = ended_of(r, owner);
+    found = e ? ended_find(e, id) : NULL;
+    if (found)
+        end = found->end;
+    pthread_mutex_unlock(&r->lock);
+    return explain(&end, why);
+}
+
+void ended_finish(struct registry *r)
+{
+    struct ended_sessions *e;
+
+    while ((e = r->ended) != NULL) {
+        r->ended = e->next;
+        free(e);
+    }
+}
