@@ -110,7 +110,7 @@ class FakeJob:
 
 class FakeSession:
     def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None) -> None:
-        self.id, self.device, self.spec, self._all = id, device, dict(spec), all_sessions or {}
+        self.id, self.device, self.spec, self._all = id, device, dict(spec), {} if all_sessions is None else all_sessions
         self.settings = dict(spec)  # as they are now; `spec` is what it was made with
         self.peak_bytes = 0
         self.generation = 1
