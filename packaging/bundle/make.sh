@@ -54,6 +54,10 @@ python3 "$ROOT/packaging/sbom.py" --name gpurest-bundle --version "$version" --d
     "${programs[@]}" >"$top/share/sbom.spdx.json"
 
 "$top/bin/gpurestd" --man >"$top/share/man/man8/gpurestd.8"
+if [ -e "$top/bin/gpurest" ]; then
+    mkdir -p "$top/share/man/man1"
+    "$top/bin/gpurest" help --man >"$top/share/man/man1/gpurest.1"
+fi
 install -m 644 "$ROOT/LICENSE" "$top/LICENSE"
 mkdir -p "$top/share/systemd"
 install -m 644 "$ROOT"/packaging/systemd/* "$top/share/systemd/"

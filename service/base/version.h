@@ -2,6 +2,6 @@
 #ifndef GPUREST_BASE_VERSION_H
 #define GPUREST_BASE_VERSION_H
 
-#define GPUREST_VERSION "0.1.0"
+#define GPUREST_VERSION "1.0.0"
 
 #endif

@@ -22,9 +22,9 @@ struct pool_config {
     const char *nvidia_smi;         /* the tool's path; borrowed likewise. NULL: none */
     bool        sharing;            /* workers may exchange descriptors of memory with the front-end */
     bool        allow_no_sandbox;   /* workers may start where the machine offers no sandbox */
+    const char *visible_devices;    /* instead of the environment's choice of devices, until pool_count_again(); NULL or "": as that says */
     const char *mps_control;        /* path of nvidia-cuda-mps-control, beside which its server lies; borrowed likewise. NULL: none, */
     const char *mps_missing;        /* ... because: "the service was started with --mps off". Borrowed likewise */
-    const char *visible_devices;    /* instead of the environment's choice of devices, until pool_count_again(); NULL or "": as that says */
 };
 
 enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED, DEVICE_RESETTING, DEVICE_LOST };

@@ -25,6 +25,7 @@ enum {
     EVENT_TEXTS_BYTES_MAX = 1024 * 1024, /* of all that are kept; the oldest events make room */
 
     /* modules */
+    KERNEL_NAMES_BYTES = 192, /* of a module's kernels in the error that one is missing, which the detail of a problem's field holds */
     COMPILE_DIAGNOSTICS_MAX = 64,
     COMPILE_HEADER_NAME_BYTES_MAX = 255,
     COMPILE_OPTION_TEXT_BYTES_MAX = 256, /* an option's name with its dashes */

@@ -347,6 +347,8 @@ static enum status open_device(struct device_worker *w, const char *uuid, unsign
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
         st = canary_run(w, why);
+        if (!st)
+            st = probe_prepare(w, why);
         phase_end(ready, WORKER_START_CANARY, began);
         return st;
     }

@@ -26,7 +26,7 @@
 enum { PATH_BYTES = 512, CHILDREN_BYTES = 256, START_LOOK_MS = 10, LOOK_MS = 100 };
 
 struct supervisor {
-    const char *control, *folder;
+    const char *control, *folder, *visible; /* the last: NULL: as the environment says */
     char        pipe[PATH_BYTES], log[PATH_BYTES], socket[PATH_BYTES];
     pid_t       daemon;
     int         server_fd; /* a pidfd of the server; -1: there is none yet */
@@ -111,8 +111,9 @@ static bool set_environment(const struct supervisor *s)
         return false;
     /* It looks for the server's program there. */
     snprintf(path, sizeof path, "%.*s:/usr/bin:/bin", (int)(slash - s->control), s->control);
-    /* A choice of GPUs would number them anew for its clients, which make that choice for themselves. */
-    return unsetenv("CUDA_VISIBLE_DEVICES") == 0 && setenv("PATH", path, 1) == 0 && setenv("CUDA_MPS_PIPE_DIRECTORY", s->pipe, 1) == 0 &&
+    if (s->visible && setenv("CUDA_VISIBLE_DEVICES", s->visible, 1) != 0)
+        return false;
+    return setenv("PATH", path, 1) == 0 && setenv("CUDA_MPS_PIPE_DIRECTORY", s->pipe, 1) == 0 &&
            setenv("CUDA_MPS_LOG_DIRECTORY", s->log, 1) == 0;
 }
 
@@ -183,10 +184,12 @@ static void watch(struct supervisor *s)
 {
     struct pollfd ends[] = {{.fd = WORKER_CONTROL_FD, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
 
-    while (daemon_lives(s) && poll(ends, COUNT(ends), s->ready ? LOOK_MS : START_LOOK_MS) == 0) {
+    while (daemon_lives(s)) {
+        ends[1].fd = s->server_fd; /* while negative, it is passed over */
         if (!s->ready && accepts_clients(s) && !report_ready(s))
             return;
-        ends[1].fd = s->server_fd; /* none is passed over while it is negative */
+        if (poll(ends, COUNT(ends), s->ready && s->server_fd >= 0 ? LOOK_MS : START_LOOK_MS) != 0)
+            break;
     }
     if (ends[1].revents)
         log_warn("worker", "the MPS server ended");
@@ -196,6 +199,7 @@ static bool fill(struct supervisor *s, int argc, char **argv)
 {
     s->control = worker_argument(argc, argv, "control");
     s->folder = worker_argument(argc, argv, "folder");
+    s->visible = worker_argument(argc, argv, "visible-devices");
     if (!s->control || !s->folder)
         return false;
     return snprintf(s->pipe, sizeof s->pipe, "%s/pipe", s->folder) < (int)sizeof s->pipe &&

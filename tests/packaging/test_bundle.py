@@ -174,6 +174,7 @@ def test_it_says_what_it_is(bundle):
     assert re.search(r"glibc 2\.\d+ or newer", (bundle / "README").read_text())
     assert "Apache License" in (bundle / "LICENSE").read_text()
     assert (bundle / "share/man/man8/gpurestd.8").read_text().startswith(".TH GPURESTD 8")
+    assert (bundle / "bin/gpurest").exists() == (bundle / "share/man/man1/gpurest.1").exists()
     assert (bundle / "share/systemd/gpurestd.service").is_file()
 
 

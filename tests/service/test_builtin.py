@@ -122,6 +122,9 @@ def test_a_batch_of_two(client, session):
         answer = batch_client.send(client, path, batch(), SEGMENTS)
         assert answer.status == 200, answer
         assert struct.unpack("<f", answer.segments["sum"]) == (1000 + 999000,)
+        assert answer.message["timing"]["compile_ms"] > 0, "the making of built-in kernels is counted there"
+    nothing = batch_client.send(client, session + "/batches", {"ops": [{"op": "alloc", "as": "$s", "size": 4}]}, {})
+    assert nothing.message["timing"]["compile_ms"] == 0
 
 
 def test_a_batch_names_the_operation_and_the_parameter(client, session):

@@ -91,7 +91,8 @@ def test_bad_arguments(client, vadd, args, status, code, pointer):
 
 def test_unknown_things(client, vadd):
     assert client.post(vadd + "/launches", launch_vadd(module="none")).code == "module_not_found"
-    assert client.post(vadd + "/launches", launch_vadd(kernel="none")).code == "kernel_not_found"
+    missing = client.post(vadd + "/launches", launch_vadd(kernel="none"))
+    assert missing.code == "kernel_not_found" and missing.json()["detail"].endswith("; it has vadd")
     assert client.post(vadd + "/launches", launch_vadd(args=[{"buf": "none"}, B, C, N])).code == "buffer_not_found"
     assert client.post(vadd + "/launches", launch_vadd(extra=1)).code == "unknown_field"
     assert client.post(vadd + "/launches", {}).code == "invalid_field"

@@ -82,8 +82,10 @@ cuda_result fake_step(const char *name);
 cuda_result fake_step_free(const char *name);
 void        fake_live(long change);
 void        fake_lose(cuda_result why);
-bool        fake_stuck(uint64_t round);
-uint64_t    fake_round(void);
+/* The same, but told only so much later; until then nothing that is queued or asked on any stream is done. */
+void     fake_lose_later(cuda_result why, uint64_t ms);
+bool     fake_stuck(uint64_t round);
+uint64_t fake_round(void);
 /* Events recorded from now on are so much later. */
 void fake_pass(uint64_t ns);
 /* The file that is named as the library is, with that behind, as text of at most `room` bytes with its NUL. False: there is none. */

@@ -71,7 +71,7 @@ static enum exit_code unknown_command(const char *name)
     return cli_error(CODE_USAGE, "unknown command %s; gpurest help lists the commands", name);
 }
 
-/* Output that could not be written, for example to a full disk, is a failure. */
+/* Output that could not be written, for example to a full disk, is a failure; that nobody wants more of it is none. */
 static enum exit_code finish(struct cli *c, enum exit_code code)
 {
     char text[32];
@@ -79,7 +79,7 @@ static enum exit_code finish(struct cli *c, enum exit_code code)
     snprintf(text, sizeof text, "exit code %d", (int)code);
     gpurest_client_log(c->client, GPUREST_LOG_DEBUG, "cli", text);
     gpurest_close(c->client);
-    if ((fflush(stdout) || ferror(stdout)) && code == CODE_OK)
+    if ((fflush(stdout) || ferror(stdout)) && code == CODE_OK && !output_reader_gone())
         return cli_error(CODE_FAILED, "standard output cannot be written");
     return code;
 }

@@ -189,11 +189,12 @@ failed:
     return st;
 }
 
-/* The driver reads the environment at its start. The server sees all GPUs; what this process may see of them, is its own choice. */
+/* The driver reads the environment at its start. Which GPUs there are, the server has been told: they are numbered as it sees them. */
 static void choose_server(const char *folder)
 {
     server = folder;
     setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 static bool set(struct span name, const char *value)
@@ -202,8 +203,9 @@ static bool set(struct span name, const char *value)
         choose_server(value);
         return true;
     }
-    if (span_is(name, "visible-devices")) {
-        setenv("CUDA_VISIBLE_DEVICES", value, 1); /* the driver is not loaded yet, and no other thread reads the environment */
+    if (span_is(name, "visible-devices")) { /* no server: the driver is not loaded yet, and no other thread reads the environment */
+        if (!server)
+            setenv("CUDA_VISIBLE_DEVICES", value, 1);
         return true;
     }
     if (!span_is(name, "libcuda"))
@@ -257,6 +259,7 @@ const struct device_ops device_cuda = {
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
+    .faults_late_ms = FAULT_TOLD_MS,
     .event_query = cuda_event_query,
     .stream_query = cuda_stream_query,
     .event_elapsed = cuda_event_elapsed,

@@ -124,6 +124,7 @@ static bool start_server(struct pool *p, struct pool_domain *m)
 {
     struct mps_options o = {.executable = p->config.executable,
                             .control = p->config.mps_control,
+                            .visible = p->visible,
                             .base = p->domains.base,
                             .device = m->device,
                             .number = ++p->domains.numbers,

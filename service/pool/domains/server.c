@@ -74,8 +74,9 @@ static bool make_folders(struct mps_server *s, const struct mps_options *o)
 
 static enum status start_process(struct mps_server *s, const struct mps_options *o)
 {
-    char            control[4096], folder[SERVER_PATH_BYTES + 16];
-    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=mps", control, folder, NULL};
+    char  control[4096], folder[SERVER_PATH_BYTES + 16];
+    char *argv[] = {
+        (char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=mps", control, folder, (char *)(uintptr_t)o->visible, NULL};
     struct spawn_fd fds[2] = {{-1, MPS_READY_FD}, {-1, WORKER_CONTROL_FD}};
     enum status     st = STATUS_INTERNAL;
 

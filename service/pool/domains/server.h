@@ -24,6 +24,7 @@ struct mps_server {
 struct mps_options {
     const char     *executable; /* our own */
     const char     *control;    /* nvidia-cuda-mps-control */
+    const char     *visible;    /* the argument that chooses devices, or NULL */
     const char     *base;       /* folder of all servers' folders */
     uint64_t        number;     /* of the server: its folder's name */
     unsigned        device;     /* noted in it */

@@ -417,7 +417,8 @@ uint64_t calls_check_deadlines(struct worker *w)
     if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
         return first;
     if (launch)
-        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not finish before its deadline");
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT,
+                    "the operations did not finish before their deadline, or faulted: their worker does not tell which");
     else if (starting)
         problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the worker did not start in time");
     else

@@ -428,9 +428,9 @@ static bool graveyard_clear(struct pool *p)
 
 static uint64_t next_look(const struct pool *p)
 {
-    uint64_t now = now_ns(), first = devices_count_next_look(p), domains = domains_next_look(p);
+    uint64_t now = now_ns(), counted = devices_count_next_look(p), first = domains_next_look(p);
 
-    first = domains < first ? domains : first;
+    first = counted < first ? counted : first;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
         uint64_t reset = device_reset_next_look(&p->devices[i]);

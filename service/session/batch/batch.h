@@ -118,10 +118,10 @@ const char               *batch_kept_id(const struct batch *b, unsigned keep); /
 const char               *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
 /* Where the time went, in ms. */
 struct batch_times {
-    double compile_ms; /* for making or finding the module */
+    double compile_ms; /* for making or finding the module, and those of built-in kernels, which are compiled at their first use */
     double upload_ms;  /* waiting for the segments to be in the device's memory */
     double queue_ms;   /* ... and then for launches that were queued before */
-    double run_ms;     /* for the operations */
+    double run_ms;     /* for the operations, without compile_ms */
     double kernel_ms;  /* of its kernels, by the device's clock; of those that are not timed by the worker's */
 };
 struct batch_times batch_times_of(const struct batch *b);

@@ -48,11 +48,14 @@ static enum status open_as(struct batch *b, unsigned i, const struct launch_spec
 enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why)
 {
     struct launch_spec spec = *b->spec->ops[i].launch;
+    uint64_t           start;
     enum status        st;
 
     if (b->spec->program && !b->preparing)
         spec.engine = program_engine(b->spec->program, i);
+    start = now_ns();
     st = open_as(b, i, &spec, why);
+    b->times.compile_ms += (double)(now_ns() - start) / (double)NS_PER_MS;
     b->results[i].vendor = !st && b->calls[i]->vendor;
     if (b->preparing && b->results[i].vendor)
         program_keep_plan(b->spec->program, i, b->calls[i]->module);

@@ -466,6 +466,7 @@ static enum status run_all(struct batch *b, struct problem *why)
 {
     uint64_t    start = now_ns();
     uint64_t    ms = b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
+    double      compiled_ms = b->times.compile_ms;
     enum status st = batch_finish_uploads(b, why);
 
     b->times.upload_ms = lap_ms(&start);
@@ -476,7 +477,7 @@ static enum status run_all(struct batch *b, struct problem *why)
         return st;
     b->deadline_ns = deadline_after_ms(ms);
     st = b->spec->program ? run_program(b, why) : run_ops(b, why);
-    b->times.run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
+    b->times.run_ms = lap_ms(&start) - (b->times.compile_ms - compiled_ms);
     return st ? st : keep(b, why);
 }
 

@@ -1,6 +1,11 @@
 /* Reads the plain and nested names out of C++ mangled ones. */
 #include "session/code/kernel_name.h"
 
+#include <assert.h>
+#include <stdio.h>
+
+enum { NAMES_END_BYTES = 32 }; /* " and 4294967295 more", or "4294967295 kernels" */
+
 /* Cuts "<length><identifier>" from the front of *mangled. */
 static bool cut_identifier(struct span *mangled, struct span *out)
 {
@@ -59,4 +64,35 @@ int kernel_index(const struct kernel_table *table, struct span name)
             found = found == -1 ? (int)i : -2;
     }
     return found;
+}
+
+/* As the source has it: of a template without its arguments. */
+static struct span shown_name(const char *name, char text[KERNEL_NAME_BYTES])
+{
+    struct span its;
+    bool        is_template;
+
+    return kernel_source_name(span_of(name), text, KERNEL_NAME_BYTES, &its, &is_template) ? its : span_of(name);
+}
+
+void kernel_names(const struct kernel_table *table, char *out, size_t room)
+{
+    size_t   at = 0;
+    uint32_t shown = 0;
+
+    assert(room > 2 * (size_t)NAMES_END_BYTES - 1);
+    for (; shown < table->kernels_count; shown++) {
+        char        text[KERNEL_NAME_BYTES];
+        struct span name = shown_name(table->kernels[shown].name, text);
+
+        if (name.bytes + 2 > room - NAMES_END_BYTES - at)
+            break;
+        at += (size_t)snprintf(out + at, room - at, "%s%.*s", shown ? ", " : "", SPAN_ARG(name));
+    }
+    if (!table->kernels_count)
+        snprintf(out, room, "none");
+    else if (!shown)
+        snprintf(out, room, "%u kernels", (unsigned)table->kernels_count);
+    else if (shown < table->kernels_count)
+        snprintf(out + at, room - at, " and %u more", (unsigned)(table->kernels_count - shown));
 }

@@ -58,12 +58,16 @@ static int kernel_of(const struct module *m, struct span name)
 
 static enum status find_kernel(const struct module *m, struct span name, uint32_t *kernel, struct problem *why)
 {
-    int k = kernel_of(m, name);
+    int  k = kernel_of(m, name);
+    char names[KERNEL_NAMES_BYTES];
 
     if (k == -2)
         return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "ambiguous", "several kernels have this name; use the mangled name");
-    if (k < 0)
-        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "not_found", "the module has no kernel with this name");
+    if (k < 0) {
+        kernel_names(&m->table, names, sizeof names);
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "not_found", "the module has no kernel with this name; it has %s",
+                             names);
+    }
     *kernel = (uint32_t)k;
     return STATUS_OK;
 }

@@ -228,7 +228,7 @@ void domain_detach(struct worker_session *c, const char *reason)
     struct problem why, own;
 
     assert(held(&c->session->lock));
-    if (!c->session->domain || c->lost || !worker_computes(c->worker))
+    if (!c->session->domain || c->lost || c->uses == 0 || !worker_computes(c->worker)) /* a call counts a moment beyond its use */
         return;
     problem_set(&why, STATUS_WORKER_LOST, "%s while its kernels ran", reason);
     domain_lose(c, &why, &own);

@@ -23,7 +23,8 @@ static enum status deadline_overrun(const struct worker_session *c, uint64_t now
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this operation finished")
                    : STATUS_OK;
     return timeout_ms
-               ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms, its timeout_ms, passed", timeout_ms)
+               ? problem_set(why, STATUS_EXECUTION_TIMEOUT,
+                             "the kernel exceeded its timeout_ms of %" PRIu64 " ms, or faulted: its worker does not tell which", timeout_ms)
                : STATUS_OK;
 }
 

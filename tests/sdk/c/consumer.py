@@ -1,5 +1,5 @@
 """consumer.py BUILD HEADER GPURESTD: installs the SDK into a temporary folder and builds with it as users do: by find_package (shared and
-static), by pkg-config, and as C++; runs the README's first program; then checks what is exported and documented."""
+static), by pkg-config, and as C++; runs the README's first program as C and C++; then checks what is exported and documented."""
 import os
 import pathlib
 import re
@@ -24,6 +24,7 @@ int main(void)
     return c != NULL;
 }
 """
+STRICT_CXX = ("-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wold-style-cast", "-Werror")
 EXPECTED = "1.0.0 GPUREST_E_CONNECT 2\n"
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer C)
@@ -63,7 +64,7 @@ def with_pkg_config(prefix, work):
     assert run(work / "by_pkg_config", env={**os.environ, "LD_LIBRARY_PATH": str(library_folder(prefix))}) == EXPECTED
     if shutil.which("g++"):
         shutil.copy(work / "main.c", work / "main.cc")
-        run("g++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-missing-field-initializers", work / "main.cc", "-o",
+        run("g++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", work / "main.cc", "-o",
             work / "as_cxx", *flags)
         assert run(work / "as_cxx", env={**os.environ, "LD_LIBRARY_PATH": str(library_folder(prefix))}) == EXPECTED
 
@@ -73,9 +74,32 @@ def first_program(prefix, work, readme, executable):
     flags = run("pkg-config", "--cflags", "--libs", "gpurest", env=where).split()
     (work / "first.c").write_text(re.search(r"```c\n(.*?)```", readme.read_text(), re.S)[1])
     run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", work / "first.c", "-o", work / "first", *flags)
+    programs = [work / "first"]
+    if shutil.which("g++"):
+        run("g++", *STRICT_CXX, "-x", "c++", work / "first.c", "-o", work / "first_cxx", *flags)
+        programs.append(work / "first_cxx")
     with service.running(executable) as url:
-        out = run(work / "first", env={**os.environ, "LD_LIBRARY_PATH": str(library_folder(prefix)), "GPUREST_URL": url})
-    assert out == "2 4 6 8\n", out
+        for program in programs:
+            out = run(program, env={**os.environ, "LD_LIBRARY_PATH": str(library_folder(prefix)), "GPUREST_URL": url})
+            assert out == "2 4 6 8\n", out
+
+
+def macros_in_cxx(prefix, work):
+    """Every macro that makes a value, in a function that C++ compilers look at with all their warnings."""
+    headers = sorted(prefix.rglob("include/gpurest/*.h"))
+    text = "".join(path.read_text() for path in headers)
+    types = set(re.findall(r"^} (gpurest_\w+);", text, re.M))
+    named = [(name, name[:-len("_INIT")].lower()) for name in re.findall(r"^#define (GPUREST_\w+_INIT)\b", text, re.M)]
+    lines = [f"    {of if of in types else of + '_t'} v{at} = {name}; (void)v{at};" for at, (name, of) in enumerate(named)]
+    lines += [f"    (void)GPUREST_{name}(n);" for name in ("I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64", "1D")]
+    lines += [f"    (void)GPUREST_{call};" for call in ("BYTES(x, 4)", "BUF(b)", "BUF_AT(b, 4)", "IN(x, 4)", "OUT(x, 4)", "INOUT(x, 4)", "2D(1, 2)", "3D(1, 2, 3)")]
+    assert len(lines) > 30, lines
+    functions = set(re.findall(r"^#define GPUREST_(\w+)\(", text, re.M)) - {"CAST"}
+    assert functions == {line.partition("GPUREST_")[2].partition("(")[0] for line in lines if "_INIT" not in line}, "a macro is not tried here"
+    includes = "".join(f"#include <gpurest/{path.name}>\n" for path in headers)
+    (work / "macros.cc").write_text(includes + "int main()\n{\n    int n = 1; float x[1] = {}; gpurest_buffer b = {};\n" + "\n".join(lines) + "\n}\n")
+    for compiler in filter(shutil.which, ("g++", "clang++")):
+        run(compiler, *STRICT_CXX, f"-I{headers[0].parents[1]}", "-fsyntax-only", work / "macros.cc")
 
 
 def exports_and_pages(prefix, header):
@@ -91,6 +115,18 @@ def exports_and_pages(prefix, header):
         assert not refers or (page.parent / refers[1]).is_file(), page
 
 
+def documented_build(readme, work):
+    """What README.md says to build is all that it then says to install. sdk/c alone, in a new folder."""
+    text = readme.read_text()
+    targets = re.search(r"cmake --build --preset release --target ([\w ]+)", text)[1].split()
+    component = re.search(r"cmake --install build/release --prefix /usr/local --component (\w+)", text)[1]
+    run("cmake", "-S", readme.parent, "-B", work / "alone")
+    run("cmake", "--build", work / "alone", "--parallel", "2", "--target", *targets)
+    run("cmake", "--install", work / "alone", "--prefix", work / "installed", "--component", component)
+    files = {path.name for path in (work / "installed").rglob("*")}
+    assert {"libgpurest.so", "libgpurest.a", "gpurest.h", "gpurest.pc", "gpurest_memory.3"} <= files, files
+
+
 def main():
     build, header = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
@@ -102,6 +138,8 @@ def main():
         with_cmake(prefix, work)
         with_pkg_config(prefix, work)
         first_program(prefix, work, header.parents[2] / "README.md", sys.argv[3])
+        macros_in_cxx(prefix, work)
+        documented_build(header.parents[2] / "README.md", work)
         exports_and_pages(prefix, header)
     print("builds, runs and is documented")
 

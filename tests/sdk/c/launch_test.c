@@ -272,3 +272,28 @@ Test(launch, run_does_all_of_it_in_one_request)
         gpurest_close(c);
     }
 }
+
+/* ---- what kernels of a run print ---- */
+
+static void keep_output(void *arg, const char *text, int truncated)
+{
+    snprintf(arg, 64, "%s%s", text, truncated ? "…" : "");
+}
+
+Test(launch, run_hands_over_what_its_kernel_prints)
+{
+    static const char source[] = "extern \"C\" __global__ void hello(int n) { if (n) printf(\"hello %d\\n\", n); }";
+    gpurest_client   *c = client_of(w.service.url, 0);
+    gpurest_arg       args[] = {GPUREST_I32(7)};
+    char              seen[64] = "";
+
+    cr_assert_not(bad(gpurest_run(c, source, "hello", GPUREST_1D(1), GPUREST_1D(1), args, 1, NULL)), "without a function it is dropped");
+    gpurest_client_set_output(c, keep_output, seen);
+    cr_assert_not(bad(gpurest_run(c, source, "hello", GPUREST_1D(1), GPUREST_1D(1), args, 1, NULL)));
+    cr_assert_str_eq(seen, "hello 7\n");
+    args[0] = GPUREST_I32(0);
+    gpurest_client_set_output(c, NULL, NULL);
+    cr_assert_not(bad(gpurest_run(c, source, "hello", GPUREST_1D(1), GPUREST_1D(1), args, 1, NULL)));
+    cr_assert_str_eq(seen, "hello 7\n");
+    gpurest_close(c);
+}

@@ -147,6 +147,12 @@ typedef int (*gpurest_progress_cb)(void *arg, uint64_t done_bytes, uint64_t tota
 /* Local. Applies to transfers that begin later; NULL: none. */
 GPUREST_API void gpurest_client_set_progress(gpurest_client *client, gpurest_progress_cb progress, void *arg);
 
+/* What the kernel of a gpurest_run or gpurest_run_builtin has printed by printf, if anything, before that call returns, on its thread. `truncated`:
+ * non-zero if the service dropped the rest. Must not call this library. Other launches have it in gpurest_launch_result. */
+typedef void (*gpurest_output_cb)(void *arg, const char *text, int truncated);
+/* Local. Applies to runs that end later; NULL: none, which is so at first. */
+GPUREST_API void gpurest_client_set_output(gpurest_client *client, gpurest_output_cb output, void *arg);
+
 /* ==== request: any request of the REST API ==== */
 
 /* Sends `json` (may be NULL) and sets *out_json (may be NULL) to the answer's body, "" if empty, released by gpurest_mem_free. A status other
@@ -431,16 +437,21 @@ static inline gpurest_arg gpurest_arg_host(gpurest_arg_kind kind, const void *in
     a.bytes = bytes;
     return a;
 }
-#define GPUREST_I8(v) gpurest_arg_signed(GPUREST_ARG_I8, (int8_t)(v))
-#define GPUREST_I16(v) gpurest_arg_signed(GPUREST_ARG_I16, (int16_t)(v))
-#define GPUREST_I32(v) gpurest_arg_signed(GPUREST_ARG_I32, (int32_t)(v))
-#define GPUREST_I64(v) gpurest_arg_signed(GPUREST_ARG_I64, (int64_t)(v))
-#define GPUREST_U8(v) gpurest_arg_unsigned(GPUREST_ARG_U8, (uint8_t)(v))
-#define GPUREST_U16(v) gpurest_arg_unsigned(GPUREST_ARG_U16, (uint16_t)(v))
-#define GPUREST_U32(v) gpurest_arg_unsigned(GPUREST_ARG_U32, (uint32_t)(v))
-#define GPUREST_U64(v) gpurest_arg_unsigned(GPUREST_ARG_U64, (uint64_t)(v))
-#define GPUREST_F32(v) gpurest_arg_f32((float)(v))
-#define GPUREST_F64(v) gpurest_arg_f64((double)(v))
+#ifdef __cplusplus
+#define GPUREST_CAST(type, v) static_cast<type>(v)
+#else
+#define GPUREST_CAST(type, v) ((type)(v))
+#endif
+#define GPUREST_I8(v) gpurest_arg_signed(GPUREST_ARG_I8, GPUREST_CAST(int8_t, v))
+#define GPUREST_I16(v) gpurest_arg_signed(GPUREST_ARG_I16, GPUREST_CAST(int16_t, v))
+#define GPUREST_I32(v) gpurest_arg_signed(GPUREST_ARG_I32, GPUREST_CAST(int32_t, v))
+#define GPUREST_I64(v) gpurest_arg_signed(GPUREST_ARG_I64, GPUREST_CAST(int64_t, v))
+#define GPUREST_U8(v) gpurest_arg_unsigned(GPUREST_ARG_U8, GPUREST_CAST(uint8_t, v))
+#define GPUREST_U16(v) gpurest_arg_unsigned(GPUREST_ARG_U16, GPUREST_CAST(uint16_t, v))
+#define GPUREST_U32(v) gpurest_arg_unsigned(GPUREST_ARG_U32, GPUREST_CAST(uint32_t, v))
+#define GPUREST_U64(v) gpurest_arg_unsigned(GPUREST_ARG_U64, GPUREST_CAST(uint64_t, v))
+#define GPUREST_F32(v) gpurest_arg_f32(GPUREST_CAST(float, v))
+#define GPUREST_F64(v) gpurest_arg_f64(GPUREST_CAST(double, v))
 #define GPUREST_BYTES(p, n) gpurest_arg_host(GPUREST_ARG_BYTES, (p), NULL, (n))
 #define GPUREST_BUF(b) gpurest_arg_buffer((b), 0)
 #define GPUREST_BUF_AT(b, offset) gpurest_arg_buffer((b), (offset))
@@ -595,7 +606,7 @@ GPUREST_API void gpurest_op_free(gpurest_op *op);
 /* ==== run: compile, upload, launch and download in one request ==== */
 
 typedef struct gpurest_times {
-    double compile_ms; /* 0 if cached */
+    double compile_ms; /* of the source, or of built-in kernels at their first use; 0 or little if cached */
     double upload_ms;  /* until the service received everything */
     double run_ms;     /* all operations, copies included */
     double gpu_us;     /* the kernel alone */

@@ -161,6 +161,12 @@ static void take_times(const struct json *answer, gpurest_times *out)
     out->gpu_us = json_number_or(json_member(json_item(json_member(answer, "ops"), 0), "gpu_us"), 0);
 }
 
+/* Of the launch, which is the only operation with a result. */
+static void take_output(gpurest_client *client, const struct json *launch)
+{
+    client_output(client, json_text_or(json_member(launch, "stdout"), ""), json_true(json_member(launch, "stdout_truncated")));
+}
+
 static gpurest_status perform_run_request(gpurest_client *client, const char *json, const gpurest_arg *args, size_t count,
                                           gpurest_times *times)
 {
@@ -184,6 +190,8 @@ static gpurest_status perform_run_request(gpurest_client *client, const char *js
     st = frame_perform(client, &f);
     if (!st && times)
         take_times(f.answer, times);
+    if (!st)
+        take_output(client, json_item(json_member(f.answer, "ops"), 0));
     json_destroy(f.answer);
     return st;
 }

@@ -108,7 +108,7 @@ static void cancel_pending(gpurest_client *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- progress and log ---- */
+/* ---- progress, output and log ---- */
 
 void client_progress(gpurest_client *c, struct progress *p, uint64_t total)
 {
@@ -129,6 +129,29 @@ void gpurest_client_set_progress(gpurest_client *c, gpurest_progress_cb progress
     pthread_mutex_lock(&c->lock);
     c->progress = progress;
     c->progress_arg = arg;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void client_output(gpurest_client *c, const char *text, bool truncated)
+{
+    gpurest_output_cb output;
+    void             *arg;
+
+    pthread_mutex_lock(&c->lock);
+    output = c->output;
+    arg = c->output_arg;
+    pthread_mutex_unlock(&c->lock);
+    if (output && text[0])
+        output(arg, text, truncated);
+}
+
+void gpurest_client_set_output(gpurest_client *c, gpurest_output_cb output, void *arg)
+{
+    if (client_check(c))
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->output = output;
+    c->output_arg = arg;
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -26,6 +26,8 @@ struct gpurest_client {
     pthread_mutex_t     lock;
     gpurest_progress_cb progress; /* under lock, with its arg */
     void               *progress_arg;
+    gpurest_output_cb   output; /* under lock, with its arg */
+    void               *output_arg;
     struct pending     *pending; /* under lock */
     bool                closed;
 };
@@ -47,6 +49,8 @@ gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *js
 void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, char *header, size_t room);
 /* Initializes p for a transfer of `total` bytes. */
 void client_progress(gpurest_client *c, struct progress *p, uint64_t total);
+/* Hands over what a kernel printed. */
+void client_output(gpurest_client *c, const char *text, bool truncated);
 /* Copies at most the size that the caller's struct has. */
 void struct_copy_out(void *out, const void *ours, size_t ours_bytes);
 /* Copies the members that the caller's struct has over the defaults. False: struct_size is invalid. */

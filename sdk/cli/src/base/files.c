@@ -90,7 +90,8 @@ bool file_write(const char *path, const void *head, size_t head_bytes, const voi
     bool        ok;
 
     if (strcmp(path, "-") == 0)
-        return write_parts(stdout, head, head_bytes, data, bytes) || (cli_error(CODE_FAILED, "standard output cannot be written"), false);
+        return write_parts(stdout, head, head_bytes, data, bytes) || output_reader_gone() ||
+               (cli_error(CODE_FAILED, "standard output cannot be written"), false);
     real = path_resolved(path); /* a symbolic link stays one; NULL: a new file */
     ok = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_through(path, head, head_bytes, data, bytes)
                                                             : write_beside(real ? real : path, head, head_bytes, data, bytes);

@@ -15,6 +15,9 @@ void platform_begin(int *argc, char ***argv);
  * second one ends it at once. Call before any thread starts. */
 void interrupts_watch(void (*handle)(int number, void *arg), void *arg);
 
+/* Whether standard output is a pipe that nobody reads any more, as in `gpurest help | head -1`. */
+bool output_reader_gone(void);
+
 /* ---- files ---- */
 
 /* fopen() whose file other programs do not inherit. mode: "rb" or "wb". */

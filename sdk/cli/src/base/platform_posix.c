@@ -2,6 +2,7 @@
 #include "base/platform.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,13 @@ void platform_begin(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     signal(SIGPIPE, SIG_IGN);
+}
+
+bool output_reader_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};

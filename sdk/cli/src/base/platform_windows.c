@@ -75,6 +75,12 @@ void platform_begin(int *argc, char ***argv)
     take_arguments(argc, argv);
 }
 
+/* Asked after writing failed: of a pipe there is no other reason. */
+bool output_reader_gone(void)
+{
+    return GetFileType(GetStdHandle(STD_OUTPUT_HANDLE)) == FILE_TYPE_PIPE && ferror(stdout);
+}
+
 static struct {
     void (*handle)(int number, void *arg);
     void *arg;

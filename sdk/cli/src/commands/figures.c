@@ -124,7 +124,8 @@ static enum exit_code print_interval(struct cli *c, struct errors *before)
     *before = now;
     cJSON_Delete(rate);
     cJSON_Delete(items);
-    return !code && fflush(c->out) ? cli_error(CODE_FAILED, "the output cannot be written") : code;
+    fflush(c->out);
+    return code;
 }
 
 enum exit_code figures_follow(struct cli *c)
@@ -149,7 +150,7 @@ enum exit_code figures_follow(struct cli *c)
     before = count_errors(c);
     if (!c->no_header && c->output != OUTPUT_JSON && c->output != OUTPUT_JSONL)
         print_header(c);
-    for (uint64_t i = 0; !code && (count == 0 || i < count); i++) {
+    for (uint64_t i = 0; !code && !ferror(c->out) && (count == 0 || i < count); i++) {
         if (i)
             nanosleep(&pause, NULL);
         code = print_interval(c, &before);

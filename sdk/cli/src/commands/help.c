@@ -1,4 +1,4 @@
-/* Help, manual page and completion, generated from commands.def. */
+/* Help and manual page, generated from commands.def. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,22 +7,23 @@
 static const struct {
     const char *option, *meaning;
 } globals[] = {
-    {"--url URL", "service address: http://HOST:PORT, https://HOST:PORT or unix:///PATH; default $GPUREST_URL, else http://127.0.0.1:8080"},
-    {"--token-file FILE", "file whose first line is the token; default $GPUREST_TOKEN, $GPUREST_TOKEN_FILE, or the token stored by login"},
-    {"--session NAME", "session to use; default $GPUREST_SESSION, else the one opened by connect"},
-    {"--output, -o FORM", "output format: table, wide, json, jsonl, csv or name; --json is short for json"},
-    {"--fields A,B", "only these members, by their JSON names"},
-    {"--no-header", "omit the header line of tables"},
-    {"--timeout-s N", "seconds without data in either direction before giving up; default 60"},
-    {"--yes", "do not ask for confirmation"},
-    {"--no-color", "no colours, like the variable NO_COLOR"},
-    {"-q, --quiet", "print only errors on standard error"},
-    {"-v, --verbose", "print details of errors"},
-    {"--log-level LEVEL", "log on standard error: off, warn, info or debug, or by category (cli, transport, session): warn,transport=debug; default $GPUREST_LOG"},
+#define OPTION(option, meaning) {option, meaning},
+#include "commands/options.def"
+#undef OPTION
 };
 static const char *const codes[] = {
-    "0  success",         "1  failure",     "2  usage", "3  unreachable or timed out", "4  not authorised",   "5  not found",
-    "6  kernel or device fault", "7  compile error", "8  busy or out of memory",    "9  degraded (status, diag)", "10 regression (bench --compare)", "130 interrupted",
+    "0  success",
+    "1  failure",
+    "2  usage",
+    "3  unreachable or timed out",
+    "4  not authorised",
+    "5  not found",
+    "6  kernel or device fault",
+    "7  compile error",
+    "8  busy or out of memory",
+    "9  degraded (status, diag)",
+    "10 regression (bench --compare)",
+    "130 interrupted",
 };
 
 /* Explanations of words in the commands' arguments. */
@@ -31,6 +32,17 @@ static const struct {
 } words[] = {
     {"DTYPE[SHAPE]", "DTYPE: " ARRAY_TYPES "; SHAPE: lengths such as 32,32"},
     {"TYPE:VALUE", "TYPE: i8, i16, i32, i64, u8, u16, u32, u64, f32 or f64"},
+    {"--dtype TYPE",
+     "TYPE of a built-in kernel's elements: f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 or bool, as far as the "
+     "kernel has it (gpurest builtins get NAME)"},
+};
+
+static const struct {
+    const char *command, *line, *meaning;
+} examples[] = {
+#define EXAMPLE(command, line, meaning) {command, line, meaning},
+#include "commands/examples.def"
+#undef EXAMPLE
 };
 
 static enum exit_code help_one(const struct cli *c, const char *name)
@@ -43,6 +55,9 @@ static enum exit_code help_one(const struct cli *c, const char *name)
     for (size_t i = 0; i < COUNT(words); i++)
         if (strstr(k->arguments, words[i].word))
             printf("  %s\n", words[i].meaning);
+    for (size_t i = 0, shown = 0; i < COUNT(examples); i++)
+        if (strcmp(examples[i].command, k->name) == 0)
+            printf("%s  gpurest %s %s\n      %s\n", shown++ ? "" : "\nExamples:\n", k->name, examples[i].line, examples[i].meaning);
     return CODE_OK;
 }
 
@@ -90,6 +105,13 @@ static void print_manual(void)
         print_manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
     for (size_t i = 0; i < COUNT(words); i++)
         print_manual_entry(words[i].word, "", words[i].meaning);
+    printf(".SH EXAMPLES\n");
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        char line[512];
+
+        snprintf(line, sizeof line, "gpurest %s %s", examples[i].command, examples[i].line);
+        print_manual_entry(line, "", examples[i].meaning);
+    }
     printf(".SH ALIASES\n");
     for (size_t i = 0; i < aliases_count; i++)
         print_manual_entry(aliases[i].alias, "", aliases[i].name);
@@ -113,58 +135,5 @@ enum exit_code run_help(struct cli *c)
     if (c->argc > 0 && c->argv[0][0] != '-')
         return help_one(c, c->argv[0]);
     help_all();
-    return CODE_OK;
-}
-
-/* ---- completion ---- */
-
-static void print_names(const char *between)
-{
-    for (size_t i = 0; i < commands_count; i++)
-        printf("%s%s", i ? between : "", commands[i].name);
-}
-
-static void print_options(const char *between)
-{
-    for (size_t i = 0; i < COUNT(globals); i++) {
-        const char *at = strstr(globals[i].option, "--");
-        printf("%s%.*s", i ? between : "", (int)strcspn(at, " "), at);
-    }
-}
-
-static void complete_bash(void)
-{
-    printf("_gpurest() {\n    local cur=${COMP_WORDS[COMP_CWORD]}\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
-    print_names(" ");
-    printf("' -- \"$cur\"))\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        COMPREPLY=($(compgen -W '");
-    print_options(" ");
-    printf("' -- \"$cur\"))\n    fi\n}\ncomplete -o default -F _gpurest gpurest\n");
-}
-
-static void complete_zsh(void)
-{
-    printf("#compdef gpurest\n_arguments '1:command:(");
-    print_names(" ");
-    printf(")' '*:file:_files'\n");
-}
-
-static void complete_fish(void)
-{
-    for (size_t i = 0; i < commands_count; i++)
-        printf("complete -c gpurest -n __fish_use_subcommand -a %s -d '%s'\n", commands[i].name, strchr(commands[i].summary, '\'') ? "" : commands[i].summary);
-}
-
-enum exit_code run_completion(struct cli *c)
-{
-    if (!take_rest(c, 1, 1))
-        return CODE_USAGE;
-    if (strcmp(c->argv[0], "bash") == 0)
-        complete_bash();
-    else if (strcmp(c->argv[0], "zsh") == 0)
-        complete_zsh();
-    else if (strcmp(c->argv[0], "fish") == 0)
-        complete_fish();
-    else
-        return cli_usage(c, "expected bash, zsh or fish");
     return CODE_OK;
 }

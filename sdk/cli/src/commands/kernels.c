@@ -22,6 +22,7 @@ struct job {
     size_t          count;
     gpurest_dim3    grid, block;
     const char     *builtin, *dtype, *engine; /* builtin NULL: a kernel of a file */
+    bool            mute;                     /* what the kernel prints is dropped */
 };
 
 static const struct {
@@ -219,9 +220,28 @@ static enum exit_code write_results(struct job *job)
     return code;
 }
 
+/* `arg`: where to. */
+static void print_output(void *arg, const char *text, int truncated)
+{
+    fputs(text, arg);
+    if (truncated)
+        fputs("gpurest: the kernel printed more than the service keeps; the rest is lost\n", stderr);
+}
+
+/* Standard output, unless an array goes there. */
+static FILE *place_of_output(const struct job *job)
+{
+    for (size_t i = 0; i < job->count; i++)
+        if (strcmp(job->arguments[i].path, "-") == 0)
+            return stderr;
+    return stdout;
+}
+
 static gpurest_status start_job(struct cli *c, const struct job *job, const char *source, gpurest_times *times)
 {
     cli_show_progress(c);
+    if (!job->mute)
+        gpurest_client_set_output(c->client, print_output, place_of_output(job));
     if (job->builtin)
         return gpurest_run_builtin(c->client, job->builtin, job->dtype, job->engine, job->values, job->count, times);
     return gpurest_run(c->client, source, c->argv[1], job->grid, job->block, job->values, job->count, times);
@@ -243,7 +263,8 @@ static enum exit_code run_job(struct cli *c, struct job *job)
     }
     free(source);
     if (!code)
-        cli_say(c, "compile %.1f ms, upload %.1f ms, run %.2f ms (kernel %.1f us)", times.compile_ms, times.upload_ms, times.run_ms,
+        cli_say(c, "compile %.1f ms%s, upload %.1f ms, run %.2f ms (kernel %.1f us)", times.compile_ms,
+                job->builtin ? " (built-in kernels are compiled at their first use, then cached)" : "", times.upload_ms, times.run_ms,
                 times.gpu_us);
     return code;
 }
@@ -253,6 +274,7 @@ static bool take_kernel(struct cli *c, struct job *job)
 {
     bool ok = true;
 
+    job->mute = take_flag(c, "--no-printf");
     take_value(c, "--builtin", &job->builtin, &ok);
     if (ok && !job->builtin)
         return take_dim3(c, "--grid", &job->grid) && take_dim3(c, "--block", &job->block) && take_rest(c, 2, 2);

@@ -100,7 +100,7 @@ enum exit_code run_stat(struct cli *c)
     signal(SIGINT, on_interrupt);
     if (!c->no_header)
         printf("%8s  %8s  %10s  %10s  %10s\n", "SESSIONS", "BUFFERS", "MEMORY", "LAUNCHES/S", "BUSY %");
-    for (uint64_t i = 0; !code && !interrupted && (count == 0 || i < count); i++) {
+    for (uint64_t i = 0; !code && !interrupted && !ferror(stdout) && (count == 0 || i < count); i++) {
         if (i)
             pause_s(seconds);
         code = stat_line(c, &before, seconds, i == 0);

@@ -32,6 +32,8 @@ static enum exit_code follow_stream(struct cli *c, const char *path, const char 
     request.on_body_arg = arg;
     request.idle_timeout_ms = HEARTBEAT_MARGIN_MS;
     st = gpurest_http(c->client, &request, &response);
+    if (st && ferror(stdout)) /* the end of main() says why */
+        return CODE_OK;
     if (st)
         return cli_failed(c, st);
     status = gpurest_http_status(response);

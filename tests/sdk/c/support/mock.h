@@ -53,6 +53,6 @@ struct tiny *tiny_create(void);
 void         tiny_destroy(struct tiny *t);
 mock_handler tiny_handle; /* its arg is a struct tiny */
 
-#define MOCK_VERSION "{\"server\":\"gpurestd\",\"version\":\"0.1.0\",\"api\":{\"least\":\"v1\",\"most\":\"v1\"}}"
+#define MOCK_VERSION "{\"server\":\"gpurestd\",\"version\":\"1.0.0\",\"api\":{\"least\":\"v1\",\"most\":\"v1\"}}"
 
 #endif

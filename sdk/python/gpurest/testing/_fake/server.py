@@ -117,7 +117,7 @@ class FakeServer(FakeBackground, LocalServer):
         return LocalAnswer(200, {"Content-Type": "text/plain"}, b"ok\n")
 
     def _version(self, _: LocalRequest) -> LocalAnswer:
-        return json_answer({"server": "gpurest-fake", "version": "0.1.0", "api": {"least": "v1", "most": "v1"}, "compiler": None,
+        return json_answer({"server": "gpurest-fake", "version": "1.0.0", "api": {"least": "v1", "most": "v1"}, "compiler": None,
                             "backends": [{"name": "fake", "driver": None}]})
 
     def _device_row(self) -> Dict[str, Any]:
