@@ -39,13 +39,18 @@ function number(value) {
   return element("td", { className: "number" }, String(value));
 }
 
+function domainOf(session) {
+  const domain = session.fault_domain;
+  return domain ? element("td", null, element("code", null, domain.name), domain.shared_server ? " (MPS)" : "") : element("td", null, "–");
+}
+
 function sessionRow(session) {
   const state = element("td", null, stateOf(session.state));
   if (session.fault) {
     state.append(element("div", { className: "quiet" }, session.fault.detail));
   }
   return element("tr", null,
-    element("td", null, element("code", null, session.id)), element("td", null, session.device), state,
+    element("td", null, element("code", null, session.id)), element("td", null, session.device), state, domainOf(session),
     number(bytes(session.usage.memory_bytes)), number(session.usage.buffers), number(session.usage.modules), number(session.usage.launches),
     number(`${(session.usage.device_time_us / 1e6).toFixed(3)} s`), element("td", null, new Date(session.expires_at).toLocaleTimeString()));
 }
@@ -84,7 +89,7 @@ async function showDevices() {
 
 async function showSessions() {
   const [sessions, limits] = await Promise.all(["/v1/sessions?limit=1000", "/v1/limits"].map(ask));
-  replace("sessions", ...(sessions.items.length ? sessions.items.map(sessionRow) : [empty(9, "none")]));
+  replace("sessions", ...(sessions.items.length ? sessions.items.map(sessionRow) : [empty(10, "none")]));
   replace("limits", ...Object.entries(limits.limits).filter(([, limit]) => limit.used !== null).map(limitRow));
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@ enum { PATH_BYTES = 512, CHILDREN_BYTES = 256, START_LOOK_MS = 10, LOOK_MS = 100
 struct supervisor {
     const char *control, *folder, *visible; /* the last: NULL: as the environment says */
     char        pipe[PATH_BYTES], log[PATH_BYTES], socket[PATH_BYTES];
-    pid_t       daemon, server; /* 0: there is none yet */
+    pid_t       daemon;
+    int         server_fd; /* a pidfd of the server; -1: there is none yet */
     bool        ready;
 };
 
@@ -162,8 +164,8 @@ static bool report_ready(struct supervisor *s)
     return s->ready;
 }
 
-/* False: the daemon or the server has ended. */
-static bool all_live(struct supervisor *s)
+/* Finds its server on the way. */
+static bool daemon_lives(struct supervisor *s)
 {
     int wait_status;
 
@@ -172,24 +174,25 @@ static bool all_live(struct supervisor *s)
                  WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status));
         return false;
     }
-    found_server = 0;
-    each_child(s->daemon, is_server);
-    if (s->server && found_server != s->server) {
-        log_warn("worker", "the MPS server ended");
-        return false;
-    }
-    s->server = found_server;
+    if (s->server_fd < 0 && each_child(s->daemon, is_server))
+        s->server_fd = (int)syscall(SYS_pidfd_open, found_server, 0);
     return true;
 }
 
 /* Until something ends, or the other end of the pipe is closed. */
 static void watch(struct supervisor *s)
 {
-    struct pollfd parent = {.fd = WORKER_CONTROL_FD, .events = POLLIN};
+    struct pollfd ends[] = {{.fd = WORKER_CONTROL_FD, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
 
-    while (all_live(s) && poll(&parent, 1, s->ready ? LOOK_MS : START_LOOK_MS) == 0)
+    while (daemon_lives(s)) {
+        ends[1].fd = s->server_fd; /* while negative, it is passed over */
         if (!s->ready && accepts_clients(s) && !report_ready(s))
             return;
+        if (poll(ends, COUNT(ends), s->ready && s->server_fd >= 0 ? LOOK_MS : START_LOOK_MS) != 0)
+            break;
+    }
+    if (ends[1].revents)
+        log_warn("worker", "the MPS server ended");
 }
 
 static bool fill(struct supervisor *s, int argc, char **argv)
@@ -206,7 +209,7 @@ static bool fill(struct supervisor *s, int argc, char **argv)
 
 int mps_supervisor_main(int argc, char **argv)
 {
-    struct supervisor s = {0};
+    struct supervisor s = {.server_fd = -1};
 
     log_init("mps", LOG_LEVEL_INFO);
     signal(SIGTERM, SIG_IGN);

@@ -12,8 +12,9 @@
 
 enum { MPS_RPC_FAILURE = 806, MESSAGE_BYTES = 64 };
 
-static int  server = -1; /* the connection */
-static bool told;
+static int         server = -1; /* the connection */
+static cuda_result welcome;     /* what every start answers */
+static bool        told;
 
 /* As a real driver: without a daemon it works without one. */
 cuda_result fake_mps_start(void)
@@ -22,7 +23,9 @@ cuda_result fake_mps_start(void)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     char               message[MESSAGE_BYTES] = "";
 
-    if (!folder || server >= 0 || snprintf(to.sun_path, sizeof to.sun_path, "%s/control", folder) >= (int)sizeof to.sun_path)
+    if (server >= 0)
+        return welcome;
+    if (!folder || snprintf(to.sun_path, sizeof to.sun_path, "%s/control", folder) >= (int)sizeof to.sun_path)
         return CUDA_RESULT_SUCCESS;
     server = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (connect(server, (const struct sockaddr *)&to, sizeof to)) {
@@ -31,8 +34,10 @@ cuda_result fake_mps_start(void)
         return CUDA_RESULT_SUCCESS;
     }
     if (send(server, "hello", 5, MSG_NOSIGNAL) < 0 || recv(server, message, sizeof message - 1, 0) <= 0)
-        return (cuda_result)MPS_RPC_FAILURE;
-    return (cuda_result)atoi(message);
+        welcome = (cuda_result)MPS_RPC_FAILURE;
+    else
+        welcome = (cuda_result)atoi(message);
+    return welcome;
 }
 
 bool fake_mps_is_client(void)

@@ -252,7 +252,7 @@ def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = N
                             options=options, **more)
     if code in ("kernel_fault", "execution_timeout"):
         return _kernel_error(code, message, problem, more)
-    if code in ("session_faulted", "worker_lost", "device_overheated", "device_reset", "device_lost"):
+    if code in ("session_faulted", "worker_lost", "fault_domain_lost", "device_overheated", "device_reset", "device_lost"):
         return SessionLostError(message, reason="fault", hint="session.reset() gives it a new worker", **more)
     return _plain_error(status, code, message, problem, retry_after, more)
 

@@ -131,6 +131,8 @@ pub struct gpurest_session_options {
     pub memory_fraction: *const c_char,
     pub pool_bytes_max: u64,
     pub lease_s: u32,
+    pub fault_domain: *const c_char,
+    pub fault_domain_optional: c_int,
 }
 
 #[repr(C)]

@@ -25,6 +25,8 @@ pub struct SessionOptions {
     lease: Option<Duration>,
     memcheck: bool,
     keep: bool,
+    fault_domain: Option<String>,
+    fault_domain_optional: bool,
 }
 
 impl SessionOptions {
@@ -79,6 +81,18 @@ impl SessionOptions {
     /// Whether out-of-bounds accesses are detected, on devices that can (no).
     pub fn memcheck(mut self, yes: bool) -> Self {
         self.memcheck = yes;
+        self
+    }
+
+    /// Sessions of one domain run side by side on a GPU, and a fault of one is a fault of all. Default: none, it falls alone.
+    pub fn fault_domain(mut self, name: impl Into<String>) -> Self {
+        self.fault_domain = Some(name.into());
+        self
+    }
+
+    /// Whether the sessions of its domain take turns where the service has no server for it (no: the session is refused).
+    pub fn fault_domain_optional(mut self, yes: bool) -> Self {
+        self.fault_domain_optional = yes;
         self
     }
 
@@ -139,6 +153,7 @@ impl<'c> Session<'c> {
         let fraction = options.memory_fraction.as_deref().map(|text| c_string("the memory fraction", text)).transpose()?;
         let seconds = whole_seconds("an idle_timeout", options.idle_timeout)?;
         let lease = whole_seconds("a lease", options.lease)?;
+        let domain = options.fault_domain.as_deref().map(|name| c_string("the fault domain", name)).transpose()?;
         let options = ffi::gpurest_session_options {
             struct_size: size_of::<ffi::gpurest_session_options>(),
             device: device.as_ref().map_or(ptr::null(), |id| id.as_ptr()),
@@ -150,6 +165,8 @@ impl<'c> Session<'c> {
             memory_fraction: fraction.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
             pool_bytes_max: options.pool_bytes_max,
             lease_s: lease,
+            fault_domain: domain.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
+            fault_domain_optional: c_int::from(options.fault_domain_optional),
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the client is open; `raw` and `options`, whose strings live until the end of this function, are valid.

@@ -54,6 +54,7 @@ static void device_lose(struct pool *p, struct device_slot *d)
     atomic_store(&d->lost, true);
     device_discard_all(p, d);
     device_reset_lost(d);
+    domains_leave_device(p, (unsigned)(d - p->devices));
     device_forget_trouble(d);
     atomic_store(&d->hot, false);
     d->overheated = false;

@@ -17,6 +17,8 @@
 static const char PARENT[] = "/tmp";
 static const char NAME[] = "gpurest-mps-";
 
+enum { TRIES = 3 };
+
 /* -1 with errno; EWOULDBLOCK: somebody else has locked it. */
 static int lock_folder(const char *path)
 {
@@ -59,14 +61,28 @@ static void remove_left(void)
         closedir(folder);
 }
 
+/* A new one that is locked; another process that starts may have removed it before. -1 with errno. */
+static int make_locked(char path[SERVER_PATH_BYTES])
+{
+    struct stat st;
+    int         fd;
+
+    snprintf(path, SERVER_PATH_BYTES, "%s/%sXXXXXX", PARENT, NAME);
+    fd = mkdtemp(path) ? lock_folder(path) : -1; /* mode 0700 */
+    if (fd >= 0 && (fstat(fd, &st) || st.st_nlink == 0)) {
+        close(fd);
+        errno = ENOENT;
+        fd = -1;
+    }
+    return fd;
+}
+
 bool mps_base_create(char path[SERVER_PATH_BYTES], int *lock_fd)
 {
     remove_left();
-    snprintf(path, SERVER_PATH_BYTES, "%s/%sXXXXXX", PARENT, NAME);
     *lock_fd = -1;
-    if (!mkdtemp(path)) /* mode 0700 */
-        return false;
-    *lock_fd = lock_folder(path);
+    for (int i = 0; i < TRIES && *lock_fd < 0; i++)
+        *lock_fd = make_locked(path);
     return *lock_fd >= 0;
 }
 

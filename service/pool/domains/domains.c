@@ -116,7 +116,7 @@ static bool server_is_late(struct pool *p, struct pool_domain *m)
 
 static bool device_is_well(const struct device_slot *d)
 {
-    return d->failures == 0 && !d->verdict && d->reset.phase == RESET_NONE;
+    return d->failures == 0 && !d->verdict && !atomic_load(&d->lost) && d->reset.phase == RESET_NONE;
 }
 
 /* Releases the lock for a moment, in which the domain may end. */

@@ -1,6 +1,7 @@
 /* Starts and ends the processes that supervise MPS servers. */
 #include "pool/domains/server.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -37,6 +38,7 @@ static void end_told(struct watched *w)
     struct mps_server *s = (struct mps_server *)((char *)w - offsetof(struct mps_server, end));
     int                ignored;
 
+    kill(-s->process.pid, SIGKILL); /* its group, while it has not been reaped: one that was killed itself has ended nothing */
     spawn_reap(&s->process, &ignored);
     tell(s);
 }

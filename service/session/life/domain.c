@@ -207,7 +207,7 @@ const struct problem *domain_lose(struct worker_session *c, const struct problem
     struct registry     *r = c->session->registry;
 
     assert(held(&c->session->lock));
-    if (!d || why->status == STATUS_DEVICE_RESET) /* that ends all on the device, each for itself */
+    if (!d || why->status == STATUS_DEVICE_RESET || why->status == STATUS_DEVICE_LOST) /* they end all on the device, each for itself */
         return why;
     pthread_mutex_lock(&r->lock);
     if (c->round == d->round && why->status == STATUS_FAULT_DOMAIN_LOST)
@@ -228,7 +228,7 @@ void domain_detach(struct worker_session *c, const char *reason)
     struct problem why, own;
 
     assert(held(&c->session->lock));
-    if (!c->session->domain || c->lost || !worker_computes(c->worker))
+    if (!c->session->domain || c->lost || c->uses == 0 || !worker_computes(c->worker)) /* a call counts a moment beyond its use */
         return;
     problem_set(&why, STATUS_WORKER_LOST, "%s while its kernels ran", reason);
     domain_lose(c, &why, &own);

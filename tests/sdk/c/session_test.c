@@ -45,12 +45,15 @@ Test(session, has_its_options_and_can_be_joined)
     o.pool_bytes_max = 4096;
     o.idle_timeout_s = 77;
     o.keep = 1;
+    o.fault_domain = "train";
+    o.fault_domain_optional = 1;
     cr_assert_not(bad(gpurest_session_open(&first, w.client, &o)));
     cr_assert_not(bad(gpurest_session_open(&second, w.client, &o)));
     cr_assert_str_eq(gpurest_session_id(first), gpurest_session_id(second));
     cr_assert_not(bad(gpurest_request(w.client, "GET", "/v1/sessions/mine", NULL, &text)));
     cr_assert_not_null(strstr(text, "\"idle_timeout_s\":77"));
     cr_assert_not_null(strstr(text, "\"pool_bytes_max\":4096"));
+    cr_assert_not_null(strstr(text, "\"fault_domain\":{\"name\":\"train\""));
     gpurest_mem_free(text);
     cr_assert_neq(gpurest_alloc(first, &too_large, 4 << 20), GPUREST_OK);
     cr_assert_not(bad(gpurest_alloc(first, &b, 100)));

@@ -250,6 +250,20 @@ def test_a_session_has_a_lease_and_says_how_it_ended(gpurest):
     assert gpurest("connect", "cli-leased", "--lease", "86401").returncode != OK
 
 
+def test_a_session_joins_a_fault_domain(gpurest):
+    for name, more in (("cli-left", []), ("cli-right", ["--take-turns"])):
+        assert gpurest("connect", name, "--fault-domain", "cli-train", *more).returncode == OK
+    item = json.loads(gpurest("sessions", "get", "cli-left", "--json").stdout)["item"]
+    assert item["fault_domain"] == {"name": "cli-train", "shared_server": False, "sessions": 2}
+    assert gpurest("top", "-1").stdout.count(b"cli-train") == 2
+    for name in ("cli-left", "cli-right"):
+        assert gpurest("disconnect", name).returncode == OK
+    for wrong in (["--fault-domain", "Not Valid"], ["--fault-domain", ""], ["--take-turns"], ["--fault-domain"]):
+        refused = gpurest("connect", "cli-left", *wrong)
+        assert refused.returncode != OK and refused.stderr, wrong
+    assert gpurest("sessions", "get", "cli-left").returncode == NOT_FOUND
+
+
 def test_a_session_that_stays(gpurest, tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(100)))
     assert gpurest("buffers").returncode == USAGE

@@ -403,3 +403,24 @@ def test_short_forms_for_newcomers(gpu):
     assert gpu.event() - before > 0 and list(x.get()) == [4, 8, 12, 16]
     with pytest.raises(errors.ArgumentError):
         gpu.dispatch(double, x)
+
+
+def test_sessions_of_a_fault_domain_fall_together(gpu):
+    with gpu.session("sdk-left", fault_domain="sdk-train") as left, gpu.session(fault_domain="sdk-train", fault_domain_required=False) as right:
+        assert left.info()["fault_domain"] == {"name": "sdk-train", "shared_server": False, "sessions": 2}
+        buffer = right.buffer(bytes(16))
+        with pytest.raises(errors.CudaError):
+            left.module(FAULTS)["illegal"](1, 1, (left.buffer(bytes(4)),))
+            left.sync()
+        deadline = time.monotonic() + 60
+        while right.info()["state"] != "faulted":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        with pytest.raises(errors.SessionLostError, match="session 'sdk-left' of the fault domain 'sdk-train' failed"):
+            buffer.read()
+        right.reset()
+        assert right.buffer(b"abc").read() == b"abc"
+    with pytest.raises(errors.ArgumentError, match="fault_domain"):
+        gpu.session(fault_domain_required=False)
+    with pytest.raises(errors.GpurestError, match="fault domain"):
+        gpu.session(fault_domain="No Name")

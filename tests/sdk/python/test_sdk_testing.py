@@ -1,5 +1,6 @@
 """gpurest.testing: FakeServer behaves as the service, and recordings replace it."""
 import array
+import time
 
 import pytest
 
@@ -94,6 +95,26 @@ def test_a_fault_and_a_reset(url):
         session.close()
         with pytest.raises(errors.SessionLostError):
             gpu.attach(session.id)
+
+
+def test_sessions_of_a_fault_domain_fall_together(url):
+    with gpurest.connect(url) as gpu:
+        left, right, alone = gpu.session(fault_domain="train"), gpu.session(fault_domain="train"), gpu.session()
+        assert left.info()["fault_domain"] == {"name": "train", "shared_server": False, "sessions": 2} and alone.info()["fault_domain"] is None
+        x = left.zeros(4, "i4")
+        with pytest.raises(errors.CudaError):
+            left.RawKernel(BOOM, "boom")((1,), (1,), (x,))
+            left.sync()
+        deadline = time.monotonic() + 60
+        while right.info()["state"] != "faulted":
+            assert time.monotonic() < deadline
+        assert right.info()["fault"]["code"] == "fault_domain_lost" and left.id in right.info()["fault"]["detail"]
+        assert gpu.attach(left.id).info()["fault"]["code"] == "kernel_fault" and alone.info()["state"] == "ready"
+        right.reset()
+        assert list(right.zeros(2, "i4").get()) == [0, 0]
+        left.reset()
+        for one in (left, right, alone):
+            one.close()
 
 
 def test_limits_names_and_health(url):

@@ -182,6 +182,8 @@ fn a_session_that_is_kept_is_joined_by_its_name() {
     let options = SessionOptions::new()
         .name("rust-kept")
         .idle_timeout(Duration::from_secs(60))
+        .fault_domain("train")
+        .fault_domain_optional(true)
         .memory_limit(1 << 20);
     {
         let kept = client.session_with(&options.clone().keep(true)).unwrap();
@@ -194,7 +196,8 @@ fn a_session_that_is_kept_is_joined_by_its_name() {
         );
     }
     let path = "/v1/sessions/rust-kept";
-    client.request("GET", path, None).unwrap();
+    let info = client.request("GET", path, None).unwrap();
+    assert!(info.contains("\"fault_domain\":{\"name\":\"train\""), "{}", info);
     let other = client
         .session_with(&options.clone().memory_limit(2 << 20))
         .unwrap_err();

@@ -221,10 +221,12 @@ typedef struct gpurest_session_options {
     const char *memory_fraction; /* instead of memory_limit: a part of the device's memory, such as "80%"; NULL: none */
     uint64_t    pool_bytes_max; /* bytes of freed memory that its worker keeps for later allocations, at most; 0: all of it */
     uint32_t    lease_s; /* the service ends it after so long without a request; a thread of the client sends some while this process lives; 0: no lease */
+    const char *fault_domain;   /* sessions of one domain run side by side on a GPU, and a fault of one is a fault of all; NULL: it falls alone */
+    int         fault_domain_optional; /* non-zero: where the service has no server for the domain, its sessions take turns instead */
 } gpurest_session_options;
 #define GPUREST_SESSION_OPTIONS_INIT                                                                                                       \
     {                                                                                                                                      \
-        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                          \
+        sizeof(gpurest_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                   \
     }
 
 /* `options` may be NULL. Released by gpurest_session_close. */

@@ -47,6 +47,10 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
         json_u64(b, "lease_s", o->lease_s);
     if (o->memcheck)
         json_bool(b, "memcheck", true);
+    if (o->fault_domain)
+        json_string(b, "fault_domain", o->fault_domain);
+    if (o->fault_domain && o->fault_domain_optional)
+        json_bool(b, "fault_domain_required", false);
     json_close(b, '}');
 }
 

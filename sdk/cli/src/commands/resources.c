@@ -28,6 +28,7 @@ static const struct column session_columns[] = {
     {"ID", "id", FORMAT_TEXT, false},
     {"DEVICE", "device", FORMAT_TEXT, false},
     {"STATE", "state", FORMAT_TEXT, false},
+    {"DOMAIN", "fault_domain.name", FORMAT_TEXT, false},
     {"MEMORY", "usage.memory_bytes", FORMAT_BYTES, false},
     {"BUFFERS", "usage.buffers", FORMAT_NUMBER, false},
     {"MODULES", "usage.modules", FORMAT_NUMBER, false},

@@ -221,6 +221,11 @@ static bool take_session_options(struct cli *c, gpurest_session_options *options
         options->memory_fraction = percentage(fraction, percent);
     if (ok)
         take_number(c, "--pool-max", &options->pool_bytes_max, &ok);
+    if (ok)
+        take_value(c, "--fault-domain", &options->fault_domain, &ok);
+    options->fault_domain_optional = take_flag(c, "--take-turns");
+    if (ok && options->fault_domain_optional && !options->fault_domain)
+        ok = cli_usage(c, "--take-turns says how a domain is served: give --fault-domain") == CODE_OK;
     options->idle_timeout_s = (uint32_t)(idle > UINT32_MAX ? UINT32_MAX : idle);
     options->lease_s = (uint32_t)(lease > UINT32_MAX ? UINT32_MAX : lease);
     return ok;

@@ -217,16 +217,23 @@ class Client:
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
                 memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
-                lease_s: Optional[int] = None, timeout_ms: Optional[int] = None) -> Session:
+                fault_domain: Optional[str] = None, fault_domain_required: bool = True, lease_s: Optional[int] = None,
+                timeout_ms: Optional[int] = None) -> Session:
         """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here. `device`: else the one
         that gpurest.cuda.set_device() chose, if this is the default client, else the one of connect(device=). Its device memory is bounded by
         `memory_limit`, in bytes ("2GiB"), or by `memory_fraction` of the device's (0.5, "80%"); `pool_bytes_max` bounds what its worker keeps
-        of freed memory for later. Session.update() changes these bounds. The service ends it when nobody used it for
-        `idle_timeout_s` (600; the service may give less than is asked for: see info()), and, with a `lease_s`, so long after the end of this process,
-        which renews the lease until then. `timeout_ms`: how long a kernel may run unless its call says otherwise; else the client's."""
+        of freed memory for later. Session.update() changes these bounds.
+
+        Sessions of one `fault_domain` share a GPU side by side and fall together: a fault of one raises SessionLostError with the code
+        "fault_domain_lost" in the others until their reset(). Where that needs a server that the service has not, the session is refused, or,
+        without `fault_domain_required`, takes turns with the others; info()["fault_domain"] says which.
+
+        The service ends it when nobody used it for `idle_timeout_s` (600; the service may give less than is asked for: see info()), and, with a
+        `lease_s`, so long after the end of this process, which renews the lease until then. `timeout_ms`: how long a kernel may run unless its
+        call says otherwise; else the client's."""
         timeout_ms = requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms)
         spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
-                                     pool_bytes_max, lease_s)
+                                     pool_bytes_max, fault_domain, fault_domain_required, lease_s)
         info, created = self._transport.do(requests.session_open(name, spec))
         session = Session(self, info, created, timeout_ms)
         self._keep(session)

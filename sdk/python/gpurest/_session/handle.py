@@ -65,8 +65,8 @@ def caller() -> str:
 
 def is_fault(error: GpurestError) -> bool:
     """After it the session's worker is gone."""
-    return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "device_overheated", "device_reset",
-                          "device_lost", "session_not_found")
+    return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "fault_domain_lost", "device_overheated",
+                          "device_reset", "device_lost", "session_not_found")
 
 
 def is_ended(error: Optional[GpurestError]) -> bool:

@@ -93,12 +93,16 @@ def warm_job(wid: str) -> str:
 
 def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
                  labels: Optional[Mapping[str, str]], memcheck: bool, memory_fraction: Union[float, str, None] = None,
-                 pool_bytes_max: Union[int, str, None] = None, lease_s: Optional[int] = None) -> Document:
+                 pool_bytes_max: Union[int, str, None] = None, fault_domain: Optional[str] = None, fault_domain_required: bool = True,
+                 lease_s: Optional[int] = None) -> Document:
     if memory_limit is not None and memory_fraction is not None:
         raise ArgumentError("give either memory_limit, in bytes, or memory_fraction, of the device's memory")
+    if fault_domain is None and not fault_domain_required:
+        raise ArgumentError("fault_domain_required says how a fault_domain is served: give one")
     spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "memory_fraction": memory_fraction,
                       "pool_bytes_max": parse_bytes(pool_bytes_max), "idle_timeout_s": idle_timeout_s,
-                      "max_lifetime_s": max_lifetime_s, "lease_s": lease_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
+                      "max_lifetime_s": max_lifetime_s, "lease_s": lease_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None,
+                      "fault_domain": fault_domain, "fault_domain_required": None if fault_domain_required else False}
     return {key: value for key, value in spec.items() if value is not None}
 
 

@@ -86,9 +86,11 @@ class AsyncClient:
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
                 memcheck: bool = False, memory_fraction: Union[float, str, None] = None, pool_bytes_max: Union[int, str, None] = None,
-                lease_s: Optional[int] = None, timeout_ms: Optional[int] = None) -> _Opening:
+                fault_domain: Optional[str] = None, fault_domain_required: bool = True, lease_s: Optional[int] = None,
+                timeout_ms: Optional[int] = None) -> _Opening:
         """See Client.session(). `await` it, or enter it by `async with`."""
-        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction, pool_bytes_max, lease_s)
+        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction, pool_bytes_max,
+                                     fault_domain, fault_domain_required, lease_s)
         return _Opening(self, name, spec, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
 
     async def attach(self, id: str) -> AsyncSession:

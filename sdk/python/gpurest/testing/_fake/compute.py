@@ -116,7 +116,7 @@ class Computer:
         except Exception as error:
             refused = Refused(422, "kernel_fault", f"the model of {kernel} raised {type(error).__name__}: {error}",
                               cuda={"result": 700, "name": "CUDA_ERROR_ILLEGAL_ADDRESS"})
-            self.session.fault = refused.problem("")
+            self.session.lose(refused)
             raise refused from error
 
     def _value(self, argument: Mapping[str, Any], declared: Optional[Declared]) -> Any:

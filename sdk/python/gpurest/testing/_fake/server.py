@@ -162,7 +162,7 @@ class FakeServer(FakeBackground, LocalServer):
         if known is not None and known.spec != spec:
             raise Refused(409, "spec_conflict", "the session exists with another specification")
         if known is None:
-            self._sessions[sid] = FakeSession(sid, DEVICE, spec)
+            self._sessions[sid] = FakeSession(sid, DEVICE, spec, self._sessions)
         return json_answer(self._sessions[sid].info(), 200 if known else 201)
 
     def _session_get(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:

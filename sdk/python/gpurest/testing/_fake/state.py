@@ -110,8 +110,8 @@ class FakeJob:
 
 
 class FakeSession:
-    def __init__(self, id: str, device: str, spec: Mapping[str, Any]) -> None:
-        self.id, self.device, self.spec = id, device, dict(spec)
+    def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None) -> None:
+        self.id, self.device, self.spec, self._all = id, device, dict(spec), {} if all_sessions is None else all_sessions
         self.settings = dict(spec)  # as they are now; `spec` is what it was made with
         self.peak_bytes = 0
         self.generation = 1
@@ -130,10 +130,26 @@ class FakeSession:
                  "created_at": self.created_at, "expires_at": now(), "idle_timeout_s": self.settings.get("idle_timeout_s") or 600, "max_lifetime_s": self.spec.get("max_lifetime_s") or 86400,
                  "lease_s": self.settings.get("lease_s") or None, "instance": INSTANCE,
                  "memory_limit": self.memory_limit, "memory_fraction": self.memory_fraction, "pool_bytes_max": self.settings.get("pool_bytes_max"),
-                 "memcheck": False, "labels": self.settings.get("labels") or {},
+                 "memcheck": False, "fault_domain": self.fault_domain, "labels": self.settings.get("labels") or {},
                  "usage": {"device_time_us": 0, "memory_bytes": self.memory_bytes, "buffers": len(self.buffers), "modules": len(self.modules),
                            "launches": self.launched}}
         return {**found, "fault": self.fault} if self.fault else found
+
+    def _domain(self) -> List["FakeSession"]:
+        name = self.spec.get("fault_domain")
+        return [one for one in self._all.values() if name is not None and one.spec.get("fault_domain") == name]
+
+    @property
+    def fault_domain(self) -> Optional[Dict[str, Any]]:
+        members = self._domain()
+        return {"name": self.spec["fault_domain"], "shared_server": False, "sessions": len(members)} if members else None
+
+    def lose(self, refused: Refused) -> None:
+        """By a fault, which is one of all sessions of its domain."""
+        self.fault = refused.problem("")
+        told = f"session {self.id!r} of the fault domain {self.spec.get('fault_domain')!r} failed ({refused.code}: {refused.detail})"
+        for one in self._domain():
+            one.fault = one.fault or Refused(503, "fault_domain_lost", told).problem("")
 
     def patch(self, changes: Mapping[str, Any]) -> None:
         """A limit in bytes and one that is a part of the device's memory replace each other."""
