@@ -7,6 +7,7 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
+from .._shown import html
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.progress import ProgressOption
 from .._transport.transport import Transport
@@ -18,6 +19,7 @@ from .batch import Batch, Future
 from .buffer import Buffer
 from .default import chosen_device, close_at_exit, made_by
 from .event import Event
+from .handle import Unpicklable
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
 from .module import Module
@@ -36,13 +38,15 @@ def _device_among(ids: Sequence[str], device: Union[int, str]) -> Optional[str]:
     return ids[device] if 0 <= device.__index__() < len(ids) else None
 
 
-class Client:
+class Client(Unpicklable):
     """One service. Thread-safe: share it freely. Not usable in a forked child, which makes its own.
 
     `url`: http://, https:// or unix:///path; None: GPUREST_URL, else http://127.0.0.1:8080. `token`: else GPUREST_TOKEN or the file
     GPUREST_TOKEN_FILE. `timeout`: seconds, or a Timeout. `retries`: further attempts where that is safe. `connections`: how many carry one
     transfer above 64 MiB. `device`: the default session's. `idempotency_keys`: launches, batches and other POSTs carry a key by which the
     service does them once, so that they are repeated, too, when a connection breaks."""
+
+    _instead = "pickle client.url, and use gpurest.connect(url) where that is unpickled"
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
                  ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None,
@@ -110,6 +114,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self.url}{' closed' if self.closed else ''}>"
+
+    def _repr_html_(self) -> Optional[str]:
+        """In notebooks: the service's devices. None, so that repr() is shown, while it cannot be asked."""
+        try:
+            return html.table(f"gpurest, {self.url}", html.DEVICE_HEAD, [html.device_row(one) for one in self.devices()])
+        except GpurestError:
+            return None
 
     def _in_background(self, what: Callable[..., T], *args: Any) -> Future[T]:
         self._transport._check()

@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 from ._engine import shapes
 from ._engine.config import config
 from ._engine.expr import EMPTY, HOST, Node
+from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
 from .functions import method
 from .ndarray import hold, ndarray, wrap
@@ -18,7 +19,9 @@ from .ndarray import hold, ndarray, wrap
 
 def empty(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
     """Memory with whatever is in it."""
-    return wrap(Node(current_engine(placed(session, device)), EMPTY, dtypes.dtype_of(dtype), shapes.as_shape(shape)))
+    engine, kind, extents = current_engine(placed(session, device)), dtypes.dtype_of(dtype), shapes.as_shape(shape)
+    check_fits(engine.session, extents, kind)
+    return wrap(Node(engine, EMPTY, kind, extents))
 
 
 @method
@@ -40,6 +43,12 @@ def asarray(a: Any, dtype: Any = None, *, session: Where = None, device: Device 
         data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
         made = from_bytes(data, kind, shape, session=where, progress=progress)
     return made if dtype is None else made.astype(dtype, copy=False)
+
+
+@method
+def unpickled(data: Any, dtype: str, shape: Tuple[int, ...]) -> ndarray:
+    """What pickle makes of an array: one in the default session of this process."""
+    return from_bytes(memoryview(data), dtypes.dtype_of(dtype), shape)
 
 
 def array(a: Any, dtype: Any = None, copy: bool = True, *, session: Where = None, device: Device = None) -> ndarray:

@@ -17,7 +17,7 @@ from .builtins import Call
 from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
-from .memory import Dead, DeviceMemory, new_dead, take_all
+from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -274,6 +274,7 @@ class _Request:
                 self.segments[name] = node.params["data"]
                 self._op({"op": "alloc", "as": slot.name, "segment": name}, node.where)
             else:
+                check_bytes(self.engine.session, slot.nbytes, "a result")
                 self._op({"op": "alloc", "as": slot.name, "size": slot.nbytes}, "")
         if self.assembly.flags:
             self._op({"op": "alloc", "as": FLAGS, "size": 4 * self.assembly.flags}, "")
