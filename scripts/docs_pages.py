@@ -205,7 +205,7 @@ def python_classes():
 
 
 def python_functions():
-    elementwise = exported(lambda one: type(one).__name__ in ("ufunc", "_Power"))
+    elementwise = exported(lambda one: isinstance(one, gpurest.ufunc))
     rows = [(f"`{name}`", inspect.getdoc(getattr(gpurest, name)) or "") for name in elementwise]
     return ("# Python functions\n\nMade from the docstrings of `sdk/python`. Functions that NumPy has mean what they mean there; "
             "[arrays](../../sdk/python/docs/arrays.md) lists the differences.\n\n## Elementwise functions\n\n" + table(("function", ""), rows)

@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "config/bind.h"
 #include "notify.h"
+#include "pool/domains/find.h"
 #include "session/code/code_cache.h"
 #include "session/events/events.h"
 #include "worker/jail/privileges.h"
@@ -41,6 +42,8 @@ struct frontend {
     struct app           app;     /* borrows all below */
     struct server       *server;
     char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
+    char                 mps_control[MPS_PATH_BYTES];
+    struct problem       mps_missing;
 };
 
 static bool refuse_start(const char *what, const struct problem *why)
@@ -168,6 +171,14 @@ static bool make_device_arguments(struct frontend *f)
     return true;
 }
 
+/* A folder that was named must hold what it was named for. */
+static bool find_mps(struct frontend *f)
+{
+    enum status st = mps_find(f->config->mps, f->mps_control, &f->mps_missing);
+
+    return st != STATUS_INVALID_FIELD || refuse_start("--mps", &f->mps_missing);
+}
+
 static bool make_pool(struct frontend *f)
 {
     const struct config *c = f->config;
@@ -187,6 +198,10 @@ static bool make_pool(struct frontend *f)
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
+    if (!find_mps(f))
+        return false;
+    config.mps_control = f->mps_missing.status ? NULL : f->mps_control;
+    config.mps_missing = f->mps_missing.detail;
     if (!make_device_arguments(f))
         return refuse_start("not enough memory to start workers", &why);
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse_start("no usable device", &why);

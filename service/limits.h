@@ -87,6 +87,8 @@ enum {
     LEASE_S_MAX = 24 * 3600,
     ENDED_SESSIONS_KEPT_MAX = 64, /* per caller: how its last ones ended, for requests that still name them */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    FAULT_DOMAINS_MAX = 16, /* each may have a server, which takes memory of the device */
+    FAULT_DOMAIN_SESSIONS_MAX = 40, /* an MPS server serves at least 48 clients: warm workers and those that are just replaced count, too */
     CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */
     CRASH_BUDGET_MAX = 1000 * 1000, /* the setting's greatest value */
     CRASH_WINDOW_S_DEFAULT = 60,
@@ -172,7 +174,9 @@ enum {
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
     WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and spare ones */
     WORKER_START_DEADLINE_MS = 30 * 1000,
-    WORKER_GRACE_MS = 500,               /* after a kernel's own deadline, before the worker is killed from outside */
+    WORKER_GRACE_MS = 500,      /* a worker that is lost has so long to end by itself */
+    FAULT_TOLD_MS = 1000,       /* a driver tells a fault at most so much later: a trap on an H200 after 500 ms, seldom more (2026-11-22) */
+    LAUNCH_GRACE_MS = FAULT_TOLD_MS + WORKER_GRACE_MS, /* after a kernel's own deadline, before its worker is killed from outside */
     SPIN_BUDGET_US = 30,        /* how long a caller spins for its worker's answer */
     SPIN_BUDGET_MANY_US = 100,
 

@@ -10,6 +10,7 @@
 #include "init.h"
 #include "worker/compile/compile_worker.h"
 #include "worker/device_worker.h"
+#include "worker/mps_supervisor.h"
 
 static const struct {
     const char *name;

@@ -50,6 +50,11 @@ static uint64_t warms_of(const struct request *r)
     return warm_jobs_of(app_of(r)->registry, &t);
 }
 
+static uint64_t domains_of(const struct request *r)
+{
+    return use_of(r).domains;
+}
+
 static uint64_t keys_of(const struct request *r)
 {
     return atomic_load(&r->caller->idempotency_keys);

@@ -116,6 +116,14 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     add_budgets(out, labels, app_of(r)->registry, devices, known);
 }
 
+static void add_domains(struct request *r, struct buf *out)
+{
+    metrics_head(out, METRIC_FAULT_DOMAINS);
+    metrics_sample(out, METRIC_FAULT_DOMAINS, "", registry_domains(app_of(r)->registry));
+    metrics_head(out, METRIC_MPS_SERVERS);
+    metrics_sample(out, METRIC_MPS_SERVERS, "", pool_servers(app_of(r)->pool));
+}
+
 static void add_service(struct request *r, struct buf *out, struct buf *labels)
 {
     struct app *app = app_of(r);
@@ -149,6 +157,7 @@ enum status metrics_get(struct request *r)
     metrics_write(&out);
     add_sessions(&out, &labels, app_of(r)->registry);
     add_devices(r, &out, &labels);
+    add_domains(r, &out);
     add_service(r, &out, &labels);
     out.failed = out.failed || labels.failed;
     st = answer_metrics(r, &out);

@@ -9,11 +9,11 @@
 enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
 
 struct session_request {
-    struct span        device;
+    struct span        device, fault_domain;
     uint64_t           memory_limit, pool_bytes_max, idle_timeout_s, max_lifetime_s, lease_s;
-    bool               memcheck;
+    bool               memcheck, fault_domain_required;
     const struct json *labels, *memory_fraction;
-    bool               has_memory_limit, has_pool_bytes_max, has_idle_timeout, has_lease;
+    bool               has_memory_limit, has_pool_bytes_max, has_idle_timeout, has_lease, has_fault_domain_required;
 };
 
 #define MEMORY_FIELDS                                                                                                                      \
@@ -28,6 +28,8 @@ static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_U64, struct session_request, max_lifetime_s, false, LIFETIME_S_MAX),
     JSON_FIELD(FIELD_U64, struct session_request, lease_s, false, LEASE_S_MAX),
     JSON_FIELD(FIELD_BOOL, struct session_request, memcheck, false, 0),
+    JSON_FIELD(FIELD_STRING, struct session_request, fault_domain, false, CLIENT_ID_CHARS_MAX),
+    JSON_FIELD_SEEN(FIELD_BOOL, struct session_request, fault_domain_required, has_fault_domain_required, 0),
     JSON_FIELD(FIELD_ANY, struct session_request, labels, false, 0),
 };
 
@@ -72,6 +74,16 @@ static enum status decode_labels(struct request *r, const struct json *v, const 
     *out = labels;
     *count = n;
     return st;
+}
+
+static enum status check_domain(struct request *r, const struct session_request *q)
+{
+    if (q->has_fault_domain_required && !q->fault_domain.data)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/fault_domain_required", "value", "give it with a fault_domain");
+    if (q->fault_domain.data && !q->fault_domain.bytes)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/fault_domain", "format",
+                             "a fault domain has a name; omit it for a session that falls alone");
+    return STATUS_OK;
 }
 
 static enum status check_positive(struct request *r, const char *pointer, uint64_t value)
@@ -123,6 +135,19 @@ static void add_memory(struct json_writer *w, const struct session_info *i)
     json_add_u64_or_null(w, "pool_bytes_max", i->pool_bytes_max);
 }
 
+static void add_domain(struct json_writer *w, const struct session_info *i)
+{
+    if (!i->fault_domain[0]) {
+        json_add_null(w, "fault_domain");
+        return;
+    }
+    json_open_object(w, "fault_domain");
+    json_add_text(w, "name", i->fault_domain);
+    json_add_bool(w, "shared_server", i->shared_server);
+    json_add_u64(w, "sessions", i->domain_sessions);
+    json_close_object(w);
+}
+
 static void add_labels(struct json_writer *w, const struct session_info *i)
 {
     json_open_object(w, "labels");
@@ -146,6 +171,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_u64_or_null(w, "lease_s", i->lease_s ? i->lease_s : UINT64_MAX);
     add_memory(w, i);
     json_add_bool(w, "memcheck", i->memcheck);
+    add_domain(w, i);
     add_labels(w, i);
     add_problem(w, "fault", r, &i->fault);
     json_open_object(w, "usage");
@@ -185,13 +211,17 @@ static enum status create(struct request *r, const struct session_request *q, st
                                 .idle_timeout_s = q->idle_timeout_s,
                                 .max_lifetime_s = q->max_lifetime_s,
                                 .lease_s = q->lease_s,
-                                .memcheck = q->memcheck};
+                                .memcheck = q->memcheck,
+                                .fault_domain = q->fault_domain,
+                                .server_required = q->fault_domain_required};
     struct tenant       t = tenant_of(r);
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
     if (!st && q->device.data && q->device.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value",
                            "device must be a device id or a backend; omit it for the default");
+    if (!st)
+        st = check_domain(r, q);
     if (!st)
         st = check_positive(r, "/idle_timeout_s", q->idle_timeout_s);
     if (!st)
@@ -206,11 +236,13 @@ static enum status create(struct request *r, const struct session_request *q, st
 /* The path has no id when the service is to choose one. */
 enum status sessions_create(struct request *r)
 {
-    struct session_request q = {
-        .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT, .max_lifetime_s = LIFETIME_S_DEFAULT};
-    struct session *s;
-    bool            created = false;
-    enum status     st = body_decode(r, create_fields, COUNT(create_fields), &q);
+    struct session_request q = {.memory_limit = MEMORY_LIMIT_NONE,
+                                .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT,
+                                .max_lifetime_s = LIFETIME_S_DEFAULT,
+                                .fault_domain_required = true};
+    struct session        *s;
+    bool                   created = false;
+    enum status            st = body_decode(r, create_fields, COUNT(create_fields), &q);
 
     if (!st)
         st = create(r, &q, &s, &created);

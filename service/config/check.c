@@ -168,6 +168,20 @@ static void check_temperatures(struct verdict *v, const struct config *c)
     report_wrong(v, "temperature-stop-c", text, "below --temperature-max-c: work would end before new work is refused");
 }
 
+static void check_mps(struct verdict *v, const char *folder)
+{
+    static const char *const programs[] = {"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"};
+    char                     path[PATH_BYTES];
+
+    if (strcmp(folder, "auto") == 0 || strcmp(folder, "off") == 0)
+        return;
+    for (size_t i = 0; i < COUNT(programs); i++)
+        if (snprintf(path, sizeof path, "%s/%s", folder, programs[i]) >= (int)sizeof path || access(path, X_OK)) {
+            report_wrong(v, "mps", folder, "not a folder with the programs nvidia-cuda-mps-control and nvidia-cuda-mps-server");
+            return;
+        }
+}
+
 int config_check(const struct config *c)
 {
     struct verdict v = {0};
@@ -179,6 +193,7 @@ int config_check(const struct config *c)
     check_tokens(&v, c);
     check_library(&v, "nvrtc", c->nvrtc);
     check_library(&v, "libcuda", c->libcuda);
+    check_mps(&v, c->mps);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);
     if (c->allow_device_settings && c->nvidia_smi[0] && access(c->nvidia_smi, X_OK))

@@ -58,6 +58,8 @@ struct device_ops {
 
     /* Whether recording two events is cheap compared to a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;
+    /* How long after a fault an event_query() may still answer PENDING; 0: it tells at once. */
+    uint32_t faults_late_ms;
 
     /* How many devices of this kind there are. 0, with the reason in *why, is no error: DEVICE_NOT_FOUND says that there is none, another
      * status that this cannot be told now. May be called before open. */

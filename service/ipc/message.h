@@ -124,6 +124,7 @@ struct device_info {
     uint32_t                on_host;                         /* 1: host processors run the kernels */
     uint32_t                sharing;                         /* enum device_sharing */
     uint64_t                sharing_unit;                    /* sizes of shared allocations are multiples of it; 0: nothing is shared */
+    uint32_t                has_server;                      /* 1: contexts take turns, unless they share a server (MPS) */
     struct device_library   libraries[DEVICE_LIBRARIES_MAX]; /* the vendor's libraries in use; entries without a name are unused */
     char                    unsupported[1024];               /* comma-separated words for what kernels may not use; "" = unknown */
     uint32_t                attributes_count;

@@ -5,6 +5,7 @@
 enum {
     WORKER_SHM_FD = 3,     /* the sealed memory (role worker) */
     WORKER_COUNT_FD = 3,   /* for rows of device_count (role count) */
+    MPS_READY_FD = 3,      /* write end of a pipe: one byte when the daemon accepts clients (role mps) */
     WORKER_CONTROL_FD = 4, /* read end of a pipe; its end of file means that the parent is gone */
     WORKER_SHARE_FD = 5,   /* a socket for descriptors of memory, both ways: with --local-sharing only */
 };

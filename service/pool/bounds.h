@@ -26,6 +26,10 @@ enum {
     COUNT_LOOK_MS = 50, /* how often the process that counts devices is looked at */
     RESET_START_MS = 2 * WORKER_START_DEADLINE_MS + CANARY_DEADLINE_MS, /* for a device monitor to come up, with its pause before */
     WORKER_SLOW_MS = 5 * 1000, /* a longer start or end of a worker is logged as a warning */
+    SERVER_PATH_BYTES = 96, /* of a server's folder, with its NUL: the path of a socket in it has 108 */
+    SERVER_START_MS = 30 * 1000, /* for a server's daemon to accept clients */
+    SERVER_WARM_MAX = 1, /* workers that wait in a fault domain, beside those that somebody waits for */
+    SERVERS_ENDING_MAX = FAULT_DOMAINS_MAX, /* with so many that have not ended yet no other one is started */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,
 };

@@ -71,6 +71,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
     p->config = *config;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
+    domains_create(p);
     if (devices_set_visible(p, config->visible_devices))
         st = start_threads(p, why);
     else
@@ -100,7 +101,7 @@ static struct worker *any_worker(struct pool *p)
             *lists[i] = w->next;
             return w;
         }
-    return NULL;
+    return domains_any_worker(p);
 }
 
 /* An open question ends now, with its worker. */
@@ -143,6 +144,8 @@ static void workers_kill(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++)
         list_kill(p->devices[i].warm);
+    for (unsigned i = 0; i < FAULT_DOMAINS_MAX; i++)
+        list_kill(p->domains.slots[i].warm);
     list_kill(p->used);
     list_kill(p->discarded_workers);
 }
@@ -166,6 +169,7 @@ void pool_destroy(struct pool *p)
     workers_kill(p);
     while ((w = any_worker(p)))
         worker_destroy(w);
+    domains_destroy(p);
     pthread_mutex_lock(&p->lock);
     p->released = true;
     pthread_cond_broadcast(&p->changed);
@@ -408,12 +412,23 @@ static struct worker *warm_ready(struct device_slot *d)
 /* Under lock, with no worker ready. One may come up: it is starting or being replaced, or there is room, or room can be made. */
 static bool may_come(const struct pool *p, const struct device_slot *d)
 {
-    if (p->workers < p->config.workers_max || d->warm || d->starting)
-        return true;
-    for (unsigned i = 0; i < p->devices_count; i++)
-        if (&p->devices[i] != d && p->devices[i].demand == 0 && p->devices[i].warm)
-            return true;
-    return false;
+    return p->workers < p->config.workers_max || d->warm || d->starting || may_make_room(p, d, NULL);
+}
+
+enum status device_refuses(const struct pool *p, const struct device_slot *d, struct problem *why)
+{
+    assert(held(&p->lock));
+    if (p->stopping)
+        return problem_set(why, STATUS_DRAINING, "the service is shutting down");
+    if (atomic_load(&d->lost))
+        return device_lost_problem(d, why);
+    if (d->reset.phase == RESET_DRAINING)
+        return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
+    if (d->verdict && d->reset.phase == RESET_NONE)
+        return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
+    if (d->public.state == DEVICE_QUARANTINED && d->reset.phase == RESET_NONE)
+        return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
+    return STATUS_OK;
 }
 
 /* Under lock; waits for a worker that comes up. */
@@ -423,16 +438,10 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
     uint64_t failed_starts = d->failed_starts;
 
     while (!(*out = warm_ready(d))) {
-        if (p->stopping)
-            return problem_set(why, STATUS_DRAINING, "the service is shutting down");
-        if (atomic_load(&d->lost))
-            return device_lost_problem(d, why);
-        if (d->reset.phase == RESET_DRAINING)
-            return problem_set(why, STATUS_OVERLOADED, "device %s is being reset", d->public.id);
-        if (d->verdict && d->reset.phase == RESET_NONE)
-            return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
-        if (d->public.state == DEVICE_QUARANTINED && d->reset.phase == RESET_NONE)
-            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
+        enum status st = device_refuses(p, d, why);
+
+        if (st)
+            return st;
         if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)
             return problem_set(why, STATUS_NO_WORKER, "no worker can be started: %s", d->last_problem.detail);
         if (!may_come(p, d))
@@ -445,9 +454,10 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
 }
 
 /* Under lock. */
-static void hand_out(struct pool *p, struct device_slot *d, struct worker *w)
+void pool_hand_out(struct pool *p, struct device_slot *d, struct worker **list, struct worker *w)
 {
-    list_remove(&d->warm, w);
+    assert(held(&p->lock));
+    list_remove(list, w);
     w->next = p->used;
     p->used = w;
     d->public.workers_used++;
@@ -465,7 +475,7 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
     if (!p->stopping && d->public.state != DEVICE_QUARANTINED)
         w = warm_ready(d);
     if (w) {
-        hand_out(p, d, w);
+        pool_hand_out(p, d, &d->warm, w);
         pool_note_change(p);
     }
     pthread_mutex_unlock(&p->lock);
@@ -497,7 +507,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     st = warm_wait(p, d, &w, why);
     d->demand--;
     if (!st) {
-        hand_out(p, d, w);
+        pool_hand_out(p, d, &d->warm, w);
         *out = w;
     }
     pool_note_change(p);

@@ -23,6 +23,8 @@ struct pool_config {
     bool        sharing;            /* workers may exchange descriptors of memory with the front-end */
     bool        allow_no_sandbox;   /* workers may start where the machine offers no sandbox */
     const char *visible_devices;    /* instead of the environment's choice of devices, until pool_count_again(); NULL or "": as that says */
+    const char *mps_control;        /* path of nvidia-cuda-mps-control, beside which its server lies; borrowed likewise. NULL: none, */
+    const char *mps_missing;        /* ... because: "the service was started with --mps off". Borrowed likewise */
 };
 
 enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT, DEVICE_OVERHEATED, DEVICE_RESETTING, DEVICE_LOST };
@@ -91,6 +93,23 @@ bool pool_has_room(struct pool *p);
 /* Ends the worker; its slot is refilled in the background. Unfinished calls of the worker end with WORKER_LOST before this returns. NULL
  * is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
+
+/* ---- workers that share an MPS server (pool/domains/) ---- */
+/* NEEDLESS: contexts of the device do not take turns, or it has no such server. MISSING: *why says what is missing. */
+enum pool_server_offer { SERVER_NEEDLESS, SERVER_OFFERED, SERVER_MISSING };
+enum pool_server_offer pool_server_offer(struct pool *p, unsigned device, struct problem *why);
+/* As pool_take(), for a worker that shares the server of that domain; it is started if there is none, up to FAULT_DOMAINS_MAX. `domain` is
+ * compared, and never followed. FAULT_DOMAIN_UNAVAILABLE: the server does not start. OVERLOADED: it is full. */
+enum status pool_domain_take(struct pool *p, unsigned device, const void *domain, struct worker **out, struct problem *why);
+bool        pool_domain_take_ready(struct pool *p, const void *domain, struct worker **out);
+/* Its server, and what waits there, ends now; the next taker finds another one. Its used workers are the caller's. Does not wait. */
+void pool_domain_fall(struct pool *p, const void *domain);
+/* The same for good: nobody takes from it any more. */
+void pool_domain_end(struct pool *p, const void *domain);
+/* FAULT_DOMAIN_LOST: its server has ended by itself; pool_domain_fall() is due. */
+enum status pool_domain_verdict(struct pool *p, const void *domain, struct problem *why);
+/* Servers that run, those included that are ending. */
+unsigned pool_servers(struct pool *p);
 
 /* Changes a setting of the device itself, for all its users, until the service or another program changes it again; it is set anew after a
  * reset. NOT_IMPLEMENTED, INVALID_FIELD, FEATURE_DISABLED (no permission): as of device_ops.configure. INVALID_FIELD also names the range

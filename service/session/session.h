@@ -1,6 +1,6 @@
 /* Sessions and their objects: buffers, modules, streams, launches. Ownership, quotas, handles; no HTTP, no CUDA.
  *
- * A session is one worker, one worker session, one fault domain. Everything here is thread-safe. A struct session * is borrowed
+ * A session is one worker and one worker session, and falls alone unless it joins a fault domain. Everything here is thread-safe. A struct session * is borrowed
  * (session_borrow) and returned, and survives its own deletion until then. Objects are named by ids; info structs are copies. An id of
  * another caller's object is treated as unknown: *_NOT_FOUND with the same text. `why` is not NULL, unless a line says so. */
 #ifndef GPUREST_SESSION_SESSION_H
@@ -60,11 +60,13 @@ struct registry_use {
     unsigned sessions; /* including those of runs, and those whose worker has not ended yet */
     unsigned own;      /* ... without those of runs */
     unsigned runs;     /* in progress on sessions of their own */
-    unsigned shares;   /* buffers with memory that clients map */
+    unsigned domains;
+    unsigned shares; /* buffers with memory that clients map */
     uint64_t shared_bytes;
     uint64_t batch_bytes; /* asynchronous batches and their results */
     uint64_t memory_bytes;
 };
+unsigned            registry_domains(struct registry *r); /* fault domains of all tenants */
 struct registry_use registry_use_of(struct registry *r, const struct tenant *t);
 
 /* Faults in the tenant's budget, on the device with the most. */
@@ -87,17 +89,19 @@ struct label {
 };
 
 struct session_spec {
-    struct span         id;              /* empty: the server generates one; else a valid client id (checked here) */
-    struct span         device;          /* empty: the default */
-    uint64_t            memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
-    double              memory_fraction; /* 0: none; else memory_limit is MEMORY_LIMIT_NONE and becomes this part of the device's memory */
-    bool                keeps_bounded;   /* freed memory that its worker keeps has a bound: */
-    uint64_t            pool_bytes_max;
-    uint64_t            idle_timeout_s;
-    uint64_t            max_lifetime_s;
-    uint64_t            lease_s; /* ends the session when no request came for it for so long; 0: no lease */
-    bool                memcheck;
-    bool                implicit; /* not listed; its id is none that a client could use */
+    struct span id;              /* empty: the server generates one; else a valid client id (checked here) */
+    struct span device;          /* empty: the default */
+    uint64_t    memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
+    double      memory_fraction; /* 0: none; else memory_limit is MEMORY_LIMIT_NONE and becomes this part of the device's memory */
+    bool        keeps_bounded;   /* freed memory that its worker keeps has a bound: */
+    uint64_t    pool_bytes_max;
+    uint64_t    idle_timeout_s;
+    uint64_t    max_lifetime_s;
+    uint64_t    lease_s; /* ends the session when no request came for it for so long; 0: no lease */
+    bool        memcheck;
+    bool        implicit;        /* not listed; its id is none that a client could use */
+    struct span fault_domain;    /* empty: it stands alone; else a client id (checked here) */
+    bool        server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
     const struct label *labels;
     unsigned            labels_count;
 };
@@ -122,6 +126,9 @@ struct session_info {
     uint64_t           device_time_us;
     uint64_t           memory_bytes;
     unsigned           buffers, modules, launches;
+    char               fault_domain[CLIENT_ID_CHARS_MAX + 1]; /* "": none; else: */
+    bool               shared_server;                         /* its sessions share an MPS server */
+    unsigned           domain_sessions;                       /* how many there are, this one included */
 };
 
 /* Takes a worker from the pool; may block. If the id exists (same tenant): same spec -> *created = false, another spec -> SPEC_CONFLICT. */

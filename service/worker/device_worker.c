@@ -44,7 +44,7 @@ struct accepted_command *queue_pop(struct command_queue *q)
 
 bool status_is_fatal(enum status st)
 {
-    return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT;
+    return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST;
 }
 
 /* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
@@ -347,6 +347,8 @@ static enum status open_device(struct device_worker *w, const char *uuid, unsign
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
         st = canary_run(w, why);
+        if (!st)
+            st = probe_prepare(w, why);
         phase_end(ready, WORKER_START_CANARY, began);
         return st;
     }
@@ -367,7 +369,8 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
     struct device_jail  jail = {.device_monitor = argument_given(argc, argv, "--device-monitor"),
                                 .optional = argument_given(argc, argv, "--allow-no-sandbox"),
-                                .sharing = argument_given(argc, argv, "--sharing")};
+                                .sharing = argument_given(argc, argv, "--sharing"),
+                                .server = worker_argument(argc, argv, "mps")};
     uint64_t            began;
     unsigned            index = 0;
     enum status         st = find_device(w, argc, argv, &index, why);

@@ -3,7 +3,7 @@
 #define GPUREST_WORKER_DEVICE_WORKER_H
 
 /* Role `worker`: --backend=NAME --index=N [--uuid=ID, which decides where indices have changed] [--spin-cpus=N] [--device-monitor]
- * [--allow-no-sandbox] [settings of backends]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
+ * [--allow-no-sandbox] [--mps=FOLDER] [settings of backends]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
  * end, its context is lost, or its parent is gone. Returns the exit code. */
 int device_worker_main(int argc, char **argv);
 

@@ -374,6 +374,27 @@ def test_a_device_that_is_lost_while_it_waits_for_its_reset(run, show):
     assert client.post(session + "/reset").status == 200
 
 
+def test_an_error_that_asks_for_a_reset_outlives_the_loss(run, show, driver, tmp_path):
+    steer, libraries = driver
+    show("2")
+    service = run("--allow-device-settings", "--nvidia-smi", str(tool(tmp_path, f": > {libraries}/fake-nvml")))
+    client = patient(service.client())
+    session = prepare(client, S, device="cuda:0")
+    steer("xid=119")
+    until(lambda: states(client)["cuda:0"] == "quarantined", "the error is not noticed")
+    show("1,")
+    recount(service, {"cuda:0": "lost", "cuda:1": "healthy"})
+    assert client.delete(session).status == 204
+    counted = service.stderr().count("backend cuda: ")
+    hang_up(service)
+    until(lambda: service.stderr().count("backend cuda: ") > counted, "it does not count")
+    assert not (tmp_path / "calls").exists(), "a lost device was reset"
+    show("2")
+    recount(service, {"cuda:0": "healthy", "cuda:1": "healthy"})
+    assert (tmp_path / "calls").read_text() == f"--gpu-reset -i {FIRST}\n"
+    assert devices(client)["cuda:0"]["xid"] is None
+
+
 def test_a_signal_during_the_start_is_obeyed_after_it(executable, driver, show, tmp_path):
     steer, libraries = driver
     steer("nvmlInit_v2:takes=3000")

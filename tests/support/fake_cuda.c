@@ -38,6 +38,8 @@ static uint64_t    round_now = 1;
 static char        printed[65536];
 static int         contexts;
 static uint64_t    passed_ns;
+static cuda_result untold; /* how the context is lost; told from `told_ns` on */
+static uint64_t    told_ns;
 
 long fake_cuda_live(void)
 {
@@ -61,7 +63,7 @@ void fake_cuda_reset(void)
 {
     for (size_t i = 0; i < COUNT(functions); i++)
         functions[i].calls = 0;
-    lost = CUDA_RESULT_SUCCESS;
+    lost = untold = CUDA_RESULT_SUCCESS;
     printed[0] = '\0';
     fake_cuda_finish();
 }
@@ -75,11 +77,26 @@ void fake_lose(cuda_result why)
 {
     if (!lost)
         lost = why;
+    fake_mps_fault(why);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void fake_lose_later(cuda_result why, uint64_t ms)
+{
+    untold = why;
+    told_ns = clock_ns() + ms * 1000000u;
 }
 
 bool fake_stuck(uint64_t round)
 {
-    return round == round_now;
+    return untold || round == round_now;
 }
 
 uint64_t fake_round(void)
@@ -268,14 +285,19 @@ cuda_result fake_step_free(const char *name)
 
 cuda_result fake_step(const char *name)
 {
-    cuda_result r = fake_step_free(name);
+    cuda_result r = fake_step_free(name), heard = lost ? CUDA_RESULT_SUCCESS : fake_mps_heard();
 
+    lost = heard ? heard : lost;
+    if (untold && clock_ns() >= told_ns)
+        fake_lose(untold);
     return lost ? lost : r;
 }
 
 cuda_result cuInit(unsigned flags)
 {
     cuda_result r = fake_step_free(__func__);
+
+    r = r ? r : fake_mps_start();
     return r ? r : flags ? CUDA_RESULT_ERROR_INVALID_VALUE : CUDA_RESULT_SUCCESS;
 }
 
@@ -354,7 +376,7 @@ cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, cuda_ordinal de
     (void)device;
     if (r || attribute >= COUNT(known))
         return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
-    *value = known[attribute];
+    *value = attribute == CUDA_ATTRIBUTE_MPS_ENABLED ? fake_mps_is_client() : known[attribute];
     return CUDA_RESULT_SUCCESS;
 }
 
@@ -469,14 +491,12 @@ cuda_result cuEventDestroy_v2(cuda_event event)
 
 cuda_result cuEventRecord(cuda_event event, cuda_stream stream)
 {
-    struct timespec now;
-    cuda_result     r = fake_step(__func__);
+    cuda_result r = fake_step(__func__);
 
     if (r)
         return r;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     event->stuck = stream->stuck;
-    event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + passed_ns;
+    event->recorded_ns = clock_ns() + passed_ns;
     return CUDA_RESULT_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
  * A file with ".times" behind lets kernels that the fake cannot run pass for run, which changes nothing, and says how long they take, so that events
  * tell it: lines of a part of the kernel's name, threads of a block (0: any number), microseconds, and perhaps '!': then the first byte
  * at the third parameter is changed. One with ".driver" holds the driver's version.
+ * With CUDA_MPS_PIPE_DIRECTORY it is a client of the fake MPS daemon there (tests/service/fake_mps.py).
  * Kernels run at once, on the calling thread. Not thread-safe. */
 #ifndef GPUREST_TESTS_FAKE_CUDA_H
 #define GPUREST_TESTS_FAKE_CUDA_H
@@ -81,12 +82,20 @@ cuda_result fake_step(const char *name);
 cuda_result fake_step_free(const char *name);
 void        fake_live(long change);
 void        fake_lose(cuda_result why);
-bool        fake_stuck(uint64_t round);
-uint64_t    fake_round(void);
+/* The same, but told only so much later; until then nothing that is queued or asked on any stream is done. */
+void     fake_lose_later(cuda_result why, uint64_t ms);
+bool     fake_stuck(uint64_t round);
+uint64_t fake_round(void);
 /* Events recorded from now on are so much later. */
 void fake_pass(uint64_t ns);
 /* The file that is named as the library is, with that behind, as text of at most `room` bytes with its NUL. False: there is none. */
 bool fake_read_beside(const char *ending, char *to, size_t room);
+/* fake_mps.c: what the start as a client answers; whether it is one; the fault that the server told of since; what it is told. */
+cuda_result fake_mps_start(void);
+bool        fake_mps_is_client(void);
+cuda_result fake_mps_heard(void);
+void        fake_mps_fault(cuda_result why);
+void        fake_mps_busy(void);
 /* Text that comes out of standard output at the next wait for any stream. */
 void        fake_print(const char *text);
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);

@@ -169,6 +169,12 @@ static void run_trap(const struct CUfunc_st *f, const struct fake_launch *l)
     fake_lose(CUDA_RESULT_ERROR_LAUNCH_FAILED);
 }
 
+/* late_trap(u32 ms): the driver tells of it so much later */
+static void run_late_trap(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    fake_lose_later(CUDA_RESULT_ERROR_LAUNCH_FAILED, argument(f, l, 0));
+}
+
 static void run_misaligned(const struct CUfunc_st *f, const struct fake_launch *l)
 {
     (void)f;
@@ -179,6 +185,7 @@ static void run_misaligned(const struct CUfunc_st *f, const struct fake_launch *
 static void run_endless(const struct CUfunc_st *f, const struct fake_launch *l)
 {
     (void)f;
+    fake_mps_busy();
     l->stream->stuck = fake_round();
 }
 
@@ -231,6 +238,7 @@ static const struct {
     {"fault", run_fault},
     {"illegal", run_fault},
     {"trap", run_trap},
+    {"late_trap", run_late_trap},
     {"hello", run_hello},
     {"endless", run_endless},
     {"misaligned", run_misaligned},

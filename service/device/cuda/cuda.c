@@ -15,7 +15,7 @@ enum status cuda_check(struct device *d, cuda_result r, struct problem *why, con
     st = cuda_problem(d->cu, r, &told, doing);
     if (st == STATUS_PENDING)
         return st;
-    if (st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT) {
+    if (st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST) {
         if (!d->lost.status) {
             log_warn("device", "the context is lost: %s", told.detail);
             problem_cuda(&d->lost, st, (int)r, told.cuda_name, "the device reports %s", told.cuda_name);
@@ -101,6 +101,20 @@ static enum status select_device(struct device *d, unsigned index, struct proble
     return st;
 }
 
+static const char *server; /* the folder of the MPS server that the process is to be a client of; NULL: of none */
+
+/* A client that does not reach its server works without it, and says nothing. */
+static enum status check_server(struct device *d, struct problem *why)
+{
+    int on = 0;
+
+    if (!server)
+        return STATUS_OK;
+    if (d->cu->cuDeviceGetAttribute(&on, CUDA_ATTRIBUTE_MPS_ENABLED, d->ordinal) == CUDA_RESULT_SUCCESS && on)
+        return STATUS_OK;
+    return problem_set(why, STATUS_FAULT_DOMAIN_UNAVAILABLE, "the CUDA driver does not use the MPS server of the fault domain");
+}
+
 static enum status make_context(struct device *d, struct problem *why)
 {
     cuda_context context = NULL;
@@ -156,7 +170,9 @@ static enum status open_device(struct device **out, unsigned index, struct probl
     st = make_context(d, why);
     if (st)
         goto failed;
-    st = cuda_memory_start(d, why);
+    st = check_server(d, why);
+    if (!st)
+        st = cuda_memory_start(d, why);
     if (st)
         goto failed;
     st = cuda_stream_create(d, &d->default_stream);
@@ -173,10 +189,23 @@ failed:
     return st;
 }
 
+/* The driver reads the environment at its start. Which GPUs there are, the server has been told: they are numbered as it sees them. */
+static void choose_server(const char *folder)
+{
+    server = folder;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 static bool set(struct span name, const char *value)
 {
-    if (span_is(name, "visible-devices")) {
-        setenv("CUDA_VISIBLE_DEVICES", value, 1); /* the driver is not loaded yet, and no other thread reads the environment */
+    if (span_is(name, "mps")) {
+        choose_server(value);
+        return true;
+    }
+    if (span_is(name, "visible-devices")) { /* no server: the driver is not loaded yet, and no other thread reads the environment */
+        if (!server)
+            setenv("CUDA_VISIBLE_DEVICES", value, 1);
         return true;
     }
     if (!span_is(name, "libcuda"))
@@ -230,6 +259,7 @@ const struct device_ops device_cuda = {
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
+    .faults_late_ms = FAULT_TOLD_MS,
     .event_query = cuda_event_query,
     .stream_query = cuda_stream_query,
     .event_elapsed = cuda_event_elapsed,

@@ -113,6 +113,7 @@ static void fill_figures(const struct device *d, struct device_info *out)
     out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
     out->sharing_unit = d->memory.share_unit;
     out->unified_memory = positive_attribute(d, CUDA_ATTRIBUTE_INTEGRATED);
+    out->has_server = true;
     snprintf(out->vendor, sizeof out->vendor, "NVIDIA");
 }
 

@@ -5,6 +5,7 @@
 #include "pool/bounds.h"
 #include "pool/devices/counter.h"
 #include "pool/devices/reset_tool.h"
+#include "pool/domains/domains.h"
 #include "pool/pool.h"
 #include "pool/workers/worker_internal.h"
 
@@ -64,23 +65,24 @@ struct device_slot {
 };
 
 struct pool {
-    struct pool_config config;
-    struct monitor    *monitor;
-    pthread_mutex_t    lock;    /* protects everything below without a lock of its own; taken after any lock of a worker */
-    pthread_cond_t     changed; /* signals what a taker or the refiller may wait for */
-    pthread_t          refiller;
-    bool               refiller_runs;
-    pthread_t          health;
-    bool               health_runs;
-    bool               stopping;
-    bool               refiller_idle;        /* no more starts and ends */
-    bool               released;             /* no worker is left: it may end */
-    uint64_t           changes;              /* +1 by every pool_changed() */
-    struct device_slot devices[DEVICES_MAX]; /* with ids that stay; none is taken away */
-    _Atomic unsigned   devices_count;        /* grows under the lock; read without it */
-    struct worker     *used;                 /* a list: owned by sessions */
-    struct worker     *discarded_workers;    /* a list: the refiller destroys them as soon as nobody pins them */
-    unsigned           workers;              /* warm and used workers of all devices */
+    struct pool_config  config;
+    struct monitor     *monitor;
+    pthread_mutex_t     lock;    /* protects everything below without a lock of its own; taken after any lock of a worker */
+    pthread_cond_t      changed; /* signals what a taker or the refiller may wait for */
+    pthread_t           refiller;
+    bool                refiller_runs;
+    pthread_t           health;
+    bool                health_runs;
+    bool                stopping;
+    bool                refiller_idle;        /* no more starts and ends */
+    bool                released;             /* no worker is left: it may end */
+    uint64_t            changes;              /* +1 by every pool_changed() */
+    struct device_slot  devices[DEVICES_MAX]; /* with ids that stay; none is taken away */
+    _Atomic unsigned    devices_count;        /* grows under the lock; read without it */
+    struct pool_domains domains;
+    struct worker      *used;              /* a list: owned by sessions */
+    struct worker      *discarded_workers; /* a list: the refiller destroys them as soon as nobody pins them */
+    unsigned            workers;           /* warm and used workers of all devices */
 
     struct device_counter counter;         /* at the start, and the refiller's */
     bool                  count_wanted;    /* pool_count_again() */
@@ -104,13 +106,28 @@ void pool_changed(void *pool);
 
 /* The same, under the pool's lock. */
 void pool_note_change(struct pool *p);
+/* Both under the pool's lock. A ready worker becomes a session's. */
+void pool_hand_out(struct pool *p, struct device_slot *d, struct worker **list, struct worker *w);
+/* Why the device gives no workers now; OK: it may. */
+enum status device_refuses(const struct pool *p, const struct device_slot *d, struct problem *why);
 
 /* ---- refill.c ---- */
 void *refiller_run(void *pool);
 /* Health thread, under the pool's lock, which it releases meanwhile: asks a new device monitor about its device. False: there is none.
  * The refiller does not do this: a management library may take seconds, and workers are waited for. */
 bool device_monitor_notice(struct pool *p, struct device_slot *d);
+/* Under the pool's lock, which it releases meanwhile; NULL: it failed. `mps`: the folder of its server, or NULL. */
+struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor, const char *mps);
+/* Under the pool's lock. The refiller kills and destroys it; its death says nothing about the device. */
+void discard_worker(struct pool *p, struct worker *w);
+/* Under the pool's lock. A warm worker that nobody waits for makes room for one that somebody waits for, on device `d`, in `domain` or in
+ * none (NULL). */
+bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
+bool may_make_room(const struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
+/* When to try again after so many failures. */
+uint64_t pause_ns(unsigned failures);
 /* Under the pool's lock. */
+void     list_push(struct worker **list, struct worker *w);
 bool     list_remove(struct worker **list, struct worker *w);
 unsigned list_count(const struct worker *list, enum worker_state state);
 /* Waits for pool->changed until then. */

@@ -111,8 +111,8 @@ void recovery_begin(struct device_slot *d, enum recovery_step step)
 /* Sessions may finish on a device that only needs a reset; on others the janitor ends them. */
 static bool recover_from_verdict(struct pool *p, struct device_slot *d)
 {
-    if (!d->verdict || d->reset.tries >= RECOVERY_STEPS_MAX || deadline_left_ns(d->reset.next_try_ns) > 0 || !may_reset_hard(p, d) ||
-        any_lives(p->used, (unsigned)(d - p->devices)))
+    if (!d->verdict || atomic_load(&d->lost) || d->reset.tries >= RECOVERY_STEPS_MAX || deadline_left_ns(d->reset.next_try_ns) > 0 ||
+        !may_reset_hard(p, d) || any_lives(p->used, (unsigned)(d - p->devices)))
         return false;
     d->reset.next_try_ns = deadline_after_ms((uint64_t)RECOVERY_HARD_PAUSE_MS << d->reset.tries);
     d->reset.tries++;
@@ -150,11 +150,13 @@ static bool end_processes(struct pool *p, struct device_slot *d)
     unsigned       i = (unsigned)(d - p->devices);
     struct problem why;
 
+    if (domains_leave_device(p, i))
+        return true;
     if (d->warm || d->device_monitor) {
         device_discard_all(p, d);
         return true;
     }
-    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i))
+    if (!any_lives(p->used, i) && !any_lives(p->discarded_workers, i) && !domains_on_device(p, i))
         return go_on_without_processes(p, d);
     if (deadline_left_ns(d->reset.deadline_ns) > 0)
         return false;

@@ -60,24 +60,27 @@ static uint64_t answer_max(enum message m, const void *body)
 }
 
 /* Under lock. */
-static struct call_slot *slot_take(struct worker *w, struct call *c, uint64_t most)
+static struct call_slot *slot_take(struct worker *w, enum message m, struct call *c, uint64_t most)
 {
     uint16_t          i = w->free_slots[--w->free_count];
     struct call_slot *slot = &w->slots[i];
 
     c->number = ++w->numbers * RING_SLOTS + i;
     slot->call = c;
+    slot->message = m;
     slot->deadline_ns = c->deadline_ns;
     slot->started = false;
     slot->answer_max = most;
     atomic_store(&slot->number, c->number);
     w->unfinished++;
+    w->computing += runs_kernels(m);
     return slot;
 }
 
 /* Under lock. */
 static void slot_give(struct worker *w, struct call_slot *slot)
 {
+    w->computing -= runs_kernels(slot->message);
     slot->call = NULL;
     w->free_slots[w->free_count++] = (uint16_t)(slot - w->slots);
     w->unfinished--;
@@ -114,7 +117,7 @@ static enum status submit_call(struct worker *w, enum message m, const void *bod
     if (w->free_count <= (runs_kernels(m) ? CALLS_RESERVED : 0))
         return STATUS_OVERLOADED;
     call_reset(c, m);
-    slot = slot_take(w, c, answer_max(m, body));
+    slot = slot_take(w, m, c, answer_max(m, body));
     if (push_command(w, m, body, bytes, c) == STATUS_OK)
         return STATUS_OK;
     slot_give(w, slot); /* the table is smaller than the ring: only a hostile index gets here */
@@ -396,15 +399,9 @@ static uint64_t earliest_deadline(struct worker *w, bool *launch)
     return first;
 }
 
-bool worker_computes(struct worker *w)
+bool worker_computes(const struct worker *w)
 {
-    bool any = false;
-
-    pthread_mutex_lock(&w->lock);
-    for (unsigned i = 0; i < RING_SLOTS && w->unfinished && !any; i++)
-        any = w->slots[i].call && runs_kernels(w->slots[i].call->message);
-    pthread_mutex_unlock(&w->lock);
-    return any;
+    return atomic_load(&w->computing) > 0;
 }
 
 uint64_t calls_check_deadlines(struct worker *w)
@@ -420,7 +417,8 @@ uint64_t calls_check_deadlines(struct worker *w)
     if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
         return first;
     if (launch)
-        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not finish before its deadline");
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT,
+                    "the operations did not finish before their deadline, or faulted: their worker does not tell which");
     else if (starting)
         problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the worker did not start in time");
     else

@@ -1,4 +1,4 @@
-/* One thread that learns of every worker's death when it happens. */
+/* One thread that learns of the death of every process, and of what else descriptors tell, when it happens. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -16,10 +16,10 @@ struct monitor {
     pthread_t thread;
 };
 
-static void worker_left(struct monitor *m, struct worker *w)
+static void tell(struct monitor *m, struct watched *w)
 {
-    epoll_ctl(m->epoll_fd, EPOLL_CTL_DEL, w->process.pid_fd, NULL);
-    worker_ended(w);
+    epoll_ctl(m->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL);
+    w->readable(w);
 }
 
 static void *monitor_run(void *context)
@@ -33,7 +33,7 @@ static void *monitor_run(void *context)
         for (int i = 0; i < n; i++) {
             if (!events[i].data.ptr)
                 return NULL;
-            worker_left(m, events[i].data.ptr);
+            tell(m, events[i].data.ptr);
         }
     }
 }
@@ -77,7 +77,7 @@ void monitor_destroy(struct monitor *m)
     free(m);
 }
 
-enum status monitor_add(struct monitor *m, struct worker *w)
+enum status monitor_add(struct monitor *m, struct watched *w)
 {
-    return watch_fd(m, w->process.pid_fd, w) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+    return watch_fd(m, w->fd, w) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
 }

@@ -25,7 +25,7 @@ bool list_remove(struct worker **list, struct worker *w)
     return false;
 }
 
-static void list_push(struct worker **list, struct worker *w)
+void list_push(struct worker **list, struct worker *w)
 {
     w->next = *list;
     *list = w;
@@ -51,7 +51,7 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
         pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &until);
 }
 
-static void discard_worker(struct pool *p, struct worker *w)
+void discard_worker(struct pool *p, struct worker *w)
 {
     assert(held(&p->lock));
     assert(!w->discarded);
@@ -66,7 +66,7 @@ static bool is_over(const struct worker *w)
     return s == WORKER_DEAD || s == WORKER_STOPPING;
 }
 
-static uint64_t pause_ns(unsigned failures)
+uint64_t pause_ns(unsigned failures)
 {
     uint64_t ms = RESPAWN_BACKOFF_MIN_MS;
 
@@ -238,7 +238,7 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
+struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor, const char *mps)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
@@ -260,6 +260,8 @@ static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, u
     enum status           st;
 
     assert(held(&p->lock));
+    if (mps)
+        span_copy(span_of(mps), o.mps, sizeof o.mps); /* its server may end meanwhile */
     pthread_mutex_unlock(&p->lock);
     st = worker_start(&w, &o);
     pthread_mutex_lock(&p->lock);
@@ -275,7 +277,7 @@ static bool device_monitor_start(struct pool *p, struct device_slot *d)
     assert(held(&p->lock));
     if (d->device_monitor || !device_may_start_monitor(d))
         return false;
-    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
+    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true, NULL);
     return true;
 }
 
@@ -339,17 +341,27 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* A warm worker of a device that nobody waits for makes room for a worker that somebody waits for. */
-static bool evict_for(struct pool *p, struct device_slot *d)
+/* Those of the device itself are what is waited for, unless it is a domain that waits. */
+static bool can_spare(const struct device_slot *other, const struct device_slot *d, const struct pool_domain *domain)
+{
+    return (other != d || domain) && other->demand == 0 && other->warm;
+}
+
+bool may_make_room(const struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
+{
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (can_spare(&p->devices[i], d, domain))
+            return true;
+    return domains_can_evict(p, domain);
+}
+
+bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
 {
     assert(held(&p->lock));
-    for (unsigned i = 0; i < p->devices_count; i++) {
-        struct device_slot *other = &p->devices[i];
-
-        if (other != d && other->demand == 0 && discard_warm(p, other))
-            return true;
-    }
-    return false;
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (can_spare(&p->devices[i], d, domain))
+            return discard_warm(p, &p->devices[i]);
+    return domains_evict(p, domain);
 }
 
 static bool warm_start(struct pool *p, struct device_slot *d)
@@ -359,11 +371,11 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
     if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= p->config.warm_per_device + d->demand)
         return false;
-    if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
+    if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d, NULL)))
         return false;
     p->workers++;
     d->starting = true;
-    w = start_pool_worker(p, d, p->config.staging_bytes, false);
+    w = start_pool_worker(p, d, p->config.staging_bytes, false, NULL);
     d->starting = false;
     if (w && d->failures == 0) {
         list_push(&d->warm, w);
@@ -416,7 +428,9 @@ static bool graveyard_clear(struct pool *p)
 
 static uint64_t next_look(const struct pool *p)
 {
-    uint64_t now = now_ns(), first = devices_count_next_look(p);
+    uint64_t now = now_ns(), counted = devices_count_next_look(p), first = domains_next_look(p);
+
+    first = counted < first ? counted : first;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
         uint64_t reset = device_reset_next_look(&p->devices[i]);
@@ -440,6 +454,7 @@ void *refiller_run(void *pool)
         acted = devices_count_care(p) || acted;
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
+        acted = (!p->stopping && domains_care(p)) || acted;
         if (acted) /* a worker may have been ready before it was listed */
             pthread_cond_broadcast(&p->changed);
         else if (!p->stopping && seen == p->changes)

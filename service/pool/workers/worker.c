@@ -206,6 +206,11 @@ void worker_ended(struct worker *w)
     pthread_mutex_unlock(&w->lock);
 }
 
+static void process_ended(struct watched *watched)
+{
+    worker_ended((struct worker *)((char *)watched - offsetof(struct worker, watched)));
+}
+
 void worker_watch_end(struct worker *w, struct waker *waker)
 {
     bool gone;
@@ -234,9 +239,9 @@ void worker_add_device_arguments(char **argv, unsigned argc, const char *const *
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], uuid[DEVICE_UUID_BYTES + 16];
-    char    *argv[9 + DEVICE_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index,
-                                                   spin};
+    char                         backend[64], index[32], spin[32], uuid[DEVICE_UUID_BYTES + 16], mps[SERVER_PATH_BYTES + 16];
+    char    *argv[10 + DEVICE_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index,
+                                                    spin};
     unsigned argc = 5, fds_count = 2;
     struct spawn_fd fds[3];
     int             child_end = -1, share_end = -1;
@@ -260,6 +265,10 @@ static enum status process_start(struct worker *w)
         argv[argc++] = (char *)(uintptr_t) "--allow-no-sandbox";
     if (o->sharing)
         argv[argc++] = (char *)(uintptr_t) "--sharing";
+    if (o->mps[0]) {
+        snprintf(mps, sizeof mps, "--mps=%s", o->mps);
+        argv[argc++] = mps;
+    }
     worker_add_device_arguments(argv, argc, o->device_arguments, o->visible);
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
@@ -304,7 +313,8 @@ static enum status worker_run(struct worker *w)
         process_drop(w);
         return STATUS_OUT_OF_MEMORY;
     }
-    st = monitor_add(w->options.monitor, w);
+    w->watched.fd = w->process.pid_fd;
+    st = monitor_add(w->options.monitor, &w->watched);
     if (!st)
         return STATUS_OK;
     process_drop(w);
@@ -324,6 +334,7 @@ enum status worker_start(struct worker **out, const struct worker_options *optio
     w->options = *options;
     w->control_fd = w->share_fd = -1;
     w->process.pid_fd = -1;
+    w->watched.readable = process_ended;
     w->kill_ns = DEADLINE_NEVER;
     w->started_ns = now_ns();
     w->start_deadline_ns = deadline_after_ms(options->start_deadline_ms);

@@ -63,8 +63,8 @@ unsigned          worker_device(const struct worker *w);
 enum worker_state worker_state_of(const struct worker *w);
 /* Its sandbox; valid once it is READY. */
 enum worker_sandbox worker_sandbox_of(const struct worker *w);
-/* Whether calls that run kernels are unfinished. */
-bool worker_computes(struct worker *w);
+/* Whether calls that run kernels are unfinished. Takes no lock. */
+bool worker_computes(const struct worker *w);
 /* Kills the process now (SIGKILL). Its calls end with the given status and problem, later ones with WORKER_LOST. Does not wait. */
 void worker_kill(struct worker *w, enum status st, const struct problem *why);
 struct waker;

@@ -7,6 +7,7 @@
 
 #include "base/waitlist.h"
 #include "ipc/shm.h"
+#include "pool/bounds.h"
 #include "pool/workers/spawn.h"
 #include "pool/workers/worker.h"
 
@@ -17,6 +18,7 @@ struct call_slot {
     _Atomic uint32_t serial;  /* futex word: +1 at every end */
     _Atomic uint32_t waiting; /* 1: a thread sleeps on it */
     struct call     *call;    /* borrowed until delivered */
+    enum message     message;
     uint64_t         deadline_ns;
     bool             started;    /* the start was reported; under drain_lock */
     uint64_t         answer_max; /* bytes that the worker may claim to have written into staging */
@@ -32,6 +34,12 @@ struct staging {
 
 struct monitor;
 
+/* Something that is read once, or ends once. Embedded in its owner, and there until readable() was called. */
+struct watched {
+    int fd;
+    void (*readable)(struct watched *w); /* on the monitor's thread, once */
+};
+
 struct worker_options {
     const char        *executable;
     const char        *backend;
@@ -42,9 +50,10 @@ struct worker_options {
     unsigned           device;           /* the pool's number */
     uint64_t           staging_bytes;
     uint64_t           start_deadline_ms;
-    bool               device_monitor;   /* it will serve no caller */
-    bool               sharing;          /* it may exchange descriptors of memory with us */
-    bool               allow_no_sandbox; /* it may start where the machine offers no sandbox */
+    bool               device_monitor;         /* it will serve no caller */
+    bool               sharing;                /* it may exchange descriptors of memory with us */
+    bool               allow_no_sandbox;       /* it may start where the machine offers no sandbox */
+    char               mps[SERVER_PATH_BYTES]; /* the folder of the MPS server that it is to be a client of; "" = of none */
     struct monitor    *monitor;
     /* Called after every change of state, with locks of the worker held: must not call back. */
     void (*changed)(void *context);
@@ -58,6 +67,7 @@ struct worker {
     bool                  discarded; /* the pool's: killed on purpose; its death says nothing about the device */
     struct worker_options options;
     struct spawned        process;
+    struct watched        watched;      /* its end */
     int                   control_fd;   /* closing it ends the worker */
     int                   share_fd;     /* for descriptors of memory, both ways; -1 without sharing */
     pthread_mutex_t       share_lock;   /* one exchange of a descriptor at a time; taken before all others */
@@ -79,6 +89,7 @@ struct worker {
     struct ring      commands;  /* under lock */
     uint64_t         numbers;
     unsigned         unfinished;
+    _Atomic unsigned computing; /* of those, the ones that run kernels; written under lock */
     uint16_t         free_slots[RING_SLOTS];
     unsigned         free_count;
     struct problem   end; /* how unfinished calls end; status OK = WORKER_LOST */
@@ -129,9 +140,9 @@ void staging_fail(struct worker *w);
 
 /* ---- monitor.c ---- one thread that sees processes end */
 enum status monitor_create(struct monitor **out);
-/* No worker may be left. NULL is a no-op. */
+/* Nothing may be watched any more. NULL is a no-op. */
 void        monitor_destroy(struct monitor *m);
-enum status monitor_add(struct monitor *m, struct worker *w);
+enum status monitor_add(struct monitor *m, struct watched *w);
 /* Puts them, and `visible` unless it is NULL, behind the first argc places of argv, which has room for DEVICE_ARGUMENTS_MAX + 1 more. */
 void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more, const char *visible);
 

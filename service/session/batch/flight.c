@@ -276,8 +276,8 @@ static enum status send(struct batch *b, const struct batch_order *o)
                               .bytes = o->message == MESSAGE_MEM_READ ? o->body.mem_read.to.bytes : 0,
                               .first = o->first,
                               .count = o->count};
-    if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - WORKER_GRACE_MS * NS_PER_MS)
-        f->call.deadline_ns = b->deadline_ns + WORKER_GRACE_MS * NS_PER_MS;
+    if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - LAUNCH_GRACE_MS * NS_PER_MS)
+        f->call.deadline_ns = b->deadline_ns + LAUNCH_GRACE_MS * NS_PER_MS;
     st = call_submit(b->worker_session->worker, o->message, &o->body, &f->call);
     if (st)
         return st;

@@ -28,7 +28,7 @@ uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
     assert(held(&c->session->lock));
     for (const struct launch *l = LIST_FIRST(&c->unfinished); l; l = LIST_NEXT(l, unfinished))
         if (l->state == LAUNCH_RUNNING && !l->ended && now > l->started_ns &&
-            now - l->started_ns > (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS)
+            now - l->started_ns > (l->timeout_ms + LAUNCH_GRACE_MS) * NS_PER_MS)
             return l->timeout_ms;
     return 0;
 }

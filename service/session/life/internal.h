@@ -33,6 +33,30 @@ struct account {
     struct account *next;
 };
 
+/* How a round of a fault domain ended. */
+struct domain_fall {
+    const struct session *by;       /* whose loss it was, never followed; NULL: the server's */
+    bool                  computed; /* it ran kernels then */
+    struct problem        why;      /* its fault */
+    struct problem        told;     /* that of the others */
+};
+
+/* Sessions of one caller on one device that fall together. Under registry.lock. The reaper frees it after its last session is uncounted. */
+struct fault_domain {
+    struct fault_domain *next;
+    struct registry     *registry;
+    const void          *owner;
+    char                 name[CLIENT_ID_CHARS_MAX + 1];
+    unsigned             device;
+    bool                 shared_server; /* its workers share an MPS server, which is the pool's by the address of this */
+    struct session      *members[FAULT_DOMAIN_SESSIONS_MAX];
+    unsigned             count;
+    uint64_t             round;   /* how often it has fallen */
+    bool                 falling; /* the last fall has not reached all members */
+    struct domain_fall   fall;    /* the last one */
+    struct reap_item     fall_item, end_item;
+};
+
 struct fault_budget;
 struct run_place;
 struct warm_job;
@@ -95,6 +119,8 @@ struct registry {
     pthread_cond_t         runner_left;
     uint64_t               shared_bytes; /* memory shared with clients, including what is still to be freed */
     unsigned               shares_count;
+    struct fault_domain   *domains;
+    unsigned               domains_count;
     struct fault_budget   *budgets;     /* of callers whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* budgets is not empty; written under lock */
     struct run_place      *runs;        /* run_place.c */
@@ -128,7 +154,9 @@ struct worker_session {
     unsigned            refs; /* of this struct */
     _Atomic unsigned    uses; /* threads inside the worker's calls, and unfinished calls; raised with session.lock held */
     bool                closed;
-    bool                lost; /* ended by a fault */
+    bool                lost;    /* ended by a fault */
+    bool                suspect; /* lost when its fault domain had fallen, by a kernel's fault that may be its own */
+    uint64_t            round;   /* of its fault domain */
     uint64_t            lost_ns;
     struct table        buffers, modules, launches;
     struct table        builtins;      /* modules of built-in kernels, by "name/dtype"; clients cannot list or name them */
@@ -184,19 +212,22 @@ struct result_store {
 };
 
 struct session {
-    struct entry     entry;
-    struct registry *registry;
-    struct account  *account; /* until its quota is released */
-    struct account  *payer;   /* the same account, until the session is freed */
-    unsigned         device;
-    char             device_id[32];
-    bool             memcheck;
-    bool             implicit; /* not listed, and not counted in the tenant's number of sessions */
-    uint64_t         tenant_memory_max;
-    uint64_t         max_lifetime_s;
-    uint64_t         created_wall_ns, created_ns;
-    char             tenant_name[CALLER_NAME_BYTES];
-    unsigned char    spec_digest[SHA256_BYTES];
+    struct entry         entry;
+    struct registry     *registry;
+    struct account      *account; /* until its quota is released */
+    struct account      *payer;   /* the same account, until the session is freed */
+    unsigned             device;
+    char                 device_id[32];
+    bool                 memcheck;
+    bool                 implicit;                             /* not listed, and not counted in the tenant's number of sessions */
+    char                 domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
+    bool                 shared_server, server_required;       /* its device's server can be had; the domain must have it */
+    struct fault_domain *domain; /* from its listing until it is uncounted; then written under lock and registry.lock. NULL: none */
+    uint64_t             tenant_memory_max;
+    uint64_t             max_lifetime_s;
+    uint64_t             created_wall_ns, created_ns;
+    char                 tenant_name[CALLER_NAME_BYTES];
+    unsigned char        spec_digest[SHA256_BYTES];
 
     _Atomic unsigned pins;       /* one is the registry's while the session is listed; the last unpin frees the session */
     _Atomic unsigned observers;  /* pins that do not count as use */
@@ -290,6 +321,31 @@ void budget_charge_caller(struct registry *r, const struct tenant *t, const stru
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
+
+/* ---- domain.c ---- */
+/* Before a new session is listed: it joins the domain of its name, or makes it. With registry.lock held. */
+enum status domain_join(struct registry *r, const void *owner, struct session *fresh, struct problem *why);
+/* With registry.lock held. */
+void domain_leave(struct session *s);
+/* How many of them the owner has. With registry.lock held. */
+unsigned domains_of(const struct registry *r, const void *owner);
+/* The device of the owner's domain of that name; -1: there is none. No lock held. */
+int domain_device(struct registry *r, const void *owner, struct span name);
+/* With registry.lock held. */
+void domain_info_of(const struct session *s, struct session_info *out);
+/* What the pool knows the server by that the session's workers share; NULL: they share none. */
+const void *domain_server(const struct session *s);
+/* Waits until no fall is under way, and returns the round: that of a worker that is taken now. No lock held. */
+uint64_t domain_settle(struct session *s);
+/* The worker session is lost for that reason: what it is to its session, which may be in *own. The first of a round makes all others fall. With
+ * session.lock held. */
+const struct problem *domain_lose(struct worker_session *c, const struct problem *why, struct problem *own);
+/* Its worker is about to be killed: if it runs kernels, that is a fault to the others. With session.lock held. */
+void domain_detach(struct worker_session *c, const char *reason);
+/* The session has got a worker session: loses it if its round has ended meanwhile. No lock held. */
+void domain_check(struct session *s);
+/* Looks whether the server has ended. No lock held. */
+void domain_look(struct session *s);
 
 /* ---- quota.c ---- under session.lock */
 /* QUOTA_EXCEEDED names the limit, the session's first, then the tenant's; followers of events are told. SESSION_BUSY: the worker session was closed meanwhile. */

@@ -23,7 +23,8 @@ static enum status deadline_overrun(const struct worker_session *c, uint64_t now
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this operation finished")
                    : STATUS_OK;
     return timeout_ms
-               ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms, its timeout_ms, passed", timeout_ms)
+               ? problem_set(why, STATUS_EXECUTION_TIMEOUT,
+                             "the kernel exceeded its timeout_ms of %" PRIu64 " ms, or faulted: its worker does not tell which", timeout_ms)
                : STATUS_OK;
 }
 
@@ -189,6 +190,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);
+    domain_look(s);
     session_expire(s, now);
 }
 

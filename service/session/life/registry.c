@@ -199,9 +199,20 @@ struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
                                     .shares = a->shares_count,
                                     .shared_bytes = a->shared_bytes,
                                     .batch_bytes = a->batch_bytes};
+    use.domains = domains_of(r, t->owner);
     use.runs = runs_taken(r, t->owner);
     pthread_mutex_unlock(&r->lock);
     return use;
+}
+
+unsigned registry_domains(struct registry *r)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&r->lock);
+    n = r->domains_count;
+    pthread_mutex_unlock(&r->lock);
+    return n;
 }
 
 uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
@@ -258,8 +269,14 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     if (st)
         return st;
+    st = domain_join(r, t->owner, fresh, why);
+    if (st) {
+        account_drop_if_empty(r, a);
+        return st;
+    }
     st = table_put(&a->sessions, &fresh->entry);
     if (st) {
+        domain_leave(fresh);
         account_drop_if_empty(r, a);
         return problem_set(why, st, "not enough memory for a session");
     }
@@ -394,6 +411,7 @@ void registry_uncount(struct session *s)
     s->account->count--;
     s->account->implicit -= s->implicit;
     r->count--;
+    domain_leave(s);
     account_drop_if_empty(r, s->account);
     s->account = NULL;
     pthread_cond_broadcast(&r->closing_changed); /* wakes those who wait for the session's end, whichever thread brings it */

@@ -86,6 +86,8 @@ static void digest_spec(const struct session_spec *spec, unsigned char out[SHA25
     digest_add_u64(&h, spec->max_lifetime_s);
     digest_add_u64(&h, spec->lease_s);
     digest_add_u64(&h, spec->memcheck);
+    digest_add_field(&h, spec->fault_domain);
+    digest_add_u64(&h, spec->fault_domain.bytes && spec->server_required);
     for (unsigned i = 0; i < spec->labels_count; i++) {
         digest_add_field(&h, span_of(spec->labels[i].key));
         digest_add_field(&h, span_of(spec->labels[i].value));
@@ -103,6 +105,46 @@ static enum status name_session(struct session *s, struct span id, struct proble
         return entry_name(&s->entry, id, "s_", why);
     snprintf(prefix, sizeof prefix, "s_%.*s_", (int)sizeof prefix - 4, s->registry->node);
     return entry_name(&s->entry, id, prefix, why);
+}
+
+/* Where its fault domain is, if there is one, else as wished. */
+static enum status choose_device(struct session *s, const struct tenant *t, const struct session_spec *spec, struct problem *why)
+{
+    struct pool *pool = s->registry->config.pool;
+    int          device = spec->fault_domain.bytes ? domain_device(s->registry, t->owner, spec->fault_domain) : -1;
+
+    if (device >= 0 && !pool_device_fits(pool, (unsigned)device, spec->device))
+        return problem_field(why, STATUS_SPEC_CONFLICT, "/fault_domain", "value", "the fault domain '%.*s' is on another device",
+                             (int)spec->fault_domain.bytes, spec->fault_domain.data);
+    if (device < 0)
+        device = pool_device_choose(pool, spec->device);
+    if (device < 0)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device, or no healthy one");
+    s->device = (unsigned)device;
+    return STATUS_OK;
+}
+
+static enum status choose_domain(struct session *s, const struct session_spec *spec, struct problem *why)
+{
+    enum pool_server_offer offer;
+    struct problem         missing;
+
+    if (!spec->fault_domain.data)
+        return STATUS_OK;
+    if (!client_id_valid(spec->fault_domain))
+        return problem_field(
+            why, STATUS_INVALID_FIELD, "/fault_domain", "format",
+            "a fault domain's name must have 1 to %d characters of a-z, 0-9, '_' and '-', and start with a letter or digit",
+            CLIENT_ID_CHARS_MAX);
+    span_copy(spec->fault_domain, s->domain_name, sizeof s->domain_name);
+    offer = pool_server_offer(s->registry->config.pool, s->device, &missing);
+    if (offer == SERVER_MISSING && spec->server_required) {
+        *why = missing;
+        return missing.status;
+    }
+    s->shared_server = offer == SERVER_OFFERED;
+    s->server_required = offer != SERVER_NEEDLESS && spec->server_required;
+    return STATUS_OK;
 }
 
 /* The limit in bytes: as given, or that part of the device's memory, at least one so that it stays a limit. */
@@ -171,20 +213,19 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
 {
     struct session *s;
     enum status     st = check_spec(spec, why);
-    int             device;
 
     if (st)
         return st;
-    device = pool_device_choose(r->config.pool, spec->device);
-    if (device < 0)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device, or no healthy one");
     s = calloc(1, sizeof *s);
     if (!s)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     s->registry = r;
-    s->device = (unsigned)device;
     s->implicit = spec->implicit;
-    st = name_session(s, spec->id, why);
+    st = choose_device(s, t, spec, why);
+    if (!st)
+        st = name_session(s, spec->id, why);
+    if (!st)
+        st = choose_domain(s, spec, why);
     if (!st)
         st = limit_of(s, spec->memory_fraction, spec->memory_limit, &s->memory_limit, why);
     if (st) {
@@ -243,25 +284,34 @@ static enum status prepare_worker(struct session *s, struct worker *w, struct pr
     return st || keep == MEMORY_LIMIT_NONE ? st : bound_kept(w, keep, why);
 }
 
+static enum status take_from_pool(struct session *s, struct worker **w, struct problem *why)
+{
+    struct pool *pool = s->registry->config.pool;
+    const void  *server = domain_server(s);
+
+    return server ? pool_domain_take(pool, s->device, server, w, why) : pool_take(pool, s->device, w, why);
+}
+
 /* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
 static enum status take_worker(struct session *s, struct worker **w, struct problem *why)
 {
-    struct pool *pool = s->registry->config.pool;
-    enum status  st;
-    bool         leaving;
+    enum status st;
+    bool        leaving;
 
     pthread_mutex_lock(&s->lock);
     leaving = s->closing > 0; /* before the first try: it may be gone right behind it */
     pthread_mutex_unlock(&s->lock);
-    st = pool_take(pool, s->device, w, why);
+    st = take_from_pool(s, w, why);
     if (st != STATUS_NO_WORKER || !leaving)
         return st;
     await_former(s);
-    return pool_take(pool, s->device, w, why);
+    return take_from_pool(s, w, why);
 }
 
-/* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
-static enum status start_worker_session(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
+/* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. `round`: that of its
+ * fault domain before the worker was taken. */
+static enum status start_worker_session(struct session *s, struct worker *w, uint64_t round, struct worker_session **out,
+                                        struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
     struct pool_device *device = calloc(1, sizeof *device); /* on the heap: large, with all attributes */
@@ -285,6 +335,7 @@ static enum status start_worker_session(struct session *s, struct worker *w, str
         pool_give_back(pool, w);
     else {
         pthread_mutex_lock(&s->lock);
+        (*out)->round = round;
         span_copy(span_of(device->id), s->device_id, sizeof s->device_id);
         pthread_mutex_unlock(&s->lock);
     }
@@ -319,6 +370,7 @@ static enum status set_started(struct session *s, struct worker_session *c, enum
     s->fault.status = st;
     session_set_state(s, st ? SESSION_FAULTED : SESSION_READY);
     pthread_mutex_unlock(&s->lock);
+    domain_check(s);
     return st;
 }
 
@@ -359,7 +411,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
         return st;
     }
     if (*created) {
-        st = start_worker_session(s, NULL, &c, why);
+        st = start_worker_session(s, NULL, domain_settle(s), &c, why);
         set_started(s, c, st, why);
         if (st)
             session_end(s, SESSION_NOT_STARTED);
@@ -417,6 +469,7 @@ void session_info_of(struct session *s, struct session_info *out)
         out->launches = s->worker_session->launches.count;
     }
     pthread_mutex_lock(&s->registry->lock);
+    domain_info_of(s, out);
     out->idle_timeout_s = s->idle_timeout_s;
     out->lease_s = s->lease_s;
     out->expires_wall_ns = expires_wall(s);
@@ -511,14 +564,23 @@ static struct worker_session *take_worker_session(struct session *s)
     return c;
 }
 
+static bool take_ready(struct session *s, struct worker **w)
+{
+    struct pool *pool = s->registry->config.pool;
+    const void  *server = domain_server(s);
+
+    return server ? pool_domain_take_ready(pool, server, w) : pool_take_ready(pool, s->device, w);
+}
+
 /* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
  * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
-static struct worker *replace_worker(struct session *s, struct worker_session *old, const char *reason)
+static struct worker *replace_worker(struct session *s, struct worker_session *old, uint64_t *round, const char *reason)
 {
     struct pool   *pool = s->registry->config.pool;
     struct worker *w = NULL;
     bool           first, small;
 
+    *round = domain_settle(s);
     if (!old)
         return NULL;
     pthread_mutex_lock(&s->lock);
@@ -526,7 +588,8 @@ static struct worker *replace_worker(struct session *s, struct worker_session *o
     first = s->closing == 1;
     pthread_mutex_unlock(&s->lock);
     worker_session_detach(old, reason);
-    if (!first || !(pool_take_ready(pool, s->device, &w) || (small && pool_has_room(pool))))
+    *round = domain_settle(s); /* its end may have made the domain fall */
+    if (!first || !(take_ready(s, &w) || (small && pool_has_room(pool))))
         await_former(s);
     return w;
 }
@@ -535,6 +598,8 @@ static struct worker *replace_worker(struct session *s, struct worker_session *o
 static enum status renew_worker_session(struct session *s, bool faulted_only, struct problem *why)
 {
     struct worker_session *old, *c = NULL;
+    struct worker         *w;
+    uint64_t               round;
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
@@ -552,7 +617,8 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
     s->generation++;
     session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
-    st = start_worker_session(s, replace_worker(s, old, "the session was reset"), &c, why);
+    w = replace_worker(s, old, &round, "the session was reset");
+    st = start_worker_session(s, w, round, &c, why);
     return set_started(s, c, st, why);
 }
 

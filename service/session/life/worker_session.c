@@ -198,10 +198,10 @@ void worker_session_leave(struct worker_session *c)
 static const struct {
     enum status  status;
     enum counter counter;
-} ends[] = {{STATUS_KERNEL_FAULT, COUNTER_RESTARTS_KERNEL_FAULT}, {STATUS_EXECUTION_TIMEOUT, COUNTER_RESTARTS_EXECUTION_TIMEOUT},
-            {STATUS_DEVICE_ERROR, COUNTER_RESTARTS_DEVICE_ERROR}, {STATUS_DEVICE_OVERHEATED, COUNTER_RESTARTS_DEVICE_OVERHEATED},
-            {STATUS_DEVICE_RESET, COUNTER_RESTARTS_DEVICE_RESET}, {STATUS_DEVICE_LOST, COUNTER_RESTARTS_DEVICE_LOST},
-            {STATUS_WORKER_LOST, COUNTER_RESTARTS_WORKER_LOST}};
+} ends[] = {{STATUS_KERNEL_FAULT, COUNTER_RESTARTS_KERNEL_FAULT},           {STATUS_EXECUTION_TIMEOUT, COUNTER_RESTARTS_EXECUTION_TIMEOUT},
+            {STATUS_DEVICE_ERROR, COUNTER_RESTARTS_DEVICE_ERROR},           {STATUS_DEVICE_OVERHEATED, COUNTER_RESTARTS_DEVICE_OVERHEATED},
+            {STATUS_DEVICE_RESET, COUNTER_RESTARTS_DEVICE_RESET},           {STATUS_DEVICE_LOST, COUNTER_RESTARTS_DEVICE_LOST},
+            {STATUS_FAULT_DOMAIN_LOST, COUNTER_RESTARTS_FAULT_DOMAIN_LOST}, {STATUS_WORKER_LOST, COUNTER_RESTARTS_WORKER_LOST}};
 
 static bool ends_worker_session(enum status st)
 {
@@ -224,6 +224,7 @@ static enum counter restarts_of(enum status st)
 void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
+    struct problem  own;
 
     assert(held(&s->lock));
     if (c->closed || s->worker_session != c)
@@ -233,6 +234,7 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
             s->fault = *why;
         return;
     }
+    why = domain_lose(c, why, &own);
     counter_add(restarts_of(why->status), 1);
     budget_charge(s, why->status);
     c->lost = true;
@@ -413,6 +415,7 @@ void worker_session_detach(struct worker_session *c, const char *reason)
     count_closing(s, 1);
     pthread_mutex_lock(&s->lock);
     assert(s->worker_session != c && s->closing > 0);
+    domain_detach(c, reason);
     c->closed = true;
     pending_free_begin(c, c->quota_bytes);
     share_detach_all(c);

@@ -69,6 +69,15 @@ struct host_memory {
     uint16_t       generation;
 };
 
+/* What is asked when a deadline has passed; `stream` and `event` are for nothing else. */
+struct probe {
+    struct device_stream *stream;
+    struct device_event  *event;
+    uint64_t              of; /* the command that it was asked for, by its sequence; 0: none yet */
+    uint64_t              asked_ns;
+    bool                  failed; /* nothing could be asked */
+};
+
 /* A finished launch's printf text. */
 struct output {
     uint64_t   tag;
@@ -103,6 +112,7 @@ struct device_worker {
     struct output            outputs[OUTPUTS_KEPT_MAX];
     unsigned                 outputs_next;
     struct canary            canary;
+    struct probe             probe;
     struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may wait for the end of their users */
     bool                     sharing;                           /* there is a socket for descriptors */
     struct problem           told;                              /* of what is being reaped; all zeros between */
@@ -116,7 +126,7 @@ void                     command_answer(struct device_worker *w, struct accepted
 void                     command_started(struct device_worker *w, const struct accepted_command *k);
 void                     queue_push(struct command_queue *q, struct accepted_command *k);
 struct accepted_command *queue_pop(struct command_queue *q);
-/* These three mean that the context is lost. */
+/* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
@@ -194,6 +204,12 @@ struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
 /* Checks a command before it goes on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);
 enum status fill_check(const struct msg_mem_fill *m, struct problem *why);
+
+/* ---- overdue.c ---- */
+/* At the start: later the driver may wait for a kernel that never ends. */
+enum status probe_prepare(struct device_worker *w, struct problem *why);
+/* Of work in flight whose deadline has passed. PENDING: it is not known yet, ask again. EXECUTION_TIMEOUT; or how the context was lost. */
+enum status overdue_judge(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why);
 
 /* ---- memory.c ---- */
 /* The outcome of allocating that many bytes, in words unless *why has some. */

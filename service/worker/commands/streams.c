@@ -159,11 +159,10 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
     st = k->run ? run_poll(w, s, k->run, moved, why) : query_device(w, s, k, why);
     if (st != STATUS_PENDING || !command_overdue(k))
         return st;
-    if (w->ops->cancel)
+    st = overdue_judge(w, k, timeout_ms(k), why);
+    if (st == STATUS_EXECUTION_TIMEOUT && w->ops->cancel)
         w->ops->cancel(w->device);
-    return problem_set(why, STATUS_EXECUTION_TIMEOUT,
-                       k->run ? "the operations exceeded their timeout_ms of %llu ms" : "the kernel exceeded its timeout_ms of %llu ms",
-                       (unsigned long long)timeout_ms(k));
+    return st;
 }
 
 static void launch_reply(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct msg_launch_reply *r)

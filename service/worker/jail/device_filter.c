@@ -135,24 +135,33 @@ static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
     return bad;
 }
 
-/* `action` for calls that lead out of the process. The socket for descriptors leads to the front-end, whatever address a message has. */
-static int build_denied(scmp_filter_ctx c, uint32_t action, enum device_filter_sharing sharing)
+static bool sends(int call)
+{
+    return call == SCMP_SYS(sendmsg) || call == SCMP_SYS(sendto);
+}
+
+/* `action` for calls that lead out of the process. The socket for descriptors leads to the front-end, whatever address a message has. So do
+ * a client's sockets to its server: they are connected, and no other socket can be made. */
+static int build_denied(scmp_filter_ctx c, uint32_t action, enum device_filter_sharing sharing, bool client)
 {
     int bad = 0;
 
-    for (size_t i = 0; i < COUNT(denied_calls); i++)
-        if (sharing == FILTER_SHARES_NOTHING || denied_calls[i] != SCMP_SYS(sendmsg))
+    for (size_t i = 0; i < COUNT(denied_calls); i++) {
+        bool spared = client ? sends(denied_calls[i]) : sharing != FILTER_SHARES_NOTHING && denied_calls[i] == SCMP_SYS(sendmsg);
+
+        if (!spared)
             bad |= seccomp_rule_add(c, action, denied_calls[i], 0);
-    if (sharing != FILTER_SHARES_NOTHING)
+    }
+    if (sharing != FILTER_SHARES_NOTHING && !client)
         bad |= seccomp_rule_add(c, action, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_NE, WORKER_SHARE_FD));
     bad |= seccomp_rule_add(c, action, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
     return bad;
 }
 
-static int build_deny(scmp_filter_ctx c, enum device_filter_sharing sharing)
+static int build_deny(scmp_filter_ctx c, enum device_filter_sharing sharing, bool client)
 {
     const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
-    int            bad = build_denied(c, refuse, sharing) | seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    int            bad = build_denied(c, refuse, sharing, client) | seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 
     bad |= seccomp_rule_add(c, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
     for (size_t i = 0; i < COUNT(namespaces); i++)
@@ -180,7 +189,7 @@ static const int ending_calls[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),
 
 static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filter_sharing sharing)
 {
-    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing) | allow_abort(c) | allow_threads(c) |
+    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing, false) | allow_abort(c) | allow_threads(c) |
               allow_calls(c, ending_calls, COUNT(ending_calls));
 
     for (size_t i = 0; i < COUNT(driver_rows); i++) {
@@ -207,7 +216,8 @@ static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *dri
     case DEVICE_FILTER_DRIVER:
         return build_driver(c, driver, sharing);
     case DEVICE_FILTER_DENY:
-        return build_deny(c, sharing);
+    case DEVICE_FILTER_CLIENT:
+        return build_deny(c, sharing, f == DEVICE_FILTER_CLIENT);
     }
     return -1;
 }

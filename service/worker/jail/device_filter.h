@@ -20,6 +20,7 @@ enum device_filter {
     DEVICE_FILTER_PLAIN,  /* device_calls_plain.def; all other calls kill */
     DEVICE_FILTER_DRIVER, /* the driver's rows of device_calls_driver.def; all other calls are refused, those that lead out kill */
     DEVICE_FILTER_DENY,   /* device_calls_denied.def is refused, all other calls are allowed */
+    DEVICE_FILTER_CLIENT, /* as DENY, and the sockets that are connected now may be written to: the driver's to its server */
 };
 
 /* Additional calls for sharing memory with other processes. */

@@ -99,18 +99,20 @@ void device_jail_prepare(const struct device_jail *j)
 }
 
 /* Of the command thread only: the driver's threads existed before. */
-static bool guard_files(const struct device_driver *driver)
+static bool guard_files(const struct device_jail *j)
 {
     int    ruleset = landlock_create(LANDLOCK_FILES);
     size_t own = 0;
 
     if (ruleset >= 0) {
-        while (driver->reads[own])
+        while (j->driver->reads[own])
             own++;
         allow_reading(ruleset, driven_reads, COUNT(driven_reads));
-        allow_reading(ruleset, driver->reads, own);
-        allow_device_files(ruleset, driver->device_files);
+        allow_reading(ruleset, j->driver->reads, own);
+        allow_device_files(ruleset, j->driver->device_files);
         allow_own_process(ruleset);
+        if (j->server)
+            landlock_allow(ruleset, j->server, using_device | reading);
     }
     return enter_landlock(ruleset);
 }
@@ -196,12 +198,14 @@ static enum device_filter choose_filter(const struct device_jail *j)
 {
     if (!j->driver)
         return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
+    if (j->server)
+        return DEVICE_FILTER_CLIENT;
     return !j->device_monitor && device_filter_knows(j->driver_build) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
 }
 
 static enum worker_sandbox level_of(enum device_filter f)
 {
-    return f == DEVICE_FILTER_DENY ? WORKER_SANDBOX_DENY_LIST : WORKER_SANDBOX_ALLOW_LIST;
+    return f == DEVICE_FILTER_DENY || f == DEVICE_FILTER_CLIENT ? WORKER_SANDBOX_DENY_LIST : WORKER_SANDBOX_ALLOW_LIST;
 }
 
 /* Once per device, not for each of its workers. */
@@ -231,7 +235,7 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
         return STATUS_DEVICE_ERROR;
     if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
         return STATUS_DEVICE_ERROR;
-    if (j->driver && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files(j->driver) && j->sharing)
+    if (j->driver && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files(j) && j->sharing)
         sharing = FILTER_SHARES_MADE;
     if (!device_filter_enter(filter, j->driver_build, sharing))
         return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;

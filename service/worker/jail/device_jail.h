@@ -2,7 +2,8 @@
  * gets no more, so that a kernel that takes over the worker does not get the machine.
  *
  * Without a driver (`cpu`) that is a list of system calls; all others kill. With a driver it is the list learnt for its build
- * (device_calls_driver.def); for other builds only calls that lead out of the process are refused. Built with a sanitizer, which needs
+ * (device_calls_driver.def); for other builds, and for clients
+ * of a server, only calls that lead out of the process are refused. Built with a sanitizer, which needs
  * more than any list, a worker without a driver gets the deny-list, too, and logs that. */
 #ifndef GPUREST_WORKER_DEVICE_JAIL_H
 #define GPUREST_WORKER_DEVICE_JAIL_H
@@ -15,6 +16,7 @@ struct device_jail {
     const char                 *driver_build;   /* "580.95.05"; "" = unknown. Borrowed */
     bool                        device_monitor; /* serves no caller, and reads sensors through files: only the deny-list */
     bool                        sharing;        /* there is a socket for descriptors */
+    const char                 *server;         /* the folder of the server that the driver is a client of; NULL: of none. Borrowed */
     uint64_t                    memory;         /* host memory in bytes that is the device's; 0: it has memory of its own */
     bool                        optional;       /* leave out what this machine does not offer, and log it */
 };

@@ -213,13 +213,13 @@ def test_layouts():
     matrix = numpy.arange(15, dtype="f4").reshape(3, 5)
     padded = gpurest.align(matrix, 32)
     assert padded.shape == (3, 8) and (padded[:, :5] == matrix).all() and not padded[:, 5:].any()
-    tiles = gpurest.tile(matrix, (2, 2))
+    tiles = gpurest.to_tiles(matrix, (2, 2))
     assert tiles.shape == (2, 3, 2, 2) and tiles.flags.c_contiguous and tiles[0, 1].tolist() == [[2, 3], [7, 8]] and tiles[1, 2].tolist() == [[14, 0], [0, 0]]
     records = numpy.zeros(4, [("x", "f4"), ("n", "i4")])
     records["x"], records["n"] = [1, 2, 3, 4], [5, 6, 7, 8]
     arrays = gpurest.coalesce(records)
     assert list(arrays) == ["x", "n"] and arrays["n"].tolist() == [5, 6, 7, 8] and arrays["x"].flags.c_contiguous
-    for wrong in (lambda: gpurest.align(matrix, 3), lambda: gpurest.tile(matrix, (0, 1)), lambda: gpurest.tile(numpy.zeros(3), (1, 1)), lambda: gpurest.coalesce(matrix)):
+    for wrong in (lambda: gpurest.align(matrix, 3), lambda: gpurest.to_tiles(matrix, (0, 1)), lambda: gpurest.to_tiles(numpy.zeros(3), (1, 1)), lambda: gpurest.coalesce(matrix)):
         with pytest.raises(errors.ArgumentError):
             wrong()
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn, Optional
+from typing import TYPE_CHECKING, NoReturn, Optional, Tuple
 
 from ..errors import ClosedError, GpurestError, SessionLostError
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 _PACKAGE = __name__.partition(".")[0]
+_INSIDE = _PACKAGE + "."
 
 
 class Unpicklable:
@@ -53,15 +54,25 @@ class Handle(Unpicklable):
                                    cause=self._session._reset_cause)
 
 
-def caller() -> str:
-    """"file.py:41" of the nearest frame outside the package."""
+def calling_line() -> Tuple[str, int]:
+    """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable."""
     frame = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE:
-        if frame.f_back is None:
+    while frame.f_back is not None:
+        name = frame.f_globals.get("__name__")
+        if not isinstance(name, str) or not name.startswith(_INSIDE) and name != _PACKAGE:
             break
         frame = frame.f_back
-    name = frame.f_code.co_filename.rpartition("/")[2]
-    return f"{name}:{frame.f_lineno}"
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def named(line: Tuple[str, int]) -> str:
+    """"file.py:41"."""
+    return f"{line[0].rpartition('/')[2]}:{line[1]}"
+
+
+def caller() -> str:
+    """"file.py:41" of the nearest frame outside the package."""
+    return named(calling_line())
 
 
 def is_fault(error: GpurestError) -> bool:

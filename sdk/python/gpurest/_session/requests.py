@@ -4,10 +4,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
+from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
-from .._transport.frame import BATCH_TYPE, BytesLike, pack, unpack
+from .._transport.frame import BATCH_TYPE, BytesLike, Encoded, pack, unpack
 from .._transport.wire import OCTETS, Call, Request, Response, json_request
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
@@ -18,6 +19,7 @@ EXECUTION_TIMEOUT_MS = 60_000  # the service's default
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
+@lru_cache(maxsize=1024)
 def enc(name: str) -> str:
     """As a segment of a path."""
     return quote(name, safe="$:")
@@ -256,17 +258,17 @@ def launch_cancel(sid: str, lid: str, force: bool) -> Call[Document]:
 
 # ---- batches ----
 
-def batch(path: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
+def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     """The answer: its document, and what was read, by segment."""
     pieces, _ = pack(document, segments)
-    module = document.get("module")
+    module, timeout_ms = (document.module, document.timeout_ms) if isinstance(document, Encoded) else (document.get("module"), document.get("timeout_ms"))
     source, options = (module.get("source"), module.get("options", ())) if isinstance(module, Mapping) else (None, ())
-    answer_s = float(document.get("timeout_ms") or EXECUTION_TIMEOUT_MS) / 1000
+    answer_s = float(timeout_ms or EXECUTION_TIMEOUT_MS) / 1000
     request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, answer_s, source, options)
     return Call(request, lambda response: unpack(response.body))
 
 
-def session_batch(sid: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
+def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     return batch(session_path(sid) + "/batches", document, segments)
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from .._transport.connection import Progress
-from .._transport.frame import BytesLike
+from .._transport.frame import BytesLike, Encoded
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
@@ -37,6 +37,14 @@ def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> It
         cursor = page.get("next_cursor")
         if not cursor:
             return
+
+
+def _with_frees(document: Union[Mapping[str, Any], Encoded], names: Sequence[str]) -> Union[Mapping[str, Any], Encoded]:
+    """The batch with operations behind its own."""
+    frees = [{"op": "free", "buf": name} for name in names]
+    if isinstance(document, Encoded):
+        return document.followed_by(frees)
+    return {**document, "ops": [*document.get("ops", ()), *frees]}
 
 
 class SessionBase(SessionState):
@@ -102,7 +110,8 @@ class SessionBase(SessionState):
 
     # ---- batches ----
 
-    def _submit_batch(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
+    def _submit_batch(self, document: Union[Mapping[str, Any], Encoded],
+                      segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         """One request: `document` as in the contract ("segments" is set here), and the bytes of its segments by id.
 
         Returns the answer's document and what the batch read, by segment id, as views into one block of memory. Raises what the
@@ -110,12 +119,12 @@ class SessionBase(SessionState):
         by operations at the end, after those of the document. Thread-safe."""
         return self._allocating(lambda: self._send_batch(document, segments))
 
-    def _send_batch(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-        ops = list(document.get("ops", ()))
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - len(ops)))
-        frees = [{"op": "free", "buf": name} for name in garbage]
+    def _send_batch(self, document: Union[Mapping[str, Any], Encoded],
+                    segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
+        count = document.count if isinstance(document, Encoded) else len(document.get("ops", ()))
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count))
         try:
-            return self._do(requests.session_batch(self.id, {**document, "ops": ops + frees}, segments))
+            return self._do(requests.session_batch(self.id, _with_frees(document, garbage), segments))
         except OutOfMemoryError as error:
             self._put_back(garbage)
             if not garbage or error.completed_ops:
@@ -123,7 +132,7 @@ class SessionBase(SessionState):
             self.free_unused()
             return self._do(requests.session_batch(self.id, document, segments))
         except GpurestError as error:
-            if error.op_index is None or error.op_index < len(ops):
+            if error.op_index is None or error.op_index < count:
                 self._put_back(garbage)
             raise
 

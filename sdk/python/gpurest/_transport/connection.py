@@ -7,7 +7,7 @@ import select
 import socket
 import ssl
 import time
-from typing import Callable, Iterator, List, Optional, Protocol, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from ..errors import ConnectionError_, ProtocolError, TimeoutError_
 from .endpoint import Endpoint
@@ -22,25 +22,25 @@ PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
 Progress = Callable[[int], None]
 
 
-class Descriptor(Protocol):
-    def fileno(self) -> int: ...
-
-
 def close_all(descriptors: List[int]) -> None:
     while descriptors:
         os.close(descriptors.pop())
 
 
-def readable(sock: Descriptor) -> bool:
-    """Something, or the end, is there to be read now."""
+def readable(sock: Any, poll: Optional[Any] = None) -> bool:
+    """Something, or the end, is there to be read now. `poll`: of the socket, where there is one already."""
     try:
-        if hasattr(select, "poll"):
-            poll = select.poll()
-            poll.register(sock, select.POLLIN)
-            return bool(poll.poll(0))
-        return bool(select.select([sock], [], [], 0)[0])
+        if not hasattr(select, "poll"):
+            return bool(select.select([sock], [], [], 0)[0])
+        return bool((poll or poll_of(sock)).poll(0))
     except (OSError, ValueError):
         return True
+
+
+def poll_of(sock: Any) -> Any:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return poll
 
 
 class Connection:
@@ -53,6 +53,8 @@ class Connection:
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
         self._rest = b""
         self._descriptors: List[int] = []
+        self._poll = poll_of(sock) if hasattr(select, "poll") else None
+        self._wait_s = sock.gettimeout()
 
     def close(self) -> None:
         self.sock.close()
@@ -72,7 +74,7 @@ class Connection:
     def _answered(self) -> bool:
         """Bytes of an answer, or the end, are here already."""
         if not isinstance(self.sock, ssl.SSLSocket):
-            return bool(self._rest) or readable(self.sock)
+            return bool(self._rest) or readable(self.sock, self._poll)
         if self._rest:
             return True
         timeout = self.sock.gettimeout()
@@ -86,6 +88,15 @@ class Connection:
             return True
         finally:
             self.sock.settimeout(timeout)
+
+    def _wait_at_most(self, seconds: Optional[float]) -> None:
+        """How long the socket's next calls may take; telling the system costs a call, too."""
+        if seconds != self._wait_s:
+            self.sock.settimeout(seconds)
+            self._wait_s = seconds
+
+    def _answer_s(self, request: Request) -> Optional[float]:
+        return None if self._idle_s is None else self._idle_s + request.answer_s
 
     def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
@@ -114,19 +125,20 @@ class Connection:
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
-        path = self._endpoint.prefix + request.path
-        raw = head_of(Request(request.method, path, request.headers, request.pieces), self._endpoint.host_header, self._token)
-        self.sock.settimeout(self._idle_s)
+        raw = head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix)
+        body_bytes = request.body_bytes
+        small = body_bytes <= JOIN_BYTES_MAX  # the system takes it at once: there is no use in another time-out than the answer's
+        self._wait_at_most(self._answer_s(request) if small else self._idle_s)
         try:
-            if request.body_bytes <= JOIN_BYTES_MAX:
+            if small:
                 self.sock.sendall(b"".join([raw, *request.pieces]))
                 if progress and request.pieces:
-                    progress(request.body_bytes)
+                    progress(body_bytes)
                 return True
             self.sock.sendall(raw)
             return all(self._send_piece(piece, progress) for piece in request.pieces)
         except socket.timeout as error:
-            raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self._idle_s} s", phase="idle") from error
+            raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self._wait_s} s", phase="idle") from error
         except (BrokenPipeError, ConnectionResetError):
             return False  # refused before the body was read: the answer may be there all the same
         except OSError as error:
@@ -147,7 +159,7 @@ class Connection:
 
     def _head(self, request: Request) -> Head:
         """The first head that is not an interim one."""
-        self.sock.settimeout(None if self._idle_s is None else self._idle_s + request.answer_s)
+        self._wait_at_most(self._answer_s(request))
         try:
             while True:
                 split = split_head(self._rest)
@@ -160,10 +172,9 @@ class Connection:
                 self._rest = split[1]
                 head = parse_head(split[0], request.method)
                 if head.status >= 200:
-                    self.sock.settimeout(self._idle_s)
                     return head
         except socket.timeout as error:
-            raise TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle") from error
+            raise TimeoutError_(f"{request.method} {request.path}: no answer for {self._wait_s} s", phase="idle") from error
         except OSError as error:
             if isinstance(error, ConnectionError_):
                 raise
@@ -208,6 +219,8 @@ class Connection:
         self._rest = self._rest[at:]
         if progress and at:
             progress(at)
+        if at < len(into):
+            self._wait_at_most(self._idle_s)
         while at < len(into):
             try:
                 count = self.sock.recv_into(into[at:at + PIECE_BYTES_MAX])
@@ -242,6 +255,7 @@ class Connection:
                 return
 
     def _more(self) -> bytes:
+        self._wait_at_most(self._idle_s)
         try:
             return self.sock.recv(RECEIVE_BYTES)
         except socket.timeout as error:

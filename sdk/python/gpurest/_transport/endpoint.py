@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Union
 from urllib.parse import unquote, urlsplit
 
@@ -58,7 +59,7 @@ class Endpoint:
             raise ArgumentError(f"{url!r}: {error}") from error
         return cls(url, parts.scheme, parts.hostname, port, "", parts.path.rstrip("/"))
 
-    @property
+    @cached_property
     def host_header(self) -> str:
         if self.scheme == "unix":
             return "localhost"

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import ProtocolError
 
@@ -15,6 +15,7 @@ _ALIGN = 64
 _ZEROS = bytes(_ALIGN)
 BytesLike = Union[bytes, bytearray, memoryview]
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _EXACT_MAX = 1 << 53  # beyond, JSON's numbers lose digits to many readers: the contract wants decimal texts
 
 
@@ -28,16 +29,37 @@ def _exact(value: Any) -> Any:
 
 def dumps(document: Any) -> bytes:
     """As the service reads it: integers beyond 2^53 are decimal texts."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-    return json.dumps(_exact(document), separators=(",", ":"), allow_nan=False).encode() if _LONG_NUMBER.search(text) else text
+    text = _encode(document).encode()
+    return _encode(_exact(document)).encode() if _LONG_NUMBER.search(text) else text
 
 
-def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
+class Encoded(NamedTuple):
+    """A batch whose operations are text already: one after the other, `count` of them. `keep`: names, in quotes. `timing`: launches are timed.
+    `module`: what is compiled for it."""
+    ops: Sequence[str]
+    count: int
+    keep: Sequence[str]
+    timeout_ms: int
+    timing: bool
+    module: Optional[Mapping[str, Any]] = None
+
+    def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
+        return self._replace(ops=[*self.ops, *[dumps(op).decode() for op in ops]], count=self.count + len(ops)) if ops else self
+
+    def text(self, segments: Sequence[Mapping[str, Any]]) -> bytes:
+        module = f',"module":{dumps(self.module).decode()}' if self.module is not None else ""
+        declared = dumps(segments).decode() if segments else "[]"
+        timing = "" if self.timing else ',"timing":false'
+        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{timing}{module},'
+                f'"segments":{declared}}}').encode()
+
+
+def pack(document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
     """The pieces of a frame, in order, and their total of bytes. "segments" of the document is set from the mapping.
 
     The segments' memory is referred to, not copied."""
     sizes = [{"id": name, "size": len(memoryview(data).cast("B"))} for name, data in segments.items()]
-    text = dumps({**document, "segments": sizes})
+    text = document.text(sizes) if isinstance(document, Encoded) else dumps({**document, "segments": sizes})
     text += b" " * (-(_HEAD.size + len(text)) % _ALIGN)
     pieces: List[BytesLike] = [_HEAD.pack(_MAGIC, 1, 0, len(text)) + text]
     for data in segments.values():
@@ -63,7 +85,7 @@ def unpack_document(body: BytesLike) -> Tuple[Dict[str, Any], int]:
     if (magic, version, flags) != (_MAGIC, 1, 0) or length > len(view) - _HEAD.size:
         raise ProtocolError("the batch's answer is not a frame of version 1")
     try:
-        document = json.loads(bytes(view[_HEAD.size:_HEAD.size + length]))
+        document = json.loads(str(view[_HEAD.size:_HEAD.size + length], "utf-8"))
     except ValueError as error:
         raise ProtocolError("the batch's answer has no JSON document") from error
     if not isinstance(document, dict):

@@ -161,7 +161,8 @@ class Transport(TransportBase):
     def send(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None,
              cancel: Optional[Cancel] = None) -> Response:
         """The successful answer, after further attempts where these are safe."""
-        request = with_key(request, self._keys)
+        if self._keys:
+            request = with_key(request, True)
         counted = _Counted(progress) if progress else None
 
         def step(pause: Optional[float]) -> Optional[Response]:
@@ -187,8 +188,9 @@ class Transport(TransportBase):
             connection.close()
             raise
         self._give(connection)
-        for observer in tuple(self.observers):
-            observer(request, response, time.perf_counter() - started)
+        if self.observers:
+            for observer in tuple(self.observers):
+                observer(request, response, time.perf_counter() - started)
         return response
 
     def stream(self, request: Request) -> Iterator[bytes]:

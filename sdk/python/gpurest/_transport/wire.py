@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
@@ -14,6 +15,7 @@ HEAD_BYTES_MAX = 64 * 1024
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
 OCTETS = "application/octet-stream"
+NO_PATH = re.compile("[\\x00-\\x20\\x7f]")
 T = TypeVar("T")
 
 
@@ -31,7 +33,7 @@ class Request:
 
     @property
     def body_bytes(self) -> int:
-        return sum(memoryview(piece).nbytes for piece in self.pieces)
+        return sum([len(piece) if type(piece) is bytes else memoryview(piece).nbytes for piece in self.pieces])
 
     @property
     def repeatable(self) -> bool:
@@ -57,7 +59,7 @@ class Response:
 
     def json(self) -> Any:
         try:
-            return json.loads(bytes(self.body))
+            return json.loads(str(self.body, "utf-8"))
         except ValueError as error:
             raise ProtocolError(f"the answer (status {self.status}) is not JSON", status=self.status) from error
 
@@ -87,22 +89,24 @@ def json_request(method: str, path: str, document: Optional[Any] = None, **more:
 
 def clean(text: str) -> str:
     """A header's value; refuses what could begin another header."""
-    if any(c in text for c in "\r\n\0"):
+    if "\r" in text or "\n" in text or "\0" in text:
         raise ValueError("a header's value has no line breaks")
     return text
 
 
-def head_of(request: Request, host: str, token: Optional[str]) -> bytes:
-    """The request line and the headers."""
-    if any(c <= " " or c == "\x7f" for c in request.path):
+def head_of(request: Request, host: str, token: Optional[str], prefix: str = "") -> bytes:
+    """The request line and the headers. `prefix`: of the path."""
+    if NO_PATH.search(request.path):
         raise ValueError(f"not a path: {request.path!r}")
-    lines = [f"{request.method} {request.path} HTTP/1.1", f"Host: {host}", f"User-Agent: {USER_AGENT}"]
+    lines = [f"{request.method} {prefix}{request.path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}"]
     if token:
         lines.append(f"Authorization: Bearer {token}")
     if request.pieces or request.method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {request.body_bytes}")
-    lines += [f"{name}: {clean(value)}" for name, value in request.headers.items()]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    for name, value in request.headers.items():
+        lines.append(f"{name}: {clean(value)}")
+    lines.append("\r\n")
+    return "\r\n".join(lines).encode("latin-1")
 
 
 @dataclass
@@ -117,20 +121,20 @@ class Head:
 
 def parse_head(raw: bytes, method: str) -> Head:
     """`raw` is everything before the empty line."""
-    lines = raw.decode("latin-1").split("\r\n")
-    parts = lines[0].split(" ", 2)
+    first, *lines = raw.decode("latin-1").split("\r\n")
+    parts = first.split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
         raise ProtocolError("the answer is not HTTP/1.1")
     headers: Dict[str, str] = {}
-    for line in lines[1:]:
+    for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
             raise ProtocolError("an answer's header has no colon")
         headers[name.strip().lower()] = value.strip()
     status = int(parts[1])
-    chunked = "chunked" in headers.get("transfer-encoding", "").lower()
+    chunked = "transfer-encoding" in headers and "chunked" in headers["transfer-encoding"].lower()
     length = _length_of(headers, status, method, chunked)
-    keep = parts[0] == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+    keep = parts[0] == "HTTP/1.1" and ("connection" not in headers or headers["connection"].lower() != "close")
     return Head(status, headers, length, chunked and length is None, keep and (length is not None or chunked))
 
 

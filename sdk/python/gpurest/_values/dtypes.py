@@ -156,8 +156,8 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def promote_all(types: Tuple[DType, ...]) -> DType:
-    result = types[0]
-    for other in types[1:]:
+    result, *others = sorted(types, key=lambda one: one.kind != "f")  # floats first: each integer then meets a float, as in NumPy
+    for other in others:
         result = promote(result, other)
     return result
 

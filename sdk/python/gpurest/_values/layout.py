@@ -29,12 +29,12 @@ def align(data: Any, multiple_bytes: int = 256) -> numpy.typing.NDArray[Any]:
     return out
 
 
-def tile(data: Any, shape: Tuple[int, int]) -> numpy.typing.NDArray[Any]:
+def to_tiles(data: Any, shape: Tuple[int, int]) -> numpy.typing.NDArray[Any]:
     """A matrix cut into tiles of `shape`, each contiguous: the result's shape is (tile rows, tile columns, rows, columns). What the last
     tiles lack is zero."""
-    array = _array(data, "tile")
+    array = _array(data, "to_tiles")
     if array.ndim != 2 or len(shape) != 2 or min(shape) < 1:
-        raise ArgumentError("tile() takes a matrix and a shape of two positive extents")
+        raise ArgumentError("to_tiles() takes a matrix and a shape of two positive extents")
     rows, columns = -(-array.shape[0] // shape[0]), -(-array.shape[1] // shape[1])
     padded = numpy.zeros((rows * shape[0], columns * shape[1]), array.dtype)
     padded[:array.shape[0], :array.shape[1]] = array

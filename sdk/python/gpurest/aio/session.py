@@ -64,7 +64,7 @@ class AsyncSession(SessionState):
         made = await self._in_thread(lambda: host.asarray(a, dtype, session=twin, progress=progress))
         node = made._storage.node
         if node.where.startswith("thread"):
-            node.where = where
+            node.line = where
         return made
 
     async def fetch(self, *arrays: ndarray) -> List[Any]:

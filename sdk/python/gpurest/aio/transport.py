@@ -45,8 +45,7 @@ class AsyncConnection:
 
     async def _send(self, request: Request) -> bool:
         """False: the server closed before it had everything; its answer may be there all the same."""
-        path = self._endpoint.prefix + request.path
-        self._writer.write(head_of(Request(request.method, path, request.headers, request.pieces), self._endpoint.host_header, self._token))
+        self._writer.write(head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix))
         try:
             for piece in request.pieces:
                 view = memoryview(piece).cast("B")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from .._values import dtypes
 from .._values.dtypes import DType
@@ -13,6 +13,7 @@ from ._engine.engine import Engine
 from ._engine.expr import ELEMENTWISE, Const, Input, Node
 from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
+from .functions import method
 from .host import asarray, empty
 from .ndarray import ndarray, wrap
 
@@ -23,10 +24,14 @@ def _filled(engine: Engine, shape: shapes.Shape, dtype: DType, op: str, inputs: 
     return wrap(Node(engine, ELEMENTWISE, dtype, shape, op, inputs, {"types": types, "operand": dtype}))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
-    if isinstance(fill_value, ndarray):
-        kind = fill_value._dtype if dtype is None else dtypes.dtype_of(dtype)
-        return shaping.broadcast_to(asarray(fill_value, session=session, device=device), shape).astype(kind)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
+    """Every element `fill_value`: a number, or an array that is broadcast."""
+    if order == "F":
+        return full(shapes.as_shape(shape)[::-1], _turned(fill_value), dtype, session=session, device=device).transpose()
+    if isinstance(fill_value, (ndarray, list, tuple)) or getattr(fill_value, "shape", ()) != ():
+        source = asarray(fill_value, session=session, device=device)
+        kind = source._dtype if dtype is None else dtypes.dtype_of(dtype)
+        return shaping.broadcast_to(source, shape).astype(kind)
     value = fill_value.item() if hasattr(fill_value, "item") else fill_value
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else dtypes.of_scalar(value)
@@ -34,37 +39,51 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, session: Where = Non
     return _filled(current_engine(placed(session, device)), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
 
 
-def zeros(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
-    return full(shape, 0, dtype, session=session, device=device)
+def _turned(fill_value: Any) -> Any:
+    return asarray(fill_value).transpose() if isinstance(fill_value, (ndarray, list, tuple)) or getattr(fill_value, "shape", ()) != () else fill_value
 
 
-def ones(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
-    return full(shape, 1, dtype, session=session, device=device)
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
+    """Every element 0."""
+    return full(shape, 0, dtype, order, session=session, device=device)
 
 
-def _like(a: Any, dtype: Any, shape: Any) -> Tuple[Any, DType, Where]:
+def ones(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
+    """Every element 1."""
+    return full(shape, 1, dtype, order, session=session, device=device)
+
+
+def _like(a: Any, dtype: Any, order: str, shape: Any) -> Tuple[Any, DType, str, Where]:
+    """`order` "K" and "A": that of the array, as far as it is C or F."""
     array = asarray(a)
-    return (array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), array.session
+    fortran = shaping.checked_order(order) == "F" or (order in ("K", "A") and not array._contiguous and shaping.is_fortran(array))
+    return ((array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), "F" if fortran else "C",
+            array.session)
 
 
-def empty_like(a: Any, dtype: Any = None, shape: Any = None) -> ndarray:
-    extents, kind, session = _like(a, dtype, shape)
-    return empty(extents, kind, session=session)
+def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
+    """Memory with whatever is in it, of the shape and type of `a` where none is given."""
+    extents, kind, layout, session = _like(a, dtype, order, shape)
+    return empty(extents, kind, layout, session=session)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> ndarray:
-    extents, kind, session = _like(a, dtype, shape)
-    return full(extents, 0, kind, session=session)
+@method
+def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
+    """Every element 0, of the shape and type of `a` where none is given."""
+    extents, kind, layout, session = _like(a, dtype, order, shape)
+    return full(extents, 0, kind, layout, session=session)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> ndarray:
-    extents, kind, session = _like(a, dtype, shape)
-    return full(extents, 1, kind, session=session)
+def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
+    """Every element 1, of the shape and type of `a` where none is given."""
+    extents, kind, layout, session = _like(a, dtype, order, shape)
+    return full(extents, 1, kind, layout, session=session)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> ndarray:
-    extents, kind, session = _like(a, dtype, shape)
-    return full(extents, fill_value, kind, session=session)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
+    """Every element `fill_value`, of the shape and type of `a` where none is given."""
+    extents, kind, layout, session = _like(a, dtype, order, shape)
+    return full(extents, fill_value, kind, layout, session=session)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
@@ -93,41 +112,56 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
     return made.astype(kind, copy=False)
 
 
-def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, *, session: Where = None, device: Device = None) -> ndarray:
-    """`num` numbers at equal distances from start to stop; without `endpoint` stop itself is left out."""
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+             session: Where = None, device: Device = None) -> Any:
+    """`num` numbers at equal distances from start to stop; without `endpoint` stop itself is left out. Of arrays, along the new dimension `axis`.
+    `retstep`: the distance, too."""
     if num < 0:
-        raise ValueError(f"number of samples, {num}, must be non-negative")
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
     parts = num - 1 if endpoint else num
+    whole = any(isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () for one in (start, stop))
+    first: Any
+    last: Any
+    first, last = [asarray(one, session=session, device=device).astype("f8") for one in (start, stop)] if whole else [float(start), float(stop)]
     place = arange(num, dtype="f8", session=session, device=device)
-    step = (stop - start) / parts if parts > 0 else 0.0
-    values = place * float(step) + float(start)
+    step = (last - first) / parts if parts > 0 else (math.nan if not endpoint or num == 1 else last - first)
+    if whole:
+        place = place.reshape((num,) + (1,) * len(shapes.broadcast_shapes(first._shape, last._shape)))
+    values = place * (step if parts > 0 else last - first) + first
     if endpoint and num > 1:
-        values = ufuncs.where(place == float(num - 1), float(stop), values)
-    if dtype is None:
-        return values
-    kind = dtypes.dtype_of(dtype)
-    if kind.kind in "iu":
-        values = ufuncs.floor(values)
-    return values.astype(kind)
+        values = ufuncs.where(place == float(num - 1), last, values)
+    if whole:
+        values = shaping.moveaxis(values, 0, axis)
+    if dtype is not None:
+        kind = dtypes.dtype_of(dtype)
+        values = (ufuncs.floor(values) if kind.kind in "iu" else values).astype(kind)
+    return (values, step) if retstep else values
 
 
-def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> ndarray:
+    """`base` to the powers that linspace() gives."""
+    made = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else made.astype(dtype)
+
+
+def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Ones on the k-th diagonal, zeros elsewhere."""
     rows, columns = int(N), int(N if M is None else M)
     inputs = (Const(max(columns, 1), dtypes.uint64), Const(int(k), dtypes.int64))
     made = _filled(current_engine(placed(session, device)), (rows, columns), dtypes.bool_, "eye", inputs)
-    return made.astype(dtype)
+    return made.astype(dtype, order="K" if order == "C" else order)
 
 
 def identity(n: int, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+    """A square matrix with ones on its diagonal."""
     return eye(n, dtype=dtype, session=session, device=device)
 
 
-def meshgrid(*axes: Any, indexing: str = "xy") -> List[ndarray]:
-    """Each axis stretched over the grid of all; views with stride 0."""
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Tuple[ndarray, ...]:
+    """Each axis stretched over the grid of all; without `copy` views with stride 0, with `sparse` not stretched at all."""
     if indexing not in ("xy", "ij"):
-        raise ValueError("indexing is 'xy' or 'ij'")
-    arrays = [asarray(axis).reshape(-1) for axis in axes]
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    arrays = [asarray(axis).reshape(-1) for axis in xi]
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[0], order[1] = 1, 0
@@ -138,12 +172,23 @@ def meshgrid(*axes: Any, indexing: str = "xy") -> List[ndarray]:
     for at, array in enumerate(arrays):
         own = [1] * len(arrays)
         own[order[at]] = array.size
-        grids.append(shaping.broadcast_to(array.reshape(own), shape))
-    return grids
+        line = array.reshape(own)
+        grid = line if sparse else shaping.broadcast_to(line, shape)
+        grids.append(grid.copy() if copy else grid)
+    return tuple(grids)
+
+
+def tri(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
+    """Ones on and below the k-th diagonal, zeros above."""
+    rows, columns = (arange(int(extent), session=session, device=device) for extent in (N, N if M is None else M))
+    return (columns <= rows.reshape(-1, 1) + int(k)).astype(dtype)
 
 
 def _tri(a: Any, k: int, upper: bool) -> ndarray:
     array = asarray(a)
+    array = shaping.broadcast_to(array, array._shape * 2) if array.ndim == 1 else array
+    if array.ndim < 2:
+        raise ValueError("a triangle of an array without dimensions is not there")
     rows, columns = array._shape[-2:]
     row = arange(rows, session=array.session).reshape(rows, 1)
     column = arange(columns, session=array.session)

@@ -13,26 +13,39 @@ from ._engine.config import config
 from ._engine.expr import EMPTY, HOST, Node
 from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
-from .functions import method
+from .functions import FUNCTIONS, call, method
 from .ndarray import hold, ndarray, wrap
 
 
-def empty(shape: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
-    """Memory with whatever is in it."""
+def empty(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
+    """Memory with whatever is in it; `order` "F": with the first dimension fastest."""
     engine, kind, extents = current_engine(placed(session, device)), dtypes.dtype_of(dtype), shapes.as_shape(shape)
     check_fits(engine.session, extents, kind)
-    return wrap(Node(engine, EMPTY, kind, extents))
+    made = wrap(Node(engine, EMPTY, kind, extents[::-1] if order == "F" else extents))
+    return made.transpose() if order == "F" else made
 
 
 @method
-def asarray(a: Any, dtype: Any = None, *, session: Where = None, device: Device = None, progress: Any = None) -> ndarray:
+def asarray(a: Any, dtype: Any = None, order: Optional[str] = None, *, session: Where = None, device: Device = None, copy: Optional[bool] = None,
+            progress: Any = None) -> ndarray:
     """An array of what `a` holds: an array of ours (as it is, or converted), a NumPy array, numbers in nested lists, or anything with the
     buffer protocol. The bytes are taken now and sent with the next request; more than config.inline_bytes_max of them are sent at once,
     with a progress bar where `progress` asks for one.
 
     `device`: in the default client's session on that device, given by its place in the service's list (1) or its id ("cuda:1"); an array of ours
-    that is on another one is copied there, through the host. None: on the device that gpurest.cuda.set_device() chose."""
-    where = placed(session, device)
+    that is on another one is copied there, through the host. None: on the device that gpurest.cuda.set_device() chose. `order`: the layout in
+    memory; `copy`: always, or (False) never. A list of arrays of ours is stacked."""
+    made = _made(a, dtype, placed(session, device), device, progress)
+    if copy is False and made is not a:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if copy and made is a:
+        made = made.copy()
+    return made if order in (None, "K", "A") else call("in_order", made, order)
+
+
+def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> ndarray:
+    if isinstance(a, (list, tuple)) and any(isinstance(one, ndarray) for one in a):
+        a = FUNCTIONS["stack"](a)
     if isinstance(a, ndarray):
         if where is None or a._engine is current_engine(where):
             return a if dtype is None else a.astype(dtype, copy=False)
@@ -51,10 +64,11 @@ def unpickled(data: Any, dtype: str, shape: Tuple[int, ...]) -> ndarray:
     return from_bytes(memoryview(data), dtypes.dtype_of(dtype), shape)
 
 
-def array(a: Any, dtype: Any = None, copy: bool = True, *, session: Where = None, device: Device = None) -> ndarray:
-    """As asarray(); an array of ours is copied, unless `copy` says otherwise."""
-    made = asarray(a, dtype, session=session, device=device)
-    return made.astype(made._dtype) if made is a and copy else made
+def array(a: Any, dtype: Any = None, copy: Optional[bool] = True, order: str = "K", ndmin: int = 0, *, session: Where = None,
+          device: Device = None) -> ndarray:
+    """As asarray(); an array of ours is copied, unless `copy` says otherwise. `ndmin`: so many dimensions at least, the new ones in front."""
+    made = asarray(a, dtype, order, session=session, device=device, copy=copy if copy is not False or isinstance(a, ndarray) else None)
+    return made.reshape((1,) * (ndmin - made.ndim) + made._shape) if made.ndim < ndmin else made
 
 
 def asnumpy(a: Any) -> Any:
@@ -62,10 +76,15 @@ def asnumpy(a: Any) -> Any:
     return a.get() if isinstance(a, ndarray) else dtypes.numpy.asarray(a)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, *, session: Where = None, device: Device = None) -> ndarray:
-    """Bytes as a 1-d array."""
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, session: Where = None, device: Device = None) -> ndarray:
+    """Bytes from `offset` on as a 1-d array of all or `count` elements."""
     data = memoryview(buffer).cast("B")
     kind = dtypes.dtype_of(dtype)
+    if not 0 <= offset <= len(data):
+        raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)})")
+    if count >= 0 and offset + count * kind.itemsize > len(data):
+        raise ValueError("buffer is smaller than requested size")
+    data = data[offset:] if count < 0 else data[offset:offset + count * kind.itemsize]
     if len(data) % kind.itemsize:
         raise ValueError("buffer size must be a multiple of element size")
     return from_bytes(data, kind, (len(data) // kind.itemsize,), session=placed(session, device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._values import dtypes
 from ..errors import ArgumentError
@@ -92,7 +92,7 @@ def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
     if isinstance(item, ndarray):
         numbers = item
     else:
-        _check_on_host(item, extent)
+        check_on_host(item, extent)
         numbers = _as_array(array, item)
         numbers = numbers if numbers.size else numbers.astype("i8")
     if numbers._dtype.kind not in "iu":
@@ -103,7 +103,7 @@ def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
     return numbers
 
 
-def _check_on_host(item: Any, extent: int) -> None:
+def check_on_host(item: Any, extent: int) -> None:
     flat: List[Any] = []
     waiting = [item]
     if dtypes.numpy is not None:
@@ -188,7 +188,7 @@ def _number_loads(chosen: Selection) -> Tuple[Load, ...]:
 
 
 @method
-def get(array: ndarray, key: Any) -> ndarray:
+def read_part(array: ndarray, key: Any) -> ndarray:
     chosen = select(array, key)
     if not chosen.numbers:
         return array._view(chosen.shape, chosen.strides, chosen.offset)
@@ -200,7 +200,7 @@ def get(array: ndarray, key: Any) -> ndarray:
 
 
 @method
-def put(array: ndarray, key: Any, value: Any) -> None:
+def write_part(array: ndarray, key: Any, value: Any) -> None:
     if isinstance(key, (ndarray, list)) or hasattr(key, "dtype"):
         if _is_mask(key) and _put_by_mask(array, key, value):
             return
@@ -209,6 +209,17 @@ def put(array: ndarray, key: Any, value: Any) -> None:
     engine = array._engine
     with engine.lock:
         _store(target, value, chosen)
+
+
+def join(array: ndarray, key: Any, value: Any, op: str) -> None:
+    """array[key] = op(array[key], value), once for each time that an element is named; of elements of 4 or 8 bytes, in any order."""
+    chosen = select(array, key)
+    if not chosen.numbers:
+        array[key] = ufuncs.UFUNCS[op](array[key], value).astype(array._dtype, copy=False)
+        return
+    target = ndarray(array._storage, array._dtype, chosen.shape, chosen.strides, chosen.offset)
+    with array._engine.lock:
+        _store(target, value, chosen, op)
 
 
 def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
@@ -257,7 +268,7 @@ def _covers(target: ndarray, chosen: Selection) -> bool:
             and target._offset == 0 and target._contiguous)
 
 
-def _store(target: ndarray, value: Any, chosen: Selection) -> None:
+def _store(target: ndarray, value: Any, chosen: Selection, joined: str = "") -> None:
     if any(stride == 0 and extent > 1 for extent, stride in zip(chosen.shape, chosen.strides)) and not chosen.numbers:
         raise ValueError("the destination has elements that share memory (a broadcast view): copy it first")
     engine, storage = target._engine, target._storage
@@ -268,10 +279,12 @@ def _store(target: ndarray, value: Any, chosen: Selection) -> None:
         storage.assign(source)
     elif source.size:
         inputs: List[Input] = [old.load(), source.load()]
-        params = {"target": target._load()}
+        params: Dict[str, Any] = {"target": target._load()}
         if chosen.numbers:
             inputs += [_apart(load, old) for load in _number_loads(chosen)]
-            params["steps"] = chosen.steps  # type: ignore[assignment]
+            params["steps"] = chosen.steps
+        if joined:
+            params["joined"] = joined
         node = Node(engine, UPDATE, old.dtype, old.shape, "update", tuple(inputs), params)
         engine.add(node, update=True)
         storage.assign(node)
@@ -290,13 +303,14 @@ def _apart(numbers: Load, old: Node) -> Load:
 
 
 @method
-def nonzero(array: ndarray, of: Optional[shapes.Shape] = None) -> Tuple[ndarray, ...]:
+def nonzero(a: Any, of: Optional[shapes.Shape] = None) -> Tuple[ndarray, ...]:
     """The places of what is not zero, a 1-d array per dimension. Their number must be known, so this sends what is queued. `of`: the shape
     that a mask is meant for."""
+    array = ufuncs.as_array(a)
     if of is not None and array._shape != of[:array.ndim]:
         raise IndexError(f"boolean index did not match indexed array: the mask's shape is {array._shape}, the array's {of}")
     if array.ndim == 0:
-        raise ValueError("nonzero of an array without dimensions")
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     flat = (array != 0).reshape(-1)
     if not flat.size:
         return tuple(host.empty((0,), "i8", session=array.session) for _ in array._shape)
@@ -312,17 +326,9 @@ def nonzero(array: ndarray, of: Optional[shapes.Shape] = None) -> Tuple[ndarray,
     return tuple(reversed(found))
 
 
-def flatnonzero(array: ndarray) -> ndarray:
-    return nonzero(array.reshape(-1))[0]
-
-
-@method
-def take(array: ndarray, indices: Any, axis: Optional[int] = None) -> ndarray:
-    """Elements, or slices along `axis`, by their numbers."""
-    if axis is None:
-        array, axis = array.reshape(-1), 0
-    axis = shapes.normalize_axis(axis, array.ndim)
-    return array[(slice(None),) * axis + (indices,)]
+def flatnonzero(a: Any) -> ndarray:
+    """The places, in C order, of what is not zero."""
+    return nonzero(ufuncs.as_array(a).reshape(-1))[0]
 
 
 def ix_(*sequences: Any) -> Tuple[Any, ...]:

@@ -33,9 +33,17 @@ def _mismatch(a: ndarray, b: ndarray) -> ValueError:
 
 
 @method
-def matmul(a: Any, b: Any) -> ndarray:
+def matmul(a: Any, b: Any, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """The matrix product over the last two dimensions; those before are broadcast. A 1-d operand is a row on the left, a column on the
-    right, and its dimension is gone from the result."""
+    right, and its dimension is gone from the result. `out` takes the result; `dtype` is the type to compute in."""
+    if dtype is None and out is None:
+        return _matmul(a, b)
+    if dtype is not None:
+        a, b = (ufuncs.as_array(one).astype(dtype, casting=casting, copy=False) for one in (a, b))
+    return ufuncs.into(out, _matmul(a, b), True, casting, "matmul")
+
+
+def _matmul(a: Any, b: Any) -> ndarray:
     left, right = _operands(a, b)
     if left.ndim == 0 or right.ndim == 0:
         raise ValueError("matmul: operands have at least one dimension")
@@ -103,8 +111,18 @@ def _with_vector(left: ndarray, right: ndarray) -> ndarray:
 
 
 @method
-def dot(a: Any, b: Any) -> ndarray:
+def dot(a: Any, b: Any, out: Optional[ndarray] = None) -> ndarray:
     """Of 1-d and 2-d arrays what matmul() gives; scalars multiply."""
+    made = _dot(a, b)
+    if out is None:
+        return made
+    if not isinstance(out, ndarray) or out._dtype is not made._dtype or out._shape != made._shape or not out._contiguous:
+        raise ValueError("output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)")
+    out[...] = made
+    return out
+
+
+def _dot(a: Any, b: Any) -> ndarray:
     left, right = _operands(a, b)
     if left.ndim == 0 or right.ndim == 0:
         return left * right
@@ -116,6 +134,7 @@ def dot(a: Any, b: Any) -> ndarray:
 
 
 def vdot(a: Any, b: Any) -> ndarray:
+    """The sum of products of all elements."""
     left, right = _operands(a, b)
     return matmul(left.ravel(), right.ravel())
 
@@ -128,9 +147,11 @@ def inner(a: Any, b: Any) -> ndarray:
     return tensordot(left, right, ([left.ndim - 1], [right.ndim - 1]))
 
 
-def outer(a: Any, b: Any) -> ndarray:
+def outer(a: Any, b: Any, out: Optional[ndarray] = None) -> ndarray:
+    """Every element of a times every one of b, as a matrix."""
     left, right = _operands(a, b)
-    return left.reshape(-1, 1) * right.reshape(1, -1)
+    made = left.reshape(left.size, 1) * right.reshape(1, right.size)
+    return ufuncs.into(out, made, name="outer")
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
@@ -154,18 +175,57 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     return matmul(rows, columns).reshape(shape)
 
 
-def trace(a: ndarray, offset: int = 0) -> ndarray:
-    return diagonal(a, offset).sum(axis=-1)
+@method
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
+    """The sum of each diagonal of two dimensions."""
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
-def diagonal(a: ndarray, offset: int = 0) -> ndarray:
-    """A view of the diagonal of the last two of a 2-d array's dimensions."""
-    if a.ndim != 2:
-        raise ValueError("diagonal takes arrays of two dimensions")
-    rows, columns = a._shape
-    start = a._offset + (offset * a._strides[1] if offset >= 0 else -offset * a._strides[0])
+@method
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+    """A view of the diagonals of two dimensions, as the last dimension. It may be written to, unlike NumPy's."""
+    array = ufuncs.as_array(a)
+    if array.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = shapes.normalize_axis(axis1, array.ndim), shapes.normalize_axis(axis2, array.ndim)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    (rows, columns), (down, across) = ((one[first], one[second]) for one in (array._shape, array._strides))
     count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    return a._view((count,), (a._strides[0] + a._strides[1],), start if count else a._offset)
+    start = array._offset + ((offset * across if offset >= 0 else -offset * down) if count else 0)
+    kept = [at for at in range(array.ndim) if at not in (first, second)]
+    return array._view(tuple(array._shape[at] for at in kept) + (count,), tuple(array._strides[at] for at in kept) + (down + across,), start)
+
+
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
+    """The sum of products along an axis, by default the last, of two arrays that are broadcast."""
+    left, right = _operands(x1, x2)
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError("vecdot: Input operand does not have enough dimensions")
+    left, right = shaping.moveaxis(left, axis, -1), shaping.moveaxis(right, axis, -1)
+    if left._shape[-1] != right._shape[-1]:
+        raise ValueError(f"vecdot: shapes {left._shape} and {right._shape} do not match in the dimension that is summed")
+    left, right = _cast_both(left, right)
+    if left._dtype.kind == "b":
+        return (left & right).any(axis=-1)
+    work = dtypes.float32 if left._dtype.name == "float16" else left._dtype
+    return (left.astype(work, copy=False) * right.astype(work, copy=False)).sum(axis=-1, dtype=left._dtype)
+
+
+def matvec(x1: Any, x2: Any) -> ndarray:
+    """The product of matrices, in the last two dimensions, with vectors, in the last one."""
+    left, right = _operands(x1, x2)
+    if left.ndim < 2 or right.ndim < 1:
+        raise ValueError("matvec: Input operand does not have enough dimensions")
+    return matmul(left, shaping.expand_dims(right, -1)).squeeze(-1)
+
+
+def vecmat(x1: Any, x2: Any) -> ndarray:
+    """The product of vectors, in the last dimension, with matrices, in the last two."""
+    left, right = _operands(x1, x2)
+    if left.ndim < 1 or right.ndim < 2:
+        raise ValueError("vecmat: Input operand does not have enough dimensions")
+    return matmul(shaping.expand_dims(left, -2), right).squeeze(-2)
 
 
 def norm(a: Any, ord: Optional[float] = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
 from .._values import dtypes
 from .._values.dtypes import DType
@@ -13,14 +13,15 @@ from ._engine.config import config
 from ._engine.engine import Engine, unpack
 from ._engine.explain import explain
 from ._engine.expr import Load, Node, Storage
+from .casting import check as check_cast
 from .functions import FUNCTIONS, call
+from .members import UNSET as UNSET, AxisLike as AxisLike, Members
 from .operators import Operators
 
 if TYPE_CHECKING:
     from .._session.buffer import Buffer
     from .._session.session import Session
 
-AxisLike = Union[None, int, Sequence[int]]
 Out = TypeVar("Out")
 
 
@@ -31,7 +32,7 @@ class Explanation(str):
         return str(self)
 
 
-class ndarray(Operators):
+class ndarray(Operators, Members):
     """An array on the device with NumPy's semantics. Operations only queue work; what asks for values (get, item, float, printing, bool)
     sends everything queued in the session as one request.
 
@@ -174,8 +175,9 @@ class ndarray(Operators):
             source = self if self._contiguous else self.copy()
             return engine.fetch([source._load()], progress)[0]
 
-    def tobytes(self) -> bytes:
-        return bytes(self._bytes())
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes on the host, in C order or with `order` "F" in that."""
+        return bytes((self.transpose() if order == "F" else self)._bytes())
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers, or one number."""
@@ -189,7 +191,8 @@ class ndarray(Operators):
             return source[key].item()
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        value: Union[bool, int, float] = unpack(self.reshape(())._load(), self._bytes())
+        single = self.reshape(()) if self._shape else self
+        value: Union[bool, int, float] = unpack(single._load(), self._bytes())
         return value
 
     def set(self, data: Any) -> None:
@@ -223,6 +226,9 @@ class ndarray(Operators):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return FUNCTIONS["array_function"](function, args, kwargs)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -278,113 +284,70 @@ class ndarray(Operators):
 
     # ---- views and copies ----
 
-    def copy(self) -> "ndarray":
-        return call("cast_to", self, self._dtype)
+    def copy(self, order: str = "C") -> "ndarray":
+        """A copy; `order`: "C", or "F" for the first dimension fastest."""
+        return call("cast_to", self, self._dtype) if order != "F" else call("cast_to", self.transpose(), self._dtype).transpose()
 
-    def astype(self, dtype: Any, copy: bool = True) -> "ndarray":
-        """The elements as another type; out-of-range floats become what the device's conversion gives."""
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> "ndarray":
+        """The elements as another type, as `casting` allows; out-of-range floats become what the device's conversion gives. Without `copy`, the
+        array itself where nothing is to be changed."""
         wanted = dtypes.dtype_of(dtype)
-        return self if wanted is self._dtype and not copy else call("cast_to", self, wanted)
+        check_cast(self._dtype, wanted, casting)
+        if wanted is self._dtype and not copy:
+            return call("in_order", self, order)
+        return call("in_order", call("cast_to", self, wanted), order)
 
     def view(self, dtype: Any = None) -> "ndarray":
         """The same memory, seen as another type where `dtype` is given: of the same size, or C-ordered with a last dimension that fits."""
         return self._view(self._shape, self._strides, self._offset) if dtype is None else call("reinterpret", self, dtypes.dtype_of(dtype))
 
-    def reshape(self, *shape: Any) -> "ndarray":
-        """A view where strides allow, else a copy."""
-        return call("reshape", self, shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, order: str = "C", copy: Optional[bool] = None) -> "ndarray":
+        """A view where strides allow, else a copy; `order`: in which the elements are read and laid out, "C", "F" or "A"."""
+        return cast("ndarray", FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape, order, copy=copy))
 
-    def ravel(self) -> "ndarray":
-        return self.reshape(-1)
+    def ravel(self, order: str = "C") -> "ndarray":
+        """All elements as one dimension: a view where strides allow."""
+        return call("ravel", self, order)
 
-    def flatten(self) -> "ndarray":
-        return self.copy().reshape(-1)
+    def flatten(self, order: str = "C") -> "ndarray":
+        """A copy with one dimension."""
+        return call("ravel", self, order).copy()
 
     def transpose(self, *axes: Any) -> "ndarray":
+        """A view with the dimensions in another order, or turned around."""
         return call("transpose", self, axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None)
 
     @property
     def T(self) -> "ndarray":
+        """A view with the dimensions turned around."""
         return self.transpose()
 
-    def swapaxes(self, first: int, second: int) -> "ndarray":
-        return call("swapaxes", self, first, second)
+    def swapaxes(self, axis1: int, axis2: int) -> "ndarray":
+        """A view with two dimensions exchanged."""
+        return call("swapaxes", self, axis1, axis2)
 
     def squeeze(self, axis: AxisLike = None) -> "ndarray":
+        """A view without dimensions of one element."""
         return call("squeeze", self, axis)
 
     def fill(self, value: Any) -> None:
+        """Sets every element."""
         self[...] = value
 
     def __getitem__(self, key: Any) -> "ndarray":
-        return call("get", self, key)
+        return call("read_part", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        call("put", self, key, value)
-
-    def take(self, indices: Any, axis: Optional[int] = None) -> "ndarray":
-        return call("take", self, indices, axis)
+        call("write_part", self, key, value)
 
     def nonzero(self) -> Tuple["ndarray", ...]:
+        """The places of what is not zero, a 1-d array per dimension."""
         found: Tuple[ndarray, ...] = FUNCTIONS["nonzero"](self)
         return found
 
-    # ---- reductions ----
-
-    def sum(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("sum", self, axis, dtype, out, keepdims)
-
-    def prod(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("prod", self, axis, dtype, out, keepdims)
-
-    def min(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("min", self, axis, out, keepdims)
-
-    def max(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("max", self, axis, out, keepdims)
-
-    def mean(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("mean", self, axis, dtype, out, keepdims)
-
-    def var(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
-        return call("var", self, axis, dtype, out, ddof, keepdims)
-
-    def std(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
-        return call("std", self, axis, dtype, out, ddof, keepdims)
-
-    def any(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("any", self, axis, out, keepdims)
-
-    def all(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return call("all", self, axis, out, keepdims)
-
-    def argmin(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
-        return call("argmin", self, axis, keepdims)
-
-    def argmax(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
-        return call("argmax", self, axis, keepdims)
-
-    def cumsum(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
-        return call("cumsum", self, axis, dtype)
-
-    def cumprod(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
-        return call("cumprod", self, axis, dtype)
-
-    def sort(self, axis: int = -1) -> None:
-        """In place."""
+    def sort(self, axis: int = -1, kind: Any = None) -> None:
+        """In place. `kind` is not looked at: every sort is stable."""
         self[...] = call("sort", self, axis)
-
-    def argsort(self, axis: Optional[int] = -1) -> "ndarray":
-        return call("argsort", self, axis)
-
-    def clip(self, min: Any = None, max: Any = None, out: Optional["ndarray"] = None) -> "ndarray":
-        return call("clip", self, min, max, out)
-
-    def round(self, decimals: int = 0) -> "ndarray":
-        return call("round", self, decimals)
-
-    def dot(self, other: Any) -> "ndarray":
-        return call("dot", self, other)
 
 
 def fetch(*arrays: ndarray) -> List[Any]:
@@ -436,15 +399,18 @@ def hold(node: Node) -> ndarray:
 def same_engine(values: Sequence[Any]) -> Optional[Engine]:
     """The engine of the arrays among `values`; an error when they are of several sessions."""
     first: Optional[ndarray] = None
+    engine: Optional[Engine] = None
     for one in values:
         if not isinstance(one, ndarray):
             continue
-        if first is not None and one._engine is not first._engine:
+        found = one._storage.node.engine
+        if first is None:
+            first, engine = one, found
+        elif found is not engine:
             hint = ("gpurest.asarray(x, device=…) copies an array to another device" if one.device != first.device
                     else "make both in one session, or copy one through the host")
             raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)}, {_told(one)}; {hint}")
-        first = one if first is None else first
-    return None if first is None else first._engine
+    return engine
 
 
 def _told(array: ndarray) -> str:

@@ -188,4 +188,4 @@ class Operators:
 
 def _is_operand(value: Any) -> bool:
     """What can stand beside an array: numbers, arrays, and what has elements. Strings and other objects have their own say."""
-    return isinstance(value, (bool, int, float, complex, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")
+    return isinstance(value, (Operators, bool, int, float, complex, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")

@@ -1,4 +1,4 @@
-"""Reductions along axes, and running sums."""
+"""Reductions along axes, and running ones."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ from typing import Any, Dict, Optional
 
 from .._values import dtypes
 from .._values.dtypes import DType
-from . import ufuncs
+from . import host, ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
-from ._engine.expr import REDUCE, SCAN, Node
+from ._engine.expr import REDUCE, SCAN, Const, Node
 from .functions import method
-from .ndarray import AxisLike, ndarray, wrap
+from .ndarray import UNSET, AxisLike, ndarray, wrap
+from .ufuncs import as_array
 
 NAN = float("nan")
 
 
-def _array(a: Any) -> ndarray:
-    return a if isinstance(a, ndarray) else ufuncs.cast_to_array(ufuncs.operand(a))
+def into(out: Any, result: ndarray, name: str, casting: str = "same_kind") -> ndarray:
+    """`result`, or `out` with it: of the same shape, and of a type that it may become."""
+    if out is None:
+        return result
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if isinstance(target, ndarray) and target._shape != result._shape:
+        raise ValueError(f"output parameter for reduction operation {name} has shape {target._shape}, the result {result._shape}")
+    return ufuncs.into(target, result, True, casting, name)
 
 
-def _reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool, out: Optional[ndarray] = None,
-             params: Optional[Dict[str, Any]] = None) -> ndarray:
+def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None) -> ndarray:
+    """Queues the reduction `op` of the array."""
     axes = shapes.normalize_axes(axis, array.ndim)
     kept = tuple(at for at in range(array.ndim) if at not in axes)
     shape = tuple(array._shape[at] for at in kept)
@@ -29,12 +36,27 @@ def _reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: b
     with engine.lock:
         node = Node(engine, REDUCE, result, shape, op, (array._load(),), {"kept": kept, "reduced": axes, **(params or {})})
         value = wrap(node)
-    if keepdims:
-        value = value.reshape(tuple(1 if at in axes else extent for at, extent in enumerate(array._shape)))
-    return _into(out, value)
+    return value.reshape(tuple(1 if at in axes else extent for at, extent in enumerate(array._shape))) if keepdims else value
 
 
-def _sum_type(array: ndarray, dtype: Any) -> DType:
+def masked(array: ndarray, where: Any, neutral: Any) -> ndarray:
+    """The array with `neutral` where the mask `where` does not hold."""
+    if where is True:
+        return array
+    mask = mask_for(array, where)
+    return ufuncs.choose(mask, array, Const(dtypes.checked(neutral, array._dtype), array._dtype))
+
+
+def mask_for(array: ndarray, where: Any) -> ndarray:
+    mask = host.asarray(where, session=array.session)
+    if mask._dtype is not dtypes.bool_:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to {dtypes.public(dtypes.bool_)!r} according to the rule 'safe'")
+    if not shapes.can_broadcast(mask._shape, array._shape):
+        raise ValueError(f"operands could not be broadcast together with shapes {array._shape} {mask._shape}")
+    return mask
+
+
+def sum_type(array: ndarray, dtype: Any) -> DType:
     if dtype is not None:
         return dtypes.dtype_of(dtype)
     kind = array._dtype
@@ -43,61 +65,96 @@ def _sum_type(array: ndarray, dtype: Any) -> DType:
     return dtypes.uint64 if kind.kind == "u" else kind
 
 
-def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[ndarray], keepdims: bool) -> ndarray:
-    result = _sum_type(array, dtype)
+def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
+    result = sum_type(array, dtype)
+    array = masked(array, where, 0 if op == "sum" else 1)
     if result.kind == "b":
-        return _reduced("any" if op == "sum" else "all", array, axis, result, keepdims, out)
-    if result.kind in "iu" and array._dtype.kind == "f":
-        array = array.astype(result)
-    return _reduced(op, array, axis, result, keepdims, out)
+        made = reduced("any" if op == "sum" else "all", array, axis, result, keepdims)
+    else:
+        if result.kind in "iu" and array._dtype.kind == "f":
+            array = array.astype(result)
+        made = reduced(op, array, axis, result, keepdims)
+    if initial is not UNSET and initial is not None:
+        made = (ufuncs.add if op == "sum" else ufuncs.multiply)(made, Const(dtypes.checked(scalar(initial), result), result))
+    return into(out, made, "add" if op == "sum" else "multiply")
+
+
+def scalar(value: Any) -> Any:
+    """A number of the host, also from an array of one element."""
+    return value.item() if hasattr(value, "item") else value
 
 
 @method
-def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
-    """Integers and booleans are added up as 64-bit integers, halves as floats."""
-    return _summed("sum", _array(a), axis, dtype, out, keepdims)
+def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
+        where: Any = True) -> ndarray:
+    """Integers and booleans are added up as 64-bit integers, halves as floats. `where`: a mask of what counts; `initial`: added."""
+    return _summed("sum", as_array(a), axis, dtype, out, keepdims, initial, where)
 
 
 @method
-def prod(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
-    return _summed("prod", _array(a), axis, dtype, out, keepdims)
+def prod(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
+         where: Any = True) -> ndarray:
+    """The product; types and options as in sum()."""
+    return _summed("prod", as_array(a), axis, dtype, out, keepdims, initial, where)
 
 
-def _extreme(op: str, a: Any, axis: AxisLike, out: Optional[ndarray], keepdims: bool) -> ndarray:
-    array = _array(a)
+def extreme(op: str, a: Any, axis: AxisLike, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
+    """The reduction of a function that gives one of its operands and has no identity: the maximum, the least and their like."""
+    array, name = as_array(a), {"min": "minimum", "max": "maximum"}.get(op, op)
     axes = shapes.normalize_axes(axis, array.ndim)
-    if _is_nothing(array, axes):
-        raise ValueError(f"zero-size array to reduction operation {op} which has no identity")
-    return _reduced(op, array, axes, array._dtype, keepdims, out)
+    given = initial is not UNSET and initial is not None
+    if where is not True and not given:
+        raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
+    if not given:
+        if is_nothing(array, axes):
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        return into(out, reduced(op, array, axes, array._dtype, keepdims), name)
+    first = Const(dtypes.checked(scalar(initial), array._dtype), array._dtype)
+    made = reduced(op, masked(array, where, first.value), axes, array._dtype, keepdims)
+    if is_nothing(array, axes):
+        made = ufuncs.apply("identity", [first], ufuncs.Types((first.dtype,), first.dtype), made._shape)
+    return into(out, ufuncs.UFUNCS[name](made, first), name)
 
 
 @method
-def min(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
-    """NaN if there is one."""
-    return _extreme("min", a, axis, out, keepdims)
+def min(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET, where: Any = True) -> ndarray:  # noqa: A001
+    """The least; NaN if there is one. `where`, a mask of what counts, needs an `initial` value."""
+    return extreme("min", a, axis, out, keepdims, initial, where)
 
 
 @method
-def max(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
-    """NaN if there is one."""
-    return _extreme("max", a, axis, out, keepdims)
+def max(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET, where: Any = True) -> ndarray:  # noqa: A001
+    """The greatest; NaN if there is one. `where`, a mask of what counts, needs an `initial` value."""
+    return extreme("max", a, axis, out, keepdims, initial, where)
+
+
+amin = min
+amax = max
 
 
 @method
-def any(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
-    return _reduced("any", _array(a), axis, dtypes.bool_, keepdims, out)
+def any(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, where: Any = True) -> ndarray:  # noqa: A001
+    """Whether any element is not zero."""
+    return into(out, reduced("any", masked(as_array(a), where, 0), axis, dtypes.bool_, keepdims), "logical_or", "unsafe")
 
 
 @method
-def all(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
-    return _reduced("all", _array(a), axis, dtypes.bool_, keepdims, out)
+def all(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, where: Any = True) -> ndarray:  # noqa: A001
+    """Whether no element is zero."""
+    return into(out, reduced("all", masked(as_array(a), where, 1), axis, dtypes.bool_, keepdims), "logical_and", "unsafe")
 
 
 def count_nonzero(a: Any, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
-    return sum(_array(a) != 0, axis, keepdims=keepdims)
+    """How many elements are not zero, as int64."""
+    return sum(as_array(a) != 0, axis, keepdims=keepdims)
 
 
-def _count(array: ndarray, axis: AxisLike) -> int:
+def ptp(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
+    """The greatest less the least."""
+    return into(out, ufuncs.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)), "subtract")
+
+
+def count_along(array: ndarray, axis: AxisLike) -> int:
     total = 1
     for at in shapes.normalize_axes(axis, array.ndim):
         total *= array._shape[at]
@@ -111,77 +168,94 @@ def _mean_types(array: ndarray, dtype: Any) -> DType:
 
 
 @method
-def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
-    """NaN where there is nothing to take the mean of. Halves are added up as floats."""
-    array = _array(a)
+def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
+    """NaN where there is nothing to take the mean of. Halves are added up as floats. `where`: a mask of what counts."""
+    array = as_array(a)
     kind = _mean_types(array, dtype)
-    if kind.kind == "f":
-        return _reduced("mean", array, axis, kind, keepdims, out)
-    result = (sum(array, axis, kind, None, keepdims) / (float(_count(array, axis)) or NAN)).astype(kind, copy=False)
-    return _into(out, result)
+    if where is not True:
+        work = dtypes.float32 if kind.name == "float16" else kind
+        made = ufuncs.divide(sum(array, axis, work, None, keepdims, where=where), _counted(array, axis, keepdims, where)).astype(kind, copy=False)
+    elif kind.kind == "f":
+        made = reduced("mean", array, axis, kind, keepdims)
+    else:
+        made = (sum(array, axis, kind, None, keepdims) / (float(count_along(array, axis)) or NAN)).astype(kind, copy=False)
+    return into(out, made, "mean", "unsafe")
 
 
-def _into(out: Optional[ndarray], result: ndarray) -> ndarray:
-    if out is None:
-        return result
-    out[...] = result
-    return out
+def _counted(array: ndarray, axis: AxisLike, keepdims: bool, where: Any) -> ndarray:
+    """How many elements the mask lets count for each result, as float64."""
+    mask = mask_for(array, where)
+    return sum(mask._view(array._shape, shapes.broadcast_strides(mask._shape, mask._strides, array._shape), mask._offset), axis, None, None, keepdims).astype(dtypes.float64)
 
 
 @method
-def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False) -> ndarray:
-    """Mean of the squared distances from the mean, the count lessened by `ddof`."""
-    array = _array(a)
+def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False, *, where: Any = True,
+        mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
+    """Mean of the squared distances from the mean, the count lessened by `ddof` (or `correction`). `mean`: if it is known already, with the
+    reduced dimensions kept. `where`: a mask of what counts."""
+    array = as_array(a)
     kind = _mean_types(array, dtype)
-    left = _count(array, axis) - ddof
-    if left > 0:
+    if correction is not UNSET:
+        if ddof:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    return into(out, _variance(array, axis, kind, ddof, keepdims, where, mean), "var", "unsafe")
+
+
+def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims: bool, where: Any, known: Any) -> ndarray:
+    left = count_along(array, axis) - ddof
+    plain = where is True and known is UNSET
+    if plain and left > 0:
         extents = reducible("var", array._load(), shapes.normalize_axes(axis, array.ndim), kind)
         if not isinstance(extents, str):
-            return _reduced("var", array, axis, kind, keepdims, out, {"extents": extents, "ddof": float(ddof)})
+            return reduced("var", array, axis, kind, keepdims, {"extents": extents, "ddof": float(ddof)})
     work = dtypes.float32 if kind.name == "float16" else kind
-    distance = array.astype(work, copy=False) - mean(array, axis, work, None, True)
-    return _into(out, (sum(distance * distance, axis, None, None, keepdims) / (float(left) if left > 0 else NAN)).astype(kind, copy=False))
+    middle = mean(array, axis, work, None, True, where=where) if known is UNSET else known
+    distance = array.astype(work, copy=False) - middle
+    squares = sum(distance * distance, axis, None, None, keepdims, where=where)
+    if where is True:
+        return (squares / (float(left) if left > 0 else NAN)).astype(kind, copy=False)
+    return ufuncs.divide(squares, ufuncs.maximum(_counted(array, axis, keepdims, where) - ddof, 0.0)).astype(kind, copy=False)
 
 
 @method
-def std(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False) -> ndarray:
-    return _into(out, ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims)))
+def std(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False, *, where: Any = True,
+        mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
+    """The square root of var(), with its options."""
+    return into(out, ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)), "std", "unsafe")
 
 
-def _arg(op: str, a: Any, axis: Optional[int], keepdims: bool) -> ndarray:
-    array = _array(a)
+def _arg(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims: bool) -> ndarray:
+    array = as_array(a)
+    whole = array._shape
     if array.ndim == 0:
         array = array.reshape(1)
     axes = shapes.normalize_axes(axis, array.ndim)
-    if _is_nothing(array, axes):
+    if is_nothing(array, axes):
         raise ValueError(f"attempt to get {op} of an empty sequence")
-    return _reduced(op, array, axes, dtypes.int64, keepdims)
+    made = reduced(op, array, axes, dtypes.int64, keepdims)
+    return into(out, made.reshape(()) if not whole else made, op, "unsafe")
 
 
-def _is_nothing(array: ndarray, axes: Any) -> bool:
+def is_nothing(array: ndarray, axes: Any) -> bool:
     return 0 in [array._shape[at] for at in axes]
 
 
 @method
-def argmin(a: Any, axis: Optional[int] = None, keepdims: bool = False) -> ndarray:
+def argmin(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None, *, keepdims: bool = False) -> ndarray:
     """The place of the first NaN, else of the first of the least."""
-    return _arg("argmin", a, axis, keepdims)
+    return _arg("argmin", a, axis, out, keepdims)
 
 
 @method
-def argmax(a: Any, axis: Optional[int] = None, keepdims: bool = False) -> ndarray:
+def argmax(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None, *, keepdims: bool = False) -> ndarray:
     """The place of the first NaN, else of the first of the greatest."""
-    return _arg("argmax", a, axis, keepdims)
+    return _arg("argmax", a, axis, out, keepdims)
 
 
-def _running(op: str, a: Any, axis: Optional[int], dtype: Any) -> ndarray:
-    array = _array(a)
-    if axis is None:
-        array, axis = array.reshape(-1), 0
+def running(op: str, array: ndarray, axis: int, result: DType) -> ndarray:
+    """Queues the running reduction `op` along an axis."""
     at = shapes.normalize_axis(axis, array.ndim)
-    result = _sum_type(array, dtype)
-    if result.kind == "b":
-        raise TypeError("running sums of booleans as booleans are not there: leave dtype out")
     if result.kind in "iu" and array._dtype.kind == "f":
         array = array.astype(result)
     engine = array._engine
@@ -189,12 +263,52 @@ def _running(op: str, a: Any, axis: Optional[int], dtype: Any) -> ndarray:
         return wrap(Node(engine, SCAN, result, array._shape, op, (array._load(),), {"axis": at}))
 
 
+def _running_sum(op: str, a: Any, axis: Optional[int], dtype: Any, out: Optional[ndarray]) -> ndarray:
+    array = as_array(a)
+    if axis is None or array.ndim == 0:
+        shapes.normalize_axis(axis or 0, array.ndim or 1)
+        array, axis = array.reshape(-1), 0
+    result = sum_type(array, dtype)
+    if result.kind == "b":
+        op, array = ("any" if op == "sum" else "all"), array.astype(result, copy=False)
+    return into(out, running(op, array, axis, result), "add" if op == "sum" else "multiply")
+
+
 @method
-def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> ndarray:
+def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
     """Running sums along an axis, or over all elements in C order."""
-    return _running("sum", a, axis, dtype)
+    return _running_sum("sum", a, axis, dtype, out)
 
 
 @method
-def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> ndarray:
-    return _running("prod", a, axis, dtype)
+def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
+    """Running products along an axis, or over all elements in C order."""
+    return _running_sum("prod", a, axis, dtype, out)
+
+
+def _cumulative(op: str, x: Any, axis: Optional[int], dtype: Any, out: Optional[ndarray], include_initial: bool) -> ndarray:
+    array = as_array(x)
+    if axis is None:
+        if array.ndim > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        axis = 0
+    if array.ndim == 0:
+        raise ValueError("The argument x must be at least one-dimensional")
+    made = _running_sum(op, array, axis, dtype, None)
+    if include_initial:
+        at = shapes.normalize_axis(axis, array.ndim)
+        longer = host.empty(made._shape[:at] + (made._shape[at] + 1,) + made._shape[at + 1:], made._dtype, session=made.session)
+        longer[(slice(None),) * at + (slice(0, 1),)] = 0 if op == "sum" else 1
+        longer[(slice(None),) * at + (slice(1, None),)] = made
+        made = longer
+    return into(out, made, op)
+
+
+def cumulative_sum(x: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None, include_initial: bool = False) -> ndarray:
+    """cumsum() of the array API: an axis is needed with several dimensions; `include_initial` puts a 0 in front."""
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+def cumulative_prod(x: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None, include_initial: bool = False) -> ndarray:
+    """cumprod() of the array API: an axis is needed with several dimensions; `include_initial` puts a 1 in front."""
+    return _cumulative("prod", x, axis, dtype, out, include_initial)

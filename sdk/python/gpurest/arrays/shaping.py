@@ -1,62 +1,130 @@
-"""Views of other shapes, and joining of arrays."""
+"""Views of other shapes."""
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from .._values import dtypes
 from .._values.dtypes import DType
-from . import host, ufuncs
+from . import host
 from ._engine import shapes
 from .functions import method
 from .ndarray import AxisLike, ndarray
+from .ufuncs import as_array
 
 
 @method
-def reshape(array: ndarray, shape: Any) -> ndarray:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: Optional[bool] = None) -> ndarray:
+    """The elements in another shape, one of whose extents may be -1: a view where strides allow, else a copy. `order`: in which they are read
+    and laid out, "C", "F", or "A": as they lie in memory. `copy`: always, or (False) never."""
+    array = as_array(a)
     spec = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     target = shapes.reshape_target(array.size, spec)
-    strides = shapes.reshape_strides(array._shape, array._strides, target)
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if checked_order(order) == "F" or (order == "A" and not array._contiguous and is_fortran(array)):
+        return transpose(reshape(transpose(array), tuple(reversed(target)), copy=copy))
+    strides = None if copy else shapes.reshape_strides(array._shape, array._strides, target)
     if strides is None:
+        if copy is False:
+            raise ValueError("Unable to avoid creating a copy while reshaping.")
         array, strides = array.copy(), shapes.contiguous_strides(target)
     return array._view(target, strides, array._offset)
 
 
-def ravel(array: ndarray) -> ndarray:
-    return reshape(array, -1)
+def checked_order(order: Any) -> str:
+    if order not in ("C", "F", "A", "K", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order or "K"
+
+
+def is_fortran(array: ndarray) -> bool:
+    """Whether the elements lie in memory with the first dimension fastest."""
+    return shapes.is_contiguous(array._shape[::-1], array._strides[::-1])
 
 
 @method
-def transpose(array: ndarray, axes: Any = None) -> ndarray:
-    order = tuple(reversed(range(array.ndim))) if axes is None else tuple(shapes.normalize_axis(axis, array.ndim) for axis in axes)
-    if sorted(order) != list(range(array.ndim)):
+def in_order(array: ndarray, order: str) -> ndarray:
+    """The array in the memory layout that `order` names: itself where it is so already."""
+    kind = checked_order(order)
+    if kind == "F":
+        return array if is_fortran(array) else transpose(transpose(array).copy())
+    return array if kind != "C" or array._contiguous else array.copy()
+
+
+@method
+def ravel(a: Any, order: str = "C") -> ndarray:
+    """All elements as one dimension: a view where strides allow. `order`: "C", "F", or "A" and "K": as they lie in memory."""
+    array = as_array(a)
+    return reshape(array, -1, "A" if checked_order(order) == "K" else order)
+
+
+@method
+def transpose(a: Any, axes: Any = None) -> ndarray:
+    """A view with the dimensions in the order of `axes`, or turned around."""
+    array = as_array(a)
+    order = tuple(reversed(range(array.ndim))) if axes is None else tuple(axes) if hasattr(axes, "__iter__") else (axes,)
+    if len(order) != array.ndim:
         raise ValueError("axes don't match array")
+    order = tuple(shapes.normalize_axis(axis, array.ndim) for axis in order)
+    if len(set(order)) != len(order):
+        raise ValueError("repeated axis in transpose")
     return array._view(tuple(array._shape[axis] for axis in order), tuple(array._strides[axis] for axis in order), array._offset)
 
 
+permute_dims = transpose
+
+
+def matrix_transpose(x: Any) -> ndarray:
+    """A view with the last two dimensions exchanged."""
+    array = as_array(x)
+    if array.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {array.ndim}")
+    return swapaxes(array, -1, -2)
+
+
 @method
-def swapaxes(array: ndarray, first: int, second: int) -> ndarray:
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
+    """A view with two dimensions exchanged."""
+    array = as_array(a)
     order = list(range(array.ndim))
-    a, b = shapes.normalize_axis(first, array.ndim), shapes.normalize_axis(second, array.ndim)
-    order[a], order[b] = order[b], order[a]
+    first, second = shapes.normalize_axis(axis1, array.ndim), shapes.normalize_axis(axis2, array.ndim)
+    order[first], order[second] = order[second], order[first]
     return transpose(array, order)
 
 
-def moveaxis(array: ndarray, source: AxisLike, destination: AxisLike) -> ndarray:
-    def listed(spec: AxisLike) -> List[int]:
-        return [shapes.normalize_axis(axis, array.ndim) for axis in (spec if hasattr(spec, "__iter__") else (spec,))]  # type: ignore[union-attr]
+def moveaxis(a: Any, source: AxisLike, destination: AxisLike) -> ndarray:
+    """A view with dimensions moved from `source` to `destination`; the others keep their order."""
+    array = as_array(a)
 
-    sources, destinations = listed(source), listed(destination)
+    def listed(spec: AxisLike, name: str) -> List[int]:
+        axes = [shapes.normalize_axis(axis, array.ndim) for axis in (spec if hasattr(spec, "__iter__") else (spec,))]  # type: ignore[union-attr]
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"repeated axis in `{name}` argument")
+        return axes
+
+    sources, destinations = listed(source, "source"), listed(destination, "destination")
     if len(sources) != len(destinations):
-        raise ValueError("source and destination must have the same number of elements")
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [axis for axis in range(array.ndim) if axis not in sources]
     for to, axis in sorted(zip(destinations, sources)):
         order.insert(to, axis)
     return transpose(array, order)
 
 
+def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
+    """A view with dimension `axis` moved in front of dimension `start`."""
+    array = as_array(a)
+    at = shapes.normalize_axis(axis, array.ndim)
+    to = start + array.ndim if start < 0 else start
+    if not 0 <= to <= array.ndim:
+        raise shapes.AxisError(f"'start' arg requires {-array.ndim} <= start < {array.ndim + 1}, but {start} was passed in")
+    return moveaxis(array, at, to - 1 if at < to else to)
+
+
 @method
-def squeeze(array: ndarray, axis: AxisLike = None) -> ndarray:
+def squeeze(a: Any, axis: AxisLike = None) -> ndarray:
+    """A view without dimensions of one element: all, or those of `axis`."""
+    array = as_array(a)
     if axis is None:
         gone = {at for at, extent in enumerate(array._shape) if extent == 1}
     else:
@@ -67,7 +135,9 @@ def squeeze(array: ndarray, axis: AxisLike = None) -> ndarray:
     return array._view(tuple(array._shape[at] for at in left), tuple(array._strides[at] for at in left), array._offset)
 
 
-def expand_dims(array: ndarray, axis: AxisLike) -> ndarray:
+def expand_dims(a: Any, axis: AxisLike) -> ndarray:
+    """A view with dimensions of one element more, at the places `axis` of the result."""
+    array = as_array(a)
     axes = tuple(axis) if hasattr(axis, "__iter__") else (axis,)  # type: ignore[arg-type]
     gained = shapes.normalize_axes(axes, array.ndim + len(axes))
     shape, strides = list(array._shape), list(array._strides)
@@ -82,7 +152,7 @@ def broadcast_to(array: Any, shape: Any) -> ndarray:
     source = host.asarray(array)
     target = shapes.as_shape(shape)
     if not shapes.can_broadcast(source._shape, target):
-        raise ValueError(f"cannot broadcast an array of shape {source._shape} to {target}")
+        raise ValueError(f"operands could not be broadcast together with remapped shapes [original->remapped]: {source._shape} and requested shape {target}")
     return source._view(target, shapes.broadcast_strides(source._shape, source._strides, target), source._offset)
 
 
@@ -99,77 +169,53 @@ def reinterpret(array: ndarray, dtype: DType) -> ndarray:
     return ndarray(array._storage, dtype, shape, strides, offset)
 
 
-def flip(array: ndarray, axis: AxisLike = None) -> ndarray:
+def flip(m: Any, axis: AxisLike = None) -> ndarray:
+    """A view with the elements in the other direction along `axis`, or along every dimension."""
+    array = as_array(m)
     axes = shapes.normalize_axes(axis, array.ndim)
-    return array[tuple(slice(None, None, -1) if at in axes else slice(None) for at in range(array.ndim))]
+    return array[(*(slice(None, None, -1) if at in axes else slice(None) for at in range(array.ndim)), ...)]
 
 
-def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, dtype: Any = None) -> ndarray:
-    """One array of several that agree in all dimensions but one; axis None: of their elements in C order."""
-    parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
-    if not parts:
-        raise ValueError("need at least one array to concatenate")
-    if axis is None:
-        parts, axis = [ravel(part) for part in parts], 0
-    ndim = parts[0].ndim
-    if ndim == 0:
-        raise ValueError("zero-dimensional arrays cannot be concatenated")
-    axis = shapes.normalize_axis(axis, ndim)
-    if any(part._shape[:axis] + part._shape[axis + 1:] != parts[0]._shape[:axis] + parts[0]._shape[axis + 1:] or part.ndim != ndim for part in parts):
-        raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
-    kind = dtypes.dtype_of(dtype) if dtype is not None else dtypes.promote_all(tuple(part._dtype for part in parts))
-    total = sum(part._shape[axis] for part in parts)
-    out = host.empty(parts[0]._shape[:axis] + (total,) + parts[0]._shape[axis + 1:], kind, session=parts[0].session)
-    at = 0
-    for part in parts:
-        out[(slice(None),) * axis + (slice(at, at + part._shape[axis]),)] = part
-        at += part._shape[axis]
-    return out
+def broadcast_shapes(*args: Any) -> shapes.Shape:
+    """The shape that arrays of these shapes have together."""
+    given = [shapes.as_shape(one) for one in args]
+    try:
+        return shapes.broadcast_shapes(*given)
+    except ValueError:
+        raise ValueError("shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between "
+                         + " and ".join(f"arg {at} with shape {one}" for at, one in enumerate(given)) + ".") from None
 
 
-def stack(arrays: Sequence[Any], axis: int = 0) -> ndarray:
-    """One more dimension, along which the arrays, all of one shape, lie side by side."""
-    parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
-    if not parts:
-        raise ValueError("need at least one array to stack")
-    if any(part._shape != parts[0]._shape for part in parts):
-        raise ValueError("all input arrays must have the same shape")
-    return concatenate([expand_dims(part, axis) for part in parts], axis=axis)
+def broadcast_arrays(*args: Any) -> Tuple[ndarray, ...]:
+    """Views of all of them in the shape that they have together."""
+    arrays = [as_array(one) for one in args]
+    shape = broadcast_shapes(*(one._shape for one in arrays))
+    return tuple(broadcast_to(one, shape) for one in arrays)
 
 
-def _at_least(arrays: Sequence[Any], ndim: int) -> List[ndarray]:
-    parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
-    return [reshape(part, (1,) * (ndim - part.ndim) + part._shape) if part.ndim < ndim else part for part in parts]
+def atleast(array: ndarray, ndim: int) -> ndarray:
+    """With dimensions of one element in front, so that it has `ndim`."""
+    return reshape(array, (1,) * (ndim - array.ndim) + array._shape) if array.ndim < ndim else array
 
 
-def vstack(arrays: Sequence[Any]) -> ndarray:
-    return concatenate(_at_least(arrays, 2), 0)
+def _each(arrays: Sequence[Any], change: Callable[[ndarray], ndarray]) -> Any:
+    made = tuple(change(as_array(one)) for one in arrays)
+    return made[0] if len(made) == 1 else made
 
 
-def hstack(arrays: Sequence[Any]) -> ndarray:
-    parts = _at_least(arrays, 1)
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1)
+def atleast_1d(*arys: Any) -> Any:
+    """Numbers as arrays of one element; several arrays give a tuple."""
+    return _each(arys, lambda one: atleast(one, 1))
 
 
-def split(array: ndarray, sections: Any, axis: int = 0) -> List[ndarray]:
-    """Views: so many equal ones, or cut in front of the given places."""
-    axis = shapes.normalize_axis(axis, array.ndim)
-    extent = array._shape[axis]
-    if hasattr(sections, "__iter__"):
-        cuts = [0, *(int(one) for one in sections), extent]
-    else:
-        if extent % int(sections):
-            raise ValueError("array split does not result in an equal division")
-        cuts = list(range(0, extent + 1, extent // int(sections))) if extent else [0] * (int(sections) + 1)
-    return [array[(slice(None),) * axis + (slice(first, last),)] for first, last in zip(cuts, cuts[1:])]
+def atleast_2d(*arys: Any) -> Any:
+    """With dimensions in front until there are two; several arrays give a tuple."""
+    return _each(arys, lambda one: atleast(one, 2))
 
 
-def repeat(array: Any, repeats: int, axis: Optional[int] = None) -> ndarray:
-    """Each element so many times in a row."""
-    array = host.asarray(array)
-    if axis is None:
-        array, axis = ravel(array), 0
-    axis = shapes.normalize_axis(axis, array.ndim)
-    wide = expand_dims(array, axis + 1)
-    shape = wide._shape[:axis + 1] + (int(repeats),) + wide._shape[axis + 2:]
-    return reshape(broadcast_to(wide, shape), array._shape[:axis] + (-1 if array.size and repeats else 0,) + array._shape[axis + 1:])
+def atleast_3d(*arys: Any) -> Any:
+    """With dimensions around until there are three: (n,) gives (1, n, 1), (m, n) gives (m, n, 1). Several arrays give a tuple."""
+    def change(one: ndarray) -> ndarray:
+        return one if one.ndim > 2 else reshape(atleast(one, 2), atleast(one, 2)._shape + (1,))
+
+    return _each(arys, change)

@@ -12,11 +12,19 @@ from ._engine.expr import SORT, Node
 from .functions import method
 from .ndarray import ndarray, wrap
 
+KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
-def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
+
+def _sorted(a: Any, axis: Optional[int], places: bool, kind: Any, order: Any) -> ndarray:
+    if kind not in KINDS:
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
     array = ufuncs.cast_to_array(ufuncs.operand(a))
     if axis is None:
         array, axis = array.reshape(-1), -1
+    elif array.ndim == 0 and places:
+        array = array.reshape(1)
     at = shapes.normalize_axis(axis, array.ndim)
     rows = array.swapaxes(at, -1)
     engine = array._engine
@@ -24,18 +32,19 @@ def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
         if places and array._dtype.kind == "f" and not sortable(rows._shape):
             rows = rows + 0  # the built-in sorts by bits: -0.0 would come before 0.0, which is its equal
         source = rows if rows._contiguous else rows.copy()
-        kind = dtypes.int64 if places else array._dtype
-        node = Node(engine, SORT, kind, rows._shape, "argsort" if places else "sort", (source._load(),), {"places": places})
+        result = dtypes.int64 if places else array._dtype
+        node = Node(engine, SORT, result, rows._shape, "argsort" if places else "sort", (source._load(),), {"places": places})
         return wrap(node).swapaxes(at, -1)
 
 
 @method
-def sort(a: Any, axis: Optional[int] = -1) -> ndarray:
-    """A sorted copy, NaN last; axis None: of all elements. 0.0 and -0.0 are equal: either may come first."""
-    return _sorted(a, axis, False)
+def sort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
+    """A sorted copy, NaN last; axis None: of all elements. 0.0 and -0.0 are equal: either may come first. `kind` and `stable` change nothing:
+    every sort is stable."""
+    return _sorted(a, axis, False, kind, order)
 
 
 @method
-def argsort(a: Any, axis: Optional[int] = -1) -> ndarray:
+def argsort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
     """The places, as int64, of sorted elements in `a`. Stable: equal elements, and 0.0 and -0.0 are, keep their order."""
-    return _sorted(a, axis, True)
+    return _sorted(a, axis, True, kind, order)

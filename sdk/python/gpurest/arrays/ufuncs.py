@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from functools import lru_cache
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, overload
 
 from .._values import dtypes
 from .._values.dtypes import DType, Scalar
@@ -11,9 +12,10 @@ from . import host
 from ._engine import shapes
 from ._engine.elementwise import has_kind
 from ._engine.expr import ELEMENTWISE, Const, Input, Node
+from .casting import check as check_cast
 from .current import current_engine
 from .functions import FUNCTIONS, method
-from .ndarray import ndarray, same_engine, wrap
+from .ndarray import UNSET, AxisLike, ndarray, same_engine, wrap
 
 
 class Weak(NamedTuple):
@@ -112,6 +114,30 @@ def logical(name: str, values: Sequence[Any]) -> Types:
     return Types(tuple(dtype_in(one) for one in values), dtypes.bool_)
 
 
+def double(name: str, values: Sequence[Any]) -> Types:
+    """In float64, whatever the operands are."""
+    return Types((dtypes.float64,) * len(values), dtypes.float64)
+
+
+def scaling(name: str, values: Sequence[Any]) -> Types:
+    """A float and a whole number."""
+    first, second = dtype_in(values[0]), dtype_in(values[1])
+    if second.kind == "f" or second is dtypes.uint64:
+        raise TypeError(f"ufunc '{name}' not supported for the input types, and the inputs could not be safely coerced to any supported types "
+                        "according to the casting rule ''safe''")
+    kind = dtypes.float_for(first)
+    return Types((kind, dtypes.int64), kind)
+
+
+def counting(name: str, values: Sequence[Any]) -> Types:
+    """Of the bits of whole numbers."""
+    return Types(arithmetic(name, values).operands, dtypes.uint8)
+
+
+def exponent(name: str, values: Sequence[Any]) -> Types:
+    return Types(floating(name, values).operands, dtypes.int32)
+
+
 def predicate(name: str, values: Sequence[Any]) -> Types:
     kind = dtypes.float_for(common(values)) if name == "signbit" else common(values)
     return Types((kind,), dtypes.bool_)
@@ -125,6 +151,16 @@ def whole(name: str, values: Sequence[Any]) -> Types:
 def choice(name: str, values: Sequence[Any]) -> Types:
     kind = common(values[1:])
     return Types((dtypes.bool_, kind, kind), kind)
+
+
+def _kind_of(one: Any) -> Any:
+    """What a resolver looks at: the name of an element type, or the Python type of a scalar that takes the others'."""
+    return type(one.value) if isinstance(one, Weak) else dtype_in(one).name
+
+
+@lru_cache(maxsize=4096)
+def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
+    return resolver(name, [Weak(kind()) if isinstance(kind, type) else Const(0, dtypes.dtype_of(kind)) for kind in kinds])
 
 
 # ---- calls ----
@@ -147,9 +183,9 @@ def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes
     if engine is None:
         engine = current_engine()
     if shape is None:
-        shape = shapes.broadcast_shapes(*(one._shape for one in values if isinstance(one, ndarray)))
+        shape = shapes.broadcast_shapes(*[one._shape for one in values if isinstance(one, ndarray)])
     with engine.lock:
-        inputs = tuple(_as_input(one, wanted, shape, strict) for one, wanted in zip(values, types.operands))
+        inputs = tuple([_as_input(one, wanted, shape, strict) for one, wanted in zip(values, types.operands)])
         params: Dict[str, Any] = {"types": types.operands, "operand": types.operands[-1] if types.operands else None, "mixed": types.mixed}
         return wrap(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, params))
 
@@ -159,20 +195,47 @@ def cast_to(array: ndarray, dtype: DType) -> ndarray:
     return apply("identity", [array], Types((dtype,), dtype))
 
 
-def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None) -> ndarray:
+def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
+         casting: str = "same_kind") -> ndarray:
+    """One elementwise function of operands as users give them, by NumPy's rules of types and of casting."""
     prepared = operands_of(values)
-    types = resolver(name, prepared)
+    types = _types(name, resolver, tuple([_kind_of(one) for one in prepared]))
     if dtype is not None:
-        wanted = dtypes.dtype_of(dtype)
-        if types.result is not dtypes.bool_:
-            types = Types(tuple(wanted for _ in types.operands), wanted)
-    if resolver is comparison:
-        result = _compare(name, prepared, types)
-    else:
-        result = apply(name, prepared, types)
+        types = _computed_in(name, types, dtypes.dtype_of(dtype))
+    if casting != "same_kind" or dtype is not None:
+        for one, wanted in zip(prepared, types.operands):
+            if isinstance(one, ndarray):
+                check_cast(one._dtype, wanted, casting, f"ufunc {name!r} input")
+    result = _compare(name, prepared, types) if resolver is comparison else apply(name, prepared, types)
+    return into(out, result, where, casting, name)
+
+
+def _computed_in(name: str, types: Types, wanted: DType) -> Types:
+    if types.result is dtypes.bool_:
+        return types
+    if not has_kind(name, wanted):
+        raise TypeError(f"No loop matching the specified signature and casting was found for ufunc {name}")
+    return Types(tuple(wanted for _ in types.operands), wanted)
+
+
+def into(out: Any, result: ndarray, where: Any = True, casting: str = "same_kind", name: str = "") -> ndarray:
+    """`result`, or `out` with it where `where` holds. Without `out` the other elements are 0: NumPy leaves them undefined."""
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
+        out = out[0]
+    mask = None if where is True else host.asarray(where, session=result.session)
+    if mask is not None and mask._dtype is not dtypes.bool_:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to {dtypes.public(dtypes.bool_)!r} according to the rule 'safe'")
     if out is None:
-        return result
-    out[...] = result
+        return result if mask is None else choose(mask, result, dtypes.checked(0, result._dtype))
+    if not isinstance(out, ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    check_cast(result._dtype, out._dtype, casting, f"ufunc {name!r} output")
+    wide = result._shape if mask is None else shapes.broadcast_shapes(result._shape, mask._shape)
+    if not shapes.can_broadcast(wide, out._shape):
+        raise ValueError(f"non-broadcastable output operand with shape {out._shape} doesn't match the broadcast shape {wide}")
+    out[...] = result if mask is None else choose(mask, result.astype(out._dtype, copy=False), out)
     return out
 
 
@@ -195,8 +258,15 @@ def _compare(name: str, values: Sequence[Any], types: Types) -> ndarray:
     return apply(name, values, types)
 
 
+IDENTITIES: Dict[str, Scalar] = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "logical_xor": False, "bitwise_and": -1, "bitwise_or": 0,
+                                 "bitwise_xor": 0, "gcd": 0, "hypot": 0, "logaddexp": -math.inf, "logaddexp2": -math.inf}
+
+
 class ufunc:
-    """One elementwise function. `out` takes the result, converted to its type; `dtype` is the type to compute in."""
+    """One elementwise function. `out` takes the result, converted to its type as `casting` allows; `dtype` is the type to compute in; where the
+    mask `where` does not hold `out` stays as it is. Functions of two operands have reduce, accumulate, outer and at, as in NumPy."""
+
+    nout = 1
 
     def __init__(self, name: str, count: int, resolver: Resolver) -> None:
         self.__name__ = name
@@ -204,31 +274,91 @@ class ufunc:
         self._resolver = resolver
         self.__doc__ = f"numpy.{name} of {count} operand{'s' if count > 1 else ''}, elementwise."
 
-    def __call__(self, *operands: Any, out: Optional[ndarray] = None, dtype: Any = None) -> ndarray:
-        if len(operands) != self.nin:
-            raise TypeError(f"{self.__name__}() takes {self.nin} operands, got {len(operands)}")
-        return call(self.__name__, self._resolver, operands, out, dtype)
+    @property
+    def nargs(self) -> int:
+        return self.nin + self.nout
+
+    @property
+    def identity(self) -> Any:
+        """What a reduction of nothing gives; None: there is none."""
+        return IDENTITIES.get(self.__name__)
+
+    def _split(self, operands: Sequence[Any], out: Any) -> Tuple[Sequence[Any], Any]:
+        """Operands and results, which may stand behind them."""
+        if not self.nin <= len(operands) <= self.nargs:
+            raise TypeError(f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments but {len(operands)} were given")
+        more = tuple(operands[self.nin:])
+        if more and out is not None:
+            raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+        return operands[:self.nin], (more if more else out)
+
+    def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> ndarray:
+        inputs, target = self._split(operands, out)
+        made = call(self.__name__, self._resolver, inputs, target, dtype, where, casting)
+        return made if order in ("K", "C", "A") else FUNCTIONS["in_order"](made, order)
+
+    def reduce(self, array: Any, axis: AxisLike = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = UNSET,
+               where: Any = True) -> ndarray:
+        """The elements along an axis joined to one. Several axes only where the order does not matter."""
+        return FUNCTIONS["ufunc_reduce"](self, array, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> ndarray:
+        """What reduce() gives of all elements up to each."""
+        return FUNCTIONS["ufunc_accumulate"](self, array, axis, dtype, out)  # type: ignore[no-any-return]
+
+    def outer(self, a: Any, b: Any, **options: Any) -> ndarray:
+        """Every element of a with every one of b: the result has the dimensions of both."""
+        return FUNCTIONS["ufunc_outer"](self, a, b, options)  # type: ignore[no-any-return]
+
+    def at(self, a: ndarray, indices: Any, b: Any = UNSET) -> None:
+        """a[indices] = f(a[indices], b), again for each time that a place is named. Floats are added in any order."""
+        FUNCTIONS["ufunc_at"](self, a, indices, b)
 
     def __repr__(self) -> str:
         return f"<gpurest ufunc {self.__name__!r}>"
 
 
+class _Several(ufunc):
+    """With several results, each an elementwise operation of its own."""
+
+    def __init__(self, name: str, count: int, parts: Sequence[Tuple[str, Resolver]]) -> None:
+        super().__init__(name, count, parts[0][1])
+        self.nout = len(parts)
+        self._parts = parts
+
+    def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> Any:
+        inputs, target = self._split(operands, out)
+        targets = (None,) * self.nout if target is None else tuple(target) + (None,) * (self.nout - len(target))
+        prepared = [cast_to_array(one) if isinstance(one, Const) else one for one in operands_of(inputs)]
+        prepared = [one.value if isinstance(one, Weak) else one for one in prepared]
+        made = [call(name, resolver, prepared, None, dtype, where, casting) for name, resolver in self._parts]
+        return tuple(into(to, one, where, casting, self.__name__) for to, one in zip(targets, made))
+
+
 UFUNCS: Dict[str, ufunc] = {}
 for _resolver, _count, _names in (
         (arithmetic, 2, "add subtract multiply floor_divide remainder fmod power maximum minimum fmax fmin bitwise_and bitwise_or "
-                        "bitwise_xor left_shift right_shift"),
+                        "bitwise_xor left_shift right_shift gcd lcm"),
         (division, 2, "divide"),
-        (floating, 2, "arctan2 hypot copysign logaddexp"),
+        (floating, 2, "arctan2 hypot copysign logaddexp logaddexp2 heaviside nextafter"),
+        (double, 2, "float_power"),
+        (scaling, 2, "ldexp"),
         (comparison, 2, "equal not_equal less less_equal greater greater_equal"),
         (logical, 2, "logical_and logical_or logical_xor"),
         (logical, 1, "logical_not"),
-        (arithmetic, 1, "negative absolute sign square reciprocal invert"),
+        (arithmetic, 1, "negative absolute sign square reciprocal invert positive conjugate"),
+        (counting, 1, "bitwise_count"),
         (whole, 1, "floor ceil trunc"),
         (predicate, 1, "isnan isinf isfinite signbit"),
         (floating, 1, "sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt rint arcsin arccos arctan arcsinh arccosh "
-                      "arctanh deg2rad rad2deg")):
+                      "arctanh deg2rad rad2deg fabs spacing bessel_i0")):
     for _name in _names.split():
         UFUNCS[_name] = ufunc(_name, _count, _resolver)
+bessel_i0 = UFUNCS.pop("bessel_i0")
+for _name, _count, _parts in (("divmod", 2, (("floor_divide", arithmetic), ("remainder", arithmetic))),
+                              ("modf", 1, (("modf_fraction", floating), ("trunc", floating))),
+                              ("frexp", 1, (("frexp_mantissa", floating), ("frexp_exponent", exponent)))):
+    UFUNCS[_name] = _Several(_name, _count, _parts)
 
 add, subtract, multiply, divide = UFUNCS["add"], UFUNCS["subtract"], UFUNCS["multiply"], UFUNCS["divide"]
 floor_divide, remainder, fmod = UFUNCS["floor_divide"], UFUNCS["remainder"], UFUNCS["fmod"]
@@ -247,16 +377,16 @@ sin, cos, tan, sinh, cosh, tanh = (UFUNCS[_name] for _name in ("sin", "cos", "ta
 arcsin, arccos, arctan, arctan2 = (UFUNCS[_name] for _name in ("arcsin", "arccos", "arctan", "arctan2"))
 arcsinh, arccosh, arctanh = (UFUNCS[_name] for _name in ("arcsinh", "arccosh", "arctanh"))
 hypot, copysign, logaddexp, deg2rad, rad2deg = (UFUNCS[_name] for _name in ("hypot", "copysign", "logaddexp", "deg2rad", "rad2deg"))
-abs = absolute  # noqa: A001 - NumPy's name
-true_divide = divide
-mod = remainder
+logaddexp2, heaviside, nextafter, float_power, ldexp = (UFUNCS[_name] for _name in ("logaddexp2", "heaviside", "nextafter", "float_power", "ldexp"))
+gcd, lcm, positive, conjugate, bitwise_count = (UFUNCS[_name] for _name in ("gcd", "lcm", "positive", "conjugate", "bitwise_count"))
+fabs, spacing, divmod, modf, frexp = (UFUNCS[_name] for _name in ("fabs", "spacing", "divmod", "modf", "frexp"))  # noqa: A001
 
 
 class _Power(ufunc):
     """Squares and square roots, the commonest powers, have instructions of their own."""
 
-    def __call__(self, *operands: Any, out: Optional[ndarray] = None, dtype: Any = None) -> ndarray:
-        if len(operands) == 2 and out is None and dtype is None and isinstance(operands[0], ndarray) and type(operands[1]) in (int, float):
+    def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> ndarray:
+        if len(operands) == 2 and out is None and dtype is None and where is True and isinstance(operands[0], ndarray) and type(operands[1]) in (int, float):
             base, exponent = operands
             if exponent == 2 and (type(exponent) is int or base._dtype.kind == "f"):
                 return square(base)
@@ -264,42 +394,66 @@ class _Power(ufunc):
                 return sqrt(base)
             if type(exponent) is int and exponent < 0 and base._dtype.kind in "biu":
                 raise ValueError("Integers to negative integer powers are not allowed.")
-        return super().__call__(*operands, out=out, dtype=dtype)
+        return super().__call__(*operands, out=out, where=where, casting=casting, order=order, dtype=dtype)
 
 
 power = UFUNCS["power"] = _Power("power", 2, arithmetic)
 FUNCTIONS.update(UFUNCS)
 
+# Other names of the same functions.
+abs, true_divide, mod, pow = absolute, divide, remainder, power  # noqa: A001
+acos, acosh, asin, asinh, atan, atanh, atan2 = arccos, arccosh, arcsin, arcsinh, arctan, arctanh, arctan2
+bitwise_not, bitwise_invert, bitwise_left_shift, bitwise_right_shift = invert, invert, left_shift, right_shift
+conj, radians, degrees = conjugate, deg2rad, rad2deg
+
 
 # ---- functions made of these ----
 
 
-def where(condition: Any, x: Any, y: Any) -> ndarray:
-    """x where the condition holds, else y."""
+def choose(condition: Any, x: Any, y: Any) -> ndarray:
+    """where() with all its operands."""
     prepared = operands_of([condition, x, y])
     if isinstance(prepared[0], Weak):
         prepared[0] = Const(bool(prepared[0].value), dtypes.bool_)
     return apply("where", prepared, choice("where", prepared))
 
 
+@overload
+def where(condition: Any) -> Tuple[ndarray, ...]: ...
+
+
+@overload
+def where(condition: Any, x: Any, y: Any) -> ndarray: ...
+
+
+def where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
+    """x where the condition holds, else y. Of a condition alone, the places where it holds: nonzero()."""
+    if x is UNSET and y is UNSET:
+        return FUNCTIONS["nonzero"](cast_to_array(operand(condition)))
+    if x is UNSET or y is UNSET:
+        raise ValueError("either both or neither of x and y should be given")
+    return choose(condition, x, y)
+
+
 @method
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = None) -> ndarray:
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = None, *, min: Any = None, max: Any = None) -> ndarray:  # noqa: A002
     """min(max(a, a_min), a_max); a bound that is None is none."""
-    result = cast_to_array(operand(a))
-    if a_min is not None:
-        result = maximum(result, a_min)
-    if a_max is not None:
-        result = minimum(result, a_max)
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    array = cast_to_array(operand(a))
+    result = array if low is None else maximum(array, low)
+    result = result if high is None else minimum(result, high)
     if out is None:
         return result if result is not a else cast_to(result, result._dtype)
-    out[...] = result
-    return out
+    return into(out, result, name="clip")
 
 
 @method
-def round(a: Any, decimals: int = 0) -> ndarray:  # noqa: A001 - NumPy's name
+def round(a: Any, decimals: int = 0, out: Optional[ndarray] = None) -> ndarray:  # noqa: A001 - NumPy's name
     """To so many decimals; halves go to the even neighbour."""
-    array = cast_to_array(operand(a))
+    return into(out, _rounded(cast_to_array(operand(a)), decimals), casting="unsafe", name="round")
+
+
+def _rounded(array: ndarray, decimals: int) -> ndarray:
     tens: int = 10 ** (decimals if decimals > 0 else -decimals)
     if array._dtype.kind != "f":
         if decimals >= 0:
@@ -311,23 +465,42 @@ def round(a: Any, decimals: int = 0) -> ndarray:  # noqa: A001 - NumPy's name
     return scaled / tens if decimals > 0 else scaled * tens
 
 
+around = round
+
+
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """abs(a - b) <= atol + rtol * abs(b), and what is not finite only where it is equal."""
     a, b = operands_of([a, b])
     a, b = (cast_to(one, dtypes.float64) if isinstance(one, ndarray) and one._dtype.kind != "f" else one for one in (a, b))
     a, b = (one.value if isinstance(one, Weak) else one for one in (a, b))
     near = less_equal(absolute(subtract(a, b)), add(multiply(absolute(b), rtol), atol))
-    close = where(logical_and(isfinite(a), isfinite(b)), near, equal(a, b))
+    close = choose(logical_and(isfinite(a), isfinite(b)), near, equal(a, b))
     return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether isclose() holds for every element."""
     return bool(isclose(a, b, rtol, atol, equal_nan).all())
 
 
-def array_equal(a: Any, b: Any) -> bool:
-    first, second = (cast_to_array(operand(one)) for one in (a, b))
-    return first._shape == second._shape and bool(equal(first, second).all())
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Whether both are of one shape and equal in every element; `equal_nan`: NaN equals NaN."""
+    first, second = (cast_to_array(operand(one)) for one in (a1, a2))
+    if first._shape != second._shape:
+        return False
+    same = equal(first, second)
+    if equal_nan and "f" in (first._dtype.kind, second._dtype.kind):
+        same = logical_or(same, logical_and(isnan(first), isnan(second)))
+    return bool(same.all())
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether both are equal in every element after broadcasting."""
+    first, second = (cast_to_array(operand(one)) for one in (a1, a2))
+    try:
+        return bool(equal(first, second).all())
+    except ValueError:
+        return False
 
 
 def cast_to_array(one: Any) -> ndarray:
@@ -338,15 +511,25 @@ def cast_to_array(one: Any) -> ndarray:
     return apply("identity", [Const(one.value, kind)], Types((kind,), kind), ())
 
 
-def nan_to_num(x: Any, nan: float = 0.0) -> ndarray:
-    """NaN becomes `nan`, infinities the greatest and least finite numbers."""
+def as_array(a: Any) -> ndarray:
+    """`a` as an array; numbers as one without dimensions."""
+    return a if isinstance(a, ndarray) else cast_to_array(operand(a))
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Optional[float] = None, neginf: Optional[float] = None) -> ndarray:
+    """NaN becomes `nan`; infinities become `posinf` and `neginf`, or the greatest and least finite numbers. Without `copy`, in place."""
     array = cast_to_array(operand(x))
     if array._dtype.kind != "f":
-        return cast_to(array, array._dtype)
+        return cast_to(array, array._dtype) if copy else array
     greatest = {2: 65504.0, 4: 3.4028234663852886e38, 8: 1.7976931348623157e308}[array._dtype.itemsize]
-    bounds = [Const(one, array._dtype) for one in (-greatest, greatest)]
-    finite = where(isinf(array), where(signbit(array), *bounds), array)
-    return where(isnan(array), nan, finite)
+    bounds = [Const(dtypes.rounded(float(given), array._dtype) if given is not None else extreme, array._dtype)
+              for given, extreme in ((neginf, -greatest), (posinf, greatest))]
+    finite = choose(isinf(array), choose(signbit(array), *bounds), array)
+    made = choose(isnan(array), nan, finite)
+    if not copy and isinstance(x, ndarray):
+        x[...] = made
+        return x
+    return made
 
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None

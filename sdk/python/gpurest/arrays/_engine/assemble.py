@@ -4,38 +4,38 @@ Memory is named: "$…" lives in the batch, an id is a buffer of the session. Wh
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import builtins, codegen_sort, shapes
+from . import builtins, codegen_fold, codegen_sort, shapes
 from .builtins import Call
 from .codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
 from .codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
-from .expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Load, Node
+from .expr import ELEMENTWISE, EMPTY, FOLD, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
 from .memory import Dead, DeviceMemory
 from .plan import Planner, Step, may_overwrite
+from .structure import Structure
 
 
 FLAGS = "$flags"  # a word per kernel that can report an error
 
 
 class Slot:
-    """A piece of memory during one flush. `memory`: it belongs to a value already; `dead`: it belonged to one that is gone."""
+    """A piece of memory during one flush. `memory`: it belongs to a value already."""
 
-    __slots__ = ("name", "nbytes", "kept", "memory", "dead")
+    __slots__ = ("name", "nbytes", "kept", "memory")
 
-    def __init__(self, name: str, nbytes: int, memory: Optional[DeviceMemory] = None, dead: Optional[Dead] = None) -> None:
+    def __init__(self, name: str, nbytes: int, memory: Optional[DeviceMemory] = None) -> None:
         self.name = name
         self.nbytes = nbytes
         self.kept = False
         self.memory = memory
-        self.dead = dead
 
 
 class Launch(NamedTuple):
     kernel: Union[Kernel, Call]
-    args: List[Dict[str, Any]]
+    args: List[Any]
     grid: List[int]  # of a built-in, nothing: the service knows
     block: int
     step: Step
@@ -57,11 +57,12 @@ class Fill(NamedTuple):
 
 
 class Assembly:
-    """Everything of one flush that the service is told."""
+    """Everything of flushes of one structure that the service is told."""
 
-    def __init__(self, nodes: Sequence[Node], dead: Iterable[Dead]) -> None:
-        self.nodes = sorted(nodes, key=lambda node: node.number)
-        self.planner = Planner(self.nodes)
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+        self.nodes = structure.nodes
+        self.planner = Planner(self.nodes, structure.wanted)
         self.steps = self.planner.steps()
         self.slots: Dict[Node, Slot] = {}
         self.made: List[Slot] = []
@@ -69,9 +70,6 @@ class Assembly:
         self.actions: List[Any] = []  # Launch and Fill, in order
         self.flags = 0
         self.uploads: Dict[str, Node] = {}  # name of the memory -> what it starts with
-        self.recycled = [Slot(one.id, one.nbytes, dead=one) for one in dead]
-        for slot in self.recycled:
-            self._give(slot)
         self.last_use = self._last_uses()
         for node in self.nodes:
             if node.kind in (HOST, EMPTY):
@@ -115,7 +113,7 @@ class Assembly:
         return slot.memory is not None or any(slot is other for key, other in self.slots.items() if key is not node)
 
     def _slot_for(self, node: Node, at: int) -> Slot:
-        if node in self.planner.wanted and node.reuse is not None and may_overwrite(node, at, self.steps):
+        if node in self.planner.wanted and node.reuse is not None and may_overwrite(node, at, self.steps, self.planner.wanted):
             memory = node.reuse.memory
             assert memory is not None
             slot = Slot(memory.id, memory.nbytes, memory=memory)
@@ -138,6 +136,8 @@ class Assembly:
             self._reduce(at, step)
         elif step.kind == SCAN:
             self._scan(at, step)
+        elif step.kind == FOLD:
+            self._fold(at, step)
         elif step.kind == SORT:
             self._sort(at, step)
         elif step.kind == MATMUL:
@@ -168,7 +168,7 @@ class Assembly:
 
     def _elementwise(self, step: Step, members: Sequence[Node], stores: Sequence[Store], shape: shapes.Shape) -> None:
         inside = set(members)
-        read = {self._name_of(one.node) for node in members for one in node.loads if one.node not in inside or not one.identity}
+        read = {self.name_of(one.node) for node in members for one in node.loads if one.node not in inside or not one.identity}
         apart = not any(store.target.what.name in read for store in stores)
         self._launch(elementwise(members, stores, shape, apart), [launch_blocks(shapes.size_of(shape))], BLOCK, step)
 
@@ -192,6 +192,10 @@ class Assembly:
         value, numbers = node.inputs[1], node.inputs[2:]
         assert isinstance(value, Load)
         if not shapes.size_of(value.shape):
+            return
+        if "joined" in node.params:
+            kernel = scatter(value, numbers, node.params["steps"], target, Target(slot), None, False, node.params["joined"])
+            self._launch(kernel, [launch_blocks(shapes.size_of(value.shape))], BLOCK, step)
             return
         winners = self._take(8 * max(1, slot.nbytes // target.dtype.itemsize))
         self.actions.append(Fill(winners, step))
@@ -251,7 +255,7 @@ class Assembly:
 
     def _scan(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
-        note = builtins.scannable(source, node.params["axis"], node.dtype)
+        note = builtins.scannable(node.op, source, node.params["axis"], node.dtype)
         slot = self._slot_for(node, at)
         if note:
             self._scan_generated(step, source, slot, note)
@@ -279,6 +283,12 @@ class Assembly:
         self._launch(kernel, [launch_blocks(rows * chunks, 1)], BLOCK, step)
         self._give(totals)
         self._give(before)
+
+    def _fold(self, at: int, step: Step) -> None:
+        node, source = step.node, step.node.loads[0]
+        axis = node.params["axis"]
+        kernel = codegen_fold.fold(node.op, source, axis, Target(self._slot_for(node, at)), node.params["running"])
+        self._launch(kernel, [launch_blocks(shapes.size_of(source.shape) // source.shape[axis])], BLOCK, step)
 
     def _sort(self, at: int, step: Step) -> None:
         node, keys = step.node, step.node.loads[0]
@@ -317,20 +327,24 @@ class Assembly:
 
     # ---- arguments ----
 
-    def _argument(self, one: Argument) -> Dict[str, Any]:
+    def _argument(self, one: Argument) -> Any:
+        """As the contract has it, with holes for offsets and scalars that are not the structure's."""
         if isinstance(one, Load):
-            return _pointer(self._name_of(one.node), one.offset * one.dtype.itemsize)
+            return self._pointer(self.name_of(one.node), one.offset * one.dtype.itemsize)
         if isinstance(one, Target):
-            return _pointer(FLAGS, 4 * self.flags) if one.what == "flag" else _pointer(one.what.name, one.offset)
-        return one
+            return _pointer(FLAGS, 4 * self.flags) if one.what == "flag" else self._pointer(one.what.name, one.offset)
+        return self.structure.const(one) if isinstance(one, Const) else one
 
-    def _name_of(self, node: Node) -> str:
+    def _pointer(self, name: str, offset: int) -> Dict[str, Any]:
+        return _pointer(name, self.structure.offset(offset) if offset else 0)
+
+    def name_of(self, node: Node) -> str:
         if isinstance(node, _SlotNode):
             return node.slot.name
         return self.slots[node].name if node in self.slots else self._existing(node).name
 
 
-def _pointer(name: str, offset: int) -> Dict[str, Any]:
+def _pointer(name: str, offset: Any) -> Dict[str, Any]:
     return {"buf": name, "offset": offset} if offset else {"buf": name}
 
 

@@ -28,6 +28,8 @@ TILE_SIDE_MIN = 16  # of a matrix to be transposed; a narrower one leaves most o
 OFF = "config.builtins is off"
 FUSED = "computes the expression before it on the way"
 NOT_DENSE = "its operand has gaps or another order in memory"
+NO_BUILTIN = "there is no built-in for it"
+REDUCTIONS = ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all", "mean", "var")
 ROWS = "built-ins do one row, these are several"
 
 
@@ -113,6 +115,8 @@ def reducible(op: str, source: Load, reduced: Sequence[int], result: DType) -> U
     """How a built-in reduces the view, or why it does not."""
     if not config.builtins:
         return OFF
+    if op not in REDUCTIONS:
+        return NO_BUILTIN
     if shapes.size_of(source.shape) == 0:
         return "there are no elements"
     if result is not _reduced_type(op, source.dtype):
@@ -137,15 +141,18 @@ def reduce(node: Node, extents: Extents, target: Target) -> Call:
 # ---- rows ----
 
 
-def scannable(source: Load, axis: int, result: DType) -> str:
+def scannable(op: str, source: Load, axis: int, result: DType) -> str:
     """"" if a built-in has such running sums, else why not."""
     if not config.builtins:
         return OFF
+    if op not in ("sum", "prod") and not (op in ("min", "max") and source.dtype.kind != "b"):
+        return NO_BUILTIN
     if source.shape[axis] != shapes.size_of(source.shape):
         return ROWS
     if not shapes.is_contiguous(source.shape, source.strides):
         return NOT_DENSE
-    return "" if result is sum_type(source.dtype) else f"built-ins give {sum_type(source.dtype).name} for {source.dtype.name}"
+    given = source.dtype if op in ("min", "max") else sum_type(source.dtype)
+    return "" if result is given else f"built-ins give {given.name} for {source.dtype.name}"
 
 
 def scan(node: Node, target: Target) -> Call:

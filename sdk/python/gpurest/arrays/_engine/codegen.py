@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     offset: int = 0
 
 
-Argument = Union[Load, Target, Dict[str, Any]]
+Argument = Union[Load, Target, Const, Dict[str, Any]]  # a Const is a node's; what the plan chose is there as the service reads it
 
 
 class Kernel(NamedTuple):
@@ -129,6 +129,10 @@ class Writer:
         return Kernel(name, text.replace("NAME", name), self.args)
 
 
+# What reads its first input at places that it works out itself.
+PICKING = ("gather", "search")
+
+
 class Body:
     """The expressions of the nodes that a kernel computes, and the views it loads from."""
 
@@ -138,9 +142,9 @@ class Body:
         self.names = {node: f"v{at}" for at, node in enumerate(self.members)}
         self.writer = writer
         self.leaves: Dict[Load, int] = {}
-        self.consts: Dict[Tuple[str, str], str] = {}
+        self.consts: Dict[Tuple[str, str, str], str] = {}
         self.lines: List[str] = []
-        self.indexed = any(OPS[node.op].indexed for node in self.members if node.op != "gather")
+        self.indexed = any(OPS[node.op].indexed for node in self.members if node.op not in PICKING)
 
     def collect(self, extra: Sequence[Load] = ()) -> List[Load]:
         """The views that come from memory, each once."""
@@ -162,26 +166,34 @@ class Body:
 
     def value(self, one: Input) -> str:
         if isinstance(one, Const):
-            return self.const(one)
+            return self._declared(one, ("given", repr(one.value), one.dtype.name), one)
         return self.names[one.node] if self._inside(one) else f"x{self.leaves[one]}"
 
     def const(self, one: Const) -> str:
-        key = (repr(one.value), one.dtype.name)
+        """A number of the plan's. A node's own scalars may be others in the next flush, and are never taken for one of these."""
+        return self._declared(one, ("planned", repr(one.value), one.dtype.name), dtypes.argument(one.value, one.dtype))
+
+    def _declared(self, one: Const, key: Tuple[str, str, str], argument: Argument) -> str:
         if key not in self.consts:
             self.consts[key] = f"c{len(self.consts)}"
-            self.writer.parameter(f"{one.dtype.ctype} {self.consts[key]}", dtypes.argument(one.value, one.dtype))
+            self.writer.parameter(f"{one.dtype.ctype} {self.consts[key]}", argument)
         return self.consts[key]
 
     def write(self, offsets: Sequence[str], index: str) -> List[str]:
         """All values, given each leaf's offset."""
-        bases = {one for node in self.members if node.op == "gather" for one in node.inputs[:1]}
-        used = {one for node in self.members for one in (node.inputs[1:] if node.op == "gather" else node.inputs)}
+        bases = {one for node in self.members if node.op in PICKING for one in node.inputs[:1]}
+        used = {one for node in self.members for one in (node.inputs[1:] if node.op in PICKING else node.inputs)}
         for load, at in self.leaves.items():
             self.lines.append(f"const {self.writer.offset_type} o{at} = {offsets[at]};")
             if load not in bases or load in used:
                 self.lines.append(f"const {load.dtype.ctype} x{at} = {load_text(load.dtype, f'p{at}', f'o{at}')};")
         for node in self.members:
-            self._gather(node) if node.op == "gather" else self._plain(node, index)
+            if node.op == "gather":
+                self._gather(node)
+            elif node.op == "search":
+                self._search(node)
+            else:
+                self._plain(node, index)
         return self.lines
 
     def _plain(self, node: Node, index: str) -> None:
@@ -204,6 +216,18 @@ class Body:
             place = picked(self.value(one), self.const(Const(extent, dtypes.int64)), self.writer.flag())
             self.lines.append(f"g{name} += {place} * {self.const(Const(stride, dtypes.int64))};")
         self.lines.append(f"const {node.dtype.ctype} {name} = {load_text(base.dtype, f'p{at}', f'g{name}')};")
+
+    def _search(self, node: Node) -> None:
+        """By halves, the place of a value in a sorted line: node.inputs are the line's view and the value, both of one type. NaN is last."""
+        (base, one), name = node.inputs, self.names[node]
+        assert isinstance(base, Load)
+        at, value = self.leaves[base], self.value(one)
+        extent, stride = (self.const(Const(node.params[what], dtypes.int64)) for what in ("extent", "stride"))
+        line = load_text(base.dtype, f"p{at}", f"o{at} + y{name} * {stride}")
+        before = f"!sorts_before<{base.dtype.ctype}>({value}, z{name})" if node.params["right"] else f"sorts_before<{base.dtype.ctype}>(z{name}, {value})"
+        self.lines += [f"long long g{name} = 0;", f"for (long long h{name} = {extent}; g{name} < h{name};) {{",
+                       f"    const long long y{name} = g{name} + (h{name} - g{name}) / 2;", f"    const {base.dtype.ctype} z{name} = {line};",
+                       f"    if ({before}) g{name} = y{name} + 1; else h{name} = y{name};", "}", f"const long long {name} = g{name};"]
 
 
 def picked(value: str, extent: str, flag: str) -> str:
@@ -266,10 +290,11 @@ def elementwise(members: Sequence[Node], stores: Sequence[Store], shape: shapes.
     return writer.finish(head + "".join(f"        {line}\n" for line in lines) + "    }\n")
 
 
-def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, int]], base: Load, target: Target, winners: Target,
-            claim: bool) -> Kernel:
+def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, int]], base: Load, target: Target, winners: Optional[Target],
+            claim: bool, joined: str = "") -> Kernel:
     """Writes value[i] to the place of `target` that the numbers pick. Of several for one place the last one wins, as in NumPy: in a
-    first pass (`claim`) each claims its place with its position, in a second the winners are written."""
+    first pass (`claim`) each claims its place with its position, in a second the winners are written. With `joined`, an operation, each is
+    joined with what is there, in any order; there are no winners then."""
     shape, size = value.shape, shapes.size_of(value.shape)
     writer = Writer(True)
     picks = [one for one in numbers if isinstance(one, Load)]
@@ -281,16 +306,31 @@ def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, in
     for one, (extent, stride) in zip(numbers, steps):
         place = picked(body.value(one), body.const(Const(extent, dtypes.int64)), writer.flag())
         lines.append(f"g += {place} * {body.const(Const(stride, dtypes.int64))};")
-    writer.parameter("u64_t *winners", winners)
+    if winners is not None:
+        writer.parameter("u64_t *winners", winners)
+    if not claim:
+        writer.parameter(f"{base.dtype.storage} *q", target)
     if claim:
         lines.append("atomicMax(&winners[g], i + 1);")
+    elif joined:
+        lines += join_lines(joined, base.dtype, cast(body.value(value), value.dtype, base.dtype))
     else:
-        writer.parameter(f"{base.dtype.storage} *q", target)
         lines.append("if (winners[g] == i + 1)")
         lines.append("    " + store_text(base.dtype, "q", "g", cast(body.value(value), value.dtype, base.dtype)))
     writer.count("n", size)
     head = "    for (u64_t i = blockIdx.x * (u64_t)blockDim.x + threadIdx.x; i < n; i += (u64_t)gridDim.x * blockDim.x) {\n"
     return writer.finish(head + "".join(f"        {line}\n" for line in lines) + "    }\n")
+
+
+def join_lines(op: str, dtype: DType, value: str) -> List[str]:
+    """q[g] = op(q[g], value), whatever other threads do there meanwhile. `dtype` has 4 or 8 bytes."""
+    word = "u64_t" if dtype.itemsize == 8 else "u32_t"
+    if op == "add":
+        return [f"atomicAdd(&q[g], {value});" if dtype.kind == "f" else f"atomicAdd(({word} *)&q[g], ({word}){value});"]
+    joined = emit(op, dtype, dtype, {"a": "was", "b": "by", "c": "", "i": "", "flag": ""})
+    return [f"{word} *place = ({word} *)&q[g], seen = *place, old; const {dtype.ctype} by = {value};",
+            f"do {{ old = seen; const {dtype.ctype} was = *({dtype.ctype} *)&old, now = {joined}; seen = atomicCAS(place, old, *({word} *)&now); }}",
+            "while (seen != old);"]
 
 
 def launch_blocks(size: int, per_block: int = BLOCK) -> int:

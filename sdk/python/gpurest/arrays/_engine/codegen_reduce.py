@@ -8,7 +8,7 @@ from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
 from .codegen import BLOCK, Body, Kernel, Target, Writer, is_wide, load_text, store_text
-from .elementwise import cast
+from .elementwise import cast, emit
 from .expr import Load, Node
 
 CHUNK_OF_BLOCK = 4096  # elements that a block of threads adds up, at least
@@ -23,6 +23,10 @@ COMBINE: Dict[str, str] = {
     "max": "nan_max<{T}>({a}, {b})", "min": "nan_min<{T}>({a}, {b})",
 }
 
+# What else can be put together in any order: elementwise operations, with what changes nothing.
+NEUTRAL: Dict[str, str] = {"bitwise_and": "({T})~({T})0", "bitwise_or": "0", "bitwise_xor": "0", "logical_xor": "0", "gcd": "0", "lcm": "1", "hypot": "0",
+                           "logaddexp": "-__int_as_float(0x7f800000)", "logaddexp2": "-__int_as_float(0x7f800000)"}
+
 
 def is_arg(op: str) -> bool:
     return op in ("argmax", "argmin")
@@ -34,7 +38,11 @@ def _first(op: str, dtype: DType) -> str:
         return "0"
     if op in ("prod", "all"):
         return "1"
-    greatest = op in ("max", "argmax")
+    if op in NEUTRAL:
+        return "1" if dtype.kind == "b" and op == "bitwise_and" else NEUTRAL[op].format(T=dtype.ctype)
+    greatest = op in ("max", "argmax", "fmax")
+    if dtype.kind == "f" and op in ("fmax", "fmin"):
+        return "__int_as_float(0x7fc00000)"
     if dtype.kind == "f":
         return "-__int_as_float(0x7f800000)" if greatest else "__int_as_float(0x7f800000)"
     low, high = dtypes.limits(dtype)
@@ -85,6 +93,8 @@ def plan_shape(outputs: int, elements: int, neighbours_apart: bool) -> Shape:
 
 
 def _combine(op: str, dtype: DType, a: str, b: str) -> str:
+    if op not in COMBINE:
+        return f"({emit(op, dtype, dtype, {'a': a, 'b': b, 'c': '', 'i': '', 'flag': ''})})"
     text = COMBINE[op].format(a=a, b=b, T=dtype.ctype)
     if dtype.kind == "i" and op in ("sum", "prod"):
         sign = "+" if op == "sum" else "*"

@@ -19,6 +19,12 @@ class Op(NamedTuple):
     def template(self, kind: str) -> Optional[str]:
         return self.templates.get(kind, self.templates.get(""))
 
+    def template_for(self, dtype: Optional[DType], mixed: bool) -> Optional[str]:
+        """`mixed`: signed beside unsigned 64-bit integers. Halves have a template of their own where their bits matter."""
+        if dtype is not None and dtype.name == "float16" and "half" in self.templates:
+            return self.templates["half"]
+        return self.template("mixed" if mixed else dtype.kind if dtype is not None else "")
+
 
 def _math(name: str) -> Op:
     return Op({"f": name + "({a})"})
@@ -96,6 +102,22 @@ OPS: Dict[str, Op] = {
     "hypot": Op({"f": "hypot({a}, {b})"}),
     "copysign": Op({"f": "copysign({a}, {b})"}),
     "logaddexp": Op({"f": "log_add_exp({a}, {b})"}),
+    "logaddexp2": Op({"f": "log_add_exp2({a}, {b})"}),
+    "positive": Op({"i": "{a}", "u": "{a}", "f": "{a}"}),
+    "conjugate": Op({"i": "{a}", "u": "{a}", "f": "{a}"}),
+    "fabs": Op({"f": "fabs({a})"}),
+    "float_power": Op({"f": "pow({a}, {b})"}),
+    "gcd": Op({"i": "greatest_common_signed({a}, {b})", "u": "({T})greatest_common({a}, {b})"}),
+    "lcm": Op({"i": "({T})least_common(magnitude({a}), magnitude({b}))", "u": "({T})least_common({a}, {b})"}),
+    "heaviside": Op({"f": "{a} != {a} ? {a} : {a} == 0 ? {b} : ({T})({a} > 0)"}),
+    "ldexp": Op({"i": "ldexp({a}, (int)nan_min<long long>(nan_max<long long>({b}, -100000), 100000))"}),
+    "nextafter": Op({"f": "nextafter({a}, {b})", "half": "half_next({a}, {b})"}),
+    "spacing": Op({"f": "spacing_of({a})", "half": "half_spacing({a})"}),
+    "modf_fraction": Op({"f": "modf_fraction({a})"}),
+    "frexp_mantissa": Op({"f": "frexp_mantissa({a})"}),
+    "frexp_exponent": Op({"f": "frexp_exponent({a})"}),
+    "bitwise_count": Op({"i": "({T})__popcll(magnitude({a}))", "u": "({T})__popcll((u64_t){a})"}),
+    "bessel_i0": Op({"f": "({T})cyl_bessel_i0((double){a})"}),
     "deg2rad": Op({"f": "{a} * ({T})0.017453292519943295"}),
     "rad2deg": Op({"f": "{a} * ({T})57.29577951308232"}),
 }
@@ -103,8 +125,7 @@ OPS: Dict[str, Op] = {
 
 def emit(name: str, operand: Optional[DType], result: DType, values: Dict[str, str], mixed: bool = False) -> str:
     """The C expression of one operation on values of type `operand` (None: it has none)."""
-    kind = "mixed" if mixed else operand.kind if operand is not None else ""
-    template = OPS[name].template(kind)
+    template = OPS[name].template_for(operand, mixed)
     if template is None:
         raise TypeError(f"gpurest has no {name} for {operand}")
     ctype = operand.ctype if operand is not None else result.ctype

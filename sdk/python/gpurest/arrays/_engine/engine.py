@@ -5,19 +5,22 @@ from __future__ import annotations
 import struct
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Sequence
+from json.encoder import encode_basestring_ascii as quoted
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from ..._session import requests, transfer
+from ..._transport.frame import Encoded
 from ..._values.dtypes import DType
-from ..._values.scalars import scalar_kind
 from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
 from . import shapes
-from .assemble import FLAGS, Assembly, Fill, Launch, Slot
-from .builtins import Call
+from .assemble import Assembly
 from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
 from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
+from .prepared import Plans, Prepared
+from .structure import Structure
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
 READ_BYTES_MAX = 32 * 1024 * 1024  # along with a flush; the service's own bound is 64 MiB
 READS_MAX = 255  # of one answer; one more tells of errors
 SEGMENTS_MAX = 256  # uploads of one request
+PLANNED_NODES_MAX = 4096  # of all prepared requests of a session
 MODULES_MAX = 512  # kept loaded per session; the service takes 1,024
 TIMEOUT_MS_MAX = 3600 * 1000
 WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
 FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed")}
+NUMBER = attrgetter("number")
 _engines_lock = threading.Lock()
 
 
@@ -58,6 +63,7 @@ class Engine:
         self.epoch = 0
         self.queued = 0  # weight of what was added since it was last counted
         self.inline_bytes = 0
+        self.plans = Plans(PLANNED_NODES_MAX)
 
     # ---- the queue ----
 
@@ -87,9 +93,12 @@ class Engine:
             self.flush()
 
     def _live(self) -> List[Node]:
-        found = [(number, reference()) for number, reference in list(self.pending.items())]
-        self.pending = {number: weakref.ref(node) for number, node in found if node is not None and node.pending}
-        return [node for _, node in found if node is not None and node.pending]
+        """The nodes that somebody still needs, in the order of their numbers. The others are forgotten."""
+        found = [node for reference in list(self.pending.values()) if (node := reference()) is not None and node.pending]
+        if len(found) != len(self.pending):
+            self.pending = {node.number: weakref.ref(node) for node in found}
+        found.sort(key=NUMBER)
+        return found
 
     # ---- flush ----
 
@@ -147,7 +156,7 @@ class Engine:
     def assembly(self) -> Assembly:
         """What a flush would do now."""
         with self.lock:
-            return Assembly(self._usable(self._live()), ())
+            return Assembly(Structure(self._usable(self._live()), ()))
 
     def _renew(self) -> None:
         """After a reset nothing of what was on the device is there."""
@@ -157,20 +166,23 @@ class Engine:
             self.operations.clear()
             take_all(self.dead)
 
-    def _usable(self, nodes: Sequence[Node]) -> List[Node]:
-        """Without those that need something lost; these fail with the same cause."""
+    def _usable(self, nodes: List[Node]) -> List[Node]:
+        """Without those that need something lost; these fail with the same cause. In the order of their numbers."""
+        if not any([self._is_lost(one.node) for node in nodes for one in node.inputs if type(one) is Load]):
+            return nodes
         good = []
-        for node in sorted(nodes, key=lambda one: one.number):
+        for node in nodes:
             try:
                 for one in node.loads:
                     self.check(one.node)
-            except GpurestError as error:
-                node.fail(error)
-            except (IndexError, ValueError) as error:
+            except (GpurestError, IndexError, ValueError) as error:
                 node.fail(error)
             else:
                 good.append(node)
         return good
+
+    def _is_lost(self, node: Node) -> bool:
+        return node.error is not None or node.memory is not None and node.memory.generation != self.session.generation
 
     def _send(self, reads: Sequence[Load]) -> List[memoryview]:
         session = self.session
@@ -184,20 +196,31 @@ class Engine:
             return []
         dead = [one for one in take_all(self.dead) if one.generation == self.generation]
         self._unload_some()
+        request: Optional[_Request] = None
         try:
-            request = _Request(self, Assembly(nodes, dead), reads)
+            structure = Structure(nodes, reads)
+            request = _Request(self, structure, self._prepared(structure), dead)
             self._let_go(request.unused)
             answer, got = session._submit_batch(request.document, request.segments)
         except BaseException as error:
-            self._failed(nodes, locals().get("request"), error)
-            raise AssertionError("unreachable")
+            self._let_go(dead if request is None else [one for one in request.bound if one is not None])
+            self._failed(nodes, request, error)
         request.settle(answer, got)
-        self.pending = {number: reference for number, reference in self.pending.items() if (node := reference()) is not None and node.pending}
+        for node in nodes:
+            self.pending.pop(node.number, None)
         return [got[f"r{at}"] for at in range(len(reads))]
+
+    def _prepared(self, structure: Structure) -> Prepared:
+        """Planned and written once for flushes of one structure."""
+        found = self.plans.get(structure.key)
+        if found is None:
+            found = Prepared(structure, Assembly(structure))
+            self.plans.put(structure.key, found)
+        return found
 
     def _unload_some(self) -> None:
         """Makes room for further kernels: those that were not used for longest go. What is needed again is compiled again."""
-        while len(set(self.modules.values())) > MODULES_MAX:
+        while len(self.modules) > MODULES_MAX and len(set(self.modules.values())) > MODULES_MAX:
             self._unload(next(iter(self.modules.values())))
 
     def _unload(self, unwanted: str) -> None:
@@ -219,7 +242,7 @@ class Engine:
         for one in dead:
             self.session._discard(one.id, one.generation)
 
-    def _failed(self, nodes: Sequence[Node], request: Optional["_Request"], error: BaseException) -> None:
+    def _failed(self, nodes: Sequence[Node], request: Optional["_Request"], error: BaseException) -> NoReturn:
         """All that was to be computed is lost, for one reason; what comes from the host is still there."""
         cause = error
         if isinstance(error, GpurestError):
@@ -237,121 +260,108 @@ class Engine:
 
 
 class _Request:
-    """One flush as the document of a batch."""
+    """One flush as a prepared request, with what fills its holes."""
 
-    def __init__(self, engine: Engine, assembly: Assembly, reads: Sequence[Load]) -> None:
+    def __init__(self, engine: Engine, structure: Structure, prepared: Prepared, dead: Sequence[Dead]) -> None:
         self.engine = engine
-        self.assembly = assembly
-        self.segments: Dict[str, Any] = {}
-        self.ops: List[Dict[str, Any]] = []
-        self.places: List[str] = []  # where each operation was queued
-        self.launches: List[Launch] = [one for one in assembly.actions if isinstance(one, Launch)]
+        self.nodes = structure.nodes
+        self.memories = structure.memories
+        self.prepared = prepared
+        self.bound, self.unused = prepared.bind(dead)
         self.new: List[Kernel] = []
-        self._allocate()
-        self._act()
-        kept = self._keep()
-        for at, load in enumerate(reads):
-            size = shapes.size_of(load.shape) * load.dtype.itemsize
-            self._op({"op": "read", "from": assembly._name_of(load.node), "offset": load.offset * load.dtype.itemsize, "size": size,
-                      "segment": f"r{at}"}, load.node.where)
-        self.document: Dict[str, Any] = {"ops": self.ops, "keep": kept, "timeout_ms": min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)}
-        if not engine.session.client._transport.observers:  # profilers, the only ones who would see the times
-            self.document["timing"] = False
-        if self.new:
-            self.document["module"] = {"source": module_source(self.new), "options": OPTIONS}
-        used = {slot.name for slot in assembly.slots.values()}
-        self.unused = [slot.dead for slot in assembly.recycled if slot.dead is not None and slot.name not in used]
+        modules = [self._module(name) for name in prepared.kernels]
+        names, allocs, kept, self.segments = self._places()
+        operations = prepared.operations(structure.texts(), names, modules)
+        self.allocs = len(allocs)
+        timeout_ms = min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
+        module = {"source": module_source(self.new), "options": OPTIONS} if self.new else None
+        self.document = Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
+                                bool(engine.session.client._transport.observers), module)  # profilers, the only ones who would see the times
 
-    def _op(self, op: Dict[str, Any], where: str) -> None:
-        self.ops.append(op)
-        self.places.append(where)
+    def _module(self, name: str) -> str:
+        """Of a kernel that is loaded, as a member of its operations; it becomes the one used last."""
+        modules = self.engine.modules
+        loaded = modules.pop(name, None)
+        if loaded is not None:
+            modules[name] = loaded
+            return f',"module":{quoted(loaded)}'
+        kernel, self.engine.operations[name] = self.prepared.kernels[name]
+        self.new.append(kernel)
+        return ""
 
-    def _allocate(self) -> None:
-        for slot in self.assembly.made:
-            node = self.assembly.uploads.get(slot.name)
-            if node is not None:
-                name = f"s{len(self.segments)}"
-                self.segments[name] = node.params["data"]
-                self._op({"op": "alloc", "as": slot.name, "segment": name}, node.where)
-            else:
-                check_bytes(self.engine.session, slot.nbytes, "a result")
-                self._op({"op": "alloc", "as": slot.name, "size": slot.nbytes}, "")
-        if self.assembly.flags:
-            self._op({"op": "alloc", "as": FLAGS, "size": 4 * self.assembly.flags}, "")
-            self._op({"op": "fill", "to": FLAGS, "pattern": {"u32": 0}}, "")
-
-    def _act(self) -> None:
-        seen = set()
-        for one in self.assembly.actions:
-            if isinstance(one, Fill):
-                self._op({"op": "fill", "to": one.slot.name, "pattern": {"u64": 0}}, one.step.node.where)
+    def _places(self) -> Tuple[List[str], List[str], List[str], Dict[str, Any]]:
+        """Names of places, what makes those that are new, which of these stay, and the bytes that they start with."""
+        names, allocs, kept, segments = [], [], [], {}
+        for place, dead in zip(self.prepared.places, self.bound):
+            names.append(place.name if dead is None else quoted(dead.id))
+            if dead is not None:
                 continue
-            if isinstance(one.kernel, Call):
-                self._op({"op": "launch", "builtin": one.kernel.builtin, "dtype": scalar_kind(one.kernel.dtype), "args": one.args},
-                         one.step.node.where)
-                continue
-            op: Dict[str, Any] = {"op": "launch", "kernel": one.kernel.name, "grid": one.grid, "block": [one.block], "args": one.args}
-            module = self.engine.modules.pop(one.kernel.name, None)
-            if module is not None:
-                self.engine.modules[one.kernel.name] = op["module"] = module  # the last one used is the last one
-            elif one.kernel.name not in seen:
-                seen.add(one.kernel.name)
-                self.new.append(one.kernel)
-                self.engine.operations[one.kernel.name] = one.operations
-            self._op(op, one.step.node.where)
-        if self.assembly.flags:
-            self._op({"op": "read", "from": FLAGS, "segment": "flags"}, "")
-
-    def _keep(self) -> List[str]:
-        for node in self.assembly.nodes:
-            if node in self.assembly.planner.wanted and node in self.assembly.slots:
-                self.assembly.slots[node].kept = True
-        return [slot.name for slot in self.assembly.made if slot.kept]
+            if place.upload is None:
+                check_bytes(self.engine.session, place.nbytes, "a result")
+            allocs.append(place.alloc)
+            if place.kept:
+                kept.append(place.name)
+            if place.upload is not None:
+                segments[f"s{len(segments)}"] = self.nodes[place.upload].params["data"]
+        return names, allocs, kept, segments
 
     def where(self, op_index: Optional[int]) -> str:
-        return self.places[op_index] if op_index is not None and op_index < len(self.places) else ""
+        """The line that queued an operation."""
+        if op_index is None:
+            return ""
+        if op_index < self.allocs:
+            made = [place.upload for place, dead in zip(self.prepared.places, self.bound) if dead is None]
+            origin = made[op_index]
+        else:
+            origins = self.prepared.origins
+            origin = origins[op_index - self.allocs] if op_index - self.allocs < len(origins) else None
+        return "" if origin is None else self.nodes[origin].where
 
     # ---- the answer ----
 
     def settle(self, answer: Dict[str, Any], got: Dict[str, memoryview]) -> None:
-        engine, assembly = self.engine, self.assembly
+        engine, prepared = self.engine, self.prepared
         for kernel in self.new:
             engine.modules[kernel.name] = answer["module"]
-        memories: Dict[int, DeviceMemory] = {}
-        self._fail_flagged(got)
-        for node in assembly.nodes:
-            slot = assembly.slots.get(node)
-            if slot is None or node not in assembly.planner.wanted or node.kind == FAILED:
+        if prepared.flags:
+            self._fail_flagged(got)
+        owned: List[Optional[DeviceMemory]] = [None] * len(prepared.places)
+        for number, memory, place in prepared.results:
+            node = self.nodes[number]
+            if node.kind == FAILED:
                 continue
-            node.settle(self._memory(slot, answer, memories))
-        for slot in assembly.made:
-            if slot.kept and id(slot) not in memories:  # of a value that failed by a flag
-                engine.dead.append(Dead(answer["kept"][slot.name], slot.nbytes, engine.generation))
-        for node in assembly.nodes:
+            if memory is not None:
+                node.settle(self.memories[memory])
+                continue
+            if owned[place] is None:
+                owned[place] = DeviceMemory(self._id(place, answer), prepared.places[place].nbytes, engine.generation, engine.dead)
+            node.settle(owned[place])
+        self._keep_rest(owned, answer)
+        for node in self.nodes:
             if node.pending:
                 node.fail(GpurestError("an array that a flush did not store was used again"))
 
-    def _memory(self, slot: Slot, answer: Dict[str, Any], memories: Dict[int, DeviceMemory]) -> DeviceMemory:
-        if slot.memory is not None:
-            return slot.memory
-        if id(slot) not in memories:
-            name = slot.dead.id if slot.dead is not None else answer["kept"][slot.name]
-            memories[id(slot)] = DeviceMemory(name, slot.nbytes, self.engine.generation, self.engine.dead)
-        return memories[id(slot)]
+    def _id(self, place: int, answer: Dict[str, Any]) -> str:
+        dead = self.bound[place]
+        return dead.id if dead is not None else str(answer["kept"][f"$t{place}"])
+
+    def _keep_rest(self, owned: Sequence[Optional[DeviceMemory]], answer: Dict[str, Any]) -> None:
+        """What was used on the way, and what belongs to values that failed by a flag, is there for the next flush."""
+        for at, place in enumerate(self.prepared.places):
+            if owned[at] is None and (self.bound[at] is not None or place.kept):
+                self.engine.dead.append(Dead(self._id(at, answer), place.nbytes, self.engine.generation))
 
     def _fail_flagged(self, got: Dict[str, memoryview]) -> None:
         """What a kernel found wrong with its data, and everything computed from it."""
-        if not self.assembly.flags:
-            return
         words = got["flags"].cast("B").tobytes()
         bad: Dict[Node, BaseException] = {}
-        for launch in self.launches:
-            code = int.from_bytes(words[4 * launch.flag:4 * launch.flag + 4], "little") if launch.flag >= 0 else 0
+        for flag in self.prepared.flags:
+            code = int.from_bytes(words[4 * flag.word:4 * flag.word + 4], "little")
             if code:
                 kind, text = FLAG_ERRORS[code]
-                error = kind(f"{text}, queued at {launch.step.node.where}")
-                bad.update({node: error for node in launch.step.stored})
-        for node in self.assembly.nodes if bad else ():
+                error = kind(f"{text}, queued at {self.nodes[flag.node].where}")
+                bad.update({self.nodes[number]: error for number in flag.stored})
+        for node in self.nodes if bad else ():
             causes: List[BaseException] = [bad[one.node] for one in node.loads if one.node in bad]
             if causes and node not in bad:
                 bad[node] = causes[0]

@@ -10,7 +10,7 @@ import itertools
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
 
-from ..._session.handle import caller
+from ..._session.handle import calling_line, named
 from ..._values.dtypes import DType, Scalar
 from . import shapes
 
@@ -26,6 +26,7 @@ BUFFER = "buffer"  # in device memory
 ELEMENTWISE = "elementwise"
 REDUCE = "reduce"
 SCAN = "scan"
+FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
 SORT = "sort"
 ROWS = "rows"  # a built-in over the rows of a dense array
@@ -69,7 +70,7 @@ Input = Union[Load, Const]
 
 
 class Node:
-    __slots__ = ("number", "kind", "op", "inputs", "params", "dtype", "shape", "epoch", "where", "memory", "error", "holder", "reuse",
+    __slots__ = ("number", "kind", "op", "inputs", "params", "dtype", "shape", "epoch", "line", "memory", "error", "holder", "reuse",
                  "engine", "__weakref__")
 
     def __init__(self, engine: "Engine", kind: str, dtype: DType, shape: shapes.Shape, op: str = "", inputs: Tuple[Input, ...] = (),
@@ -83,11 +84,16 @@ class Node:
         self.dtype = dtype
         self.shape = shape
         self.epoch = 0
-        self.where = caller()
+        self.line: Union[str, Tuple[str, int]] = calling_line()
         self.memory: Optional["DeviceMemory"] = None
         self.error: Optional[BaseException] = None
         self.holder: Optional["weakref.ref[Storage]"] = None  # the array storage whose value this is
         self.reuse: Optional[Node] = None  # the value that this one takes the place of: its memory may be written
+
+    @property
+    def where(self) -> str:
+        """The line of the program that queued it, for people."""
+        return self.line if isinstance(self.line, str) else named(self.line)
 
     @property
     def size(self) -> int:
@@ -99,7 +105,7 @@ class Node:
 
     @property
     def loads(self) -> Tuple[Load, ...]:
-        return tuple(one for one in self.inputs if isinstance(one, Load))
+        return tuple([one for one in self.inputs if type(one) is Load])
 
     @property
     def pending(self) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Deque, List, NamedTuple, Optional
 
 from ..._values.dtypes import DType
 from ...errors import OutOfMemoryError
@@ -45,30 +44,29 @@ class Dead(NamedTuple):
     generation: int
 
 
-def _note_dead(dead: "Deque[Dead]", buffer_id: str, nbytes: int, generation: int) -> None:
-    """The finalizer: appends and nothing else, as it may run at any moment in any thread."""
-    dead.append(Dead(buffer_id, nbytes, generation))
-
-
 class DeviceMemory:
     """A buffer of the session. It is freed along with a later batch, or used again, after the last reference to this object is gone."""
 
-    __slots__ = ("id", "nbytes", "generation", "_finalizer", "_buffer", "__weakref__")
+    __slots__ = ("id", "nbytes", "generation", "_left", "_buffer")
 
     def __init__(self, buffer_id: str, nbytes: int, generation: int, dead: "Deque[Dead]") -> None:
         self.id = buffer_id
         self.nbytes = nbytes
         self.generation = generation
+        self._left = dead, Dead(buffer_id, nbytes, generation)
         self._buffer: Optional[Buffer] = None
-        self._finalizer: weakref.finalize[Any, Any] = weakref.finalize(self, _note_dead, dead, buffer_id, nbytes, generation)
-        self._finalizer.atexit = False
+
+    def __del__(self) -> None:
+        """Appends and nothing else, as it may run at any moment in any thread."""
+        if self._buffer is None:
+            dead, this = self._left
+            dead.append(this)
 
     def export(self, session: "Session") -> "Buffer":
         """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
         again for something else."""
         if self._buffer is None:
             self._buffer = session._own_buffer(self.id, self.nbytes)
-            self._finalizer.detach()
         return self._buffer
 
 

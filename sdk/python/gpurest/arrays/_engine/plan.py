@@ -61,10 +61,10 @@ class _Group:
 class Planner:
     """One flush's. It changes no node."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = sorted(nodes, key=lambda node: node.number)
+    def __init__(self, nodes: Sequence[Node], wanted: Set[Node]) -> None:
+        self.nodes = nodes  # in the order of their numbers
         self.pending = set(self.nodes)
-        self.wanted = {node for node in self.nodes if node.wanted}
+        self.wanted = wanted
         self.consumers: Dict[Node, List[Tuple[Node, Load]]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             for one in node.loads:
@@ -201,10 +201,10 @@ class Planner:
         return tuple(sorted(needed, key=lambda one: one.number))
 
 
-def may_overwrite(node: Node, step_at: int, steps: Sequence[Step]) -> bool:
+def may_overwrite(node: Node, step_at: int, steps: Sequence[Step], wanted: Set[Node]) -> bool:
     """Whether `node` may be stored over the value that it replaces: nobody reads that later, and here only element by element."""
     old = node.reuse
-    if old is None or old.memory is None or old.wanted or old.memory.nbytes != max(node.nbytes, 1):
+    if old is None or old.memory is None or old in wanted or old.memory.nbytes != max(node.nbytes, 1):
         return False
     for at, step in enumerate(steps[step_at:], step_at):
         for one in step.loads:

@@ -76,6 +76,44 @@ template <typename T> __device__ inline T log_add_exp(T a, T b)
     return a != a || b != b ? a + b : high + log1p(exp(low - high));
 }
 
+template <typename T> __device__ inline T log_add_exp2(T a, T b)
+{
+    if (a == b) return a + 1;
+    T high = a > b ? a : b, low = a > b ? b : a;
+    return a != a || b != b ? a + b : high + log1p(exp2(low - high)) * (T)1.4426950408889634;
+}
+template <typename T> __device__ inline u64_t magnitude(T a) { return a < 0 ? 0 - (u64_t)(long long)a : (u64_t)a; }
+__device__ inline u64_t greatest_common(u64_t a, u64_t b)
+{
+    while (b) { u64_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+template <typename T> __device__ inline T greatest_common_signed(T a, T b) { return (T)greatest_common(magnitude(a), magnitude(b)); }
+__device__ inline u64_t least_common(u64_t a, u64_t b) { return a && b ? a / greatest_common(a, b) * b : 0; }
+/* The next half from a towards b, and the distance to the next greater one, which is spacing() of halves. */
+__device__ inline float half_next(float a, float b)
+{
+    if (a != a || b != b) return a + b;
+    if (a == b) return b;
+    unsigned short bits = half_store(a);
+    if (a == 0) return half_load(b > 0 ? 1 : 0x8001);
+    return half_load((unsigned short)((a > 0) == (b > a) ? bits + 1 : bits - 1));
+}
+__device__ inline float half_spacing(float a)
+{
+    if (a != a || a - a != 0) return a - a;
+    return half_next(a, __int_as_float(0x7f800000)) - a;
+}
+template <typename T> __device__ inline T spacing_of(T a)
+{
+    if (a != a || a - a != 0) return a - a;
+    T size = fabs(a), far = nextafter(size, (T)__int_as_float(0x7f800000));
+    return copysign(far - size, a);
+}
+template <typename T> __device__ inline T modf_fraction(T a) { return a - a == 0 ? copysign(a - trunc(a), a) : a != a ? a : copysign((T)0, a); }
+template <typename T> __device__ inline T frexp_mantissa(T a) { int e; return frexp(a, &e); }
+template <typename T> __device__ inline int frexp_exponent(T a) { int e; frexp(a, &e); return a - a == 0 ? e : 0; }
+
 /* Philox 4x32, 10 rounds (Salmon et al., 2011): 128 random bits per key and counter. */
 struct philox_bits { u32_t w[4]; };
 __device__ inline philox_bits philox(u64_t key, u64_t low, u64_t high)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, List, Sequence, Tuple, Union
+from functools import lru_cache
+from typing import Any, List, Sequence, Tuple, Type, Union
+
+from ..._values import dtypes
+
+
+class _AxisError(ValueError, IndexError):
+    """As numpy.exceptions.AxisError, where there is no NumPy."""
+
+
+AxisError: Type[ValueError] = getattr(getattr(dtypes.numpy, "exceptions", None), "AxisError", _AxisError)
 
 Shape = Tuple[int, ...]
 Strides = Tuple[int, ...]
 
 DIMENSIONS_MAX = 32
+KNOWN_MAX = 4096  # results that each function keeps: every operation asks for the same few
 
 
+@lru_cache(maxsize=KNOWN_MAX)
 def size_of(shape: Shape) -> int:
     total = 1
     for extent in shape:
@@ -28,6 +40,7 @@ def as_shape(spec: Any) -> Shape:
     return extents
 
 
+@lru_cache(maxsize=KNOWN_MAX)
 def contiguous_strides(shape: Shape) -> Strides:
     strides: List[int] = []
     step = 1
@@ -37,6 +50,7 @@ def contiguous_strides(shape: Shape) -> Strides:
     return tuple(reversed(strides))
 
 
+@lru_cache(maxsize=KNOWN_MAX)
 def is_contiguous(shape: Shape, strides: Strides) -> bool:
     """In C order; dimensions of extent 1 may have any stride."""
     step = 1
@@ -50,6 +64,7 @@ def is_contiguous(shape: Shape, strides: Strides) -> bool:
     return True
 
 
+@lru_cache(maxsize=KNOWN_MAX)
 def broadcast_shapes(*shapes: Shape) -> Shape:
     ndim = max((len(shape) for shape in shapes), default=0)
     result = []
@@ -62,6 +77,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return tuple(result)
 
 
+@lru_cache(maxsize=KNOWN_MAX)
 def broadcast_strides(shape: Shape, strides: Strides, to: Shape) -> Strides:
     """Strides that present `shape` as `to`; the caller knows that it can be broadcast."""
     extra = len(to) - len(shape)
@@ -77,7 +93,7 @@ def can_broadcast(shape: Shape, to: Shape) -> bool:
 def normalize_axis(axis: Any, ndim: int) -> int:
     index = operator.index(axis)
     if not -ndim <= index < ndim:
-        raise ValueError(f"axis {index} is out of bounds for array of dimension {ndim}")
+        raise AxisError(f"axis {index} is out of bounds for array of dimension {ndim}")
     return index + ndim if index < 0 else index
 
 

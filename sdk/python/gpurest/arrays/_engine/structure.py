@@ -1,0 +1,148 @@
+"""What makes one flush the same as another: its structure is a key, and what may differ beside it fills the holes of a prepared request.
+
+The key has everything that planning and code generation look at: operations, types, shapes, strides, epochs, which nodes are wanted, which
+memory is the same. It has not which memory that is, nor the scalars, nor (in MOVABLE kinds) how far behind its start a view begins; of those
+it has only which are equal, since equal ones become one argument of a kernel."""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+from ..._values import dtypes
+from ..._values.dtypes import DType
+from . import shapes
+from .config import config
+from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Input, Load, Node
+from .memory import DeviceMemory
+
+MOVABLE = frozenset({ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE})  # their kernels get a view's start as a pointer, and nothing else of it
+EXACT_MAX = 1 << 53  # JSON numbers beyond are decimal texts
+
+
+def mark(number: int) -> str:
+    """Stands in an operation where a text of each request's own goes."""
+    return f"\0{number}\0"
+
+
+class Structure:
+    """Of the nodes of a flush, in the order of their numbers, and of what is read along with it. What others may change meanwhile, such as
+    whether a node is wanted, is asked once, here."""
+
+    __slots__ = ("nodes", "reads", "wanted", "memories", "key", "consts", "offsets", "_numbers", "_memory_numbers", "_outside", "_movable")
+
+    def __init__(self, nodes: Sequence[Node], reads: Sequence[Load]) -> None:
+        self.nodes = nodes
+        self.reads = reads
+        self.wanted: Set[Node] = set()  # of the nodes, and of those whose place they take
+        self.memories: List[DeviceMemory] = []  # that is there already
+        self.consts: Dict[Tuple[str, str], Tuple[int, Const]] = {}
+        self.offsets: Dict[int, int] = {}  # bytes -> number
+        self._numbers: Dict[Node, int] = {}
+        self._memory_numbers: Dict[int, int] = {}
+        self._outside: List[Tuple[Any, ...]] = []
+        self._movable = all([node.kind in MOVABLE and "steps" not in node.params for node in nodes])
+        parts: List[Any] = [config.fusion, config.builtins]
+        for number, node in enumerate(nodes):
+            parts.append(self._node(node, nodes[0].epoch))
+            self._numbers[node] = number
+        parts.append(tuple([self._load(load) for load in reads]))
+        self.key = (*parts, *self._outside)
+
+    def number(self, node: Node) -> int:
+        """Of a node of the flush."""
+        return self._numbers[node]
+
+    # ---- the key ----
+
+    def _node(self, node: Node, first_epoch: int) -> Tuple[Any, ...]:
+        wanted = node.wanted
+        if wanted:
+            self.wanted.add(node)
+        inputs = tuple([self._input(one) for one in node.inputs])
+        params = () if node.kind == HOST else tuple([self._param(*item) for item in node.params.items()])
+        return node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, self._reuse(node.reuse), inputs, params
+
+    def _param(self, name: str, value: Any) -> Tuple[str, Any]:
+        if type(value) is Load:
+            return name, self._load(value)
+        if type(value) is DType:
+            return name, value.name
+        if name == "types":
+            return name, tuple([one.name for one in value])
+        return name, tuple(value) if type(value) is list else value
+
+    def _reuse(self, old: Optional[Node]) -> Optional[Tuple[int, bool]]:
+        if old is None or old.memory is None:
+            return None
+        wanted = old.wanted
+        if wanted:
+            self.wanted.add(old)
+        return self._number(old), wanted
+
+    def _input(self, one: Input) -> Tuple[Any, ...]:
+        if type(one) is Load:
+            return self._load(one)
+        assert isinstance(one, Const)
+        name = (repr(one.value), one.dtype.name)
+        found = self.consts.get(name)
+        if found is None:
+            found = self.consts[name] = (len(self.consts), one)
+        return found[0], one.dtype.name
+
+    def _load(self, load: Load) -> Tuple[Any, ...]:
+        node, dtype, shape, strides, offset, scattered = load
+        if offset and self._movable:
+            offset = -1 - self.offsets.setdefault(offset * dtype.itemsize, len(self.offsets))
+        return self._number(node), dtype.name, shape, strides, offset, scattered
+
+    def _number(self, node: Node) -> int:
+        """Below 0: it was computed before."""
+        number = self._numbers.get(node)
+        if number is None:
+            number = self._numbers[node] = -1 - len(self._outside)
+            self._outside.append((self._memory(node.memory), node.dtype.name, node.shape))
+        return number
+
+    def _memory(self, memory: Optional[DeviceMemory]) -> Optional[Tuple[int, int]]:
+        if memory is None:  # of a value without elements
+            return None
+        number = self._memory_numbers.get(id(memory))
+        if number is None:
+            number = self._memory_numbers[id(memory)] = len(self.memories)
+            self.memories.append(memory)
+        return number, memory.nbytes
+
+    # ---- the holes ----
+
+    def texts(self) -> List[str]:
+        """What fills the holes, by their numbers: names of memory, offsets, scalars. Those of a prepared request itself come behind."""
+        return [*[quoted(memory.id) for memory in self.memories], *map(str, self.offsets), *[_argument(one) for _, one in self.consts.values()]]
+
+    @property
+    def holes(self) -> int:
+        return len(self.memories) + len(self.offsets) + len(self.consts)
+
+    def memory_number(self, memory: DeviceMemory) -> int:
+        return self._memory_numbers[id(memory)]
+
+    def offset(self, nbytes: int) -> Any:
+        """Of a view's start, as an operation has it."""
+        number = self.offsets.get(nbytes)
+        return nbytes if number is None else mark(len(self.memories) + number)
+
+    def const(self, one: Const) -> str:
+        """Of a node's scalar, as an operation has it."""
+        return mark(len(self.memories) + len(self.offsets) + self.consts[repr(one.value), one.dtype.name][0])
+
+
+def _argument(one: Const) -> str:
+    value, dtype = one
+    if dtype.kind == "f" and type(value) is float and value - value == 0.0:
+        return f'{{"{dtype.arg}":{value!r}}}'
+    return json.dumps(dtypes.argument(value, dtype), separators=(",", ":"))
+
+
+def bytes_of(load: Load) -> int:
+    return shapes.size_of(load.shape) * load.dtype.itemsize

@@ -1,0 +1,70 @@
+/* Work whose deadline has passed: whether it still runs, or has faulted and the driver has not told yet. Faults of some kinds are told late
+ * (device_ops.faults_late_ms). So before the worker ends for a timeout, it gives the device an event on a stream of its own: one that comes is a
+ * sign that the context lives and the kernel runs on; a context that has faulted answers with the fault, or not at all until the driver tells. */
+#include <stdio.h>
+
+#include "base/deadline.h"
+#include "worker/commands/internal.h"
+
+enum status probe_prepare(struct device_worker *w, struct problem *why)
+{
+    struct probe *p = &w->probe;
+    enum status   st = STATUS_OK;
+
+    if (!w->ops->faults_late_ms)
+        return st;
+    if (!p->stream)
+        st = w->ops->stream_create(w->device, &p->stream);
+    if (!st && !p->event)
+        st = w->ops->event_create(w->device, &p->event);
+    return st ? problem_set(why, st, "cannot create the stream that is asked at deadlines") : st;
+}
+
+/* A record that fails for another reason leaves it unknown. */
+static enum status ask(struct device_worker *w, const struct accepted_command *k, struct problem *why)
+{
+    struct probe *p = &w->probe;
+    enum status   st = w->ops->event_record(w->device, p->stream, p->event);
+
+    p->of = k->sequence;
+    p->asked_ns = now_ns();
+    p->failed = st != STATUS_OK;
+    return status_is_fatal(st) ? issue_refused(w, p->event, st, "the context is lost", why) : STATUS_PENDING;
+}
+
+static enum status answer_of(struct device_worker *w, const struct accepted_command *k, struct problem *why)
+{
+    struct probe *p = &w->probe;
+
+    if (p->of != k->sequence)
+        return ask(w, k, why);
+    return p->failed ? STATUS_PENDING : w->ops->event_query(w->device, p->event, why);
+}
+
+static enum status timed_out(const struct accepted_command *k, uint64_t timeout_ms, uint32_t asked_for_ms, struct problem *why)
+{
+    problem_set(why, STATUS_EXECUTION_TIMEOUT,
+                k->run ? "the operations exceeded their timeout_ms of %llu ms" : "the kernel exceeded its timeout_ms of %llu ms",
+                (unsigned long long)timeout_ms);
+    if (asked_for_ms) {
+        size_t used = strlen(why->detail);
+
+        snprintf(why->detail + used, sizeof why->detail - used,
+                 ", or faulted: the driver had not told which %u ms after that, and the device did no other work either", asked_for_ms);
+    }
+    return STATUS_EXECUTION_TIMEOUT;
+}
+
+enum status overdue_judge(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why)
+{
+    uint32_t    late_ms = w->ops->faults_late_ms;
+    enum status st = late_ms ? answer_of(w, k, why) : STATUS_OK;
+
+    if (status_is_fatal(st))
+        return st;
+    if (!st)
+        return timed_out(k, timeout_ms, 0, why);
+    if (now_ns() - w->probe.asked_ns < late_ms * NS_PER_MS)
+        return STATUS_PENDING;
+    return timed_out(k, timeout_ms, late_ms, why);
+}
