@@ -12,18 +12,19 @@ PACKAGE = ROOT / "sdk/python/gpurest"
 MAY_IMPORT = {
     "_values": set(),
     "_transport": set(),
-    "_session": {"_transport", "_values"},
-    "arrays/_engine": {"_session", "_transport", "_values"},
+    "_shown": {"_transport"},
+    "_session": {"_shown", "_transport", "_values"},
+    "arrays/_engine": {"_session", "_values"},
     "arrays": {"arrays/_engine", "_session", "_values"},
     "arrays/routines": {"arrays", "arrays/_engine", "_session", "_values"},
     "aio": {"arrays", "_session", "_transport", "_values"},
-    "cuda": {"arrays", "arrays/_engine", "_session", "_transport"},
+    "cuda": {"arrays", "arrays/_engine", "_session", "_shown", "_transport"},
     "testing/_fake": {"_transport", "_values"},
     "testing": {"testing/_fake", "_session", "_transport"},
-    "": {"arrays", "arrays/routines", "aio", "cuda", "_session", "_transport", "_values"},
+    "": {"arrays", "arrays/routines", "aio", "cuda", "_session", "_shown", "_transport", "_values"},
 }
 # Imports within functions, each with its reason; none may exist only to break a circle.
-LATE = {("gpurest", "gpurest.aio"): "asyncio is loaded by those who use it"}
+LATE = {("gpurest", "gpurest.aio"): "asyncio is loaded by those who use it", ("gpurest", "gpurest.notebook"): "IPython asks for it"}
 MODULES_MAX = 25  # per room, besides __init__.py
 
 

@@ -25,6 +25,7 @@ from ._session.run import RunResult, Times
 from ._session.session import Session
 from ._session.shared import SharedAllocation, SharedMemory
 from ._session.stream import Stream
+from ._shown.printing import set_printf
 from ._transport.endpoint import Timeout
 from ._transport.wire import ServerEvent
 from ._values.layout import align, coalesce, to_tiles
@@ -43,7 +44,7 @@ __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Clien
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
            "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
-           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "to_tiles", "u16", "u32", "u64", "u8", "use"]
+           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
 
 __all__ += arrays.__all__
 __all__ += _routines.__all__
@@ -57,6 +58,18 @@ def run(source: str, kernel: str, args: Any = (), **more: Any) -> RunResult:
 def blocks(n: int, threads: int) -> int:
     """How many blocks of so many threads cover `n` elements."""
     return -(-n // threads)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext gpurest`: gives IPython and Jupyter `%gpurest` and `%%cuda`, and short tracebacks of this package's exceptions."""
+    from .notebook import load
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by `%unload_ext gpurest`."""
+    from .notebook import unload
+    unload(shell)
 
 
 def __getattr__(name: str) -> Any:

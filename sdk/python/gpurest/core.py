@@ -14,6 +14,7 @@ from ._session.kernel import Dims, Kernel
 from ._session.module import Module
 from ._session.session import Session
 from ._session.stream import Stream
+from ._shown import html
 from .errors import ArgumentError
 
 __all__ = ["Device", "LaunchConfig", "Program", "ProgramOptions", "ObjectCode", "Kernel", "Stream", "Event", "Buffer", "launch"]
@@ -35,6 +36,9 @@ class Device:
     @property
     def name(self) -> str:
         return str(self.properties["name"])
+
+    def _repr_html_(self) -> str:
+        return html.table("gpurest device", html.DEVICE_HEAD, [html.device_row(self.properties)])
 
     @property
     def uuid(self) -> str:

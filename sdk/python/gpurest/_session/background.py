@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Mapping, Optiona
 from .._transport.steps import Steps, drive
 from ..errors import GpurestError, TimeoutError_, from_problem
 from . import requests
+from .handle import Unpicklable
 
 if TYPE_CHECKING:
     from .client import Client
@@ -21,9 +22,11 @@ POLL_S = 30
 _UNKNOWN = ("batch_not_found", "session_not_found")  # the service cannot tell its outcome any more
 
 
-class JobTold(Generic[T]):
+class JobTold(Generic[T], Unpicklable):
     """A batch in the background as the service told of it last, without I/O. `finish` makes the result of the answer, `fail` hears what went
     wrong; one of them is called, once."""
+
+    _instead = "pickle its result()"
 
     def __init__(self, path: str, info: Mapping[str, Any], session: Optional[SessionState], finish: Callable[[requests.BatchAnswer], T],
                  fail: Callable[[GpurestError], object], source: Optional[str] = None, options: Sequence[str] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import concurrent.futures
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
+from .._shown.printing import show_all
 from .._transport.steps import Steps
 from .._values.dtypes import DType
 from .._values.hostmem import Shape, numpy, typed_view
@@ -11,7 +12,7 @@ from ..errors import AbortedError, ArgumentError, ClosedError, CudaError, Gpures
 from . import requests
 from .background import BatchJob
 from .event import Event
-from .handle import caller
+from .handle import Unpicklable, caller
 
 if TYPE_CHECKING:
     from .buffer import Slot
@@ -27,8 +28,10 @@ SEGMENTS_MAX = 256
 Document = Dict[str, Any]
 
 
-class Future(Generic[T]):
+class Future(Generic[T], Unpicklable):
     """A result that comes later. Thread-safe."""
+
+    _instead = "pickle its result()"
 
     def __init__(self, owner: Optional[Batch] = None) -> None:
         self._inner: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -105,13 +108,15 @@ class _Group:
         self.holds: Dict[int, Any] = {}  # the session's buffers that it names, which are not to be forgotten before it is done
 
 
-class Batch:
+class Batch(Unpicklable):
     """Records what the session's objects are asked to do on this thread, and sends it as one request.
 
     Results come in order. The first operation that fails aborts those after it, up to the end or to the next barrier(): their futures
     raise AbortedError with that failure as the cause, and submit() raises the failure itself. A batch of more than `ops_max` operations
     or `payload_max` bytes goes in several requests, one after the other; submit() still reports them as one.
     Not thread-safe: one thread fills it."""
+
+    _instead = "pickle the results of its futures"
 
     def __init__(self, session: SessionState, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, ops_max: int = OPS_MAX,
                  payload_max: int = PAYLOAD_BYTES_MAX) -> None:
@@ -384,6 +389,7 @@ class Batch:
         for name, value in (answer.get("timing") or {}).items():
             self.times[name] = self.times.get(name, 0.0) + value
         _settle_events(group, told)
+        show_all(answer["ops"])
         for index, op in enumerate(group.ops):
             if op.future is not None and op.settle is not None:
                 op.future._inner.set_result(op.settle(told.get(index, {}), segments))

@@ -64,6 +64,8 @@ class Buffer(Handle):
     Thread-safe as far as the bytes are: two writers of one range race as they would on the device. Freed by free(), by leaving a `with`
     block, or, when nobody refers to it any more, along with a later request."""
 
+    _instead = "pickle its contents, buffer.get()"
+
     kind = "buffer"
 
     def __init__(self, session: Session, slot: Slot, nbytes: int, dtype: Optional[DType], shape: Optional[Shape],

@@ -8,6 +8,7 @@ from .._values.scalars import scalar_kind
 from .._values.signature import Declared
 from ..errors import ArgumentError
 from .args import Converter, Param, params_declared
+from .handle import Unpicklable
 from .launch import Launch, send_launch
 
 if TYPE_CHECKING:
@@ -20,9 +21,11 @@ def service_dtype(dtype: Any) -> str:
     return "bf16" if dtype == "bf16" else scalar_kind(dtype_of(dtype))
 
 
-class BuiltinKernel:
+class BuiltinKernel(Unpicklable):
     """A built-in kernel for one element type: `session.builtin("reduce_sum", "f4")(x, out, 1000)`. The service chooses grid and block, and
     checks that buffers are long enough. `info` is what the service says of it: parameters, notes, source. Thread-safe."""
+
+    _instead = "use session.builtin() in each process"
 
     def __init__(self, session: Session, info: Mapping[str, Any], dtype: Any) -> None:
         self.session = session

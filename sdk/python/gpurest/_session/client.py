@@ -7,6 +7,7 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
+from .._shown import html
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.heartbeats import Heartbeats
 from .._transport.progress import ProgressOption
@@ -19,6 +20,7 @@ from .batch import Batch, Future
 from .buffer import Buffer
 from .default import choose_device, chosen_device, close_at_exit, made_by, offer_default, set_default
 from .event import Event
+from .handle import Unpicklable
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
 from .module import Module
@@ -38,7 +40,7 @@ def _device_among(ids: Sequence[str], device: Union[int, str]) -> Optional[str]:
     return ids[device] if 0 <= device.__index__() < len(ids) else None
 
 
-class Client:
+class Client(Unpicklable):
     """One service. Thread-safe: share it freely. Not usable in a forked child, which makes its own.
 
     `url`: http://, https:// or unix:///path; None: GPUREST_URL, else http://127.0.0.1:8080. `token`: else GPUREST_TOKEN or the file
@@ -50,6 +52,8 @@ class Client:
     The default session lives as long as this process: its idle time-out is the longest that the service gives, and a lease of `lease_s` seconds,
     renewed by a thread of the client, ends it soon after the process, however that ends. A machine that sleeps for longer loses it, too; None: no lease,
     and the service's idle time-out of 600 s."""
+
+    _instead = "pickle client.url, and use gpurest.connect(url) where that is unpickled"
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
                  ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None,
@@ -124,6 +128,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self.url}{' closed' if self.closed else ''}>"
+
+    def _repr_html_(self) -> Optional[str]:
+        """In notebooks: the service's devices. None, so that repr() is shown, while it cannot be asked."""
+        try:
+            return html.table(f"gpurest, {self.url}", html.DEVICE_HEAD, [html.device_row(one) for one in self.devices()])
+        except GpurestError:
+            return None
 
     def _in_background(self, what: Callable[..., T], *args: Any) -> Future[T]:
         self._transport._check()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Optional, Tuple
+from typing import TYPE_CHECKING, NoReturn, Optional, Tuple
 
 from ..errors import ClosedError, GpurestError, SessionLostError
 
@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from .session_state import SessionState
 
 
-class Handle:
+class Unpicklable:
+    """What belongs to this process's connection to a service: pickling it says what to do instead."""
+
+    _instead = "pickle what it holds"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} objects cannot be pickled, because they belong to this process's connection: {self._instead}")
+
+
+class Handle(Unpicklable):
     """A server object. `id` is its name on the server."""
 
     kind = "object"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ..errors import ArgumentError
 from .args import Converter, Param
+from .handle import Unpicklable
 from .launch import Launch, send_launch
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ def dims(value: Any, what: str) -> List[int]:
     return found
 
 
-class Kernel:
+class Kernel(Unpicklable):
     """A kernel of a module.
 
     Called as CuPy does, `kernel((grid,), (block,), (args…))`; as Numba does, `kernel[grid, block](args…)`; or for a number of threads,
     `kernel.for_n(n)(args…)`, with the block that the service's occupancy calculator chooses. Thread-safe."""
+
+    _instead = "pickle its source; a RawKernel without a session= can be pickled"
 
     def __init__(self, module: Module, info: Mapping[str, Any], params: Tuple[Param, ...]) -> None:
         self.module = module

@@ -4,11 +4,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, Type, TypeVar, Union
 
+from .._shown.printing import show
 from .._transport.steps import Steps
 from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
 from . import requests
 from .batch import Future, LaunchResult
-from .handle import caller
+from .handle import Unpicklable, caller
 
 if TYPE_CHECKING:
     from .session import Session
@@ -27,14 +28,23 @@ def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") 
     return error
 
 
-class LaunchTold:
+class LaunchTold(Unpicklable):
     """A launch as the service told of it last."""
+
+    _instead = "pickle its results"
 
     def __init__(self, session: SessionState, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
         self._session: Any = session  # of the same client
-        self._info: Dict[str, Any] = dict(info)
+        self._info: Dict[str, Any] = {}
         self._kernel = kernel
         self._queued_at = queued_at
+        self._hear(dict(info))
+
+    def _hear(self, info: Dict[str, Any]) -> None:
+        """What the service tells of it now; what the kernel printed appears when its end is first heard of."""
+        known, self._info = self._info.get("state") in FINISHED, info
+        if not known and info.get("state") in FINISHED:
+            show(info)
 
     @property
     def id(self) -> str:
@@ -63,7 +73,7 @@ class LaunchTold:
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.state not in FINISHED:
             left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
-            self._info = yield requests.launch_get(self._session.id, self.id, left)
+            self._hear((yield requests.launch_get(self._session.id, self.id, left)))
             if deadline is not None and self.state not in FINISHED and time.monotonic() >= deadline:
                 raise TimeoutError_(f"{self._kernel} has not ended within {timeout} s; it goes on", phase="kernel")
         self._raise_unless_succeeded()
@@ -153,7 +163,7 @@ class Launch(LaunchTold):
     def done(self) -> bool:
         """Asks the service, unless it is known."""
         if self.state not in FINISHED:
-            self._info = self._session._do(requests.launch_get(self._session.id, self.id, 0))
+            self._hear(self._session._do(requests.launch_get(self._session.id, self.id, 0)))
         return self.state in FINISHED
 
     def wait(self, timeout: Optional[float] = None) -> Launch:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Module(Handle):
     """Compiled or loaded code. Thread-safe. `log` is what the compiler wrote; `identity` is equal for equal code."""
 
+    _instead = "pickle its source, and compile it where that is unpickled"
+
     kind = "module"
 
     def __init__(self, session: Session, info: Mapping[str, Any], source: Optional[str], identity: str) -> None:

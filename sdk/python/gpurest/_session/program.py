@@ -5,6 +5,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
+from .._shown.printing import show_all
 from .._transport.frame import device_us
 from .._transport.steps import Steps
 from .._transport.wire import Call
@@ -132,6 +133,7 @@ class ProgramRun:
 
     def finish(self, answer: requests.BatchAnswer) -> RunResult:
         told, segments = answer
+        show_all(told["ops"])
         values = [self._delivered(name, one, segments[name]) for name, one in self.outputs.items()]
         timing = told.get("timing") or {}
         times = Times(float(timing.get("recv_ms") or 0), float(timing.get("compile_ms") or 0), float(timing.get("run_ms") or 0), device_us(told) / 1000)
@@ -146,6 +148,8 @@ class ProgramRun:
 
 class ProgramBase(Handle):
     """What both clients' programs have in common: the recording, and the runs' requests and answers."""
+
+    _instead = "record it in each process"
 
     kind = "program"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from .._shown.printing import show_all
 from .._values.hostmem import byte_view
 from .._values.scalars import In, InOut, Out
 from .._values.signature import signature
@@ -78,6 +79,7 @@ class Run:
 
     def finish(self, answer: requests.BatchAnswer) -> RunResult:
         told, segments = answer
+        show_all(told["ops"])
         values = [_delivered(place, segments[segment]) for _, segment, place in self.outputs]
         timing = told.get("timing") or {}
         launch: Mapping[str, Any] = next((op for op in told["ops"] if "gpu_us" in op or "stdout" in op), {})

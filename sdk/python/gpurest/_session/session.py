@@ -7,7 +7,8 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
-from .._transport.progress import ProgressOption
+from .._shown import html
+from .._transport.progress import ProgressOption, Waiting
 from .._transport.wire import ServerEvent
 from .._values.dtypes import dtype_of
 from .._values.hostmem import Shape
@@ -99,7 +100,8 @@ class Session(SessionBase):
         identity = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
         known = self._known(identity)
         if known is None:
-            info = self._do(requests.module_create(self.id, spec))
+            with Waiting("gpurest: compiling"):
+                info = self._do(requests.module_create(self.id, spec))
             known = self._remember(Module(self, info, source, identity))
         return known
 
@@ -238,6 +240,13 @@ class Session(SessionBase):
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def _repr_html_(self) -> Optional[str]:
+        """In notebooks: the session as the service describes it. None, so that repr() is shown, while it cannot be asked."""
+        try:
+            return html.table(f"gpurest session {self.id}", (), html.session_rows(self.info()))
+        except GpurestError:
+            return None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"ended: {self._lost.reason}" if self._lost and self._ended else "lost" if self._lost else f"on {self.device}"

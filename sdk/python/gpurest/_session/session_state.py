@@ -18,7 +18,7 @@ from ..errors import ArgumentError, ClosedError, GpurestError, SessionLostError
 from . import requests
 from .batch import Batch
 from .buffer import Buffer, Slot
-from .handle import is_ended, is_fault, lost
+from .handle import Unpicklable, is_ended, is_fault, lost
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ def _quietly(call: Call[None]) -> Steps[None]:
         pass
 
 
-class SessionState:
+class SessionState(Unpicklable):
     """The part of a session that both clients share."""
+
+    _instead = "pickle session.id, and use client.attach(id) where that is unpickled"
 
     def __init__(self, client: Any, info: Mapping[str, Any], owned: bool, timeout_ms: Optional[int] = None) -> None:
         self.client = client

@@ -8,6 +8,7 @@ from .._transport.connection import close_all
 from .._values.hostmem import numpy, typed_view
 from ..errors import ClosedError, GpurestError, ProtocolError
 from . import requests
+from .handle import Unpicklable
 
 if TYPE_CHECKING:
     from .buffer import Buffer
@@ -56,8 +57,10 @@ class SharedAllocation:
         self.close()
 
 
-class Mapping:
+class Mapping(Unpicklable):
     """What both clients share: the memory, while it is mapped."""
+
+    _instead = "pickle a copy of its bytes"
 
     def __init__(self, buffer: Buffer, answer: Opened) -> None:
         told, descriptor = answer

@@ -20,6 +20,8 @@ class Stream(Handle):
     `with stream:` makes it the one that this thread's launches go to, and records a batch that runs on leaving the block, unless one is
     being recorded already."""
 
+    _instead = "make one in each process"
+
     kind = "stream"
 
     def __init__(self, session: Session, name: str) -> None:

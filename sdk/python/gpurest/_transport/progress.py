@@ -1,14 +1,15 @@
-"""Progress of long transfers: a bar on a terminal, or a call-back of the user's."""
+"""Progress of long transfers and compilations: a bar on a terminal and in notebooks, tqdm's where it is installed, or a call-back of the user's."""
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Union
+from typing import Any, Callable, Optional, Union
 
 ProgressOption = Union[None, bool, Callable[[int, int, str], None], Any]
-QUIET_S = 2.0     # shorter transfers show nothing unless asked
+QUIET_S = 1.0     # what is shorter shows nothing unless asked
 REDRAW_S = 0.1
 BAR_COLUMNS = 24
 
@@ -19,6 +20,24 @@ def wanted(option: ProgressOption) -> ProgressOption:
     if option is None and setting in ("0", "1"):
         return setting == "1"
     return option
+
+
+def in_notebook() -> bool:
+    """Standard error is a cell's, which is no terminal but is read by somebody."""
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
+
+
+def _people_look() -> bool:
+    return sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
+
+
+def _tqdm_bar(total: int, phase: str) -> Any:
+    """None: not installed."""
+    try:
+        auto: Any = importlib.import_module("tqdm.auto")  # optional, and without types
+    except ImportError:
+        return None
+    return auto.tqdm(total=total, desc=phase, unit="B", unit_scale=True, unit_divisor=1024, file=None if in_notebook() else sys.stderr)
 
 
 class Meter:
@@ -33,11 +52,12 @@ class Meter:
         self._drawn_at = 0.0
         self._drawn = False
         self._bar = self._draws()
+        self._tqdm: Any = None  # once something is drawn, where it is installed
 
     def _draws(self) -> bool:
         if self._option is True:
             return True
-        return self._option is None and sys.stderr is not None and sys.stderr.isatty()
+        return self._option is None and _people_look()
 
     @property
     def active(self) -> bool:
@@ -64,7 +84,12 @@ class Meter:
         elapsed = now - self._started
         if not last and (now - self._drawn_at < REDRAW_S or (self._option is None and elapsed < QUIET_S)):
             return
+        if not self._drawn:
+            self._tqdm = _tqdm_bar(self._total, self._phase)
         self._drawn_at, self._drawn = now, True
+        if self._tqdm is not None:
+            self._tqdm.update(done - self._tqdm.n)
+            return
         sys.stderr.write("\r" + line(self._phase, done, self._total, elapsed))
         sys.stderr.flush()
 
@@ -72,8 +97,42 @@ class Meter:
         with self._lock:
             if self._bar and (self._drawn or self._option is True):
                 self._draw(self._done, True)
-                sys.stderr.write("\n")
+                if self._tqdm is not None:
+                    self._tqdm.close()
+                else:
+                    sys.stderr.write("\n")
                 self._bar = False
+
+
+class Waiting:
+    """`with Waiting("compile f")` tells, after QUIET_S and then every second, that this process waits, and for how long; only where a bar would
+    be shown. Nothing is known of how much is left."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._over = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def __enter__(self) -> "Waiting":
+        option = wanted(None)
+        if option is True or (option is None and _people_look()):
+            self._thread = threading.Thread(target=self._tell, args=(time.monotonic(),), name="gpurest-waiting", daemon=True)
+            self._thread.start()
+        return self
+
+    def _tell(self, started: float) -> None:
+        told = False
+        while not self._over.wait(QUIET_S):
+            sys.stderr.write(f"\r{self._what}: {time.monotonic() - started:.0f} s")
+            sys.stderr.flush()
+            told = True
+        if told:
+            sys.stderr.write(f"\r{self._what}: {time.monotonic() - started:.1f} s\n")
+
+    def __exit__(self, *_: Any) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
 
 
 def line(phase: str, done: int, total: int, elapsed_s: float) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 from .._session import requests
 from .._session.batch import Future
 from .._session.buffer import Buffer
+from .._session.handle import Unpicklable
 from .._session.shared import SharedAllocation
 from .._values.dtypes import DType
 from .._values.hostmem import byte_view, empty
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from .session import AsyncSession
 
 
-class AsyncBuffer:
+class AsyncBuffer(Unpicklable):
     """See Buffer. Freed by `await free()`, by leaving an `async with` block, or along with a later batch of the session."""
+
+    _instead = "pickle its contents, await buffer.get()"
 
     def __init__(self, session: AsyncSession, inner: Buffer) -> None:
         self.session = session

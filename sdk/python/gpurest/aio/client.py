@@ -7,6 +7,7 @@ from typing import Any, AsyncIterator, Dict, Generator, List, Mapping, Optional,
 from .._session import requests
 from .._session import run as _run
 from .._session.client import Client
+from .._session.handle import Unpicklable
 from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.heartbeats import Heartbeats
@@ -43,8 +44,10 @@ class _Opening:
             await self._session.close()
 
 
-class AsyncClient:
+class AsyncClient(Unpicklable):
     """See Client; for one event loop."""
+
+    _instead = "pickle client.url, and make a client where that is unpickled"
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
                  device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False, timeout_ms: Optional[int] = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Awaitable, Dict, Optional, Sequence, Tuple
 
 from .._session.builtin_kernel import BuiltinKernel
+from .._session.handle import Unpicklable
 from .._session.kernel import Dims, Grid, Kernel
 from .._session.launch import LaunchTold, QueuedTold, launching
 from .._session.module import Module
@@ -38,8 +39,10 @@ async def _send_launch(session: AsyncSession, kernel: str, document: Dict[str, A
     return await session._drive(launching((AsyncLaunch, AsyncQueuedLaunch), session, kernel, document, None, timeout_ms, wait))
 
 
-class AsyncKernel:
+class AsyncKernel(Unpicklable):
     """See Kernel. `await kernel(grid, block, args)`, `await kernel[grid, block](…)`, `await kernel.for_n(n)(…)`."""
+
+    _instead = "pickle its source"
 
     def __init__(self, session: AsyncSession, inner: Kernel) -> None:
         self.session = session

@@ -11,6 +11,7 @@ from . import shaping, ufuncs
 from ._engine import shapes
 from ._engine.engine import Engine
 from ._engine.expr import ELEMENTWISE, Const, Input, Node
+from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
 from .functions import method
 from .host import asarray, empty
@@ -19,6 +20,7 @@ from .ndarray import ndarray, wrap
 
 def _filled(engine: Engine, shape: shapes.Shape, dtype: DType, op: str, inputs: Tuple[Input, ...]) -> ndarray:
     types = tuple(one.dtype for one in inputs)
+    check_fits(engine.session, shape, dtype)
     return wrap(Node(engine, ELEMENTWISE, dtype, shape, op, inputs, {"types": types, "operand": dtype}))
 
 

@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 from ._engine import shapes
 from ._engine.config import config
 from ._engine.expr import EMPTY, HOST, Node
+from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
 from .functions import FUNCTIONS, call, method
 from .ndarray import hold, ndarray, wrap
@@ -18,8 +19,9 @@ from .ndarray import hold, ndarray, wrap
 
 def empty(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Memory with whatever is in it; `order` "F": with the first dimension fastest."""
-    extents = shapes.as_shape(shape)
-    made = wrap(Node(current_engine(placed(session, device)), EMPTY, dtypes.dtype_of(dtype), extents[::-1] if order == "F" else extents))
+    engine, kind, extents = current_engine(placed(session, device)), dtypes.dtype_of(dtype), shapes.as_shape(shape)
+    check_fits(engine.session, extents, kind)
+    made = wrap(Node(engine, EMPTY, kind, extents[::-1] if order == "F" else extents))
     return made.transpose() if order == "F" else made
 
 
@@ -54,6 +56,12 @@ def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> nd
         data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
         made = from_bytes(data, kind, shape, session=where, progress=progress)
     return made if dtype is None else made.astype(dtype, copy=False)
+
+
+@method
+def unpickled(data: Any, dtype: str, shape: Tuple[int, ...]) -> ndarray:
+    """What pickle makes of an array: one in the default session of this process."""
+    return from_bytes(memoryview(data), dtypes.dtype_of(dtype), shape)
 
 
 def array(a: Any, dtype: Any = None, copy: Optional[bool] = True, order: str = "K", ndmin: int = 0, *, session: Where = None,

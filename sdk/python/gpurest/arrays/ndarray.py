@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
 from .._session.handle import apart
@@ -269,8 +270,13 @@ class ndarray(Operators, Members):
     def __deepcopy__(self, memo: Any) -> "ndarray":
         return self.copy()
 
-    def __reduce__(self) -> Any:
-        raise TypeError("an array on the device cannot be pickled: pickle x.get()")
+    def __format__(self, spec: str) -> str:
+        return str(FUNCTIONS["formatted"](self, spec))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """The elements go along; unpickling makes an array in the default session there. With protocol 5 without a copy, if asked to."""
+        data = self._bytes()
+        return FUNCTIONS["unpickled"], (PickleBuffer(data) if protocol >= 5 else bytes(data), self._dtype.name, self._shape)
 
     def to_device(self, device: Union[int, str]) -> "ndarray":
         """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host."""

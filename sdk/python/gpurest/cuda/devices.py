@@ -8,8 +8,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple, Type, Union
 from .._session.client import Client
 from .._session.default import choose_device, chosen_device, default_client, enter_device, leave_device
 from .._session.session import Session
+from .._shown import html
 from ..arrays import current
-from ..errors import ConnectionError_, TimeoutError_
+from ..errors import ConnectionError_, GpurestError, TimeoutError_
 
 DeviceLike = Union[None, int, str, "Device"]
 
@@ -141,6 +142,13 @@ class Device:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         leave_device()
+
+    def _repr_html_(self) -> Optional[str]:
+        """In notebooks: the device as the service describes it. None, so that repr() is shown, while it cannot be asked."""
+        try:
+            return html.table("gpurest device", html.DEVICE_HEAD, [html.device_row(default_client().device(self.name))])
+        except GpurestError:
+            return None
 
     def __int__(self) -> int:
         return self.id

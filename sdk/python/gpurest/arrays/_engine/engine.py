@@ -18,7 +18,7 @@ from .assemble import Assembly
 from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
-from .memory import Dead, DeviceMemory, new_dead, take_all
+from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
 from .prepared import Plans, Prepared
 from .structure import Structure
 
@@ -298,6 +298,8 @@ class _Request:
             names.append(place.name if dead is None else quoted(dead.id))
             if dead is not None:
                 continue
+            if place.upload is None:
+                check_bytes(self.engine.session, place.nbytes, "a result")
             allocs.append(place.alloc)
             if place.kept:
                 kept.append(place.name)

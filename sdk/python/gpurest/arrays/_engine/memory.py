@@ -5,9 +5,35 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Deque, List, NamedTuple, Optional
 
+from ..._values.dtypes import DType
+from ...errors import OutOfMemoryError
+from . import shapes
+
 if TYPE_CHECKING:
     from ..._session.buffer import Buffer
     from ..._session.session import Session
+
+SMALL_BYTES = 1 << 36  # arrays up to this size are left to the service, which refuses what it has no memory for
+ARRAY_BYTES_MAX = (1 << 63) - 1  # NumPy's bound
+
+
+def check_fits(session: "Session", shape: shapes.Shape, dtype: DType) -> None:
+    """Refuses an array that the device cannot hold when it is made, as NumPy and CuPy do, not when its operations run."""
+    nbytes = shapes.size_of(shape) * dtype.itemsize
+    if nbytes > SMALL_BYTES:
+        check_bytes(session, nbytes, f"an array of shape {shape} and data type {dtype.name}")
+
+
+def check_bytes(session: "Session", nbytes: int, what: str) -> None:
+    if nbytes <= SMALL_BYTES:
+        return
+    if nbytes > ARRAY_BYTES_MAX:
+        raise ValueError("array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.")
+    total = int(session.client.device(session.device)["memory"]["total_bytes"])
+    if nbytes > total:
+        raise OutOfMemoryError(f"{what} takes {nbytes} bytes; {session.device} has {total}",
+                               code="device_memory_exhausted",
+                               problem={"limit": {"name": "device_memory_bytes", "max": total, "used": None, "requested": nbytes}})
 
 
 class Dead(NamedTuple):

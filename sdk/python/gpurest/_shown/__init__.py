@@ -1,0 +1,1 @@
+"""What people see: what kernels print, and objects in notebooks."""
