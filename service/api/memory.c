@@ -50,7 +50,7 @@ enum status memory_trim(struct request *r)
     return st ? st : answer_memory_as(r, session_memory_trim);
 }
 
-enum status memory_reset_peak(struct request *r)
+enum status peak_reset(struct request *r)
 {
     enum status st = nothing_check(r);
 

@@ -186,7 +186,7 @@ CASES = [
     Case("sessions_reset", "POST", RESET + "/reset", JSON, json_text({}, 200)),
     Case("sessions_sync", "POST", V + "/sync", JSON, json_text({}, 200)),
     Case("memory_trim", "POST", V + "/memory/trim", JSON, json_text({}, 200)),
-    Case("memory_reset_peak", "POST", V + "/memory/peak/reset", JSON, json_text({}, 200)),
+    Case("peak_reset", "POST", V + "/memory/peak/reset", JSON, json_text({}, 200)),
     Case("warms_create", "POST", "/v1/cache/warm", JSON, json_text({"nothing": 1}, 400), empty=False),
     Case("logging_put", "PUT", "/v1/admin/logging", JSON, json_text({"levels": {}}, ANYTHING), local=False),
     # The unknown member is refused, so nothing is drained; an empty body would drain.
