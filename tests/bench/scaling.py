@@ -8,14 +8,17 @@ and in one fault domain; and of CuPy behind aiohttp, where both are installed.
 Each client is a thread of the tool `scaling`, which takes processor time, too. Figures of different machines or loads cannot be compared. Nothing here
 is a test."""
 import argparse
+import hashlib
 import json
 import os
 import pathlib
 import subprocess
+import tempfile
 
 from bench_service import gpurestd
 from peers_gpu import Running, aiohttp_server, missing
 
+TOKEN = "scaling"  # of a caller whose sessions are bounded by --workers-max alone
 KINDS = {"own": "own sessions", "one": "one session", "domain": "one domain", "peer": "aiohttp+CuPy"}
 
 
@@ -27,10 +30,14 @@ def tool(options, address, clients, *more):
 
 
 def ours(options, kind):
-    """Each count of clients on a fresh service, whose flags allow as many sessions."""
-    for clients in options.clients:
-        with gpurestd(options.gpurestd, options.backends, "--workers-max", "64", *options.more) as (address, _):
-            yield clients, tool(options, address, clients, "--sessions", kind, "--timing", str(options.timing))
+    """Each count of clients on a fresh service, whose flags and token allow as many sessions."""
+    entry = {"name": "scaling", "sha256": hashlib.sha256(TOKEN.encode()).hexdigest(), "scopes": ["read", "write", "compile", "launch"], "sessions_max": 64}
+    with tempfile.NamedTemporaryFile("w") as tokens:
+        json.dump({"tokens": [entry]}, tokens)
+        tokens.flush()
+        for clients in options.clients:
+            with gpurestd(options.gpurestd, options.backends, "--workers-max", "64", "--tokens", tokens.name, *options.more) as (address, _):
+                yield clients, tool(options, address, clients, "--token", TOKEN, "--sessions", kind, "--timing", str(options.timing))
 
 
 def peer(options, _):

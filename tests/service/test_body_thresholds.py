@@ -184,6 +184,7 @@ CASES = [
     Case("sessions_put", "PUT", "/v1/sessions/other{n}", JSON, json_text({"labels": {"a": "b"}}, 201), after=remove),
     Case("sessions_patch", "PATCH", V, JSON, json_text({"labels": {"a": "b"}}, 200)),
     Case("sessions_reset", "POST", RESET + "/reset", JSON, json_text({}, 200)),
+    Case("sessions_heartbeat", "POST", V + "/heartbeat", JSON, json_text({}, 204)),
     Case("sessions_sync", "POST", V + "/sync", JSON, json_text({}, 200)),
     Case("memory_trim", "POST", V + "/memory/trim", JSON, json_text({}, 200)),
     Case("peak_reset", "POST", V + "/memory/peak/reset", JSON, json_text({}, 200)),

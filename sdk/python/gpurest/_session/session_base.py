@@ -166,7 +166,7 @@ class SessionBase(SessionState):
                labels: Optional[Mapping[str, str]] = None, lease_s: Optional[int] = None) -> Dict[str, Any]:
         """Changes what Client.session() said; what is None stays. `lease_s` 0: no lease. Buffers stay, even if they exceed a lower limit. Returns
         info()."""
-        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s)
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s=lease_s)
         info = self._do(requests.session_update(self.id, spec))
         self._described(info)
         return info

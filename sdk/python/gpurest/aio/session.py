@@ -198,7 +198,7 @@ class AsyncSession(SessionState):
                      pool_bytes_max: Union[int, str, None] = None, idle_timeout_s: Optional[int] = None,
                      labels: Optional[Mapping[str, str]] = None, lease_s: Optional[int] = None) -> Dict[str, Any]:
         """See Session.update()."""
-        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s)
+        spec = requests.session_spec(None, memory_limit, idle_timeout_s, None, labels, False, memory_fraction, pool_bytes_max, lease_s=lease_s)
         info = await self._do(requests.session_update(self.id, spec))
         self._described(info)
         return info
