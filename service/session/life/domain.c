@@ -195,9 +195,12 @@ static void fall_by_server(struct fault_domain *d, const struct problem *why)
 
 static void fall_by_session(struct fault_domain *d, const struct worker_session *c, const struct problem *why)
 {
+    /* A server tells a fault of one client to all: who hears of it first need not be who brought it about. */
+    const char *what = d->shared_server && why->status == STATUS_KERNEL_FAULT ? "was the first to hear of a fault" : "failed";
+
     d->fall = (struct domain_fall){.by = c->session, .computed = worker_computes(c->worker), .why = *why};
-    problem_set(&d->fall.told, STATUS_FAULT_DOMAIN_LOST, "session '%s' of the fault domain '%s' failed (%s: %.200s)", c->session->entry.id,
-                d->name, status_code(why->status), why->detail);
+    problem_set(&d->fall.told, STATUS_FAULT_DOMAIN_LOST, "session '%s' of the fault domain '%s' %s (%s: %.200s)", c->session->entry.id,
+                d->name, what, status_code(why->status), why->detail);
     begin_fall(d, COUNTER_FALLS_BY_SESSION);
 }
 
