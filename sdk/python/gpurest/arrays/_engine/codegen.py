@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import shapes
+from . import prelude_random, shapes
 from .elementwise import OPS, cast, emit
 from .expr import Const, Input, Load, Node
 from .prelude import PRELUDE
@@ -42,7 +42,8 @@ class Kernel(NamedTuple):
 
 
 def module_source(kernels: Sequence[Kernel]) -> str:
-    return PRELUDE + "\n" + "\n".join(kernel.source for kernel in kernels)
+    own = "\n".join(kernel.source for kernel in kernels)
+    return PRELUDE + (prelude_random.SOURCE if "random_" in own else "") + "\n" + own
 
 
 def load_text(dtype: DType, pointer: str, offset: str) -> str:
@@ -199,9 +200,9 @@ class Body:
     def _plain(self, node: Node, index: str) -> None:
         types: Tuple[DType, ...] = node.params["types"]
         values = {"i": index, "flag": ""}
-        if OPS[node.op].flags and node.dtype.kind == "i":
+        if OPS[node.op].reports(node.params.get("operand")):
             values["flag"] = self.writer.flag()
-        for letter, one, wanted in zip("abc", node.inputs, types):
+        for letter, one, wanted in zip("abcde", node.inputs, types):
             values[letter] = cast(self.value(one), one.dtype, wanted)
         text = emit(node.op, node.params.get("operand"), node.dtype, values, bool(node.params.get("mixed")))
         self.lines.append(f"const {node.dtype.ctype} {self.names[node]} = {text};")

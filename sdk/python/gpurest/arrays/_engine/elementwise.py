@@ -1,6 +1,6 @@
 """The elementwise operations: what each is in CUDA C++, by the kind of its operands.
 
-In a template {a} {b} {c} are operands, already of the operation's operand type; {T} is the result's C type, {S} the operands', {U} an
+In a template {a} {b} {c} {d} {e} are operands, already of the operation's operand type; {T} is the result's C type, {S} the operands', {U} an
 unsigned type as wide as the operands' arithmetic; {i} is the element's number in C order. A template for "f" serves halves, too: they
 are computed as float and rounded behind every operation."""
 
@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import Dict, NamedTuple, Optional
 
 from ..._values.dtypes import DType
+from .prelude_random import DISTRIBUTIONS, RULES, distribution_template, rule_template
 
 
 class Op(NamedTuple):
     templates: Dict[str, str]  # by the operands' kind, "" for any
     indexed: bool = False  # uses {i}
-    flags: bool = False  # may report an error through {flag}
 
     def template(self, kind: str) -> Optional[str]:
         return self.templates.get(kind, self.templates.get(""))
+
+    def reports(self, dtype: Optional[DType]) -> bool:
+        """Whether it may find something wrong with its operands, and then says so in the word that {flag} points to."""
+        return "{flag}" in (self.template_for(dtype, False) or "")
 
     def template_for(self, dtype: Optional[DType], mixed: bool) -> Optional[str]:
         """`mixed`: signed beside unsigned 64-bit integers. Halves have a template of their own where their bits matter."""
@@ -56,7 +60,7 @@ OPS: Dict[str, Op] = {
     "floor_divide": Op({"i": "floor_divide_signed({a}, {b})", "u": "{b} ? ({T})({a} / {b}) : ({T})0", "f": "floor_divide_float({a}, {b})"}),
     "remainder": Op({"i": "remainder_signed({a}, {b})", "u": "{b} ? ({T})({a} % {b}) : ({T})0", "f": "remainder_float({a}, {b})"}),
     "fmod": Op({"i": "fmod_signed({a}, {b})", "u": "{b} ? ({T})({a} % {b}) : ({T})0", "f": "fmod({a}, {b})"}),
-    "power": Op({"i": "power_signed({a}, {b}, {flag})", "u": "power_unsigned({a}, {b})", "f": "pow({a}, {b})"}, flags=True),
+    "power": Op({"i": "power_signed({a}, {b}, {flag})", "u": "power_unsigned({a}, {b})", "f": "pow({a}, {b})"}),
     "negative": Op({"i": "({T})(0 - ({U}){a})", "u": "({T})(0 - ({U}){a})", "f": "-{a}"}),
     "absolute": Op({"b": "{a}", "u": "{a}", "i": "{a} < 0 ? ({T})(0 - ({U}){a}) : {a}", "f": "fabs({a})"}),
     "sign": Op({"i": "({T})(({a} > 0) - ({a} < 0))", "u": "({T})({a} > 0)", "f": "{a} != {a} ? {a} : ({T})(({a} > 0) - ({a} < 0))"}),
@@ -92,9 +96,10 @@ OPS: Dict[str, Op] = {
     "where": Op({"": "{a} ? {b} : {c}"}),
     "arange": Op({"": "({T})({a} + ({T}){i} * {b})"}, indexed=True),
     "eye": Op({"": "(long long)({i} / {a}) + {b} == (long long)({i} % {a})"}, indexed=True),
-    "random_uniform": Op({"": "random_uniform<{T}>({a}, {b} + {i})"}, indexed=True),
-    "random_normal": Op({"": "random_normal<{T}>({a}, {b} + {i})"}, indexed=True),
+    "random_random": Op({"": "random_uniform<{T}>({a}, {b} + {i})"}, indexed=True),
     "random_below": Op({"": "random_below({a}, {b} + {i}, {c})"}, indexed=True),
+    **{name: Op({"": distribution_template(name)}, indexed=True) for name in DISTRIBUTIONS},
+    **{f"random_{rule}": Op({"": rule_template(rule)}) for rule in RULES},
     **{name: _math(name) for name in ("sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh",
                                       "tanh", "cbrt", "rint")},
     **{"arc" + name: _math("a" + name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
