@@ -36,6 +36,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, se
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else dtypes.of_scalar(value)
     kind = dtypes.dtype_of(dtype)
+    if isinstance(value, complex) and kind.kind not in "bc":
+        ufuncs.warn_if_discarding(dtypes.complex128, kind)
+        value = value.real
     return _filled(current_engine(placed(session, device)), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
 
 
@@ -88,10 +91,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
         start, stop = 0, start
     if step == 0:
         raise ValueError("arange: step is 0")
-    count = max(0, math.ceil((stop - start) / step))
+    length = (stop - start) / step
+    imaginary = isinstance(length, complex)
+    count = max(0, math.ceil(min(length.real, length.imag) if imaginary else length))
     whole = all(isinstance(one, int) for one in (start, stop, step))
     if dtype is None:
-        kind = dtypes.int64 if whole else dtypes.float64
+        kind = dtypes.int64 if whole else dtypes.complex128 if imaginary else dtypes.float64
     else:
         kind = dtypes.dtype_of(dtype)
     if kind.kind == "b":
@@ -100,12 +105,21 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
         count = max(0, -((start - stop) // step))
     work = dtypes.float32 if kind.name == "float16" else kind
     first, second = dtypes.checked(start, work), start + step
-    delta = second - start if kind.kind == "f" else int(second) - int(start)
+    delta = second - start if kind.kind in "fc" else int(second) - int(start)
     if kind.kind == "u":
         delta %= 1 << kind.bits
     inputs = (Const(first, work), Const(dtypes.checked(delta, work), work))
     made = _filled(current_engine(placed(session, device)), (count,), work, "arange", inputs)
     return made.astype(kind, copy=False)
+
+
+def _wide(array: ndarray) -> ndarray:
+    return array.astype("c16" if array._dtype.kind == "c" else "f8")
+
+
+def _number(value: Any) -> Any:
+    """As a Python number with decimals."""
+    return complex(value) if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c" else float(value)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
@@ -118,7 +132,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     whole = any(isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () for one in (start, stop))
     first: Any
     last: Any
-    first, last = [asarray(one, session=session, device=device).astype("f8") for one in (start, stop)] if whole else [float(start), float(stop)]
+    first, last = [_wide(asarray(one, session=session, device=device)) for one in (start, stop)] if whole else [_number(start), _number(stop)]
     place = arange(num, dtype="f8", session=session, device=device)
     step = (last - first) / parts if parts > 0 else (math.nan if not endpoint or num == 1 else last - first)
     if whole:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, List, Optional, Tuple
 
 from .._values import dtypes
@@ -109,9 +108,7 @@ def _host_bytes(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, sha
             found = found.astype(found.dtype.newbyteorder("="))
         kind = dtypes.dtype_of(found.dtype)
         return memoryview(numpy.ascontiguousarray(found)).cast("B") if found.size else memoryview(b""), kind, tuple(found.shape)
-    if isinstance(a, complex):
-        dtypes.refuse(complex)
-    if isinstance(a, (list, tuple, bool, int, float)):
+    if isinstance(a, (list, tuple, bool, int, float, complex)):
         return _from_lists(a, wanted)
     view = memoryview(a)
     if not view.c_contiguous:
@@ -128,7 +125,7 @@ def _from_lists(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, sha
     if kind is None:
         kind = dtypes.promote_all(tuple({dtypes.of_scalar(one) for one in flat})) if flat else dtypes.float64
     values = [dtypes.checked(one, kind) for one in flat]
-    return memoryview(struct.pack(f"<{len(values)}{kind.char}", *values)), kind, shape
+    return memoryview(dtypes.packed(values, kind)), kind, shape
 
 
 def _shape_of(a: Any) -> shapes.Shape:
@@ -143,9 +140,7 @@ def _shape_of(a: Any) -> shapes.Shape:
 
 def _flatten(a: Any, shape: shapes.Shape, out: List[Any]) -> None:
     if not shape:
-        if isinstance(a, complex):
-            dtypes.refuse(complex)
-        if not isinstance(a, (bool, int, float)):
+        if not isinstance(a, (bool, int, float, complex)):
             raise ValueError("nested lists of numbers must be of one shape")
         out.append(a)
         return

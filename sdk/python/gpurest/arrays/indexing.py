@@ -6,6 +6,7 @@ import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._values import dtypes
+from .._values.dtypes import DType
 from ..errors import ArgumentError
 from . import host, ufuncs
 from ._engine import shapes
@@ -54,7 +55,7 @@ def _first(item: Any) -> Any:
 
 def _is_number(item: Any) -> bool:
     """A plain number; a bool is a mask without dimensions, which NumPy takes and we do not."""
-    if isinstance(item, (bool, ndarray, list, tuple, float)) or getattr(item, "shape", ()) != ():
+    if isinstance(item, (bool, ndarray, list, tuple, float, complex)) or getattr(item, "shape", ()) != ():
         return False
     return hasattr(item, "__index__")
 
@@ -153,7 +154,7 @@ def select(array: ndarray, key: Any) -> Selection:
             offset += _number(item, extent, at) * stride
             if picks:
                 axes.append(_Axis(extent, stride, None, True))
-        elif isinstance(item, (str, float, bool)) or isinstance(_first(item), float):
+        elif isinstance(item, (str, float, complex, bool)) or isinstance(_first(item), (float, complex)):
             raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices")
         else:
             axes.append(_Axis(extent, stride, _numbers(array, item, extent), True))
@@ -232,14 +233,21 @@ def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
         return False
     if isinstance(prepared, ndarray):
         value = prepared.reshape(()).astype(array._dtype)
-    elif isinstance(prepared, ufuncs.Weak):
-        value = Const(dtypes.checked(prepared.value, array._dtype), array._dtype)
     else:
-        value = Const(dtypes.checked(prepared.value, array._dtype), array._dtype)
+        value = _scalar_for(array._dtype, prepared)
     wide = mask.reshape(mask._shape + (1,) * (array.ndim - mask.ndim))
     operands = [wide, value, array]
     array[...] = ufuncs.apply("where", operands, ufuncs.choice("where", operands))
     return True
+
+
+def _scalar_for(dtype: DType, prepared: Any) -> Const:
+    """A number as one of the type. Python's complex numbers are refused where they would lose their imaginary part, NumPy's lose it with a warning."""
+    value = prepared.value
+    if isinstance(value, complex) and not isinstance(prepared, ufuncs.Weak) and dtype.kind not in "bc":
+        ufuncs.warn_if_discarding(prepared.dtype, dtype)
+        value = value.real
+    return Const(dtypes.checked(value, dtype), dtype)
 
 
 def _value_node(target: ndarray, value: Any) -> Node:
@@ -253,9 +261,10 @@ def _value_node(target: ndarray, value: Any) -> Node:
             prepared = prepared.reshape(prepared._shape[extra:])
         if not shapes.can_broadcast(prepared._shape, shape):
             raise ValueError(f"could not broadcast input array from shape {prepared._shape} into shape {shape}")
+        ufuncs.warn_if_discarding(prepared._dtype, dtype)
         source: Input = prepared._load().broadcast(shape)
-    elif isinstance(prepared, ufuncs.Weak):
-        source = Const(dtypes.checked(prepared.value, dtype), dtype)
+    elif isinstance(prepared, ufuncs.Weak) or prepared.dtype.kind == "c":
+        source = _scalar_for(dtype, prepared)
     else:
         source = prepared
     return Node(engine, ELEMENTWISE, dtype, shape, "identity", (source,), {"types": (dtype,), "operand": dtype})

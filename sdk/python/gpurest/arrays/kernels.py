@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from .._session.buffer import Buffer
 from .._session.default import default_session
-from .._values.dtypes import DType, dtype_of
+from .._values.dtypes import DType, dtype_of, packed
 from .._values.hostmem import count_of
 from .._values.scalars import Scalar, scalar_kind
 from ..errors import ArgumentError
+from ._engine.prelude_complex import COMPLEX
 from .host import empty
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _dtype_of_arg(value: Any) -> DType:
         return dtype_of(spec)
     if isinstance(value, Scalar):
         return dtype_of({"bool": "bool", "bf16": "f2"}.get(value.kind) or f"{value.kind[0]}{value.size}")
-    return dtype_of(type(value)) if isinstance(value, (bool, int, float)) else dtype_of(getattr(value, "dtype", None))
+    return dtype_of(type(value)) if isinstance(value, (bool, int, float, complex)) else dtype_of(getattr(value, "dtype", None))
 
 
 class _Bound:
@@ -132,8 +133,10 @@ def _argument(spec: _Spec, dtype: DType, value: Any) -> Any:
     if isinstance(value, Scalar):
         return value if value.kind == scalar_kind(dtype) else Scalar(scalar_kind(dtype), value.value)
     item = value.item() if hasattr(value, "item") else value
-    if isinstance(item, float) and dtype.kind != "f":
+    if isinstance(item, float) and dtype.kind not in "fc" or isinstance(item, complex) and dtype.kind != "c":
         raise ArgumentError(f"{spec.name}: {item!r} for a parameter of {dtype.name}")
+    if dtype.kind == "c":
+        return packed([item], dtype)
     return Scalar(scalar_kind(dtype), item)
 
 
@@ -166,8 +169,9 @@ class _Generated:
 
     def _head(self, bound: _Bound, specs: Sequence[_Spec]) -> str:
         typedefs = "".join(f"typedef {_c_type(dtype)} {letter};\n" for letter, dtype in sorted(bound.types.items()))
-        half = any(bound.type_of(spec).name == "float16" for spec in specs)
-        return (_HALF if half else "") + typedefs + self.preamble + "\n"
+        kinds = [bound.type_of(spec) for spec in specs]
+        half, complex_ = any(kind.name == "float16" for kind in kinds), any(kind.kind == "c" for kind in kinds)
+        return (_HALF if half else "") + (COMPLEX if complex_ else "") + typedefs + self.preamble + "\n"
 
 
 def _declaration(spec: _Spec, dtype: DType, value: Any, const: bool) -> str:
@@ -184,7 +188,8 @@ def _element(spec: _Spec, dtype: DType, value: Any, const: bool) -> str:
 
 
 class ElementwiseKernel(_Generated):
-    """`ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")`; then `add(x, y)` or `add(x, y, z)`.
+    """`ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")`; then `add(x, y)` or `add(x, y, z)`. Complex numbers are `complex<float>` and
+    `complex<double>`, with operators, real(), imag() and the functions that real numbers have.
 
     Parameters are declared as in CuPy: a type of NumPy's, or a capital letter that stands for the arguments' type; `raw` ones are indexed by
     the operation itself. `i` is the index of the element, `n` their number. Arguments are arrays or buffers of one shape, and numbers."""

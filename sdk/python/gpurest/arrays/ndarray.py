@@ -184,8 +184,8 @@ class ndarray(Operators, Members):
         """Nested lists of Python numbers, or one number."""
         return unpack(self._load(), self._bytes())
 
-    def item(self, *index: int) -> Union[bool, int, float]:
-        """One element as a Python number."""
+    def item(self, *index: int) -> Any:
+        """One element as a Python number: bool, int, float or complex, by the element type."""
         if index:
             key = index[0] if len(index) == 1 else index
             source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
@@ -193,8 +193,7 @@ class ndarray(Operators, Members):
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         single = self.reshape(()) if self._shape else self
-        value: Union[bool, int, float] = unpack(single._load(), self._bytes())
-        return value
+        return unpack(single._load(), self._bytes())
 
     def set(self, data: Any) -> None:
         """Fills the array with elements of the host of the same shape."""
@@ -253,10 +252,13 @@ class ndarray(Operators, Members):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __index__(self) -> int:
         if self._dtype.kind not in "iu" or self._shape:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self.item())
+        return int(self)
 
     def __repr__(self) -> str:
         return str(FUNCTIONS["text_of"](self, True))

@@ -29,6 +29,7 @@ SCAN = "scan"
 FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
 SORT = "sort"
+FFT = "fft"  # Fourier transforms along an axis of a dense array
 ROWS = "rows"  # a built-in over the rows of a dense array
 UPDATE = "update"  # an older value with some of its elements written over
 EMPTY = "empty"  # memory with whatever is in it

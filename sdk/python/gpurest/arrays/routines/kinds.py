@@ -69,7 +69,7 @@ def common_type(*arrays: Any) -> Any:
     for one in map(ufuncs.as_array, arrays):
         if one._dtype.kind == "b":
             raise TypeError("can't get common type for non-numeric array")
-        kinds.append(one._dtype if one._dtype.kind == "f" else dtypes.float64)
+        kinds.append(one._dtype if one._dtype.kind in "fc" else dtypes.float64)
     found: Any = dtypes.public(dtypes.promote_all(tuple(kinds)) if kinds else dtypes.float16)
     return getattr(found, "type", found)
 
