@@ -326,6 +326,8 @@ def test_names_of_types(g):
         assert g.zeros(2, spec).dtype == np.complex128
     x = g.asarray([1, 2j])
     assert x.dtype == np.complex128 and x.itemsize == 16 and x.dtype_str == "<c16" and x.real.dtype == np.float64 and x.tolist() == [1, 2j]
+    assert g.finfo("c8").eps == np.finfo("c8").eps and g.finfo(x).dtype == np.float64
+    assert set(g.__array_namespace_info__().dtypes(kind="complex floating")) == set(COMPLEX)
     with pytest.raises(TypeError, match="no element type"):
         g.zeros(2, np.clongdouble if np.dtype(np.clongdouble).itemsize != 16 else "S1")
 

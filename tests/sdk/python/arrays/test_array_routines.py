@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 from .array_calls import FLOATS, KINDS, NUMBERS, run
+from .array_values import same
 
 WHOLE = ["int8", "int32", "int64", "uint8", "uint16"]
 
@@ -457,3 +458,46 @@ LOOKED_AT = {"repeated", "pick", "masked", "search", "count", "nans", "statistic
 @pytest.mark.parametrize("family", FAMILIES)
 def test_routines(g, family):
     run(g, {family: one_or_more(FAMILIES[family])}, 1, noisy=LOOKED_AT)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_limits_of_floats(g, dtype):
+    ours, theirs = g.finfo(dtype), np.finfo(dtype)
+    for name in ("bits", "eps", "epsneg", "max", "min", "smallest_normal", "tiny", "smallest_subnormal", "precision", "resolution"):
+        assert float(getattr(ours, name)) == pytest.approx(float(getattr(theirs, name)), rel=1e-3 if name == "resolution" else 0), name
+        assert type(getattr(ours, name)) in (int, float)
+    assert ours.dtype == theirs.dtype and g.finfo(g.zeros(2, dtype)).max == ours.max and "finfo(" in repr(ours)
+    with pytest.raises(ValueError, match="not inexact"):
+        g.finfo("i4")
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8"])
+def test_limits_of_integers(g, dtype):
+    ours, theirs = g.iinfo(dtype), np.iinfo(dtype)
+    assert (ours.bits, ours.min, ours.max, ours.dtype) == (theirs.bits, theirs.min, theirs.max, theirs.dtype) and "iinfo(" in repr(ours)
+    with pytest.raises(ValueError, match="Invalid integer data type"):
+        g.iinfo("f4")
+
+
+def test_what_the_namespace_says_of_itself(g):
+    assert g.asarray([1]).__array_namespace__() is g and g.__array_api_version__ >= "2023.12"
+    info = g.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] and info.capabilities()["data-dependent shapes"]
+    assert info.default_device() in info.devices() and info.default_dtypes()["integral"] == np.int64
+    assert set(info.dtypes(kind="unsigned integer")) == {"uint8", "uint16", "uint32", "uint64"} and set(info.dtypes(kind=("bool", "real floating"))) == {"bool", "float32", "float64"}
+    assert set(info.dtypes(kind="integral")) | {"bool", "float32", "float64"} <= set(info.dtypes())
+    with pytest.raises(ValueError, match="unsupported kind"):
+        info.dtypes(kind="odd")
+
+
+def test_unstacking(g):
+    a = np.arange(24).reshape(2, 3, 4)
+    for axis in (0, 1, -1):
+        ours, theirs = g.unstack(g.asarray(a), axis=axis), np.unstack(a, axis=axis)
+        assert type(ours) is tuple and len(ours) == len(theirs)
+        for one, other in zip(ours, theirs):
+            same(one, other)
+    for wrong in (lambda xp: xp.unstack(xp.asarray(3)), lambda xp: xp.unstack(xp.zeros((2, 3)), axis=2)):
+        for xp in (g, np):
+            with pytest.raises(ValueError):
+                wrong(xp)

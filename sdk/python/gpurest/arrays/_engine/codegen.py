@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import shapes
+from . import prelude_random, shapes
 from .elementwise import OPS, cast, emit
 from .expr import Const, Input, Load, Node
 from .prelude import PRELUDE
@@ -43,8 +43,9 @@ class Kernel(NamedTuple):
 
 
 def module_source(kernels: Sequence[Kernel]) -> str:
-    text = "\n".join(kernel.source for kernel in kernels)
-    return PRELUDE + (COMPLEX + COMPLEX_ORDER if "complex<" in text else "") + "\n" + text
+    own = "\n".join(kernel.source for kernel in kernels)
+    more = (COMPLEX + COMPLEX_ORDER if "complex<" in own else "") + (prelude_random.SOURCE if "random_" in own else "")
+    return PRELUDE + more + "\n" + own
 
 
 def load_text(dtype: DType, pointer: str, offset: str) -> str:
@@ -201,9 +202,9 @@ class Body:
     def _plain(self, node: Node, index: str) -> None:
         types: Tuple[DType, ...] = node.params["types"]
         values = {"i": index, "flag": ""}
-        if OPS[node.op].flags and node.dtype.kind == "i":
+        if OPS[node.op].reports(node.params.get("operand")):
             values["flag"] = self.writer.flag()
-        for letter, one, wanted in zip("abc", node.inputs, types):
+        for letter, one, wanted in zip("abcde", node.inputs, types):
             values[letter] = cast(self.value(one), one.dtype, wanted)
         text = emit(node.op, node.params.get("operand"), node.dtype, values, bool(node.params.get("mixed")))
         self.lines.append(f"const {node.dtype.ctype} {self.names[node]} = {text};")

@@ -18,6 +18,7 @@ from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
 from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
+from .prelude_random import FIRST_CODE, RULES
 from .prepared import Plans, Prepared
 from .structure import Structure
 
@@ -32,7 +33,8 @@ MODULES_MAX = 512  # kept loaded per session; the service takes 1,024
 TIMEOUT_MS_MAX = 3600 * 1000
 WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
-FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed")}
+FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed"),
+               **{FIRST_CODE + at: (ValueError, rule.text) for at, rule in enumerate(RULES.values())}}
 NUMBER = attrgetter("number")
 NOT_STORED = GpurestError("an array that a flush did not store was used again")  # of values that nobody can reach any more
 _engines_lock = threading.Lock()

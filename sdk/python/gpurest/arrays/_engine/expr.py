@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from ..._session.handle import calling_line, named
-from ..._values.dtypes import DType, Scalar
+from ..._values.dtypes import DType
 from . import shapes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Load(NamedTuple):
 class Const(NamedTuple):
     """A scalar that a kernel gets as an argument."""
 
-    value: Scalar
+    value: Any  # a Scalar, of the type's kind
     dtype: DType
 
 
