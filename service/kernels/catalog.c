@@ -44,6 +44,7 @@ enum {
 #define SHARES(n, per_thread, blocks_per_sm) \
     {.rule = BUILTIN_SHARES, .count = {n}, .block = 512, .vectors = per_thread, .vectors_on_host = per_thread, .per_sm = blocks_per_sm}
 #define ROWS(rows, columns) {.rule = BUILTIN_ROWS, .count = {rows, columns}}
+#define MATRICES(batch, elements, bytes) {.rule = BUILTIN_ROWS, .count = {batch, elements}, .scratch = bytes}
 #define AXIS(outer, length, inner) {.rule = BUILTIN_AXIS, .count = {outer, length, inner}, .block = 256}
 #define TILES(x, tile_x, y, tile_y, z, tile_z, threads) \
     {.rule = BUILTIN_TILES, .count = {x, y, z}, .tile = {tile_x, tile_y, tile_z}, .block = threads}

@@ -114,6 +114,23 @@ Test(kernels, grids)
     cr_assert_eq(p.scratch_bytes, 10000 * 8 / 16384 * 32 + 32);
 }
 
+Test(kernels, matrices_have_a_block_each_with_scratch_memory)
+{
+    const uint64_t      none[BUILTIN_ARGS_MAX] = {[9] = 3};
+    uint64_t            values[BUILTIN_ARGS_MAX] = {[5] = 100, [6] = 7}; /* n, batch */
+    struct builtin_plan p = plan_of("lu", BUILTIN_DTYPE_f64, values, STATUS_OK);
+
+    cr_assert(p.grid[0] == 7 && p.block[0] == 128 && p.takes_scratch && !p.takes_slot && !p.cooperative);
+    cr_assert_eq(p.scratch_bytes, 7 * 100 * 16 * 8);
+    cr_assert_eq(plan_of("lu", BUILTIN_DTYPE_f32, values, STATUS_OK).block[0], 64);
+    values[5] = 1 << 20;
+    cr_assert_eq(plan_of("lu", BUILTIN_DTYPE_f64, values, STATUS_OK).block[0], 1024);
+    values[5] = UINT64_C(1) << 31;
+    plan_of("lu", BUILTIN_DTYPE_f64, values, STATUS_ARGUMENT_MISMATCH);
+    p = plan_of("svd", BUILTIN_DTYPE_f32, none, STATUS_OK);
+    cr_assert(p.grid[0] == 3 && p.scratch_bytes == 1);
+}
+
 Test(kernels, threads_of_the_cpu_device_take_more_and_the_source_is_told)
 {
     const struct builtin_device host = {.multiprocessors = 10, .on_host = true, .max_grid = {2147483647, 65535, 65535}};

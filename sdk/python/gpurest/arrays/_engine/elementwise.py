@@ -127,6 +127,39 @@ OPS: Dict[str, Op] = {
     "rad2deg": Op({"f": "{a} * ({T})57.29577951308232"}),
 }
 
+# Of scipy.special; cupyx.scipy.special has them as functions.
+OPS.update({
+    **{name: _math(name) for name in ("erf", "erfc", "erfcx", "erfinv", "erfcinv", "j0", "j1", "y0", "y1", "exp10")},
+    **{name: _math(other) for name, other in (("ndtr", "normcdf"), ("ndtri", "normcdfinv"), ("gamma", "tgamma"), ("gammaln", "lgamma"))},
+    "log_ndtr": Op({"f": "{a} < -1 ? log(erfcx({a} * ({T})-0.7071067811865476) / 2) - {a} * {a} / 2 : log1p(-erfc({a} * ({T})0.7071067811865476) / 2)"}),
+    "rgamma": Op({"f": "{a} <= 0 && {a} == floor({a}) ? ({T})0 : 1 / tgamma({a})"}),
+    "beta": Op({"f": "{a} * {b} == 0 ? ({T})__int_as_float(0x7f800000) : fabs({a}) + fabs({b}) < 30 ? tgamma({a}) * tgamma({b}) / tgamma({a} + {b}) : "
+                     "exp(lgamma({a}) + lgamma({b}) - lgamma({a} + {b}))"}),
+    "betaln": Op({"f": "{a} * {b} == 0 ? ({T})__int_as_float(0x7f800000) : lgamma({a}) + lgamma({b}) - lgamma({a} + {b})"}),
+    "bessel_i1": Op({"f": "({T})cyl_bessel_i1((double){a})"}),
+    "expit": Op({"f": "1 / (1 + exp(-{a}))"}),
+    "log_expit": Op({"f": "{a} >= 0 ? -log1p(exp(-{a})) : {a} - log1p(exp({a}))"}),
+    "logit": Op({"f": "log({a} / (1 - {a}))"}),
+    "entr": Op({"f": "{a} > 0 ? -{a} * log({a}) : {a} == 0 ? ({T})0 : {a} != {a} ? {a} : -({T})__int_as_float(0x7f800000)"}),
+    "rel_entr": Op({"f": "{a} != {a} || {b} != {b} ? {a} + {b} : {a} > 0 && {b} > 0 ? {a} * log({a} / {b}) : {a} == 0 && {b} >= 0 ? ({T})0 : ({T})__int_as_float(0x7f800000)"}),
+    "kl_div": Op({"f": "{a} != {a} || {b} != {b} ? {a} + {b} : {a} > 0 && {b} > 0 ? {a} * log({a} / {b}) - {a} + {b} : "
+                       "{a} == 0 && {b} >= 0 ? {b} : ({T})__int_as_float(0x7f800000)"}),
+    "xlogy": Op({"f": "{a} == 0 && {b} == {b} ? ({T})0 : {a} * log({b})"}),
+    "xlog1py": Op({"f": "{a} == 0 && {b} == {b} ? ({T})0 : {a} * log1p({b})"}),
+    "huber": Op({"f": "{a} < 0 ? ({T})__int_as_float(0x7f800000) : fabs({b}) <= {a} ? {b} * {b} / 2 : {a} * (fabs({b}) - {a} / 2)"}),
+    "pseudo_huber": Op({"f": "{a} < 0 ? ({T})__int_as_float(0x7f800000) : {a} == 0 || {b} == 0 ? ({T})0 : {a} * {a} * (sqrt(1 + {b} / {a} * ({b} / {a})) - 1)"}),
+    "boxcox": Op({"f": "fabs({b}) < ({T})1e-19 ? log({a}) : expm1({b} * log({a})) / {b}"}),
+    "boxcox1p": Op({"f": "fabs({b}) < ({T})1e-19 ? log1p({a}) : expm1({b} * log1p({a})) / {b}"}),
+    "inv_boxcox": Op({"f": "{b} == 0 ? exp({a}) : exp(log1p({b} * {a}) / {b})"}),
+    "inv_boxcox1p": Op({"f": "{b} == 0 ? expm1({a}) : expm1(log1p({b} * {a}) / {b})"}),
+    "sindg": Op({"f": "sinpi({a} / 180)"}),
+    "cosdg": Op({"f": "cospi({a} / 180)"}),
+    "tandg": Op({"f": "sinpi({a} / 180) / cospi({a} / 180)"}),
+    "cotdg": Op({"f": "cospi({a} / 180) / sinpi({a} / 180)"}),
+    "cosm1": Op({"f": "-2 * sin({a} / 2) * sin({a} / 2)"}),
+    "exprel": Op({"f": "{a} == 0 ? ({T})1 : {a} > 0 && {a} - {a} != 0 ? {a} : expm1({a}) / {a}"}),
+})
+
 
 def emit(name: str, operand: Optional[DType], result: DType, values: Dict[str, str], mixed: bool = False) -> str:
     """The C expression of one operation on values of type `operand` (None: it has none)."""

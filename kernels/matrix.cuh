@@ -1,0 +1,215 @@
+/* What the factorizations of matrices share: panels of columns, reflectors, rotations of rows, and scaling by powers of two.
+ *
+ * A block of threads does a matrix. Matrices are in C order, so a thread has a column: neighbours are read together, and what belongs to a row is
+ * the same for all threads. PANEL columns are done at a time; then each thread applies them to its column in registers, reading it once or
+ * twice for all of them. */
+#pragma once
+#include "common.cuh"
+
+enum { PANEL = 16 };
+
+DEVICE f32 scaled(f32 x, int exponent) { return scalbnf(x, exponent); }
+DEVICE f64 scaled(f64 x, int exponent) { return scalbn(x, exponent); }
+DEVICE int exponent_of(f32 x) { return ilogbf(x); }
+DEVICE int exponent_of(f64 x) { return ilogb(x); }
+template <class T> DEVICE T absolute(T x) { return x < (T)0 ? -x : x; }
+template <class T> DEVICE T unit_roundoff() { return sizeof(T) == 4 ? (T)1.1920928955078125e-7 : (T)2.220446049250313e-16; }
+
+/* sqrt(a * a + b * b), without overflow, and without losing digits to numbers that are too small. */
+template <class T> DEVICE T length_of(T a, T b)
+{
+    T greater = absolute(a), lesser = absolute(b);
+    if (greater < lesser) {
+        T kept = greater;
+        greater = lesser;
+        lesser = kept;
+    }
+    if (greater == (T)0)
+        return (T)0;
+    T ratio = lesser / greater;
+    return greater * sqrt((T)1 + ratio * ratio);
+}
+
+/* f(i, j) for all elements of rows x columns. Where rows are long every thread keeps its columns, which needs no division. */
+template <class F> DEVICE void each_element(u64 rows, u64 columns, F f)
+{
+    if (columns >= blockDim.x / 2) {
+        for (u64 i = 0; i < rows; i++)
+            for (u64 j = threadIdx.x; j < columns; j += blockDim.x)
+                f(i, j);
+        return;
+    }
+    for (u64 at = threadIdx.x; at < rows * columns; at += blockDim.x)
+        f(at / columns, at % columns);
+}
+
+/* The exponent of the greatest of rows x columns elements in size, 0 if all are 0; false if one of them is not finite. */
+template <class T, class F> DEVICE bool greatest_exponent(u64 rows, u64 columns, T *room, int &exponent, F element)
+{
+    T greatest = (T)0;
+
+    each_element(rows, columns, [&](u64 i, u64 j) { greatest = greater_one()(greatest, absolute(element(i, j))); });
+    greatest = block_all(greatest, room, greater_one());
+    exponent = greatest > (T)0 && greatest < limit<T>::highest() ? exponent_of(greatest) : 0;
+    return greatest < limit<T>::highest();
+}
+
+/* ---- panels ---- */
+
+/* Row i of a panel: PANEL numbers side by side, 16 bytes at a time. f(p, number) */
+template <class T, class F> DEVICE void panel_row(const T *panel, u64 i, F f)
+{
+    constexpr int N = pack_of<T>();
+#pragma unroll
+    for (int word = 0; word < PANEL / N; word++) {
+        pack<T, N> v = pack_load<T, N>(panel, i * (PANEL / N) + word);
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            f(word * N + e, v.v[e]);
+    }
+}
+
+/* panel[i][p] = element(i, p) for p < width, else 0. */
+template <class T, class F> DEVICE void panel_fill(T *panel, u64 rows, int width, F element)
+{
+    for (u64 at = threadIdx.x; at < rows * PANEL; at += blockDim.x) {
+        int p = (int)(at % PANEL);
+        panel[at] = p < width ? element(at / PANEL, p) : (T)0;
+    }
+}
+
+/* ---- reflectors ---- */
+
+/* Householder's H = 1 - tau v v' with v[0] = 1, for which H x = (beta, 0, ..., 0), as LAPACK's larfg chooses it. */
+template <class T> struct reflector {
+    T beta, tau, scale; /* v[i] = scale * x[i] */
+};
+/* `squares`: of what follows x[0] = alpha. */
+template <class T> DEVICE reflector<T> reflector_of(T alpha, T squares)
+{
+    if (!(squares > (T)0))
+        return {alpha, (T)0, (T)0};
+    T norm = sqrt(alpha * alpha + squares), beta = alpha >= (T)0 ? -norm : norm;
+    return {beta, (beta - alpha) / beta, (T)1 / (alpha - beta)};
+}
+
+/* gram[p][q] = v_p' v_q of the reflectors in a panel, a warp for each. Ends with all threads together. */
+template <class T> DEVICE void panel_gram(const T *panel, u64 rows, T (*gram)[PANEL])
+{
+    u32 lane = threadIdx.x % 32;
+
+    for (u32 pair = threadIdx.x / 32; pair < PANEL * PANEL; pair += blockDim.x / 32) {
+        u32 p = pair / PANEL, q = pair % PANEL;
+        T   sum = (T)0;
+        if (q >= p)
+            continue;
+        for (u64 i = lane; i < rows; i += 32)
+            sum += panel[i * PANEL + p] * panel[i * PANEL + q];
+        for (int by = 16; by; by /= 2)
+            sum += __shfl_xor_sync(FULL_WARP, sum, by);
+        if (lane == 0)
+            gram[p][q] = gram[q][p] = sum;
+    }
+    __syncthreads();
+}
+
+/* Applies the PANEL reflectors of a panel to rows x columns of c: the first one first, or the last one first. Each needs what those before
+ * it left of its product with the column, which follows from their products with each other. */
+template <bool FIRST_FIRST, class T>
+DEVICE void panel_apply(const T *panel, const T *tau, const T (*gram)[PANEL], T *c, u64 stride, u64 rows, u64 columns)
+{
+    for (u64 j = threadIdx.x; j < columns; j += blockDim.x) {
+        T w[PANEL];
+#pragma unroll
+        for (int p = 0; p < PANEL; p++)
+            w[p] = (T)0;
+        for (u64 i = 0; i < rows; i++) {
+            T x = c[i * stride + j];
+            panel_row(panel, i, [&](int p, T v) { w[p] += v * x; });
+        }
+#pragma unroll
+        for (int step = 0; step < PANEL; step++) {
+            int p = FIRST_FIRST ? step : PANEL - 1 - step;
+#pragma unroll
+            for (int before = 0; before < step; before++) {
+                int q = FIRST_FIRST ? before : PANEL - 1 - before;
+                w[p] -= gram[p][q] * w[q];
+            }
+            w[p] *= tau[p];
+        }
+        for (u64 i = 0; i < rows; i++) {
+            T x = c[i * stride + j];
+            panel_row(panel, i, [&](int p, T v) { x -= v * w[p]; });
+            c[i * stride + j] = x;
+        }
+    }
+}
+
+/* The product of `count` reflectors, applied to the rows x columns of c: H_0 H_1 ... c, or with FIRST_FIRST ... H_1 H_0 c. Reflector k is 1 at
+ * row k + below, 0 before, and element(k, i) behind. */
+template <bool FIRST_FIRST, class T, class F>
+DEVICE void reflectors_apply(T *panel, u64 count, u64 below, const T *tau, T *c, u64 rows, u64 columns, F element)
+{
+    __shared__ T gram[PANEL][PANEL], factors[PANEL];
+    u64 panels = (count + PANEL - 1) / PANEL;
+
+    for (u64 step = 0; step < panels; step++) {
+        u64 k = (FIRST_FIRST ? step : panels - 1 - step) * PANEL, first = k + below;
+        int width = count - k < PANEL ? (int)(count - k) : PANEL;
+        __syncthreads();
+        panel_fill(panel, rows - first, width, [&](u64 i, int p) { return i < p ? (T)0 : i == p ? (T)1 : element(k + p, first + i); });
+        if (threadIdx.x < PANEL)
+            factors[threadIdx.x] = (int)threadIdx.x < width ? tau[k + threadIdx.x] : (T)0;
+        __syncthreads();
+        panel_gram(panel, rows - first, gram);
+        panel_apply<FIRST_FIRST>(panel, factors, gram, c + first * columns, columns, rows - first, columns);
+    }
+    __syncthreads();
+}
+
+/* ---- rotations of rows ---- */
+
+/* `count` rotations (c, s), each of which makes of two rows a and b: a = c a + s b, b = c b - s a. The first a is row `first`, the next ones are `step`
+ * behind each other. Their b is the row `held`, the same for all, or with `chain` the next one's a. */
+template <class T> struct rotations {
+    u64  count, first, step, held;
+    bool chain;
+
+    DEVICE void apply(const T *cosine, const T *sine, T *rows, u64 length) const
+    {
+        for (u64 j = threadIdx.x; j < length; j += blockDim.x) {
+            u64 at = first * length + j, last = (chain ? first : held) * length + j;
+            T   kept = rows[last];
+            for (u64 r = 0; r < count; r++, at += step * length) {
+                T c = cosine[r], s = sine[r], other = rows[chain ? at + step * length : at];
+                rows[at] = chain ? c * kept + s * other : c * other + s * kept;
+                kept = chain ? c * other - s * kept : c * kept - s * other;
+            }
+            rows[chain ? at : last] = kept;
+        }
+    }
+};
+
+/* c and s that turn (a, b) into (r, 0); r is returned. */
+template <class T> DEVICE T rotation_of(T a, T b, T &c, T &s)
+{
+    T r = length_of(a, b);
+    c = r == (T)0 ? (T)1 : a / r;
+    s = r == (T)0 ? (T)0 : b / r;
+    return r;
+}
+
+/* place[i] = how many of n values come before the i-th in order, which is without equals: of those the first comes first. */
+template <class T, class F> DEVICE void places_of(const T *values, u64 n, u64 *place, F before)
+{
+    for (u64 i = threadIdx.x; i < n; i += blockDim.x) {
+        T   own = values[i];
+        u64 count = 0;
+        for (u64 j = 0; j < n; j++) {
+            T other = values[j];
+            count += before(other, own) || (other == own && j < i);
+        }
+        place[i] = count;
+    }
+    __syncthreads();
+}

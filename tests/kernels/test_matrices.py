@@ -1,0 +1,266 @@
+"""Factorizations of matrices against NumPy in float64: what they make of a matrix must give it back but for a few roundings for each row, and what is
+orthogonal must be so."""
+import pytest
+
+np = pytest.importorskip("numpy")
+
+DTYPES = ("f32", "f64")
+EPS = {"f32": 2.0 ** -23, "f64": 2.0 ** -52}
+SIZES = (1, 2, 3, 15, 16, 17, 33, 100)
+SHAPES = ((1, 1), (1, 5), (5, 1), (2, 3), (16, 16), (17, 33), (33, 17), (40, 100), (100, 40), (300, 3), (64, 64))
+
+
+def near(got, want, n, dtype, scale=None):
+    """Within a few roundings for each of n steps, of the greatest element."""
+    bound = 8 * max(n, 4) * EPS[dtype] * (np.abs(want).max(initial=0) if scale is None else scale)
+    assert np.isfinite(got).all() and np.abs(got - want).max(initial=0) <= bound, (np.abs(got - want).max(), bound)
+
+
+def values(dtype, shape, seed=0):
+    x = np.random.default_rng(seed).normal(0, 1, shape)
+    return x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+
+
+def symmetric(dtype, shape, seed=0):
+    x = values(dtype, shape, seed)
+    return np.tril(x) + np.tril(x, -1).swapaxes(-1, -2)
+
+
+# ---- LU, Cholesky, substitution ----
+
+
+def lu(kernels, dtype, x):
+    batch, n, _ = x.shape
+    out, order, exchanges, info = kernels.call("lu", dtype, x=x, out=x.size, order=batch * n, exchanges=batch, info=batch, n=n, batch=batch)
+    return out[:x.size].reshape(x.shape), order.reshape(batch, n), exchanges, info
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_lu(kernels, dtype, n):
+    x = values(dtype, (3, n, n), n)
+    x[1] *= 1e-20
+    out, order, exchanges, info = lu(kernels, dtype, x)
+    assert (info == 0).all() and (np.sort(order, 1) == np.arange(n)).all()
+    lower, upper = np.tril(out, -1) + np.eye(n), np.triu(out)
+    assert np.abs(lower).max() <= 1
+    for one in range(3):
+        near(lower[one] @ upper[one], x[one][order[one]], n, dtype)
+        sign, logarithm = np.linalg.slogdet(x[one])
+        diagonal = np.diagonal(upper[one])
+        assert np.prod(np.sign(diagonal)) * (-1) ** (exchanges[one] % 2) == sign
+        assert np.log(np.abs(diagonal)).sum() == pytest.approx(logarithm, abs=1e-3 if dtype == "f32" else 1e-9)
+
+
+def test_lu_of_singular_matrices_and_of_what_is_no_number(kernels):
+    x = np.array([[[1.0, 2, 3], [2, 4, 6], [1, 0, 1]], [[0.0, 0, 0], [0, 0, 0], [0, 0, 0]], [[0.0, 1, 0], [1, 0, 0], [0, 0, 2]]])
+    out, order, exchanges, info = lu(kernels, "f64", x)
+    assert info.tolist() == [3, 1, 0] and exchanges[2] == 1 and order[2].tolist() == [1, 0, 2]
+    for one in range(3):
+        near((np.tril(out[one], -1) + np.eye(3)) @ np.triu(out[one]), x[one][order[one]], 3, "f64", 6)
+    out, _, _, info = lu(kernels, "f64", np.array([[[1.0, np.nan], [2, 3]]]))
+    assert np.isnan(out).any() and info[0] == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_cholesky(kernels, dtype, n):
+    x = values(dtype, (2, n, n), n)
+    x = x @ x.swapaxes(1, 2) + n * np.eye(n)
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    out, info = kernels.call("cholesky", dtype, x=np.tril(x) + np.triu(np.full((n, n), np.nan), 1), out=x.size, info=2, n=n, batch=2)
+    out = out.reshape(x.shape)
+    assert (info == 0).all() and (np.triu(out, 1) == 0).all() and (np.diagonal(out, axis1=1, axis2=2) > 0).all()
+    near(out @ out.swapaxes(1, 2), x, n, dtype)
+
+
+def test_cholesky_says_which_pivot_is_not_above_0(kernels):
+    x = np.stack([np.eye(20)] * 3)
+    x[1, 17, 17], x[2, 3, 3] = -1, np.nan
+    _, info = kernels.call("cholesky", "f64", x=x, out=x.size, info=3, n=20, batch=3)
+    assert info.tolist() == [0, 18, 4]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lower", (True, False))
+@pytest.mark.parametrize("transposed", (True, False))
+def test_substitution(kernels, dtype, lower, transposed):
+    for n, columns, unit in ((1, 1, False), (5, 3, True), (16, 1, False), (17, 40, False), (50, 7, True), (70, 300, False), (100, 1, False)):
+        a = values(dtype, (2, n, n), n) + 4 * np.sqrt(n) * np.eye(n)
+        b = values(dtype, (2, n, columns), 1)
+        triangle = np.tril(a) if lower else np.triu(a)
+        if unit:
+            triangle = np.triu(np.tril(triangle / 50, -1), -n) + np.eye(n) if lower else np.triu(triangle / 50, 1) + np.eye(n)
+        other = np.triu(np.full((n, n), np.nan), 1) if lower else np.tril(np.full((n, n), np.nan), -1)
+        given = triangle + other + (np.diag(np.full(n, np.nan)) if unit else 0)
+        x = kernels.call("triangular_solve", dtype, a=given, b=b, out=b.size, n=n, columns=columns, batch=2, lower=lower, transposed=transposed, unit=unit)
+        near((triangle.swapaxes(1, 2) if transposed else triangle) @ x.reshape(b.shape), b, n, dtype, 20)
+
+
+# ---- QR ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows,columns", SHAPES)
+def test_qr(kernels, dtype, rows, columns):
+    x = values(dtype, (2, rows, columns), rows)
+    out, tau = kernels.call("qr", dtype, x=x, out=x.size, tau=2 * columns, rows=rows, columns=columns, batch=2)
+    least = min(rows, columns)
+    assert (tau.reshape(2, columns)[:, least:] == 0).all()
+    r = np.triu(out.reshape(x.shape))
+    np.testing.assert_allclose(np.abs(r[:, :least]), np.abs(np.linalg.qr(x)[1]), atol=64 * max(rows, columns) * EPS[dtype] * np.abs(x).max())
+    for size in {least, rows, 1, rows + 2}:
+        q = kernels.call("qr_q", dtype, x=out, tau=tau, out=2 * rows * size, rows=rows, columns=columns, size=size, batch=2).reshape(2, rows, size)
+        there = min(size, rows)
+        near(q.swapaxes(1, 2) @ q, np.diag([1.0] * there + [0.0] * (size - there))[None], max(rows, columns), dtype)
+        if size == rows:
+            near(q @ r, x, max(rows, columns), dtype)
+
+
+def test_qr_of_zeros_and_of_a_triangle_has_nothing_to_do(kernels):
+    for x in (np.zeros((5, 3)), np.triu(np.arange(1.0, 17).reshape(4, 4))):
+        out, tau = kernels.call("qr", "f64", x=x, out=x.size, tau=x.shape[1], rows=x.shape[0], columns=x.shape[1], batch=1)
+        np.testing.assert_array_equal(out.reshape(x.shape), x)
+        assert (tau == 0).all()
+
+
+# ---- eigenvalues ----
+
+
+def eigh(kernels, dtype, x, wanted=1):
+    batch, n, _ = x.shape
+    found, vectors, info = kernels.call("eigh", dtype, x=x, values=batch * n, vectors=batch * n * n * wanted, info=batch, n=n, batch=batch, wanted=wanted)
+    return found.reshape(batch, n), vectors[:batch * n * n * wanted].reshape((batch, n, n) if wanted else (0,)), info
+
+
+def check_eigen(kernels, dtype, x):
+    n = x.shape[1]
+    found, vectors, info = eigh(kernels, dtype, x)
+    assert (info == 0).all() and (np.diff(found) >= 0).all()
+    want = np.linalg.eigvalsh(x)
+    for one in range(len(x)):
+        scale = np.abs(x[one]).max(initial=1e-300) * np.sqrt(n)
+        near(found[one], want[one], n, dtype, scale)
+        near(vectors[one] @ vectors[one].T, np.eye(n), n, dtype)
+        near(vectors[one] @ x[one], found[one][:, None] * vectors[one], n, dtype, scale)
+    alone = eigh(kernels, dtype, x, wanted=0)[0]
+    np.testing.assert_array_equal(alone, found)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_eigenvalues(kernels, dtype, n):
+    check_eigen(kernels, dtype, symmetric(dtype, (3, n, n), n))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalues_that_are_equal_far_apart_or_at_the_ends_of_the_type(kernels, dtype):
+    n = 24
+    q = np.linalg.qr(values(dtype, (n, n)))[0]
+    graded = np.diag(10.0 ** np.arange(0, -n, -1))
+    small = np.float64(1e-38 if dtype == "f32" else 1e-300)
+    matrices = [np.zeros((n, n)), np.eye(n), np.ones((n, n)), np.diag(np.arange(n) % 3 - 1.0), graded, graded[::-1, ::-1], (q * 10.0 ** -np.arange(n)) @ q.T,
+                np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1), symmetric(dtype, (n, n)) * small, symmetric(dtype, (n, n)) / small / 100,
+                np.outer(np.arange(n), np.arange(n)) * 1.0]
+    x = np.stack(matrices)
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    check_eigen(kernels, dtype, np.tril(x) + np.tril(x, -1).swapaxes(1, 2))
+
+
+def test_eigenvalues_of_what_is_not_finite(kernels):
+    x = np.stack([np.eye(3)] * 3)
+    x[0, 2, 0], x[1, 1, 1] = np.nan, np.inf
+    found, vectors, info = eigh(kernels, "f64", x)
+    assert info.tolist() == [1, 1, 0] and np.isnan(found[:2]).all() and np.isnan(vectors[:2]).all() and (found[2] == 1).all()
+
+
+def test_only_the_lower_triangle_is_read(kernels):
+    x = symmetric("f64", (1, 20, 20))
+    y = np.tril(x) + np.triu(np.full((20, 20), np.nan), 1)
+    np.testing.assert_array_equal(eigh(kernels, "f64", x)[0], eigh(kernels, "f64", y)[0])
+
+
+# ---- singular values ----
+
+
+def svd(kernels, dtype, x, lefts, rights):
+    batch, rows, columns = x.shape
+    left, found, right, info = kernels.call("svd", dtype, x=x, left=batch * lefts * rows, values=batch * columns, right=batch * rights * columns, info=batch,
+                                            rows=rows, columns=columns, lefts=lefts, rights=rights, batch=batch)
+    return (left[:batch * lefts * rows].reshape(batch, lefts, rows), found.reshape(batch, columns),
+            right[:batch * rights * columns].reshape(batch, rights, columns), info)
+
+
+def check_singular(kernels, dtype, x):
+    rows, columns = x.shape[1:]
+    least, most = min(rows, columns), max(rows, columns)
+    want = np.linalg.svd(x, compute_uv=False)
+    for lefts, rights in ((least, least), (rows, columns), (0, 0), (least, 0), (0, columns), (1, min(2, columns)), (rows + 1, columns + 1)):
+        left, found, right, info = svd(kernels, dtype, x, lefts, rights)
+        assert (info == 0).all() and (np.diff(found) <= 0).all() and (found[:, least:] == 0).all()
+        for one in range(len(x)):
+            scale = np.abs(x[one]).max(initial=1e-300) * np.sqrt(most)
+            near(found[one][:least], want[one], most, dtype, scale)
+            for vectors, extent in ((left[one], rows), (right[one], columns)):
+                near(vectors @ vectors.T, np.diag([1.0] * min(len(vectors), extent) + [0.0] * max(0, len(vectors) - extent)), most, dtype)
+            if lefts == rights == least:
+                near((left[one].T * found[one][:least]) @ right[one], x[one], most, dtype, scale)
+            if rights:
+                top = np.abs(x[one]).max() or 1  # whose square may be beyond the type
+                near(np.linalg.norm(right[one][:least] @ (x[one].T / top), axis=1) * top, found[one][:min(rights, least)], most, dtype, scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows,columns", SHAPES)
+def test_singular_values(kernels, dtype, rows, columns):
+    check_singular(kernels, dtype, values(dtype, (2, rows, columns), rows))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_values_that_are_equal_0_far_apart_or_at_the_ends_of_the_type(kernels, dtype):
+    n = 20
+    small = np.float64(1e-38 if dtype == "f32" else 1e-300)
+    no_diagonal = np.diag(np.ones(n - 1), 1)
+    holes = np.diag(np.ones(n)) + no_diagonal
+    holes[7, 7] = holes[19, 19] = 0
+    matrices = [np.zeros((n, n)), np.eye(n), -np.eye(n), np.ones((n, n)), no_diagonal, holes, np.diag(10.0 ** -np.arange(n)), np.diag(10.0 ** np.arange(-n, 0)),
+                values(dtype, (n, n)) * small, values(dtype, (n, n)) / small / 100, np.outer(np.arange(n), np.arange(n)) * 1.0, np.vander(np.arange(1.0, n + 1) / n)]
+    x = np.stack(matrices)
+    check_singular(kernels, dtype, x.astype(np.float32).astype(np.float64) if dtype == "f32" else x)
+
+
+def test_singular_values_of_what_is_not_finite(kernels):
+    x = np.stack([np.eye(3)] * 3)
+    x[0, 2, 0], x[1, 1, 1] = np.nan, -np.inf
+    left, found, right, info = svd(kernels, "f64", x, 3, 3)
+    assert info.tolist() == [1, 1, 0] and all(np.isnan(one[:2]).all() for one in (left, found, right)) and (found[2] == 1).all()
+
+
+# ---- all of them ----
+
+
+@pytest.mark.parametrize("rows,columns,batch", [(0, 0, 1), (3, 3, 0), (0, 3, 2), (3, 0, 2)])
+def test_nothing_to_do(kernels, rows, columns, batch):
+    """Nothing is written behind outputs of no elements."""
+    calls = {"qr": {"x": rows * columns * batch, "out": rows * columns * batch, "tau": batch * columns, "rows": rows, "columns": columns},
+             "svd": {"x": rows * columns * batch, "left": batch * rows * rows, "values": batch * columns, "right": batch * columns * columns, "info": batch,
+                     "rows": rows, "columns": columns, "lefts": rows, "rights": columns}}
+    if rows == columns:
+        n = {"n": rows}
+        calls.update({"lu": {"x": batch * rows ** 2, "out": batch * rows ** 2, "order": batch * rows, "exchanges": batch, "info": batch, **n},
+                      "cholesky": {"x": batch * rows ** 2, "out": batch * rows ** 2, "info": batch, **n},
+                      "eigh": {"x": batch * rows ** 2, "values": batch * rows, "vectors": batch * rows ** 2, "info": batch, "wanted": 1, **n}})
+    for name, given in calls.items():
+        sizes = {**given, "x": np.zeros(given["x"]), "batch": batch}
+        outputs = kernels.call(name, "f64", **sizes)
+        for param, out in zip([p for p in kernels.params(name) if p["access"] == "write"], outputs):
+            if not given[param["name"]]:
+                assert (out.astype("f8" if param["type"] == "T" else "i4").view("u1") == 0xAA).all(), (name, param["name"])
+
+
+def test_a_matrix_larger_than_a_block_of_threads(kernels):
+    """More columns than threads, and many panels."""
+    x = values("f32", (1, 1100, 1100))
+    out, order, _, info = lu(kernels, "f32", x)
+    assert info[0] == 0
+    near((np.tril(out[0], -1) + np.eye(1100)) @ np.triu(out[0]), x[0][order[0]], 1100, "f32")
