@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._values.dtypes import bool_, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64, uint8
-from . import format, linalg, numpy_calls  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
+from .._values.dtypes import bool_, complex64, complex128, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64, uint8
+from . import fft, format, linalg, numpy_calls  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
 from ._engine.config import config
 from .creation import (arange, empty_like, eye, full, full_like, identity, linspace, logspace, meshgrid, ones, ones_like, tri, tril, triu, zeros,
                        zeros_like)
@@ -37,10 +37,10 @@ __all__ = ["abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax",
            "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "around", "array", "array_equal", "array_equiv", "array_split",
            "asarray", "asin", "asinh", "asnumpy", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bitwise_and",
            "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool",
-           "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "ceil", "clip", "column_stack", "concat", "concatenate",
+           "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "ceil", "clip", "column_stack", "complex128", "complex64", "concat", "concatenate",
            "config", "conj", "conjugate", "copysign", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
            "cumulative_sum", "deg2rad", "degrees", "diagonal", "divide", "divmod", "dot", "dsplit", "dstack", "e", "einsum", "empty",
-           "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs", "fetch", "flatnonzero", "flip", "float16",
+           "empty_like", "equal", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs", "fetch", "fft", "flatnonzero", "flip", "float16",
            "float32", "float64", "float_power", "floor", "floor_divide", "flush", "fmax", "fmin", "fmod", "frexp", "frombuffer", "full",
            "full_like", "gcd", "greater", "greater_equal", "heaviside", "hsplit", "hstack", "hypot", "identity", "inf", "inner", "int16",
            "int32", "int64", "int8", "invert", "isclose", "isfinite", "isinf", "isnan", "ix_", "lcm", "ldexp", "left_shift", "less",

@@ -190,8 +190,8 @@ class ndarray(Operators, Members):
         """Nested lists of Python numbers, or one number."""
         return unpack(self._load(), self._bytes())
 
-    def item(self, *index: int) -> Union[bool, int, float]:
-        """One element as a Python number."""
+    def item(self, *index: int) -> Any:
+        """One element as a Python number: bool, int, float or complex, by the element type."""
         if index:
             key = index[0] if len(index) == 1 else index
             source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
@@ -199,8 +199,7 @@ class ndarray(Operators, Members):
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         single = self.reshape(()) if self._shape else self
-        value: Union[bool, int, float] = unpack(single._load(), self._bytes())
-        return value
+        return unpack(single._load(), self._bytes())
 
     def set(self, data: Any, stream: Any = None) -> None:
         """Fills the array with elements of the host of the same shape. They are taken at once; `stream` means nothing."""
@@ -259,10 +258,13 @@ class ndarray(Operators, Members):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __index__(self) -> int:
         if self._dtype.kind not in "iu" or self._shape:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self.item())
+        return int(self)
 
     def __repr__(self) -> str:
         return str(FUNCTIONS["text_of"](self, True))
@@ -284,8 +286,11 @@ class ndarray(Operators, Members):
         data = self._bytes()
         return FUNCTIONS["unpickled"], (PickleBuffer(data) if protocol >= 5 else bytes(data), self._dtype.name, self._shape)
 
-    def to_device(self, device: Union[int, str]) -> "ndarray":
-        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host."""
+    def to_device(self, device: Union[int, str], /, *, stream: Any = None) -> "ndarray":
+        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host. `stream`: work on
+        it has ended before the elements are read."""
+        if stream is not None:
+            self.session.sync(stream)
         made: ndarray = FUNCTIONS["asarray"](self, device=device)
         return made
 

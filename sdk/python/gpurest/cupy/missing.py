@@ -29,7 +29,6 @@ HINTS: Dict[str, str] = {
     "cupy.cupyx": "gpurest.cupyx",
     "cupy.polyfit": "numpy.polyfit on the host",
     "cupy.roots": "numpy.roots on the host",
-    "cupy.sort_complex": "numpy.sort_complex on the host",
     **{f"cupy.{name}": _NUMPY2 for name in ("disp", "find_common_type", "get_array_wrap", "safe_eval", "set_string_function", "issctype", "issubclass_",
                                             "issubsctype", "obj2sctype", "sctype2char", "who", "byte_bounds", "DataSource", "format_parser",
                                             "ModuleDeprecationWarning", "TooHardError")},
@@ -109,7 +108,6 @@ HINTS: Dict[str, str] = {
     "cupyx.profiler": "gpurest.profiler and gpurest.cuda.profiler",
     "cupy.testing": _TESTS,
     "cupy.random": "numpy.random on the host",
-    "cupy.fft": "numpy.fft on the host",
     "cupy.linalg": "numpy.linalg on the host",
 }
 

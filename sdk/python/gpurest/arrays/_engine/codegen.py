@@ -16,6 +16,7 @@ from . import prelude_random, shapes
 from .elementwise import OPS, cast, emit
 from .expr import Const, Input, Load, Node
 from .prelude import PRELUDE
+from .prelude_complex import COMPLEX, COMPLEX_ORDER
 
 OPTIONS = ["--fmad=false"]  # a * b + c rounds twice, as it does in NumPy; matrix products ask for fused operations by name
 BLOCK = 256
@@ -43,7 +44,8 @@ class Kernel(NamedTuple):
 
 def module_source(kernels: Sequence[Kernel]) -> str:
     own = "\n".join(kernel.source for kernel in kernels)
-    return PRELUDE + (prelude_random.SOURCE if "random_" in own else "") + "\n" + own
+    more = (COMPLEX + COMPLEX_ORDER if "complex<" in own else "") + (prelude_random.SOURCE if "random_" in own else "")
+    return PRELUDE + more + "\n" + own
 
 
 def load_text(dtype: DType, pointer: str, offset: str) -> str:
@@ -326,6 +328,8 @@ def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, in
 def join_lines(op: str, dtype: DType, value: str) -> List[str]:
     """q[g] = op(q[g], value), whatever other threads do there meanwhile. `dtype` has 4 or 8 bytes."""
     word = "u64_t" if dtype.itemsize == 8 else "u32_t"
+    if op == "add" and dtype.kind == "c":
+        return [f"const {dtype.ctype} by = {value}; atomicAdd(&q[g].re, by.re); atomicAdd(&q[g].im, by.im);"]
     if op == "add":
         return [f"atomicAdd(&q[g], {value});" if dtype.kind == "f" else f"atomicAdd(({word} *)&q[g], ({word}){value});"]
     joined = emit(op, dtype, dtype, {"a": "was", "b": "by", "c": "", "i": "", "flag": ""})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import weakref
 from json.encoder import encode_basestring_ascii as quoted
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Se
 
 from ..._session import requests, transfer
 from ..._session.handle import gone
-from ..._values.dtypes import DType
+from ..._values.dtypes import DType, unpacked
 from ...errors import CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import Assembly
@@ -375,7 +374,7 @@ class _Request:
 
 def unpack(load: Load, data: memoryview) -> Any:
     """Nested lists of Python scalars; a scalar when there are no dimensions."""
-    flat: List[Any] = list(struct.unpack(f"<{shapes.size_of(load.shape)}{load.dtype.char}", data))
+    flat: List[Any] = unpacked(data, shapes.size_of(load.shape), load.dtype)
     if not load.shape:
         return flat[0]
     for extent in reversed(load.shape[1:]):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from ..._session.buffer import Buffer
 from ..._session.default import default_session
-from ..._values.dtypes import DType, dtype_of
+from ..._values.dtypes import DType, dtype_of, packed
 from ..._values.scalars import Scalar, scalar_kind
 from ...errors import ArgumentError
 from .._engine import shapes
@@ -120,6 +120,8 @@ class Bound:
             return value if value.kind == scalar_kind(dtype) else Scalar(scalar_kind(dtype), value.value)
         dtype_in(value)  # refuses what is no number
         item = value.item() if hasattr(value, "item") else value
-        if isinstance(item, float) and dtype.kind not in "fc":
+        if isinstance(item, float) and dtype.kind not in "fc" or isinstance(item, complex) and dtype.kind != "c":
             raise ArgumentError(f"{self.name}: {param.name} is {dtype.name}, {item!r} is none")
+        if dtype.kind == "c":
+            return packed([item], dtype)
         return Scalar(scalar_kind(dtype), item)

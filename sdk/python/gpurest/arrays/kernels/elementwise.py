@@ -22,6 +22,8 @@ class ElementwiseKernel:
     itself, by a number in C order or by one for each dimension, and have size(), shape() and strides() (in bytes). `i` is the number of the element,
     `n` how many there are (unless a parameter has that name), `_ind` has both: size() and get(), the element's place in each dimension.
 
+    Complex numbers are `complex<float>` and `complex<double>`, with operators, real(), imag() and the functions that real numbers have.
+
     Arguments are arrays, with any strides, buffers and numbers. What is not raw is broadcast, outputs that are given are not. `preamble` stands
     before the kernel, `loop_prep` and `after_loop` before and behind the loop. `no_return`, `return_tuple`: what a call gives. `reduce_dims` and `doc`
     are accepted and mean nothing here. Thread-safe."""

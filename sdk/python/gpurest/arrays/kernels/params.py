@@ -65,8 +65,8 @@ def dtype_in(value: Any) -> DType:
         return dtype_of(spec)
     if isinstance(value, Scalar):
         return dtype_of({"bool": "bool", "bf16": "f2"}.get(value.kind) or f"{value.kind[0]}{value.size}")
-    if isinstance(value, (bool, int, float)):
-        return dtype_of(type(value)) if type(value) in (bool, int, float) else dtype_of(getattr(value, "dtype", float))
+    if isinstance(value, (bool, int, float, complex)):
+        return dtype_of(type(value)) if type(value) in (bool, int, float, complex) else dtype_of(getattr(value, "dtype", float))
     if getattr(value, "shape", None) == () and hasattr(value, "dtype"):
         return dtype_of(value.dtype)
     raise ArgumentError(f"{described(value)} is no argument of a kernel: arrays of the device, buffers and numbers are; gpurest.asarray(x) uploads an array")

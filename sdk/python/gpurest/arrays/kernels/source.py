@@ -7,6 +7,7 @@ from typing import Any, Iterable, List, Sequence, Tuple
 
 from ..._values.dtypes import DType
 from .._engine import shapes
+from .._engine.prelude_complex import COMPLEX
 from .binding import Bound, layout
 from .params import Param, c_type, is_array
 
@@ -147,6 +148,6 @@ def uses(text: str, name: str) -> bool:
 def head(bound: Bound, preamble: str, numbers: Numbers, body: str) -> str:
     """What stands before the kernels: types for the letters, and the user's preamble. `body`: what uses it."""
     typedefs = "".join(f"typedef {c_type(dtype)} {letter};\n" for letter, dtype in sorted(bound.types.items()))
-    half = any(bound.type_of(param).name == "float16" for param in bound.params)
-    used = (HALF if half else "") + (RAW if "_Raw<" in body else "") + (INDEXER if "_Indexer<" in body else "")
+    kinds = {bound.type_of(param).name for param in bound.params}
+    used = (HALF if "float16" in kinds else "") + (COMPLEX if kinds & {"complex64", "complex128"} else "") + (RAW if "_Raw<" in body else "") + (INDEXER if "_Indexer<" in body else "")
     return used + numbers.declaration + typedefs + preamble + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._values import dtypes
-from .. import joining, shaping
+from .. import joining, shaping, sorting, ufuncs
 from ..creation import arange, full, zeros
 from ..ndarray import ndarray
 from ..ufuncs import as_array
@@ -15,17 +15,19 @@ __all__ = ["poly", "polyadd", "polymul", "polysub", "polyval", "vander"]
 
 
 def poly(seq_of_zeros: Any) -> ndarray:
-    """The coefficients of the polynomial with these zeros."""
+    """The coefficients of the polynomial with these zeros, real ones if complex zeros come in pairs. These are looked at: this sends what is queued."""
     roots = as_array(seq_of_zeros)
     if roots.ndim == 2 and roots._shape[0] == roots._shape[1]:
         raise ValueError("poly of a matrix needs its eigenvalues: pass these")
     roots = shaping.atleast(roots, 1)
     if roots.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
-    roots = roots if roots._dtype.kind == "f" else roots.astype("f8")
+    roots = roots if roots._dtype.kind in "fc" else roots.astype("f8")
     made = full(1, 1, roots._dtype, session=roots.session)
     for at in range(roots.size):
         made = convolve(made, joining.concatenate([full(1, 1, roots._dtype, session=roots.session), -roots[at:at + 1]]))
+    if roots._dtype.kind == "c" and bool(ufuncs.equal(sorting.sort(roots), sorting.sort(ufuncs.conjugate(roots))).all()):
+        return made.real.copy()
     return made
 
 
