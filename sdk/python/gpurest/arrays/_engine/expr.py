@@ -28,6 +28,7 @@ REDUCE = "reduce"
 SCAN = "scan"
 FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
+FACTOR = "factor"  # what a built-in makes of matrices: several results in one piece of memory
 SORT = "sort"
 ROWS = "rows"  # a built-in over the rows of a dense array
 UPDATE = "update"  # an older value with some of its elements written over
