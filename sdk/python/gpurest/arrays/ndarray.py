@@ -56,6 +56,7 @@ class ndarray(Operators, Members):
 
     @property
     def shape(self) -> shapes.Shape:
+        """The extents of its dimensions, in elements."""
         return self._shape
 
     @property
@@ -70,6 +71,7 @@ class ndarray(Operators, Members):
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self._shape)
 
     @property
@@ -94,6 +96,7 @@ class ndarray(Operators, Members):
 
     @property
     def session(self) -> "Session":
+        """The session whose device memory it is in."""
         return self._engine.session
 
     @property

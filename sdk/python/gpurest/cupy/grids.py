@@ -63,9 +63,11 @@ class broadcast:
 
     @property
     def nd(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         found: List[int] = [1, *self.shape]
         return int(numpy.prod(found))
