@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
-from ..arrays import linalg as _own
+from .. import linalg as _own
 from .missing import refuse
 
 
