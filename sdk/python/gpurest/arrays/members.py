@@ -220,7 +220,8 @@ ELSEWHERE = {"data": "memory is the service's: x.buffer is the Buffer that holds
              "scatter_add": "gpurest.add.at(x, places, values)", "scatter_max": "gpurest.maximum.at(x, places, values)",
              "scatter_min": "gpurest.minimum.at(x, places, values)", "setflags": "arrays are writable, unless elements share memory",
              "getfield": "elements have no fields", "setfield": "elements have no fields", "cpu": "x.get()", "cuda": "x.to_device(…)", "numpy": "x.get()",
-             "to": "x.to_device(…) or x.astype(…)"}
+             "to": "x.to_device(…) or x.astype(…)", "mdspan": "kernels take x itself, or raw parameters of an ElementwiseKernel",
+             "ptp": "gpurest.ptp(x)"}
 
 
 def _part_of(array: "ndarray", at: int) -> "ndarray":

@@ -1,5 +1,6 @@
 """gpurest.cupy's names: types that can be called, which module an array belongs to, the way to the host and back, and what is said of names that
 are missing."""
+import functools
 import importlib
 import inspect
 import pathlib
@@ -14,6 +15,7 @@ import gpurest.cupy as cp  # noqa: E402
 import gpurest.cupyx as cupyx  # noqa: E402
 from gpurest.cupy import missing  # noqa: E402
 
+MODULES = pathlib.Path(__file__).with_name("cupy_modules.txt")
 NAMES = pathlib.Path(__file__).resolve().parents[1] / "arrays" / "data" / "cupy_names.txt"
 
 
@@ -102,6 +104,33 @@ def test_every_name_of_cupy_is_there_or_says_what_there_is_instead():
     rows = [row.partition(".")[2] for row in missing.HINTS if row.startswith("cupy.") and row.count(".") == 1]
     useless = [name for name in rows if hasattr(cp, name) and not inspect.ismodule(getattr(cp, name))]  # a module's row is for what is missing in it
     assert not useless
+
+
+def modules_and_classes():
+    """(where, names, what has them) of CuPy's modules and classes; of a class, an instance."""
+    kernel = cp.ElementwiseKernel("T x", "T y", "y = x", "k")
+    total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+    code = 'extern "C" __global__ void k() {}'
+    instances = {"cupy.cuda.Device": cp.cuda.Device(0), "cupy.cuda.Stream": cp.cuda.Stream(), "cupy.cuda.Event": cp.cuda.Event(), "cupy.ndarray": cp.zeros((2, 2)),
+                 "cupy.cuda.MemoryPool": cp.cuda.MemoryPool(), "cupy.RawKernel": cp.RawKernel(code, "k"), "cupy.RawModule": cp.RawModule(code=code),
+                 "cupy.ElementwiseKernel": kernel, "cupy.ReductionKernel": total}
+    for line in MODULES.read_text().splitlines()[1:]:
+        where, _, names = line.partition(": ")
+        first, *rest = where.split(".")
+        yield where, names.split(), instances[where] if where in instances else functools.reduce(getattr, rest, {"cupy": cp, "cupyx": cupyx}[first])
+
+
+def test_every_name_of_cupys_modules_and_classes_is_there_or_says_what_there_is_instead(client):
+    silent = []
+    for where, names, owner in modules_and_classes():
+        assert len(names) >= 1
+        for name in names:
+            try:
+                getattr(owner, name)
+            except AttributeError as error:
+                if "has no attribute" in str(error) and not str(error).rpartition(repr(name))[2].startswith(": "):
+                    silent.append(f"{where}.{name}")
+    assert not silent
 
 
 def test_a_missing_name_tells_its_name_and_what_to_use():
