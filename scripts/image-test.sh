@@ -41,4 +41,4 @@ export_test_python
 if ! command -v docker-compose >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends docker-compose >/dev/null 2>&1 || say "no docker-compose: compose.yaml is not tried"
 fi
-GPUREST_IMAGE=$TAG GPUREST_IMAGE_CPU=$TAG-cpu python3 -m pytest -q -rs -p no:cacheprovider tests/packaging/test_{image,compose}.py "$@"
+GPUREST_IMAGE=$TAG GPUREST_IMAGE_CPU=$TAG-cpu python3 -m pytest -q -rsfE -p no:cacheprovider tests/packaging/test_{image,compose}.py "$@"

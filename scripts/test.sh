@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: set up, build, and run everything: unit and contract tests plain, under ASan+UBSan and (threaded parts) under TSan,
-# then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary and the seconds of
-# each part; exit 1 if anything failed.
+# then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
+# each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
 # TEST_PART=short         of the release preset the C programs and the service tests, and nothing else
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
@@ -17,13 +17,19 @@ export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 passed=0 failed=0 skipped=0 began=0
-summary=()
+summary=() failures=()
 
 # count NAME PASSED FAILED SKIPPED [SECONDS]: adds a row; the default of SECONDS is the time since the previous row.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
     summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")")
     began=$SECONDS
+}
+
+# name_failures NAME LOG: keeps the lines that name what failed, for the end: a long log hides them.
+name_failures() {
+    local line
+    while IFS= read -r line; do failures+=("$1: ${line:0:400}"); done < <(grep -aE '^(FAILED|ERROR) |\*\*\*(Failed|Timeout|Exception|Not Run)|^.{0,40}: error: ' "$2" | head -n 40)
 }
 
 # took NAME: a row for a step that is not a test.
@@ -40,6 +46,7 @@ programs() { # PRESET [LABEL]
 count_programs() { # PRESET LOG CODE [SECONDS]
     local bad='\*\*\*(Failed|Timeout|Exception|Not Run)'
     count "C programs, $1" "$(grep -c ' Passed ' "$2" || true)" "$(grep -cE "$bad" "$2" || true)" "$(grep -cE '\*\*\*Skipped' "$2" || true)" ${4:+"$4"}
+    name_failures "C programs, $1" "$2"
     if [ "$3" != 0 ] && ! grep -qE "$bad" "$2"; then count "ctest itself, $1" 0 1 0; fi
     # Cases that are skipped within a program that passes.
     grep -hE '^\[.*SKIP.*\]' "build/$1/Testing/Temporary/LastTest.log" || true
@@ -71,8 +78,9 @@ run_pytest() { # NAME GPURESTD PATHS...
     shift 2
     log=$(mktemp)
     say "service tests ($name)"
-    GPURESTD=$daemon python3 -m pytest -q -rs -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
+    GPURESTD=$daemon python3 -m pytest -q -rsfE -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
     count "pytest, $name" "$(last_number passed "$log")" "$(($(last_number failed "$log") + $(last_number 'errors?' "$log")))" "$(last_number skipped "$log")"
+    name_failures "$name" "$log"
     if [ "$code" != 0 ] && ! last_line "$log" | grep -qE 'failed|error'; then count "pytest itself, $name" 0 1 0; fi
     rm -f "$log"
 }
@@ -114,6 +122,7 @@ await_beside() { # NAME SCRIPT'S-NAME
     cat "build/$1.log"
     seconds=$(tail -n 1 "build/$1.log" | grep -oE '^[0-9]+') || seconds=0
     took "waiting for $1"
+    if [ "$code" != 0 ]; then name_failures "$1" "build/$1.log"; fi
     if [ "$code" != 0 ]; then count "$1" 0 1 0 "$seconds"
     elif grep -q "$2: skipped" "build/$1.log"; then count "$1" 0 0 1 "$seconds"
     else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
@@ -129,9 +138,9 @@ HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,docs,curl}
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd
     if [ "$PART" != short ]; then beside_tests "lint" scripts/lint.sh; fi
-    GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rs -p no:cacheprovider $SCHEMATHESIS
+    GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rsfE -p no:cacheprovider $SCHEMATHESIS
     run_ctest release
-    if [ "$PART" != short ]; then GPURESTD=$daemon beside_tests "clients elsewhere" python3 -m pytest -q -rs -p no:cacheprovider tests/sdk/cross; fi
+    if [ "$PART" != short ]; then GPURESTD=$daemon beside_tests "clients elsewhere" python3 -m pytest -q -rsfE -p no:cacheprovider tests/sdk/cross; fi
     if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
@@ -205,5 +214,6 @@ if [ -n "${others["container images"]:-}" ]; then await_beside "container images
 if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi
 say "summary"
 printf '%s\n' "${summary[@]}"
+if [ "${#failures[@]}" != 0 ]; then printf '%s\n' "${failures[@]}"; fi
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ]

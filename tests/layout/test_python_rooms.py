@@ -18,11 +18,17 @@ MAY_IMPORT = {
     "arrays": {"arrays/_engine", "_session", "_values"},
     "arrays/matrices": {"arrays", "arrays/_engine", "_values"},
     "arrays/routines": {"arrays", "arrays/_engine", "arrays/matrices", "_session", "_values"},
+    "arrays/random": {"arrays", "arrays/_engine", "arrays/routines", "_values"},
+    "arrays/kernels": {"arrays", "arrays/_engine", "_session", "_values"},
     "aio": {"arrays", "_session", "_transport", "_values"},
     "cuda": {"arrays", "arrays/_engine", "_session", "_shown", "_transport"},
     "testing/_fake": {"_transport", "_values"},
     "testing": {"testing/_fake", "_session", "_transport"},
-    "": {"arrays", "arrays/matrices", "arrays/routines", "aio", "cuda", "_session", "_shown", "_transport", "_values"},
+    "": {"arrays", "arrays/kernels", "arrays/matrices", "arrays/random", "arrays/routines", "aio", "cuda", "_session", "_shown", "_transport", "_values"},
+    "cupy": {"", "arrays", "arrays/kernels", "arrays/routines", "cuda", "cupy/cuda", "_session"},
+    "cupy/cuda": {"arrays", "cuda", "cupy", "_session"},
+    "cupyx": {"", "arrays", "cuda", "cupy", "cupy/cuda", "cupyx/scipy"},
+    "cupyx/scipy": {"arrays", "arrays/routines", "cupy"},
 }
 # Imports within functions, each with its reason; none may exist only to break a circle.
 LATE = {("gpurest", "gpurest.aio"): "asyncio is loaded by those who use it", ("gpurest", "gpurest.notebook"): "IPython asks for it"}

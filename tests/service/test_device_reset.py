@@ -196,7 +196,8 @@ def test_a_management_library_that_hangs_ends_no_session(running, driver):
     client = running()
     session = prepare(client, "/v1/sessions/s")
     steer("nvmlDeviceGetTemperature:hangs=1")
-    until(lambda: device(client)["state"] == "quarantined", "it is not noticed")
+    # Each monitor that hangs is given up at its deadlines: 10 s for a question, 30 s for a start, and the pauses between.
+    until(lambda: device(client)["state"] == "quarantined", "it is not noticed", seconds=600)
     assert steps(client, session) == ["worker"]
     assert client.post(session + "/launches", launch_vadd()).status == 200
     steer("")

@@ -31,6 +31,7 @@ from ._transport.wire import ServerEvent
 from ._values.layout import align, coalesce, to_tiles
 from ._values.scalars import In, InOut, Out, Scalar, Struct, b8, bf16, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8
 from .arrays import *  # noqa: F403 - its __all__ is the list
+from .arrays import random
 from .arrays import routines as _routines
 from .arrays.kernels import ElementwiseKernel, ReductionKernel
 from .arrays.routines import *  # noqa: F403
@@ -44,7 +45,7 @@ __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Clien
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
            "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
-           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "linalg", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
+           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "linalg", "random", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
 
 __all__ += arrays.__all__
 __all__ += _routines.__all__

@@ -110,19 +110,20 @@ struct batch {
     bool                     succeeded;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
-    pthread_mutex_t     lock; /* of flight_call.landed and `woken`; inside everything else */
-    pthread_cond_t      landed;
-    struct waker        waker; /* of batch_write_all() */
-    bool                woken;
-    struct flight_call *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
-    unsigned            head, count;
-    uint64_t            submitted, reaped;                      /* serial numbers */
-    enum status         failed;                                 /* the first call that failed, in the order of operations */
-    unsigned            failed_op, failed_last;                 /* one of these failed */
-    unsigned            completed;                              /* all operations before this one are known to be done */
-    bool                failed_kernels;                         /* those are of calls that run kernels */
-    bool                suspected[STREAMS_PER_SESSION_MAX + 1]; /* streams, by slot, whose first failed call was looked at */
-    struct problem      failure;
+    pthread_mutex_t           lock; /* of flight_call.landed, `awaited` and `woken`; inside everything else */
+    pthread_cond_t            landed;
+    const struct flight_call *awaited; /* whose landing wakes who waits */
+    struct waker              waker;   /* of batch_write_all() */
+    bool                      woken;
+    struct flight_call       *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
+    unsigned                  head, count;
+    uint64_t                  submitted, reaped;                      /* serial numbers */
+    enum status               failed;                                 /* the first call that failed, in the order of operations */
+    unsigned                  failed_op, failed_last;                 /* one of these failed */
+    unsigned                  completed;                              /* all operations before this one are known to be done */
+    bool                      failed_kernels;                         /* those are of calls that run kernels */
+    bool                      suspected[STREAMS_PER_SESSION_MAX + 1]; /* streams, by slot, whose first failed call was looked at */
+    struct problem            failure;
 };
 
 /* ---- batch.c ---- */

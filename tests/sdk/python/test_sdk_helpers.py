@@ -55,7 +55,7 @@ def test_an_elementwise_kernel_over_more_than_one_grid(session):
 
 @pytest.mark.parametrize("wrong", [
     lambda add, s: add(), lambda add, s: add(1.0, 2.0), lambda add, s: add(s.buffer(b"abcd"), 1.0),
-    lambda add, s: add(s.empty(3, "f4"), s.empty(3, "f8")), lambda add, s: add(s.empty(3, "f4"), s.empty(4, "f4")),
+    lambda add, s: add(s.empty(3, "f4"), s.empty(3, "f8")),
     lambda add, s: add(s.empty(3, "i4"), 1.5), lambda add, s: add(s.empty(3, "f4"), 1.0, 2.0),
     lambda add, s: gpurest.ElementwiseKernel("T x", "", "", "k"), lambda add, s: gpurest.ElementwiseKernel("T", "T y", "", "k"),
     lambda add, s: gpurest.ElementwiseKernel("T i", "T y", "", "k"), lambda add, s: gpurest.ElementwiseKernel("T x", "T x", "", "k")])

@@ -289,7 +289,7 @@ def _check_pointee(param: Param, dtype: Optional[DType]) -> None:
     """Same size and same class of numbers; the sign of integers is the kernel's business, bytes may be anything's."""
     if dtype is None or param.pointee is None:
         return
-    have, want = scalar_kind(dtype), param.pointee
+    have, want = scalar_kind(dtype.part), param.pointee  # complex numbers are pairs of what their parts are
     as_integer = {"bool": "u8"}
     have, want = as_integer.get(have, have), as_integer.get(want, want)
     same_class = have == want or (have[0] in "iu" and want[0] in "iu")

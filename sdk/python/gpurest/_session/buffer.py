@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple,
 
 from .._transport.progress import ProgressOption
 from .._transport.steps import Steps
-from .._values.dtypes import DType, dtype_of
+from .._values.dtypes import DType, dtype_of, packed
 from .._values.hostmem import Shape, byte_view, count_of, empty
 from .._values.scalars import Scalar, scalar_kind
 from ..errors import AbortedError, ArgumentError, ClosedError, GpurestError
@@ -266,6 +266,8 @@ class Buffer(Handle):
     def _pattern(self, value: Union[int, float, Scalar], offset: int, size: Optional[int]) -> Dict[str, Any]:
         self._check()
         self._range(offset, size)
+        if self._dtype is not None and self._dtype.kind == "c" and not isinstance(value, Scalar):
+            return _complex_pattern(value, self._dtype)
         if not isinstance(value, Scalar):
             value = Scalar(scalar_kind(self._dtype) if self._dtype else "u8", value)
         return value.json()
@@ -339,3 +341,11 @@ class Buffer(Handle):
 
 def _without_none(op: Mapping[str, Any]) -> Dict[str, Any]:
     return {name: value for name, value in op.items() if value is not None}
+
+
+def _complex_pattern(value: Any, dtype: DType) -> Dict[str, Any]:
+    """A pattern has 8 bytes at most: one number of complex64, or one part of complex128 if both are alike."""
+    data = packed([complex(value)], dtype)
+    if data[:8] != data[-8:]:
+        raise ArgumentError(f"fill() writes patterns of 8 bytes, and {value!r} as {dtype.name} has 16 different ones; gpurest.full() makes arrays of it")
+    return {"u64": str(int.from_bytes(data[:8], "little"))}

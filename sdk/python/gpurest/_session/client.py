@@ -32,6 +32,7 @@ from .stream import Stream
 
 T = TypeVar("T")
 GROUP_THREADS = 256
+MEMORY_LIMITS = ("memory_limit", "memory_fraction")  # of which a session has one
 
 
 def _device_among(ids: Sequence[str], device: Union[int, str]) -> Optional[str]:
@@ -336,8 +337,16 @@ class Client(Unpicklable):
         return made
 
     def _bounds_on(self, device: Optional[str]) -> Dict[str, Any]:
-        """Those of the device go before those of any."""
-        return {**self._memory_bounds.get(None, {}), **self._memory_bounds.get(device, {})}
+        """Those of the device go before those of any; a limit in bytes and one as a part of the device's memory take each other's place."""
+        own, general = self._memory_bounds.get(device, {}), self._memory_bounds.get(None, {})
+        limited = bool(set(own) & set(MEMORY_LIMITS))
+        return {**{name: value for name, value in general.items() if not limited or name not in MEMORY_LIMITS}, **own}
+
+    def _bound_memory(self, device: Optional[str], name: str, value: Any) -> None:
+        bounds = self._memory_bounds.setdefault(device, {})
+        for other in MEMORY_LIMITS if name in MEMORY_LIMITS else ():
+            bounds.pop(other, None)
+        bounds[name] = value
 
     # ---- one call ----
 

@@ -59,6 +59,14 @@ def calling_line() -> Tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def levels_to_caller() -> int:
+    """For warnings.warn() where this is called: the stacklevel of calling_line()."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_code.co_filename.startswith(_FOLDER) and frame.f_back is not None:
+        frame, levels = frame.f_back, levels + 1
+    return levels
+
+
 _FOLDER = calling_line.__code__.co_filename.rpartition("_session")[0]  # of the package
 
 

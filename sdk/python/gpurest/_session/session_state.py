@@ -69,6 +69,7 @@ class SessionState(Unpicklable):
         self._is_default = False  # the client made it by itself, and makes another one when it has ended
         self.id: str = info["id"]
         self.device: str = info["device"]
+        self._device_bytes: Optional[int] = None  # of its memory, once somebody has asked
         self.generation: int = info["generation"]  # counts the workers that it had
         self._generations_before = 0  # of sessions in whose place it is
         self._describe(info)
@@ -205,7 +206,7 @@ class SessionState(Unpicklable):
     def _replaced(self, info: Mapping[str, Any]) -> None:
         """By a new session, which is now the one that this object stands for."""
         self._generations_before = self.generation
-        self.id, self.device = info["id"], info["device"]
+        self.id, self.device, self._device_bytes = info["id"], info["device"], None
         self._describe(info)
         self._renewed(info)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import struct
-from typing import Any, Dict, NoReturn, Optional, Tuple, Union
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Type, Union
 
 try:
     import numpy as _numpy
@@ -12,7 +13,7 @@ except ImportError:  # every array feature but the hand-over to NumPy works with
 else:
     numpy = _numpy
 
-Scalar = Union[bool, int, float]
+Scalar = Union[bool, int, float, complex]
 Name = str  # within the class below `str` is a property
 
 
@@ -21,17 +22,18 @@ class DType:
 
     Compares equal to whatever names the same type: "float32", "f4", numpy.float32, numpy.dtype("f4")."""
 
-    __slots__ = ("name", "kind", "itemsize", "char", "ctype", "storage", "arg", "bits")
+    __slots__ = ("name", "kind", "itemsize", "char", "ctype", "storage", "arg", "bits", "part")
 
-    def __init__(self, name: Name, kind: Name, itemsize: int, char: Name, ctype: Name, storage: Name, arg: Name) -> None:
+    def __init__(self, name: Name, kind: Name, itemsize: int, char: Name, ctype: Name, storage: Name, arg: Name, part: Optional["DType"] = None) -> None:
         self.name = name
-        self.kind = kind  # "b" bool, "i" signed, "u" unsigned, "f" floating
+        self.kind = kind  # "b" bool, "i" signed, "u" unsigned, "f" floating, "c" complex
         self.itemsize = itemsize
-        self.char = char  # of the struct module
+        self.char = char  # of the struct module, which has no complex ones: there, of NumPy
         self.ctype = ctype  # of a value in a kernel's registers
         self.storage = storage  # of an element in device memory
         self.arg = arg  # the service's name of a scalar argument of `ctype`
         self.bits = 8 * itemsize
+        self.part = self if part is None else part  # of a complex number's real and imaginary parts; else the type itself
 
     @property
     def str(self) -> Name:
@@ -72,8 +74,11 @@ uint64 = DType("uint64", "u", 8, "Q", "unsigned long long", "unsigned long long"
 float16 = DType("float16", "f", 2, "e", "float", "unsigned short", "f32")
 float32 = DType("float32", "f", 4, "f", "float", "float", "f32")
 float64 = DType("float64", "f", 8, "d", "double", "double", "f64")
+# Pairs of real and imaginary part; as arguments of kernels they are structs.
+complex64 = DType("complex64", "c", 8, "F", "complex<float>", "complex<float>", "bytes", float32)
+complex128 = DType("complex128", "c", 16, "D", "complex<double>", "complex<double>", "bytes", float64)
 
-ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64)
+ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, complex64, complex128)
 _SIGNED = {1: int8, 2: int16, 4: int32, 8: int64}
 
 _BY_NAME: Dict[str, DType] = {}
@@ -83,7 +88,16 @@ for _t in ALL:
     _BY_NAME[_t.str] = _t
     _BY_NAME[_t.char] = _t
 _BY_NAME.update({"bool_": bool_, "?": bool_, "int": int64, "float": float64, "half": float16, "single": float32, "double": float64,
-                 "l": int64, "L": uint64, "=i4": int32, "=f4": float32, "=f8": float64, "=i8": int64})
+                 "l": int64, "L": uint64, "=i4": int32, "=f4": float32, "=f8": float64, "=i8": int64, "complex": complex128, "csingle": complex64,
+                 "cdouble": complex128, "Zf": complex64, "Zd": complex128, "=c8": complex64, "=c16": complex128})
+
+
+class _ComplexWarning(RuntimeWarning):
+    """As numpy.exceptions.ComplexWarning, where there is no NumPy."""
+
+
+ComplexWarning: Type[RuntimeWarning] = getattr(getattr(numpy, "exceptions", numpy), "ComplexWarning", _ComplexWarning)
+DISCARDS = "Casting complex values to real discards the imaginary part"
 
 
 def dtype_of(spec: Any) -> DType:
@@ -96,18 +110,18 @@ def dtype_of(spec: Any) -> DType:
         return int64
     if spec is float or spec is None:
         return float64
+    if spec is complex:
+        return complex128
     name = spec if isinstance(spec, str) else _foreign_name(spec)
     found = _BY_NAME.get(name) if name else None
     if found is None:
-        refuse(spec, name)
+        refuse(spec)
     return found
 
 
-def refuse(spec: Any, name: Optional[str] = None) -> NoReturn:
-    """TypeError: `spec`, to others known as `name`, names no element type."""
-    is_complex = spec is complex or str(name).startswith(("complex", "c8", "c16"))
-    hint = "; keep real and imaginary parts in two arrays" if is_complex else ""
-    raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}{hint}")
+def refuse(spec: Any) -> NoReturn:
+    """TypeError: `spec` names no element type."""
+    raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}")
 
 
 def _foreign_name(spec: Any) -> Optional[str]:
@@ -115,7 +129,7 @@ def _foreign_name(spec: Any) -> Optional[str]:
         return None
     try:
         made = numpy.dtype(spec)
-    except TypeError:
+    except (TypeError, ValueError):  # of a list that describes no fields
         return None
     if not made.isnative:
         raise TypeError(f"arrays on the device are little-endian; convert {made!r} with astype() first")
@@ -142,12 +156,19 @@ def _float_holding(dtype: DType) -> DType:
     return {1: float16, 2: float32}.get(dtype.itemsize, float64)
 
 
+def complex_of(dtype: DType) -> DType:
+    """The complex type whose parts hold the values of a float, or of complex numbers."""
+    return complex128 if dtype.part is float64 else complex64
+
+
 def promote(a: DType, b: DType) -> DType:
     """The type in which values of both meet."""
     if a is b:
         return a
     if a.kind == "b" or b.kind == "b":
         return b if a.kind == "b" else a
+    if a.kind == "c" or b.kind == "c":
+        return complex_of(promote(a.part, b.part))
     if a.kind != "f" and b.kind != "f":
         return _promote_integers(a, b)
     first = a if a.kind == "f" else _float_holding(a)
@@ -156,7 +177,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def promote_all(types: Tuple[DType, ...]) -> DType:
-    result, *others = sorted(types, key=lambda one: one.kind != "f")  # floats first: each integer then meets a float, as in NumPy
+    result, *others = sorted(types, key=lambda one: one.kind not in "fc")  # floats first: each integer then meets a float, as in NumPy
     for other in others:
         result = promote(result, other)
     return result
@@ -168,12 +189,16 @@ def weak_with(value: Scalar, strong: DType) -> DType:
         return strong
     if isinstance(value, int):
         return int64 if strong.kind == "b" else strong
-    return strong if strong.kind == "f" else float64
+    if isinstance(value, complex):
+        return strong if strong.kind == "c" else complex_of(strong) if strong.kind == "f" else complex128
+    return strong if strong.kind in "fc" else float64
 
 
 def of_scalar(value: Scalar) -> DType:
     if isinstance(value, bool):
         return bool_
+    if isinstance(value, complex):
+        return complex128
     return int64 if isinstance(value, int) else float64
 
 
@@ -192,13 +217,16 @@ def fits(value: int, dtype: DType) -> bool:
 
 
 def checked(value: Scalar, dtype: DType) -> Scalar:
-    """The Python scalar as a value of `dtype`; OverflowError when an integer does not fit."""
+    """The Python scalar as a value of `dtype`; OverflowError when an integer does not fit, TypeError of complex numbers that are to be real."""
     if dtype.kind == "b":
         return bool(value)
+    if dtype.kind == "c":
+        whole = complex(value)
+        return complex(rounded(whole.real, dtype.part), rounded(whole.imag, dtype.part))
     if dtype.kind == "f":
-        return rounded(float(value), dtype)
-    if isinstance(value, float):
-        value = int(value)
+        return rounded(float(value), dtype)  # type: ignore[arg-type]
+    if not isinstance(value, int):
+        value = int(value)  # type: ignore[arg-type]
     if not fits(value, dtype):
         raise OverflowError(f"Python integer {value} out of bounds for {dtype.name}")
     return int(value)
@@ -218,10 +246,12 @@ def argument(value: Scalar, dtype: DType) -> Dict[str, Any]:
     """A scalar kernel argument of the service's JSON."""
     if dtype.kind == "b":
         return {"bool": bool(value)}
+    if dtype.kind == "c":
+        return {dtype.arg: base64.b64encode(packed([value], dtype)).decode()}
     if dtype.kind != "f":
-        whole = int(value)
+        whole = int(value)  # type: ignore[arg-type]
         return {dtype.arg: whole if abs(whole) <= 1 << 53 else str(whole)}
-    number = float(value)
+    number = float(value)  # type: ignore[arg-type]
     if number != number:
         return {dtype.arg: "nan"}
     if number in (float("inf"), float("-inf")):
@@ -230,8 +260,23 @@ def argument(value: Scalar, dtype: DType) -> Dict[str, Any]:
 
 
 
+def packed(values: Sequence[Scalar], dtype: DType) -> bytes:
+    """Numbers of the type as they are in memory."""
+    if dtype.kind == "c":
+        return struct.pack(f"<{2 * len(values)}{dtype.part.char}", *[part for one in values for part in (one.real, one.imag)])
+    return struct.pack(f"<{len(values)}{dtype.char}", *values)
+
+
+def unpacked(data: Any, count: int, dtype: DType) -> List[Scalar]:
+    """What packed() makes bytes of."""
+    if dtype.kind == "c":
+        parts = struct.unpack(f"<{2 * count}{dtype.part.char}", data)
+        return list(map(complex, parts[::2], parts[1::2]))
+    return list(struct.unpack(f"<{count}{dtype.char}", data))
+
+
 def float_for(dtype: DType) -> DType:
     """The type in which sin(), sqrt() and their like compute for an operand of `dtype`."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return float16 if dtype.kind == "b" else _float_holding(dtype)

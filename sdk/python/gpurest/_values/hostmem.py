@@ -94,9 +94,9 @@ def empty(size: int, dtype: Optional[DType], shape: Optional[Shape]) -> Tuple[An
 
 
 def typed_view(data: memoryview, dtype: DType) -> memoryview:
-    """The bytes as elements of `dtype`, without NumPy; halves stay bytes."""
+    """The bytes as elements of `dtype`, without NumPy; halves and complex numbers stay bytes."""
     code: Any = dtype.char
-    return data if dtype.char == "e" else data.cast(code)
+    return data if dtype.char == "e" or dtype.kind == "c" else data.cast(code)
 
 
 def parse_bytes(size: Union[int, str, None]) -> Optional[int]:

@@ -6,7 +6,7 @@ from .._values import dtypes
 from .._values.dtypes import DType
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
-KINDS = "buif"  # same_kind goes from left to right
+KINDS = "buifc"  # same_kind goes from left to right
 
 
 def can_cast(source: DType, target: DType, casting: str = "safe") -> bool:
@@ -24,4 +24,5 @@ def can_cast(source: DType, target: DType, casting: str = "safe") -> bool:
 def check(source: DType, target: DType, casting: str, what: str = "array data") -> None:
     """TypeError unless can_cast()."""
     if not can_cast(source, target, casting):
-        raise TypeError(f"Cannot cast {what} from {dtypes.public(source)!r} to {dtypes.public(target)!r} according to the rule {casting!r}")
+        rule = "with casting rule" if what.startswith("ufunc") else "according to the rule"
+        raise TypeError(f"Cannot cast {what} from {dtypes.public(source)!r} to {dtypes.public(target)!r} {rule} {casting!r}")

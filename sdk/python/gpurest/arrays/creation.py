@@ -36,49 +36,52 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, se
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else dtypes.of_scalar(value)
     kind = dtypes.dtype_of(dtype)
+    if isinstance(value, complex) and kind.kind not in "bc":
+        ufuncs.warn_if_discarding(dtypes.complex128, kind)
+        value = value.real
     return _filled(current_engine(placed(session, device)), shapes.as_shape(shape), kind, "identity", (Const(dtypes.checked(value, kind), kind),))
 
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Every element 0."""
-    return full(shape, 0, dtype, order, session=session, device=device)
+    return full(shape, 0, float if dtype is None else dtype, order, session=session, device=device)
 
 
 def ones(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Every element 1."""
-    return full(shape, 1, dtype, order, session=session, device=device)
+    return full(shape, 1, float if dtype is None else dtype, order, session=session, device=device)
 
 
-def _like(a: Any, dtype: Any, order: str, shape: Any) -> Tuple[Any, DType, str, Where]:
+def _like(a: Any, dtype: Any, order: str, shape: Any, device: Device) -> Tuple[Any, DType, str, Where]:
     """`order` "K" and "A": that of the array, as far as it is C or F."""
     array = asarray(a)
     fortran = shaping.checked_order(order) == "F" or (order in ("K", "A") and not array._contiguous and shaping.is_fortran(array))
     return ((array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), "F" if fortran else "C",
-            array.session)
+            array.session if device is None or device == array.device else placed(None, device))
 
 
-def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Memory with whatever is in it, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Memory with whatever is in it, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return empty(extents, kind, layout, session=session)
 
 
 @method
-def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element 0, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element 0, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, 0, kind, layout, session=session)
 
 
-def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element 1, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element 1, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, 1, kind, layout, session=session)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element `fill_value`, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element `fill_value`, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, fill_value, kind, layout, session=session)
 
 
@@ -88,10 +91,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
         start, stop = 0, start
     if step == 0:
         raise ValueError("arange: step is 0")
-    count = max(0, math.ceil((stop - start) / step))
+    length = (stop - start) / step
+    imaginary = isinstance(length, complex)
+    count = max(0, math.ceil(min(length.real, length.imag) if imaginary else length))
     whole = all(isinstance(one, int) for one in (start, stop, step))
     if dtype is None:
-        kind = dtypes.int64 if whole else dtypes.float64
+        kind = dtypes.int64 if whole else dtypes.complex128 if imaginary else dtypes.float64
     else:
         kind = dtypes.dtype_of(dtype)
     if kind.kind == "b":
@@ -100,12 +105,21 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, se
         count = max(0, -((start - stop) // step))
     work = dtypes.float32 if kind.name == "float16" else kind
     first, second = dtypes.checked(start, work), start + step
-    delta = second - start if kind.kind == "f" else int(second) - int(start)
+    delta = second - start if kind.kind in "fc" else int(second) - int(start)
     if kind.kind == "u":
         delta %= 1 << kind.bits
     inputs = (Const(first, work), Const(dtypes.checked(delta, work), work))
     made = _filled(current_engine(placed(session, device)), (count,), work, "arange", inputs)
     return made.astype(kind, copy=False)
+
+
+def _wide(array: ndarray) -> ndarray:
+    return array.astype("c16" if array._dtype.kind == "c" else "f8")
+
+
+def _number(value: Any) -> Any:
+    """As a Python number with decimals."""
+    return complex(value) if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c" else float(value)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
@@ -118,7 +132,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     whole = any(isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () for one in (start, stop))
     first: Any
     last: Any
-    first, last = [asarray(one, session=session, device=device).astype("f8") for one in (start, stop)] if whole else [float(start), float(stop)]
+    first, last = [_wide(asarray(one, session=session, device=device)) for one in (start, stop)] if whole else [_number(start), _number(stop)]
     place = arange(num, dtype="f8", session=session, device=device)
     step = (last - first) / parts if parts > 0 else (math.nan if not endpoint or num == 1 else last - first)
     if whole:

@@ -40,6 +40,9 @@ def _corners(array: "ndarray", edge: int) -> Any:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, complex):
+        imaginary = _word(value.imag)
+        return f"{_word(value.real)}{'' if imaginary[0] in '+-' else '+'}{imaginary}j"
     if isinstance(value, float):
         text = f"{value:.8g}"
         return text if any(c in text for c in ".einf") else text + "."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, List, Optional, Tuple
 
 from .._values import dtypes
@@ -44,8 +43,8 @@ def asarray(a: Any, dtype: Any = None, order: Optional[str] = None, *, session: 
 
 
 def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> ndarray:
-    if isinstance(a, (list, tuple)) and any(isinstance(one, ndarray) for one in a):
-        a = FUNCTIONS["stack"](a)
+    if isinstance(a, (list, tuple)) and _holds_arrays(a):
+        a = FUNCTIONS["stack"]([_made(one, None, where, device, progress) if isinstance(one, (list, tuple)) else one for one in a])
     if isinstance(a, ndarray):
         if where is None or a._engine is current_engine(where):
             return a if dtype is None else a.astype(dtype, copy=False)
@@ -56,6 +55,11 @@ def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> nd
         data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
         made = from_bytes(data, kind, shape, session=where, progress=progress)
     return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def _holds_arrays(a: Any) -> bool:
+    """Arrays of ours, on some level of nested lists."""
+    return any(isinstance(one, ndarray) or (isinstance(one, (list, tuple)) and _holds_arrays(one)) for one in a)
 
 
 @method
@@ -109,9 +113,7 @@ def _host_bytes(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, sha
             found = found.astype(found.dtype.newbyteorder("="))
         kind = dtypes.dtype_of(found.dtype)
         return memoryview(numpy.ascontiguousarray(found)).cast("B") if found.size else memoryview(b""), kind, tuple(found.shape)
-    if isinstance(a, complex):
-        dtypes.refuse(complex)
-    if isinstance(a, (list, tuple, bool, int, float)):
+    if isinstance(a, (list, tuple, bool, int, float, complex)):
         return _from_lists(a, wanted)
     view = memoryview(a)
     if not view.c_contiguous:
@@ -128,7 +130,7 @@ def _from_lists(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, sha
     if kind is None:
         kind = dtypes.promote_all(tuple({dtypes.of_scalar(one) for one in flat})) if flat else dtypes.float64
     values = [dtypes.checked(one, kind) for one in flat]
-    return memoryview(struct.pack(f"<{len(values)}{kind.char}", *values)), kind, shape
+    return memoryview(dtypes.packed(values, kind)), kind, shape
 
 
 def _shape_of(a: Any) -> shapes.Shape:
@@ -143,9 +145,7 @@ def _shape_of(a: Any) -> shapes.Shape:
 
 def _flatten(a: Any, shape: shapes.Shape, out: List[Any]) -> None:
     if not shape:
-        if isinstance(a, complex):
-            dtypes.refuse(complex)
-        if not isinstance(a, (bool, int, float)):
+        if not isinstance(a, (bool, int, float, complex)):
             raise ValueError("nested lists of numbers must be of one shape")
         out.append(a)
         return

@@ -6,6 +6,7 @@ import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._values import dtypes
+from .._values.dtypes import DType
 from ..errors import ArgumentError
 from . import host, ufuncs
 from ._engine import shapes
@@ -23,6 +24,12 @@ class _Axis(NamedTuple):
     stride: int
     numbers: Any = None
     picks: bool = False
+
+
+class _Bare(NamedTuple):
+    """A mask without dimensions: a new dimension, of extent 1 if it holds, else 0."""
+
+    holds: bool
 
 
 class Selection(NamedTuple):
@@ -52,9 +59,14 @@ def _first(item: Any) -> Any:
     return item
 
 
+def _is_bare(item: Any) -> bool:
+    """A mask without dimensions."""
+    return isinstance(item, bool) or (getattr(item, "shape", None) == () and getattr(getattr(item, "dtype", None), "kind", "") == "b")
+
+
 def _is_number(item: Any) -> bool:
-    """A plain number; a bool is a mask without dimensions, which NumPy takes and we do not."""
-    if isinstance(item, (bool, ndarray, list, tuple, float)) or getattr(item, "shape", ()) != ():
+    """A plain number; a bool is a mask."""
+    if isinstance(item, (bool, ndarray, list, tuple, float, complex)) or getattr(item, "shape", ()) != ():
         return False
     return hasattr(item, "__index__")
 
@@ -64,14 +76,16 @@ def _items(array: ndarray, key: Any) -> List[Any]:
     given = list(key) if isinstance(key, tuple) else [key]
     items: List[Any] = []
     for item in given:
-        if _is_mask(item):
+        if _is_bare(item):
+            items.append(_Bare(bool(item)))
+        elif _is_mask(item):
             items.extend(nonzero(_as_array(array, item), of=array._shape[_used(items):]))
         else:
             items.append(item)
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    used = _used(items)
     if used > array.ndim:
         raise IndexError(f"too many indices for array: array is {array.ndim}-dimensional, but {used} were indexed")
     fill = [slice(None)] * (array.ndim - used)
@@ -80,7 +94,7 @@ def _items(array: ndarray, key: Any) -> List[Any]:
 
 
 def _used(items: Sequence[Any]) -> int:
-    return sum(1 for item in items if item is not None and item is not Ellipsis)
+    return sum(1 for item in items if item is not None and item is not Ellipsis and not isinstance(item, _Bare))
 
 
 def _as_array(array: ndarray, item: Any) -> ndarray:
@@ -144,6 +158,9 @@ def select(array: ndarray, key: Any) -> Selection:
         if item is None:
             axes.append(_Axis(1, 0))
             continue
+        if isinstance(item, _Bare):
+            axes.append(_Axis(1, 0, _as_array(array, [0] if item.holds else []).astype("i8"), True))
+            continue
         extent, stride = array._shape[at], array._strides[at]
         if isinstance(item, slice):
             shift, axis = _slice(item, extent, stride)
@@ -153,7 +170,7 @@ def select(array: ndarray, key: Any) -> Selection:
             offset += _number(item, extent, at) * stride
             if picks:
                 axes.append(_Axis(extent, stride, None, True))
-        elif isinstance(item, (str, float, bool)) or isinstance(_first(item), float):
+        elif isinstance(item, (str, float, complex)) or isinstance(_first(item), (float, complex)):
             raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices")
         else:
             axes.append(_Axis(extent, stride, _numbers(array, item, extent), True))
@@ -232,14 +249,21 @@ def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
         return False
     if isinstance(prepared, ndarray):
         value = prepared.reshape(()).astype(array._dtype)
-    elif isinstance(prepared, ufuncs.Weak):
-        value = Const(dtypes.checked(prepared.value, array._dtype), array._dtype)
     else:
-        value = Const(dtypes.checked(prepared.value, array._dtype), array._dtype)
+        value = _scalar_for(array._dtype, prepared)
     wide = mask.reshape(mask._shape + (1,) * (array.ndim - mask.ndim))
     operands = [wide, value, array]
     array[...] = ufuncs.apply("where", operands, ufuncs.choice("where", operands))
     return True
+
+
+def _scalar_for(dtype: DType, prepared: Any) -> Const:
+    """A number as one of the type. Python's complex numbers are refused where they would lose their imaginary part, NumPy's lose it with a warning."""
+    value = prepared.value
+    if isinstance(value, complex) and not isinstance(prepared, ufuncs.Weak) and dtype.kind not in "bc":
+        ufuncs.warn_if_discarding(prepared.dtype, dtype)
+        value = value.real
+    return Const(dtypes.checked(value, dtype), dtype)
 
 
 def _value_node(target: ndarray, value: Any) -> Node:
@@ -253,9 +277,10 @@ def _value_node(target: ndarray, value: Any) -> Node:
             prepared = prepared.reshape(prepared._shape[extra:])
         if not shapes.can_broadcast(prepared._shape, shape):
             raise ValueError(f"could not broadcast input array from shape {prepared._shape} into shape {shape}")
+        ufuncs.warn_if_discarding(prepared._dtype, dtype)
         source: Input = prepared._load().broadcast(shape)
-    elif isinstance(prepared, ufuncs.Weak):
-        source = Const(dtypes.checked(prepared.value, dtype), dtype)
+    elif isinstance(prepared, ufuncs.Weak) or prepared.dtype.kind == "c":
+        source = _scalar_for(dtype, prepared)
     else:
         source = prepared
     return Node(engine, ELEMENTWISE, dtype, shape, "identity", (source,), {"types": (dtype,), "operand": dtype})

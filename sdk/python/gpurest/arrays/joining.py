@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Tuple
 
 from .._values import dtypes
 from . import host, ufuncs
@@ -10,7 +10,7 @@ from ._engine import shapes
 from .casting import check as check_cast
 from .functions import method
 from .ndarray import ndarray
-from .shaping import atleast, atleast_3d, expand_dims, ravel, reshape, transpose
+from .shaping import atleast, atleast_3d, expand_dims, moveaxis, ravel, reshape, transpose
 
 
 def _parts(arrays: Any) -> List[ndarray]:
@@ -123,6 +123,15 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> List[ndarray]:
     if not hasattr(indices_or_sections, "__iter__") and array._shape[at] % int(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(array, indices_or_sections, at)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> Tuple[ndarray, ...]:
+    """A view for each place along `axis`, without that dimension: stack() undone."""
+    array = ufuncs.as_array(x)
+    if not array.ndim:
+        raise ValueError("Input array must be at least 1-d.")
+    front = moveaxis(array, shapes.normalize_axis(axis, array.ndim), 0)
+    return tuple(front[at] for at in range(front._shape[0]))
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> List[ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, List, Optional
 
 from .._values import dtypes
-from . import reductions, shaping, ufuncs
+from . import host, reductions, shaping, ufuncs
 from ._engine import shapes
 from ._engine.builtins import rows_side_by_side
 from ._engine.expr import MATMUL, Node
@@ -52,6 +52,8 @@ def _matmul(a: Any, b: Any) -> ndarray:
     left, right = _cast_both(left, right)
     if left.ndim == 1 or right.ndim == 1:
         return _with_vector(left, right)
+    if left._dtype.kind == "c":
+        return _complex_product(left, right)
     if left._dtype.kind == "b":  # whether any product is 1: a sum that no rounding makes 0
         return matmul(left.astype(dtypes.float32), right.astype(dtypes.float32)).astype(dtypes.bool_)
     try:
@@ -62,6 +64,19 @@ def _matmul(a: Any, b: Any) -> ndarray:
         return _cut(left, right)
     shape = batch + (left._shape[-2], right._shape[-1])
     return _product(_batched(left, batch), _batched(right, batch)).reshape(shape)
+
+
+def _complex_product(left: ndarray, right: ndarray) -> ndarray:
+    """As one product of real matrices: the left one is read as rows of pairs (a, b), and each number c + id of the right one becomes the square
+    (c, d), (-d, c), whose rows they meet."""
+    part, kind = left._dtype.part, left._dtype
+    rows = (left if left._contiguous else left.copy()).view(part)
+    inner, columns = right._shape[-2:]
+    wide = host.empty(right._shape[:-2] + (inner, 2, columns), kind, session=right.session)
+    wide[..., 0, :] = right
+    wide[..., 1, :] = ufuncs.of_complex("times_i", right, kind)
+    squares = wide.view(part).reshape(right._shape[:-2] + (2 * inner, 2 * columns))
+    return matmul(rows, squares).view(kind)
 
 
 def _product(left: ndarray, right: ndarray) -> ndarray:
@@ -134,9 +149,13 @@ def _dot(a: Any, b: Any) -> ndarray:
 
 
 def vdot(a: Any, b: Any) -> ndarray:
-    """The sum of products of all elements."""
+    """The sum of products of all elements, complex ones of `a` conjugated."""
     left, right = _operands(a, b)
-    return matmul(left.ravel(), right.ravel())
+    return matmul(_conjugated(left).ravel(), right.ravel())
+
+
+def _conjugated(array: ndarray) -> ndarray:
+    return ufuncs.conjugate(array) if array._dtype.kind == "c" else array
 
 
 def inner(a: Any, b: Any) -> ndarray:
@@ -198,7 +217,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
-    """The sum of products along an axis, by default the last, of two arrays that are broadcast."""
+    """The sum of products along an axis, by default the last, of two arrays that are broadcast; complex numbers of the first are conjugated."""
     left, right = _operands(x1, x2)
     if left.ndim == 0 or right.ndim == 0:
         raise ValueError("vecdot: Input operand does not have enough dimensions")
@@ -209,7 +228,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     if left._dtype.kind == "b":
         return (left & right).any(axis=-1)
     work = dtypes.float32 if left._dtype.name == "float16" else left._dtype
-    return (left.astype(work, copy=False) * right.astype(work, copy=False)).sum(axis=-1, dtype=left._dtype)
+    return (_conjugated(left.astype(work, copy=False)) * right.astype(work, copy=False)).sum(axis=-1, dtype=left._dtype)
 
 
 def matvec(x1: Any, x2: Any) -> ndarray:
@@ -221,8 +240,8 @@ def matvec(x1: Any, x2: Any) -> ndarray:
 
 
 def vecmat(x1: Any, x2: Any) -> ndarray:
-    """The product of vectors, in the last dimension, with matrices, in the last two."""
+    """The product of vectors, in the last dimension, complex ones conjugated, with matrices, in the last two."""
     left, right = _operands(x1, x2)
     if left.ndim < 1 or right.ndim < 2:
         raise ValueError("vecmat: Input operand does not have enough dimensions")
-    return matmul(shaping.expand_dims(left, -2), right).squeeze(-2)
+    return matmul(shaping.expand_dims(_conjugated(left), -2), right).squeeze(-2)

@@ -141,26 +141,32 @@ class Members:
 
     @property
     def real(self) -> "ndarray":
-        """The real part: of real numbers, a view of the array."""
-        return self._self.view()
+        """The real parts, a view of the array."""
+        return _part_of(self._self, 0)
 
     @real.setter
     def real(self, value: Any) -> None:
-        self._self[...] = value
+        self.real[...] = value
 
     @property
     def imag(self) -> "ndarray":
-        """The imaginary part: zeros."""
-        return cast("ndarray", functions.FUNCTIONS["zeros_like"](self))
+        """The imaginary parts, a view of the array; of real numbers, zeros."""
+        return _part_of(self._self, 1) if self._self._dtype.kind == "c" else cast("ndarray", functions.FUNCTIONS["zeros_like"](self))
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._self._dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self.imag[...] = value
 
     def partition(self, kth: Any, axis: int = -1, kind: Any = None) -> None:
         """In place, so that what is at `kth` is where sorting would put it. It sorts everything."""
         self._self[...] = functions.call("partition", self, kth, axis)
 
     def byteswap(self, inplace: bool = False) -> "ndarray":
-        """The elements with their bytes in the other order; `inplace`: of the array itself."""
+        """The elements with their bytes in the other order, of complex numbers those of each part; `inplace`: of the array itself."""
         array = self._self
-        size = array._dtype.itemsize
+        size = array._dtype.part.itemsize
         dense = array if array._contiguous and array._shape else array.copy().reshape(-1)
         swapped = dense.view("u1").reshape(-1, size)[:, ::-1].copy().reshape(-1).view(array._dtype).reshape(array._shape) if array.size else array.copy()
         if inplace:
@@ -200,6 +206,14 @@ class Members:
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
         """The package, whose functions are those of the array API."""
         return functions.FUNCTIONS["namespace"]()
+
+
+def _part_of(array: "ndarray", at: int) -> "ndarray":
+    """A view of one part of each number."""
+    part = array._dtype.part
+    if part is array._dtype:
+        return array.view()
+    return type(array)(array._storage, part, array._shape, tuple(2 * stride for stride in array._strides), 2 * array._offset + at)
 
 
 def _flat_list(values: Any) -> List[Any]:

@@ -6,6 +6,7 @@ from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
 from .._session.handle import apart
+from .._session.stream import Stream
 from .._values import dtypes
 from .._values.dtypes import DType
 from ..errors import ArgumentError, StridesError
@@ -150,18 +151,22 @@ class ndarray(Operators, Members):
     # ---- to the host ----
 
     @overload
-    def get(self, out: None = None, stream: Any = None, progress: Any = None) -> Any: ...
+    def get(self, out: None = None, stream: Any = None, progress: Any = None, *, order: str = "C", blocking: bool = True) -> Any: ...
 
     @overload
-    def get(self, out: Out, stream: Any = None, progress: Any = None) -> Out: ...
+    def get(self, out: Out, stream: Any = None, progress: Any = None, *, order: str = "C", blocking: bool = True) -> Out: ...
 
-    def get(self, out: Any = None, stream: Any = None, progress: Any = None) -> Any:
+    def get(self, out: Any = None, stream: Any = None, progress: Any = None, *, order: str = "C", blocking: bool = True) -> Any:
         """The elements on the host: a NumPy array, or without NumPy nested lists. `out`: a writable C-ordered buffer of as many bytes,
-        which is filled and returned. `stream`: work on it has ended before the elements are read. `progress`: as in Buffer.get()."""
+        which is filled and returned. `stream`: work on it has ended before the elements are read. `progress`: as in Buffer.get(). `order`: that of the
+        NumPy array. `blocking` means nothing: the elements are there when it returns."""
         if stream is not None:
-            self.session.sync(stream)
+            self.session.sync(stream if isinstance(stream, Stream) else None)
         data = self._bytes(progress)
-        return _on_host(self, data) if out is None else _filled(self, out, data)
+        if out is not None:
+            return _filled(self, out, data)
+        made = _on_host(self, data)
+        return made if order != "F" and (order != "A" or not self.flags.f_contiguous) or dtypes.numpy is None else dtypes.numpy.asfortranarray(made)
 
     async def aget(self, out: Any = None) -> Any:
         """get() for coroutines: the request is made by a thread of the event loop's executor."""
@@ -184,8 +189,8 @@ class ndarray(Operators, Members):
         """Nested lists of Python numbers, or one number."""
         return unpack(self._load(), self._bytes())
 
-    def item(self, *index: int) -> Union[bool, int, float]:
-        """One element as a Python number."""
+    def item(self, *index: int) -> Any:
+        """One element as a Python number: bool, int, float or complex, by the element type."""
         if index:
             key = index[0] if len(index) == 1 else index
             source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
@@ -193,11 +198,10 @@ class ndarray(Operators, Members):
         if self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         single = self.reshape(()) if self._shape else self
-        value: Union[bool, int, float] = unpack(single._load(), self._bytes())
-        return value
+        return unpack(single._load(), self._bytes())
 
-    def set(self, data: Any) -> None:
-        """Fills the array with elements of the host of the same shape."""
+    def set(self, data: Any, stream: Any = None) -> None:
+        """Fills the array with elements of the host of the same shape. They are taken at once; `stream` means nothing."""
         source = FUNCTIONS["asarray"](data, session=self.session)
         if source._shape != self._shape:
             raise ValueError(f"data of shape {source._shape} for an array of shape {self._shape}")
@@ -253,10 +257,13 @@ class ndarray(Operators, Members):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __index__(self) -> int:
         if self._dtype.kind not in "iu" or self._shape:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self.item())
+        return int(self)
 
     def __repr__(self) -> str:
         return str(FUNCTIONS["text_of"](self, True))
@@ -278,8 +285,11 @@ class ndarray(Operators, Members):
         data = self._bytes()
         return FUNCTIONS["unpickled"], (PickleBuffer(data) if protocol >= 5 else bytes(data), self._dtype.name, self._shape)
 
-    def to_device(self, device: Union[int, str]) -> "ndarray":
-        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host."""
+    def to_device(self, device: Union[int, str], /, *, stream: Any = None) -> "ndarray":
+        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host. `stream`: work on
+        it has ended before the elements are read."""
+        if stream is not None:
+            self.session.sync(stream)
         made: ndarray = FUNCTIONS["asarray"](self, device=device)
         return made
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Tuple, cast
 
+from .casting import check as check_cast
 from .functions import call
 
 if TYPE_CHECKING:
     from .ndarray import ndarray
 
-KINDS = "buif"  # of element types; an in-place operation's result must not be of a later one than the array
 
 
 class Operators:
@@ -26,8 +26,7 @@ class Operators:
         if not _is_operand(other):
             return NotImplemented  # type: ignore[no-any-return]
         array, result = cast("ndarray", self), call(name, self, other)
-        if KINDS.index(result._dtype.kind) > KINDS.index(array._dtype.kind):
-            raise TypeError(f"cannot {name} in place: the result is {result._dtype.name}, the array {array._dtype.name}")
+        check_cast(result._dtype, array._dtype, "same_kind", f"ufunc {name!r} output")
         array[...] = result
         return array
 

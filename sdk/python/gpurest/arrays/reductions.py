@@ -71,12 +71,17 @@ def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[n
     if result.kind == "b":
         made = reduced("any" if op == "sum" else "all", array, axis, result, keepdims)
     else:
-        if result.kind in "iu" and array._dtype.kind == "f":
-            array = array.astype(result)
+        array = _narrowed(array, result)
         made = reduced(op, array, axis, result, keepdims)
     if initial is not UNSET and initial is not None:
         made = (ufuncs.add if op == "sum" else ufuncs.multiply)(made, Const(dtypes.checked(scalar(initial), result), result))
     return into(out, made, "add" if op == "sum" else "multiply")
+
+
+def _narrowed(array: ndarray, result: DType) -> ndarray:
+    """Elements that become whole numbers, or lose their imaginary parts, do so before they are joined."""
+    kind = array._dtype.kind
+    return array.astype(result) if (result.kind in "iu" and kind == "f") or (result.kind != "c" and kind == "c") else array
 
 
 def scalar(value: Any) -> Any:
@@ -164,7 +169,7 @@ def count_along(array: ndarray, axis: AxisLike) -> int:
 def _mean_types(array: ndarray, dtype: Any) -> DType:
     if dtype is not None:
         return dtypes.dtype_of(dtype)
-    return array._dtype if array._dtype.kind == "f" else dtypes.float64
+    return array._dtype if array._dtype.kind in "fc" else dtypes.float64
 
 
 @method
@@ -175,8 +180,8 @@ def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray
     if where is not True:
         work = dtypes.float32 if kind.name == "float16" else kind
         made = ufuncs.divide(sum(array, axis, work, None, keepdims, where=where), _counted(array, axis, keepdims, where)).astype(kind, copy=False)
-    elif kind.kind == "f":
-        made = reduced("mean", array, axis, kind, keepdims)
+    elif kind.kind in "fc":
+        made = reduced("mean", _narrowed(array, kind), axis, kind, keepdims)
     else:
         made = (sum(array, axis, kind, None, keepdims) / (float(count_along(array, axis)) or NAN)).astype(kind, copy=False)
     return into(out, made, "mean", "unsafe")
@@ -212,7 +217,8 @@ def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims
     work = dtypes.float32 if kind.name == "float16" else kind
     middle = mean(array, axis, work, None, True, where=where) if known is UNSET else known
     distance = array.astype(work, copy=False) - middle
-    squares = sum(distance * distance, axis, None, None, keepdims, where=where)
+    far = ufuncs.of_complex("square_of_size", distance, distance._dtype.part) if distance._dtype.kind == "c" else distance * distance
+    squares, kind = sum(far, axis, None, None, keepdims, where=where), kind.part
     if where is True:
         return (squares / (float(left) if left > 0 else NAN)).astype(kind, copy=False)
     return ufuncs.divide(squares, ufuncs.maximum(_counted(array, axis, keepdims, where) - ddof, 0.0)).astype(kind, copy=False)
@@ -256,8 +262,7 @@ def argmax(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None, *,
 def running(op: str, array: ndarray, axis: int, result: DType) -> ndarray:
     """Queues the running reduction `op` along an axis."""
     at = shapes.normalize_axis(axis, array.ndim)
-    if result.kind in "iu" and array._dtype.kind == "f":
-        array = array.astype(result)
+    array = _narrowed(array, result)
     engine = array._engine
     with engine.lock:
         return wrap(Node(engine, SCAN, result, array._shape, op, (array._load(),), {"axis": at}))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from functools import lru_cache
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, overload
 
+from .._session.handle import levels_to_caller
 from .._values import dtypes
 from .._values.dtypes import DType, Scalar
 from . import host
@@ -42,7 +44,7 @@ def operand(value: Any, engine: Any = None) -> Any:
     """An ndarray, a Const of a definite type, or a Weak scalar."""
     if isinstance(value, (ndarray, Const)):
         return value
-    if type(value) in (bool, int, float):  # not their subclasses: numpy.float64 is one of float's
+    if type(value) in (bool, int, float, complex):  # not their subclasses: numpy.float64 is one of float's
         return Weak(value)
     if dtypes.numpy is not None and isinstance(value, dtypes.numpy.generic):
         return Const(value.item(), dtypes.dtype_of(value.dtype))
@@ -75,8 +77,9 @@ def common(values: Sequence[Any]) -> DType:
 # ---- types of the result ----
 
 
-def _reject(name: str, values: Sequence[Any]) -> TypeError:
-    return TypeError(f"{name} takes no {' and '.join(dtype_in(one).name for one in values)}")
+def _reject(name: str) -> TypeError:
+    return TypeError(f"ufunc '{name}' not supported for the input types, and the inputs could not be safely coerced to any supported types "
+                     "according to the casting rule ''safe''")
 
 
 def arithmetic(name: str, values: Sequence[Any]) -> Types:
@@ -87,18 +90,26 @@ def arithmetic(name: str, values: Sequence[Any]) -> Types:
             raise TypeError(f"gpurest {name}: booleans are not numbers; use ^, ~ or logical functions")
         kind = dtypes.int8
     if not has_kind(name, kind):
-        raise _reject(name, values)
+        raise _reject(name)
     return Types((kind,) * len(values), kind)
+
+
+def magnitude(name: str, values: Sequence[Any]) -> Types:
+    """Of complex numbers, the type of their parts."""
+    kind = common(values)
+    return Types((kind,), kind.part)
 
 
 def floating(name: str, values: Sequence[Any]) -> Types:
     kind = dtypes.float_for(common(values))
+    if not has_kind(name, kind):
+        raise _reject(name)
     return Types((kind,) * len(values), kind)
 
 
 def division(name: str, values: Sequence[Any]) -> Types:
     kind = common(values)
-    kind = kind if kind.kind == "f" else dtypes.float64
+    kind = kind if kind.kind in "fc" else dtypes.float64
     return Types((kind, kind), kind)
 
 
@@ -115,16 +126,16 @@ def logical(name: str, values: Sequence[Any]) -> Types:
 
 
 def double(name: str, values: Sequence[Any]) -> Types:
-    """In float64, whatever the operands are."""
-    return Types((dtypes.float64,) * len(values), dtypes.float64)
+    """In float64, or complex128, whatever the operands are."""
+    kind = dtypes.complex128 if common(values).kind == "c" else dtypes.float64
+    return Types((kind,) * len(values), kind)
 
 
 def scaling(name: str, values: Sequence[Any]) -> Types:
     """A float and a whole number."""
     first, second = dtype_in(values[0]), dtype_in(values[1])
-    if second.kind == "f" or second is dtypes.uint64:
-        raise TypeError(f"ufunc '{name}' not supported for the input types, and the inputs could not be safely coerced to any supported types "
-                        "according to the casting rule ''safe''")
+    if first.kind == "c" or second.kind in "fc" or second is dtypes.uint64:
+        raise _reject(name)
     kind = dtypes.float_for(first)
     return Types((kind, dtypes.int64), kind)
 
@@ -140,11 +151,15 @@ def exponent(name: str, values: Sequence[Any]) -> Types:
 
 def predicate(name: str, values: Sequence[Any]) -> Types:
     kind = dtypes.float_for(common(values)) if name == "signbit" else common(values)
+    if not has_kind(name, kind):
+        raise _reject(name)
     return Types((kind,), dtypes.bool_)
 
 
 def whole(name: str, values: Sequence[Any]) -> Types:
     kind = common(values)
+    if kind.kind == "c":
+        raise _reject(name)
     return Types((kind,), kind)
 
 
@@ -174,7 +189,7 @@ def _as_input(one: Any, wanted: DType, shape: shapes.Shape, strict: bool) -> Inp
     value = one.value
     if wanted.kind in "iu" and not isinstance(value, bool) and strict:
         return Const(dtypes.checked(value, wanted), wanted)
-    return Const(dtypes.rounded(float(value), wanted) if wanted.kind == "f" else value, wanted)
+    return Const(dtypes.checked(value, wanted) if wanted.kind in "fc" else value, wanted)
 
 
 def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True) -> ndarray:
@@ -190,8 +205,15 @@ def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes
         return wrap(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, params))
 
 
+def warn_if_discarding(source: DType, target: DType) -> None:
+    """NumPy's warning of complex numbers that become real ones, at the line of the program."""
+    if source.kind == "c" and target.kind not in "bc":
+        warnings.warn(dtypes.DISCARDS, dtypes.ComplexWarning, stacklevel=levels_to_caller())
+
+
 @method
 def cast_to(array: ndarray, dtype: DType) -> ndarray:
+    warn_if_discarding(array._dtype, dtype)
     return apply("identity", [array], Types((dtype,), dtype))
 
 
@@ -220,7 +242,7 @@ def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[nda
 def _computed_in(name: str, types: Types, wanted: DType) -> Types:
     if types.result is dtypes.bool_:
         return types
-    if not has_kind(name, wanted):
+    if not has_kind(name, wanted) or (wanted.kind == "c" and types.result is not types.operands[-1]):
         raise TypeError(f"No loop matching the specified signature and casting was found for ufunc {name}")
     return Types(tuple(wanted for _ in types.operands), wanted)
 
@@ -355,7 +377,8 @@ for _resolver, _count, _names in (
         (comparison, 2, "equal not_equal less less_equal greater greater_equal"),
         (logical, 2, "logical_and logical_or logical_xor"),
         (logical, 1, "logical_not"),
-        (arithmetic, 1, "negative absolute sign square reciprocal invert positive conjugate"),
+        (magnitude, 1, "absolute"),
+        (arithmetic, 1, "negative sign square reciprocal invert positive conjugate"),
         (counting, 1, "bitwise_count"),
         (whole, 1, "floor ceil trunc"),
         (predicate, 1, "isnan isinf isfinite signbit"),
@@ -397,9 +420,9 @@ class _Power(ufunc):
     def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> ndarray:
         if len(operands) == 2 and out is None and dtype is None and where is True and isinstance(operands[0], ndarray) and type(operands[1]) in (int, float):
             base, exponent = operands
-            if exponent == 2 and (type(exponent) is int or base._dtype.kind == "f"):
+            if exponent == 2 and (type(exponent) is int or base._dtype.kind in "fc"):
                 return square(base)
-            if exponent == 0.5 and base._dtype.kind == "f":
+            if exponent == 0.5 and base._dtype.kind in "fc":
                 return sqrt(base)
             if type(exponent) is int and exponent < 0 and base._dtype.kind in "biu":
                 raise ValueError("Integers to negative integer powers are not allowed.")
@@ -446,9 +469,9 @@ def where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
 
 
 @method
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = None, *, min: Any = None, max: Any = None) -> ndarray:  # noqa: A002
-    """min(max(a, a_min), a_max); a bound that is None is none."""
-    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+def clip(a: Any, min: Any = None, max: Any = None, out: Optional[ndarray] = None, *, a_min: Any = None, a_max: Any = None) -> ndarray:  # noqa: A002
+    """Elements below `min` become that, those above `max` that; a bound that is None is none. `a_min`, `a_max`: their older names."""
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
     array = cast_to_array(operand(a))
     result = array if low is None else maximum(array, low)
     result = result if high is None else minimum(result, high)
@@ -465,7 +488,9 @@ def round(a: Any, decimals: int = 0, out: Optional[ndarray] = None) -> ndarray: 
 
 def _rounded(array: ndarray, decimals: int) -> ndarray:
     tens: int = 10 ** (decimals if decimals > 0 else -decimals)
-    if array._dtype.kind != "f":
+    if array._dtype.kind == "c" and decimals:
+        return from_parts(_rounded(array.real, decimals), _rounded(array.imag, decimals))
+    if array._dtype.kind not in "fc":
         if decimals >= 0:
             return cast_to(array, dtypes.float16 if array._dtype.kind == "b" else array._dtype)
         return cast_to(rint(divide(array, tens)), array._dtype) * tens
@@ -481,7 +506,7 @@ around = round
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """abs(a - b) <= atol + rtol * abs(b), and what is not finite only where it is equal."""
     a, b = operands_of([a, b])
-    a, b = (cast_to(one, dtypes.float64) if isinstance(one, ndarray) and one._dtype.kind != "f" else one for one in (a, b))
+    a, b = (cast_to(one, dtypes.float64) if isinstance(one, ndarray) and one._dtype.kind not in "fc" else one for one in (a, b))
     a, b = (one.value if isinstance(one, Weak) else one for one in (a, b))
     near = less_equal(absolute(subtract(a, b)), add(multiply(absolute(b), rtol), atol))
     close = choose(logical_and(isfinite(a), isfinite(b)), near, equal(a, b))
@@ -499,7 +524,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if first._shape != second._shape:
         return False
     same = equal(first, second)
-    if equal_nan and "f" in (first._dtype.kind, second._dtype.kind):
+    if equal_nan and {"f", "c"} & {first._dtype.kind, second._dtype.kind}:
         same = logical_or(same, logical_and(isnan(first), isnan(second)))
     return bool(same.all())
 
@@ -511,6 +536,16 @@ def array_equiv(a1: Any, a2: Any) -> bool:
         return bool(equal(first, second).all())
     except ValueError:
         return False
+
+
+def from_parts(real: ndarray, imag: ndarray) -> ndarray:
+    """Complex numbers of two arrays of one floating type."""
+    return apply("complex", [real, imag], Types((real._dtype, real._dtype), dtypes.complex_of(real._dtype)))
+
+
+def of_complex(name: str, array: ndarray, result: DType) -> ndarray:
+    """One of the engine's functions of complex numbers that are no ufuncs."""
+    return apply(name, [array], Types((array._dtype,), result))
 
 
 def cast_to_array(one: Any) -> ndarray:
@@ -529,6 +564,9 @@ def as_array(a: Any) -> ndarray:
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Optional[float] = None, neginf: Optional[float] = None) -> ndarray:
     """NaN becomes `nan`; infinities become `posinf` and `neginf`, or the greatest and least finite numbers. Without `copy`, in place."""
     array = cast_to_array(operand(x))
+    if array._dtype.kind == "c":
+        made = from_parts(*(nan_to_num(part, True, nan, posinf, neginf) for part in (array.real, array.imag)))
+        return made if copy or not isinstance(x, ndarray) else into(x, made)
     if array._dtype.kind != "f":
         return cast_to(array, array._dtype) if copy else array
     greatest = {2: 65504.0, 4: 3.4028234663852886e38, 8: 1.7976931348623157e308}[array._dtype.itemsize]

@@ -10,7 +10,7 @@ from .devices import (Device, DeviceProperties, current_device, device_count, ge
                       mem_get_info, set_device, synchronize)
 from .kernels import clear_kernel_cache, warm_up_kernels
 from .memory import (LowMemory, LowMemoryHandle, empty_cache, max_memory_allocated, memory_allocated, memory_reserved, memory_stats, memory_summary,
-                     on_low_memory, reset_peak_memory_stats, set_cache_size, set_per_process_memory_fraction)
+                     on_low_memory, reset_peak_memory_stats, set_cache_size, set_memory_limit, set_per_process_memory_fraction)
 from .streams import Event, Fence, Stream, get_elapsed_time
 
 device = Device
@@ -18,4 +18,4 @@ device = Device
 __all__ = ["Device", "DeviceProperties", "Event", "Fence", "LowMemory", "LowMemoryHandle", "Stream", "clear_kernel_cache", "current_device", "device",
            "device_count", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "get_elapsed_time", "is_available",
            "max_memory_allocated", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "on_low_memory", "profiler",
-           "reset_peak_memory_stats", "set_cache_size", "set_device", "set_per_process_memory_fraction", "synchronize", "warm_up_kernels"]
+           "reset_peak_memory_stats", "set_cache_size", "set_device", "set_memory_limit", "set_per_process_memory_fraction", "synchronize", "warm_up_kernels"]

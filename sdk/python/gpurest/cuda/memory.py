@@ -102,6 +102,13 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
     _bound(device, "memory_fraction", float(fraction))
 
 
+def set_memory_limit(size: Optional[int], device: DeviceLike = None) -> None:
+    """The same in bytes; None: as many as the device has. The later one of both holds."""
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise ArgumentError(f"a limit is a number of bytes, 1 or more, or None, not {size!r}")
+    _bound(device, "memory_limit", UNBOUNDED if size is None else min(size, UNBOUNDED))
+
+
 def set_cache_size(size: Optional[int], device: DeviceLike = None) -> None:
     """The session that the default client has or makes on the device keeps at most `size` bytes of freed memory for later allocations; 0: none; None: as
     many as it likes. What is more goes back to the device, also now. None: of the current device, without a choice of all devices that have no size
@@ -114,10 +121,11 @@ def set_cache_size(size: Optional[int], device: DeviceLike = None) -> None:
 def _bound(device: DeviceLike, name: str, value: Any) -> None:
     """Of sessions that the default client will place on the device, and of those that are there. None: of any device without a value of its own."""
     id, client = device_id(device), default_client()
-    client._memory_bounds.setdefault(id, {})[name] = value
+    client._bound_memory(id, name, value)
     for session in client._open_sessions():
-        if id in (None, session.device):
-            session.update(**{name: client._bounds_on(session.device)[name]})
+        bounds = client._bounds_on(session.device)
+        if id in (None, session.device) and name in bounds:
+            session.update(**{name: bounds[name]})
 
 
 @dataclass(frozen=True)

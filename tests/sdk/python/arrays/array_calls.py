@@ -8,6 +8,7 @@ EXAMPLES = int(os.environ.get("GPUREST_TEST_EXAMPLES", 60))
 NUMBERS = ["int8", "int32", "int64", "uint8", "uint16", "float16", "float32", "float64"]
 KINDS = ["bool", *NUMBERS]
 FLOATS = ["float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
 FETCHED = 64  # results of one request
 REFUSALS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError, RuntimeError)
 
@@ -35,9 +36,13 @@ class Draw:
         values = self.rng.integers(max(low, 0) if kind[0] == "u" else low, high + 1, extents)
         if "int" in kind:
             return np.asarray(values, kind)
+        if kind in COMPLEX:
+            values = values + 1j * self.rng.integers(low, high + 1, extents)
         values = np.asarray(values / 2, kind)
         if special and values.size and self.int(0, 3) == 0:
             values.reshape(-1)[self.rng.integers(values.size, size=2)] = [self.one(np.nan, np.inf, -np.inf, -0.0), np.nan]
+            if kind in COMPLEX:
+                values.reshape(-1)[self.rng.integers(values.size)] = complex(*self.rng.choice([1, np.nan, np.inf, -0.0], 2))
         return values
 
     def mask(self, shape):
@@ -119,7 +124,7 @@ class Comparison:
     def _same(self, got, theirs, what):
         assert got.dtype == theirs.dtype, f"{what}: {got.dtype}, not {theirs.dtype}"
         assert got.shape == theirs.shape, f"{what}: {got.shape}, not {theirs.shape}"
-        bound = 0 if got.dtype.kind != "f" else self.relative or RELATIVE[got.dtype.name] * 8
+        bound = 0 if got.dtype.kind not in "fc" else self.relative or RELATIVE[got.dtype.name] * 8
         np.testing.assert_allclose(got, theirs, rtol=bound, atol=bound, err_msg=what)
 
 

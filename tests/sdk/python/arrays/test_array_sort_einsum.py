@@ -98,17 +98,6 @@ def test_einsum_takes_text_only(g):
 # ---- ambiguous input is refused ----
 
 
-def test_complex_numbers_are_refused_everywhere(g):
-    x = g.ones(3)
-    for wrong in (lambda: x + 1j, lambda: 1j * x, lambda: x * np.complex64(1j), lambda: x + np.array([1j]), lambda: g.asarray([1j]), lambda: g.asarray(1j),
-                  lambda: g.zeros(3, complex), lambda: x.astype("complex64"), lambda: g.asarray([[1.0, 2j]], dtype="f4")):
-        with pytest.raises(TypeError):
-            wrong()
-    for wrong in (lambda: x + 1j, lambda: g.zeros(3, complex), lambda: x.astype("complex128"), lambda: g.zeros(3, np.complex64)):
-        with pytest.raises(TypeError, match="two arrays"):
-            wrong()
-
-
 def test_get_refuses_a_target_of_another_type_or_shape(g):
     x = g.ones((2, 3), "f4")
     for out in (np.empty((2, 3), "i4"), np.empty((3, 2), "f4"), np.empty(3, "f8")):

@@ -115,7 +115,7 @@ def reducible(op: str, source: Load, reduced: Sequence[int], result: DType) -> U
     """How a built-in reduces the view, or why it does not."""
     if not config.builtins:
         return OFF
-    if op not in REDUCTIONS:
+    if op not in REDUCTIONS or source.dtype.kind == "c":
         return NO_BUILTIN
     if shapes.size_of(source.shape) == 0:
         return "there are no elements"
@@ -145,7 +145,7 @@ def scannable(op: str, source: Load, axis: int, result: DType) -> str:
     """"" if a built-in has such running sums, else why not."""
     if not config.builtins:
         return OFF
-    if op not in ("sum", "prod") and not (op in ("min", "max") and source.dtype.kind != "b"):
+    if source.dtype.kind == "c" or op not in ("sum", "prod") and not (op in ("min", "max") and source.dtype.kind != "b"):
         return NO_BUILTIN
     if source.shape[axis] != shapes.size_of(source.shape):
         return ROWS
@@ -160,10 +160,12 @@ def scan(node: Node, target: Target) -> Call:
     return Call(f"scan_{node.op}", source.dtype, [source, target, count(shapes.size_of(source.shape)), flag(False)])
 
 
-def sortable(shape: shapes.Shape) -> str:
+def sortable(dtype: DType, shape: shapes.Shape) -> str:
     """"" if built-ins sort such an array along its last dimension, else why not."""
     if not config.builtins:
         return OFF
+    if dtype.kind == "c":
+        return NO_BUILTIN
     if shapes.size_of(shape) != shape[-1]:
         return ROWS
     return "" if SORTED_ALONE < shape[-1] <= SORTED_MAX else f"{shape[-1]} elements"
@@ -186,6 +188,15 @@ def of_rows(node: Node, target: Target) -> Call:
     source = node.loads[0]
     columns = source.shape[-1]
     return Call(node.op, source.dtype, [source, target, count(shapes.size_of(source.shape[:-1])), count(columns)])
+
+
+def fft(node: Node, target: Target) -> Call:
+    """Transforms along the middle of the node's extents, the axis a power of two long. The inverse ones are divided by that."""
+    source, (outer, length, inner) = node.loads[0], node.params["extents"]
+    direction = flag(node.params["inverse"])
+    if inner == 1:
+        return Call("fft", source.dtype.part, [source, target, count(length), count(outer), direction])
+    return Call("fft_axis", source.dtype.part, [source, target, count(outer), count(length), count(inner), direction])
 
 
 # ---- matrices ----
@@ -226,7 +237,7 @@ def factor(node: Node, results: List[Target]) -> Call:
 def transposition(node: Node) -> Optional[Tuple[int, int, int]]:
     """(rows, columns, batch) of the matrices in memory, where copying the node's one view transposes them."""
     one = node.inputs[0] if node.op == "identity" else None
-    if not config.builtins or one is None or isinstance(one, Const) or one.dtype is not node.dtype:
+    if not config.builtins or one is None or isinstance(one, Const) or one.dtype is not node.dtype or one.dtype.kind == "c":
         return None
     extents, (strides,) = shapes.collapse(node.shape, [one.strides])
     if len(extents) == 2:

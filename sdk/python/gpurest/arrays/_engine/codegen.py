@@ -12,10 +12,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import shapes
+from . import prelude_random, shapes
 from .elementwise import OPS, cast, emit
 from .expr import Const, Input, Load, Node
 from .prelude import PRELUDE
+from .prelude_complex import COMPLEX, COMPLEX_ORDER
 
 OPTIONS = ["--fmad=false"]  # a * b + c rounds twice, as it does in NumPy; matrix products ask for fused operations by name
 BLOCK = 256
@@ -42,7 +43,9 @@ class Kernel(NamedTuple):
 
 
 def module_source(kernels: Sequence[Kernel]) -> str:
-    return PRELUDE + "\n" + "\n".join(kernel.source for kernel in kernels)
+    own = "\n".join(kernel.source for kernel in kernels)
+    more = (COMPLEX + COMPLEX_ORDER if "complex<" in own else "") + (prelude_random.SOURCE if "random_" in own else "")
+    return PRELUDE + more + "\n" + own
 
 
 def load_text(dtype: DType, pointer: str, offset: str) -> str:
@@ -199,9 +202,9 @@ class Body:
     def _plain(self, node: Node, index: str) -> None:
         types: Tuple[DType, ...] = node.params["types"]
         values = {"i": index, "flag": ""}
-        if OPS[node.op].flags and node.dtype.kind == "i":
+        if OPS[node.op].reports(node.params.get("operand")):
             values["flag"] = self.writer.flag()
-        for letter, one, wanted in zip("abc", node.inputs, types):
+        for letter, one, wanted in zip("abcde", node.inputs, types):
             values[letter] = cast(self.value(one), one.dtype, wanted)
         text = emit(node.op, node.params.get("operand"), node.dtype, values, bool(node.params.get("mixed")))
         self.lines.append(f"const {node.dtype.ctype} {self.names[node]} = {text};")
@@ -325,6 +328,8 @@ def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, in
 def join_lines(op: str, dtype: DType, value: str) -> List[str]:
     """q[g] = op(q[g], value), whatever other threads do there meanwhile. `dtype` has 4 or 8 bytes."""
     word = "u64_t" if dtype.itemsize == 8 else "u32_t"
+    if op == "add" and dtype.kind == "c":
+        return [f"const {dtype.ctype} by = {value}; atomicAdd(&q[g].re, by.re); atomicAdd(&q[g].im, by.im);"]
     if op == "add":
         return [f"atomicAdd(&q[g], {value});" if dtype.kind == "f" else f"atomicAdd(({word} *)&q[g], ({word}){value});"]
     joined = emit(op, dtype, dtype, {"a": "was", "b": "by", "c": "", "i": "", "flag": ""})

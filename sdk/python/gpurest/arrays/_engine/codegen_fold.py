@@ -22,7 +22,7 @@ def fold(op: str, source: Load, axis: int, target: Target, running: bool) -> Ker
     writer.parameter(f"{kind.storage} *q", target)
     writer.count("rows", shapes.size_of(shape) // shape[axis])
     writer.count("elements", shape[axis])
-    flag = writer.flag() if OPS[op].flags and kind.kind == "i" else ""
+    flag = writer.flag() if OPS[op].reports(kind) else ""
     joined = emit(op, kind, kind, {"a": "sum", "b": "x", "c": "", "i": "", "flag": flag})
     store = store_text(kind, "q", f"written + (long long)r * {wide}", "sum")
     text = "".join(f"        {line}\n" for line in lines)

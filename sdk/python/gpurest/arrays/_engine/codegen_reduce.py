@@ -40,6 +40,9 @@ def _first(op: str, dtype: DType) -> str:
         return "1"
     if op in NEUTRAL:
         return "1" if dtype.kind == "b" and op == "bitwise_and" else NEUTRAL[op].format(T=dtype.ctype)
+    if dtype.kind == "c":
+        part = _first(op, dtype.part)
+        return f"{dtype.ctype}({part}, {part})"
     greatest = op in ("max", "argmax", "fmax")
     if dtype.kind == "f" and op in ("fmax", "fmin"):
         return "__int_as_float(0x7fc00000)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import weakref
 from json.encoder import encode_basestring_ascii as quoted
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Se
 
 from ..._session import requests, transfer
 from ..._session.handle import gone
-from ..._values.dtypes import DType
+from ..._values.dtypes import DType, unpacked
 from ...errors import CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import Assembly
@@ -19,6 +18,7 @@ from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
 from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
+from .prelude_random import FIRST_CODE, RULES
 from .prepared import Plans, Prepared
 from .structure import Structure
 
@@ -33,7 +33,8 @@ MODULES_MAX = 512  # kept loaded per session; the service takes 1,024
 TIMEOUT_MS_MAX = 3600 * 1000
 WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
-FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed")}
+FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed"),
+               **{FIRST_CODE + at: (ValueError, rule.text) for at, rule in enumerate(RULES.values())}}
 NUMBER = attrgetter("number")
 NOT_STORED = GpurestError("an array that a flush did not store was used again")  # of values that nobody can reach any more
 _engines_lock = threading.Lock()
@@ -373,7 +374,7 @@ class _Request:
 
 def unpack(load: Load, data: memoryview) -> Any:
     """Nested lists of Python scalars; a scalar when there are no dimensions."""
-    flat: List[Any] = list(struct.unpack(f"<{shapes.size_of(load.shape)}{load.dtype.char}", data))
+    flat: List[Any] = unpacked(data, shapes.size_of(load.shape), load.dtype)
     if not load.shape:
         return flat[0]
     for extent in reversed(load.shape[1:]):

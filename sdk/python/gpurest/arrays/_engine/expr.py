@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from ..._session.handle import calling_line, named
-from ..._values.dtypes import DType, Scalar
+from ..._values.dtypes import DType
 from . import shapes
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
 FACTOR = "factor"  # what a built-in makes of matrices: several results in one piece of memory
 SORT = "sort"
+FFT = "fft"  # Fourier transforms along an axis of a dense array
 ROWS = "rows"  # a built-in over the rows of a dense array
 UPDATE = "update"  # an older value with some of its elements written over
 EMPTY = "empty"  # memory with whatever is in it
@@ -63,7 +64,7 @@ class Load(NamedTuple):
 class Const(NamedTuple):
     """A scalar that a kernel gets as an argument."""
 
-    value: Scalar
+    value: Any  # a Scalar, of the type's kind
     dtype: DType
 
 

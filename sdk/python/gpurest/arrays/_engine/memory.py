@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..._session.buffer import Buffer
     from ..._session.session import Session
 
-SMALL_BYTES = 1 << 36  # arrays up to this size are left to the service, which refuses what it has no memory for
+SMALL_BYTES = 1 << 30  # arrays up to this size are left to the service, which refuses what it has no memory for
 ARRAY_BYTES_MAX = (1 << 63) - 1  # NumPy's bound
 
 
@@ -29,7 +29,9 @@ def check_bytes(session: "Session", nbytes: int, what: str) -> None:
         return
     if nbytes > ARRAY_BYTES_MAX:
         raise ValueError("array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.")
-    total = int(session.client.device(session.device)["memory"]["total_bytes"])
+    if session._device_bytes is None:
+        session._device_bytes = int(session.client.device(session.device)["memory"]["total_bytes"])
+    total = session._device_bytes
     if nbytes > total:
         raise OutOfMemoryError(f"{what} takes {nbytes} bytes; {session.device} has {total}",
                                code="device_memory_exhausted",

@@ -114,51 +114,6 @@ template <typename T> __device__ inline T modf_fraction(T a) { return a - a == 0
 template <typename T> __device__ inline T frexp_mantissa(T a) { int e; return frexp(a, &e); }
 template <typename T> __device__ inline int frexp_exponent(T a) { int e; frexp(a, &e); return a - a == 0 ? e : 0; }
 
-/* Philox 4x32, 10 rounds (Salmon et al., 2011): 128 random bits per key and counter. */
-struct philox_bits { u32_t w[4]; };
-__device__ inline philox_bits philox(u64_t key, u64_t low, u64_t high)
-{
-    u32_t k0 = (u32_t)key, k1 = (u32_t)(key >> 32);
-    u32_t c0 = (u32_t)low, c1 = (u32_t)(low >> 32), c2 = (u32_t)high, c3 = (u32_t)(high >> 32);
-    for (int round = 0; round < 10; round++) {
-        u64_t p0 = (u64_t)0xD2511F53u * c0, p1 = (u64_t)0xCD9E8D57u * c2;
-        u32_t n0 = (u32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (u32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (u32_t)p1; c3 = (u32_t)p0; c0 = n0; c2 = n2;
-        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
-    }
-    philox_bits r = {{c0, c1, c2, c3}};
-    return r;
-}
-__device__ inline double unit_double(u32_t high, u32_t low) { return (double)(((u64_t)high << 32 | low) >> 11) * (1.0 / 9007199254740992.0); }
-/* In [0, 1). */
-template <typename T> __device__ inline T random_uniform(u64_t key, u64_t counter);
-template <> __device__ inline float random_uniform<float>(u64_t key, u64_t counter)
-{
-    return (float)(philox(key, counter, 0).w[0] >> 8) * (1.0f / 16777216.0f);
-}
-template <> __device__ inline double random_uniform<double>(u64_t key, u64_t counter)
-{
-    philox_bits r = philox(key, counter, 0);
-    return unit_double(r.w[0], r.w[1]);
-}
-/* Box and Muller; 1 - u keeps the logarithm's argument above 0. */
-template <typename T> __device__ inline T random_normal(u64_t key, u64_t counter)
-{
-    philox_bits r = philox(key, counter, 0);
-    double radius = sqrt(-2.0 * log(1.0 - unit_double(r.w[0], r.w[1])));
-    return (T)(radius * cospi(2.0 * unit_double(r.w[2], r.w[3])));
-}
-/* Every number below `range` alike (Lemire, 2019); 0 stands for 2^64. */
-__device__ inline u64_t random_below(u64_t key, u64_t counter, u64_t range)
-{
-    for (u64_t attempt = 0;; attempt++) {
-        philox_bits r = philox(key, counter, attempt);
-        u64_t bits = (u64_t)r.w[0] << 32 | r.w[1];
-        if (range == 0) return bits;
-        if (bits * range >= (0 - range) % range) return __umul64hi(bits, range);
-    }
-}
-
 __device__ inline long long index_checked(long long number, long long extent, int *flag)
 {
     long long place = number < 0 ? number + extent : number;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import (bits, calculus, diagonals, files, functional, histograms, kinds, nans, padding, picking, polynomials, predicates, rearranging, searching, sets,
+from . import (bits, calculus, diagonals, files, functional, histograms, inspection, kinds, nans, padding, picking, polynomials, predicates, rearranging, searching, sets,
                statistics, ufunc_methods, windows)
 from .bits import *  # noqa: F403 - each module's __all__ is the list
 from .calculus import *  # noqa: F403
@@ -10,6 +10,7 @@ from .diagonals import *  # noqa: F403
 from .files import *  # noqa: F403
 from .functional import *  # noqa: F403
 from .histograms import *  # noqa: F403
+from .inspection import *  # noqa: F403
 from .kinds import *  # noqa: F403
 from .nans import *  # noqa: F403
 from .padding import *  # noqa: F403
@@ -30,6 +31,7 @@ __all__ += diagonals.__all__
 __all__ += files.__all__
 __all__ += functional.__all__
 __all__ += histograms.__all__
+__all__ += inspection.__all__
 __all__ += kinds.__all__
 __all__ += nans.__all__
 __all__ += padding.__all__

@@ -71,7 +71,7 @@ def _spacings(array: ndarray, varargs: Sequence[Any], axes: Sequence[int]) -> Li
             raise ValueError("distances must be either scalars or 1d")
         if places.size != array._shape[axis]:
             raise ValueError("when 1d, distances must match the length of the corresponding dimension")
-        found.append(diff(places.astype("f8") if places._dtype.kind != "f" else places))
+        found.append(diff(places.astype("f8") if places._dtype.kind not in "fc" else places))
     return found
 
 
@@ -84,7 +84,7 @@ def gradient(f: Any, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) 
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     steps = _spacings(array, varargs, axes)
-    values = array if array._dtype.kind == "f" else array.astype("f8")
+    values = array if array._dtype.kind in "fc" else array.astype("f8")
     for at in axes:
         if array._shape[at] < edge_order + 1:
             raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
@@ -191,12 +191,13 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
-    """Sums of products of a with v, moved along; `mode` as in convolve()."""
+    """Sums of products of a with v, complex numbers of v conjugated, moved along; `mode` as in convolve()."""
     first, second = (shaping.atleast(as_array(one), 1) for one in (a, v))
     if first.ndim > 1 or second.ndim > 1:
         raise ValueError("object too deep for desired array")
     if not first.size or not second.size:
         raise ValueError("first array argument cannot be empty" if not first.size else "second array argument cannot be empty")
+    second = ufuncs.conjugate(second) if second._dtype.kind == "c" else second
     if second.size > first.size:
         return _slid(second, first, _mode(mode))[::-1]
     return _slid(first, second, _mode(mode))

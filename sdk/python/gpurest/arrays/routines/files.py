@@ -112,7 +112,7 @@ def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> ndarray:
     """asarray(), or ValueError where an element is NaN or infinite. The elements are looked at: this sends what is queued."""
     made = host.asarray(a, dtype, order)
-    if made._dtype.kind == "f" and not bool(reductions.all(ufuncs.isfinite(made))):
+    if made._dtype.kind in "fc" and not bool(reductions.all(ufuncs.isfinite(made))):
         raise ValueError("array must not contain infs or NaNs")
     return made
 

@@ -23,7 +23,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     array = as_array(x)
     if array.ndim != 1:
         raise ValueError("object of too small depth for desired array" if array.ndim == 0 else "object too deep for desired array")
-    if array._dtype.kind == "f" and array.size or array._dtype is dtypes.uint64:
+    if array._dtype.kind in "fc" and array.size or array._dtype is dtypes.uint64:
         raise TypeError(f"Cannot cast array data from {array.dtype!r} to {dtypes.public(dtypes.int64)!r} according to the rule 'safe'")
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
@@ -33,7 +33,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     if not array.size:
         return zeros(minlength, "i8" if shares is None else "f8", session=array.session)
     numbers = array.astype("i8", copy=False)
-    least, greatest = (int(one.item()) for one in (reductions.min(numbers), reductions.max(numbers)))
+    least, greatest = (int(one) for one in (reductions.min(numbers), reductions.max(numbers)))
     if least < 0:
         raise ValueError("'list' argument must have no negative elements")
     return _counted(numbers, max(greatest + 1, minlength), shares)
@@ -95,6 +95,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Optional[bool]
     if shares is not None and as_array(weights)._shape != array._shape:
         raise ValueError("weights should have the same shape as a.")
     flat = shaping.ravel(array)
+    if flat._dtype.kind == "c":
+        raise TypeError("histogram() of complex numbers has no bins: take the real parts, the imaginary ones or the sizes")
     edges = _edges(flat, bins, range, flat._dtype if flat._dtype.kind == "f" else dtypes.float64)
     flat = flat.astype("u1") if flat._dtype.kind == "b" else flat
     counts = _counted_in(_bins_of(flat, edges), edges.size - 1, shares)
@@ -105,7 +107,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Optional[bool]
 
 def _counted_in(numbers: ndarray, bins: int, weights: Optional[ndarray]) -> ndarray:
     """Of -1, which counts nowhere, the last of one bin more is used."""
-    kind = dtypes.int64 if weights is None else weights._dtype if weights._dtype.kind == "f" else sum_of(weights)
+    kind = dtypes.int64 if weights is None else weights._dtype if weights._dtype.kind in "fc" else sum_of(weights)
     made = zeros(bins + 1, kind if kind.itemsize >= 4 else dtypes.float32, session=numbers.session)
     indexing.join(made, ufuncs.where(numbers < 0, bins, numbers), 1 if weights is None else weights.astype(made._dtype, copy=False), "add")
     return made[:bins].astype(kind)

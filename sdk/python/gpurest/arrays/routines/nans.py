@@ -17,12 +17,12 @@ __all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanme
 
 def _replaced(a: Any, value: float) -> ndarray:
     array = as_array(a)
-    return ufuncs.where(ufuncs.isnan(array), value, array) if array._dtype.kind == "f" else array
+    return ufuncs.where(ufuncs.isnan(array), value, array) if array._dtype.kind in "fc" else array
 
 
 def _numbers(array: ndarray, where: Any) -> Any:
     """A mask of what counts."""
-    if array._dtype.kind != "f":
+    if array._dtype.kind not in "fc":
         return where
     numbers = ~ufuncs.isnan(array)
     return numbers if where is True else numbers & as_array(where)
@@ -68,7 +68,7 @@ def nanmean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndar
 
 def _spread(a: Any, axis: AxisLike, dtype: Any, ddof: float, keepdims: bool, where: Any, mean: Any, correction: Any) -> ndarray:
     array = as_array(a)
-    if array._dtype.kind != "f":
+    if array._dtype.kind not in "fc":
         return reductions.var(array, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     numbers = _numbers(array, where)
     spare = ddof if correction is UNSET else correction
@@ -91,7 +91,7 @@ def nanstd(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarr
 
 def _place(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims: bool) -> ndarray:
     array = as_array(a)
-    if array._dtype.kind == "f":
+    if array._dtype.kind in "fc":
         if array.size and bool(reductions.any(reductions.all(ufuncs.isnan(array), axis))):
             raise ValueError("All-NaN slice encountered")
         array = _replaced(array, math.inf if op == "argmin" else -math.inf)
@@ -118,7 +118,7 @@ def nanmedian(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, over
         ordered = sorting.sort(line)
         count = reductions.sum(~ufuncs.isnan(line), -1, keepdims=True)
         middle = [take_along_axis(ordered, ufuncs.maximum(place, 0), -1) for place in ((count - 1) // 2, count // 2)]
-        kind = array._dtype if array._dtype.kind == "f" else dtypes.float64
+        kind = array._dtype if array._dtype.kind in "fc" else dtypes.float64
         low, high = (one.astype(kind, copy=False) for one in middle)
         mean = ufuncs.where(ufuncs.equal(low, high), low, (low + high) / 2)
         made = ufuncs.where(count == 0, math.nan, mean).reshape(line._shape[:-1])

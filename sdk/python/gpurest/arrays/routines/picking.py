@@ -23,7 +23,7 @@ def _numbers(spec: Any, extent: int, mode: str) -> ndarray:
     if mode not in MODES:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     numbers = as_array(spec)
-    if numbers._dtype.kind == "f" and numbers.size:
+    if numbers._dtype.kind in "fc" and numbers.size:
         raise TypeError(f"Cannot cast array data from {numbers.dtype!r} to {dtypes.public(dtypes.int64)!r} according to the rule 'safe'")
     numbers = numbers if numbers._dtype.kind in "iu" else numbers.astype("i8")
     if numbers.size and not extent:

@@ -19,27 +19,38 @@ def fix(x: Any, out: Any = None) -> ndarray:
     return ufuncs.trunc(x, out=out)
 
 
+def _ordered(x: Any) -> ndarray:
+    array = as_array(x)
+    if array._dtype.kind == "c":
+        raise TypeError(f"This operation is not supported for {array.dtype} values because it would be ambiguous.")
+    return array
+
+
 def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether each element is infinite and above 0."""
-    array = as_array(x)
+    array = _ordered(x)
     return ufuncs.into(out, ufuncs.isinf(array) & ~ufuncs.signbit(array), casting="unsafe", name="isposinf")
 
 
 def isneginf(x: Any, out: Any = None) -> ndarray:
     """Whether each element is infinite and below 0."""
-    array = as_array(x)
+    array = _ordered(x)
     return ufuncs.into(out, ufuncs.isinf(array) & ufuncs.signbit(array), casting="unsafe", name="isneginf")
 
 
 def iscomplex(x: Any) -> ndarray:
     """Whether each element has an imaginary part: none of real numbers has."""
     array = as_array(x)
+    if array._dtype.kind == "c":
+        return ufuncs.not_equal(array.imag, 0)
     return full(array._shape, False, session=array.session)
 
 
 def isreal(x: Any) -> ndarray:
     """Whether each element has no imaginary part."""
     array = as_array(x)
+    if array._dtype.kind == "c":
+        return ufuncs.equal(array.imag, 0)
     return full(array._shape, True, session=array.session)
 
 
@@ -54,25 +65,33 @@ def isrealobj(x: Any) -> bool:
 
 
 def real(val: Any) -> ndarray:
-    """The real part: of real numbers, the array."""
+    """The real parts, a view of the array."""
     return as_array(val).real
 
 
 def imag(val: Any) -> ndarray:
-    """The imaginary part: of real numbers, zeros."""
+    """The imaginary parts, a view of the array; of real numbers, zeros."""
     return as_array(val).imag
 
 
 def angle(z: Any, deg: bool = False) -> ndarray:
-    """The angle of each number with the positive axis: 0, or half a turn for those below 0."""
+    """The angle of each number with the positive axis; of real numbers 0, or half a turn for those below 0."""
     array = as_array(z)
+    if array._dtype.kind == "c":
+        turned = ufuncs.of_complex("angle", array, array._dtype.part)
+        return turned * (180 / math.pi) if deg else turned
     array = array if array._dtype.kind == "f" else array.astype("f8")
     return ufuncs.arctan2(0.0 * ufuncs.isnan(array), array) * (180 / math.pi if deg else 1.0)
 
 
 def real_if_close(a: Any, tol: float = 100) -> ndarray:
-    """The array: its numbers are real."""
-    return as_array(a)
+    """The real parts, if no imaginary part is so many times the type's precision, or with `tol` of 1 or less, as much as that; else the array.
+    Complex numbers are looked at: this sends what is queued."""
+    array = as_array(a)
+    if array._dtype.kind != "c":
+        return array
+    bound = tol * {4: 2.0 ** -23, 8: 2.0 ** -52}[array._dtype.part.itemsize] if tol > 1 else tol
+    return array.real if bool((ufuncs.absolute(array.imag) < bound).all()) else array
 
 
 def isscalar(element: Any) -> bool:

@@ -14,7 +14,7 @@ from ..ndarray import ndarray, same_engine, wrap
 from ..ufuncs import as_array
 from .picking import take_along_axis
 
-__all__ = ["argpartition", "digitize", "interp", "lexsort", "partition", "searchsorted"]
+__all__ = ["argpartition", "digitize", "interp", "lexsort", "partition", "searchsorted", "sort_complex"]
 
 
 @method
@@ -47,6 +47,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The number of the bin that each element lies in. Bins go up or down; `right`: they contain their upper bound instead of the lower one. Their
     order must be known, so this sends what is queued."""
     edges, values = as_array(bins), as_array(x)
+    if values._dtype.kind == "c":
+        raise TypeError("x may not be complex")
     if edges.ndim != 1:
         raise ValueError("object of too small depth for desired array" if edges.ndim == 0 else "object too deep for desired array")
     side = "left" if right else "right"
@@ -58,8 +60,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Optional[float] = None) -> ndarray:
-    """Values between the points (xp, fp), whose xp increase, on straight lines, as float64. Outside: fp's ends, or `left` and `right`; with
-    `period` there is no outside."""
+    """Values between the points (xp, fp), whose xp increase, on straight lines, as float64, or complex128 for complex fp. Outside: fp's ends, or
+    `left` and `right`; with `period` there is no outside."""
+    if as_array(fp)._dtype.kind == "c":
+        return ufuncs.from_parts(*(interp(x, xp, part(fp), part(left), part(right), period) for part in (_real, _imag)))
     values, places, heights = (as_array(one).astype("f8", copy=False) for one in (x, xp, fp))
     if places.ndim != 1 or heights.ndim != 1:
         raise ValueError("Data points must be 1-D sequences" if period is not None else
@@ -80,6 +84,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return _between(values, places, heights, left, right)
 
 
+def _real(one: Any) -> Any:
+    return one if one is None else as_array(one).real.astype("f8", copy=False)
+
+
+def _imag(one: Any) -> Any:
+    return one if one is None else as_array(one).imag.astype("f8", copy=False)
+
+
 def _between(x: ndarray, xp: ndarray, fp: ndarray, left: Any, right: Any) -> ndarray:
     last = xp.size - 1
     at = ufuncs.clip(searchsorted(xp, x, "right") - 1, 0, max(last - 1, 0))
@@ -93,6 +105,14 @@ def _between(x: ndarray, xp: ndarray, fp: ndarray, left: Any, right: Any) -> nda
     inside = ufuncs.where(x < xp[0], fp[0] if left is None else left, inside)
     inside = ufuncs.where(x > xp[-1], fp[-1] if right is None else right, inside)
     return ufuncs.where(ufuncs.isnan(x), x, inside)
+
+
+def sort_complex(a: Any) -> ndarray:
+    """The elements sorted along the last dimension, as complex numbers."""
+    made = sorting.sort(a)
+    if made._dtype.kind == "c":
+        return made
+    return made.astype(dtypes.complex64 if made._dtype.kind in "iu" and made._dtype.itemsize <= 2 else dtypes.complex128)
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:

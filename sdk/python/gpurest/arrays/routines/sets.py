@@ -34,7 +34,7 @@ class UniqueInverseResult(NamedTuple):
 def _begins(ordered: ndarray, equal_nan: bool) -> ndarray:
     """Whether each of the sorted elements, or rows, is another one than the one before."""
     other = ordered[1:] != ordered[:-1]
-    if equal_nan and ordered._dtype.kind == "f":
+    if equal_nan and ordered._dtype.kind in "fc":
         other = other & ~(ufuncs.isnan(ordered[1:]) & ufuncs.isnan(ordered[:-1]))
     if ordered.ndim > 1:
         other = reductions.any(other, tuple(range(1, ordered.ndim)))

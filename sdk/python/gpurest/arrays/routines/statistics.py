@@ -78,7 +78,7 @@ def median(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwri
     else:
         ordered = sorting.sort(line)
         made = reductions.mean(ordered[..., (count - 1) // 2:count // 2 + 1], -1)
-        if array._dtype.kind == "f":
+        if array._dtype.kind in "fc":
             made = ufuncs.where(ufuncs.isnan(ordered[..., -1]), ordered[..., -1], made)
     return reductions.into(out, made.reshape(kept) if keepdims else made, "median", "unsafe")
 
@@ -97,6 +97,8 @@ def quantile(a: Any, q: Any, axis: AxisLike = None, out: Optional[ndarray] = Non
 
 
 def _quantiles(array: ndarray, q: Any, whole: float, axis: AxisLike, out: Optional[ndarray], method: str, keepdims: bool) -> ndarray:
+    if array._dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
     wanted, shape, exact = _shares(q, array._dtype)
@@ -149,7 +151,7 @@ def average(a: Any, axis: AxisLike = None, weights: Any = None, returned: bool =
         return (made, shaping.broadcast_to(count, made._shape).copy()) if returned else made
     shares = _weights_for(array, as_array(weights), axis)
     kind = dtypes.promote(array._dtype, shares._dtype)
-    kind = kind if array._dtype.kind == "f" else dtypes.promote(kind, dtypes.float64)
+    kind = kind if array._dtype.kind in "fc" else dtypes.promote(kind, dtypes.float64)
     total = reductions.sum(shares, axis, kind, keepdims=keepdims)
     if bool(reductions.any(total == 0)):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -199,7 +201,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Op
         factor = total if not spare else total - spare if aweights is None else total - spare * reductions.sum(weights * as_array(aweights)) / total
     distance = rows - middle
     other = distance if right is None else distance * right
-    made: ndarray = linalg.matmul(distance, other.T) / factor
+    made: ndarray = linalg.matmul(distance, ufuncs.conjugate(other).T) / factor
     return made.squeeze()
 
 
@@ -227,5 +229,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     matrix = cov(x, y, rowvar, dtype=dtype)
     if matrix.ndim == 0:
         return matrix / matrix
-    deviation = ufuncs.sqrt(linalg.diagonal(matrix))
-    return ufuncs.clip(matrix / deviation.reshape(-1, 1) / deviation, -1, 1)
+    deviation = ufuncs.sqrt(linalg.diagonal(matrix).real)
+    shares = matrix / deviation.reshape(-1, 1) / deviation
+    if shares._dtype.kind == "c":
+        return ufuncs.from_parts(ufuncs.clip(shares.real, -1, 1), ufuncs.clip(shares.imag, -1, 1))
+    return ufuncs.clip(shares, -1, 1)

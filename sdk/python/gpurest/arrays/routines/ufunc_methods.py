@@ -134,7 +134,7 @@ def ufunc_at(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
         raise ValueError("second operand needed for ufunc" if b is UNSET else "second operand provided when ufunc is unary")
     name, values = function.__name__, [a] if b is UNSET else ufuncs.operands_of([a, b])
     types = function._resolver(name, values)
-    if name in JOINED and types.result.kind == a._dtype.kind:
+    if name in JOINED and types.result.kind == a._dtype.kind and (a._dtype.kind != "c" or name in ("add", "subtract")):
         _join(name, a, indices, b)
     else:
         _in_rounds(function, a, indices, b)

@@ -69,12 +69,14 @@ def kaiser(M: int, beta: float) -> ndarray:
 def i0(x: Any) -> ndarray:
     """The modified Bessel function of the first kind, of order 0."""
     array = as_array(x)
+    if array._dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
     return ufuncs.bessel_i0(array if array._dtype.kind == "f" else array.astype("f8"))
 
 
 def sinc(x: Any) -> ndarray:
     """sin(pi x) / (pi x), 1 at 0."""
     array = as_array(x)
-    array = array if array._dtype.kind == "f" else array.astype("f8")
+    array = array if array._dtype.kind in "fc" else array.astype("f8")
     angle = math.pi * array
     return ufuncs.where(array == 0, 1.0, ufuncs.sin(angle) / angle)
