@@ -279,17 +279,19 @@ def _count(n: Any) -> int:
     return operator.index(n)
 
 
-def fftfreq(n: int, d: float = 1.0, *, session: Where = None, device: Device = None) -> ndarray:
+def fftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = float, session: Where = None) -> ndarray:
     """The frequencies of fft()'s numbers, for samples `d` apart: from 0 up, then those below 0."""
     count = _count(n)
     place = arange(count, dtype="i8", session=session, device=device)
-    return ufuncs.choose(place < (count + 1) // 2, place, place - count) * (1.0 / (count * d))
+    made = ufuncs.choose(place < (count + 1) // 2, place, place - count) * (1.0 / (count * d))
+    return made.astype(dtype, copy=False)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, session: Where = None, device: Device = None) -> ndarray:
+def rfftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = float, session: Where = None) -> ndarray:
     """The frequencies of rfft()'s numbers, for samples `d` apart."""
     count = _count(n)
-    return arange(count // 2 + 1, dtype="i8", session=session, device=device) * (1.0 / (count * d))
+    made = arange(count // 2 + 1, dtype="i8", session=session, device=device) * (1.0 / (count * d))
+    return made.astype(dtype, copy=False)
 
 
 def _shifted(x: Any, axes: AxisLike, ahead: bool) -> ndarray:

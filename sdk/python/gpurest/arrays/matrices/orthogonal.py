@@ -17,16 +17,22 @@ TALL_ROWS_MIN = 64
 
 
 class QRResult(NamedTuple):
+    """Of qr(): the matrices are Q @ R, Q's columns are orthonormal, R is upper triangular."""
+
     Q: ndarray
     R: ndarray
 
 
 class EighResult(NamedTuple):
+    """Of eigh(): eigenvalues in ascending order, and their eigenvectors as columns."""
+
     eigenvalues: ndarray
     eigenvectors: ndarray
 
 
 class SVDResult(NamedTuple):
+    """Of svd(): the matrices are U @ diag(S) @ Vh, S in descending order."""
+
     U: ndarray
     S: ndarray
     Vh: ndarray

@@ -15,6 +15,8 @@ SINGULAR = "Singular matrix"
 
 
 class SlogdetResult(NamedTuple):
+    """Of slogdet(): the determinant is sign * exp(logabsdet)."""
+
     sign: ndarray
     logabsdet: ndarray
 

@@ -50,12 +50,14 @@ def arrays_of(*values: Any) -> List[ndarray]:
 
 
 def check_matrices(*arrays: ndarray) -> None:
+    """LinAlgError for an array of fewer than two dimensions."""
     for one in arrays:
         if one.ndim < 2:
             raise LinAlgError(f"{one.ndim}-dimensional array given. Array must be at least two-dimensional")
 
 
 def check_square(*arrays: ndarray) -> None:
+    """LinAlgError for matrices with other numbers of rows than of columns."""
     check_matrices(*arrays)
     for one in arrays:
         if one._shape[-1] != one._shape[-2]:
