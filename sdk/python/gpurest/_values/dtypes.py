@@ -129,7 +129,7 @@ def _foreign_name(spec: Any) -> Optional[str]:
         return None
     try:
         made = numpy.dtype(spec)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # of a list that describes no fields
         return None
     if not made.isnative:
         raise TypeError(f"arrays on the device are little-endian; convert {made!r} with astype() first")

@@ -44,44 +44,44 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, se
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Every element 0."""
-    return full(shape, 0, dtype, order, session=session, device=device)
+    return full(shape, 0, float if dtype is None else dtype, order, session=session, device=device)
 
 
 def ones(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Every element 1."""
-    return full(shape, 1, dtype, order, session=session, device=device)
+    return full(shape, 1, float if dtype is None else dtype, order, session=session, device=device)
 
 
-def _like(a: Any, dtype: Any, order: str, shape: Any) -> Tuple[Any, DType, str, Where]:
+def _like(a: Any, dtype: Any, order: str, shape: Any, device: Device) -> Tuple[Any, DType, str, Where]:
     """`order` "K" and "A": that of the array, as far as it is C or F."""
     array = asarray(a)
     fortran = shaping.checked_order(order) == "F" or (order in ("K", "A") and not array._contiguous and shaping.is_fortran(array))
     return ((array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), "F" if fortran else "C",
-            array.session)
+            array.session if device is None or device == array.device else placed(None, device))
 
 
-def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Memory with whatever is in it, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Memory with whatever is in it, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return empty(extents, kind, layout, session=session)
 
 
 @method
-def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element 0, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def zeros_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element 0, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, 0, kind, layout, session=session)
 
 
-def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element 1, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element 1, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, 1, kind, layout, session=session)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> ndarray:
-    """Every element `fill_value`, of the shape and type of `a` where none is given."""
-    extents, kind, layout, session = _like(a, dtype, order, shape)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
+    """Every element `fill_value`, of the shape and type of `a` where none is given, and on its device."""
+    extents, kind, layout, session = _like(a, dtype, order, shape, device)
     return full(extents, fill_value, kind, layout, session=session)
 
 

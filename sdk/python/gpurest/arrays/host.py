@@ -43,8 +43,8 @@ def asarray(a: Any, dtype: Any = None, order: Optional[str] = None, *, session: 
 
 
 def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> ndarray:
-    if isinstance(a, (list, tuple)) and any(isinstance(one, ndarray) for one in a):
-        a = FUNCTIONS["stack"](a)
+    if isinstance(a, (list, tuple)) and _holds_arrays(a):
+        a = FUNCTIONS["stack"]([_made(one, None, where, device, progress) if isinstance(one, (list, tuple)) else one for one in a])
     if isinstance(a, ndarray):
         if where is None or a._engine is current_engine(where):
             return a if dtype is None else a.astype(dtype, copy=False)
@@ -55,6 +55,11 @@ def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> nd
         data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
         made = from_bytes(data, kind, shape, session=where, progress=progress)
     return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def _holds_arrays(a: Any) -> bool:
+    """Arrays of ours, on some level of nested lists."""
+    return any(isinstance(one, ndarray) or (isinstance(one, (list, tuple)) and _holds_arrays(one)) for one in a)
 
 
 @method

@@ -26,6 +26,12 @@ class _Axis(NamedTuple):
     picks: bool = False
 
 
+class _Bare(NamedTuple):
+    """A mask without dimensions: a new dimension, of extent 1 if it holds, else 0."""
+
+    holds: bool
+
+
 class Selection(NamedTuple):
     """A key worked out: a view, and what picks from it. `shape` is the result's."""
 
@@ -53,8 +59,13 @@ def _first(item: Any) -> Any:
     return item
 
 
+def _is_bare(item: Any) -> bool:
+    """A mask without dimensions."""
+    return isinstance(item, bool) or (getattr(item, "shape", None) == () and getattr(getattr(item, "dtype", None), "kind", "") == "b")
+
+
 def _is_number(item: Any) -> bool:
-    """A plain number; a bool is a mask without dimensions, which NumPy takes and we do not."""
+    """A plain number; a bool is a mask."""
     if isinstance(item, (bool, ndarray, list, tuple, float, complex)) or getattr(item, "shape", ()) != ():
         return False
     return hasattr(item, "__index__")
@@ -65,14 +76,16 @@ def _items(array: ndarray, key: Any) -> List[Any]:
     given = list(key) if isinstance(key, tuple) else [key]
     items: List[Any] = []
     for item in given:
-        if _is_mask(item):
+        if _is_bare(item):
+            items.append(_Bare(bool(item)))
+        elif _is_mask(item):
             items.extend(nonzero(_as_array(array, item), of=array._shape[_used(items):]))
         else:
             items.append(item)
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
+    used = _used(items)
     if used > array.ndim:
         raise IndexError(f"too many indices for array: array is {array.ndim}-dimensional, but {used} were indexed")
     fill = [slice(None)] * (array.ndim - used)
@@ -81,7 +94,7 @@ def _items(array: ndarray, key: Any) -> List[Any]:
 
 
 def _used(items: Sequence[Any]) -> int:
-    return sum(1 for item in items if item is not None and item is not Ellipsis)
+    return sum(1 for item in items if item is not None and item is not Ellipsis and not isinstance(item, _Bare))
 
 
 def _as_array(array: ndarray, item: Any) -> ndarray:
@@ -145,6 +158,9 @@ def select(array: ndarray, key: Any) -> Selection:
         if item is None:
             axes.append(_Axis(1, 0))
             continue
+        if isinstance(item, _Bare):
+            axes.append(_Axis(1, 0, _as_array(array, [0] if item.holds else []).astype("i8"), True))
+            continue
         extent, stride = array._shape[at], array._strides[at]
         if isinstance(item, slice):
             shift, axis = _slice(item, extent, stride)
@@ -154,7 +170,7 @@ def select(array: ndarray, key: Any) -> Selection:
             offset += _number(item, extent, at) * stride
             if picks:
                 axes.append(_Axis(extent, stride, None, True))
-        elif isinstance(item, (str, float, complex, bool)) or isinstance(_first(item), (float, complex)):
+        elif isinstance(item, (str, float, complex)) or isinstance(_first(item), (float, complex)):
             raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices")
         else:
             axes.append(_Axis(extent, stride, _numbers(array, item, extent), True))

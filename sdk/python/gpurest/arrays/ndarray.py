@@ -285,8 +285,11 @@ class ndarray(Operators, Members):
         data = self._bytes()
         return FUNCTIONS["unpickled"], (PickleBuffer(data) if protocol >= 5 else bytes(data), self._dtype.name, self._shape)
 
-    def to_device(self, device: Union[int, str]) -> "ndarray":
-        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host."""
+    def to_device(self, device: Union[int, str], /, *, stream: Any = None) -> "ndarray":
+        """The array if it is on this device (by its place in the service's list, or its id), else a copy there, through the host. `stream`: work on
+        it has ended before the elements are read."""
+        if stream is not None:
+            self.session.sync(stream)
         made: ndarray = FUNCTIONS["asarray"](self, device=device)
         return made
 

@@ -11,6 +11,7 @@ from ._engine.builtins import sortable
 from ._engine.expr import SORT, Node
 from .functions import method
 from .ndarray import ndarray, wrap
+from .shaping import flip
 
 KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
@@ -38,13 +39,19 @@ def _sorted(a: Any, axis: Optional[int], places: bool, kind: Any, order: Any) ->
 
 
 @method
-def sort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
-    """A sorted copy, NaN last; axis None: of all elements. 0.0 and -0.0 are equal: either may come first. `kind` and `stable` change nothing:
-    every sort is stable."""
-    return _sorted(a, axis, False, kind, order)
+def sort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False) -> ndarray:
+    """A sorted copy, NaN last, with `descending` first; axis None: of all elements. 0.0 and -0.0 are equal: either may come first. `kind` and
+    `stable` change nothing: every sort is stable."""
+    made = _sorted(a, axis, False, kind, order)
+    return flip(made, -1 if axis is None else axis) if descending else made
 
 
 @method
-def argsort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
-    """The places, as int64, of sorted elements in `a`. Stable: equal elements, and 0.0 and -0.0 are, keep their order."""
-    return _sorted(a, axis, True, kind, order)
+def argsort(a: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False) -> ndarray:
+    """The places, as int64, of sorted elements in `a`. Stable: equal elements, and 0.0 and -0.0 are, keep their order, with `descending`, too."""
+    if not descending:
+        return _sorted(a, axis, True, kind, order)
+    array = ufuncs.as_array(a)
+    array, along = (array.reshape(-1), -1) if axis is None or not array.ndim else (array, axis)
+    places = flip(_sorted(flip(array, along), along, True, kind, order), along)
+    return array._shape[along] - 1 - places

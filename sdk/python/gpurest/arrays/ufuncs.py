@@ -471,9 +471,9 @@ def where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
 
 
 @method
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = None, *, min: Any = None, max: Any = None) -> ndarray:  # noqa: A002
-    """min(max(a, a_min), a_max); a bound that is None is none."""
-    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+def clip(a: Any, min: Any = None, max: Any = None, out: Optional[ndarray] = None, *, a_min: Any = None, a_max: Any = None) -> ndarray:  # noqa: A002
+    """Elements below `min` become that, those above `max` that; a bound that is None is none. `a_min`, `a_max`: their older names."""
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
     array = cast_to_array(operand(a))
     result = array if low is None else maximum(array, low)
     result = result if high is None else minimum(result, high)

@@ -417,12 +417,12 @@ def refusals(d_name):
         "isposinf": lambda n, z, x: n.isposinf(z), "digitize": lambda n, z, x: n.digitize(z, x), "i0": lambda n, z, x: n.i0(z), "bincount": lambda n, z, x: n.bincount(z),
         "fix": lambda n, z, x: n.fix(z), "floor": lambda n, z, x: n.floor(z), "mod": lambda n, z, x: z % 2, "floor divide": lambda n, z, x: z // 2,
         "divmod": lambda n, z, x: divmod(z, 2), "and": lambda n, z, x: z & 1, "invert": lambda n, z, x: ~z, "shift": lambda n, z, x: z << 1,
-        "unwrap": lambda n, z, x: n.unwrap(z), "packbits": lambda n, z, x: n.packbits(z),
+        "unwrap": lambda n, z, x: n.unwrap(z), "interp": lambda n, z, x: n.interp(z, x, x), "packbits": lambda n, z, x: n.packbits(z),
     }[d_name], z, x
 
 
 @pytest.mark.parametrize("name", ["number", "numbers", "array", "whole", "in place", "out", "dtype", "casting", "imag", "key", "keys", "percentile", "quantile", "isposinf",
-                                  "digitize", "i0", "bincount", "fix", "floor", "mod", "floor divide", "divmod", "and", "invert", "shift", "unwrap", "packbits"])
+                                  "digitize", "i0", "bincount", "fix", "floor", "mod", "floor divide", "divmod", "and", "invert", "shift", "unwrap", "packbits", "interp"])
 def test_what_numpy_refuses_is_refused_with_its_text(g, requests, name):
     case, z, x = refusals(name)
     ours = g.asarray(z), g.asarray(x)

@@ -41,6 +41,18 @@ def test_writing_parts(g, at):
         same(x, theirs, what=f"{key} = {value}")
 
 
+@pytest.mark.parametrize("key", [True, False, np.True_, np.array(False), (True, 1), (1, True), (slice(None), False), (None, True, [0, 1]), ([0, 1], True, slice(None)),
+                                 (True, False), (True, A[:, 0, 0] > 40)], ids=str)
+def test_masks_without_dimensions(g, key):
+    x, theirs = g.asarray(A), A.copy()
+    same(x[key], A[key], what=str(key))
+    same(x[ours_of(g, key)], A[key], what=str(key))
+    x[key], theirs[key] = 3, 3
+    same(x, theirs)
+    single = np.array(5)
+    same(g.asarray(single)[g.asarray(np.array(True))], single[np.array(True)])
+
+
 def test_writing_with_repeated_numbers_leaves_the_last_value(g):
     numbers = np.random.default_rng(1).integers(0, 7, 3000)
     theirs, x = np.zeros(7, "i8"), g.zeros(7, "i8")

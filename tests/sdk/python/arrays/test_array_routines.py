@@ -501,3 +501,34 @@ def test_unstacking(g):
         for xp in (g, np):
             with pytest.raises(ValueError):
                 wrong(xp)
+
+
+def test_types_of_ours_are_taken_where_numpy_takes_its_own(g):
+    assert g.can_cast(g.int8, g.int16) and not g.can_cast(g.int16, g.int8) and g.result_type(g.int8, g.zeros(2, "f4"), 3.0) == np.float32
+    assert g.promote_types(g.int8, g.uint8) == np.int16 and g.issubdtype(g.int8, np.integer)
+    for kind in ("bool", "integral", "real floating", "numeric", g.float32, ("bool", g.float32), np.dtype("f4")):
+        for dtype in ("bool", "i2", "u8", "f4", "f8"):
+            theirs = tuple(np.dtype(str(one)) if isinstance(one, type(g.float32)) else one for one in (kind if isinstance(kind, tuple) else (kind,)))
+            assert g.isdtype(g.zeros(1, dtype).dtype, kind) == np.isdtype(np.dtype(dtype), theirs), (kind, dtype)
+    with pytest.raises(ValueError, match="not a known kind name"):
+        g.isdtype(g.int8, "odd")
+    assert g.int8 != [("a", "b", "c", "d")] and g.zeros(2, None).dtype == g.ones(2, dtype=None).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i4", "u1", "f4"])
+def test_descending_order_is_stable(g, dtype):
+    a = np.random.default_rng(3).integers(0, 4, (5, 40)).astype(dtype)
+    for axis in (0, 1, None):
+        ours = g.argsort(g.asarray(a), axis=axis, descending=True)
+        theirs = np.argsort(-a.astype("f8"), axis=axis, kind="stable")
+        same(ours, theirs)
+        same(g.sort(g.asarray(a), axis=axis, descending=True), np.take_along_axis(a.ravel() if axis is None else a, theirs, 0 if axis is None else axis))
+
+
+def test_new_arrays_like_others_on_a_device(g):
+    x = g.zeros((2, 3), "f4")
+    for make in (g.empty_like, g.zeros_like, g.ones_like, lambda a, **how: g.full_like(a, 7, **how)):
+        assert make(x, device=x.device).shape == (2, 3) and make(x, device=0).dtype == np.float32
+    same(x.to_device(x.device, stream=None), x.get())
+    same(g.asarray([[x[0, 0], 2], [x[0, 1], x[1, 1]]]), np.array([[0, 2], [0, 0]], "f8"))
+    same(g.clip(g.arange(5), 1, a_max=3), np.clip(np.arange(5), 1, 3))

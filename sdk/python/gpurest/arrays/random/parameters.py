@@ -57,7 +57,8 @@ def host_value(value: Any) -> Any:
     if isinstance(value, ndarray):
         return value
     if is_number(value) or value is None or isinstance(value, (complex, str)):
-        return float(value)
+        given: Any = value  # what is no number gets Python's own error
+        return float(given)
     if dtypes.numpy is None:
         return host.asarray(value, dtype=DOUBLE)
     made = dtypes.numpy.asarray(value, dtype="f8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, NamedTuple, Tuple, Union
 
 from ..._session.default import default_client
 from ..._values import dtypes
@@ -12,9 +12,9 @@ from .._engine import shapes
 from ..current import current_engine
 from ..ndarray import ndarray
 
-__all__ = ["__array_api_version__", "__array_namespace_info__", "finfo", "iinfo"]
+__all__ = ["__array_api_version__", "__array_namespace_info__", "finfo", "iinfo", "isdtype"]
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 _MANTISSA = {2: 10, 4: 23, 8: 52}  # bits, by bytes of a float
 _EXPONENT = {2: 5, 4: 8, 8: 11}
 
@@ -85,9 +85,9 @@ class _Info(NamedTuple):
         """Where arrays are made now when no device is named."""
         return current_engine().session.device
 
-    def devices(self) -> List[str]:
+    def devices(self) -> Tuple[str, ...]:
         """The ids of the devices of the default client's service."""
-        return [str(one["id"]) for one in default_client().devices()]
+        return tuple(str(one["id"]) for one in default_client().devices())
 
     def default_dtypes(self, *, device: Any = None) -> Dict[str, Any]:
         """The types of what is made of Python's numbers without a type being named: the same on every device."""
@@ -107,6 +107,19 @@ def _letters(kind: Any) -> str:
     if kind not in _KINDS:
         raise ValueError(f"unsupported kind: {kind!r}")
     return _KINDS[kind]
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether an element type is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+    "numeric", another element type that it is then compared with, or a tuple of these."""
+    found = dtypes.dtype_of(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(found, one) for one in kind)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"kind argument is a string, but {kind!r} is not a known kind name.")
+        return found.kind in _KINDS[kind]
+    return found is dtypes.dtype_of(kind)
 
 
 def __array_namespace_info__() -> Any:

@@ -8,14 +8,21 @@ from typing import Any, Callable, Dict
 
 from ..._session.default import default_client
 from ..._values import dtypes
+from ..._values.dtypes import DType
 from .. import ufuncs
 from .._engine.shapes import size_of
 from ..functions import FUNCTIONS
 from ..ndarray import ndarray
 
 __all__ = ["array2string", "array_repr", "array_str", "astype", "base_repr", "binary_repr", "can_cast", "common_type", "format_float_positional",
-           "format_float_scientific", "get_printoptions", "isdtype", "issubdtype", "min_scalar_type", "mintypecode", "printoptions", "promote_types",
+           "format_float_scientific", "get_printoptions", "issubdtype", "min_scalar_type", "mintypecode", "printoptions", "promote_types",
            "result_type", "set_printoptions", "show_config", "typename"]
+
+
+def _told(one: Any) -> Any:
+    if isinstance(one, DType):
+        return dtypes.public(one)
+    return one.dtype if isinstance(one, ndarray) else one
 
 
 def _numpys(name: str) -> Callable[..., Any]:
@@ -23,7 +30,7 @@ def _numpys(name: str) -> Callable[..., Any]:
     def function(*args: Any, **options: Any) -> Any:
         if dtypes.numpy is None:
             raise ImportError(f"gpurest.{name} needs NumPy: pip install numpy")
-        return getattr(dtypes.numpy, name)(*args, **options)
+        return getattr(dtypes.numpy, name)(*map(_told, args), **options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"numpy.{name}."
@@ -35,7 +42,6 @@ binary_repr = _numpys("binary_repr")
 format_float_positional = _numpys("format_float_positional")
 format_float_scientific = _numpys("format_float_scientific")
 get_printoptions = _numpys("get_printoptions")
-isdtype = _numpys("isdtype")
 issubdtype = _numpys("issubdtype")
 mintypecode = _numpys("mintypecode")
 printoptions = _numpys("printoptions")
@@ -44,18 +50,14 @@ set_printoptions = _numpys("set_printoptions")
 typename = _numpys("typename")
 
 
-def _told(one: Any) -> Any:
-    return one.dtype if isinstance(one, ndarray) else one
-
-
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether values of a type, or of an array, may become those of another type."""
-    return bool(_numpys("can_cast")(_told(from_), to, casting))
+    return bool(_numpys("can_cast")(from_, to, casting))
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The type of what these arrays, types and numbers give together."""
-    return _numpys("result_type")(*map(_told, arrays_and_dtypes))
+    return _numpys("result_type")(*arrays_and_dtypes)
 
 
 def min_scalar_type(a: Any) -> Any:
