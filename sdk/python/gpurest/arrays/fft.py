@@ -279,27 +279,19 @@ def _count(n: Any) -> int:
     return operator.index(n)
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, session: Where = None, device: Device = None) -> ndarray:
-    """The frequencies of fft()'s numbers, for samples `d` apart: from 0 up, then those below 0. float64, or the floating type `dtype`."""
+def fftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = float, session: Where = None) -> ndarray:
+    """The frequencies of fft()'s numbers, for samples `d` apart: from 0 up, then those below 0."""
     count = _count(n)
     place = arange(count, dtype="i8", session=session, device=device)
-    return _frequencies(ufuncs.choose(place < (count + 1) // 2, place, place - count), count * d, dtype)
+    made = ufuncs.choose(place < (count + 1) // 2, place, place - count) * (1.0 / (count * d))
+    return made.astype(dtype, copy=False)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, session: Where = None, device: Device = None) -> ndarray:
-    """The frequencies of rfft()'s numbers, for samples `d` apart. float64, or the floating type `dtype`."""
+def rfftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = float, session: Where = None) -> ndarray:
+    """The frequencies of rfft()'s numbers, for samples `d` apart."""
     count = _count(n)
-    return _frequencies(arange(count // 2 + 1, dtype="i8", session=session, device=device), count * d, dtype)
-
-
-def _frequencies(places: ndarray, span: float, dtype: Any) -> ndarray:
-    found = places * (1.0 / span)
-    if dtype is None:
-        return found
-    kind = dtypes.dtype_of(dtype)
-    if kind.kind != "f":
-        raise ValueError(f"frequencies are floating-point numbers, not {kind.name}")
-    return found.astype(kind, copy=False)
+    made = arange(count // 2 + 1, dtype="i8", session=session, device=device) * (1.0 / (count * d))
+    return made.astype(dtype, copy=False)
 
 
 def _shifted(x: Any, axes: AxisLike, ahead: bool) -> ndarray:

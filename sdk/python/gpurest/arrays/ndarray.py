@@ -19,6 +19,7 @@ from .casting import check as check_cast
 from .functions import FUNCTIONS, call
 from .members import UNSET as UNSET, AxisLike as AxisLike, Members
 from .operators import Operators
+from .place import DeviceName
 
 if TYPE_CHECKING:
     from .._session.buffer import Buffer
@@ -100,8 +101,8 @@ class ndarray(Operators, Members):
 
     @property
     def device(self) -> Any:
-        """The device as the service names it, such as "cuda:0"."""
-        return self.session.device
+        """The device as the service names it, such as "cuda:0"; what is text there has the members of gpurest.cuda.Device, too."""
+        return DeviceName(self.session)
 
     @property
     def _engine(self) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Tuple, cast
 
 from .casting import check as check_cast
-from .functions import call
+from .functions import FUNCTIONS, call
 
 if TYPE_CHECKING:
     from .ndarray import ndarray
@@ -42,7 +42,7 @@ class Operators:
         return array
 
     def __divmod__(self, other: Any) -> Tuple["ndarray", "ndarray"]:
-        return self // other, self % other
+        return FUNCTIONS["divmod"](self, other) if _is_operand(other) else NotImplemented  # type: ignore[no-any-return]
 
     def __neg__(self) -> "ndarray":
         return call("negative", self)

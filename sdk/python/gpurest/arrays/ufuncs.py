@@ -373,6 +373,8 @@ class _Several(ufunc):
         inputs, target = self._split(operands, out)
         targets = (None,) * self.nout if target is None else tuple(target) + (None,) * (self.nout - len(target))
         prepared = [cast_to_array(one) if isinstance(one, Const) else one for one in operands_of(inputs)]
+        if common(prepared).kind == "c":
+            raise _reject(self.__name__)
         prepared = [one.value if isinstance(one, Weak) else one for one in prepared]
         made = [call(name, resolver, prepared, None, dtype, where, casting) for name, resolver in self._parts]
         return tuple(into(to, one, where, casting, self.__name__) for to, one in zip(targets, made))

@@ -328,6 +328,7 @@ def test_names_of_types(g):
     assert x.dtype == np.complex128 and x.itemsize == 16 and x.dtype_str == "<c16" and x.real.dtype == np.float64 and x.tolist() == [1, 2j]
     assert g.finfo("c8").eps == np.finfo("c8").eps and g.finfo(x).dtype == np.float64
     assert set(g.__array_namespace_info__().dtypes(kind="complex floating")) == set(COMPLEX)
+    assert g.complex64 != {"complex64": "F"} and g.complex64 == "c8" and g.complex64 != g.complex128
     with pytest.raises(TypeError, match="no element type"):
         g.zeros(2, np.clongdouble if np.dtype(np.clongdouble).itemsize != 16 else "S1")
 
@@ -431,7 +432,7 @@ def test_what_numpy_refuses_is_refused_with_its_text(g, requests, name):
     with pytest.raises((TypeError, IndexError)) as mine:
         case(g, *ours)
     assert requests() == 0 and isinstance(theirs.value, type(mine.value))
-    if name not in ("key", "divmod"):  # these name what is there besides
+    if name != "key":  # which names what is there besides
         assert str(mine.value) == str(theirs.value)
 
 
@@ -544,3 +545,89 @@ def test_without_numpy(array_service):
         "warned": ["Casting complex values to real discards the imaginary part"], "bytes": np.array([1, 2j], "c8").tobytes().hex(),
         "refused": "float() argument must be a string or a real number, not 'complex'" if sys.version_info >= (3, 10) else "can't convert complex to float",
         "fft": [[1, 0]] * 4}
+
+
+# ---- programs ----
+
+
+class Program:
+    """The same random steps on arrays of ours and of NumPy's, with what warns."""
+
+    def __init__(self, g, seed):
+        self.g, self.rng = g, np.random.default_rng(seed)
+        kinds = ["complex64", "complex128", "float32", "float64", "int32", "complex64"]
+        self.theirs = [self.start(kind) for kind in kinds]
+        self.ours = [g.asarray(one) for one in self.theirs]
+
+    def start(self, kind):
+        values = self.rng.integers(-4, 5, (4, 6)) / (1 if kind == "int32" else 2)
+        return (values + 1j * self.rng.integers(-4, 5, (4, 6)) / 2 if kind.startswith("complex") else values).astype(kind)
+
+    def step(self):
+        i, j, row = (int(self.rng.integers(len(self.theirs))) for _ in range(3))
+        number, kind = [2, 0.5, 1j, 1 - 0.5j, np.complex64(2j), np.float32(1.5), True][self.rng.integers(7)], int(self.rng.integers(15))
+        to = ["f4", "f8", "c8", "c16", "i4", "?"][self.rng.integers(6)]
+        row %= 4
+
+        def run(n, many):
+            x, y = many[i], many[j]
+            if kind == 0:
+                return x + y * number
+            if kind == 1:
+                return n.conj(x) - y[::-1]
+            if kind == 2:
+                return n.abs(x) + x.imag
+            if kind == 3:
+                return n.where(x.real > 0, x, y)
+            if kind == 4:
+                return x.astype(to)
+            if kind == 5:
+                x[row] = y[3 - row]
+            elif kind == 6:
+                x.real[:, ::2] = y.imag[:, ::2]
+            elif kind == 7:
+                x[x.real == 1] = number
+            elif kind == 8:
+                return x - x.mean(0, keepdims=True)
+            elif kind == 9:
+                return x.sum(1, keepdims=True) * 0.125 + y
+            elif kind == 10:
+                return (x[:, :4] @ y)[:, ::-1] * 0.125
+            elif kind == 11:
+                return n.exp(x * 0.25j)
+            elif kind == 12:
+                return n.maximum(x, number) + (x == y)
+            elif kind == 13:
+                x[...] = y
+            else:
+                return n.sqrt(x) / 2
+            return None
+        told = []
+        for n, many in ((np, self.theirs), (self.g, self.ours)):
+            refusal = []
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                try:
+                    made = run(n, many)
+                except (TypeError, ValueError, OverflowError) as error:
+                    made, refusal = None, [next(kind for kind in (TypeError, ValueError, OverflowError) if isinstance(error, kind)).__name__]
+            if made is not None:
+                many[i] = made
+            told.append(refusal + [str(one.message) for one in found if one.category is np.exceptions.ComplexWarning])
+        assert told[0] == told[1], (kind, told)
+
+    def compare(self, what):
+        for ours, theirs in zip(self.g.fetch(*self.ours), self.theirs):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), what
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * max(1, np.abs(theirs.astype("c16")).max()), err_msg=what)  # of what was float
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("GPUREST_TEST_EXAMPLES", 8))))
+def test_programs_of_random_steps(g, seed):
+    with np.errstate(all="ignore"):
+        program = Program(g, seed)
+        for at in range(14):
+            program.step()
+            if at % 5 == 4:
+                program.compare(f"seed {seed}, step {at}")
+        program.compare(f"seed {seed}")

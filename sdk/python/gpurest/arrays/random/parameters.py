@@ -60,7 +60,8 @@ def host_value(value: Any) -> Any:
     if isinstance(value, ndarray):
         return value
     if is_number(value) or value is None or isinstance(value, (complex, str)):
-        return float(value)  # for what is no number this is Python's own error
+        number: Any = value  # what is no number gets Python's own error
+        return float(number)
     if dtypes.numpy is None:
         return host.asarray(value, dtype=DOUBLE)
     made = dtypes.numpy.asarray(value, dtype="f8")
