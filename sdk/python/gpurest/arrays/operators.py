@@ -42,7 +42,7 @@ class Operators:
         return array
 
     def __divmod__(self, other: Any) -> Tuple["ndarray", "ndarray"]:
-        return FUNCTIONS["divmod"](self, other) if _is_operand(other) else NotImplemented  # type: ignore[no-any-return]
+        return FUNCTIONS["divmod"](self, other) if _is_operand(other) else NotImplemented
 
     def __neg__(self) -> "ndarray":
         return call("negative", self)
