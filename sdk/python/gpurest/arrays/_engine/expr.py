@@ -28,6 +28,7 @@ REDUCE = "reduce"
 SCAN = "scan"
 FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
+FACTOR = "factor"  # what a built-in makes of matrices: several results in one piece of memory
 SORT = "sort"
 FFT = "fft"  # Fourier transforms along an axis of a dense array
 ROWS = "rows"  # a built-in over the rows of a dense array
