@@ -4,7 +4,7 @@
  * to date, 16 products for each element read and written (LAPACK's getrf, potrf, trtrs).
  * lu: rows are exchanged so that each pivot is the greatest of its column in size. Row i of L U is row order[i] of x; out has U on and above the diagonal, and L
  * below, whose diagonal is 1. A pivot of 0 does not stop it: info is the place of the first, counted from 1, and the matrix is singular.
- * cholesky: only the lower triangle of x is read; out = L with x = L L', 0 above. It stops at a pivot that is not above 0: info is its place, counted
+ * cholesky: only the lower triangle of x is read; out = L with x = L L', 0 above. It stops at a pivot that is 0 or below: info is its place, counted
  * from 1, and out has no meaning.
  * triangular_solve: what stands on the other side of a's diagonal is not read. A diagonal element of 0 divides by 0.
  * Numbers: computed in T. The factors are those of a matrix that differs from x by some n roundings of its elements. NaN goes on into results. */
@@ -152,12 +152,12 @@ template <class T> struct cholesky_factor {
     T  *out, *panel;
     u64 n;
 
-    /* 0, or the place of the first pivot that is not above 0, from 1. diagonal[p]: of L. */
+    /* 0, or the place of the first pivot that is 0 or below, from 1. diagonal[p]: of L. */
     DEVICE int factor_panel(u64 rows, int width, T *diagonal)
     {
         for (int p = 0; p < width; p++) {
             T square = panel[p * PANEL + p], root = sqrt(square);
-            if (!(square > (T)0))
+            if (square <= (T)0)
                 return p + 1;
             if (threadIdx.x == 0)
                 diagonal[p] = root;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import arrays, cuda, errors
+from . import arrays, cuda, errors, linalg
 from ._session.autotune import Config, Tuned, autotune
 from ._session.background import BatchJob, WarmJob
 from ._session.batch import Batch, Future, LaunchResult
@@ -45,7 +45,7 @@ __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Clien
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
            "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
-           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "random", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
+           "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "linalg", "random", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
 
 __all__ += arrays.__all__
 __all__ += _routines.__all__

@@ -35,6 +35,7 @@ class Device:
 
     @property
     def name(self) -> str:
+        """The device's name."""
         return str(self.properties["name"])
 
     def _repr_html_(self) -> str:
@@ -42,10 +43,12 @@ class Device:
 
     @property
     def uuid(self) -> str:
+        """The device's UUID."""
         return str(self.properties["uuid"])
 
     @property
     def compute_capability(self) -> Tuple[int, int]:
+        """The device's compute capability, (major, minor)."""
         major, _, minor = str(self.properties["compute_capability"]).partition(".")
         return int(major), int(minor)
 
@@ -63,9 +66,11 @@ class Device:
         """Nothing: every object knows its session."""
 
     def create_stream(self, options: Any = None) -> Stream:
+        """A new stream."""
         return self.session.stream()
 
     def create_event(self, options: Any = None) -> Event:
+        """An event, which is recorded on a stream."""
         return self.session.event()
 
     def allocate(self, size: int, stream: Optional[Stream] = None) -> Buffer:
@@ -73,6 +78,7 @@ class Device:
         return self.session.buffer(size=size)
 
     def sync(self) -> None:
+        """Waits until all work of the session has ended."""
         self.session.sync()
 
     def __int__(self) -> int:
@@ -109,6 +115,7 @@ class ProgramOptions:
     include_headers: Dict[str, str] = field(default_factory=dict)
 
     def as_list(self) -> List[str]:
+        """The options as the compiler takes them."""
         found: List[str] = []
         if self.std:
             found.append(f"--std={self.std}")
@@ -136,18 +143,22 @@ class ObjectCode:
         self.code_type = code_type
 
     def get_kernel(self, name: str) -> Kernel:
+        """A kernel of it by its name."""
         return self.module.kernel(name)
 
     @property
     def code(self) -> bytes:
+        """The code, as PTX or a cubin."""
         return self.module.code("cubin" if self.code_type == "cubin" else "ptx")
 
     @staticmethod
     def from_ptx(code: Union[str, bytes]) -> ObjectCode:
+        """PTX, loaded on the current device."""
         return ObjectCode(Device().session.load(code), "ptx")
 
     @staticmethod
     def from_cubin(code: bytes) -> ObjectCode:
+        """A cubin, loaded on the current device."""
         return ObjectCode(Device().session.load(code), "cubin")
 
 

@@ -119,6 +119,7 @@ class ResourceExhausted(GpurestError):
 
     @property
     def limit(self) -> Dict[str, Any]:
+        """What is used up: its `name`, `max`, `used` and `requested`, as far as the service tells."""
         value = self.problem.get("limit")
         return dict(value) if isinstance(value, Mapping) else {}
 
@@ -128,14 +129,17 @@ class OutOfMemoryError(ResourceExhausted, MemoryError):
 
     @property
     def requested(self) -> Optional[int]:
+        """Bytes that were asked for; None where it is not told."""
         return self.limit.get("requested")
 
     @property
     def used(self) -> Optional[int]:
+        """Bytes in use before; None where it is not told."""
         return self.limit.get("used")
 
     @property
     def maximum(self) -> Optional[int]:
+        """Bytes that may be used in all; None where it is not told."""
         return self.limit.get("max")
 
 
@@ -228,6 +232,7 @@ class SessionLostError(CudaError):
 
     @property
     def ended(self) -> Dict[str, Any]:
+        """`reason`, `at` and `limit_s` of a session that has ended, where the service knows; else empty."""
         value = self.problem.get("ended")
         return dict(value) if isinstance(value, Mapping) else {}
 

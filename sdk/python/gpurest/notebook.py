@@ -85,11 +85,13 @@ class Extension:
                                                     "reset": self.reset, "printf": self.printf, "tracebacks": self.tracebacks, "help": lambda: Shown(USAGE)}
 
     def begin(self) -> None:
+        """Gives the shell the magics and the short tracebacks."""
         self.shell.register_magic_function(self.gpurest, "line", "gpurest")
         self.shell.register_magic_function(self.cuda, "cell", "cuda")
         self.shell.set_custom_exc((GpurestError,), self.show_error)
 
     def end(self) -> None:
+        """Takes them back."""
         self.shell.magics_manager.magics["line"].pop("gpurest", None)
         self.shell.magics_manager.magics["cell"].pop("cuda", None)
         self.shell.set_custom_exc(*self.before)

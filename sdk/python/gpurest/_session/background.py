@@ -42,6 +42,7 @@ class JobTold(Generic[T], Unpicklable):
 
     @property
     def id(self) -> str:
+        """The job's id on the server."""
         return str(self._info["id"])
 
     @property
@@ -216,6 +217,7 @@ class WarmTold:
 
     @property
     def id(self) -> str:
+        """The job's id on the server."""
         return str(self._info["id"])
 
     @property

@@ -49,6 +49,7 @@ class Future(Generic[T], Unpicklable):
         return self._inner.result(0 if self._followed else timeout)
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """The failure, or None where there is none, as result(): once the batch has ended, for which it waits at most `timeout` seconds."""
         self._expect(timeout)
         return self._inner.exception(0 if self._followed else timeout)
 

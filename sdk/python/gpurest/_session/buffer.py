@@ -44,10 +44,12 @@ class Slot:
 
     @property
     def id(self) -> Optional[str]:
+        """The buffer's id on the server; None until there is one."""
         return self.fate.id
 
     @property
     def dropped(self) -> bool:
+        """Nobody refers to the buffer any more."""
         return self.fate.dropped
 
 
@@ -98,14 +100,17 @@ class Buffer(Handle):
 
     @property
     def dtype(self) -> Optional[DType]:
+        """The element type; None for bytes."""
         return self._dtype
 
     @property
     def dtype_str(self) -> Optional[str]:
+        """The element type as in NumPy's array interface, such as "<f4"; None for bytes."""
         return self._dtype.str if self._dtype else None
 
     @property
     def shape(self) -> Shape:
+        """The extents in elements; without an element type, the number of bytes."""
         if self._shape is not None:
             return self._shape
         return (self.nbytes // (self._dtype.itemsize if self._dtype else 1),)

@@ -87,10 +87,12 @@ class Client(Unpicklable):
 
     @property
     def url(self) -> str:
+        """The service's address."""
         return self._transport.endpoint.url
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._transport.closed
 
     @property
@@ -202,6 +204,7 @@ class Client(Unpicklable):
         return WarmJob(self, info)
 
     def version(self) -> Dict[str, Any]:
+        """What the service says of its version and its build."""
         return self._transport.do(requests.get("/version"))
 
     def is_live(self) -> bool:

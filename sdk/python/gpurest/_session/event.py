@@ -22,6 +22,7 @@ class Event:
 
     @property
     def is_done(self) -> bool:
+        """Whether it is known to have happened."""
         return self.at_us is not None
 
     def sync(self) -> None:

@@ -32,6 +32,7 @@ class Following:
 
     @property
     def over(self) -> bool:
+        """Whether the stream has ended for good."""
         return self.unwanted() or self._deadline is not None and time.monotonic() >= self._deadline
 
     def request(self) -> Optional[Request]:
@@ -44,6 +45,7 @@ class Following:
         return requests.events(self._session.id, self._types, left, self._parser.last_id) if left >= 1 else None
 
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
+        """The events in bytes that have just arrived."""
         self._tries = self._retries
         self.connected()
         return self._parser.feed(piece)

@@ -32,10 +32,12 @@ class Handle(Unpicklable):
 
     @property
     def session(self) -> Session:
+        """The session that it belongs to."""
         return self._session
 
     @property
     def freed(self) -> bool:
+        """Whether free() was called. What went with its session says so when it is used."""
         return self._freed
 
     def _gone(self) -> bool:

@@ -49,14 +49,17 @@ class Kernel(Unpicklable):
 
     @property
     def session(self) -> Session:
+        """The session of its module."""
         return self.module.session
 
     @property
     def max_threads(self) -> int:
+        """The most threads that a block of it may have on this device."""
         return int(self.info["max_threads"])
 
     @property
     def registers(self) -> int:
+        """Registers that a thread of it takes."""
         return int(self.info["registers"])
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,

@@ -48,6 +48,7 @@ class LaunchTold(Unpicklable):
 
     @property
     def id(self) -> str:
+        """The launch's number on the server."""
         return str(self._info["id"])
 
     @property
@@ -67,6 +68,7 @@ class LaunchTold(Unpicklable):
 
     @property
     def info(self) -> Dict[str, Any]:
+        """What the service last said of the launch."""
         return dict(self._info)
 
     def _waiting(self, timeout: Optional[float]) -> Steps[None]:
@@ -109,6 +111,7 @@ class QueuedTold(LaunchTold):
 
     @property
     def id(self) -> str:
+        """Raises GpurestError: a launch in a batch has no id."""
         raise GpurestError("a launch in a batch has no id of its own")
 
     @property

@@ -49,10 +49,12 @@ class RawModule:
         return session.module(str(self.code), self.options, headers=self.headers, name_expressions=self.name_expressions)
 
     def get_function(self, name: str) -> Kernel:
+        """A kernel of the module by its name."""
         return self.compile().kernel(name)
 
     @property
     def log(self) -> str:
+        """What the compiler said."""
         return self.compile().log
 
 
@@ -67,6 +69,7 @@ class RawKernel:
 
     @property
     def code(self) -> str:
+        """The source."""
         return str(self._module.code)
 
     @property
@@ -75,6 +78,7 @@ class RawKernel:
         return self._module.get_function(self.name)
 
     def compile(self) -> Kernel:
+        """Compiles now instead of at the first call."""
         return self.kernel
 
     def _with(self, options: Sequence[str]) -> RawKernel:
@@ -95,6 +99,7 @@ class RawKernel:
         return self.kernel[config]
 
     def for_n(self, n: int, **more: Any) -> Configured:
+        """The kernel with a grid of one thread for each of `n` elements: Kernel.for_n()."""
         return self.kernel.for_n(n, **more)
 
     def __repr__(self) -> str:

@@ -205,6 +205,7 @@ class Session(SessionBase):
         return self._list("/buffers")
 
     def modules(self) -> List[Dict[str, Any]]:
+        """The modules in it, as the service describes them."""
         return self._list("/modules")
 
     def programs(self) -> List[Dict[str, Any]]:

@@ -105,6 +105,7 @@ class SessionState(Unpicklable):
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._closed
 
     @property

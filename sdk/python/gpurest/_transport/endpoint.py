@@ -24,6 +24,7 @@ class Timeout:
 
     @classmethod
     def of(cls, value: Union[Timeout, float, None]) -> Timeout:
+        """Seconds as time-outs; None: the usual ones."""
         if isinstance(value, Timeout):
             return value
         return cls() if value is None else cls(min(5.0, float(value)), float(value))
@@ -41,6 +42,7 @@ class Endpoint:
 
     @classmethod
     def parse(cls, url: Optional[str]) -> Endpoint:
+        """The address that an URL names; without one that of GPUREST_URL. ArgumentError where it is none."""
         url = url or os.environ.get("GPUREST_URL") or DEFAULT_URL
         if "://" not in url:
             url = "http://" + url
@@ -67,6 +69,7 @@ class Endpoint:
         return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
 
     def tls(self, ca_file: Optional[str]) -> Optional[ssl.SSLContext]:
+        """How the connection is encrypted, trusting the certificates of a file or else the system's; None: in the clear."""
         return ssl.create_default_context(cafile=ca_file) if self.scheme == "https" else None
 
     def open(self, timeout: Optional[float], tls: Optional[ssl.SSLContext]) -> socket.socket:

@@ -62,6 +62,7 @@ class TransportBase:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._closed
 
     def _check(self) -> None:

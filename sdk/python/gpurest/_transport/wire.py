@@ -33,6 +33,7 @@ class Request:
 
     @property
     def body_bytes(self) -> int:
+        """The body's length in bytes."""
         total = 0
         for piece in self.pieces:
             total += len(piece) if type(piece) is bytes else memoryview(piece).nbytes
@@ -61,6 +62,7 @@ class Response:
     descriptors: List[int] = field(default_factory=list)  # whoever takes them out closes them
 
     def json(self) -> Any:
+        """The body as JSON."""
         try:
             return json.loads(str(self.body, "utf-8"))
         except ValueError as error:
@@ -278,6 +280,7 @@ class ChunkParser:
         self.done = False
 
     def feed(self, piece: bytes) -> bytes:
+        """The data in bytes of a chunked body that have just arrived."""
         self._rest += piece
         out: List[bytes] = []
         while not self.done:

@@ -37,6 +37,7 @@ class DType:
 
     @property
     def str(self) -> Name:
+        """As in NumPy's array interface, such as "<f4"."""
         order = "|" if self.itemsize == 1 else "<"
         return f"{order}{self.kind}{self.itemsize}"
 

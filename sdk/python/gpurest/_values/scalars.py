@@ -43,10 +43,12 @@ class Scalar:
 
     @property
     def size(self) -> int:
+        """Bytes of the value."""
         return SIZES[self.kind]
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point number."""
         return self.kind in _FLOAT_MAX
 
     def json(self) -> Dict[str, Any]:
@@ -152,6 +154,7 @@ def b8(value: bool) -> Scalar:
 
 
 def scalar_kind(dtype: DType) -> str:
+    """The service's name of scalar arguments of an element type."""
     return "bool" if dtype.kind == "b" else f"{dtype.kind}{dtype.bits}"
 
 
@@ -207,6 +210,7 @@ class In:
 
     @property
     def size(self) -> int:
+        """Bytes of the data."""
         return len(self.view)
 
 

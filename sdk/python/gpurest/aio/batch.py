@@ -32,6 +32,7 @@ class AsyncBatch(Batch):
             self._abandon(error)
 
     async def asubmit(self) -> AsyncBatch:
+        """Sends what was recorded and waits for its end, as leaving the block does."""
         if self.submitted:
             raise ClosedError("the batch was submitted already")
         self.submitted = True

@@ -29,36 +29,44 @@ class AsyncBuffer(Unpicklable):
 
     @property
     def id(self) -> str:
+        """The buffer's id on the server."""
         return self._inner.id
 
     @property
     def nbytes(self) -> int:
+        """Its size in bytes."""
         return self._inner.nbytes
 
     @property
     def dtype_str(self) -> Optional[str]:
+        """The element type as in NumPy's array interface; None for bytes."""
         return self._inner.dtype_str
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """The extents in elements; without an element type, the number of bytes."""
         return self._inner.shape
 
     @property
     def dtype(self) -> Optional[DType]:
+        """The element type; None for bytes."""
         return self._inner.dtype
 
     @property
     def size(self) -> int:
+        """Its size in bytes."""
         return self._inner.size
 
     @property
     def freed(self) -> bool:
+        """Whether free() was called."""
         return self._inner.freed
 
     def __gpurest_buffer__(self) -> Tuple[Buffer, int]:
         return self._inner, 0
 
     async def write(self, data: Any, offset: int = 0) -> None:
+        """Writes bytes of the host to an offset in bytes: Buffer.write()."""
         inner = self._inner
         inner._check()
         if inner._recording() is not None:
@@ -70,6 +78,7 @@ class AsyncBuffer(Unpicklable):
             await self.session._send(requests.data_put(self.session.id, inner.id, offset, view, len(view) == inner.nbytes))
 
     async def read_into(self, out: Any, offset: int = 0) -> None:
+        """Fills writable memory of the host from an offset in bytes on: Buffer.read_into()."""
         inner = self._inner
         inner._check()
         view = byte_view(out, "out")
@@ -80,6 +89,7 @@ class AsyncBuffer(Unpicklable):
             await self.session._send(requests.data_get(self.session.id, inner.id, offset, len(view)), view)
 
     async def read(self, offset: int = 0, size: Optional[int] = None) -> bytearray:
+        """Bytes of it, from an offset in bytes on: Buffer.read()."""
         out = bytearray(self._inner._range(offset, size))
         await self.read_into(out, offset)
         return out
@@ -125,6 +135,7 @@ class AsyncBuffer(Unpicklable):
         return await self.session._drive(self._inner._comparing(other._inner, offset, with_offset, size))
 
     async def free(self) -> None:
+        """Frees it on the server; a second time nothing happens."""
         await self.session._drive(self._inner._freeing())
 
     async def __aenter__(self) -> AsyncBuffer:

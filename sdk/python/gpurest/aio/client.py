@@ -76,14 +76,17 @@ class AsyncClient(Unpicklable):
 
     @property
     def url(self) -> str:
+        """The service's address."""
         return self._transport.endpoint.url
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._transport.closed
 
     @property
     def requests_sent(self) -> int:
+        """How many requests this client has sent."""
         return self._transport.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
@@ -121,10 +124,12 @@ class AsyncClient(Unpicklable):
         return AsyncBatchJob(self, None, requests.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
 
     async def devices(self) -> List[Dict[str, Any]]:
+        """What the service says of its devices."""
         items: List[Dict[str, Any]] = await self._transport.do(requests.member("/v1/devices", "items"))
         return items
 
     async def device(self, id: str) -> Dict[str, Any]:
+        """What the service says of one device, by its id."""
         return await self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))
 
     async def sessions(self) -> AsyncIterator[Dict[str, Any]]:
@@ -160,6 +165,7 @@ class AsyncClient(Unpicklable):
         return await self._transport.send(any_request(method, path, document, headers, idempotency_key))
 
     async def limits(self) -> Dict[str, Any]:
+        """The service's limits for this caller, by their names."""
         found: Dict[str, Any] = await self._transport.do(requests.member("/v1/limits", "limits"))
         return found
 
@@ -178,12 +184,15 @@ class AsyncClient(Unpicklable):
         return AsyncWarmJob(self, info)
 
     async def version(self) -> Dict[str, Any]:
+        """What the service says of its version and its build."""
         return await self._transport.do(requests.get("/version"))
 
     async def is_live(self) -> bool:
+        """Whether the service answers."""
         return await self._healthy("/livez")
 
     async def is_ready(self) -> bool:
+        """Whether the service takes work."""
         return await self._healthy("/readyz")
 
     async def _healthy(self, path: str) -> bool:
@@ -194,6 +203,7 @@ class AsyncClient(Unpicklable):
             return False
 
     async def close(self) -> None:
+        """Closes its sessions and connections; a second time nothing happens."""
         if self._transport.closed:
             return
         for session in self._sessions:

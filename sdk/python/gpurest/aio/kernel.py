@@ -98,13 +98,16 @@ class AsyncModule:
 
     @property
     def kernels(self) -> Tuple[str, ...]:
+        """The names of its kernels."""
         return self._inner.kernels
 
     def kernel(self, name: str) -> AsyncKernel:
+        """A kernel of the module by its name. NotFoundError where there is none."""
         return AsyncKernel(self.session, self._inner.kernel(name))
 
     get_function = kernel
     __getitem__ = kernel
 
     async def free(self) -> None:
+        """Unloads it on the server; a second time nothing happens."""
         await self.session._drive(self._inner._freeing())

@@ -128,6 +128,7 @@ class AsyncSession(SessionState):
         return made
 
     async def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
+        """A buffer with whatever is in its memory: Session.empty()."""
         return await self._made(self._wanted_elements(shape, dtype))
 
     async def _made(self, wanted: Wanted) -> AsyncBuffer:
@@ -145,6 +146,7 @@ class AsyncSession(SessionState):
 
     async def module(self, source: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
                      name_expressions: Sequence[str] = ()) -> AsyncModule:
+        """Loads code as a module: Session.module()."""
         spec = requests.module_spec(source, tuple(options), dict(headers or {}), tuple(name_expressions))
         owner: Any = self
         info = await self._do(requests.module_create(self.id, spec))
@@ -166,6 +168,7 @@ class AsyncSession(SessionState):
         return AsyncBuiltinKernel(self, BuiltinKernel(owner, await self.client._kernel_info(name), dtype))
 
     def batch(self, *, timeout_ms: Optional[int] = None) -> AsyncBatch:
+        """Records what is done in the block and sends it as one request at its end: Session.batch()."""
         self._check()
         return AsyncBatch(self, None, timeout_ms, BATCH_OPS_MAX, 1 << 62)
 
@@ -176,18 +179,22 @@ class AsyncSession(SessionState):
         return AsyncProgram(owner, name, None, timeout_ms)
 
     async def sync(self) -> None:
+        """Waits until all its work has ended."""
         await self._do(requests.session_sync(self.id, None, self.timeout_ms))
 
     wait = sync
     fence = sync
 
     async def info(self) -> Dict[str, Any]:
+        """What the service says of the session now."""
         return await self._do(requests.get(requests.session_path(self.id)))
 
     async def memory(self) -> Dict[str, Any]:
+        """Device memory of the session, in bytes."""
         return await self._do(requests.get(requests.session_path(self.id) + "/memory"))
 
     async def trim(self) -> Dict[str, Any]:
+        """Gives memory that the session keeps for later allocations back to the device."""
         return await self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
 
     async def reset_peak(self) -> Dict[str, Any]:
@@ -204,12 +211,15 @@ class AsyncSession(SessionState):
         return info
 
     async def launches(self) -> List[Dict[str, Any]]:
+        """The launches that the service remembers."""
         return await self._list("/launches")
 
     async def buffers(self) -> List[Dict[str, Any]]:
+        """The buffers in it, as the service describes them."""
         return await self._list("/buffers")
 
     async def modules(self) -> List[Dict[str, Any]]:
+        """The modules in it, as the service describes them."""
         return await self._list("/modules")
 
     async def programs(self) -> List[Dict[str, Any]]:
@@ -256,6 +266,7 @@ class AsyncSession(SessionState):
         return watch
 
     async def close(self) -> None:
+        """Ends it on the server, with all that is in it; a second time nothing happens."""
         for watch in self._watches:
             watch.remove()
         if self._twin_session is not None:

@@ -34,9 +34,11 @@ class AsyncSharedMemory(Mapping):
         return cls(buffer, await _opened(buffer, None))
 
     async def to_device(self, offset: int = 0, size: Optional[int] = None) -> None:
+        """Copies the shared memory into a buffer: SharedMemory.to_device()."""
         await self._move("to_device", offset, size)
 
     async def from_device(self, offset: int = 0, size: Optional[int] = None) -> None:
+        """Copies a buffer into the shared memory: SharedMemory.from_device()."""
         await self._move("from_device", offset, size)
 
     async def _move(self, direction: str, offset: int, size: Optional[int]) -> None:
@@ -45,6 +47,7 @@ class AsyncSharedMemory(Mapping):
         await session._do(requests.share_move(session.id, self.buffer.id, direction, offset, count))
 
     async def close(self) -> None:
+        """Ends the sharing; a second time nothing happens."""
         if self._let_go():
             session = self._outer.session
             await session._do(requests.share_close(session.id, self.buffer.id))

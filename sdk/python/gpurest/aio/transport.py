@@ -29,13 +29,16 @@ class AsyncConnection:
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
 
     def close(self) -> None:
+        """Closes the socket; a second time nothing happens."""
         self._writer.close()
 
     @property
     def stale(self) -> bool:
+        """Whether the service has closed it meanwhile."""
         return self._reader.at_eof() or self._writer.is_closing() or readable(self._writer.get_extra_info("socket"))
 
     async def exchange(self, request: Request, into: Optional[memoryview]) -> Response:
+        """Sends a request and receives its whole answer, the body into `into` where that is given and it succeeds."""
         sent = await self._send(request)
         head = await self.head(request)
         body = await self._body(head, into if 200 <= head.status < 300 else None)
@@ -65,6 +68,7 @@ class AsyncConnection:
             raise TimeoutError_(f"{request.method} {request.path}: nothing came or went for {limit} s", phase="idle") from error
 
     async def head(self, request: Request) -> Head:
+        """The status and header fields of the answer to a request."""
         while True:
             try:
                 raw: bytes = await self._within(self._reader.readuntil(b"\r\n\r\n"), request, request.answer_s)
@@ -80,6 +84,7 @@ class AsyncConnection:
                 return head
 
     async def send_and_head(self, request: Request) -> Head:
+        """Sends a request and receives the head of its answer."""
         await self._send(request)
         return await self.head(request)
 
@@ -129,6 +134,7 @@ class AsyncTransport(TransportBase):
     _free: List[AsyncConnection]
 
     async def close(self) -> None:
+        """Closes all connections."""
         self._closed = True
         free, self._free = self._free, []
         for connection in free:
@@ -159,6 +165,7 @@ class AsyncTransport(TransportBase):
             raise ConnectionError_(f"cannot connect to {at.url}: {error}", retryable=True) from error
 
     async def do(self, call: Call[T]) -> T:
+        """Makes a call's request and gives what its answer means."""
         return call.parse(await self.send(call.request))
 
     async def send(self, request: Request, into: Optional[memoryview] = None) -> Response:

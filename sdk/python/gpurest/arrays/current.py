@@ -26,6 +26,7 @@ def placed(session: Where, device: Device) -> Where:
 
 
 def current_engine(session: Where = None) -> Engine:
+    """Of a session; None: of the default one."""
     if session is None:
         session = default_session()
     return engine_of(session._for_threads())

@@ -20,5 +20,6 @@ def method(function: Function) -> Function:
 
 
 def call(name: str, *operands: Any) -> ndarray:
+    """A function of FUNCTIONS that gives an array."""
     made: ndarray = FUNCTIONS[name](*operands)
     return made

@@ -118,6 +118,7 @@ def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
 
 
 def check_on_host(item: Any, extent: int) -> None:
+    """Raises IndexError for numbers of the host that are no places below `extent`."""
     flat: List[Any] = []
     waiting = [item]
     if dtypes.numpy is not None:
@@ -150,6 +151,7 @@ def _number(item: Any, extent: int, axis: int) -> int:
 
 
 def select(array: ndarray, key: Any) -> Selection:
+    """The key worked out for an array."""
     items = _items(array, key)
     picks = any(not isinstance(item, slice) and item is not None and not _is_number(item) for item in items)
     axes: List[_Axis] = []
@@ -206,6 +208,7 @@ def _number_loads(chosen: Selection) -> Tuple[Load, ...]:
 
 @method
 def read_part(array: ndarray, key: Any) -> ndarray:
+    """array[key]."""
     chosen = select(array, key)
     if not chosen.numbers:
         return array._view(chosen.shape, chosen.strides, chosen.offset)
@@ -218,6 +221,7 @@ def read_part(array: ndarray, key: Any) -> ndarray:
 
 @method
 def write_part(array: ndarray, key: Any, value: Any) -> None:
+    """array[key] = value."""
     if isinstance(key, (ndarray, list)) or hasattr(key, "dtype"):
         if _is_mask(key) and _put_by_mask(array, key, value):
             return

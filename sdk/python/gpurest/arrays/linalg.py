@@ -10,7 +10,7 @@ from ._engine import shapes
 from ._engine.builtins import rows_side_by_side
 from ._engine.expr import MATMUL, Node
 from .functions import method
-from .ndarray import AxisLike, ndarray, same_engine, wrap
+from .ndarray import ndarray, same_engine, wrap
 
 SMALL_RESULT = 256 * 256  # elements
 PIECE_MIN = 1024  # products that a piece of a sum has at least
@@ -245,16 +245,3 @@ def vecmat(x1: Any, x2: Any) -> ndarray:
     if left.ndim < 1 or right.ndim < 2:
         raise ValueError("vecmat: Input operand does not have enough dimensions")
     return matmul(shaping.expand_dims(_conjugated(left), -2), right).squeeze(-2)
-
-
-def norm(a: Any, ord: Optional[float] = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
-    """The 2-norm of all elements or along axes; `ord` 1 and infinity for vectors."""
-    array = _operands(a, 0)[0]
-    array = ufuncs.absolute(array) if array._dtype.kind == "c" else array if array._dtype.kind == "f" else array.astype("f8")
-    if ord is None or ord == 2:
-        return ufuncs.sqrt(reductions.sum(array * array, axis, keepdims=keepdims))
-    if ord == 1:
-        return reductions.sum(ufuncs.absolute(array), axis, keepdims=keepdims)
-    if ord == float("inf"):
-        return reductions.max(ufuncs.absolute(array), axis, keepdims=keepdims)
-    raise ValueError("ord is None, 1, 2 or infinity")

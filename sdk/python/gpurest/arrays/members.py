@@ -203,9 +203,24 @@ class Members:
             with open(file, "wb") as opened:
                 opened.write(self.dumps())
 
+    if not TYPE_CHECKING:  # type checkers know which members there are
+        def __getattr__(self, name: str) -> Any:
+            instead = f": {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
+
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
         """The package, whose functions are those of the array API."""
         return functions.FUNCTIONS["namespace"]()
+
+
+# What other packages' arrays have, and what there is here instead.
+ELSEWHERE = {"data": "memory is the service's: x.buffer is the Buffer that holds the array, and kernels take x itself",
+             "ctypes": "memory is the service's: x.get() brings the elements to the host", "cstruct": "kernels take x itself",
+             "toDlpack": "numpy.from_dlpack(x, device='cpu', copy=True) gives a copy on the host", "reduced_view": "kernels reduce dimensions by themselves",
+             "scatter_add": "gpurest.add.at(x, places, values)", "scatter_max": "gpurest.maximum.at(x, places, values)",
+             "scatter_min": "gpurest.minimum.at(x, places, values)", "setflags": "arrays are writable, unless elements share memory",
+             "getfield": "elements have no fields", "setfield": "elements have no fields", "cpu": "x.get()", "cuda": "x.to_device(…)", "numpy": "x.get()",
+             "to": "x.to_device(…) or x.astype(…)"}
 
 
 def _part_of(array: "ndarray", at: int) -> "ndarray":

@@ -19,6 +19,7 @@ from .casting import check as check_cast
 from .functions import FUNCTIONS, call
 from .members import UNSET as UNSET, AxisLike as AxisLike, Members
 from .operators import Operators
+from .place import DeviceName
 
 if TYPE_CHECKING:
     from .._session.buffer import Buffer
@@ -55,6 +56,7 @@ class ndarray(Operators, Members):
 
     @property
     def shape(self) -> shapes.Shape:
+        """The extents of its dimensions, in elements."""
         return self._shape
 
     @property
@@ -69,6 +71,7 @@ class ndarray(Operators, Members):
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self._shape)
 
     @property
@@ -93,12 +96,13 @@ class ndarray(Operators, Members):
 
     @property
     def session(self) -> "Session":
+        """The session whose device memory it is in."""
         return self._engine.session
 
     @property
     def device(self) -> Any:
-        """The device as the service names it, such as "cuda:0"."""
-        return self.session.device
+        """The device as the service names it, such as "cuda:0"; what is text there has the members of gpurest.cuda.Device, too."""
+        return DeviceName(self.session)
 
     @property
     def _engine(self) -> Engine:

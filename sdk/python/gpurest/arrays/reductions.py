@@ -48,6 +48,7 @@ def masked(array: ndarray, where: Any, neutral: Any) -> ndarray:
 
 
 def mask_for(array: ndarray, where: Any) -> ndarray:
+    """`where` as an array for a reduction of another."""
     mask = host.asarray(where, session=array.session)
     if mask._dtype is not dtypes.bool_:
         raise TypeError(f"Cannot cast array data from {mask.dtype!r} to {dtypes.public(dtypes.bool_)!r} according to the rule 'safe'")
@@ -57,6 +58,7 @@ def mask_for(array: ndarray, where: Any) -> ndarray:
 
 
 def sum_type(array: ndarray, dtype: Any) -> DType:
+    """The type in which a sum of this one is computed, by NumPy's rule."""
     if dtype is not None:
         return dtypes.dtype_of(dtype)
     kind = array._dtype
@@ -160,6 +162,7 @@ def ptp(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: 
 
 
 def count_along(array: ndarray, axis: AxisLike) -> int:
+    """How many elements each result is of."""
     total = 1
     for at in shapes.normalize_axes(axis, array.ndim):
         total *= array._shape[at]
@@ -244,6 +247,7 @@ def _arg(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims:
 
 
 def is_nothing(array: ndarray, axes: Any) -> bool:
+    """Whether the axes have no elements."""
     return 0 in [array._shape[at] for at in axes]
 
 

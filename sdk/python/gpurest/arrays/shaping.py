@@ -32,6 +32,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: Optional[bool] = None
 
 
 def checked_order(order: Any) -> str:
+    """The order of memory, None as "K"; ValueError where it is none."""
     if order not in ("C", "F", "A", "K", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     return order or "K"

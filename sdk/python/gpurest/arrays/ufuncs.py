@@ -52,11 +52,13 @@ def operand(value: Any, engine: Any = None) -> Any:
 
 
 def operands_of(values: Sequence[Any]) -> List[Any]:
+    """Arrays and scalars, all of one session."""
     engine = same_engine(values)
     return [operand(value, engine) for value in values]
 
 
 def dtype_in(one: Any) -> DType:
+    """The element type of an operand."""
     if isinstance(one, ndarray):
         return one._dtype
     return one.dtype if isinstance(one, Const) else dtypes.of_scalar(one.value)
@@ -101,6 +103,7 @@ def magnitude(name: str, values: Sequence[Any]) -> Types:
 
 
 def floating(name: str, values: Sequence[Any]) -> Types:
+    """In the floating type that holds the operands."""
     kind = dtypes.float_for(common(values))
     if not has_kind(name, kind):
         raise _reject(name)
@@ -108,12 +111,14 @@ def floating(name: str, values: Sequence[Any]) -> Types:
 
 
 def division(name: str, values: Sequence[Any]) -> Types:
+    """In floating point."""
     kind = common(values)
     kind = kind if kind.kind in "fc" else dtypes.float64
     return Types((kind, kind), kind)
 
 
 def comparison(name: str, values: Sequence[Any]) -> Types:
+    """Of comparisons: the operands meet in a type, the result is bool."""
     kinds = tuple(dtype_in(one) for one in values)
     if {one.name for one in kinds} == {"int64", "uint64"} and not any(isinstance(one, Weak) for one in values):
         return Types(kinds, dtypes.bool_, True)
@@ -122,6 +127,7 @@ def comparison(name: str, values: Sequence[Any]) -> Types:
 
 
 def logical(name: str, values: Sequence[Any]) -> Types:
+    """Of logical functions: operands of any types, the result is bool."""
     return Types(tuple(dtype_in(one) for one in values), dtypes.bool_)
 
 
@@ -146,10 +152,12 @@ def counting(name: str, values: Sequence[Any]) -> Types:
 
 
 def exponent(name: str, values: Sequence[Any]) -> Types:
+    """Of frexp(): a float's exponent is int32."""
     return Types(floating(name, values).operands, dtypes.int32)
 
 
 def predicate(name: str, values: Sequence[Any]) -> Types:
+    """Of questions about single elements."""
     kind = dtypes.float_for(common(values)) if name == "signbit" else common(values)
     if not has_kind(name, kind):
         raise _reject(name)
@@ -157,6 +165,7 @@ def predicate(name: str, values: Sequence[Any]) -> Types:
 
 
 def whole(name: str, values: Sequence[Any]) -> Types:
+    """In the operand's own type."""
     kind = common(values)
     if kind.kind == "c":
         raise _reject(name)
@@ -164,6 +173,7 @@ def whole(name: str, values: Sequence[Any]) -> Types:
 
 
 def choice(name: str, values: Sequence[Any]) -> Types:
+    """Of where(): a mask, and two operands that meet in a type."""
     kind = common(values[1:])
     return Types((dtypes.bool_, kind, kind), kind)
 
@@ -213,6 +223,7 @@ def warn_if_discarding(source: DType, target: DType) -> None:
 
 @method
 def cast_to(array: ndarray, dtype: DType) -> ndarray:
+    """The elements as another type."""
     warn_if_discarding(array._dtype, dtype)
     return apply("identity", [array], Types((dtype,), dtype))
 
@@ -305,6 +316,7 @@ class ufunc:
 
     @property
     def nargs(self) -> int:
+        """How many operands and results there are."""
         return self.nin + self.nout
 
     @property

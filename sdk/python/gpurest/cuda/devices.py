@@ -154,7 +154,7 @@ class Device:
         return self.id
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device) and self.name == other.name
+        return self.name == (other.name if isinstance(other, Device) else other)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -13,6 +13,7 @@ except ImportError as error:
 from .. import __version__ as __version__
 from .. import arrays as _arrays
 from ..arrays import *  # noqa: F403 - its __all__ is the list
+from ..arrays import random
 from ..arrays import routines as _routines
 from ..arrays.kernels import ElementwiseKernel, ReductionKernel
 from ..arrays.members import FlatIterator as flatiter
@@ -24,7 +25,7 @@ from .arrays import array, asarray, asnumpy, get_array_module, ndarray  # type: 
 from .cuda.memory import default_pool as get_default_memory_pool
 from .cuda.pinned_memory import default_pool as get_default_pinned_memory_pool
 from .fusion import fuse
-from .grids import broadcast, c_, mgrid, ogrid, r_
+from .grids import broadcast, c_, ix_, mgrid, ogrid, r_
 from .missing import MissingError, refusing
 from .older import alltrue, asfarray, clear_memo, cumproduct, in1d, msort, product, round_, show_config, sometrue, trapz
 from .raw import RawKernel, RawModule
@@ -32,7 +33,7 @@ from .types import *  # type: ignore[assignment]  # noqa: F403
 
 __all__ = ["ElementwiseKernel", "MissingError", "RawKernel", "RawModule", "ReductionKernel", "alltrue", "array", "asarray", "asfarray", "asnumpy",
            "broadcast", "c_", "clear_memo", "cuda", "cumproduct", "flatiter", "fuse", "get_array_module", "get_default_memory_pool",
-           "get_default_pinned_memory_pool", "in1d", "is_available", "mgrid", "msort", "ndarray", "ogrid", "product", "r_", "round_", "show_config",
+           "get_default_pinned_memory_pool", "in1d", "is_available", "ix_", "mgrid", "msort", "ndarray", "ogrid", "product", "r_", "random", "round_", "show_config",
            "sometrue", "testing", "trapz", "ufunc"]
 __all__ += _arrays.__all__
 __all__ += _routines.__all__

@@ -42,6 +42,18 @@ r_, c_ = _Joined(False), _Joined(True)
 mgrid, ogrid = _Grid(numpy.mgrid), _Grid(numpy.ogrid)
 
 
+def ix_(*args: Any) -> Tuple[ndarray, ...]:
+    """Numbers, or masks, for each dimension that together pick every combination."""
+    made = []
+    for at, one in enumerate(args):
+        line = arrays.asarray(one)
+        if line.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        line = line.nonzero()[0] if line.dtype.kind == "b" else line
+        made.append(line.reshape((1,) * at + (-1,) + (1,) * (len(args) - at - 1)))
+    return tuple(made)
+
+
 class broadcast:
     """The arrays as they are when stretched to one shape: `values`, and its `shape`, `nd` and `size`."""
 
@@ -51,9 +63,11 @@ class broadcast:
 
     @property
     def nd(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         found: List[int] = [1, *self.shape]
         return int(numpy.prod(found))

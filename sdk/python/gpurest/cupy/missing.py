@@ -74,6 +74,9 @@ HINTS: Dict[str, str] = {
     "Stream.begin_capture": _GRAPHS,
     "Stream.end_capture": _GRAPHS,
     "Stream.from_external": "streams are the service's; cupy.cuda.Stream() makes one",
+    "RawKernel.max_dynamic_shared_size_bytes": "shared_mem= of a call asks for as much as it says",
+    **{f"RawKernel.{name}": "attributes has what the service tells" for name in ("ptx_version", "binary_version", "cache_mode_ca",
+                                                                                 "preferred_shared_memory_carveout", "file_path")},
     "RawModule.get_global": "give the kernel an array where it has a variable of its own; gpurest.Module.globals lists them",
     # cupyx
     "cupyx.GeneralizedUFunc": "functions of arrays, and vectorize by broadcasting",

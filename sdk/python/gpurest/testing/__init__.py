@@ -65,6 +65,7 @@ class Service:
         return f"http://127.0.0.1:{address.rpartition(':')[2]}"
 
     def log(self) -> str:
+        """What the service has written to its log."""
         return (self.folder / "log").read_text(errors="replace")
 
     def stop(self) -> None:
@@ -111,10 +112,12 @@ else:
 
     @pytest.fixture
     def gpurest_client(gpurest_service: Service) -> Iterator[Client]:
+        """A fixture: a client of the test's service."""
         with Client(gpurest_service.url) as client:
             yield client
 
     @pytest.fixture
     def gpurest_session(gpurest_client: Client) -> Iterator[Session]:
+        """A fixture: a session that ends with the test."""
         with gpurest_client.session() as session:
             yield session

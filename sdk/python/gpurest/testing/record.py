@@ -64,6 +64,7 @@ class Recorder(LocalServer):
         super().__init__()
 
     def answer(self, request: LocalRequest) -> LocalAnswer:
+        """The service's answer to a request, which is kept."""
         if "text/event-stream" in request.headers.get("accept", ""):
             return _refusal(Refused(501, "feature_disabled", "event streams are not recorded"), request)
         passed = {name: value for name, value in request.headers.items() if name not in (*NOT_PASSED_ON, "host", "authorization", "user-agent", "expect")}
@@ -102,9 +103,11 @@ class Replay(LocalServer):
 
     @property
     def left(self) -> int:
+        """What was recorded and has not been asked for."""
         return len(self._waiting)
 
     def answer(self, request: LocalRequest) -> LocalAnswer:
+        """The answer that was recorded for a request."""
         with self._lock:
             wanted = self._as_recorded(request).key
             for at, entry in enumerate(self._waiting):

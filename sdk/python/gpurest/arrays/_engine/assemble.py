@@ -12,7 +12,7 @@ from . import builtins, codegen_fold, codegen_sort, shapes
 from .builtins import Call
 from .codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
 from .codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
-from .expr import ELEMENTWISE, EMPTY, FFT, FOLD, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
+from .expr import ELEMENTWISE, EMPTY, FACTOR, FFT, FOLD, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
 from .memory import Dead, DeviceMemory
 from .plan import Planner, Step, may_overwrite
 from .structure import Structure
@@ -145,6 +145,9 @@ class Assembly:
             self._call(builtins.matmul(left, right, Target(self._slot_for(step.node, at))), step)
         elif step.kind == FFT:
             self._call(builtins.fft(step.node, Target(self._slot_for(step.node, at))), step)
+        elif step.kind == FACTOR:
+            slot = self._slot_for(step.node, at)
+            self._call(builtins.factor(step.node, [Target(slot, place) for place in step.node.params["places"]]), step)
         elif step.kind == ROWS:
             self._call(builtins.of_rows(step.node, Target(self._slot_for(step.node, at))), step)
         else:

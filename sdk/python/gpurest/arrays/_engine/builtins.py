@@ -228,6 +228,12 @@ def matmul(a: Load, b: Load, target: Target) -> Call:
     return Call("matmul_strided", a.dtype, [a, b, target, *sizes, *steps])
 
 
+def factor(node: Node, results: List[Target]) -> Call:
+    """Of dense matrices: operands, results, sizes and flags, in the order of the built-in's parameters."""
+    values = [flag(one) if isinstance(one, bool) else count(one) for one in node.params["values"]]
+    return Call(node.op, node.dtype, [*node.loads, *results, *values])
+
+
 def transposition(node: Node) -> Optional[Tuple[int, int, int]]:
     """(rows, columns, batch) of the matrices in memory, where copying the node's one view transposes them."""
     one = node.inputs[0] if node.op == "identity" else None

@@ -208,4 +208,5 @@ def cast(value: str, source: DType, target: DType) -> str:
 
 
 def has_kind(name: str, dtype: DType) -> bool:
+    """Whether an operation computes with operands of this element type."""
     return OPS[name].template(dtype.kind) is not None

@@ -41,6 +41,7 @@ _engines_lock = threading.Lock()
 
 
 def engine_of(session: "Session") -> "Engine":
+    """The session's engine, which its first array makes."""
     found: Optional[Engine] = getattr(session, "_array_engine", None)
     if found is None:
         with _engines_lock:

@@ -34,6 +34,7 @@ def _line(at: int, launch: Launch, engine: "Engine") -> str:
 
 
 def explain(engine: "Engine", storage: Storage) -> str:
+    """What a flush would do now, as text."""
     with engine.lock:
         node = storage.node
         if not node.pending:

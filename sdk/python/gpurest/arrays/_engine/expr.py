@@ -28,6 +28,7 @@ REDUCE = "reduce"
 SCAN = "scan"
 FOLD = "fold"  # an operation on an axis's elements from the first to the last
 MATMUL = "matmul"
+FACTOR = "factor"  # what a built-in makes of matrices: several results in one piece of memory
 SORT = "sort"
 FFT = "fft"  # Fourier transforms along an axis of a dense array
 ROWS = "rows"  # a built-in over the rows of a dense array
@@ -48,6 +49,7 @@ class Load(NamedTuple):
     scattered: bool = False
 
     def broadcast(self, shape: shapes.Shape) -> "Load":
+        """The same elements stretched to a shape."""
         if shape == self.shape:
             return self
         return self._replace(shape=shape, strides=shapes.broadcast_strides(self.shape, self.strides, shape))
@@ -71,6 +73,8 @@ Input = Union[Load, Const]
 
 
 class Node:
+    """One value of the graph."""
+
     __slots__ = ("number", "kind", "op", "inputs", "params", "dtype", "shape", "epoch", "line", "memory", "error", "holder", "reuse",
                  "engine", "__weakref__")
 
@@ -98,18 +102,22 @@ class Node:
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return shapes.size_of(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def loads(self) -> Tuple[Load, ...]:
+        """Its inputs that are views."""
         return tuple([one for one in self.inputs if type(one) is Load])
 
     @property
     def pending(self) -> bool:
+        """Whether it is still to be computed."""
         return self.kind not in (BUFFER, FAILED)
 
     @property
@@ -119,6 +127,7 @@ class Node:
         return storage is not None and storage.node is self
 
     def load(self) -> Load:
+        """A view of all of it."""
         return Load(self, self.dtype, self.shape, shapes.contiguous_strides(self.shape), 0)
 
     def settle(self, memory: Optional["DeviceMemory"]) -> None:
@@ -127,6 +136,7 @@ class Node:
         self._let_go()
 
     def fail(self, error: BaseException) -> None:
+        """It will never be there, and why."""
         self.kind, self.error = FAILED, error
         self._let_go()
 
@@ -147,6 +157,7 @@ class Storage:
         node.holder = weakref.ref(self)
 
     def assign(self, node: Node) -> None:
+        """From now on its arrays have this value."""
         old = self.node
         if node.kind == ELEMENTWISE:
             node.reuse = old.reuse if old.pending else old

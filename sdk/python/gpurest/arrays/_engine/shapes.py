@@ -24,6 +24,7 @@ KNOWN_MAX = 4096  # results that each function keeps: every operation asks for t
 
 @lru_cache(maxsize=KNOWN_MAX)
 def size_of(shape: Shape) -> int:
+    """Number of elements."""
     total = 1
     for extent in shape:
         total *= extent

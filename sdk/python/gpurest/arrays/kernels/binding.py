@@ -72,6 +72,7 @@ class Bound:
         return shapes.broadcast_strides(*layout(value), shape)
 
     def type_of(self, param: Param) -> DType:
+        """What a parameter's declared type stands for in this call."""
         if not param.letter:
             return dtype_of(param.type)
         found = self.types.get(param.type)
@@ -97,6 +98,7 @@ class Bound:
         return empty(shape, dtype.name, session=self.session())
 
     def session(self) -> Session:
+        """The session in which the call runs."""
         if self.like is None:
             return default_session()
         found: Session = self.like.session

@@ -49,14 +49,17 @@ class ElementwiseKernel:
 
     @property
     def nin(self) -> int:
+        """How many inputs it has."""
         return len(self.in_params)
 
     @property
     def nout(self) -> int:
+        """How many outputs it has."""
         return len(self.out_params)
 
     @property
     def nargs(self) -> int:
+        """How many inputs and outputs it has."""
         return len(self.params)
 
     @property

@@ -21,6 +21,7 @@ class Param:
 
     @property
     def letter(self) -> bool:
+        """Whether its type is a placeholder such as T."""
         return len(self.type) == 1
 
 
@@ -39,6 +40,7 @@ def parse(text: str, outputs: bool) -> Tuple[Param, ...]:
 
 
 def check_names(kernel: str, params: Tuple[Param, ...]) -> None:
+    """ArgumentError unless every parameter has a name of its own, and the kernel one that C takes."""
     names = [one.name for one in params]
     if len(set(names)) != len(names) or set(names) & set(RESERVED):
         raise ArgumentError(f"{kernel}: every parameter has a name of its own, and none is {', '.join(RESERVED)}")
@@ -73,4 +75,5 @@ def dtype_in(value: Any) -> DType:
 
 
 def described(value: Any) -> str:
+    """What kind of thing a value is, for messages."""
     return f"a {type(value).__module__}.{type(value).__name__}".replace("builtins.", "")

@@ -70,6 +70,7 @@ class Numbers:
         self._values: List[int] = []
 
     def put(self, value: int) -> str:
+        """One more number; how the source names it."""
         self._values.append(value)
         return f"_d.v[{len(self._values) - 1}]"
 
@@ -99,14 +100,17 @@ class Numbers:
 
     @property
     def declaration(self) -> str:
+        """The structure that they are passed in."""
         return f"struct _dims {{ long long v[{len(self._values)}]; }};\n" if self._values else ""
 
     @property
     def parameters(self) -> List[str]:
+        """The kernel's parameter for them."""
         return ["const _dims _d"] if self._values else []
 
     @property
     def arguments(self) -> List[Any]:
+        """What is passed for them."""
         return [struct.pack(f"<{len(self._values)}q", *self._values)] if self._values else []
 
 
@@ -142,6 +146,7 @@ def indexer(name: str, text: str, shape: shapes.Shape, numbers: Numbers) -> str:
 
 
 def uses(text: str, name: str) -> bool:
+    """Whether C text names something."""
     return re.search(rf"\b{name}\b", text) is not None
 
 

@@ -22,6 +22,7 @@ _FLOATS = (dtypes.float32, dtypes.float64)
 
 
 def float_type(dtype: Any, name: str) -> DType:
+    """The type that a distribution is asked for; TypeError unless it is float32 or float64."""
     kind = dtypes.dtype_of(dtype)
     if kind not in _FLOATS:
         raise TypeError(f"Unsupported dtype {dtypes.public(kind)!r} for {name}")

@@ -14,6 +14,9 @@ from .integers import bounds
 class RandomState(Generator):
     """A Generator with the older names besides: `RandomState(seed)`. The same methods draw the same numbers."""
 
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(seed)
+
     def seed(self, seed: Any = None) -> None:
         """Starts anew; without a seed from one that nobody can guess."""
         self._bits.reseed(seed)

@@ -26,6 +26,8 @@ class Parameter(NamedTuple):
 
 
 class Rule(NamedTuple):
+    """What a parameter on the host has to fulfil, and what is said of one that does not."""
+
     holds: Callable[[Any], Any]  # of a float, or of a NumPy array element by element
     text: str  # {nan}: "is NaN" of a number, "contains NaNs" of an array
 
@@ -44,6 +46,7 @@ RULES: Dict[str, Tuple[Rule, ...]] = {
 
 
 def is_number(value: Any) -> bool:
+    """Whether it is one number of the host."""
     return isinstance(value, (bool, int, float)) or (dtypes.numpy is not None and isinstance(value, dtypes.numpy.generic))
 
 
@@ -57,8 +60,8 @@ def host_value(value: Any) -> Any:
     if isinstance(value, ndarray):
         return value
     if is_number(value) or value is None or isinstance(value, (complex, str)):
-        given: Any = value  # what is no number gets Python's own error
-        return float(given)
+        number: Any = value  # what is no number gets Python's own error
+        return float(number)
     if dtypes.numpy is None:
         return host.asarray(value, dtype=DOUBLE)
     made = dtypes.numpy.asarray(value, dtype="f8")
@@ -87,10 +90,12 @@ def checked_there(value: ndarray, rule: str, bound: Any = None) -> ndarray:
 
 
 def all_on_host(values: Sequence[Any]) -> bool:
+    """Whether none of the parameters is on a device."""
     return not any(isinstance(one, ndarray) for one in values)
 
 
 def engine_for(values: Sequence[Any], session: Where) -> Engine:
+    """That of the parameters on a device, else that of a session."""
     found = same_engine(values)
     return current_engine(session) if found is None else found
 

@@ -65,9 +65,9 @@ class Several:
         if len(weights.shape) != 1:
             raise ValueError("alpha must be 1 dimensional")
         engine = engine_for((weights,), session)
-        shape = (() if size is None else shapes.as_shape(size)) + tuple(weights.shape)
+        shape: shapes.Shape = (() if size is None else shapes.as_shape(size)) + tuple(weights.shape)
         logs = queue(engine, shape, dtypes.float64, "random_log_gamma", (*self._bits.take(shapes.size_of(shape)), *operands(engine, [weights])))
-        if not shape[-1]:
+        if not weights.size:
             return logs
         most = reductions.max(logs, axis=-1, keepdims=True)  # the sum of what is too small for a number would be 0
         parts = ufuncs.exp(logs - ufuncs.where(most == -math.inf, 0.0, most))

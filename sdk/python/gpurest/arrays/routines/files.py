@@ -63,6 +63,7 @@ class NpzFile:
         self.close()
 
     def close(self) -> None:
+        """Closes the file."""
         self._file.close()
 
 

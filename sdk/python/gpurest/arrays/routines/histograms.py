@@ -114,6 +114,7 @@ def _counted_in(numbers: ndarray, bins: int, weights: Optional[ndarray]) -> ndar
 
 
 def sum_of(weights: ndarray) -> Any:
+    """The type in which weights are summed."""
     return reductions.sum_type(weights, None) if weights._dtype.kind == "b" else weights._dtype
 
 

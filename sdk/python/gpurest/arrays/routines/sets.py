@@ -15,6 +15,8 @@ __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", 
 
 
 class UniqueAllResult(NamedTuple):
+    """What unique_all() gives."""
+
     values: ndarray
     indices: ndarray
     inverse_indices: ndarray
@@ -22,11 +24,15 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
+    """What unique_counts() gives."""
+
     values: ndarray
     counts: ndarray
 
 
 class UniqueInverseResult(NamedTuple):
+    """What unique_inverse() gives."""
+
     values: ndarray
     inverse_indices: ndarray
 

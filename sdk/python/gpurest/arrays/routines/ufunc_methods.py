@@ -50,6 +50,7 @@ def _type_of(function: ufunc, array: ndarray, dtype: Any) -> DType:
 
 @method
 def ufunc_reduce(function: ufunc, a: Any, axis: AxisLike, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
+    """ufunc.reduce()."""
     _binary(function, "reduce")
     array, name = ufuncs.as_array(a), function.__name__
     axes = shapes.normalize_axes(None if array.ndim == 0 and axis in (0, -1) else axis, array.ndim)
@@ -102,6 +103,7 @@ def _fold(op: str, array: ndarray, axis: int, running: bool) -> ndarray:
 
 @method
 def ufunc_accumulate(function: ufunc, a: Any, axis: int, dtype: Any, out: Any) -> ndarray:
+    """ufunc.accumulate()."""
     _binary(function, "accumulate")
     array, name = ufuncs.as_array(a), function.__name__
     if array.ndim == 0:
@@ -118,6 +120,7 @@ def ufunc_accumulate(function: ufunc, a: Any, axis: int, dtype: Any, out: Any) -
 
 @method
 def ufunc_outer(function: ufunc, a: Any, b: Any, options: Dict[str, Any]) -> Any:
+    """ufunc.outer()."""
     if function.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     left, right = (ufuncs.as_array(one) for one in (a, b))
@@ -126,6 +129,7 @@ def ufunc_outer(function: ufunc, a: Any, b: Any, options: Dict[str, Any]) -> Any
 
 @method
 def ufunc_at(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
+    """ufunc.at()."""
     if not isinstance(a, ndarray):
         raise TypeError("first operand must be array")
     if function.nout != 1:

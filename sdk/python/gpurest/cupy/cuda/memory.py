@@ -97,6 +97,7 @@ def using_allocator(allocator: Allocator = None) -> Iterator[None]:
 
 
 def default_pool() -> MemoryPool:
+    """The pool that get_default_memory_pool() gives."""
     return _pool
 
 

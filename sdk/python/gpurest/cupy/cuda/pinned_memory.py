@@ -11,6 +11,7 @@ class PinnedMemoryPointer(bytearray):
 
     @property
     def mem(self) -> PinnedMemoryPointer:
+        """The memory that it points into."""
         return self
 
     def size(self) -> int:
@@ -55,4 +56,5 @@ def set_pinned_memory_allocator(allocator: Optional[Callable[[int], Any]] = None
 
 
 def default_pool() -> PinnedMemoryPool:
+    """The pool that get_default_pinned_memory_pool() gives."""
     return _pool

@@ -49,9 +49,9 @@ def getDeviceProperties(device: int) -> Dict[str, Any]:
                              "warpSize": told.warp_size, "maxThreadsPerBlock": told.max_threads_per_block, "major": told.major, "minor": told.minor,
                              "multiProcessorCount": told.multi_processor_count, "uuid": told.uuid}
     for name, row in PROPERTIES.items():
-        values = tuple(known[one] for one in row.split() if one in known)
+        values = [known[one] for one in row.split() if one in known]
         if len(values) == len(row.split()):
-            found[name] = values if len(values) > 1 else values[0]
+            found[name] = tuple(values) if len(values) > 1 else values[0]
     return found
 
 

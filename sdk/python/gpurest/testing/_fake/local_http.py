@@ -21,6 +21,8 @@ class LocalRequest(NamedTuple):
 
 
 class LocalAnswer(NamedTuple):
+    """What the local server answers to one request."""
+
     status: int
     headers: Mapping[str, str]
     body: BytesLike
@@ -84,6 +86,7 @@ class LocalServer:
         self._thread.start()
 
     def answer(self, request: LocalRequest) -> LocalAnswer:
+        """The answer to a request."""
         raise NotImplementedError
 
     def _opened(self, connection: socket.socket) -> None:

@@ -68,6 +68,7 @@ class FakeServer(FakeBackground, LocalServer):
     # ---- requests ----
 
     def answer(self, request: LocalRequest) -> LocalAnswer:
+        """The answer to a request."""
         path = urlsplit(request.target).path
         with self._lock:
             self.requests.append((request.method, request.target))

@@ -25,6 +25,7 @@ class Refused(Exception):
         self.status, self.code, self.detail, self.more = status, code, detail, more
 
     def problem(self, path: str) -> Dict[str, Any]:
+        """The refusal as the service's problem document."""
         return {"type": f"/problems/{self.code}", "title": self.code, "status": self.status, "detail": self.detail, "instance": path, "code": self.code,
                 "request_id": "fake", "retryable": self.status in (429, 503), "retry_after_ms": None, "errors": [], "cuda": None, "compile": None,
                 "limit": None, **self.more}
