@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from .array_calls import COMPLEX, run
+from .array_values import same
 
 KINDS = [*COMPLEX, "float32", "float64", "int32", "float16", "bool"]
 LENGTHS = [1, 2, 3, 5, 7, 8, 97, 100, 1021, 4096]
@@ -242,3 +243,8 @@ def test_nothing_warns(g):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         g.fft.fft2(g.fft.irfft2(g.fft.rfft2(g.ones((6, 10))), (6, 10))).get()
+
+
+def test_frequencies_of_a_type(g):
+    for name in ("fftfreq", "rfftfreq"):
+        same(getattr(g.fft, name)(7, 0.5, dtype="f4"), getattr(np.fft, name)(7, 0.5).astype("f4"))
