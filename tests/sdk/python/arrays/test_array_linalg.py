@@ -357,3 +357,32 @@ def _in_double(case):
 
 def test_a_draw_is_of_both_types():
     assert {_square(Draw([seed])).dtype.name for seed in range(20)} == set(FLOATS)
+
+
+def test_polynomials_are_fitted(g):
+    x = np.linspace(-1, 2, 30)
+    y = values((30, 2)) + (3 * x ** 3 - x)[:, None]
+    for arguments in ({"deg": 3}, {"deg": 0}, {"deg": 5, "w": 1 + x ** 2}):
+        near(g.polyfit(g.asarray(x), y, **arguments), np.polyfit(x, y, **arguments), 100)
+        near(g.polyfit(x, y[:, 0], **arguments), np.polyfit(x, y[:, 0], **arguments), 100)
+        for cov in (True, "unscaled"):
+            for ours, theirs in zip(g.polyfit(x, y[:, 0], cov=cov, **arguments), np.polyfit(x, y[:, 0], cov=cov, **arguments)):
+                near(ours, theirs, 100)
+    ours, theirs = g.polyfit(x, y, 4, full=True), np.polyfit(x, y, 4, full=True)
+    assert ours[2] == theirs[2] and ours[4] == theirs[4]
+    for at in (0, 1, 3):
+        near(ours[at], theirs[at], 100)
+    with pytest.warns(np.exceptions.RankWarning):
+        g.polyfit([1.0, 1, 1], [1.0, 2, 3], 1)
+    for wrong in ((x, y, -1), (y, y, 1), (x[:0], x[:0], 1), (x, x[:5], 1), (x, y[None], 1), (x, y, 1, None, False, x[:3]), (x, y, 1, None, False, y)):
+        with pytest.raises(Exception) as theirs:
+            np.polyfit(*wrong)
+        with pytest.raises(type(theirs.value), match=str(theirs.value)):
+            g.polyfit(*wrong)
+
+
+def test_norms_of_complex_numbers_and_what_is_refused(g):
+    a = (values((3, 4)) + 1j * values((3, 4), seed=1))
+    for arguments in ((), (None, 0), (1, 1), (np.inf, 0), (3, 0), (0, 0), ("fro",), (1,), (-np.inf,)):
+        near(g.linalg.norm(a, *arguments), np.linalg.norm(a, *arguments))
+    near(g.linalg.norm(a.astype("c8"), axis=1), np.linalg.norm(a.astype("c8"), axis=1))

@@ -95,6 +95,8 @@ template <typename F> __device__ inline complex<F> exp(complex<F> z)
 __device__ inline complex<double> exp2(complex<double> z) { return exp(complex<double>(z.re * 0.6931471805599453, z.im * 0.6931471805599453)); }
 template <typename F> __device__ inline complex<F> expm1(complex<F> z)
 {
+    if (z.im == 0) return complex<F>(expm1(z.re), z.im);
+    if (!is_finite(z.im) || z.re > exp_limit(z.re) || is_infinite(z.re)) return exp(z) - complex<F>(1);
     F half = sin(z.im / 2);
     return complex<F>(expm1(z.re) * cos(z.im) - 2 * half * half, exp(z.re) * sin(z.im));
 }
@@ -208,6 +210,7 @@ __device__ inline complex<double> atanh(complex<double> z)
     double x = fabs(z.re), y = fabs(z.im), re, im;
     if (is_huge(z)) {
         double size = hypot(x / 2, y / 2);
+        if (size != size) return complex<double>(size, size);
         re = is_finite(size) ? x / 4 / size / size : 0;
         im = z.im == z.im ? 1.5707963267948966 : z.im;
     } else {
