@@ -12,9 +12,7 @@ except ImportError as error:
 
 from .. import __version__ as __version__
 from .. import arrays as _arrays
-from .. import linalg
 from ..arrays import *  # noqa: F403 - its __all__ is the list
-from ..arrays import random
 from ..arrays import routines as _routines
 from ..arrays.kernels import ElementwiseKernel, ReductionKernel
 from ..arrays.members import FlatIterator as flatiter
@@ -32,13 +30,15 @@ from .older import alltrue, asfarray, clear_memo, cumproduct, in1d, msort, produ
 from .raw import RawKernel, RawModule
 from .types import *  # type: ignore[assignment]  # noqa: F403
 
+del fft  # noqa: F821 - gpurest's own; those here say what there is instead of what is missing
+from . import fft, linalg, random  # type: ignore[no-redef]  # noqa: E402
+
 __all__ = ["ElementwiseKernel", "MissingError", "RawKernel", "RawModule", "ReductionKernel", "alltrue", "array", "asarray", "asfarray", "asnumpy",
-           "broadcast", "c_", "clear_memo", "cuda", "cumproduct", "flatiter", "fuse", "get_array_module", "get_default_memory_pool",
-           "get_default_pinned_memory_pool", "in1d", "is_available", "ix_", "linalg", "mgrid", "msort", "ndarray", "ogrid", "product", "r_", "random", "round_", "show_config",
-           "sometrue", "testing", "trapz", "ufunc"]
+           "broadcast", "c_", "clear_memo", "cuda", "cumproduct", "fft", "flatiter", "fuse", "get_array_module", "get_default_memory_pool",
+           "get_default_pinned_memory_pool", "in1d", "is_available", "ix_", "linalg", "mgrid", "msort", "ndarray", "ogrid", "product", "r_",
+           "random", "round_", "show_config", "sometrue", "testing", "trapz", "ufunc"]
 __all__ += _arrays.__all__
 __all__ += _routines.__all__
 __all__ += types.__all__
-
 
 __getattr__ = refusing("cupy")

@@ -107,6 +107,9 @@ HINTS: Dict[str, str] = {
     "cupyx.profiler": "gpurest.profiler and gpurest.cuda.profiler",
     "cupy.testing": _TESTS,
     "cupy.random": "numpy.random on the host",
+    "cupy.random.XORWOW": "Philox4x3210 is the bit generator",
+    "cupy.random.MRG32k3a": "Philox4x3210 is the bit generator",
+    "cupy.fft.config": "transforms have neither plans nor callbacks to set up: what a callback does, array operations do before and behind",
 }
 
 
@@ -122,7 +125,8 @@ def refuse(where: str, name: str) -> NoReturn:
     hint = hint_of(where, name) if not name.startswith("__") else ""
     if not hint:
         raise AttributeError(f"module 'gpurest.{where}' has no attribute {name!r}")
-    raise MissingError(f"gpurest.{where} has no {name}, which CuPy has: {hint}")
+    known = ", which CuPy has" if hint != HINTS.get(where) else ""
+    raise MissingError(f"gpurest.{where} has no {name}{known}: {hint}")
 
 
 def refusing(where: str) -> Callable[[str], Any]:

@@ -121,6 +121,23 @@ def test_a_raw_parameter_without_gaps_is_a_pointer_too():
         hits(cp.arange(7, dtype="i4"), cp.zeros(4, "i4")[::2])
 
 
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_numbers(dtype):
+    a = (numbers(3, 4) + 1j * numbers(3, 4, seed=1)).astype(dtype)
+    kernel = cp.ElementwiseKernel("T x, T by, raw T y", "T z", "z = x * by + conj(y[i])", "k")
+    total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+    raw = cp.RawKernel("#include <cuComplex.h>\nextern \"C\" __global__ void k(double2 *x, double2 by) { x[threadIdx.x].x += by.y; }" if dtype == "c16" else
+                       "extern \"C\" __global__ void k(float2 *x, float2 by) { x[threadIdx.x].x += by.y; }", "k")
+    for x in views(a):
+        np.testing.assert_allclose(kernel(x, 2 - 1j, x).get(), a * (2 - 1j) + a.conj(), rtol=1e-5)
+        np.testing.assert_allclose(total(x, axis=0).get(), a.sum(axis=0), rtol=1e-5)
+    x = cp.asarray(a)
+    raw((1,), (12,), (x, np.dtype(dtype).type(3 + 5j)))
+    np.testing.assert_allclose(x.get(), a + 5, rtol=1e-6)
+    with pytest.raises(TypeError, match="float64"):
+        cp.ElementwiseKernel("T x, float64 y", "T z", "z = x", "k")(x, 1j)
+
+
 def test_what_stands_around_the_loop():
     kernel = cp.ElementwiseKernel("T x", "T y", "y = twice(x) + base", "k", preamble="__device__ T twice(T x) { return 2 * x; }\n#define BASE 5",
                                   loop_prep="const T base = BASE", options=("-DUNUSED=1",))
