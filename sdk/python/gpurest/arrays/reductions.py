@@ -94,7 +94,8 @@ def scalar(value: Any) -> Any:
 @method
 def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
         where: Any = True) -> ndarray:
-    """Integers and booleans are added up as 64-bit integers, halves as floats. `where`: a mask of what counts; `initial`: added."""
+    """Integers and booleans are added up as 64-bit integers, halves as floats. `where`: a mask of what counts; `initial`: added. Floats are added in
+    another order than NumPy's: the last digits may differ."""
     return _summed("sum", as_array(a), axis, dtype, out, keepdims, initial, where)
 
 
@@ -177,7 +178,7 @@ def _mean_types(array: ndarray, dtype: Any) -> DType:
 
 @method
 def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
-    """NaN where there is nothing to take the mean of. Halves are added up as floats. `where`: a mask of what counts."""
+    """NaN, and unlike in NumPy no warning, where there is nothing to take the mean of. Halves are added up as floats. `where`: a mask of what counts."""
     array = as_array(a)
     kind = _mean_types(array, dtype)
     if where is not True:
@@ -285,7 +286,7 @@ def _running_sum(op: str, a: Any, axis: Optional[int], dtype: Any, out: Optional
 
 @method
 def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
-    """Running sums along an axis, or over all elements in C order."""
+    """Running sums along an axis, or over all elements in C order. The last digits of floats may differ from NumPy's, and from run to run."""
     return _running_sum("sum", a, axis, dtype, out)
 
 

@@ -22,11 +22,11 @@ def _over_rows(op: str, array: ndarray) -> ndarray:
 
 def _floating(x: Any) -> ndarray:
     array = ufuncs.cast_to_array(ufuncs.operand(x))
-    return array if array._dtype.kind == "f" else array.astype(dtypes.float64)
+    return array if array._dtype.kind in "fc" else array.astype(dtypes.float64)
 
 
 def _fits(array: ndarray, axis: int) -> bool:
-    return config.builtins and axis == array.ndim - 1 and array.size > 0
+    return config.builtins and array._dtype.kind == "f" and axis == array.ndim - 1 and array.size > 0
 
 
 def _below_greatest(array: ndarray, axis: int) -> ndarray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
-from ..arrays import fft as _own
+from .. import fft as _own
 from .missing import refuse
 
 

@@ -27,7 +27,6 @@ HINTS: Dict[str, str] = {
     "cupy.disable_experimental_feature_warning": "no feature here is experimental",
     "cupy.importlib": "it is Python's module",
     "cupy.cupyx": "gpurest.cupyx",
-    "cupy.polyfit": "numpy.polyfit on the host",
     "cupy.roots": "numpy.roots on the host",
     **{f"cupy.{name}": _NUMPY2 for name in ("disp", "find_common_type", "get_array_wrap", "safe_eval", "set_string_function", "issctype", "issubclass_",
                                             "issubsctype", "obj2sctype", "sctype2char", "who", "byte_bounds", "DataSource", "format_parser",
@@ -108,10 +107,10 @@ HINTS: Dict[str, str] = {
     "cupyx.profiler": "gpurest.profiler and gpurest.cuda.profiler",
     "cupy.testing": _TESTS,
     "cupy.random": "numpy.random on the host",
+    "cupy.random.XORWOW": "cupy.random.Philox4x3210",
+    "cupy.random.MRG32k3a": "cupy.random.Philox4x3210",
     "cupy.random.XORWOW": "Philox4x3210 is the bit generator",
     "cupy.random.MRG32k3a": "Philox4x3210 is the bit generator",
-    "cupy.linalg": "numpy.linalg on the host",
-    "cupy.fft": "numpy.fft on the host",
     "cupy.fft.config": "transforms have neither plans nor callbacks to set up: what a callback does, array operations do before and behind",
 }
 

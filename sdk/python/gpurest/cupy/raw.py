@@ -1,19 +1,27 @@
 """cupy.RawKernel and RawModule."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy
 
 from .. import RawKernel as _RawKernel
 from .. import RawModule as _RawModule
 from ..arrays.kernels.binding import Start
+from ..arrays.kernels.source import COMPLEX
 from ..arrays.ndarray import ndarray
 from ..errors import ArgumentError
 from .missing import MissingError, hint_of, refuse
 
 _ATTRIBUTES = {"max_threads_per_block": "max_threads", "shared_size_bytes": "shared_bytes", "const_size_bytes": "const_bytes",
                "local_size_bytes": "local_bytes", "num_regs": "registers"}
+# What CuPy has for kernels to include, as far as it is there.
+HEADERS = {"cupy/complex.cuh": f"#pragma once\n{COMPLEX}namespace thrust {{ using ::complex; }}\n"}
+
+
+def _with_ours(code: Optional[str], headers: Optional[Mapping[str, str]]) -> Dict[str, str]:
+    """The headers that the source names, and those of the caller."""
+    return {**{name: text for name, text in HEADERS.items() if name in (code or "")}, **(headers or {})}
 
 
 def _check(backend: str, translate_cucomplex: bool, cooperative: bool, jitify: Any) -> None:
@@ -34,7 +42,7 @@ class RawKernel(_RawKernel):
     def __init__(self, code: str, name: str, options: Sequence[str] = (), backend: str = "nvrtc", translate_cucomplex: bool = False, *,
                  enable_cooperative_groups: bool = False, jitify: Any = None, headers: Any = None) -> None:
         _check(backend, translate_cucomplex, enable_cooperative_groups, jitify)
-        super().__init__(code, name, options, headers=headers)
+        super().__init__(code, name, options, headers=_with_ours(code, headers))
         self.options, self.backend, self.enable_cooperative_groups = tuple(options), backend, enable_cooperative_groups
         self.__name__ = name
 
@@ -72,7 +80,8 @@ class RawModule:
                  translate_cucomplex: bool = False, enable_cooperative_groups: bool = False, name_expressions: Optional[Sequence[str]] = None,
                  jitify: Any = None, headers: Any = None) -> None:
         _check(backend, translate_cucomplex, enable_cooperative_groups, jitify)
-        self._module = _RawModule(code=code, path=path, options=options, name_expressions=name_expressions or (), headers=headers)
+        self._module = _RawModule(code=code, path=path, options=options, name_expressions=name_expressions or (),
+                                  headers=_with_ours(code, headers))
         self.code, self.file_path, self.options, self.backend = code, path, tuple(options), backend
         self.name_expressions = tuple(name_expressions or ())
 

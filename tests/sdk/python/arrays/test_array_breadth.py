@@ -1,4 +1,4 @@
-"""Which of NumPy's and CuPy's names there are: two tables, printed with `python3 tests/sdk/python/arrays/test_array_breadth.py`. The bounds are what
+"""Which of NumPy's and CuPy's names there are: tables, printed with `python3 tests/sdk/python/arrays/test_array_breadth.py`. The bounds are what
 has been reached; a name that is given up must be taken from them."""
 import inspect
 import pathlib
@@ -10,11 +10,13 @@ import gpurest  # noqa: E402
 import numpy as np  # noqa: E402
 
 CUPY_NAMES = pathlib.Path(__file__).with_name("data") / "cupy_names.txt"
-FUNCTIONS_REACHED = 352  # of 354
+FUNCTIONS_REACHED = 353  # of 354
 UFUNCS_REACHED = 105  # of 106 names
 MEMBERS_REACHED = 65  # of 70
 # Not there, each with its reason.
-FUNCTIONS_MISSING = {"polyfit": "needs linalg.lstsq", "roots": "needs eigenvalues"}
+FUNCTIONS_MISSING = {"roots": "needs eigenvalues of general matrices"}
+LINALG_REACHED = 29  # of 31
+LINALG_MISSING = {"eig": "there are no eigenvalues of general matrices: the function says what there is", "eigvals": "as eig"}
 UFUNCS_MISSING = {"isnat": "there are no dates"}
 MEMBERS_MISSING = {"ctypes": "the memory is another process's", "data": "the memory is another process's", "getfield": "elements have no fields",
                    "setfield": "elements have no fields", "setflags": "arrays are writable, unless elements share memory"}
@@ -28,6 +30,18 @@ def shared_functions():
 
 def ufuncs():
     return [name for name in dir(np) if isinstance(getattr(np, name), np.ufunc)]
+
+
+def of_linalg():
+    """The functions of numpy.linalg; eig and eigvals only refuse."""
+    return [name for name in dir(np.linalg) if inspect.isroutine(getattr(np.linalg, name)) and name != "test"]
+
+
+class Linalg:
+    """gpurest.linalg without what only refuses."""
+
+    def __getattr__(self, name):
+        return None if name in LINALG_MISSING else getattr(gpurest.linalg, name)
 
 
 def members():
@@ -67,6 +81,11 @@ def test_ufuncs_have_their_methods():
             assert ours.identity == theirs.identity, name
 
 
+def test_functions_of_linalg():
+    names = of_linalg()
+    assert set(missing(names, Linalg())) <= set(LINALG_MISSING) and len(there(names, Linalg())) >= LINALG_REACHED
+
+
 def test_members_of_arrays(g):
     assert set(missing(members(), gpurest.ndarray)) <= set(MEMBERS_MISSING) and len(there(members(), gpurest.ndarray)) >= MEMBERS_REACHED
     x = g.arange(6.0).reshape(2, 3)
@@ -84,5 +103,6 @@ def table(what, names, owner, reasons):
 
 if __name__ == "__main__":
     table("functions that NumPy and CuPy share", shared_functions(), gpurest, FUNCTIONS_MISSING)
+    table("functions of numpy.linalg", of_linalg(), Linalg(), LINALG_MISSING)
     table("NumPy's ufuncs, by their names", ufuncs(), gpurest, UFUNCS_MISSING)
     table("members of numpy.ndarray", members(), gpurest.ndarray, MEMBERS_MISSING)

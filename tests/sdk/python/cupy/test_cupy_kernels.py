@@ -374,3 +374,16 @@ def test_fused_functions_compute_on_both_sides():
     np.testing.assert_array_equal(squared(cp.asarray(a), 2).get(), (a - 2) ** 2)
     assert isinstance(squared(a, 2), np.ndarray) and squared.__name__ == "squared_difference"
     np.testing.assert_allclose(total(cp.asarray(a)).get(), a.sum(axis=0))
+
+
+def test_complex_numbers_in_kernels(client):
+    z = cp.array([1 + 2j, -1j, 3], cp.complex64)
+    source = """#include <cupy/complex.cuh>
+    extern "C" __global__ void turned(const complex<float>* x, thrust::complex<float>* y) { y[threadIdx.x] = conj(x[threadIdx.x]) * complex<float>(0, 1); }"""
+    y = cp.empty_like(z)
+    cp.RawKernel(source, "turned")((1,), (3,), (z, y))
+    np.testing.assert_array_equal(y.get(), np.conj(z.get()) * np.complex64(1j))
+    cp.RawModule(code=source).get_function("turned")((1,), (3,), (y, z))
+    np.testing.assert_array_equal(z.get(), np.conj(y.get()) * np.complex64(1j))
+    size = cp.ElementwiseKernel("complex128 x", "float64 y", "y = norm(x) + x.real()", "sizes_of_complex")
+    np.testing.assert_array_equal(size(cp.array([3 + 4j, -1j])).get(), [28, 1])

@@ -143,11 +143,11 @@ class Assembly:
         elif step.kind == MATMUL:
             left, right = step.node.loads
             self._call(builtins.matmul(left, right, Target(self._slot_for(step.node, at))), step)
-        elif step.kind == FFT:
-            self._call(builtins.fft(step.node, Target(self._slot_for(step.node, at))), step)
         elif step.kind == FACTOR:
             slot = self._slot_for(step.node, at)
             self._call(builtins.factor(step.node, [Target(slot, place) for place in step.node.params["places"]]), step)
+        elif step.kind == FFT:
+            self._call(builtins.fft(step.node, Target(self._slot_for(step.node, at))), step)
         elif step.kind == ROWS:
             self._call(builtins.of_rows(step.node, Target(self._slot_for(step.node, at))), step)
         else:

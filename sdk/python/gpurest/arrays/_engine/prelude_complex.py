@@ -95,6 +95,8 @@ template <typename F> __device__ inline complex<F> exp(complex<F> z)
 __device__ inline complex<double> exp2(complex<double> z) { return exp(complex<double>(z.re * 0.6931471805599453, z.im * 0.6931471805599453)); }
 template <typename F> __device__ inline complex<F> expm1(complex<F> z)
 {
+    if (z.im == 0) return complex<F>(expm1(z.re), z.im);
+    if (!is_finite(z.im) || z.re > exp_limit(z.re) || is_infinite(z.re)) return exp(z) - complex<F>(1);
     F half = sin(z.im / 2);
     return complex<F>(expm1(z.re) * cos(z.im) - 2 * half * half, exp(z.re) * sin(z.im));
 }
@@ -180,6 +182,20 @@ __device__ inline complex<double> sqrt(complex<double> z)
     return x >= 0 ? complex<double>(t * back, y / (2 * t) * back) : complex<double>(fabs(y) / (2 * t) * back, copysign(t, y) * back);
 }
 
+/* Of the transform of pairs (x0, x1), (x2, x3) ... two numbers whose places add up to its length, and what is turned by the first one's place: the
+   transform of all numbers at this place. split_halves() is the way back; where nothing is turned, both numbers count as real. */
+template <typename F> __device__ inline complex<F> join_halves(complex<F> a, complex<F> b, complex<F> turn)
+{
+    complex<F> odd = turn * complex<F>(a.im + b.im, b.re - a.re);
+    return complex<F>((a.re + b.re + odd.re) / 2, (a.im - b.im + odd.im) / 2);
+}
+template <typename F> __device__ inline complex<F> split_halves(complex<F> a, complex<F> b, complex<F> turn)
+{
+    if (turn.im == 0) return complex<F>((a.re + b.re) / 2, (a.re - b.re) / 2);
+    complex<F> odd = turn * complex<F>(a.re - b.re, a.im + b.im);
+    return complex<F>((a.re + b.re - odd.im) / 2, (a.im - b.im + odd.re) / 2);
+}
+
 /* Whether 1 beside it is nothing. */
 __device__ inline bool is_huge(complex<double> z) { return fabs(z.re) > 1e17 || fabs(z.im) > 1e17; }
 __device__ inline double log_twice(complex<double> z) { return log_size(z.re, z.im) + 0.6931471805599453; }
@@ -208,6 +224,7 @@ __device__ inline complex<double> atanh(complex<double> z)
     double x = fabs(z.re), y = fabs(z.im), re, im;
     if (is_huge(z)) {
         double size = hypot(x / 2, y / 2);
+        if (size != size) return complex<double>(size, size);
         re = is_finite(size) ? x / 4 / size / size : 0;
         im = z.im == z.im ? 1.5707963267948966 : z.im;
     } else {

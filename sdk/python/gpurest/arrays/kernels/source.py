@@ -7,7 +7,7 @@ from typing import Any, Iterable, List, Sequence, Tuple
 
 from ..._values.dtypes import DType
 from .._engine import shapes
-from .._engine.prelude_complex import COMPLEX
+from .._engine.prelude_complex import COMPLEX as COMPLEX
 from .binding import Bound, layout
 from .params import Param, c_type, is_array
 

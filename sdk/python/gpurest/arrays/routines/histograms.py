@@ -89,7 +89,7 @@ def _bins_of(values: ndarray, edges: ndarray) -> ndarray:
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Optional[bool] = None, weights: Any = None) -> Tuple[ndarray, ndarray]:  # noqa: A002
     """How many elements lie in each bin, or the sums of their weights, and the bins' bounds. `bins`: their number, of equal width within `range` or
-    from the least to the greatest element, or their bounds. `density`: so that the integral is 1."""
+    from the least to the greatest element, or their bounds, but unlike in NumPy no name of a rule. `density`: so that the integral is 1."""
     array = as_array(a)
     shares = None if weights is None else shaping.ravel(as_array(weights))
     if shares is not None and as_array(weights)._shape != array._shape:

@@ -61,7 +61,7 @@ def nanmax(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdim
 
 
 def nanmean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
-    """The mean of what is not NaN; NaN where there is nothing else."""
+    """The mean of what is not NaN; NaN where there is nothing else, of which nothing warns."""
     array = as_array(a)
     return reductions.mean(array, axis, dtype, out, keepdims, where=_numbers(array, where))
 
@@ -109,7 +109,7 @@ def nanargmax(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None,
 
 
 def nanmedian(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
-    """The median of what is not NaN; NaN where there is nothing else."""
+    """The median of what is not NaN; NaN where there is nothing else, of which nothing warns."""
     array = as_array(a)
     line, kept = lines(array, axis)
     if not line._shape[-1]:

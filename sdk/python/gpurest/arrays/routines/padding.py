@@ -46,7 +46,8 @@ def _pairs(spec: Any, ndim: int, what: str) -> List[Pair]:
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> ndarray:
     """With so many elements more in front of and behind each dimension, made by `mode`: "constant" (`constant_values`), "edge", "empty",
-    "linear_ramp" (`end_values`), "maximum", "mean", "median" or "minimum" (`stat_length`), "reflect", "symmetric" (`reflect_type`) or "wrap"."""
+    "linear_ramp" (`end_values`), "maximum", "mean", "median" or "minimum" (`stat_length`), "reflect", "symmetric" (`reflect_type`) or "wrap". Unlike
+    in NumPy it is no function."""
     source = as_array(array)
     widths = _pairs(pad_width, source.ndim, "pad_width")
     if any(not hasattr(one, "__index__") for pair in widths for one in pair):

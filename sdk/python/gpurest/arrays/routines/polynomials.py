@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Tuple
 
 from ..._values import dtypes
-from .. import joining, shaping, sorting, ufuncs
+from .. import joining, reductions, shaping, sorting, ufuncs
 from ..creation import arange, full, zeros
+from ..matrices.least_squares import lstsq, unit_roundoff
+from ..matrices.solving import inv
 from ..ndarray import ndarray
 from ..ufuncs import as_array
 from .calculus import convolve
 
-__all__ = ["poly", "polyadd", "polymul", "polysub", "polyval", "vander"]
+__all__ = ["poly", "polyadd", "polyfit", "polymul", "polysub", "polyval", "vander"]
 
 
 def poly(seq_of_zeros: Any) -> ndarray:
@@ -81,3 +84,58 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> ndarray:
     powers = arange(count, dtype="i8", session=array.session)
     made = array.astype(kind, copy=False).reshape(-1 if array.size else 0, 1) ** (powers if increasing or not count else powers[::-1])
     return made.astype(kind, copy=False)
+
+
+def _fit_operands(x: Any, y: Any, deg: int, w: Any) -> Tuple[ndarray, ndarray]:
+    """The powers of x and what they are fitted to, each row by its weight."""
+    places, heights = (as_array(one) + 0.0 for one in (x, y))
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if places.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if not places.size:
+        raise TypeError("expected non-empty vector for x")
+    if not 1 <= heights.ndim <= 2:
+        raise TypeError("expected 1D or 2D array for y")
+    if places._shape[0] != heights._shape[0]:
+        raise TypeError("expected x and y to have same length")
+    powers = vander(places, deg + 1)
+    if w is None:
+        return powers, heights
+    weights = as_array(w) + 0.0
+    if weights.ndim != 1:
+        raise TypeError("expected a 1-d array for weights")
+    if weights._shape[0] != heights._shape[0]:
+        raise TypeError("expected w and y to have the same length")
+    return powers * weights[:, None], heights * (weights[:, None] if heights.ndim == 2 else weights)
+
+
+def _covariance(powers: ndarray, scale: ndarray, residuals: ndarray, unscaled: bool, ndim: int) -> ndarray:
+    rows, order = powers._shape
+    base = inv(powers.T @ powers) / (scale[:, None] * scale)
+    if unscaled:
+        factor: Any = 1
+    else:
+        if rows <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (rows - order)
+    made: ndarray = base * factor if ndim == 1 else base[:, :, None] * factor
+    return made
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    """The coefficients of the polynomial of degree `deg` that is nearest to y at x, by weights `w`: by least squares, which sends what is queued. With `full` also what
+    lstsq() tells, and the bound of singular values; with `cov` the covariance of the coefficients."""
+    deg = int(deg)
+    powers, heights = _fit_operands(x, y, deg, w)
+    rcond = powers._shape[0] * unit_roundoff(powers._dtype) if rcond is None else rcond
+    scale = ufuncs.sqrt(reductions.sum(powers * powers, 0))
+    powers = powers / scale
+    found, residuals, rank, values = lstsq(powers, heights, rcond)
+    found = (found.T / scale).T
+    if rank != deg + 1 and not full:
+        kind = RuntimeWarning if dtypes.numpy is None else dtypes.numpy.exceptions.RankWarning
+        warnings.warn("Polyfit may be poorly conditioned", kind, stacklevel=2)
+    if full:
+        return found, residuals, rank, values, rcond
+    return (found, _covariance(powers, scale, residuals, cov == "unscaled", heights.ndim)) if cov else found

@@ -8,6 +8,7 @@ from ..._values import dtypes
 from .. import joining, shaping, sorting, ufuncs
 from .._engine import shapes
 from .._engine.expr import ELEMENTWISE, Load, Node
+from ..casting import check as check_cast
 from ..creation import full
 from ..functions import method
 from ..ndarray import ndarray, same_engine, wrap
@@ -62,6 +63,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Optional[float] = None) -> ndarray:
     """Values between the points (xp, fp), whose xp increase, on straight lines, as float64, or complex128 for complex fp. Outside: fp's ends, or
     `left` and `right`; with `period` there is no outside."""
+    for one in (x, xp):
+        check_cast(as_array(one)._dtype, dtypes.float64, "safe")
     if as_array(fp)._dtype.kind == "c":
         return ufuncs.from_parts(*(interp(x, xp, part(fp), part(left), part(right), period) for part in (_real, _imag)))
     values, places, heights = (as_array(one).astype("f8", copy=False) for one in (x, xp, fp))

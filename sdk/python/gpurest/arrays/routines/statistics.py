@@ -92,7 +92,7 @@ def percentile(a: Any, q: Any, axis: AxisLike = None, out: Optional[ndarray] = N
 def quantile(a: Any, q: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False) -> ndarray:
     """What is greater than the share `q` of the elements; NaN if there is one among them. Several shares give a new first dimension. `method`: one of
-    NumPy's, by what is taken between two elements."""
+    NumPy's, by what is taken between two elements. Unlike NumPy's it takes no `weights`."""
     return _quantiles(as_array(a), q, 1.0, axis, out, method, keepdims)
 
 
