@@ -33,7 +33,7 @@ class Flags(NamedTuple):
 
 
 class FlatIterator:
-    """An array's elements in C order as one dimension, for keys. Iterating is refused, as of arrays."""
+    """An array's elements in C order as one dimension, for keys."""
 
     def __init__(self, array: "ndarray") -> None:
         self.base = array
@@ -51,7 +51,7 @@ class FlatIterator:
             self.base[...] = flat.reshape(self.base._shape)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.base)
+        return iter(self.base.ravel())
 
     def copy(self) -> "ndarray":
         """The elements as an array of one dimension."""

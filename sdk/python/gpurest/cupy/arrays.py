@@ -24,6 +24,13 @@ class _Made(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _ndarray)
 
+    def __eq__(cls, other: object) -> bool:
+        """`type(x) == cupy.ndarray` holds, whose type is gpurest.ndarray."""
+        return other is cls or other is _ndarray
+
+    def __hash__(cls) -> int:
+        return hash(_ndarray)
+
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(subclass, _ndarray)
 

@@ -53,7 +53,7 @@ def test_the_class_of_arrays(client):
     x = cp.ndarray((2, 3), dtype=cp.float32)
     assert isinstance(x, cp.ndarray) and isinstance(x, gpurest.ndarray) and isinstance(cp.arange(3), cp.ndarray) and not isinstance(np.zeros(3), cp.ndarray)
     assert x.shape == (2, 3) and x.dtype == np.float32 and cp.ndarray((2, 3), order="F").flags.f_contiguous and issubclass(type(x), cp.ndarray)
-    assert cp.ndarray.sum is not None
+    assert cp.ndarray.sum is not None and type(x) == cp.ndarray and {cp.ndarray: 1}[type(x)] == 1 and cp.ndarray != np.ndarray
     with pytest.raises(NotImplementedError, match="address"):
         cp.ndarray((3,), memptr=1)
 
@@ -85,6 +85,35 @@ def test_grids_and_joining(client):
     assert both.shape == (2, 3) and both.nd == 2 and both.size == 6 and [one.shape for one in both.values] == [(2, 3)] * 2
     with pytest.raises(NotImplementedError):
         cp.r_["0,2", x, x]
+
+
+def test_views_with_strides_of_ones_own(client):
+    a = np.arange(12.0).reshape(3, 4)
+    x, tricks = cp.asarray(a), cp.lib.stride_tricks
+    for shape, strides in (((2, 2), (8, 32)), ((3, 3), (0, 8)), ((5,), (16,)), ((0, 3), (8, 8))):
+        np.testing.assert_array_equal(tricks.as_strided(x, shape, strides).get(), np.lib.stride_tricks.as_strided(a, shape, strides))
+    np.testing.assert_array_equal(tricks.as_strided(x[2, 3:], (4,), (-8,)).get(), [11, 10, 9, 8])
+    for window, axis in (((2, 3), None), (2, 1), ((2,), (0,))):
+        np.testing.assert_array_equal(tricks.sliding_window_view(x, window, axis).get(), np.lib.stride_tricks.sliding_window_view(a, window, axis))
+    for shape, strides in (((13,), (8,)), ((4,), (4,)), ((4,), (-8,)), ((2, 2), (8,))):
+        with pytest.raises(ValueError):
+            tricks.as_strided(x, shape, strides)
+    with pytest.raises(ValueError):
+        tricks.sliding_window_view(x, (4, 4))
+
+
+def test_arrays_are_unpacked(client):
+    rows, columns = cp.mgrid[0:3, 0:4]
+    np.testing.assert_array_equal((rows * 10 + columns).get(), np.mgrid[0:3, 0:4][0] * 10 + np.mgrid[0:3, 0:4][1])
+    low, high = cp.percentile(cp.arange(101.0), cp.asarray([5, 95]))
+    assert (float(low), float(high)) == (5, 95) and [int(one) for one in cp.arange(3)] == [0, 1, 2]
+    before = client.requests_sent
+    assert len(list(cp.zeros((1000, 2)))) == 1000 and client.requests_sent == before
+    with pytest.raises(TypeError, match="1000 numbers"):
+        list(cp.arange(1000))
+    with pytest.raises(TypeError, match="0-d"):
+        list(cp.zeros(()))
+    assert [int(one) for one in cp.arange(4).reshape(2, 2).flat] == [0, 1, 2, 3]
 
 
 def test_older_names(client, capsys):
