@@ -107,6 +107,8 @@ HINTS: Dict[str, str] = {
     "cupyx.profiler": "gpurest.profiler and gpurest.cuda.profiler",
     "cupy.testing": _TESTS,
     "cupy.random": "numpy.random on the host",
+    "cupy.random.XORWOW": "cupy.random.Philox4x3210",
+    "cupy.random.MRG32k3a": "cupy.random.Philox4x3210",
     "cupy.random.XORWOW": "Philox4x3210 is the bit generator",
     "cupy.random.MRG32k3a": "Philox4x3210 is the bit generator",
     "cupy.fft.config": "transforms have neither plans nor callbacks to set up: what a callback does, array operations do before and behind",

@@ -262,6 +262,8 @@ def test_parameters_broadcast(g):
     assert whole[:, 0].max() > 2 ** 63 and set(whole[:, 1].tolist()) == {0, 1}
     assert rng.triangular([0, 1], 1, g.asarray([2.0, 3.0])).shape == (2,) and rng.hypergeometric(g.asarray([5, 6]), 4, 3).shape == (2,)
     assert rng.uniform([0, 10], g.asarray([1.0, 11.0])).get().astype(int).tolist() == [0, 10]
+    turned = g.random.RandomState(2).uniform(g.asarray([1.0, 11.0]), 0.0).get()
+    assert 0 < turned[0] <= 1 and 0 < turned[1] <= 11
 
 
 def test_types_and_out(g):
@@ -332,7 +334,7 @@ def test_bad_seeds(g, seed):
 @pytest.mark.parametrize("draw", [
     lambda rng, x: rng.normal(0, x), lambda rng, x: rng.gamma(x), lambda rng, x: rng.beta(1, x), lambda rng, x: rng.poisson(x), lambda rng, x: rng.binomial(5, x),
     lambda rng, x: rng.geometric(x), lambda rng, x: rng.logseries(x), lambda rng, x: rng.zipf(x), lambda rng, x: rng.integers(5, x), lambda rng, x: rng.triangular(5, 6, x),
-    lambda rng, x: rng.hypergeometric(x, 1, 1), lambda rng, x: rng.hypergeometric(1, 1, 3 - x), lambda rng, x: rng.multinomial(3, x), lambda rng, x: rng.uniform(5, x)])
+    lambda rng, x: rng.hypergeometric(x, 1, 1), lambda rng, x: rng.hypergeometric(1, 1, 3 - x), lambda rng, x: rng.multinomial(3, x), lambda rng, x: rng.uniform(5, x), lambda rng, x: rng.uniform(-5, x * float("inf"))])
 def test_a_bad_parameter_on_the_device_fails_what_is_drawn_with_it(g, draw):
     rng, good = g.random.default_rng(1), g.ones(3)
     drawn = draw(rng, g.asarray([-1.0, -1.0]))

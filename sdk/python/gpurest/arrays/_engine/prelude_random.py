@@ -62,7 +62,7 @@ RULES: Dict[str, Rule] = {
     "countable": Rule("{a} >= 0 && {a} <= 9.223372006484771e18", "the mean of a distribution is negative, too large or NaN"),
     "at_most": Rule("{a} <= {b}", "a parameter of a distribution is above its bound"),
     "at_least": Rule("{a} >= {b}", "a parameter of a distribution is below its bound"),
-    "finite": Rule("{a} - {a} == 0", "a range of a distribution is not finite"),
+    "finite": Rule("{a} - {a} == 0", "a bound of a distribution is not finite"),
 }
 FIRST_CODE = 16  # of the words in which kernels report; those below are of other operations
 

@@ -111,10 +111,10 @@ class Generator(Several, Rearranging):
                 raise OverflowError("high - low range exceeds valid bounds")
             if ordered and not holds(span >= 0):
                 raise ValueError("high - low < 0")
-        elif ordered:
+        else:
             engine = engine_for((first, last), session)
-            first, last = (ufuncs.as_array(one) if not isinstance(one, float) else host.asarray(one, session=engine.session) for one in (first, last))
-            last = checked_there(last, "at_least", first)
+            first, last = (checked_there(one if isinstance(one, ndarray) else host.asarray(one, session=engine.session), "finite") for one in (first, last))
+            last = checked_there(last, "at_least", first) if ordered else last
         return self._drawn("random_uniform", (Parameter("low", first), Parameter("high", last)), size, dtype, session)
 
     def standard_normal(self, size: Any = None, dtype: Any = float, out: Optional[ndarray] = None, *, session: Where = None) -> ndarray:
