@@ -142,16 +142,21 @@ def test_dirichlet(g):
     assert g.random.dirichlet([0, 0]).tolist() == [0, 0] and g.random.dirichlet(g.asarray([1.0, 2.0])).shape == (2,)
 
 
+@pytest.mark.parametrize("place", ["host", "device"])
 @pytest.mark.parametrize("method", ["svd", "eigh", "cholesky"])
-def test_multivariate_normal(g, method):
+def test_multivariate_normal(g, method, place):
     mean, cov = np.array([1.0, -2.0, 0.5]), np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
-    drawn = g.random.default_rng(8).multivariate_normal(mean, cov, (40, 100), method=method).get()
+    given = cov if place == "host" else g.asarray(cov)
+    drawn = g.random.default_rng(8).multivariate_normal(mean, given, (40, 100), method=method).get()
     assert drawn.shape == (40, 100, 3)
     rows = drawn.reshape(-1, 3)
     assert np.abs(rows.mean(0) - mean).max() < 0.1 and np.abs(np.cov(rows.T) - cov).max() < 0.15
-    assert g.random.multivariate_normal(mean, cov).shape == (3,)
+    assert g.random.multivariate_normal(mean, given).shape == (3,)
+    wrong = np.array([[1, 2], [2, 1]])
     with pytest.warns(RuntimeWarning, match="not symmetric positive-semidefinite"):
-        g.random.multivariate_normal([0, 0], [[1, 2], [2, 1]])
+        g.random.multivariate_normal([0, 0], wrong if place == "host" else g.asarray(wrong))
+    with pytest.raises(ValueError, match="not symmetric positive-semidefinite"):
+        g.random.multivariate_normal([0, 0], wrong if place == "host" else g.asarray(wrong), check_valid="raise", method="eigh")
 
 
 def test_multivariate_hypergeometric(g):
