@@ -67,7 +67,7 @@ template <class T> struct lu_factors {
             exchange_rows(k, p, chosen[p]);
             __syncthreads();
             T head = panel[p * PANEL + p];
-            for (u64 i = p + 1 + threadIdx.x; i < rows && head != (T)0; i += blockDim.x) {
+            for (u64 i = p + 1 + threadIdx.x; i < rows && absolute(head) != 0; i += blockDim.x) {
                 T factor = panel[i * PANEL + p] / head;
                 panel[i * PANEL + p] = factor;
                 for (int q = p + 1; q < width; q++)
@@ -149,15 +149,16 @@ __global__ void __launch_bounds__(1024) lu(const T *x, T *out, i32 *order, i32 *
 /* ---- Cholesky ---- */
 
 template <class T> struct cholesky_factor {
+    typedef part_t<T> R;
     T  *out, *panel;
     u64 n;
 
     /* 0, or the place of the first pivot that is 0 or below, from 1. diagonal[p]: of L. */
-    DEVICE int factor_panel(u64 rows, int width, T *diagonal)
+    DEVICE int factor_panel(u64 rows, int width, R *diagonal)
     {
         for (int p = 0; p < width; p++) {
-            T square = panel[p * PANEL + p], root = sqrt(square);
-            if (square <= (T)0)
+            R square = real_of(panel[p * PANEL + p]), root = sqrt(square);
+            if (square <= (R)0)
                 return p + 1;
             if (threadIdx.x == 0)
                 diagonal[p] = root;
@@ -167,7 +168,7 @@ template <class T> struct cholesky_factor {
             for (u64 i = p + 1 + threadIdx.x; i < rows; i += blockDim.x) {
                 T factor = panel[i * PANEL + p];
                 for (int q = p + 1; q < width; q++)
-                    panel[i * PANEL + q] -= factor * panel[q * PANEL + p];
+                    panel[i * PANEL + q] -= factor * conjugate(panel[q * PANEL + p]);
             }
             __syncthreads();
         }
@@ -179,7 +180,7 @@ template <class T> struct cholesky_factor {
     {
         for (u64 j = k + PANEL + threadIdx.x; j < n; j += blockDim.x) {
             T own[PANEL];
-            panel_row(panel, j - k, [&](int p, T factor) { own[p] = factor; });
+            panel_row(panel, j - k, [&](int p, T factor) { own[p] = conjugate(factor); });
             for (u64 i = PANEL; i < n - k; i++) {
                 T x = out[(k + i) * n + j];
                 panel_row(panel, i, [&](int p, T factor) { x -= factor * own[p]; });
@@ -190,7 +191,7 @@ template <class T> struct cholesky_factor {
 
     DEVICE int all(const T *x)
     {
-        __shared__ T diagonal[PANEL];
+        __shared__ R diagonal[PANEL];
 
         each_element(n, n, [&](u64 i, u64 j) { out[i * n + j] = i >= j ? x[i * n + j] : (T)0; });
         for (u64 k = 0; k < n; k += PANEL) {
@@ -204,7 +205,7 @@ template <class T> struct cholesky_factor {
             for (u64 at = threadIdx.x; at < (n - k) * PANEL; at += blockDim.x) {
                 u64 i = at / PANEL, p = at % PANEL;
                 if (p < width && i >= p)
-                    out[(k + i) * n + k + p] = i == p ? diagonal[p] : panel[at];
+                    out[(k + i) * n + k + p] = i == p ? (T)diagonal[p] : panel[at];
             }
             other_columns(k);
         }

@@ -8,11 +8,60 @@
 
 enum { PANEL = 16 };
 
+/* ---- complex numbers, and real ones by the same names ---- */
+
+template <class R> struct alignas(2 * sizeof(R)) complex {
+    R re, im;
+    complex() = default;
+    DEVICE complex(R re, R im = (R)0) : re(re), im(im) {}
+    DEVICE friend complex operator-(complex a) { return complex(-a.re, -a.im); }
+    DEVICE friend complex operator+(complex a, complex b) { return complex(a.re + b.re, a.im + b.im); }
+    DEVICE friend complex operator-(complex a, complex b) { return complex(a.re - b.re, a.im - b.im); }
+    DEVICE friend complex operator*(complex a, complex b) { return complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re); }
+    DEVICE friend complex operator*(R a, complex b) { return complex(a * b.re, a * b.im); }
+    DEVICE friend complex operator/(complex a, R b) { return complex(a.re / b, a.im / b); }
+    /* Smith's method: the divisor's square may be beyond the type. */
+    DEVICE friend complex operator/(complex a, complex b)
+    {
+        if (fabs(b.re) >= fabs(b.im)) {
+            R ratio = b.im / b.re, by = b.re + b.im * ratio;
+            return b.re == (R)0 ? complex(a.re / b.re, a.im / b.re) : complex((a.re + a.im * ratio) / by, (a.im - a.re * ratio) / by);
+        }
+        R ratio = b.re / b.im, by = b.im + b.re * ratio;
+        return complex((a.re * ratio + a.im) / by, (a.im * ratio - a.re) / by);
+    }
+    DEVICE complex &operator+=(complex b) { return *this = *this + b; }
+    DEVICE complex &operator-=(complex b) { return *this = *this - b; }
+    DEVICE complex &operator*=(complex b) { return *this = *this * b; }
+    DEVICE complex &operator/=(R b) { return *this = *this / b; }
+};
+
+template <class T> struct part {
+    typedef T type;
+};
+template <class R> struct part<complex<R>> {
+    typedef R type;
+};
+/* The type of a number's real part, which also sizes, norms and the like have. */
+template <class T> using part_t = typename part<T>::type;
+
+template <class R> DEVICE R conjugate(R x) { return x; }
+template <class R> DEVICE complex<R> conjugate(complex<R> x) { return complex<R>(x.re, -x.im); }
+template <class R> DEVICE R real_of(R x) { return x; }
+template <class R> DEVICE R real_of(complex<R> x) { return x.re; }
+template <class R> DEVICE R imaginary_of(R) { return (R)0; }
+template <class R> DEVICE R imaginary_of(complex<R> x) { return x.im; }
+template <class R> DEVICE R square_of(R x) { return x * x; }
+template <class R> DEVICE R square_of(complex<R> x) { return x.re * x.re + x.im * x.im; }
+/* The size of a real number; of a complex one the sum of its parts' sizes, by which LAPACK compares them. */
+template <class R> DEVICE R absolute(R x) { return x < (R)0 ? -x : x; }
+template <class R> DEVICE R absolute(complex<R> x) { return absolute(x.re) + absolute(x.im); }
+
 DEVICE f32 scaled(f32 x, int exponent) { return scalbnf(x, exponent); }
 DEVICE f64 scaled(f64 x, int exponent) { return scalbn(x, exponent); }
 DEVICE int exponent_of(f32 x) { return ilogbf(x); }
 DEVICE int exponent_of(f64 x) { return ilogb(x); }
-template <class T> DEVICE T absolute(T x) { return x < (T)0 ? -x : x; }
+template <class R> DEVICE complex<R> scaled(complex<R> x, int exponent) { return complex<R>(scaled(x.re, exponent), scaled(x.im, exponent)); }
 template <class T> DEVICE T unit_roundoff() { return sizeof(T) == 4 ? (T)1.1920928955078125e-7 : (T)2.220446049250313e-16; }
 
 /* sqrt(a * a + b * b), without overflow, and without losing digits to numbers that are too small. */
@@ -44,15 +93,31 @@ template <class F> DEVICE void each_element(u64 rows, u64 columns, F f)
 }
 
 /* The exponent of the greatest of rows x columns elements in size, 0 if all are 0; false if one of them is not finite. */
-template <class T, class F> DEVICE bool greatest_exponent(u64 rows, u64 columns, T *room, int &exponent, F element)
+template <class R, class F> DEVICE bool greatest_exponent(u64 rows, u64 columns, R *room, int &exponent, F element)
 {
-    T greatest = (T)0;
+    R greatest = (R)0;
 
     each_element(rows, columns, [&](u64 i, u64 j) { greatest = greater_one()(greatest, absolute(element(i, j))); });
     greatest = block_all(greatest, room, greater_one());
-    exponent = greatest > (T)0 && greatest < limit<T>::highest() ? exponent_of(greatest) : 0;
-    return greatest < limit<T>::highest();
+    exponent = greatest > (R)0 && greatest < limit<R>::highest() ? exponent_of(greatest) : 0;
+    return greatest < limit<R>::highest();
 }
+
+/* The sum of all threads' numbers, in all threads. */
+template <class R> DEVICE R block_sum(R value, R *room) { return block_all(value, room, plus()); }
+template <class R> DEVICE complex<R> block_sum(complex<R> value, R *room)
+{
+    R re = block_all(value.re, room, plus());
+    return complex<R>(re, block_all(value.im, room, plus()));
+}
+/* The sum of a warp's, in all its lanes. */
+template <class R> DEVICE R warp_sum(R value)
+{
+    for (int by = 16; by; by /= 2)
+        value += __shfl_xor_sync(FULL_WARP, value, by);
+    return value;
+}
+template <class R> DEVICE complex<R> warp_sum(complex<R> value) { return complex<R>(warp_sum(value.re), warp_sum(value.im)); }
 
 /* ---- panels ---- */
 
@@ -80,17 +145,21 @@ template <class T, class F> DEVICE void panel_fill(T *panel, u64 rows, int width
 
 /* ---- reflectors ---- */
 
-/* Householder's H = 1 - tau v v' with v[0] = 1, for which H x = (beta, 0, ..., 0), as LAPACK's larfg chooses it. */
+/* Householder's H = 1 - tau v v' with v[0] = 1, for which H' x = (beta, 0, ..., 0) and beta is real, as LAPACK's larfg chooses it. v' and H' are
+ * conjugates, too. */
 template <class T> struct reflector {
-    T beta, tau, scale; /* v[i] = scale * x[i] */
+    part_t<T> beta;
+    T         tau, scale; /* v[i] = scale * x[i] */
 };
 /* `squares`: of what follows x[0] = alpha. */
-template <class T> DEVICE reflector<T> reflector_of(T alpha, T squares)
+template <class T> DEVICE reflector<T> reflector_of(T alpha, part_t<T> squares)
 {
-    if (!(squares > (T)0))
-        return {alpha, (T)0, (T)0};
-    T norm = sqrt(alpha * alpha + squares), beta = alpha >= (T)0 ? -norm : norm;
-    return {beta, (beta - alpha) / beta, (T)1 / (alpha - beta)};
+    typedef part_t<T> R;
+
+    if (!(squares > (R)0) && imaginary_of(alpha) == (R)0)
+        return {real_of(alpha), (T)0, (T)0};
+    R norm = sqrt(square_of(alpha) + squares), beta = real_of(alpha) >= (R)0 ? -norm : norm;
+    return {beta, ((T)beta - alpha) / beta, (T)1 / (alpha - (T)beta)};
 }
 
 /* gram[p][q] = v_p' v_q of the reflectors in a panel, a warp for each. Ends with all threads together. */
@@ -104,16 +173,17 @@ template <class T> DEVICE void panel_gram(const T *panel, u64 rows, T (*gram)[PA
         if (q >= p)
             continue;
         for (u64 i = lane; i < rows; i += 32)
-            sum += panel[i * PANEL + p] * panel[i * PANEL + q];
-        for (int by = 16; by; by /= 2)
-            sum += __shfl_xor_sync(FULL_WARP, sum, by);
-        if (lane == 0)
-            gram[p][q] = gram[q][p] = sum;
+            sum += conjugate(panel[i * PANEL + p]) * panel[i * PANEL + q];
+        sum = warp_sum(sum);
+        if (lane == 0) {
+            gram[p][q] = sum;
+            gram[q][p] = conjugate(sum);
+        }
     }
     __syncthreads();
 }
 
-/* Applies the PANEL reflectors of a panel to rows x columns of c: the first one first, or the last one first. Each needs what those before
+/* Applies the PANEL reflectors of a panel to rows x columns of c: conjugated and the first one first, or the last one first. Each needs what those before
  * it left of its product with the column, which follows from their products with each other. */
 template <bool FIRST_FIRST, class T>
 DEVICE void panel_apply(const T *panel, const T *tau, const T (*gram)[PANEL], T *c, u64 stride, u64 rows, u64 columns)
@@ -125,7 +195,7 @@ DEVICE void panel_apply(const T *panel, const T *tau, const T (*gram)[PANEL], T 
             w[p] = (T)0;
         for (u64 i = 0; i < rows; i++) {
             T x = c[i * stride + j];
-            panel_row(panel, i, [&](int p, T v) { w[p] += v * x; });
+            panel_row(panel, i, [&](int p, T v) { w[p] += conjugate(v) * x; });
         }
 #pragma unroll
         for (int step = 0; step < PANEL; step++) {
@@ -135,7 +205,7 @@ DEVICE void panel_apply(const T *panel, const T *tau, const T (*gram)[PANEL], T 
                 int q = FIRST_FIRST ? before : PANEL - 1 - before;
                 w[p] -= gram[p][q] * w[q];
             }
-            w[p] *= tau[p];
+            w[p] *= FIRST_FIRST ? conjugate(tau[p]) : tau[p];
         }
         for (u64 i = 0; i < rows; i++) {
             T x = c[i * stride + j];
@@ -145,7 +215,7 @@ DEVICE void panel_apply(const T *panel, const T *tau, const T (*gram)[PANEL], T 
     }
 }
 
-/* The product of `count` reflectors, applied to the rows x columns of c: H_0 H_1 ... c, or with FIRST_FIRST ... H_1 H_0 c. Reflector k is 1 at
+/* The product of `count` reflectors, applied to the rows x columns of c: H_0 H_1 ... c, or with FIRST_FIRST ... H_1' H_0' c. Reflector k is 1 at
  * row k + below, 0 before, and element(k, i) behind. */
 template <bool FIRST_FIRST, class T, class F>
 DEVICE void reflectors_apply(T *panel, u64 count, u64 below, const T *tau, T *c, u64 rows, u64 columns, F element)
@@ -171,17 +241,18 @@ DEVICE void reflectors_apply(T *panel, u64 count, u64 below, const T *tau, T *c,
 
 /* `count` rotations (c, s), each of which makes of two rows a and b: a = c a + s b, b = c b - s a. The first a is row `first`, the next ones are `step`
  * behind each other. Their b is the row `held`, the same for all, or with `chain` the next one's a. */
-template <class T> struct rotations {
+struct rotations {
     u64  count, first, step, held;
     bool chain;
 
-    DEVICE void apply(const T *cosine, const T *sine, T *rows, u64 length) const
+    template <class R, class T> DEVICE void apply(const R *cosine, const R *sine, T *rows, u64 length) const
     {
         for (u64 j = threadIdx.x; j < length; j += blockDim.x) {
             u64 at = first * length + j, last = (chain ? first : held) * length + j;
             T   kept = rows[last];
             for (u64 r = 0; r < count; r++, at += step * length) {
-                T c = cosine[r], s = sine[r], other = rows[chain ? at + step * length : at];
+                R c = cosine[r], s = sine[r];
+                T other = rows[chain ? at + step * length : at];
                 rows[at] = chain ? c * kept + s * other : c * other + s * kept;
                 kept = chain ? c * other - s * kept : c * kept - s * other;
             }

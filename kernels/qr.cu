@@ -9,17 +9,18 @@
 #include "matrix.cuh"
 
 template <class T> struct qr_factors {
+    typedef part_t<T> R;
     T  *out, *panel, *tau;
     u64 rows, columns;
 
     /* Makes reflector p of the panel. Its 1 is kept apart while others are made. */
-    DEVICE void reflect(u64 count, int p, T *room, T *beta, T *factors)
+    DEVICE void reflect(u64 count, int p, R *room, R *beta, T *factors)
     {
-        T squares = (T)0;
+        R squares = (R)0;
 
         for (u64 i = p + 1 + threadIdx.x; i < count; i += blockDim.x)
-            squares += panel[i * PANEL + p] * panel[i * PANEL + p];
-        squares = block_all(squares, room, plus());
+            squares += square_of(panel[i * PANEL + p]);
+        squares = block_sum(squares, room);
         reflector<T> h = reflector_of(panel[p * PANEL + p], squares);
         __syncthreads();
         for (u64 i = p + 1 + threadIdx.x; i < count; i += blockDim.x)
@@ -40,10 +41,8 @@ template <class T> struct qr_factors {
         for (int q = p + 1 + threadIdx.x / 32; q < width; q += blockDim.x / 32) {
             T sum = (T)0;
             for (u64 i = p + lane; i < count; i += 32)
-                sum += panel[i * PANEL + p] * panel[i * PANEL + q];
-            for (int by = 16; by; by /= 2)
-                sum += __shfl_xor_sync(FULL_WARP, sum, by);
-            sum *= factor;
+                sum += conjugate(panel[i * PANEL + p]) * panel[i * PANEL + q];
+            sum = conjugate(factor) * warp_sum(sum);
             for (u64 i = p + lane; i < count; i += 32)
                 panel[i * PANEL + q] -= panel[i * PANEL + p] * sum;
         }
@@ -51,14 +50,14 @@ template <class T> struct qr_factors {
     }
 
     /* The panel's columns go back; its upper triangle becomes reflectors' zeros. */
-    DEVICE void store(u64 k, int width, const T *beta)
+    DEVICE void store(u64 k, int width, const R *beta)
     {
         u64 count = rows - k;
 
         for (u64 at = threadIdx.x; at < count * PANEL; at += blockDim.x) {
             u64 i = at / PANEL, p = at % PANEL;
             if (p < width)
-                out[(k + i) * columns + k + p] = i == p ? beta[p] : panel[at];
+                out[(k + i) * columns + k + p] = i == p ? (T)beta[p] : panel[at];
             if (i < p)
                 panel[at] = (T)0;
         }
@@ -67,7 +66,8 @@ template <class T> struct qr_factors {
 
     DEVICE void all(const T *x)
     {
-        __shared__ T room[32], beta[PANEL], factors[PANEL], gram[PANEL][PANEL];
+        __shared__ R room[32], beta[PANEL];
+        __shared__ T factors[PANEL], gram[PANEL][PANEL];
         u64 all = rows < columns ? rows : columns;
 
         each_element(rows, columns, [&](u64 i, u64 j) { out[i * columns + j] = x[i * columns + j]; });

@@ -12,26 +12,29 @@
 
 /* A matrix with at least as many rows as columns. */
 template <class T> struct singular {
+    typedef part_t<T> R;
     u64 rows, columns, lefts, rights; /* lefts: 0, or from columns to rows; rights: 0 or columns */
     T  *a;                            /* rows x columns: then right reflector k in row k behind column k + 1 */
     T  *reflectors;                   /* columns x rows: left reflector k in row k behind column k */
     T  *formed;                       /* singular vectors as columns, on the way */
     T  *left, *right;                 /* as rows: lefts x rows, rights x columns */
     T  *panel, *row, *product;        /* product, row: of a step */
-    T  *d, *e, *left_tau, *right_tau, *left_cosine, *left_sine, *right_cosine, *right_sine; /* columns each */
+    T  *left_tau, *right_tau;         /* columns each, as those that follow */
+    R  *d, *e, *left_cosine, *left_sine, *right_cosine, *right_sine;
 
     /* ---- to two diagonals ---- */
 
-    DEVICE void reflect_column(u64 k, T *room)
+    DEVICE void reflect_column(u64 k, R *room)
     {
-        T *v = reflectors + k * rows, squares = (T)0;
+        T *v = reflectors + k * rows;
+        R  squares = (R)0;
 
         for (u64 i = k + threadIdx.x; i < rows; i += blockDim.x) {
             T x = a[i * columns + k];
             v[i] = x;
-            squares += i > k ? x * x : (T)0;
+            squares += i > k ? square_of(x) : (R)0;
         }
-        squares = block_all(squares, room, plus());
+        squares = block_sum(squares, room);
         __syncthreads();
         reflector<T> h = reflector_of(v[k], squares);
         __syncthreads();
@@ -45,22 +48,23 @@ template <class T> struct singular {
     }
 
     /* product = tau v' a behind column k. Row k of a is then its last but for the right reflector, which it gives: in `row`, with its 1. */
-    DEVICE void reflect_row(u64 k, T *room)
+    DEVICE void reflect_row(u64 k, R *room)
     {
         const T *v = reflectors + k * rows;
-        T        squares = (T)0, factor = left_tau[k];
+        T        factor = conjugate(left_tau[k]);
+        R        squares = (R)0;
 
         for (u64 j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
             T sum = (T)0;
             for (u64 i = k; i < rows; i++)
-                sum += v[i] * a[i * columns + j];
+                sum += conjugate(v[i]) * a[i * columns + j];
             sum *= factor;
             T x = a[k * columns + j] - sum;
             product[j] = sum;
-            row[j] = x;
-            squares += j > k + 1 ? x * x : (T)0;
+            row[j] = conjugate(x);
+            squares += j > k + 1 ? square_of(x) : (R)0;
         }
-        squares = block_all(squares, room, plus());
+        squares = block_sum(squares, room);
         __syncthreads();
         reflector<T> h = reflector_of(row[k + 1], squares);
         __syncthreads();
@@ -89,16 +93,14 @@ template <class T> struct singular {
                 own[j] = x;
                 sum += x * row[j];
             }
-            for (int by = 16; by; by /= 2)
-                sum += __shfl_xor_sync(FULL_WARP, sum, by);
-            sum *= factor;
+            sum = factor * warp_sum(sum);
             for (u64 j = k + 1 + threadIdx.x % 32; j < columns; j += 32)
-                own[j] -= sum * row[j];
+                own[j] -= sum * conjugate(row[j]);
         }
         __syncthreads();
     }
 
-    DEVICE void reduce(T *room)
+    DEVICE void reduce(R *room)
     {
         for (u64 k = 0; k < columns; k++) {
             reflect_column(k, room);
@@ -106,7 +108,8 @@ template <class T> struct singular {
                 reflect_row(k, room);
                 apply_both(k);
             } else if (threadIdx.x == 0) {
-                e[k] = right_tau[k] = (T)0;
+                e[k] = (R)0;
+                right_tau[k] = (T)0;
             }
         }
         __syncthreads();
@@ -134,21 +137,21 @@ template <class T> struct singular {
     /* ---- to one diagonal: all of it by one thread ---- */
 
     struct sweep {
-        rotations<T> of_left, of_right; /* count 0: none */
+        rotations of_left, of_right; /* count 0: none */
     };
 
-    DEVICE bool negligible(T x, T around) const { return absolute(x) <= unit_roundoff<T>() * around || absolute(x) < limit_tiny(); }
-    static DEVICE T limit_tiny() { return sizeof(T) == 4 ? (T)1e-36 : (T)1e-300; }
+    DEVICE bool negligible(R x, R around) const { return absolute(x) <= unit_roundoff<R>() * around || absolute(x) < limit_tiny(); }
+    static DEVICE R limit_tiny() { return sizeof(R) == 4 ? (R)1e-36 : (R)1e-300; }
 
     /* The last value of first ... end - 1 is 0: e[end - 2] goes into the others. */
     DEVICE void clear_last(u64 first, u64 end, sweep &out)
     {
-        T f = e[end - 2];
+        R f = e[end - 2];
 
-        e[end - 2] = (T)0;
+        e[end - 2] = (R)0;
         out.of_right = {end - 1 - first, end - 2, (u64)-1, end - 1, false};
         for (u64 j = end - 1, r = 0; j-- > first; r++) {
-            T &c = right_cosine[r], &s = right_sine[r];
+            R &c = right_cosine[r], &s = right_sine[r];
             d[j] = rotation_of(d[j], f, c, s);
             if (j != first) {
                 f = -s * e[j - 1];
@@ -160,12 +163,12 @@ template <class T> struct singular {
     /* The value before `first` is 0: e[first - 1] goes into those behind. */
     DEVICE void clear_before(u64 first, u64 end, sweep &out)
     {
-        T f = e[first - 1];
+        R f = e[first - 1];
 
-        e[first - 1] = (T)0;
+        e[first - 1] = (R)0;
         out.of_left = {end - first, first, 1, first - 1, false};
         for (u64 j = first, r = 0; j < end; j++, r++) {
-            T &c = left_cosine[r], &s = left_sine[r];
+            R &c = left_cosine[r], &s = left_sine[r];
             d[j] = rotation_of(d[j], f, c, s);
             f = -s * e[j];
             e[j] *= c;
@@ -173,28 +176,28 @@ template <class T> struct singular {
     }
 
     /* The eigenvalue of the last two rows of B'B that is nearer to their last element, as what is taken from d[first]^2. */
-    DEVICE T shift_of(u64 first, u64 end, T scale) const
+    DEVICE R shift_of(u64 first, u64 end, R scale) const
     {
-        T last = d[end - 1] / scale, before = d[end - 2] / scale, beside = e[end - 2] / scale;
-        T b = ((before + last) * (before - last) + beside * beside) / (T)2, c = last * beside * (last * beside);
-        if (b == (T)0 && c == (T)0)
-            return (T)0;
-        T root = sqrt(b * b + c);
-        return c / (b + (b < (T)0 ? -root : root));
+        R last = d[end - 1] / scale, before = d[end - 2] / scale, beside = e[end - 2] / scale;
+        R b = ((before + last) * (before - last) + beside * beside) / (R)2, c = last * beside * (last * beside);
+        if (b == (R)0 && c == (R)0)
+            return (R)0;
+        R root = sqrt(b * b + c);
+        return c / (b + (b < (R)0 ? -root : root));
     }
 
     DEVICE void qr_step(u64 first, u64 end, sweep &out)
     {
-        T scale = absolute(d[end - 1]), candidates[4] = {d[end - 2], e[end - 2], d[first], e[first]};
+        R scale = absolute(d[end - 1]), candidates[4] = {d[end - 2], e[end - 2], d[first], e[first]};
         for (int i = 0; i < 4; i++)
             scale = absolute(candidates[i]) > scale ? absolute(candidates[i]) : scale;
-        T head = d[first] / scale, last = d[end - 1] / scale;
-        T f = (head + last) * (head - last) + shift_of(first, end, scale), g = head * (e[first] / scale);
+        R head = d[first] / scale, last = d[end - 1] / scale;
+        R f = (head + last) * (head - last) + shift_of(first, end, scale), g = head * (e[first] / scale);
 
         out.of_left = out.of_right = {end - 1 - first, first, 1, 0, true};
         for (u64 j = first, r = 0; j + 1 < end; j++, r++) {
-            T &c = right_cosine[r], &s = right_sine[r], &c_left = left_cosine[r], &s_left = left_sine[r];
-            T length = rotation_of(f, g, c, s);
+            R &c = right_cosine[r], &s = right_sine[r], &c_left = left_cosine[r], &s_left = left_sine[r];
+            R length = rotation_of(f, g, c, s);
             if (j != first)
                 e[j - 1] = length;
             f = c * d[j] + s * e[j];
@@ -219,14 +222,14 @@ template <class T> struct singular {
             while (first > 0 && !negligible(e[first - 1], absolute(d[first - 1]) + absolute(d[first])))
                 first--;
             if (first > 0)
-                e[first - 1] = (T)0;
+                e[first - 1] = (R)0;
             if (first == end - 1)
                 continue;
             u64 zero = end;
-            while (zero > first && !negligible(d[zero - 1], (zero < end ? absolute(e[zero - 1]) : (T)0) + (zero - 1 > first ? absolute(e[zero - 2]) : (T)0)))
+            while (zero > first && !negligible(d[zero - 1], (zero < end ? absolute(e[zero - 1]) : (R)0) + (zero - 1 > first ? absolute(e[zero - 2]) : (R)0)))
                 zero--;
             if (zero > first)
-                d[zero - 1] = (T)0;
+                d[zero - 1] = (R)0;
             if (zero == first)
                 qr_step(first, end, out);
             else if (zero == end)
@@ -261,7 +264,7 @@ template <class T> struct singular {
 
     /* ---- from the matrix to its values, which are not sorted, and may be negative ---- */
 
-    DEVICE bool all(T *room)
+    DEVICE bool all(R *room)
     {
         reduce(room);
         form_both();
@@ -269,14 +272,15 @@ template <class T> struct singular {
     }
 };
 
-/* The first `count` of the rows of `from`, of which those of the values are in the order of their places, with a sign where `signs` says so. */
-template <class T> DEVICE void vectors_out(T *to, const T *from, u64 count, u64 there, u64 length, u64 values, const u64 *place, const T *signs)
+/* The first `count` of the rows of `from`, of which those of the values are in the order of their places. With `signs`: conjugated, and with a sign
+ * where the value has one. */
+template <class T> DEVICE void vectors_out(T *to, const T *from, u64 count, u64 there, u64 length, u64 values, const u64 *place, const part_t<T> *signs)
 {
     each_element(there, length, [&](u64 i, u64 j) {
         u64 at = i < values ? place[i] : i;
-        T   x = from[i * length + j];
+        T   x = signs ? conjugate(from[i * length + j]) : from[i * length + j];
         if (at < count)
-            to[at * length + j] = signs && i < values && signs[i] < (T)0 ? -x : x;
+            to[at * length + j] = signs && i < values && signs[i] < 0 ? -x : x;
     });
     each_element(count, length, [&](u64 i, u64 j) {
         if (i >= there)
@@ -286,6 +290,7 @@ template <class T> DEVICE void vectors_out(T *to, const T *from, u64 count, u64 
 
 /* What one block computes with. */
 template <class T> struct svd_of_one {
+    typedef part_t<T> R;
     u64      rows, columns, lefts, rights;
     bool     turned; /* the matrix is transposed */
     singular<T> m;
@@ -307,14 +312,17 @@ template <class T> struct svd_of_one {
         m.formed = m.right + all;
         m.left = m.formed + wide;
         T *small = m.left + wide;
-        T **parts[] = {&m.row, &m.product, &m.d, &m.e, &m.left_tau, &m.right_tau, &m.left_cosine, &m.left_sine, &m.right_cosine, &m.right_sine};
-        for (int i = 0; i < 10; i++)
+        T **parts[] = {&m.row, &m.product, &m.left_tau, &m.right_tau};
+        for (int i = 0; i < 4; i++)
             *parts[i] = small + i * m.columns;
+        R **reals[] = {&m.d, &m.e, &m.left_cosine, &m.left_sine, &m.right_cosine, &m.right_sine};
+        for (int i = 0; i < 6; i++)
+            *reals[i] = (R *)(small + 4 * m.columns) + i * m.columns;
     }
 
-    DEVICE bool all(const T *x, T *left, T *values, T *right)
+    DEVICE bool all(const T *x, T *left, R *values, T *right)
     {
-        __shared__ T room[32];
+        __shared__ R room[32];
         int          exponent;
         u64         *place = (u64 *)m.panel; /* 16 numbers of T for each row: there is room */
 
@@ -328,17 +336,17 @@ template <class T> struct svd_of_one {
         for (u64 i = threadIdx.x; i < m.columns; i += blockDim.x)
             m.e[i] = absolute(m.d[i]);
         __syncthreads();
-        places_of(m.e, m.columns, place, [](T a, T b) { return a > b; });
+        places_of(m.e, m.columns, place, [](R a, R b) { return a > b; });
         for (u64 i = threadIdx.x; i < columns; i += blockDim.x)
-            values[i < m.columns ? place[i] : i] = i < m.columns ? scaled(m.e[i], exponent) : (T)0;
-        vectors_out(turned ? right : left, m.left, turned ? rights : lefts, m.lefts, m.rows, m.columns, place, (const T *)nullptr);
+            values[i < m.columns ? place[i] : i] = i < m.columns ? scaled(m.e[i], exponent) : (R)0;
+        vectors_out(turned ? right : left, m.left, turned ? rights : lefts, m.lefts, m.rows, m.columns, place, (const R *)nullptr);
         vectors_out(turned ? left : right, m.right, turned ? lefts : rights, m.rights, m.columns, m.columns, place, m.d);
         return true;
     }
 
-    DEVICE void fill(T *left, T *values, T *right)
+    DEVICE void fill(T *left, R *values, T *right)
     {
-        T nothing = (T)0 / (T)0;
+        R nothing = (R)0 / (R)0;
         each_element(lefts, rows, [&](u64 i, u64 j) { left[i * rows + j] = nothing; });
         each_element(rights, columns, [&](u64 i, u64 j) { right[i * columns + j] = nothing; });
         each_element(1, columns, [&](u64, u64 j) { values[j] = nothing; });
@@ -347,13 +355,14 @@ template <class T> struct svd_of_one {
 
 template <class T>
 __global__ void __launch_bounds__(1024)
-    svd(const T *x, T *left, T *values, T *right, i32 *info, u64 rows, u64 columns, u64 lefts, u64 rights, u64 batch, T *scratch)
+    svd(const T *x, T *left, part_t<T> *values, T *right, i32 *info, u64 rows, u64 columns, u64 lefts, u64 rights, u64 batch, T *scratch)
 {
     svd_of_one<T> one(rows, columns, lefts, rights, scratch);
 
     for (u64 b = blockIdx.x; b < batch; b += gridDim.x) {
-        T   *own_left = left + b * lefts * rows, *own_values = values + b * columns, *own_right = right + b * rights * columns;
-        bool good = one.all(x + b * rows * columns, own_left, own_values, own_right);
+        T         *own_left = left + b * lefts * rows, *own_right = right + b * rights * columns;
+        part_t<T> *own_values = values + b * columns;
+        bool       good = one.all(x + b * rows * columns, own_left, own_values, own_right);
         if (threadIdx.x == 0)
             info[b] = !good;
         if (!good)

@@ -23,7 +23,6 @@ enum {
     WORKER_SPIN_US = 50, /* a worker, for the next command, before it sleeps */
     WORKER_SPIN_MANY_US = 500, /* ... with many CPUs: longer than a client needs to send its next request */
     WORKER_BUSY_SPIN_US = 200, /* ... and for the end of device work */
-    BATCH_SPIN_MANY_US = 500, /* an executor, for the end of a batch's work */
     LOOP_SPIN_MANY_US = 100, /* an event loop, for the next request; with few CPUs it sleeps at once */
 };
 

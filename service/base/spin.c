@@ -21,12 +21,9 @@ struct spin_budgets spin_budgets_for(unsigned cpus)
     if (cpus < SPIN_CPUS_FEW)
         return (struct spin_budgets){0}; /* no other thread could run during a spin */
     if (cpus < SPIN_CPUS_MANY)
-        return (struct spin_budgets){.call_ns = SPIN_BUDGET_US * NS_PER_US,
-                                     .batch_ns = SPIN_BUDGET_US * NS_PER_US,
-                                     .worker_ns = WORKER_SPIN_US * NS_PER_US,
-                                     .busy_ns = WORKER_BUSY_SPIN_US * NS_PER_US};
+        return (struct spin_budgets){
+            .call_ns = SPIN_BUDGET_US * NS_PER_US, .worker_ns = WORKER_SPIN_US * NS_PER_US, .busy_ns = WORKER_BUSY_SPIN_US * NS_PER_US};
     return (struct spin_budgets){.call_ns = SPIN_BUDGET_MANY_US * NS_PER_US,
-                                 .batch_ns = BATCH_SPIN_MANY_US * NS_PER_US,
                                  .worker_ns = WORKER_SPIN_MANY_US * NS_PER_US,
                                  .busy_ns = WORKER_BUSY_SPIN_US * NS_PER_US,
                                  .loop_ns = LOOP_SPIN_MANY_US * NS_PER_US};

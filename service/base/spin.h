@@ -9,7 +9,6 @@
 
 struct spin_budgets {
     uint64_t call_ns;   /* a caller, for its worker's answer */
-    uint64_t batch_ns;  /* an executor, for the end of a batch's work: it holds up no loop */
     uint64_t worker_ns; /* a worker, for the next command */
     uint64_t busy_ns;   /* a worker, for the end of device work */
     uint64_t loop_ns;   /* an event loop, for the next request */

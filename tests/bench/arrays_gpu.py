@@ -1,5 +1,5 @@
 """Arrays of the Python SDK beside CuPy and PyTorch where they import, and NumPy on the host: elementwise chains, sums, softmax, products of
-matrices.
+matrices, Fourier transforms.
 
     python3 tests/bench/arrays_gpu.py --gpurestd build/release/service/gpurestd [--backend cuda] [--scale 1.0]
 
@@ -115,6 +115,8 @@ def cases(scale):
         return rng.random(shape, dtype="f4")
 
     long, side, square = int(64e6 * scale), max(64, int(8192 * scale ** 0.5)), max(64, int(4096 * scale ** (1 / 3)) // 16 * 16)
+    transforms = max(4, int(8192 * scale))
+    z, thousands = (array(transforms, 4096) + 1j * array(transforms, 4096)).astype("c8"), array(transforms, 1000)
     a, b, rows, x, y = array(square, square), array(square, square), array(side, side), array(long), array(long)
     return [
         ("x * 1.01 + y, ten times", chain, (x, y), ("GB/s", 3 * x.nbytes)),
@@ -130,6 +132,10 @@ def cases(scale):
         ("a @ b, 1024", lambda n, one, other: one @ other, (a[:1024, :1024].copy(), b[:1024, :1024].copy()), ("GFLOP/s", 2 * min(square, 1024) ** 3)),
         ("a @ b.T, 1024", lambda n, one, other: one @ other.T, (a[:1024, :1024].copy(), b[:1024, :1024].copy()), ("GFLOP/s", 2 * min(square, 1024) ** 3)),
         (f"a @ b, {square}", lambda n, one, other: one @ other, (a, b), ("GFLOP/s", 2 * square ** 3)),
+        ("z * conj(z) + 2j * z", lambda n, one: one * n.conj(one) + 2j * one, (z,), ("GB/s", 2 * z.nbytes)),
+        ("fft of 4096", lambda n, one: n.fft.fft(one), (z,), ("GB/s", 2 * z.nbytes)),
+        ("rfft of 4096", lambda n, one: n.fft.rfft(one), (z.real.copy(),), ("GB/s", z.nbytes)),
+        ("rfft of 1000", lambda n, one: n.fft.rfft(one), (thousands,), ("GB/s", 2 * thousands.nbytes)),
         ("x[:1000] + 1", lambda n, one: one[:1000] + 1, (x,), ("GB/s", 8000)),
     ]
 
@@ -143,11 +149,14 @@ def measure(library, function, operands):
 
 def row(case, all_libraries):
     name, function, operands, (unit, amount) = case
-    expected = np.asarray(function(np, *operands), dtype="f8")
+    expected = np.asarray(function(np, *operands))
+    wide = "c16" if expected.dtype.kind == "c" else "f8"
+    expected = expected.astype(wide)
+    least = np.sqrt(np.mean(np.abs(expected) ** 2)) if wide == "c16" else 1e-3  # a transform's small numbers are as wrong as its large ones
     for library in all_libraries:
         there = [library.put(one) for one in operands]
-        got = np.asarray(library.fetch(function(library.module, *there)), dtype="f8")
-        wrong = float(np.max(np.abs(got - expected) / np.maximum(np.abs(expected), 1e-3)))
+        got = np.asarray(library.fetch(function(library.module, *there)), dtype=wide)
+        wrong = float(np.max(np.abs(got - expected) / np.maximum(np.abs(expected), least)))
         wall, device = measure(library, function, there)
         rate = amount / ((device or wall) * 1e-6) / 1e9
         told = f"{device:12.1f}" if device is not None else " " * 12

@@ -236,6 +236,78 @@ def test_singular_values_of_what_is_not_finite(kernels):
     assert info.tolist() == [1, 1, 0] and all(np.isnan(one[:2]).all() for one in (left, found, right)) and (found[2] == 1).all()
 
 
+# ---- complex matrices ----
+
+
+def complex_values(dtype, shape, seed=0):
+    return values(dtype, shape, seed) + 1j * values(dtype, shape, seed + 1)
+
+
+def pairs(x):
+    return np.stack([np.real(x), np.imag(x)], -1)
+
+
+def numbers(out, shape):
+    out = out.reshape(-1, 2)[:int(np.prod(shape))]
+    return (out[:, 0] + 1j * out[:, 1]).reshape(shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_complex_factors(kernels, dtype, n):
+    x = complex_values(dtype, (2, n, n), n)
+    out, order, exchanges, info = kernels.call("lu_complex", dtype, x=pairs(x), out=2 * x.size, order=2 * n, exchanges=2, info=2, n=n, batch=2)
+    out, order = numbers(out, x.shape), order.reshape(2, n)
+    assert (info == 0).all()
+    for one in range(2):
+        near((np.tril(out[one], -1) + np.eye(n)) @ np.triu(out[one]), x[one][order[one]], n, dtype)
+        assert (np.linalg.det(np.eye(n)[order[one]]) < 0) == exchanges[one] % 2
+    h = x @ x.conj().swapaxes(1, 2) + n * np.eye(n)
+    h = h.astype(np.complex64).astype(complex) if dtype == "f32" else h
+    found, info = kernels.call("cholesky_complex", dtype, x=pairs(h), out=2 * h.size, info=2, n=n, batch=2)
+    found = numbers(found, h.shape)
+    assert (info == 0).all() and (np.diagonal(found, axis1=1, axis2=2).imag == 0).all()
+    near(found @ found.conj().swapaxes(1, 2), h, n, dtype)
+    for transposed in (False, True):
+        a, b = np.tril(x) + 4 * np.sqrt(n) * np.eye(n), complex_values(dtype, (2, n, 3))
+        y = kernels.call("triangular_solve_complex", dtype, a=pairs(a), b=pairs(b), out=2 * b.size, n=n, columns=3, batch=2, lower=True, transposed=transposed, unit=False)
+        near((a.swapaxes(1, 2) if transposed else a) @ numbers(y, b.shape), b, n, dtype, 20)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows,columns", SHAPES)
+def test_complex_orthogonal_factors(kernels, dtype, rows, columns):
+    x, most, least = complex_values(dtype, (2, rows, columns), rows), max(rows, columns), min(rows, columns)
+    out, tau = kernels.call("qr_complex", dtype, x=pairs(x), out=2 * x.size, tau=4 * columns, rows=rows, columns=columns, batch=2)
+    r = np.triu(numbers(out, x.shape))
+    q = kernels.call("qr_q_complex", dtype, x=out, tau=tau, out=4 * rows * rows, rows=rows, columns=columns, size=rows, batch=2)
+    q = numbers(q, (2, rows, rows))
+    near(q.conj().swapaxes(1, 2) @ q, np.eye(rows)[None], most, dtype)
+    near(q @ r, x, most, dtype)
+    assert (np.diagonal(r, axis1=1, axis2=2).imag == 0).all()
+    left, found, right, info = kernels.call("svd_complex", dtype, x=pairs(x), left=4 * rows * rows, values=2 * columns, right=4 * columns * columns, info=2, rows=rows,
+                                            columns=columns, lefts=rows, rights=columns, batch=2)
+    left, found, right = numbers(left, (2, rows, rows)), found.reshape(2, columns)[:, :least], numbers(right, (2, columns, columns))
+    assert (info == 0).all() and (np.diff(found) <= 0).all()
+    for vectors in (left, right):
+        near(vectors.conj() @ vectors.swapaxes(1, 2), np.eye(vectors.shape[1])[None], most, dtype)
+    near(np.swapaxes(left[:, :least], 1, 2) * found[:, None] @ right[:, :least], x, most, dtype, np.abs(x).max() * np.sqrt(most))
+    near(found, np.linalg.svd(x, compute_uv=False), most, dtype, np.abs(x).max() * np.sqrt(most))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_eigenvalues_of_hermitian_matrices(kernels, dtype, n):
+    x = complex_values(dtype, (2, n, n), n)
+    h = np.tril(x, -1) + np.tril(x, -1).conj().swapaxes(1, 2) + np.real(x) * np.eye(n)
+    found, vectors, info = kernels.call("eigh_complex", dtype, x=pairs(np.tril(x)), values=2 * n, vectors=4 * n * n, info=2, n=n, batch=2, wanted=1)
+    found, vectors, scale = found.reshape(2, n), numbers(vectors, h.shape), np.abs(h).max() * np.sqrt(n)
+    assert (info == 0).all() and (np.diff(found) >= 0).all()
+    near(found, np.linalg.eigvalsh(h), n, dtype, scale)
+    near(vectors.conj() @ vectors.swapaxes(1, 2), np.eye(n)[None], n, dtype)
+    near(h @ vectors.swapaxes(1, 2), vectors.swapaxes(1, 2) * found[:, None], n, dtype, scale)
+
+
 # ---- all of them ----
 
 

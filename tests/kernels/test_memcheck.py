@@ -51,6 +51,12 @@ CALLS = {
     "svd": {"x": 2 * 37 * 53, "left": 2 * 38 * 37, "values": 2 * 53, "right": 2 * 53 * 53, "info": 2, "rows": 37, "columns": 53, "lefts": 38, "rights": 53, "batch": 2},
 }
 
+PAIRS = {"lu": ("x", "out"), "cholesky": ("x", "out"), "triangular_solve": ("a", "b", "out"), "qr": ("x", "out", "tau"), "qr_q": ("x", "tau", "out"),
+         "eigh": ("x", "vectors"), "svd": ("x", "left", "right")}
+for real, params in PAIRS.items():  # complex matrices have twice as many elements
+    pairs = {param: np.stack([CALLS[real][param], 0 * CALLS[real][param]], -1) if real == "cholesky" and param == "x" else 2 * CALLS[real][param] for param in params}
+    CALLS[f"{real}_complex"] = {**CALLS[real], **pairs}
+
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_access_is_to_what_was_written(checked, name):

@@ -59,7 +59,7 @@ static void await(struct batch *b, struct flight_call *f)
 {
     if (has_landed(b, f))
         return;
-    call_spin(b->worker_session->worker, &f->call, spin_budgets()->batch_ns);
+    call_spin(b->worker_session->worker, &f->call, spin_budgets()->call_ns);
     while (!await_for(b, f, BATCH_WATCH_MS))
         batch_still_wanted(b, NULL);
 }

@@ -129,10 +129,12 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     parts = num - 1 if endpoint else num
-    whole = any(isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () for one in (start, stop))
+    ends = [asarray(one, session=session, device=device) if isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () else one
+            for one in (start, stop)]
+    kind, whole = ufuncs.common([ufuncs.operand(one) for one in ends]), any(isinstance(one, ndarray) for one in ends)
     first: Any
     last: Any
-    first, last = [_wide(asarray(one, session=session, device=device)) for one in (start, stop)] if whole else [_number(start), _number(stop)]
+    first, last = [_wide(asarray(one, session=session, device=device)) for one in ends] if whole else [_number(one) for one in ends]
     place = arange(num, dtype="f8", session=session, device=device)
     step = (last - first) / parts if parts > 0 else (math.nan if not endpoint or num == 1 else last - first)
     if whole:
@@ -145,6 +147,8 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     if dtype is not None:
         kind = dtypes.dtype_of(dtype)
         values = (ufuncs.floor(values) if kind.kind in "iu" else values).astype(kind)
+    elif kind.kind in "fc":
+        values = values.astype(kind, copy=False)
     return (values, step) if retstep else values
 
 

@@ -77,6 +77,12 @@ def _transformed(array: ndarray, axis: int, inverse: bool) -> ndarray:
         return wrap(Node(engine, FFT, array._dtype, shape, "fft", (array._load(),), {"extents": extents, "inverse": inverse}))
 
 
+def _turns(numerator: ndarray, denominator: int, inverse: bool, kind: DType) -> ndarray:
+    """exp(-i pi numerator / denominator); of the inverse, with + in the exponent."""
+    part = numerator / (denominator if inverse else -denominator)
+    return ufuncs.apply("turn", [part], ufuncs.Types((dtypes.float64,), dtypes.complex128)).astype(kind)
+
+
 def _by_convolution(array: ndarray, axis: int, inverse: bool) -> ndarray:
     """With k t = (k k + t t - (k - t) (k - t)) / 2 the exponents of a transform are those of a convolution."""
     kind, line = array._dtype, shaping.moveaxis(array, axis, -1)
@@ -84,8 +90,7 @@ def _by_convolution(array: ndarray, axis: int, inverse: bool) -> ndarray:
     wide = 1 << (2 * length - 2).bit_length()
     place = arange(length, dtype="i8", session=array.session)
     squares = place * place % (2 * length)
-    part = ufuncs.choose(squares > length, squares - 2 * length, squares) / length
-    turns = ufuncs.apply("turn", [part if inverse else -part], ufuncs.Types((dtypes.float64,), dtypes.complex128)).astype(kind)
+    turns = _turns(ufuncs.choose(squares > length, squares - 2 * length, squares), length, inverse, kind)
     filter_ = zeros(wide, kind, session=array.session)
     filter_[:length] = ufuncs.conjugate(turns)
     filter_[wide - length + 1:] = ufuncs.conjugate(turns[:0:-1])
@@ -101,7 +106,7 @@ def _by_convolution(array: ndarray, axis: int, inverse: bool) -> ndarray:
 def _scaled(array: ndarray, factor: float) -> ndarray:
     """Both parts times a number. A new array, unless nothing changes and it fills its memory."""
     if factor == 1:
-        return array if array.base is None else array.copy()
+        return array if array._contiguous and array.nbytes == array._storage.node.nbytes else array.copy()
     kind = array._dtype
     number = Const(dtypes.rounded(factor, kind.part), kind.part)
     return ufuncs.apply("scale" if kind.kind == "c" else "multiply", [array, number], ufuncs.Types((kind, kind.part), kind))
@@ -151,28 +156,56 @@ def rfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out
     if array._dtype.kind == "c":
         raise TypeError(f"ufunc 'rfft_n_{'odd' if length % 2 else 'even'}' not supported for the input types, and the inputs could not be safely coerced "
                         "to any supported types according to the casting rule ''safe''")
-    made = _transformed(_fitted(array, length, at, _complex_type(array)), at, False)
-    half = made[(slice(None),) * at + (slice(length // 2 + 1),)]
+    if length % 2:
+        half = _transformed(_fitted(array, length, at, _complex_type(array)), at, False)[(slice(None),) * at + (slice(length // 2 + 1),)]
+    else:
+        half = _of_pairs(array, length, at)
     return _into(out, _scaled(half, _factor(norm, length, False)), "rfft")
+
+
+def _of_pairs(array: ndarray, length: int, axis: int) -> ndarray:
+    """rfft() of an even number: neighbours are parts of complex numbers, whose transform is half as long."""
+    kind, half = _complex_type(array), length // 2
+    line = shaping.moveaxis(array, axis, -1)
+    line = _fitted(line, length, line.ndim - 1, kind.part)
+    pairs = _transformed((line if line._offset % 2 == 0 else line.copy()).view(kind), line.ndim - 1, False)
+    made = host.empty(pairs._shape[:-1] + (half + 1,), kind, session=pairs.session)
+    turns = _turns(arange(1, half, dtype="i8", session=pairs.session), half, False, kind)
+    made[..., 1:half] = ufuncs.apply("join_halves", [pairs[..., 1:], pairs[..., :0:-1], turns], ufuncs.Types((kind,) * 3, kind))
+    first = pairs[..., 0]
+    made[..., 0], made[..., half] = first.real + first.imag, first.real - first.imag
+    return shaping.moveaxis(made, -1, axis)
+
+
+def _to_pairs(array: ndarray, length: int, axis: int) -> ndarray:
+    """irfft() to an even number: what _of_pairs() does, turned back."""
+    kind, half = _complex_type(array), length // 2
+    line = shaping.moveaxis(array, axis, -1)
+    line = _fitted(line, half + 1, line.ndim - 1, kind)
+    turns = _turns(arange(half, dtype="i8", session=line.session), half, True, kind)
+    pairs = ufuncs.apply("split_halves", [line[..., :half], line[..., :0:-1], turns], ufuncs.Types((kind,) * 3, kind))
+    return shaping.moveaxis(_transformed(pairs, line.ndim - 1, True).view(kind.part), -1, axis)
 
 
 def irfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out: Out = None) -> ndarray:
     """The inverse of rfft(): `n` real numbers, by default 2 (m - 1) of m."""
     array = as_array(a)
     length, at = _checked(array, n, axis, norm, True)
-    whole = _with_conjugates(_fitted(array, length // 2 + 1, at, _complex_type(array)), length, at)
-    made = _scaled(_transformed(whole, at, True).real, _factor(norm, length, True))
+    if length % 2:
+        made = _transformed(_with_conjugates(_fitted(array, length // 2 + 1, at, _complex_type(array)), length, at), at, True).real
+    else:
+        made = _to_pairs(array, length, at)
+    made = _scaled(made, _factor(norm, length, True))
     return _into(out, made.astype(array._dtype) if array._dtype is dtypes.float16 else made, "irfft")
 
 
 def _with_conjugates(half: ndarray, length: int, axis: int) -> ndarray:
-    """All numbers of the transform of real ones. The first one, and of an even number the middle one, are real."""
+    """All numbers of the transform of an odd number of real ones. The first one is real."""
     front, middle = (slice(None),) * axis, half._shape[axis]
     whole = host.empty(half._shape[:axis] + (length,) + half._shape[axis + 1:], half._dtype, session=half.session)
     whole[(*front, slice(middle))] = half
     whole[(*front, slice(middle, None))] = ufuncs.conjugate(half[(*front, slice(length - middle, 0, -1))])
-    for at in [0] if length % 2 else [0, length // 2]:
-        whole.imag[(*front, at)] = 0
+    whole.imag[(*front, 0)] = 0
     return whole
 
 

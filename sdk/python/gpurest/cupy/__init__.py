@@ -5,6 +5,8 @@ cuda, kernels by CuPy's rules, testing. What CuPy has and this module has not ra
 what there is instead."""
 from __future__ import annotations
 
+from importlib import import_module
+
 try:
     import numpy as _numpy  # noqa: F401
 except ImportError as error:
@@ -30,8 +32,8 @@ from .older import alltrue, asfarray, clear_memo, cumproduct, in1d, msort, produ
 from .raw import RawKernel, RawModule
 from .types import *  # type: ignore[assignment]  # noqa: F403
 
-del fft  # noqa: F821 - gpurest's own; those here say what there is instead of what is missing
-from . import fft, linalg, random  # type: ignore[no-redef]  # noqa: E402
+# Not gpurest's own, which the names above stand for: these say what there is instead of what is missing.
+fft, linalg, random = (import_module(f".{name}", __name__) for name in ("fft", "linalg", "random"))
 
 __all__ = ["ElementwiseKernel", "MissingError", "RawKernel", "RawModule", "ReductionKernel", "alltrue", "array", "asarray", "asfarray", "asnumpy",
            "broadcast", "c_", "clear_memo", "cuda", "cumproduct", "fft", "flatiter", "fuse", "get_array_module", "get_default_memory_pool",

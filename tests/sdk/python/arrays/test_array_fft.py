@@ -96,6 +96,20 @@ def test_parts_that_real_transforms_leave_out(g):
         near(g.fft.irfft(g.asarray(a), length), np.fft.irfft(a, length), length)
 
 
+def test_real_numbers_that_begin_anywhere(g):
+    """Neighbours are read as complex numbers, which begin at even places."""
+    for kind in ("float32", "float64"):
+        a = numbers(kind, (35,))
+        x = g.asarray(a)
+        for first in range(4):
+            near(g.fft.rfft(x[first:first + 16]), np.fft.rfft(a[first:first + 16]), f"{kind} {first}")
+            near(g.fft.rfft(x[first:first + 12]), np.fft.rfft(a[first:first + 12]), f"{kind} {first}")
+            near(g.fft.rfft(x[first::2][:16]), np.fft.rfft(a[first::2][:16]), f"{kind} {first}")
+        same = x.copy()
+        g.fft.rfft(x), g.fft.irfft(x.astype(np.promote_types(kind, "c8")))
+        np.testing.assert_array_equal(x.get(), same.get())
+
+
 def test_out(g):
     a = numbers("complex128", (3, 8))
     x, out = g.asarray(a), g.zeros((3, 8), "c16")
@@ -183,7 +197,7 @@ def test_random_calls(g, family):
 def test_a_transform_is_a_built_in_in_the_same_request(g, requests):
     x = g.asarray(numbers("float32", (4, 64)))
     y = g.fft.irfft(g.fft.rfft(x) * 2)
-    assert "built-in fft of float32" in y.explain()
+    assert y.explain().count("built-in fft of float32") == 2
     assert "built-in fft_axis of float64" in g.fft.fft(g.zeros((3, 8, 5), "c16"), axis=1).explain()
     requests()
     y.get()

@@ -229,9 +229,10 @@ def matmul(a: Load, b: Load, target: Target) -> Call:
 
 
 def factor(node: Node, results: List[Target]) -> Call:
-    """Of dense matrices: operands, results, sizes and flags, in the order of the built-in's parameters."""
+    """Of dense matrices: operands, results, sizes and flags, in the order of the built-in's parameters. Those of complex numbers take pairs."""
     values = [flag(one) if isinstance(one, bool) else count(one) for one in node.params["values"]]
-    return Call(node.op, node.dtype, [*node.loads, *results, *values])
+    name = f"{node.op}_complex" if node.dtype.kind == "c" else node.op
+    return Call(name, node.dtype.part, [*node.loads, *results, *values])
 
 
 def transposition(node: Node) -> Optional[Tuple[int, int, int]]:

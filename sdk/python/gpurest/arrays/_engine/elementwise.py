@@ -135,6 +135,8 @@ OPS: Dict[str, Op] = {
     "complex": Op({"f": "{T}({a}, {b})"}),  # of its parts
     "turn": Op({"f": "{T}(cospi({a}), sinpi({a}))"}),  # of length 1, so many half turns from the real axis
     "scale": Op({"f": "{T}({a}.re * {b}, {a}.im * {b})"}),  # by a real number
+    "join_halves": Op({"c": "join_halves({a}, {b}, {c})"}),  # of transforms of real numbers
+    "split_halves": Op({"c": "split_halves({a}, {b}, {c})"}),
     "times_i": Op({"c": "times_i({a})"}),
     "angle": Op({"c": "arg({a})"}),
     "square_of_size": Op({"c": "norm({a})"}),

@@ -182,6 +182,20 @@ __device__ inline complex<double> sqrt(complex<double> z)
     return x >= 0 ? complex<double>(t * back, y / (2 * t) * back) : complex<double>(fabs(y) / (2 * t) * back, copysign(t, y) * back);
 }
 
+/* Of the transform of pairs (x0, x1), (x2, x3) ... two numbers whose places add up to its length, and what is turned by the first one's place: the
+   transform of all numbers at this place. split_halves() is the way back; where nothing is turned, both numbers count as real. */
+template <typename F> __device__ inline complex<F> join_halves(complex<F> a, complex<F> b, complex<F> turn)
+{
+    complex<F> odd = turn * complex<F>(a.im + b.im, b.re - a.re);
+    return complex<F>((a.re + b.re + odd.re) / 2, (a.im - b.im + odd.im) / 2);
+}
+template <typename F> __device__ inline complex<F> split_halves(complex<F> a, complex<F> b, complex<F> turn)
+{
+    if (turn.im == 0) return complex<F>((a.re + b.re) / 2, (a.re - b.re) / 2);
+    complex<F> odd = turn * complex<F>(a.re - b.re, a.im + b.im);
+    return complex<F>((a.re + b.re - odd.im) / 2, (a.im - b.im + odd.re) / 2);
+}
+
 /* Whether 1 beside it is nothing. */
 __device__ inline bool is_huge(complex<double> z) { return fabs(z.re) > 1e17 || fabs(z.im) > 1e17; }
 __device__ inline double log_twice(complex<double> z) { return log_size(z.re, z.im) + 0.6931471805599453; }

@@ -10,15 +10,15 @@ from .. import creation, reductions, shaping, ufuncs
 from .._engine import shapes
 from ..linalg import matmul
 from ..ndarray import UNSET, ndarray
-from .norms import norm
+from .norms import norm, squares
 from .orthogonal import singular, svd
 from .solving import inverse_and_info
-from .stacks import LinAlgError, arrays_of, check_matrices, check_square
+from .stacks import LinAlgError, adjoint, arrays_of, check_matrices, check_square
 
 
 def unit_roundoff(kind: DType) -> float:
     """The distance from 1 to the next number, as numpy.finfo has it."""
-    return 2.0 ** -23 if kind is dtypes.float32 else 2.0 ** -52
+    return 2.0 ** -23 if kind.part is dtypes.float32 else 2.0 ** -52
 
 
 def _no_elements(array: ndarray) -> bool:
@@ -52,7 +52,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSE
         return creation.zeros(matrix._shape[:-2] + (columns, rows), matrix._dtype, session=matrix.session)
     u, values, vh = svd(matrix, full_matrices=False, hermitian=hermitian)
     inverted = _inverted(values, _as_bound(rcond, values) * reductions.max(values, -1, keepdims=True))
-    return matmul(vh.swapaxes(-1, -2), inverted[..., None] * u.swapaxes(-1, -2))
+    return matmul(adjoint(vh), inverted[..., None] * adjoint(u))
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Union[int, ndarray]:
@@ -92,15 +92,15 @@ def cond(x: Any, p: Any = None) -> ndarray:
     matrix = arrays_of(given)[0]
     check_matrices(matrix)
     if not matrix.size:
-        return creation.zeros(matrix._shape[:-2], matrix._dtype, session=matrix.session)
+        return creation.zeros(matrix._shape[:-2], matrix._dtype.part, session=matrix.session)
     found = _condition(matrix, p)
     lost = ufuncs.isnan(found) & ~reductions.any(ufuncs.isnan(matrix), (-2, -1))
-    return ufuncs.where(lost, float("inf"), found).astype(matrix._dtype, copy=False)
+    return ufuncs.where(lost, float("inf"), found).astype(matrix._dtype.part, copy=False)
 
 
 def _residuals(matrix: ndarray, right: ndarray, found: ndarray) -> ndarray:
     rest = right - matmul(matrix, found)
-    return reductions.sum(rest * rest, 0)
+    return reductions.sum(squares(rest), 0)
 
 
 def lstsq(a: Any, b: Any, rcond: Optional[float] = None) -> Tuple[ndarray, ndarray, int, ndarray]:
@@ -121,8 +121,8 @@ def lstsq(a: Any, b: Any, rcond: Optional[float] = None) -> Tuple[ndarray, ndarr
     cutoff = (bound if bound >= 0 else unit_roundoff(kind)) * values[:1] if least else 0
     rank = int(reductions.count_nonzero(values > cutoff))
     if least:
-        found = matmul(vh.swapaxes(0, 1), _inverted(values, cutoff)[:, None] * matmul(u.swapaxes(0, 1), right))
+        found = matmul(adjoint(vh), _inverted(values, cutoff)[:, None] * matmul(adjoint(u), right))
     else:
         found = creation.zeros((columns, sides), kind, session=matrix.session)
-    rest = _residuals(matrix, right, found) if rank == columns and rows > columns else creation.zeros(0, kind, session=matrix.session)
+    rest = _residuals(matrix, right, found) if rank == columns and rows > columns else creation.zeros(0, kind.part, session=matrix.session)
     return (shaping.squeeze(found, 1) if given.ndim == 1 else found), rest, rank, values

@@ -11,7 +11,7 @@ from ..ndarray import AxisLike, ndarray
 from .orthogonal import svd
 
 
-def _squares(array: ndarray) -> ndarray:
+def squares(array: ndarray) -> ndarray:
     """Of the sizes of elements."""
     made: ndarray = array.real * array.real + array.imag * array.imag if array._dtype.kind == "c" else array * array
     return made
@@ -19,7 +19,7 @@ def _squares(array: ndarray) -> ndarray:
 
 def _of_all(array: ndarray, keepdims: bool) -> ndarray:
     flat = array.ravel()
-    made: ndarray = ufuncs.sqrt(reductions.sum(_squares(flat)))
+    made: ndarray = ufuncs.sqrt(reductions.sum(squares(flat)))
     return made.reshape((1,) * array.ndim) if keepdims else made
 
 
@@ -34,7 +34,7 @@ def _of_vectors(array: ndarray, order: Any, axis: int, keepdims: bool) -> ndarra
     if order == 1:
         return reductions.sum(size, axis, keepdims=keepdims)
     if order is None or order == 2:
-        made: ndarray = ufuncs.sqrt(reductions.sum(_squares(array), axis, keepdims=keepdims))
+        made: ndarray = ufuncs.sqrt(reductions.sum(squares(array), axis, keepdims=keepdims))
         return made
     if isinstance(order, str):
         raise ValueError(f"Invalid norm order '{order}' for vectors")
@@ -53,7 +53,7 @@ def _of_singular_values(array: ndarray, order: Any) -> ndarray:
 def _of_matrices(array: ndarray, order: Any) -> ndarray:
     """Of the last two dimensions."""
     if order is None or order in ("fro", "f"):
-        made: ndarray = ufuncs.sqrt(reductions.sum(_squares(array), (-2, -1)))
+        made: ndarray = ufuncs.sqrt(reductions.sum(squares(array), (-2, -1)))
         return made
     if order in (2, -2, "nuc"):
         return _of_singular_values(array, order)

@@ -9,7 +9,7 @@ from .. import creation, joining, shaping, sorting, ufuncs
 from .._engine import shapes
 from ..linalg import matmul
 from ..ndarray import ndarray
-from .stacks import Part, arrays_of, check_matrices, check_square, factor, fail_if, flat
+from .stacks import Part, adjoint, arrays_of, check_matrices, check_square, factor, fail_if, flat
 
 MODES = ("reduced", "complete", "r", "raw")
 TALL = 2  # so many times as many rows as columns are brought down to a square by QR first
@@ -99,17 +99,17 @@ def _eigen(a: Any, triangle: str, vectors: bool) -> Tuple[ndarray, ndarray]:
     check_square(matrix)
     stack, n, kind = matrix._shape[:-2], matrix._shape[-1], matrix._dtype
     if not matrix.size:
-        return creation.zeros(stack + (n,), kind, session=matrix.session), creation.zeros(matrix._shape, kind, session=matrix.session)
-    source = flat(matrix.swapaxes(-1, -2) if triangle == "U" else matrix)
+        return creation.zeros(stack + (n,), kind.part, session=matrix.session), creation.zeros(matrix._shape, kind, session=matrix.session)
+    source = flat(adjoint(matrix) if triangle == "U" else matrix)
     count = source._shape[0]
-    parts = [Part(kind, (count, n)), Part(kind, (count, n if vectors else 0, n)), Part(dtypes.int32, (count,))]
+    parts = [Part(kind.part, (count, n)), Part(kind, (count, n if vectors else 0, n)), Part(dtypes.int32, (count,))]
     values, found, info = factor("eigh", [source], parts, n, count, int(vectors))
     fail_if(info, "Eigenvalues did not converge")
     return values.reshape(stack + (n,)), found.reshape(matrix._shape).swapaxes(-1, -2) if vectors else found
 
 
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
-    """The eigenvalues of symmetric matrices in ascending order, and eigenvectors as columns, of length 1. Only the lower triangle is read, or with `UPLO` "U"
+    """The eigenvalues of symmetric or Hermitian matrices in ascending order, and eigenvectors as columns, of length 1. Only the lower triangle is read, or with `UPLO` "U"
     the upper one. LinAlgError where an element is not finite."""
     return EighResult(*_eigen(a, UPLO, True))
 
@@ -142,7 +142,7 @@ def _singular(matrix: ndarray, lefts: int, rights: int) -> Tuple[ndarray, ndarra
     stack, (rows, columns), kind = matrix._shape[:-2], matrix._shape[-2:], matrix._dtype
     source = flat(matrix)
     count = source._shape[0]
-    parts = [Part(kind, (count, lefts, rows)), Part(kind, (count, columns)), Part(kind, (count, rights, columns)), Part(dtypes.int32, (count,))]
+    parts = [Part(kind, (count, lefts, rows)), Part(kind.part, (count, columns)), Part(kind, (count, rights, columns)), Part(dtypes.int32, (count,))]
     left, values, right, info = factor("svd", [source], parts, rows, columns, lefts, rights, count)
     fail_if(info, "SVD did not converge")
     least = min(rows, columns)
@@ -164,7 +164,7 @@ def singular(matrix: ndarray, lefts: int, rights: int) -> Tuple[ndarray, ndarray
     """As many singular vectors of either side as wanted, all of a side's or the first min(rows, columns), or none."""
     stack, (rows, columns) = matrix._shape[:-2], matrix._shape[-2:]
     if not matrix.size:
-        values = creation.zeros(stack + (min(rows, columns),), matrix._dtype, session=matrix.session)
+        values = creation.zeros(stack + (min(rows, columns),), matrix._dtype.part, session=matrix.session)
         return _identity(stack, rows, lefts, matrix), values, _identity(stack, rights, columns, matrix)
     if rows >= TALL * columns and rows >= TALL_ROWS_MIN:
         return _tall(matrix, lefts, rights)
@@ -186,13 +186,13 @@ def _symmetric_svd(a: Any, vectors: bool) -> Any:
     picked = (order + first).ravel()
     signed = values.ravel()[picked].reshape(values._shape)
     u = (rows[picked].reshape(found._shape) if values.size else found).swapaxes(-1, -2)
-    vh = (u * ufuncs.copysign(1, signed)[..., None, :]).swapaxes(-1, -2)
+    vh = adjoint(u * ufuncs.copysign(1, signed)[..., None, :])
     return SVDResult(u, ufuncs.absolute(signed), vh)
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """U, S and Vh with a = U S Vh: singular values in descending order, and singular vectors, all of them or with `full_matrices` off as many as values; without
-    `compute_uv` the values alone. `hermitian`: a is symmetric, only its lower triangle is read. LinAlgError where an element is not finite."""
+    `compute_uv` the values alone. `hermitian`: a is symmetric or Hermitian, only its lower triangle is read. LinAlgError where an element is not finite."""
     if hermitian:
         return _symmetric_svd(a, compute_uv)
     matrix = arrays_of(a)[0]

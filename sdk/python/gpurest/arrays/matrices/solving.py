@@ -9,7 +9,7 @@ from .. import creation, reductions, shaping, ufuncs
 from .._engine import shapes
 from ..linalg import diagonal
 from ..ndarray import ndarray
-from .stacks import LinAlgError, Part, arrays_of, check_square, factor, fail_if, flat
+from .stacks import LinAlgError, Part, adjoint, arrays_of, check_square, factor, fail_if, flat
 
 SINGULAR = "Singular matrix"
 
@@ -150,9 +150,9 @@ def cholesky(a: Any, /, *, upper: bool = False) -> ndarray:
     check_square(matrix)
     if not matrix.size:
         return creation.zeros(matrix._shape, matrix._dtype, session=matrix.session)
-    source = flat(matrix.swapaxes(-1, -2) if upper else matrix)
+    source = flat(adjoint(matrix) if upper else matrix)
     count, n = source._shape[:2]
     lower, info = factor("cholesky", [source], [Part(source._dtype, source._shape), Part(dtypes.int32, (count,))], n, count)
     fail_if(info, "Matrix is not positive definite")
     lower = lower.reshape(matrix._shape)
-    return lower.swapaxes(-1, -2) if upper else lower
+    return adjoint(lower) if upper else lower

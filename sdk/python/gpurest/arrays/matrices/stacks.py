@@ -35,17 +35,16 @@ class Part(NamedTuple):
 def _computed_in(array: ndarray) -> DType:
     if array._dtype.name == "float16":
         raise TypeError("array type float16 is unsupported in linalg")
-    if array._dtype.kind not in "biuf":
-        raise TypeError(f"array type {array._dtype.name} is unsupported in gpurest.linalg: it takes real numbers")
-    return array._dtype if array._dtype.kind == "f" else dtypes.float64
+    return array._dtype if array._dtype.kind in "fc" else dtypes.float64
 
 
 def arrays_of(*values: Any) -> List[ndarray]:
-    """As arrays of one session, of float32 if all are, else of float64."""
+    """As arrays of one session, of single precision if all are, else of double; complex if one is."""
     arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(values)]
     same_engine(arrays)
     kinds = [_computed_in(one) for one in arrays]
-    kind = dtypes.float64 if dtypes.float64 in kinds else dtypes.float32
+    part = dtypes.float64 if dtypes.float64 in [one.part for one in kinds] else dtypes.float32
+    kind = dtypes.complex_of(part) if "c" in [one.kind for one in kinds] else part
     return [one.astype(kind, copy=False) for one in arrays]
 
 
@@ -67,6 +66,12 @@ def check_square(*arrays: ndarray) -> None:
 def flat(array: ndarray) -> ndarray:
     """With one dimension in front of the last two."""
     return array.reshape((shapes.size_of(array._shape[:-2]),) + array._shape[-2:])
+
+
+def adjoint(array: ndarray) -> ndarray:
+    """The transposed matrices, of complex numbers conjugated."""
+    turned = array.swapaxes(-1, -2)
+    return ufuncs.conjugate(turned) if array._dtype.kind == "c" else turned
 
 
 # ---- factorizations ----
