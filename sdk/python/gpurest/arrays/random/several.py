@@ -51,10 +51,11 @@ class Several:
             if check_valid == "raise":
                 raise ValueError("covariance is not symmetric positive-semidefinite.")
             warnings.warn("covariance is not symmetric positive-semidefinite.", RuntimeWarning, stacklevel=2)
-        shape = (() if size is None else shapes.as_shape(size)) + tuple(middle.shape)
-        drawn = self.standard_normal((shapes.size_of(shape[:-1]), shape[-1]), session=place)
+        batch: shapes.Shape = () if size is None else shapes.as_shape(size)
+        length = int(middle.shape[0])
+        drawn = self.standard_normal((shapes.size_of(batch), length), session=place)
         rows: ndarray = drawn @ host.asarray(factor, session=place).T + host.asarray(middle, session=place)
-        return rows.reshape(shape)
+        return rows.reshape((*batch, length))
 
     def dirichlet(self, alpha: Any, size: Any = None, *, session: Where = None) -> ndarray:
         """Rows of numbers >= 0 that sum to 1: shape `size` + (n,) for `alpha` of length n, whose elements are >= 0."""
