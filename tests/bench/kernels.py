@@ -180,8 +180,23 @@ def planes_cases():
                torch=lambda t, v: lambda: t.nn.functional.conv2d(v["a"].view(1, 1, side, side), v["w"].view(1, 1, 5, 5), padding=2))
 
 
+def matrices_cases():
+    for n, batch in ((1024, 1), (32, 4096)):
+        each, shape, label = 4 * n * n * batch, (batch, n, n), f"{batch}x{n}x{n}"
+        make, sizes = (lambda e=each: f32_random(e // 4)), [u64(n), u64(batch)]
+        marks = {"order": 4 * n * batch, "exchanges": 4 * batch, "info": 4 * batch}
+        yield Case(f"lu f32 {label}", {"a": make}, {"out": each, **marks}, "lu", "f32", ["a", "out", *marks, *sizes], flops=2 * n ** 3 // 3 * batch,
+                   torch=lambda t, v, s=shape: lambda: t.linalg.lu_factor(v["a"].view(s)), calls=2)
+        yield Case(f"qr f32 {label}", {"a": make}, {"out": each, "tau": 4 * n * batch}, "qr", "f32", ["a", "out", "tau", u64(n), *sizes],
+                   flops=4 * n ** 3 // 3 * batch, torch=lambda t, v, s=shape: lambda: t.geqrf(v["a"].view(s)), calls=2)
+        yield Case(f"eigh f32 {label}", {"a": make}, {"w": 4 * n * batch, "v": each, "info": 4 * batch}, "eigh", "f32", ["a", "w", "v", "info", *sizes, u64(1)],
+                   torch=lambda t, v, s=shape: lambda: t.linalg.eigh(v["a"].view(s)), calls=2)
+        yield Case(f"svd f32 {label}", {"a": make}, {"u": each, "s": 4 * n * batch, "v": each, "info": 4 * batch}, "svd", "f32",
+                   ["a", "u", "s", "v", "info", *[u64(n)] * 4, u64(batch)], torch=lambda t, v, s=shape: lambda: t.linalg.svd(v["a"].view(s)), calls=2)
+
+
 ROWS = {"elementwise": elementwise_cases, "reduce": reduce_cases, "rows": row_cases, "matmul": matmul_cases, "sorting": sorting_cases,
-        "movement": movement_cases, "fft": fft_cases, "planes": planes_cases}
+        "movement": movement_cases, "fft": fft_cases, "planes": planes_cases, "matrices": matrices_cases}
 
 
 def chosen_cases(options):

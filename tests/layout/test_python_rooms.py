@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "arrays": {"arrays/_engine", "_session", "_values"},
     "arrays/matrices": {"arrays", "arrays/_engine", "_values"},
     "arrays/routines": {"arrays", "arrays/_engine", "arrays/matrices", "_session", "_values"},
-    "arrays/random": {"arrays", "arrays/_engine", "arrays/routines", "_values"},
+    "arrays/random": {"arrays", "arrays/_engine", "arrays/matrices", "arrays/routines", "_values"},
     "arrays/kernels": {"arrays", "arrays/_engine", "_session", "_values"},
     "aio": {"arrays", "_session", "_transport", "_values"},
     "cuda": {"arrays", "arrays/_engine", "_session", "_shown", "_transport"},

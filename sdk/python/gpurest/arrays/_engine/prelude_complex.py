@@ -95,7 +95,7 @@ template <typename F> __device__ inline complex<F> exp(complex<F> z)
 __device__ inline complex<double> exp2(complex<double> z) { return exp(complex<double>(z.re * 0.6931471805599453, z.im * 0.6931471805599453)); }
 template <typename F> __device__ inline complex<F> expm1(complex<F> z)
 {
-    if (z.im == 0) return complex<F>(expm1(z.re), z.im);
+    if (z.im == 0) return complex<F>(expm1(z.re) + 0, z.im); /* 0, not -0, of both zeros */
     if (!is_finite(z.im) || z.re > exp_limit(z.re) || is_infinite(z.re)) return exp(z) - complex<F>(1);
     F half = sin(z.im / 2);
     return complex<F>(expm1(z.re) * cos(z.im) - 2 * half * half, exp(z.re) * sin(z.im));

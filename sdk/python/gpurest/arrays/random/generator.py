@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import math
+import sys
 from typing import Any, Callable, List, Optional, Sequence
 
 from ..._values import dtypes
@@ -106,10 +108,9 @@ class Generator(Several, Rearranging):
     def _between(self, low: Any, high: Any, size: Any, dtype: Any, session: Where, ordered: bool) -> ndarray:
         first, last = checked(Parameter("low", low)), checked(Parameter("high", high))
         if all_on_host((first, last)):
-            span = last - first
-            if not holds(span - span == 0):
+            if not _finite_range(first, last):
                 raise OverflowError("high - low range exceeds valid bounds")
-            if ordered and not holds(span >= 0):
+            if ordered and not holds(last >= first):
                 raise ValueError("high - low < 0")
         else:
             engine = engine_for((first, last), session)
@@ -287,6 +288,11 @@ class Generator(Several, Rearranging):
             raise ValueError("length must not be negative")
         words: builtins.bytes = self._bits.random_raw(-(-length // 8)).tobytes()
         return words[:length]
+
+
+def _finite_range(first: Any, last: Any) -> bool:
+    """Halves, as what is checked here may overflow."""
+    return holds(abs(first) < math.inf) and holds(abs(last) < math.inf) and holds(abs(last / 2 - first / 2) <= sys.float_info.max / 2)
 
 
 def _triangle(left: Any, mode: Any, right: Any) -> None:

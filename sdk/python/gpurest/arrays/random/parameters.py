@@ -11,8 +11,8 @@ from .._engine import shapes
 from .._engine.engine import Engine
 from .._engine.expr import ELEMENTWISE, Const, Node
 from .._engine.memory import check_fits
-from ..ndarray import ndarray, same_engine, wrap
 from ..current import Where, current_engine
+from ..ndarray import ndarray, same_engine, wrap
 
 DOUBLE = dtypes.float64
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence, Tuple
 
 from ..._values import dtypes
 from .. import host, joining, reductions, shaping, ufuncs
@@ -12,11 +12,13 @@ from .._engine import shapes
 from .._engine.expr import Const
 from ..creation import zeros
 from ..current import Where
+from ..matrices.orthogonal import eigh, svd
+from ..matrices.solving import cholesky
 from ..ndarray import ndarray
 from .bit_generator import BitGenerator
 from .parameters import RULES, Parameter, checked, checked_there, engine_for, holds, operands, queue, shape_of
 
-METHODS = ("eigh", "svd", "cholesky")
+METHODS: Dict[str, Callable[..., Any]] = {"eigh": eigh, "svd": svd, "cholesky": cholesky}
 URN_MAX = 10 ** 9
 
 
@@ -29,33 +31,31 @@ class Several:
 
     def multivariate_normal(self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8, *, method: str = "svd",
                             session: Where = None) -> ndarray:
-        """Rows with the mean `mean`, of length n, and the covariance `cov`, n by n: shape `size` + (n,). `cov` is taken apart on the host, by
-        `method`: "svd", "eigh" or "cholesky"; it is fetched if it is on the device. Needs NumPy. A matrix that is no covariance, within `tol`,
-        is told as `check_valid` says: "warn", "raise" or "ignore"."""
-        numpy = dtypes.numpy
-        if numpy is None:
-            raise ImportError("multivariate_normal needs NumPy: pip install numpy")
+        """Rows with the mean `mean`, of length n, and the covariance `cov`, n by n: shape `size` + (n,). `cov` is taken apart by `method`: "svd",
+        "eigh" or "cholesky", where it is: on the host by NumPy, or on the device. A matrix that is no covariance, within `tol`, is told as
+        `check_valid` says, "warn", "raise" or "ignore"; unless it is ignored, one on the device is looked at, which sends what is queued."""
         if method not in METHODS:
             raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
         if check_valid not in ("warn", "raise", "ignore"):
             raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
-        given = engine_for((mean, cov), session).session
-        middle, matrix = (numpy.asarray(one.get() if isinstance(one, ndarray) else one, dtype="f8") for one in (mean, cov))
-        if middle.ndim != 1:
+        place = engine_for((mean, cov), session).session
+        middle, matrix = _doubles(mean, place), _doubles(cov, place)
+        if len(middle.shape) != 1:
             raise ValueError("mean must be 1 dimensional")
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError("cov must be 2 dimensional and square")
         if middle.shape[0] != matrix.shape[0]:
             raise ValueError("mean and cov must have same length")
-        factor, valid = _factor(numpy, matrix, method, tol)
-        if not valid and check_valid == "raise":
-            raise ValueError("covariance is not symmetric positive-semidefinite.")
-        if not valid and check_valid == "warn":
+        factor, valid = _factor(METHODS[method] if isinstance(matrix, ndarray) else getattr(dtypes.numpy.linalg, method), matrix, method, tol)
+        if check_valid != "ignore" and not valid:
+            if check_valid == "raise":
+                raise ValueError("covariance is not symmetric positive-semidefinite.")
             warnings.warn("covariance is not symmetric positive-semidefinite.", RuntimeWarning, stacklevel=2)
-        shape = (() if size is None else shapes.as_shape(size)) + middle.shape
-        drawn = self.standard_normal((shapes.size_of(shape[:-1]), len(middle)), session=given)
-        rows: ndarray = drawn @ host.asarray(numpy.ascontiguousarray(factor.T), session=given) + host.asarray(middle, session=given)
-        return rows.reshape(shape)
+        batch: shapes.Shape = () if size is None else shapes.as_shape(size)
+        length = int(middle.shape[0])
+        drawn = self.standard_normal((shapes.size_of(batch), length), session=place)
+        rows: ndarray = drawn @ host.asarray(factor, session=place).T + host.asarray(middle, session=place)
+        return rows.reshape((*batch, length))
 
     def dirichlet(self, alpha: Any, size: Any = None, *, session: Where = None) -> ndarray:
         """Rows of numbers >= 0 that sum to 1: shape `size` + (n,) for `alpha` of length n, whose elements are >= 0."""
@@ -166,12 +166,19 @@ def _row(name: str, value: Any) -> Any:
     return found
 
 
-def _factor(numpy: Any, matrix: Any, method: str, tol: float) -> Tuple[Any, bool]:
+def _doubles(value: Any, session: Any) -> Any:
+    """An array of the host where NumPy has those, unless it is on the device."""
+    if isinstance(value, ndarray):
+        return value.astype(dtypes.float64, copy=False)
+    return host.asarray(value, dtype="f8", session=session) if dtypes.numpy is None else dtypes.numpy.asarray(value, dtype="f8")
+
+
+def _factor(apart: Callable[..., Any], matrix: Any, method: str, tol: float) -> Tuple[Any, Any]:
     """A matrix whose product with its transpose is the covariance; and whether there is one."""
     if method == "svd":
-        u, values, v = numpy.linalg.svd(matrix)
-        return u * numpy.sqrt(values), bool(numpy.allclose((v.T * values) @ v, matrix, rtol=tol, atol=tol))
+        u, values, v = apart(matrix)
+        return u * values ** 0.5, (abs((v.T * values) @ v - matrix) <= tol + tol * abs(matrix)).all()
     if method == "eigh":
-        values, u = numpy.linalg.eigh(matrix)
-        return u * numpy.sqrt(numpy.abs(values)), not bool((values < -tol).any())
-    return numpy.linalg.cholesky(matrix), True
+        values, u = apart(matrix)
+        return u * abs(values) ** 0.5, (values >= -tol).all()
+    return apart(matrix), True
