@@ -25,8 +25,9 @@ MAY_IMPORT = {
     "testing/_fake": {"_transport", "_values"},
     "testing": {"testing/_fake", "_session", "_transport"},
     "": {"arrays", "arrays/kernels", "arrays/matrices", "arrays/random", "arrays/routines", "aio", "cuda", "_session", "_shown", "_transport", "_values"},
-    "cupy": {"", "arrays", "arrays/kernels", "arrays/random", "arrays/routines", "cuda", "cupy/cuda", "_session"},
+    "cupy": {"", "arrays", "arrays/kernels", "arrays/random", "arrays/routines", "cuda", "cupy/cuda", "cupy/lib", "_session"},
     "cupy/cuda": {"arrays", "cuda", "cupy", "_session"},
+    "cupy/lib": {"arrays", "arrays/_engine"},
     "cupyx": {"", "arrays", "cuda", "cupy", "cupy/cuda", "cupyx/scipy"},
     "cupyx/scipy": {"arrays", "arrays/routines", "cupy"},
 }

@@ -3,7 +3,9 @@ import asyncio
 import contextlib
 import gc
 import inspect
+import os
 import pathlib
+import shutil
 import sys
 import time
 
@@ -32,6 +34,29 @@ def service():
     with testing.server("--staging-mib", "16") as one:
         yield one
         assert one.process.poll() is None, one.log()[-4000:]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    """A service with two GPUs and the cpu device; see test_sdk_cuda_devices.py."""
+    executable = testing.find_executable()
+    if executable is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu"):
+        with testing.server(device="cuda,cpu") as one:
+            with gpurest.connect(one.url) as client:
+                if len(client.devices()) != 3:
+                    pytest.skip("this machine has not two GPUs")
+            yield one
+        return
+    library = pathlib.Path(executable).resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
+    if not library.exists():
+        pytest.skip("the driver library of the tests is not built beside GPURESTD")
+    folder = tmp_path_factory.mktemp("driver")
+    shutil.copy(library, folder)
+    (folder / "libcuda.so.1.devices").write_text("2")
+    with testing.server("--libcuda", str(folder / "libcuda.so.1"), "--vendor-libraries", "off", "--pool-size", "0", device="cuda,cpu") as one:
+        yield one
 
 
 @pytest.fixture(params=["http", "unix"])

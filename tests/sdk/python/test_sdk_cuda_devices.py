@@ -1,9 +1,6 @@
 """gpurest.cuda with several devices: two GPUs and the cpu device. The GPUs are those of the tests' driver library, which has memory and runs no kernels;
 with GPUREST_TEST_BACKENDS=cuda the machine's, if it has two."""
 import array
-import os
-import pathlib
-import shutil
 import threading
 
 import pytest
@@ -14,28 +11,6 @@ from gpurest._session.default import choose_device
 from sources import SAXPY
 
 WAIT_S = 60
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory):
-    executable = testing.find_executable()
-    if executable is None:
-        pytest.skip("GPURESTD does not name a gpurestd to test against")
-    if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu"):
-        with testing.server(device="cuda,cpu") as one:
-            with gpurest.connect(one.url) as client:
-                if len(client.devices()) != 3:
-                    pytest.skip("this machine has not two GPUs")
-            yield one
-        return
-    library = pathlib.Path(executable).resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
-    if not library.exists():
-        pytest.skip("the driver library of the tests is not built beside GPURESTD")
-    folder = tmp_path_factory.mktemp("driver")
-    shutil.copy(library, folder)
-    (folder / "libcuda.so.1.devices").write_text("2")
-    with testing.server("--libcuda", str(folder / "libcuda.so.1"), "--vendor-libraries", "off", "--pool-size", "0", device="cuda,cpu") as one:
-        yield one
 
 
 @pytest.fixture

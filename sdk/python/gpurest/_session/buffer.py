@@ -71,7 +71,8 @@ class Buffer(Handle):
     kind = "buffer"
 
     def __init__(self, session: Session, slot: Slot, nbytes: int, dtype: Optional[DType], shape: Optional[Shape],
-                 batch: Optional[Batch] = None) -> None:
+                 batch: Optional[Batch] = None, owned: bool = True) -> None:
+        """`owned`: the memory goes with the object; else it is another's, who keeps it meanwhile."""
         super().__init__(session)
         self.nbytes = nbytes
         self._dtype = dtype
@@ -79,9 +80,10 @@ class Buffer(Handle):
         self._slot = slot
         self._batch = batch
         self._base: Optional[Buffer] = None
-        self._finalizer: Optional[weakref.finalize[Any, Any]] = weakref.finalize(self, _finalize, slot.fate, session._garbage.append,
-                                                                                 self._generation)
-        self._finalizer.atexit = False
+        self._finalizer: Optional[weakref.finalize[Any, Any]] = None
+        if owned:
+            self._finalizer = weakref.finalize(self, _finalize, slot.fate, session._garbage.append, self._generation)
+            self._finalizer.atexit = False
 
     # ---- what it is ----
 

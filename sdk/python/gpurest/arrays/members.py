@@ -33,7 +33,7 @@ class Flags(NamedTuple):
 
 
 class FlatIterator:
-    """An array's elements in C order as one dimension, for keys. Iterating is refused, as of arrays."""
+    """An array's elements in C order as one dimension, for keys."""
 
     def __init__(self, array: "ndarray") -> None:
         self.base = array
@@ -51,7 +51,7 @@ class FlatIterator:
             self.base[...] = flat.reshape(self.base._shape)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.base)
+        return iter(self.base.ravel())
 
     def copy(self) -> "ndarray":
         """The elements as an array of one dimension."""
@@ -220,7 +220,8 @@ ELSEWHERE = {"data": "memory is the service's: x.buffer is the Buffer that holds
              "scatter_add": "gpurest.add.at(x, places, values)", "scatter_max": "gpurest.maximum.at(x, places, values)",
              "scatter_min": "gpurest.minimum.at(x, places, values)", "setflags": "arrays are writable, unless elements share memory",
              "getfield": "elements have no fields", "setfield": "elements have no fields", "cpu": "x.get()", "cuda": "x.to_device(…)", "numpy": "x.get()",
-             "to": "x.to_device(…) or x.astype(…)"}
+             "to": "x.to_device(…) or x.astype(…)", "mdspan": "kernels take x itself, or raw parameters of an ElementwiseKernel",
+             "ptp": "gpurest.ptp(x)"}
 
 
 def _part_of(array: "ndarray", at: int) -> "ndarray":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .._session.session import Session
 
 Out = TypeVar("Out")
+ITERATED_MAX = 64  # numbers that a loop may go over
 
 
 class Explanation(str):
@@ -245,7 +246,12 @@ class ndarray(Operators, Members):
         return self._shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError("iterating over an array on the device would send a request per element: use x.get() or x.tolist() first")
+        """Over the first dimension: a view of each part, which sends nothing. More than a few numbers are refused, since each would be a request."""
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        if len(self._shape) == 1 and self._shape[0] > ITERATED_MAX:
+            raise TypeError(f"iterating over {self._shape[0]} numbers on the device would send a request for each: use x.get() or x.tolist() first")
+        return (self[at] for at in range(self._shape[0]))
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())

@@ -21,7 +21,7 @@ from ..arrays.members import FlatIterator as flatiter
 from ..arrays.routines import *  # noqa: F403
 from ..arrays.ufuncs import ufunc
 from ..cuda import is_available
-from . import cuda, testing, types
+from . import cuda, lib, testing, types
 from .arrays import array, asarray, asnumpy, get_array_module, ndarray  # type: ignore[assignment]
 from .cuda.memory import default_pool as get_default_memory_pool
 from .cuda.pinned_memory import default_pool as get_default_pinned_memory_pool
@@ -37,7 +37,7 @@ fft, linalg, random = (import_module(f".{name}", __name__) for name in ("fft", "
 
 __all__ = ["ElementwiseKernel", "MissingError", "RawKernel", "RawModule", "ReductionKernel", "alltrue", "array", "asarray", "asfarray", "asnumpy",
            "broadcast", "c_", "clear_memo", "cuda", "cumproduct", "fft", "flatiter", "fuse", "get_array_module", "get_default_memory_pool",
-           "get_default_pinned_memory_pool", "in1d", "is_available", "ix_", "linalg", "mgrid", "msort", "ndarray", "ogrid", "product", "r_",
+           "get_default_pinned_memory_pool", "in1d", "is_available", "ix_", "lib", "linalg", "mgrid", "msort", "ndarray", "ogrid", "product", "r_",
            "random", "round_", "show_config", "sometrue", "testing", "trapz", "ufunc"]
 __all__ += _arrays.__all__
 __all__ += _routines.__all__

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import numpy
 
 from .. import arrays
+from .._session.default import chosen_device, default_client
 from ..arrays.ndarray import ndarray as _ndarray
 from .missing import MissingError
 
@@ -22,6 +23,13 @@ class _Made(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _ndarray)
+
+    def __eq__(cls, other: object) -> bool:
+        """`type(x) == cupy.ndarray` holds, whose type is gpurest.ndarray."""
+        return other is cls or other is _ndarray
+
+    def __hash__(cls) -> int:
+        return hash(_ndarray)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(subclass, _ndarray)
@@ -39,13 +47,20 @@ def get_array_module(*args: Any) -> ModuleType:
 
 
 def array(obj: Any, dtype: Any = None, copy: Optional[bool] = True, order: str = "K", subok: bool = False, ndmin: int = 0, *, blocking: bool = False) -> Any:
-    """gpurest.array(). The elements are taken at once, whether `blocking` or not."""
-    return arrays.array(obj, dtype, copy, order, ndmin)
+    """gpurest.array(), on the current device. The elements are taken at once, whether `blocking` or not."""
+    return arrays.array(_here(obj), dtype, copy, order, ndmin)
 
 
 def asarray(a: Any, dtype: Any = None, order: Optional[str] = None, *, blocking: bool = False) -> Any:
-    """gpurest.asarray(). The elements are taken at once, whether `blocking` or not."""
-    return arrays.asarray(a, dtype, order)
+    """gpurest.asarray(), on the current device: an array of another one is copied, through the host. The elements are taken at once, whether `blocking` or
+    not."""
+    return arrays.asarray(_here(a), dtype, order)
+
+
+def _here(a: Any) -> Any:
+    """An array on the device that this thread or task has chosen, if it has; anything else as it is."""
+    chosen = chosen_device(default_client()) if isinstance(a, _ndarray) else None
+    return a if chosen is None or a.session.device == chosen else a.to_device(chosen)
 
 
 def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:

@@ -49,7 +49,8 @@ class RawKernel(_RawKernel):
     def __call__(self, grid: Any, block: Any, args: Sequence[Any] = (), *, shared_mem: int = 0, stream: Any = None, **more: Any) -> Any:
         """Launches, and waits for the end. `stream` is not looked at."""
         more.setdefault("casting", "same_kind")
-        return self.kernel(tuple(grid), tuple(block), [_argument(one) for one in args], shared_mem=shared_mem, **more)
+        waited = bool(more.get("wait", True))
+        return self.kernel(tuple(grid), tuple(block), [_argument(one, waited) for one in args], shared_mem=shared_mem, **more)
 
     def compile(self, log_stream: Any = None) -> Any:
         """Compiles now; what the compiler says is written to `log_stream`."""
@@ -108,10 +109,10 @@ class RawModule:
         raise AttributeError(f"'RawModule' object has no attribute {name!r}")
 
 
-def _argument(value: Any) -> Any:
+def _argument(value: Any, waited: bool) -> Any:
     if isinstance(value, ndarray):
         value._flush()
-        return Start(value) if value.size else None
+        return Start(value, waited) if value.size else None
     if isinstance(value, numpy.ndarray):
         if value.size != 1:
             raise ArgumentError(f"an array of the host, of shape {value.shape}: cupy.asarray(x) uploads it; one element is passed by value")

@@ -156,6 +156,17 @@ def test_one_text_serves_all_sizes():
     assert len(texts) == 1
 
 
+def test_a_call_takes_a_request_once_there_is_memory_for_its_result(client):
+    kernel = cp.ElementwiseKernel("T x, T y", "T z", "z = x + y", "k")
+    x, y = cp.arange(3.0), cp.ones(3)
+    kernel(x, y)
+    before = client.requests_sent
+    for _ in range(10):
+        np.testing.assert_array_equal(kernel(x, y)._shape, (3,))
+    assert client.requests_sent - before <= 11
+    np.testing.assert_array_equal(kernel(x, y).get(), [1, 2, 3])
+
+
 def test_nothing_is_launched_for_no_elements():
     kernel = cp.ElementwiseKernel("T x, raw T y", "T z", "z = x + y[0]", "k")
     assert kernel(cp.zeros((0, 3)), cp.zeros(0)).shape == (0, 3)
@@ -264,6 +275,31 @@ def test_a_raw_kernel_gets_the_first_element_of_a_view():
     np.testing.assert_array_equal(z.get(), [0, 2, 4, 6, 4, 5, 6, 7])
     with pytest.raises(errors.StridesError):
         gpurest.RawKernel(SCALE, "scale")((1,), (4,), (z[::2], 2.0, 4))
+
+
+def test_what_kernels_write_and_what_operations_write_is_one_memory(client):
+    kernel = cp.RawKernel(SCALE, "scale")
+    add = cp.ElementwiseKernel("T x", "T y", "y += x", "add")
+    x, a = cp.arange(16, dtype="f4"), np.arange(16, dtype="f4")
+    kept, kept_a = [], []
+    for step in range(6):
+        x += step
+        a += step
+        other, other_a = x + 1, a + 1
+        kernel((1,), (8,), (x[4:], np.float32(0.5), 8))
+        a[4:12] *= np.float32(0.5)
+        with client.default_session.batch():
+            kernel((1,), (16,), (other, np.float32(2), 16))
+        other_a *= 2
+        add(x[::2], other[1::2])
+        other_a[1::2] += a[::2]
+        kept.append((other - x)[::-1])
+        kept_a.append((other_a - a)[::-1])
+        x[:3] = other[5:8]
+        a[:3] = other_a[5:8]
+    np.testing.assert_array_equal(x.get(), a)
+    for ours, theirs in zip(kept, kept_a):
+        np.testing.assert_array_equal(ours.get(), theirs)
 
 
 def test_wrong_arguments_of_a_raw_kernel():

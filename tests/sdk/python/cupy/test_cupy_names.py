@@ -1,5 +1,6 @@
 """gpurest.cupy's names: types that can be called, which module an array belongs to, the way to the host and back, and what is said of names that
 are missing."""
+import functools
 import importlib
 import inspect
 import pathlib
@@ -14,6 +15,7 @@ import gpurest.cupy as cp  # noqa: E402
 import gpurest.cupyx as cupyx  # noqa: E402
 from gpurest.cupy import missing  # noqa: E402
 
+MODULES = pathlib.Path(__file__).with_name("cupy_modules.txt")
 NAMES = pathlib.Path(__file__).resolve().parents[1] / "arrays" / "data" / "cupy_names.txt"
 
 
@@ -51,7 +53,7 @@ def test_the_class_of_arrays(client):
     x = cp.ndarray((2, 3), dtype=cp.float32)
     assert isinstance(x, cp.ndarray) and isinstance(x, gpurest.ndarray) and isinstance(cp.arange(3), cp.ndarray) and not isinstance(np.zeros(3), cp.ndarray)
     assert x.shape == (2, 3) and x.dtype == np.float32 and cp.ndarray((2, 3), order="F").flags.f_contiguous and issubclass(type(x), cp.ndarray)
-    assert cp.ndarray.sum is not None
+    assert cp.ndarray.sum is not None and type(x) == cp.ndarray and {cp.ndarray: 1}[type(x)] == 1 and cp.ndarray != np.ndarray
     with pytest.raises(NotImplementedError, match="address"):
         cp.ndarray((3,), memptr=1)
 
@@ -85,6 +87,35 @@ def test_grids_and_joining(client):
         cp.r_["0,2", x, x]
 
 
+def test_views_with_strides_of_ones_own(client):
+    a = np.arange(12.0).reshape(3, 4)
+    x, tricks = cp.asarray(a), cp.lib.stride_tricks
+    for shape, strides in (((2, 2), (8, 32)), ((3, 3), (0, 8)), ((5,), (16,)), ((0, 3), (8, 8))):
+        np.testing.assert_array_equal(tricks.as_strided(x, shape, strides).get(), np.lib.stride_tricks.as_strided(a, shape, strides))
+    np.testing.assert_array_equal(tricks.as_strided(x[2, 3:], (4,), (-8,)).get(), [11, 10, 9, 8])
+    for window, axis in (((2, 3), None), (2, 1), ((2,), (0,))):
+        np.testing.assert_array_equal(tricks.sliding_window_view(x, window, axis).get(), np.lib.stride_tricks.sliding_window_view(a, window, axis))
+    for shape, strides in (((13,), (8,)), ((4,), (4,)), ((4,), (-8,)), ((2, 2), (8,))):
+        with pytest.raises(ValueError):
+            tricks.as_strided(x, shape, strides)
+    with pytest.raises(ValueError):
+        tricks.sliding_window_view(x, (4, 4))
+
+
+def test_arrays_are_unpacked(client):
+    rows, columns = cp.mgrid[0:3, 0:4]
+    np.testing.assert_array_equal((rows * 10 + columns).get(), np.mgrid[0:3, 0:4][0] * 10 + np.mgrid[0:3, 0:4][1])
+    low, high = cp.percentile(cp.arange(101.0), cp.asarray([5, 95]))
+    assert (float(low), float(high)) == (5, 95) and [int(one) for one in cp.arange(3)] == [0, 1, 2]
+    before = client.requests_sent
+    assert len(list(cp.zeros((1000, 2)))) == 1000 and client.requests_sent == before
+    with pytest.raises(TypeError, match="1000 numbers"):
+        list(cp.arange(1000))
+    with pytest.raises(TypeError, match="0-d"):
+        list(cp.zeros(()))
+    assert [int(one) for one in cp.arange(4).reshape(2, 2).flat] == [0, 1, 2, 3]
+
+
 def test_older_names(client, capsys):
     x = cp.asarray([3, 1, 2])
     assert cp.in1d(x, cp.asarray([1, 2])).tolist() == [False, True, True] and cp.msort(x).tolist() == [1, 2, 3] and int(cp.product(x)) == 6
@@ -102,6 +133,33 @@ def test_every_name_of_cupy_is_there_or_says_what_there_is_instead():
     rows = [row.partition(".")[2] for row in missing.HINTS if row.startswith("cupy.") and row.count(".") == 1]
     useless = [name for name in rows if hasattr(cp, name) and not inspect.ismodule(getattr(cp, name))]  # a module's row is for what is missing in it
     assert not useless
+
+
+def modules_and_classes():
+    """(where, names, what has them) of CuPy's modules and classes; of a class, an instance."""
+    kernel = cp.ElementwiseKernel("T x", "T y", "y = x", "k")
+    total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+    code = 'extern "C" __global__ void k() {}'
+    instances = {"cupy.cuda.Device": cp.cuda.Device(0), "cupy.cuda.Stream": cp.cuda.Stream(), "cupy.cuda.Event": cp.cuda.Event(), "cupy.ndarray": cp.zeros((2, 2)),
+                 "cupy.cuda.MemoryPool": cp.cuda.MemoryPool(), "cupy.RawKernel": cp.RawKernel(code, "k"), "cupy.RawModule": cp.RawModule(code=code),
+                 "cupy.ElementwiseKernel": kernel, "cupy.ReductionKernel": total}
+    for line in MODULES.read_text().splitlines()[1:]:
+        where, _, names = line.partition(": ")
+        first, *rest = where.split(".")
+        yield where, names.split(), instances[where] if where in instances else functools.reduce(getattr, rest, {"cupy": cp, "cupyx": cupyx}[first])
+
+
+def test_every_name_of_cupys_modules_and_classes_is_there_or_says_what_there_is_instead(client):
+    silent = []
+    for where, names, owner in modules_and_classes():
+        assert len(names) >= 1
+        for name in names:
+            try:
+                getattr(owner, name)
+            except AttributeError as error:
+                if "has no attribute" in str(error) and not str(error).rpartition(repr(name))[2].startswith(": "):
+                    silent.append(f"{where}.{name}")
+    assert not silent
 
 
 def test_a_missing_name_tells_its_name_and_what_to_use():

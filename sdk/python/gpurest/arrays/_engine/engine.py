@@ -204,7 +204,10 @@ class Engine:
             structure = Structure(nodes, reads)
             request = _Request(self, structure, self._prepared(structure), dead)
             self._let_go(request.unused)
-            answer, got = session._submit_batch(request.document, request.segments)
+            if request.document.length or reads:
+                answer, got = session._submit_batch(request.document, request.segments)
+            else:  # only memory is wanted, and what nobody needs any more serves
+                answer, got = {}, {}
         except BaseException as error:
             self._let_go(dead if request is None else [one for one in request.bound if one is not None])
             self._failed(nodes, request, error)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Deque, List, NamedTuple, Optional
 
+from ..._session.buffer import Buffer, Slot
 from ..._values.dtypes import DType
 from ...errors import OutOfMemoryError
 from . import shapes
 
 if TYPE_CHECKING:
-    from ..._session.buffer import Buffer
     from ..._session.session import Session
 
 SMALL_BYTES = 1 << 30  # arrays up to this size are left to the service, which refuses what it has no memory for
@@ -64,12 +64,16 @@ class DeviceMemory:
             dead, this = self._left
             dead.append(this)
 
-    def export(self, session: "Session") -> "Buffer":
+    def export(self, session: "Session") -> Buffer:
         """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
         again for something else."""
         if self._buffer is None:
             self._buffer = session._own_buffer(self.id, self.nbytes)
         return self._buffer
+
+    def lend(self, session: "Session") -> Buffer:
+        """The buffer as an argument of a kernel that is waited for, on the default stream: it stays this object's, which somebody holds until then."""
+        return self._buffer or Buffer(session, Slot(self.id), self.nbytes, None, None, owned=False)
 
 
 def take_all(dead: "Deque[Dead]") -> List[Dead]:

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 
 class Start:
-    """An array as a kernel's argument whose strides the kernel is told: the address of its first element."""
+    """An array as a kernel's argument, whatever its strides: the address of its first element. `waited`: for a launch on the default stream that is waited
+    for, by which the array's memory does not become known to others. Else the buffer is the array's from then on."""
 
-    def __init__(self, array: ndarray) -> None:
-        self._array = array
+    def __init__(self, array: ndarray, waited: bool) -> None:
+        self._array, self._waited = array, waited
         self.dtype_str = array.dtype_str
 
     def __gpurest_buffer__(self) -> Tuple[Buffer, int]:
-        return self._array.buffer, self._array.offset_bytes
+        memory = self._array._storage.node.memory
+        if not self._waited or memory is None or self._array.session._batch_now() is not None:
+            return self._array.buffer, self._array.offset_bytes
+        return memory.lend(self._array.session), self._array.offset_bytes
 
 
 def layout(value: Any) -> Tuple[shapes.Shape, shapes.Strides]:
@@ -55,6 +59,11 @@ class Bound:
             if arrays and self.types.setdefault(param.type, dtype) is not dtype:
                 raise ArgumentError(f"{self.name}: {param.name} is {dtype.name}, but {param.type} is {self.types[param.type].name} already")
             self.types.setdefault(param.type, dtype)
+
+    @property
+    def kinds(self) -> Tuple[str, ...]:
+        """The types of the arrays."""
+        return tuple(dtype_in(value).name for value in self.values if is_array(value))
 
     def loop_shape(self, size: Optional[int]) -> shapes.Shape:
         """What the arrays that are not raw broadcast to; `size` elements where there are none."""
@@ -104,20 +113,21 @@ class Bound:
         found: Session = self.like.session
         return found
 
-    def passed(self) -> List[Any]:
-        """The arguments as kernels take them: arrays by their first element, numbers converted to the parameter's type, as CuPy does."""
+    def passed(self, waited: bool) -> List[Any]:
+        """The arguments as kernels take them: arrays by their first element, numbers converted to the parameter's type, as CuPy does. `waited`: see
+        Start."""
         for value in self.values:
             if hasattr(value, "_flush"):
                 value._flush()
-        return [self._argument(param, self.type_of(param), value) for param, value in zip(self.params, self.values)]
+        return [self._argument(param, self.type_of(param), value, waited) for param, value in zip(self.params, self.values)]
 
-    def _argument(self, param: Param, dtype: DType, value: Any) -> Any:
+    def _argument(self, param: Param, dtype: DType, value: Any, waited: bool) -> Any:
         if is_array(value):
             if dtype_in(value) is not dtype:
                 raise ArgumentError(f"{self.name}: {param.name} is {dtype_in(value).name}, {dtype.name} is declared")
             if not isinstance(value, ndarray):
                 return value
-            return Start(value) if value.size else None
+            return Start(value, waited) if value.size else None
         if isinstance(value, Scalar):
             return value if value.kind == scalar_kind(dtype) else Scalar(scalar_kind(dtype), value.value)
         dtype_in(value)  # refuses what is no number

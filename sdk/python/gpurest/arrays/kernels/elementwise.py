@@ -1,7 +1,7 @@
 """ElementwiseKernel: what the user writes is done for every element."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from ..._session.stream import Stream
 from ..._values.scalars import Scalar
@@ -40,7 +40,7 @@ class ElementwiseKernel:
         self.no_return, self.return_tuple, self.reduce_dims = no_return, return_tuple, reduce_dims
         self.symbol = f"gpurest_{name}"  # CUDA has functions of its own, such as norm and max
         self.__name__ = name
-        self._texts: List[str] = []
+        self.cached_codes: Dict[Tuple[str, ...], str] = {}  # generated sources, by the types of the arrays
 
     @property
     def params(self) -> Tuple[Any, ...]:
@@ -65,7 +65,7 @@ class ElementwiseKernel:
     @property
     def cached_code(self) -> str:
         """The source that was generated last; "" before the first call."""
-        return self._texts[-1] if self._texts else ""
+        return list(self.cached_codes.values())[-1] if self.cached_codes else ""
 
     def __call__(self, *args: Any, size: Optional[int] = None, block_size: int = BLOCK, stream: Any = None) -> Any:
         """Runs it, and waits for its end. The outputs, new ones where none are given. `size`: the number of elements, where all arrays are raw. `stream`: one
@@ -97,9 +97,8 @@ class ElementwiseKernel:
         size = shapes.size_of(shape)
         numbers = source.Numbers()
         text = self._source(bound, shape, numbers)
-        if text not in self._texts[-1:]:
-            self._texts[:] = [text]
-        arguments = [*bound.passed(), *numbers.arguments, Scalar("i64", size)]
+        self.cached_codes[bound.kinds] = text
+        arguments = [*bound.passed(stream is None), *numbers.arguments, Scalar("i64", size)]
         kernel = bound.session().module(text, self.options).kernel(self.symbol)
         kernel(min(-(-size // block), GRID_MAX), block, arguments, stream=stream)
 

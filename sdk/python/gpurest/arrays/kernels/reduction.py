@@ -1,7 +1,7 @@
 """ReductionKernel: what the user writes for every element is joined, over all of them or along axes."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..._session.stream import Stream
 from ..._values.dtypes import DType, dtype_of
@@ -41,7 +41,7 @@ class ReductionKernel:
         self.name, self.preamble, self.options, self.reduce_dims = name, preamble, tuple(options), reduce_dims
         self.symbol = f"gpurest_{name}"
         self.__name__ = name
-        self._texts: List[str] = []
+        self.cached_codes: Dict[Tuple[str, ...], str] = {}  # generated sources, by the types of the arrays
 
     @property
     def nin(self) -> int:
@@ -61,7 +61,7 @@ class ReductionKernel:
     @property
     def cached_code(self) -> str:
         """The source that was generated last; "" before the first call."""
-        return self._texts[-1] if self._texts else ""
+        return list(self.cached_codes.values())[-1] if self.cached_codes else ""
 
     def __call__(self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, size: Optional[int] = None, stream: Any = None) -> Any:
         """Runs it, and waits for its end. The outputs: `out`, the arguments behind the inputs, or new ones. `axis`: one or several, None: all. `size`: the
@@ -89,10 +89,9 @@ class ReductionKernel:
         inner, item = self._inner(bound)
         work.split(splittable=item is not None)
         text = self._source(bound, work, numbers, inner)
-        if text not in self._texts[-1:]:
-            self._texts[:] = [text]
+        self.cached_codes[bound.kinds] = text
         module = session.module(text, self.options)
-        arguments = [*bound.passed(), *numbers.arguments, Scalar("i64", work.outputs), Scalar("i64", work.reduced), Scalar("i32", work.splits),
+        arguments = [*bound.passed(stream is None), *numbers.arguments, Scalar("i64", work.outputs), Scalar("i64", work.reduced), Scalar("i32", work.splits),
                      Scalar("i32", work.width)]
         if work.splits == 1:
             module.kernel(self.symbol)(work.blocks, BLOCK, [None, *arguments], stream=stream)

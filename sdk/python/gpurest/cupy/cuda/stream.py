@@ -42,6 +42,11 @@ class Stream:
         self.priority = 0 if priority is None else priority
         self._device = None if null or ptds else Device()
 
+    @classmethod
+    def from_external(cls, obj: Any) -> Stream:
+        """Refused: streams are the service's."""
+        refuse("Stream", "from_external")
+
     @property
     def _place(self) -> Device:
         return self._device or Device()
@@ -113,7 +118,7 @@ class Stream:
         return hash(self.ptr)
 
     def __repr__(self) -> str:
-        return f"<Stream {self.ptr}>"
+        return f"<Stream {self.ptr} (device {-1 if self._device is None else self._device.name})>"
 
 
 Stream.null, Stream.ptds = Stream(null=True), Stream(ptds=True)
