@@ -109,8 +109,6 @@ HINTS: Dict[str, str] = {
     "cupy.random": "numpy.random on the host",
     "cupy.random.XORWOW": "cupy.random.Philox4x3210",
     "cupy.random.MRG32k3a": "cupy.random.Philox4x3210",
-    "cupy.random.XORWOW": "Philox4x3210 is the bit generator",
-    "cupy.random.MRG32k3a": "Philox4x3210 is the bit generator",
     "cupy.fft.config": "transforms have neither plans nor callbacks to set up: what a callback does, array operations do before and behind",
 }
 

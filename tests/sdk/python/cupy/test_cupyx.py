@@ -39,8 +39,9 @@ def test_small_functions():
         cupyx.seterr(divide="raise")
 
 
-ONE = [name for name in special.__all__ if getattr(getattr(special, name), "nin", 0) == 1]
-TWO = [name for name in special.__all__ if getattr(getattr(special, name), "nin", 0) == 2]
+BY_SERIES = {"psi", "digamma", "ellipk", "ellipkm1", "exp1", "chdtr", "chdtrc", "gammainc", "gammaincc", "pdtr", "pdtrc", "polygamma"}  # tested below
+ONE = [name for name in special.__all__ if getattr(getattr(special, name), "nin", 0) == 1 and name not in BY_SERIES]
+TWO = [name for name in special.__all__ if getattr(getattr(special, name), "nin", 0) == 2 and name not in BY_SERIES]
 NUMPYS = {"log1p", "expm1", "cbrt", "exp2"}  # tested as such
 ENDS_DIFFER = {"gammaln", "i0", "i1", "j0", "j1", "y0", "y1", "sindg", "cosdg", "tandg", "cotdg"}  # CUDA's functions have limits at infinity, or another one than SciPy's
 
@@ -67,6 +68,36 @@ def test_functions_of_two_numbers_are_scipys(name):
     told = ~np.isnan(x + y) | (name not in ("beta", "betaln"))  # SciPy's forget NaN beside zero
     found = getattr(special, name)(cp.asarray(x), cp.asarray(y)).get()
     np.testing.assert_allclose(found[told], expected[told], rtol=1e-11, atol=1e-14)
+
+
+DISTRIBUTIONS = [
+    ("digamma", lambda r: (r.uniform(-5, 50, 300),)), ("zeta", lambda r: (r.uniform(1.01, 30, 300), r.uniform(0.1, 40, 300))),
+    ("polygamma", lambda r: (r.integers(0, 6, 300).astype(float), r.uniform(0.2, 30, 300))), ("exp1", lambda r: (10 ** r.uniform(-6, 2, 300),)),
+    ("ellipk", lambda r: (r.uniform(-20, 1, 300),)), ("ellipkm1", lambda r: (10 ** r.uniform(-12, 1, 300),)),
+    *((name, lambda r: (r.uniform(0.01, 200, 400), r.uniform(0, 300, 400))) for name in ("gammainc", "gammaincc", "chdtr", "chdtrc", "pdtr", "pdtrc")),
+    *((name, lambda r: (r.uniform(0.1, 80, 400), r.uniform(0.1, 80, 400), r.uniform(0, 1, 400))) for name in ("betainc", "btdtr", "fdtr", "fdtrc", "gdtr", "gdtrc")),
+    *((name, lambda r: (r.integers(0, 20, 400).astype(float), r.integers(20, 60, 400).astype(float), r.uniform(0, 1, 400)))
+      for name in ("bdtr", "bdtrc", "nbdtr", "nbdtrc"))]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name,draw", DISTRIBUTIONS, ids=[name for name, _ in DISTRIBUTIONS])
+def test_functions_of_distributions_are_scipys(name, draw):
+    scipy = pytest.importorskip("scipy.special")
+    values = draw(np.random.default_rng(11))
+    expected = getattr(scipy, {"btdtr": "betainc"}.get(name, name))(*values)
+    found = getattr(special, name)(*map(cp.asarray, values)).get()
+    np.testing.assert_allclose(found, expected, rtol=3e-11, atol=1e-14)
+    wide = getattr(special, name)(*[cp.asarray(one, "f4") for one in values])
+    assert wide.dtype == np.float32
+
+
+def test_ends_of_the_functions_of_distributions():
+    assert special.digamma(cp.asarray([0.0, -1.0])).tolist()[0] == -np.inf and np.isnan(float(special.digamma(-1.0)))
+    assert float(special.zeta(2.0)) == pytest.approx(np.pi ** 2 / 6, rel=1e-15) and float(special.zeta(1.0)) == np.inf and np.isnan(float(special.zeta(0.5)))
+    assert special.gammainc(2.0, cp.asarray([0.0, np.inf])).tolist() == [0, 1] and special.gammaincc(2.0, cp.asarray([0.0, np.inf])).tolist() == [1, 0]
+    assert special.betainc(2.0, 3.0, cp.asarray([0.0, 1.0])).tolist() == [0, 1] and np.isnan(float(special.betainc(2.0, 3.0, 1.5)))
+    assert float(special.ellipk(1.0)) == np.inf and float(special.exp1(0.0)) == np.inf and special.psi is special.digamma
 
 
 def test_special_functions_fuse_with_what_is_around_them():

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import prelude_random, shapes
+from . import prelude_random, prelude_special, shapes
 from .elementwise import OPS, cast, emit
 from .expr import Const, Input, Load, Node
 from .prelude import PRELUDE
@@ -45,6 +45,7 @@ class Kernel(NamedTuple):
 def module_source(kernels: Sequence[Kernel]) -> str:
     own = "\n".join(kernel.source for kernel in kernels)
     more = (COMPLEX + COMPLEX_ORDER if "complex<" in own else "") + (prelude_random.SOURCE if "random_" in own else "")
+    more += prelude_special.SOURCE if "special_" in own else ""
     return PRELUDE + more + "\n" + own
 
 

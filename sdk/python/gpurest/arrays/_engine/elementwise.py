@@ -174,6 +174,15 @@ OPS.update({
     "tandg": Op({"f": "sinpi({a} / 180) / cospi({a} / 180)"}),
     "cotdg": Op({"f": "cospi({a} / 180) / sinpi({a} / 180)"}),
     "cosm1": Op({"f": "-2 * sin({a} / 2) * sin({a} / 2)"}),
+    **{name: Op({"f": "({T})special_" + text.format(a="(double){a}", b="(double){b}", c="(double){c}")}) for name, text in (
+        ("digamma", "digamma({a})"), ("zeta", "zeta({a}, {b})"), ("polygamma", "polygamma({a}, {b})"), ("exp1", "exp1({a})"),
+        ("ellipkm1", "ellipkm1({a})"), ("ellipk", "ellipkm1(1 - {a})"), ("gammainc", "gammainc({a}, {b}, false)"), ("gammaincc", "gammainc({a}, {b}, true)"),
+        ("chdtr", "gammainc({a} / 2, {b} / 2, false)"), ("chdtrc", "gammainc({a} / 2, {b} / 2, true)"),
+        ("pdtr", "gammainc(floor({a}) + 1, {b}, true)"), ("pdtrc", "gammainc(floor({a}) + 1, {b}, false)"),
+        ("gdtr", "gammainc({b}, {a} * {c}, false)"), ("gdtrc", "gammainc({b}, {a} * {c}, true)"), ("betainc", "betainc({a}, {b}, {c})"),
+        ("btdtr", "betainc({a}, {b}, {c})"), ("bdtr", "betainc({b} - floor({a}), floor({a}) + 1, 1 - {c})"),
+        ("bdtrc", "betainc(floor({a}) + 1, {b} - floor({a}), {c})"), ("nbdtr", "betainc({b}, {a} + 1, {c})"), ("nbdtrc", "betainc({a} + 1, {b}, 1 - {c})"),
+        ("fdtr", "betainc({a} / 2, {b} / 2, {a} * {c} / ({b} + {a} * {c}))"), ("fdtrc", "betainc({b} / 2, {a} / 2, {b} / ({b} + {a} * {c}))"))},
     "exprel": Op({"f": "{a} == 0 ? ({T})1 : {a} > 0 && {a} - {a} != 0 ? {a} : expm1({a}) / {a}"}),
 })
 

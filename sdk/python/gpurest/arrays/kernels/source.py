@@ -154,5 +154,5 @@ def head(bound: Bound, preamble: str, numbers: Numbers, body: str) -> str:
     """What stands before the kernels: types for the letters, and the user's preamble. `body`: what uses it."""
     typedefs = "".join(f"typedef {c_type(dtype)} {letter};\n" for letter, dtype in sorted(bound.types.items()))
     kinds = {bound.type_of(param).name for param in bound.params}
-    used = (HALF if "float16" in kinds else "") + (COMPLEX if kinds & {"complex64", "complex128"} else "") + (RAW if "_Raw<" in body else "") + (INDEXER if "_Indexer<" in body else "")
-    return used + numbers.declaration + typedefs + preamble + "\n"
+    needed = ((HALF, "float16" in kinds), (COMPLEX, bool(kinds & {"complex64", "complex128"})), (RAW, "_Raw<" in body), (INDEXER, "_Indexer<" in body))
+    return "".join(text for text, used in needed if used) + numbers.declaration + typedefs + preamble + "\n"

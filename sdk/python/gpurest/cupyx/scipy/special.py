@@ -22,7 +22,19 @@ j0, j1, log_expit, log_ndtr, logit, ndtr, ndtri = _of(1, "j0 j1 log_expit log_nd
 rgamma, sindg, tandg, y0, y1 = _of(1, "rgamma sindg tandg y0 y1")
 beta, betaln, boxcox, boxcox1p, huber, inv_boxcox, inv_boxcox1p = _of(2, "beta betaln boxcox boxcox1p huber inv_boxcox inv_boxcox1p")
 kl_div, pseudo_huber, rel_entr, xlog1py, xlogy = _of(2, "kl_div pseudo_huber rel_entr xlog1py xlogy")
+digamma, ellipk, ellipkm1, exp1 = _of(1, "digamma ellipk ellipkm1 exp1")
+chdtr, chdtrc, gammainc, gammaincc, pdtr, pdtrc, polygamma = _of(2, "chdtr chdtrc gammainc gammaincc pdtr pdtrc polygamma")
+bdtr, bdtrc, betainc, btdtr, fdtr, fdtrc = _of(3, "bdtr bdtrc betainc btdtr fdtr fdtrc")
+gdtr, gdtrc, nbdtr, nbdtrc = _of(3, "gdtr gdtrc nbdtr nbdtrc")
+_zeta, = _of(2, "zeta")
+psi = digamma
 i1 = ufunc("bessel_i1", 1, floating)
+
+
+def zeta(x: Any, q: Any = 1.0) -> ndarray:
+    """The sum of (q + k)**-x over all k >= 0: Riemann's zeta function, with `q` Hurwitz's."""
+    made: ndarray = _zeta(x, q)
+    return made
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
@@ -37,9 +49,11 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     return (found, arrays.sign(total)) if return_sign else found
 
 
-__all__ = ["beta", "betaln", "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp10", "exp2",
-           "expit", "expm1", "exprel", "gamma", "gammaln", "huber", "i0", "i1", "inv_boxcox", "inv_boxcox1p", "j0", "j1", "kl_div", "log1p",
-           "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "pseudo_huber", "rel_entr", "rgamma", "round", "sinc",
-           "sindg", "softmax", "tandg", "xlog1py", "xlogy", "y0", "y1"]
+__all__ = ["bdtr", "bdtrc", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "btdtr", "cbrt", "chdtr", "chdtrc", "cosdg", "cosm1", "cotdg", "digamma",
+           "ellipk", "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "exp10", "exp2", "expit", "expm1", "exprel",
+           "fdtr", "fdtrc", "gamma", "gammainc", "gammaincc", "gammaln", "gdtr", "gdtrc", "huber", "i0", "i1", "inv_boxcox", "inv_boxcox1p",
+           "j0", "j1", "kl_div", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "nbdtr", "nbdtrc", "ndtr", "ndtri",
+           "pdtr", "pdtrc", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "round", "sinc", "sindg", "softmax", "tandg", "xlog1py",
+           "xlogy", "y0", "y1", "zeta"]
 
 __getattr__ = refusing("cupyx.scipy.special")
