@@ -117,21 +117,23 @@ template <class T> struct singular {
 
     /* ---- the vectors, before rotations ---- */
 
-    /* The first `count` columns of the product of `reflected` reflectors, as rows of `to`. */
-    template <class F> DEVICE void form(T *to, u64 count, u64 length, u64 reflected, u64 below, const T *tau, F element)
-    {
-        each_element(length, count, [&](u64 i, u64 j) { formed[i * count + j] = i == j ? (T)1 : (T)0; });
-        reflectors_apply<false>(panel, reflected, below, tau, formed, length, count, element);
-        each_element(count, length, [&](u64 i, u64 j) { to[i * length + j] = formed[j * count + i]; });
-        __syncthreads();
-    }
-
+    /* The first columns of the product of a side's reflectors, as rows. In a loop over the sides: the code is there once. */
     DEVICE void form_both()
     {
-        if (rights)
-            form(right, columns, columns, columns - 1, 1, right_tau, [&](u64 k, u64 i) { return a[k * columns + i]; });
-        if (lefts)
-            form(left, lefts, rows, columns, 0, left_tau, [&](u64 k, u64 i) { return reflectors[k * rows + i]; });
+#pragma unroll 1
+        for (int side = 0; side < 2; side++) {
+            bool     of_left = side == 1;
+            T       *to = of_left ? left : right;
+            const T *from = of_left ? reflectors : a;
+            u64      length = of_left ? rows : columns, count = of_left ? lefts : rights, reflected = of_left ? columns : columns - 1;
+            if (!count)
+                continue;
+            each_element(length, count, [&](u64 i, u64 j) { formed[i * count + j] = i == j ? (T)1 : (T)0; });
+            reflectors_apply<false>(panel, reflected, !of_left, of_left ? left_tau : right_tau, formed, length, count,
+                                    [&](u64 k, u64 i) { return from[k * length + i]; });
+            each_element(count, length, [&](u64 i, u64 j) { to[i * length + j] = formed[j * count + i]; });
+            __syncthreads();
+        }
     }
 
     /* ---- to one diagonal: all of it by one thread ---- */
