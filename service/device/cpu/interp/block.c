@@ -88,7 +88,7 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow_memory(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
         return STATUS_OUT_OF_MEMORY;
     memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
-    return STATUS_OK;
+    return grid->code->native ? native_prepare(r) : STATUS_OK;
 }
 
 void block_run_finish(struct block_run *r)
@@ -98,6 +98,7 @@ void block_run_finish(struct block_run *r)
     free(r->lane_memory);
     free(r->local);
     free(r->shared);
+    native_finish(r);
 }
 
 /* The bits of the lanes below, at or above a lane in its warp. */
@@ -231,7 +232,7 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
 {
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
 
-    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 16
+    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 24
            + code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
 }
 
@@ -255,8 +256,9 @@ static void lay_out_activation(struct block_run *r, struct activation *a, const 
         a->pending[i] = (struct mask){.m = at + i * s};
     a->pending_bits = (uint64_t *)(void *)(a->pending + blocks);
     a->deferred_bits = a->pending_bits + words;
-    memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
-    a->affine = (struct affine_value *)(void *)(a->deferred_bits + words);
+    a->reached = a->deferred_bits + words;
+    memset(a->pending_bits, 0, 3 * words * sizeof *a->pending_bits);
+    a->affine = (struct affine_value *)(void *)(a->reached + words);
     for (uint32_t i = 0; i < code->affine_count; i++)
         a->affine[i] = (struct affine_value){.state = AFFINE_FILLED};
     a->words = (uint32_t)words;
@@ -350,8 +352,10 @@ bool block_run(struct block_run *r, uint64_t number)
     set_block(r, number);
     r->lanes.current = NULL;
     how = sigsetjmp(r->guard.jump, 0);
-    if (how == 1)
+    if (how == 1) {
+        native_explain(r);
         block_describe_guard(r);
+    }
     if (how)
         return false;
     r->guard.armed = true;

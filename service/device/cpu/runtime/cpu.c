@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "device/cpu/jit/jit.h"
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/graph.h"
 #include "device/cpu/runtime/info.h"
@@ -416,11 +417,21 @@ static void cancel(struct device *d)
     cpu_queue_cancel(d->queue);
 }
 
+/* "now" is for tests and measurements alone. */
+static void choose_jit(const char *value)
+{
+    jit_choose(!value || strcmp(value, "off") == 0 ? JIT_OFF : strcmp(value, "now") == 0 ? JIT_NOW : JIT_AUTO);
+}
+
 extern const struct device_ops device_cpu;
 static bool                    set(struct span name, const char *value)
 {
     uint64_t threads;
 
+    if (span_is(name, "cpu-jit")) {
+        choose_jit(value);
+        return true;
+    }
     if (!span_is(name, "cpu-threads"))
         return false;
     if (value && span_u64(span_of(value), &threads) && threads <= CPU_POOL_THREADS_MAX)

@@ -1,0 +1,241 @@
+/* Runs compiled blocks: a chunk of lanes at a time, between the interpreter's own blocks. */
+#include "device/cpu/jit/native.h"
+
+#include <stdlib.h>
+
+#include "device/cpu/interp/decode/decode.h"
+#include "device/cpu/jit/plan.h"
+#include "device/cpu/runtime/launch.h"
+
+enum { BYTES_OF_LANES = 8, RUNS_PER_CLOCK = 64 };
+
+/* One bit for each byte of eight, which are 0 or 1. */
+static uint32_t bits_of(const uint8_t *lanes)
+{
+    uint64_t v;
+
+    memcpy(&v, lanes, sizeof v);
+    return (uint32_t)((v * 0x0102040810204080ull) >> 56);
+}
+
+/* Adds ones to eight bytes of 0 or 1. */
+static void add_lanes(uint8_t *lanes, uint32_t bits)
+{
+    uint64_t v, more = ((bits & 0xff) * 0x0101010101010101ull) & 0x8040201008040201ull;
+
+    memcpy(&v, lanes, sizeof v);
+    more = (((more & 0x7f7f7f7f7f7f7f7full) + 0x7f7f7f7f7f7f7f7full) | more) >> 7 & 0x0101010101010101ull;
+    v |= more;
+    memcpy(lanes, &v, sizeof v);
+}
+
+bool native_begins(const struct code *c, uint32_t block)
+{
+    return c->native->entry[block];
+}
+
+/* ---- accesses that need a look at each lane ---- */
+
+/* The operation of that instruction that the interpreter would run. */
+static const struct op *op_of(const struct code *c, const struct ptx_insn *in)
+{
+    for (uint32_t i = 0; i < c->ops_count; i++) {
+        if (c->ops[i].insn == in && c->ops[i].addresses)
+            return &c->ops[i];
+    }
+    return NULL;
+}
+
+KERNEL_MEMORY static void access_lanes(struct native_call *c)
+{
+    struct block_run         *r = c->run;
+    const struct code        *code = r->grid->code;
+    const struct ptx_insn    *in = &code->native->function->insns[c->insn];
+    bool                      load = in->opcode != PTX_OP_ST;
+    const struct ptx_operand *moved = &in->operands[load ? 0 : 1];
+    unsigned                  count = moved->kind == PTX_VECTOR ? moved->count : 1, bytes = ptx_type_bytes((enum ptx_type)in->type);
+    enum op_space             space = OP_GENERIC;
+    uint32_t                  first = NATIVE_LANES_MAX;
+
+    native_space(in, &in->operands[load ? 1 : 0], &space);
+    r->lanes.current = op_of(code, in);
+    for (uint32_t i = 0; i < NATIVE_LANES_MAX; i++) {
+        uint8_t *at;
+
+        if (!(c->lanes >> i & 1))
+            continue;
+        first = first < i ? first : i;
+        at = lane_pointer(&r->lanes, space, c->addresses[i], bytes * count, c->lane + i);
+        for (unsigned k = 0; k < count; k++) {
+            if (load)
+                c->values[k][i] = 0;
+            memcpy(load ? (void *)&c->values[k][i] : at + k * bytes, load ? at + k * bytes : (void *)&c->values[k][i], bytes);
+        }
+    }
+    /* All lanes at one address: the first element is that of all. */
+    for (unsigned k = 0; load && k < count && first < NATIVE_LANES_MAX; k++)
+        c->values[k][0] = c->lanes & 1 ? c->values[k][0] : c->values[k][first];
+}
+
+void native_explain(struct block_run *r)
+{
+    struct native_call    *c = r->native;
+    struct lanes          *l = &r->lanes;
+    const struct code     *code = r->grid->code;
+    const struct ptx_insn *in;
+    const struct op       *o;
+
+    if (!c || !c->active)
+        return;
+    c->active = false;
+    in = &code->native->function->insns[c->insn];
+    o = op_of(code, in);
+    l->current = o;
+    if (!o)
+        return;
+    l->low = c->lane;
+    l->high = c->lane + code->native->lanes < l->count ? c->lane + code->native->lanes : l->count;
+    l->m = activation_now(r)->guard.m;
+    for (uint32_t i = l->low; i < l->high; i++) {
+        uint32_t k = i - c->lane;
+        uint64_t at = c->step == (int64_t)NATIVE_EACH ? c->addresses[k] : c->address + (uint64_t)c->step * k;
+
+        activation_now(r)->guard.m[i] = c->lanes >> k & 1;
+        LANE(uint64_t, o->a)[i] = at - (uint64_t)o->immediate;
+    }
+}
+
+/* ---- chunks ---- */
+
+/* The lanes of a chunk that stand before other blocks now. */
+static void take_out(struct native_call *c, struct activation *a, unsigned lanes)
+{
+    for (unsigned w = 0; w < COUNT(c->touched); w++) {
+        while (c->touched[w]) {
+            uint32_t block = w * 64 + (uint32_t)__builtin_ctzll(c->touched[w]);
+
+            c->touched[w] &= c->touched[w] - 1;
+            for (unsigned k = 0; k < lanes; k += BYTES_OF_LANES)
+                add_lanes(a->pending[block].m + c->lane + k, c->pending[block] >> k);
+            c->pending[block] = 0;
+            a->pending_bits[block / 64] |= 1ull << (block % 64);
+            a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
+            a->reached[block / 64] |= 1ull << (block % 64);
+        }
+    }
+}
+
+static uint32_t chunk_bits(const struct mask *m, uint32_t at, unsigned lanes)
+{
+    uint32_t bits = 0;
+
+    for (unsigned k = 0; k < lanes; k += BYTES_OF_LANES)
+        bits |= bits_of(m->m + at + k) << k;
+    return bits;
+}
+
+static void measure_reached(struct block_run *r, struct activation *a)
+{
+    for (uint32_t w = 0; w < a->words; w++) {
+        while (a->reached[w]) {
+            uint32_t block = w * 64 + (uint32_t)__builtin_ctzll(a->reached[w]);
+
+            a->reached[w] &= a->reached[w] - 1;
+            mask_measure(&a->pending[block], r->lanes.count);
+        }
+    }
+}
+
+void native_run(struct block_run *r, struct activation *a, uint32_t block)
+{
+    const struct code_native *n = a->code->native;
+    struct native_call       *c = r->native;
+    uint32_t                  low = a->current.low / n->lanes * n->lanes, left = 0;
+    bool                      tired = false;
+
+    c->frame = a->frame;
+    c->ctaid[0] = r->block[0];
+    c->ctaid[1] = r->block[1];
+    c->ctaid[2] = r->block[2];
+    c->active = true;
+    for (uint32_t at = low; at < a->current.high; at += n->lanes) {
+        uint32_t bits = chunk_bits(&a->current, at, n->lanes);
+
+        if (!bits)
+            continue;
+        c->lane = at;
+        if (!n->run(c, at, bits, block)) {
+            left += (uint32_t)__builtin_popcount(bits);
+            continue;
+        }
+        tired |= c->tired;
+        c->tired = 0;
+        memset(a->current.m + at, 0, n->lanes);
+        take_out(c, a, n->lanes);
+    }
+    c->active = false;
+    measure_reached(r, a);
+    if (left)
+        mask_measure(&a->current, r->lanes.count);
+    else
+        a->current = (struct mask){.m = a->current.m};
+    if (a->code->blocks[block].count)
+        r->lanes.current = &a->code->ops[a->code->blocks[block].first];
+    if (++r->back_edges % RUNS_PER_CLOCK == 0 || tired)
+        check_clock(r);
+}
+
+/* ---- start and end ---- */
+
+static uint32_t *thread_ids(struct block_run *r)
+{
+    const uint32_t *b = r->grid->launch->block;
+    size_t          n = r->lanes.stride;
+    uint32_t       *ids = calloc(3 * n, sizeof *ids);
+
+    for (size_t i = 0; ids && i < n; i++) {
+        ids[i] = (uint32_t)i % b[0];
+        ids[n + i] = (uint32_t)i / b[0] % b[1];
+        ids[2 * n + i] = (uint32_t)i / b[0] / b[1];
+    }
+    return ids;
+}
+
+enum status native_prepare(struct block_run *r)
+{
+    const struct grid_run *g = r->grid;
+    struct native_call    *c = r->native ? r->native : calloc(1, sizeof *c);
+    uint32_t              *ids = thread_ids(r);
+
+    r->native = c;
+    if (!c || !ids) {
+        free(ids);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    free((void *)(uintptr_t)c->tid[0]);
+    *c = (struct native_call){
+        .stride = r->lanes.stride,
+        .params = g->launch->params,
+        .memory_base = g->memory_base,
+        .memory_span = g->memory_span,
+        .shared = r->shared,
+        .shared_bytes = r->shared_bytes,
+        .local = r->local,
+        .local_bytes = r->local_bytes,
+        .tid = {ids, ids + r->lanes.stride, ids + 2 * r->lanes.stride},
+        .budget = NATIVE_BACK_EDGES,
+        .access = access_lanes,
+        .run = r,
+    };
+    memcpy(c->ntid, g->launch->block, sizeof c->ntid);
+    memcpy(c->nctaid, g->launch->grid, sizeof c->nctaid);
+    return STATUS_OK;
+}
+
+void native_finish(struct block_run *r)
+{
+    if (r->native)
+        free((void *)(uintptr_t)r->native->tid[0]);
+    free(r->native);
+    r->native = NULL;
+}
