@@ -215,9 +215,9 @@ void block_describe_guard(struct block_run *r);
 /* device/cpu/interp/native.c: compiled blocks. */
 /* Whether compiled code can begin at `block`. */
 bool native_begins(const struct code *c, uint32_t block);
-/* Runs the lanes of `a->current` from there on; they become pending where the interpreter goes on. Lanes that compiled code refuses stay
- * in current. */
-void native_run(struct block_run *r, struct activation *a, uint32_t block);
+/* Runs the lanes of `a->current` from there on. The block before which all of them stand then, still in current; or NO_BLOCK: they are
+ * pending where the interpreter goes on, but for those that compiled code refused, which stay in current before *block. */
+uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block);
 /* OUT_OF_MEMORY. Once per launch and host thread. */
 enum status native_prepare(struct block_run *r);
 void        native_finish(struct block_run *r);

@@ -107,7 +107,16 @@ void native_explain(struct block_run *r)
 
 /* ---- chunks ---- */
 
-/* The lanes of a chunk that stand before other blocks now. */
+/* The lanes of a chunk now stand before a block. */
+static void stand_before(struct activation *a, uint32_t block, uint32_t lane, uint32_t bits, unsigned lanes)
+{
+    for (unsigned k = 0; k < lanes; k += BYTES_OF_LANES)
+        add_lanes(a->pending[block].m + lane + k, bits >> k);
+    a->pending_bits[block / 64] |= 1ull << (block % 64);
+    a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
+    a->reached[block / 64] |= 1ull << (block % 64);
+}
+
 static void take_out(struct native_call *c, struct activation *a, unsigned lanes)
 {
     for (unsigned w = 0; w < COUNT(c->touched); w++) {
@@ -115,12 +124,8 @@ static void take_out(struct native_call *c, struct activation *a, unsigned lanes
             uint32_t block = w * 64 + (uint32_t)__builtin_ctzll(c->touched[w]);
 
             c->touched[w] &= c->touched[w] - 1;
-            for (unsigned k = 0; k < lanes; k += BYTES_OF_LANES)
-                add_lanes(a->pending[block].m + c->lane + k, c->pending[block] >> k);
+            stand_before(a, block, c->lane, c->pending[block], lanes);
             c->pending[block] = 0;
-            a->pending_bits[block / 64] |= 1ull << (block % 64);
-            a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
-            a->reached[block / 64] |= 1ull << (block % 64);
         }
     }
 }
@@ -146,43 +151,103 @@ static void measure_reached(struct block_run *r, struct activation *a)
     }
 }
 
-void native_run(struct block_run *r, struct activation *a, uint32_t block)
+/* The block before which all lanes of a chunk stand; NO_BLOCK: they have parted. */
+static uint32_t only_block(const struct native_call *c, uint32_t bits)
+{
+    uint32_t block = NO_BLOCK;
+
+    for (unsigned w = 0; w < COUNT(c->touched); w++) {
+        if (!c->touched[w])
+            continue;
+        if (block != NO_BLOCK)
+            return NO_BLOCK;
+        block = w * 64 + (uint32_t)__builtin_ctzll(c->touched[w]);
+    }
+    return block != NO_BLOCK && c->pending[block] == bits && !(c->touched[block / 64] & (c->touched[block / 64] - 1)) ? block : NO_BLOCK;
+}
+
+static void forget_chunk(struct native_call *c, uint32_t block)
+{
+    c->touched[block / 64] = 0;
+    c->pending[block] = 0;
+}
+
+/* Chunks that were run so far went to `same` as one: they are noted as the others are. */
+static void part(struct activation *a, uint32_t from, uint32_t to, unsigned lanes, uint32_t same)
+{
+    for (uint32_t at = from; same != NO_BLOCK && at < to; at += lanes) {
+        uint32_t bits = chunk_bits(&a->current, at, lanes);
+
+        if (bits)
+            stand_before(a, same, at, bits, lanes);
+        memset(a->current.m + at, 0, lanes);
+    }
+}
+
+/* Runs all lanes of current. The block before which all of them stand then; or NO_BLOCK: they are pending, but for those that compiled
+ * code refused, which stay in current. */
+static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t block)
 {
     const struct code_native *n = a->code->native;
     struct native_call       *c = r->native;
-    uint32_t                  low = a->current.low / n->lanes * n->lanes, left = 0;
-    bool                      tired = false;
+    uint32_t                  low = a->current.low / n->lanes * n->lanes, same = NO_BLOCK;
+    bool                      parted = false, refused = false;
 
-    c->frame = a->frame;
-    c->ctaid[0] = r->block[0];
-    c->ctaid[1] = r->block[1];
-    c->ctaid[2] = r->block[2];
-    c->active = true;
     for (uint32_t at = low; at < a->current.high; at += n->lanes) {
-        uint32_t bits = chunk_bits(&a->current, at, n->lanes);
+        uint32_t bits = chunk_bits(&a->current, at, n->lanes), to;
 
         if (!bits)
             continue;
         c->lane = at;
         if (!n->run(c, at, bits, block)) {
-            left += (uint32_t)__builtin_popcount(bits);
+            part(a, low, at, n->lanes, same);
+            same = NO_BLOCK;
+            parted = refused = true;
             continue;
         }
-        tired |= c->tired;
-        c->tired = 0;
+        to = parted ? NO_BLOCK : only_block(c, bits);
+        if (to != NO_BLOCK && (same == NO_BLOCK || same == to)) {
+            same = to;
+            forget_chunk(c, to);
+            continue;
+        }
+        part(a, low, at, n->lanes, same);
+        same = NO_BLOCK;
+        parted = true;
         memset(a->current.m + at, 0, n->lanes);
         take_out(c, a, n->lanes);
     }
-    c->active = false;
+    if (!parted)
+        return same;
     measure_reached(r, a);
-    if (left)
+    if (refused)
         mask_measure(&a->current, r->lanes.count);
     else
         a->current = (struct mask){.m = a->current.m};
-    if (a->code->blocks[block].count)
-        r->lanes.current = &a->code->ops[a->code->blocks[block].first];
-    if (++r->back_edges % RUNS_PER_CLOCK == 0 || tired)
-        check_clock(r);
+    return NO_BLOCK;
+}
+
+uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
+{
+    const struct code_native *n = a->code->native;
+    struct native_call       *c = r->native;
+    uint32_t                  next;
+
+    c->frame = a->frame;
+    memcpy(c->ctaid, r->block, sizeof c->ctaid);
+    for (;;) {
+        if (a->code->blocks[*block].count)
+            r->lanes.current = &a->code->ops[a->code->blocks[*block].first];
+        c->active = true;
+        next = run_chunks(r, a, *block);
+        c->active = false;
+        if (++r->back_edges % RUNS_PER_CLOCK == 0 || c->tired)
+            check_clock(r);
+        c->tired = 0;
+        if (next == NO_BLOCK || n->passes[next] != PASSES_BARRIER || a->current.count != r->live_count || !n->entry[next + 1])
+            return next;
+        *block = next + 1; /* all came to the barrier, and go on */
+    }
 }
 
 /* ---- start and end ---- */

@@ -340,7 +340,11 @@ static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t bl
     const struct code_block *b = &a->code->blocks[block];
 
     if (a->code->native && native_begins(a->code, block)) {
-        native_run(r, a, block);
+        uint32_t next = native_run(r, a, &block);
+
+        b = &a->code->blocks[block];
+        if (next != NO_BLOCK)
+            return enter_block(r, a, b, block, next);
         if (!a->current.count)
             return fall_through(r, a, b, block);
     }

@@ -11,14 +11,13 @@
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
 static const char passes[] = "function(sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
 
-enum { NAME_BYTES = 64, REASON_BYTES = 160 };
+enum { NAME_BYTES = 64 };
 
 /* A loaded kernel: what its code's `native` points to. */
 struct loaded {
     struct code_native native;
     llvm_tracker       tracker;
-    uint8_t           *entry;
-    char               reason[REASON_BYTES];
+    uint8_t           *entry, *passes; /* owned */
 };
 
 static enum status failed(const struct llvm *ll, llvm_error e, struct problem *why)
@@ -43,9 +42,7 @@ static enum status optimise(struct emitter *e, struct problem *why)
     }
     if (text)
         ll->LLVMDisposeMessage(text);
-    if (getenv("JIT_DUMP")) { char *t = ll->LLVMPrintModuleToString(e->module); fprintf(stderr, "%s\n", t); }
     error = e->broken ? NULL : ll->LLVMRunPasses(e->module, passes, ll->machine, o);
-    if (getenv("JIT_DUMP")) { char *t = ll->LLVMPrintModuleToString(e->module); fprintf(stderr, "%s\n", t); }
     ll->LLVMDisposePassBuilderOptions(o);
     if (e->broken)
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "its translation failed");
@@ -99,44 +96,34 @@ static enum status translate_and_load(struct emitter *e, struct loaded *out, str
     return st;
 }
 
-static void note_coverage(const struct jit_plan *p, struct loaded *l)
-{
-    const struct ptx_insn *in = p->first_refused;
-
-    if (in)
-        snprintf(l->reason, sizeof l->reason, "%u of %u instructions; the interpreter runs `%.*s` and others like it, from PTX line %u",
-                 p->insns_native, p->insns_total, SPAN_ARG(span_first(in->text, 40)), in->line);
-    else
-        snprintf(l->reason, sizeof l->reason, "all instructions but barriers and returns");
-}
-
-static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f, bool rows,
-                                struct problem *why)
+static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f, unsigned lanes,
+                                bool rows, bool whole, struct problem *why)
 {
     struct jit_plan plan;
     struct loaded  *l = calloc(1, sizeof *l);
-    enum status     st = l ? plan_make(&plan, m, f, c, llvm_lanes(), rows, why) : STATUS_OUT_OF_MEMORY;
+    enum status     st = l ? plan_make(&plan, m, f, c, lanes, rows, whole, why) : STATUS_OUT_OF_MEMORY;
 
     if (l) {
         c->native = &l->native; /* jit_release frees it */
-        l->native.lanes = llvm_lanes();
+        l->native.lanes = lanes;
         l->native.function = f;
     }
     if (!st) {
         struct emitter e = {.ll = ll, .plan = &plan};
 
-        note_coverage(&plan, l);
         st = translate_and_load(&e, l, why);
         l->native.entry = l->entry = plan.entry;
-        plan.entry = NULL;
+        l->native.passes = l->passes = plan.passes;
+        l->native.whole = plan.whole;
+        plan.entry = plan.passes = NULL;
     }
     if (l)
         plan_finish(&plan);
     return st;
 }
 
-enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, bool rows, struct code **out,
-                        struct problem *why)
+enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, unsigned lanes, bool rows,
+                        bool whole, struct code **out, struct problem *why)
 {
     const char        *missing;
     const struct llvm *ll = llvm_open(&missing);
@@ -149,7 +136,7 @@ enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f
     if (st)
         return st;
     c->by = plain->by;
-    st = compile_code(ll, m, c, f, rows, why);
+    st = compile_code(ll, m, c, f, lanes, rows, whole, why);
     if (st)
         jit_release(c);
     else
@@ -172,13 +159,24 @@ void jit_release(struct code *c)
             ll->LLVMDisposeErrorMessage(ll->LLVMGetErrorMessage(e));
         ll->LLVMOrcReleaseResourceTracker(l->tracker);
     }
-    if (l)
+    if (l) {
         free(l->entry);
+        free(l->passes);
+    }
     free(l);
     code_destroy(c);
 }
 
-void jit_describe(const struct code *c, char *text, size_t room)
+enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, struct problem *why)
 {
-    snprintf(text, room, "%s", ((const struct loaded *)(const void *)c->native)->reason);
+    struct code    *c = NULL;
+    struct jit_plan plan;
+    enum status     st = plain->by->code_create(m, f, CODE_NATIVE, &c, why);
+
+    if (st)
+        return st;
+    st = plan_make(&plan, m, f, c, llvm_lanes(), true, true, why);
+    plan_finish(&plan);
+    code_destroy(c);
+    return st;
 }

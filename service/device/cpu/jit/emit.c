@@ -17,9 +17,9 @@ static llvm_value load_slot(struct emitter *e, llvm_type type, llvm_value slot)
 
 static llvm_value lanes_vector(struct emitter *e, llvm_value bits)
 {
-    llvm_type whole = e->lanes == 16 ? e->i16 : e->i8;
+    llvm_value few = e->lanes == 32 ? bits : cast(e, LLVM_TRUNC, bits, int_type(e, e->lanes));
 
-    return e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, cast(e, LLVM_TRUNC, bits, whole), vector_of(e, e->i1), "");
+    return e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, few, vector_of(e, e->i1), "");
 }
 
 static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
@@ -471,7 +471,7 @@ static void emit_all(struct emitter *e, const char *name)
     char                   width[16];
 
     e->function = e->ll->LLVMAddFunction(e->module, name, e->ll->LLVMFunctionType(e->i32, arguments, 4, 0));
-    snprintf(width, sizeof width, "%u", 32 * e->lanes);
+    snprintf(width, sizeof width, "%u", 32 * llvm_lanes());
     add_attribute(e, "min-legal-vector-width", width);
     add_attribute(e, "prefer-vector-width", width);
     go_on_in(e, new_block(e, "start"));

@@ -238,10 +238,19 @@ static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end
 
 static void access_memory(struct emitter *e, struct access_plan *a)
 {
-    llvm_block fast = new_block(e, "fast"), slow = new_block(e, "slow"), done = new_block(e, "done"), fast_end, slow_end;
+    llvm_block fast, slow, done, fast_end, slow_end;
     llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL};
 
     place(e, a);
+    if (!a->one && !a->row && a->bytes < 4) {
+        access_slowly(e, a); /* hosts have no vectors for these */
+        for (unsigned k = 0; a->load && k < a->count; k++)
+            a->loaded[k] = vector_value(a->loaded[k].v, 8 * a->bytes);
+        return;
+    }
+    fast = new_block(e, "fast");
+    slow = new_block(e, "slow");
+    done = new_block(e, "done");
     e->ll->LLVMBuildCondBr(e->b, passes(e, a), fast, slow);
     go_on_in(e, fast);
     note_access(e, a);

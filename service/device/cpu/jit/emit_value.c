@@ -170,9 +170,9 @@ void set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile
 
 llvm_value mask_bits(struct emitter *e, llvm_value mask)
 {
-    llvm_type bits = e->lanes == 16 ? e->i16 : e->i8;
+    llvm_value bits = e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, mask, int_type(e, e->lanes), "");
 
-    return cast(e, LLVM_ZEXT, e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, mask, bits, ""), e->i32);
+    return e->lanes == 32 ? bits : cast(e, LLVM_ZEXT, bits, e->i32);
 }
 
 llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count)

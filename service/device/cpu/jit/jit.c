@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/deadline.h"
+#include "base/log/log.h"
 #include "device/cpu/jit/compile.h"
 #include "device/cpu/jit/llvm.h"
 #include "device/cpu/runtime/launch.h"
 
-enum { FORMS = 2, REASON_BYTES = 160 }; /* for blocks whose rows are whole chunks; and for others */
+enum { FORMS = 3 };
 
-/* A kernel, or one form of it, is compiled at most once. */
+/* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of one, or for any. */
+enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
+
+/* Each form of a kernel is compiled at most once. */
 struct jit_form {
     _Atomic(struct code *) code; /* owned; NULL until it is ready */
     enum { NOT_ASKED, ASKED, AT_WORK, READY, REFUSED } state;
@@ -24,7 +29,6 @@ struct jit_kernel {
     const struct ptx_module   *module;
     const struct ptx_function *function;
     struct jit_form            forms[FORMS];
-    char                       reason[REASON_BYTES]; /* of a refusal */
 };
 
 static enum jit_mode      mode;
@@ -39,27 +43,30 @@ void jit_choose(enum jit_mode m)
     mode = m;
 }
 
-void jit_open(void)
+bool jit_open(void)
 {
     const char *why;
 
-    if (mode != JIT_OFF)
-        llvm_open(&why);
+    return mode != JIT_OFF && llvm_open(&why);
 }
 
 static void compile(struct jit_kernel *k, unsigned form)
 {
     struct problem why = {0};
     struct code   *c = NULL;
+    uint64_t       began = now_ns();
     enum status    st;
 
     pthread_mutex_lock(&compiler);
-    st = jit_compile(k->module, k->function, k->function->code, form == 0, &c, &why);
+    st = jit_compile(k->module, k->function, k->function->code, form == TWO_VECTORS ? 2 * llvm_lanes() : llvm_lanes(),
+                     form != ANY_SHAPE, mode != JIT_NOW, &c, &why);
     pthread_mutex_unlock(&compiler);
+    if (!st && mode == JIT_AUTO)
+        log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)), (unsigned long long)((now_ns() - began) / NS_PER_MS));
     pthread_mutex_lock(&lock);
     k->forms[form].state = st ? REFUSED : READY;
     if (st)
-        span_copy(span_first(span_of(why.detail), sizeof k->reason - 1), k->reason, sizeof k->reason);
+        log_debug("device", "%.*s stays with the interpreter: %s", SPAN_ARG(span_first(k->function->name, 64)), why.detail);
     atomic_store_explicit(&k->forms[form].code, c, memory_order_release);
     pthread_cond_broadcast(&done);
     pthread_mutex_unlock(&lock);
@@ -129,9 +136,13 @@ static struct jit_kernel *kernel_of(const struct cpu_launch *l)
     return f->jit;
 }
 
-static bool whole_rows(const struct cpu_launch *l)
+static unsigned form_of(const struct cpu_launch *l)
 {
-    return l->block[0] % llvm_lanes() == 0 || (l->block[1] == 1 && l->block[2] == 1);
+    bool one_row = l->block[1] == 1 && l->block[2] == 1;
+
+    if (one_row || l->block[0] % (2 * llvm_lanes()) == 0)
+        return TWO_VECTORS;
+    return l->block[0] % llvm_lanes() == 0 ? ONE_VECTOR : ANY_SHAPE;
 }
 
 const struct code *jit_code_for(const struct cpu_launch *l)
@@ -145,7 +156,7 @@ const struct code *jit_code_for(const struct cpu_launch *l)
 
     if (mode == JIT_OFF || plain->checked || plain->plain || !llvm_open(&missing))
         return plain;
-    form = whole_rows(l) ? 0 : 1;
+    form = form_of(l);
     pthread_mutex_lock(&lock);
     k = kernel_of(l);
     f = k ? &k->forms[form] : NULL;
@@ -203,43 +214,23 @@ void jit_forget(struct ptx_module *m)
     }
 }
 
-static bool form_engine(const struct jit_kernel *k, char *reason, size_t room)
+bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room)
 {
-    for (unsigned i = 0; i < FORMS; i++) {
-        const struct code *c = atomic_load(&k->forms[i].code);
-
-        if (c) {
-            jit_describe(c, reason, room);
-            return true;
-        }
-    }
-    for (unsigned i = 0; i < FORMS; i++) {
-        if (k->forms[i].state == REFUSED) {
-            span_copy(span_of(k->reason), reason, room);
-            return false;
-        }
-    }
-    snprintf(reason, room, "it is being compiled");
-    return false;
-}
-
-bool jit_engine(const struct ptx_function *f, bool checked, char *reason, size_t room)
-{
-    const char *missing = NULL;
-    bool        ready = false;
+    const struct code *plain = f->code;
+    const char        *missing = NULL;
+    struct problem     why = {0};
 
     if (mode == JIT_OFF)
-        snprintf(reason, room, "compiling is off (cpu_jit)");
-    else if (checked)
+        snprintf(reason, room, "compiling is off: cpu_jit");
+    else if (plain->checked)
         snprintf(reason, room, "the session has memcheck");
     else if (!llvm_open(&missing))
         snprintf(reason, room, "%s", missing);
-    else if (!f->jit)
-        snprintf(reason, room, "it is compiled when it is launched");
+    else if (jit_survey(m, f, plain, &why))
+        span_copy(span_first(span_of(why.detail), room - 1), reason, room);
     else {
-        pthread_mutex_lock(&lock);
-        ready = form_engine(f->jit, reason, room);
-        pthread_mutex_unlock(&lock);
+        snprintf(reason, room, "launches change over to compiled code when it is ready");
+        return true;
     }
-    return ready;
+    return false;
 }

@@ -19,13 +19,13 @@ enum jit_mode {
 
 /* Before the first launch. Default: JIT_OFF. */
 void jit_choose(enum jit_mode mode);
-/* Opens libLLVM if the mode asks for it: before the process gives up opening files. */
-void jit_open(void);
+/* Opens libLLVM if the mode asks for it: before the process gives up opening files. Whether kernels will be compiled. */
+bool jit_open(void);
 /* The code that this launch runs; asks for a better one if there is none yet. Any thread. */
 const struct code *jit_code_for(const struct cpu_launch *l);
 /* Waits until the compiler is done with the module, and frees what it made. No launch of it may be unfinished. */
 void jit_forget(struct ptx_module *m);
-/* Whether compiled code of the kernel is ready, or will be made; and in a few words why, or what of it is compiled. */
-bool jit_engine(const struct ptx_function *f, bool checked, char *reason, size_t room);
+/* Whether a decoded kernel's launches change over to compiled code; and in a few words why, or why not. */
+bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room);
 
 #endif

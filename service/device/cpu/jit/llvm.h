@@ -18,7 +18,7 @@ struct llvm {
 /* Opens the newest libLLVM that is known and there, and makes its compiler for this host: before the jail closes. Once per process, any
  * number of calls, one at a time. NULL: *why tells in a few words why there is none. */
 const struct llvm *llvm_open(const char **why);
-/* How many lanes of 32 bits compiled code takes at once on this host; 0: its processor has no instructions that make it worthwhile. */
+/* How many numbers of 32 bits a vector register of this host has, 8 or 16; 0: its processor has no instructions that make it worthwhile. */
 unsigned llvm_lanes(void);
 
 #endif

@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 enum {
-    NATIVE_LANES_MAX = 16,
+    NATIVE_LANES_MAX = 32,
     NATIVE_ELEMENTS_MAX = 8,  /* of a vector access */
     NATIVE_BLOCKS_MAX = 256,  /* basic blocks of a kernel that can be compiled */
     NATIVE_BACK_EDGES = 2048, /* of a chunk, before the interpreter looks at the clock */
 };
+
+enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
 
 struct block_run;
 struct ptx_function;
@@ -62,6 +64,8 @@ struct code_native {
     native_fn                  run;
     unsigned                   lanes; /* of a chunk */
     const uint8_t             *entry; /* [blocks_count] 1: run() can begin there */
+    const uint8_t             *passes; /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
+    bool                       whole; /* all but plain returns is compiled */
     const struct ptx_function *function;
 };
 

@@ -63,8 +63,9 @@ static bool int_fits(const struct ptx_insn *in)
         return false;
     switch ((int)in->opcode) {
     case PTX_OP_ADD: case PTX_OP_SUB: case PTX_OP_AND: case PTX_OP_OR: case PTX_OP_XOR: case PTX_OP_NOT: case PTX_OP_NEG: case PTX_OP_CNOT:
-    case PTX_OP_SHL: case PTX_OP_SHR: case PTX_OP_MIN: case PTX_OP_MAX: case PTX_OP_ABS: case PTX_OP_DIV: case PTX_OP_REM:
+    case PTX_OP_SHL: case PTX_OP_SHR: case PTX_OP_MIN: case PTX_OP_MAX: case PTX_OP_ABS:
         return true;
+    case PTX_OP_DIV: case PTX_OP_REM: return bytes == 4; /* of others, hosts have no vectors */
     case PTX_OP_MUL: case PTX_OP_MAD:
         return in->part == PTX_LO || ((in->part == PTX_WIDE || in->part == PTX_HI) && bytes < 8);
     case PTX_OP_POPC: case PTX_OP_CLZ: case PTX_OP_BREV: return bytes >= 4;
@@ -537,6 +538,23 @@ static bool find_live(struct jit_plan *p)
 
 /* ---- which blocks ---- */
 
+static bool is_plain_barrier(const struct code_block *k)
+{
+    const struct ptx_insn *in = k->last.insn;
+
+    return k->end == END_BARRIER && k->count == 0 && k->last.guard == OP_NONE && in && k->last.mode == BAR_SYNC && !in->red &&
+           in->scope != PTX_SCOPE_CLUSTER && in->operands_count == 1 && in->operands[0].kind == PTX_IMMEDIATE && in->operands[0].value < CLUSTER_BARRIER;
+}
+
+static uint8_t passes(const struct jit_plan *p, uint32_t block)
+{
+    const struct code_block *k = &p->code->blocks[block];
+
+    if (is_plain_barrier(k))
+        return PASSES_BARRIER;
+    return (k->end == END_RETURN || k->end == END_EXIT) && k->count == 0 && k->last.guard == OP_NONE ? PASSES_RETURN : 0;
+}
+
 static void find_native(struct jit_plan *p)
 {
     const struct code *c = p->code;
@@ -548,7 +566,7 @@ static void find_native(struct jit_plan *p)
         for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
             bool                   fits = native_insn(p->function, in);
-            bool                   plain = in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT || in->opcode == PTX_OP_BAR;
+            bool                   plain = in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT || (in->opcode == PTX_OP_BAR && !in->warp);
 
             ok = ok && fits;
             if (!fits && !plain && !p->first_refused)
@@ -559,6 +577,11 @@ static void find_native(struct jit_plan *p)
         p->insns_native += ok ? k->insn_count : 0;
     }
     p->entry[0] = p->native[0];
+    p->whole = p->native[0];
+    for (uint32_t b = 0; b < c->blocks_count; b++) {
+        p->passes[b] = passes(p, b);
+        p->whole = p->whole && (p->native[b] || p->passes[b] == PASSES_RETURN);
+    }
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         uint32_t next[2];
 
@@ -723,6 +746,37 @@ static uint32_t walk(const struct jit_plan *p, uint32_t from, uint32_t below, ui
     return most;
 }
 
+struct parting {
+    uint32_t out;
+    bool     changed;
+};
+
+static void make_parted(struct jit_plan *p, uint32_t reg, void *context)
+{
+    struct parting *w = context;
+
+    if (!plan_is_live(p, w->out, reg) || p->shapes[reg].kind == SHAPE_VARYING)
+        return;
+    p->shapes[reg] = varying;
+    w->changed = true;
+}
+
+/* Lanes leave compiled code at `out` with what their registers hold; those that go on at `in` may change theirs, and all may meet again. */
+static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
+{
+    uint8_t        seen[NATIVE_BLOCKS_MAX] = {0};
+    struct parting w = {out, false};
+
+    if (p->native[out] || p->passes[out] == PASSES_RETURN || !p->native[in])
+        return false;
+    walk(p, in, p->code->blocks_count, seen);
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        for (uint32_t i = p->code->blocks[b].insn_first; seen[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
+            each_result(p, &p->function->insns[i], make_parted, &w);
+    }
+    return w.changed;
+}
+
 /* The lower way runs first; lanes of the upper one wait until the lower ones have come there, or beyond. */
 static bool mark_divergence(struct jit_plan *p, uint32_t block)
 {
@@ -730,8 +784,12 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
     uint8_t  seen[NATIVE_BLOCKS_MAX] = {0};
     bool     changed = false;
 
-    if (successors(p->code, block, next) != 2 || next[0] == next[1] || !p->native[next[0]] || !p->native[next[1]])
+    if (successors(p->code, block, next) != 2 || next[0] == next[1])
         return false;
+    if (!p->native[next[0]] || !p->native[next[1]]) {
+        changed = part_ways(p, next[0], next[1]);
+        return part_ways(p, next[1], next[0]) || changed;
+    }
     low = next[0] < next[1] ? next[0] : next[1];
     high = next[0] < next[1] ? next[1] : next[0];
     reached = walk(p, low, high, seen);
@@ -808,7 +866,7 @@ static enum status refuse(struct problem *why, const char *reason)
 }
 
 enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const struct ptx_function *f, const struct code *c, unsigned lanes,
-                      bool rows, struct problem *why)
+                      bool rows, bool whole, struct problem *why)
 {
     size_t blocks = c->blocks_count, registers = (size_t)f->registers_count + 1;
 
@@ -819,15 +877,19 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
         return refuse(why, "the kernel has more than 6000 instructions");
     p->native = calloc(blocks, 1);
     p->entry = calloc(blocks, 1);
+    p->passes = calloc(blocks, 1);
     p->divergent = calloc(blocks, 1);
     p->shapes = calloc(registers, sizeof *p->shapes);
     p->local = calloc(registers, 1);
     p->dirty = calloc(registers, 1);
     p->read = calloc(registers, 1);
     p->live = calloc(blocks * p->words, sizeof *p->live);
-    if (!p->native || !p->entry || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live)
+    if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
+    if (whole && p->first_refused)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "`%.*s`, PTX line %u, is not compiled", SPAN_ARG(span_first(p->first_refused->text, 64)),
+                           p->first_refused->line);
     if (!find_live(p) || !find_local(p))
         return STATUS_OUT_OF_MEMORY;
     find_shapes(p);
@@ -838,6 +900,7 @@ void plan_finish(struct jit_plan *p)
 {
     free(p->native);
     free(p->entry);
+    free(p->passes);
     free(p->divergent);
     free(p->shapes);
     free(p->local);

@@ -30,6 +30,8 @@ struct jit_plan {
     unsigned                   lanes;
     bool                       rows;       /* a chunk is a piece of one row of the block */
     uint8_t                   *native;     /* [blocks_count] 1: compiled */
+    uint8_t                   *passes;     /* [blocks_count] see struct code_native */
+    bool                       whole;
     uint8_t                   *entry;      /* [blocks_count] 1: compiled code can begin there */
     uint8_t                   *divergent;  /* [blocks_count] 1: other lanes of the chunk may wait elsewhere while it runs */
     struct shape              *shapes;     /* [registers_count] */
@@ -42,9 +44,10 @@ struct jit_plan {
     const struct ptx_insn     *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
 };
 
-/* OUT_OF_MEMORY, or NOT_IMPLEMENTED with the reason in *why: compiling would bring nothing. The plan is destroyed by plan_finish in any case. */
+/* `whole`: only kernels of which nothing but barriers and returns is left to the interpreter. OUT_OF_MEMORY, or NOT_IMPLEMENTED with the
+ * reason in *why: compiling would bring nothing. The plan is destroyed by plan_finish in any case. */
 enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const struct ptx_function *f, const struct code *c, unsigned lanes,
-                      bool rows, struct problem *why);
+                      bool rows, bool whole, struct problem *why);
 void        plan_finish(struct jit_plan *p);
 
 static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32_t reg)

@@ -417,10 +417,20 @@ static void cancel(struct device *d)
     cpu_queue_cancel(d->queue);
 }
 
-/* "now" is for tests and measurements alone. */
+static bool wants_jit;
+
+/* "now" is for tests and measurements alone: of the service's processes, only those that prepare() may open libraries. */
 static void choose_jit(const char *value)
 {
-    jit_choose(!value || strcmp(value, "off") == 0 ? JIT_OFF : strcmp(value, "now") == 0 ? JIT_NOW : JIT_AUTO);
+    wants_jit = value && strcmp(value, "auto") == 0;
+    if (value && strcmp(value, "now") == 0)
+        jit_choose(JIT_NOW);
+}
+
+static bool prepare(void)
+{
+    jit_choose(wants_jit ? JIT_AUTO : JIT_OFF);
+    return jit_open();
 }
 
 extern const struct device_ops device_cpu;
@@ -442,6 +452,7 @@ static bool                    set(struct span name, const char *value)
 const struct device_ops device_cpu = {
     .name = "cpu",
     .set = set,
+    .prepare = prepare,
     .events_are_cheap = true,
     .count = device_count,
     .open = device_open,
