@@ -5,6 +5,7 @@
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/affine.h"
+#include "device/cpu/jit/native.h"
 #include "device/cpu/runtime/launch.h"
 
 enum { LANE_ROUNDING = 64 };
@@ -345,6 +346,14 @@ static void set_block(struct block_run *r, uint64_t number)
     r->block[2] = (uint32_t)(number / g[0] / g[1]);
 }
 
+/* The frame is laid out by the first block, which takes the long way. */
+static bool runs_whole(const struct block_run *r)
+{
+    const struct code *code = r->grid->code;
+
+    return code->native && code->native->whole && r->activations[0].filled_code == code;
+}
+
 bool block_run(struct block_run *r, uint64_t number)
 {
     int how;
@@ -359,9 +368,12 @@ bool block_run(struct block_run *r, uint64_t number)
     if (how)
         return false;
     r->guard.armed = true;
-    start_lanes(r);
-    activation_run(r, activation_now(r));
-    activation_leave(r);
+    if (!runs_whole(r) || !native_run_whole(r, start_lanes)) {
+        if (!r->depth)
+            start_lanes(r);
+        activation_run(r, activation_now(r));
+        activation_leave(r);
+    }
     r->guard.armed = false;
     return true;
 }

@@ -218,6 +218,9 @@ bool native_begins(const struct code *c, uint32_t block);
 /* Runs the lanes of `a->current` from there on. The block before which all of them stand then, still in current; or NO_BLOCK: they are
  * pending where the interpreter goes on, but for those that compiled code refused, which stay in current before *block. */
 uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block);
+/* A whole block of threads by compiled code alone. False: some lanes stopped on their way; `start` has set the block up, and lanes are
+ * where they stand. */
+bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r));
 /* OUT_OF_MEMORY. Once per launch and host thread. */
 enum status native_prepare(struct block_run *r);
 void        native_finish(struct block_run *r);

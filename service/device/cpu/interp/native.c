@@ -250,6 +250,63 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
     }
 }
 
+/* ---- whole blocks ---- */
+
+/* Lanes below `at` have returned; those of the chunk there stand where compiled code left them, and the others have not begun. */
+static void hand_over(struct block_run *r, uint32_t at, bool ran, void (*start)(struct block_run *r))
+{
+    struct activation *a;
+    unsigned           lanes = r->grid->code->native->lanes;
+
+    start(r);
+    a = activation_now(r);
+    memset(r->live, 0, at);
+    r->live_count -= at;
+    memset(a->current.m, 0, at);
+    if (ran) {
+        memset(a->current.m + at, 0, lanes);
+        take_out(r->native, a, lanes);
+        measure_reached(r, a);
+    }
+    mask_measure(&a->current, r->lanes.count);
+}
+
+bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
+{
+    const struct code        *code = r->grid->code;
+    const struct code_native *n = code->native;
+    struct native_call       *c = r->native;
+    uint32_t                  count = r->lanes.count;
+
+    r->depth = 1;
+    r->lanes.frame = c->frame = r->activations[0].frame;
+    r->lanes.current = NULL;
+    memcpy(c->ctaid, r->block, sizeof c->ctaid);
+    if (r->starts++ % RUNS_PER_CLOCK == 0)
+        check_clock(r);
+    c->active = true;
+    for (uint32_t at = 0; at < count; at += n->lanes) {
+        uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to;
+        bool     ran;
+
+        c->lane = at;
+        ran = n->run(c, at, bits, 0);
+        to = ran ? only_block(c, bits) : NO_BLOCK;
+        if (to != NO_BLOCK && n->passes[to] == PASSES_RETURN) {
+            forget_chunk(c, to);
+            continue;
+        }
+        c->active = false;
+        c->tired = 0;
+        hand_over(r, at, ran, start);
+        check_clock(r);
+        return false;
+    }
+    c->active = false;
+    r->depth = 0;
+    return true;
+}
+
 /* ---- start and end ---- */
 
 static uint32_t *thread_ids(struct block_run *r)
