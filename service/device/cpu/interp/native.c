@@ -151,19 +151,13 @@ static void measure_reached(struct block_run *r, struct activation *a)
     }
 }
 
-/* The block before which all lanes of a chunk stand; NO_BLOCK: they have parted. */
-static uint32_t only_block(const struct native_call *c, uint32_t bits)
+/* The block before which all lanes of a chunk stand; NO_BLOCK: they have parted, or are tired. */
+static uint32_t only_block(struct native_call *c)
 {
-    uint32_t block = NO_BLOCK;
+    uint32_t block = c->leaves == 1 ? c->last : NO_BLOCK;
 
-    for (unsigned w = 0; w < COUNT(c->touched); w++) {
-        if (!c->touched[w])
-            continue;
-        if (block != NO_BLOCK)
-            return NO_BLOCK;
-        block = w * 64 + (uint32_t)__builtin_ctzll(c->touched[w]);
-    }
-    return block != NO_BLOCK && c->pending[block] == bits && !(c->touched[block / 64] & (c->touched[block / 64] - 1)) ? block : NO_BLOCK;
+    c->leaves = 0;
+    return block;
 }
 
 static void forget_chunk(struct native_call *c, uint32_t block)
@@ -205,8 +199,8 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
             parted = refused = true;
             continue;
         }
-        to = parted ? NO_BLOCK : only_block(c, bits);
-        if (to != NO_BLOCK && (same == NO_BLOCK || same == to)) {
+        to = only_block(c);
+        if (!parted && to != NO_BLOCK && (same == NO_BLOCK || same == to)) {
             same = to;
             forget_chunk(c, to);
             continue;
@@ -291,7 +285,7 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
 
         c->lane = at;
         ran = n->run(c, at, bits, 0);
-        to = ran ? only_block(c, bits) : NO_BLOCK;
+        to = ran ? only_block(c) : NO_BLOCK;
         if (to != NO_BLOCK && n->passes[to] == PASSES_RETURN) {
             forget_chunk(c, to);
             continue;

@@ -117,6 +117,14 @@ static void wait_there(struct emitter *e, uint32_t block, llvm_value mask)
     e->awaited[block] = 1;
 }
 
+static void count_leave(struct emitter *e, uint32_t block)
+{
+    size_t at = offsetof(struct native_call, leaves);
+
+    set_member(e, at, binary(e, LLVM_ADD, member(e, at, 32), number(e, 32, 1)), false);
+    set_member(e, offsetof(struct native_call, last), number(e, 32, block), false);
+}
+
 static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
 {
     size_t touched = offsetof(struct native_call, touched) + sizeof(uint64_t) * (block / 64);
@@ -126,6 +134,7 @@ static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
             save_register(e, r, mask);
     }
     add_pending(e, block, mask);
+    count_leave(e, block);
     set_member(e, touched, binary(e, LLVM_OR, member(e, touched, 64), number(e, 64, 1ull << (block % 64))), false);
 }
 
@@ -263,6 +272,7 @@ static void emit_block(struct emitter *e, uint32_t block)
 
     go_on_in(e, e->blocks[block]);
     e->block = block;
+    e->groups_count = 0;
     e->mask = load_slot(e, vector_of(e, e->i1), e->mask_slot);
     for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
         e->insn = &e->plan->function->insns[i];
@@ -357,6 +367,8 @@ static void emit_leave(struct emitter *e)
             save_register(e, r, mask);
     }
     set_member(e, offsetof(struct native_call, tired), number(e, 32, 1), false);
+    for (unsigned k = 0; k < 2; k++)
+        count_leave(e, 0); /* wherever they are: not at one place as far as is known */
     bits = load_slot(e, e->bits_type, e->bits_slot);
     for (unsigned w = 0; w < e->bits_words; w++) {
         size_t     at = offsetof(struct native_call, touched) + sizeof(uint64_t) * w;

@@ -15,6 +15,17 @@ struct value {
     llvm_value   turn;  /* LINEAR with shape.wrapped: from this lane on (32 bits) */
 };
 
+/* Accesses of a basic block that are checked together. */
+struct access_group {
+    uint32_t               reg;
+    enum op_space          space;
+    int64_t                low, high; /* bytes from the register's value on */
+    unsigned               align;
+    const struct ptx_insn *last; /* the last instruction that it holds for */
+    llvm_value             ok;
+};
+enum { GROUPS_MAX = 16, GROUP_REACH = 1 << 20 };
+
 struct emitter {
     const struct llvm     *ll;
     const struct jit_plan *plan;
@@ -41,6 +52,8 @@ struct emitter {
     bool                   guarded; /* taken may be less than mask */
     uint32_t               block;
     const struct ptx_insn *insn;
+    struct access_group    groups[GROUPS_MAX]; /* of the block */
+    unsigned               groups_count;
     bool                   broken; /* the plan and the code disagree: nothing of it may run */
 };
 

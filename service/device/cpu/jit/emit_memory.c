@@ -11,8 +11,6 @@ struct access_plan {
     bool                      load, is_signed;
     struct value              address; /* 64 bits: in its space */
     bool                      one, row; /* all lanes at one address; or one after the other */
-    llvm_value                size;     /* of the space */
-    llvm_value                offset;   /* scalar or vector: in the space */
     llvm_value                at;       /* scalar or vector: the host's address */
     llvm_value                stored[NATIVE_ELEMENTS_MAX];
     bool                      stored_scalar[NATIVE_ELEMENTS_MAX];
@@ -24,13 +22,18 @@ static const struct ptx_operand *element(const struct access_plan *a, unsigned k
     return a->moved->kind == PTX_VECTOR ? &a->moved->elements[k] : a->moved;
 }
 
+static struct value register_address(struct emitter *e, uint32_t reg)
+{
+    return resize_value(e, read_register(e, reg), 64, false);
+}
+
 static struct value address_of(struct emitter *e, const struct ptx_operand *p)
 {
     struct value v;
 
     if (p->reg == PTX_NO_REG)
         return source_value(e, p, 8, false);
-    v = resize_value(e, read_register(e, p->reg), 64, false);
+    v = register_address(e, p->reg);
     v.v = binary(e, LLVM_ADD, v.v, like(e, v.scalar, 64, p->value));
     return v;
 }
@@ -45,16 +48,16 @@ static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value 
     return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
 }
 
-/* [offset, offset + bytes) lies in the space, and the offset is a multiple of the access's size. */
-static llvm_value fits(struct emitter *e, const struct access_plan *a, bool scalar, uint64_t bytes)
+/* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
+static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
 {
-    llvm_value size = scalar ? a->size : spread(e, a->size);
-    llvm_value inside = icmp(e, LLVM_ULT, a->offset, size), room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, size, a->offset), like(e, scalar, 64, bytes));
+    llvm_value all = scalar ? size : spread(e, size);
+    llvm_value inside = icmp(e, LLVM_ULT, offset, all), room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, all, offset), like(e, scalar, 64, bytes));
     llvm_value ok = binary(e, LLVM_AND, inside, room);
 
-    if (a->total == 1)
+    if (align == 1)
         return ok;
-    return binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, binary(e, LLVM_AND, a->offset, like(e, scalar, 64, a->total - 1)), like(e, scalar, 64, 0)));
+    return binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, binary(e, LLVM_AND, offset, like(e, scalar, 64, align - 1)), like(e, scalar, 64, 0)));
 }
 
 static llvm_value any(struct emitter *e, llvm_value mask)
@@ -78,39 +81,116 @@ static void place(struct emitter *e, struct access_plan *a)
     a->one = a->address.scalar && !line && a->space != OP_LOCAL;
     a->row = line && a->space != OP_LOCAL && a->count == 1 && a->address.shape.stride == (int64_t)a->bytes;
     v = a->one || a->row ? a->address.v : as_vector(e, &a->address);
-    switch ((int)a->space) {
-    case OP_SHARED:
-        a->size = e->shared_bytes;
-        a->offset = v;
-        a->at = binary(e, LLVM_ADD, v, a->one || a->row ? e->shared : spread(e, e->shared));
-        break;
-    case OP_LOCAL:
-        a->size = e->local_bytes;
-        a->offset = v;
-        a->at = binary(e, LLVM_ADD, v, own_parts(e));
-        break;
-    default:
-        a->size = e->memory_span;
-        a->offset = binary(e, LLVM_SUB, v, a->one || a->row ? e->memory_base : spread(e, e->memory_base));
-        a->at = v;
+    if (a->space == OP_SHARED)
+        v = binary(e, LLVM_ADD, v, a->one || a->row ? e->shared : spread(e, e->shared));
+    else if (a->space == OP_LOCAL)
+        v = binary(e, LLVM_ADD, v, own_parts(e));
+    a->at = v;
+}
+
+/* Accesses from `base` on that lie in [low, high), aligned to `align`, for the lanes of `mask`: whether all pass. */
+static llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align, llvm_value mask)
+{
+    llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
+    int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0, reach = stride * (int64_t)(e->lanes - 1);
+
+    if (base.scalar && stride % (int64_t)align) /* not all lanes are aligned alike */
+        base = vector_value(as_vector(e, &base), 64);
+    start = binary(e, LLVM_ADD, base.v, like(e, base.scalar, 64, (uint64_t)low));
+    if (space == OP_GLOBAL)
+        start = binary(e, LLVM_SUB, start, base.scalar ? e->memory_base : spread(e, e->memory_base));
+    if (!base.scalar) {
+        ok = binary(e, LLVM_XOR, fits(e, false, start, size, (uint64_t)(high - low), align), like(e, false, 1, 1));
+        return binary(e, LLVM_XOR, any(e, binary(e, LLVM_AND, ok, mask)), number(e, 1, 1));
     }
+    if (reach < 0)
+        start = binary(e, LLVM_ADD, start, number(e, 64, (uint64_t)reach));
+    ok = fits(e, true, start, size, (uint64_t)(high - low + (reach < 0 ? -reach : reach)), align);
+    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, number(e, 32, e->lanes))) : ok;
 }
 
 /* All that the access needs holds. */
 static llvm_value passes(struct emitter *e, const struct access_plan *a)
 {
-    llvm_value ok;
+    llvm_value ok = check_range(e, a->space, a->address, 0, a->total, a->total, e->taken);
 
-    if (!a->one && !a->row) {
-        ok = binary(e, LLVM_XOR, fits(e, a, false, a->total), like(e, false, 1, 1));
-        return binary(e, LLVM_XOR, any(e, binary(e, LLVM_AND, ok, e->taken)), number(e, 1, 1));
+    return a->one && e->guarded ? binary(e, LLVM_AND, ok, any(e, e->taken)) : ok;
+}
+
+/* ---- several accesses from one register on ---- */
+
+static const struct ptx_operand *address_operand(const struct ptx_insn *in)
+{
+    bool load = in->opcode == PTX_OP_LD || in->opcode == PTX_OP_LDU;
+
+    return load || in->opcode == PTX_OP_ST ? &in->operands[load ? 1 : 0] : NULL;
+}
+
+static bool writes(const struct ptx_insn *in, uint32_t reg)
+{
+    const struct ptx_operand *to = &in->operands[0];
+
+    if (in->opcode == PTX_OP_ST || in->opcode == PTX_OP_BRA)
+        return false;
+    for (unsigned k = 0; to->kind == PTX_VECTOR && k < to->count; k++) {
+        if (to->elements[k].kind == PTX_REG && to->elements[k].reg == reg)
+            return true;
     }
-    ok = fits(e, a, true, a->row ? (uint64_t)a->bytes * e->lanes : a->total);
-    if (a->row && a->address.turn)
-        ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, a->address.turn, number(e, 32, e->lanes)));
-    if (a->one && e->guarded)
-        ok = binary(e, LLVM_AND, ok, any(e, e->taken));
-    return ok;
+    return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
+}
+
+static unsigned access_bytes(const struct ptx_insn *in)
+{
+    const struct ptx_operand *moved = &in->operands[in->opcode == PTX_OP_ST ? 1 : 0];
+
+    return ptx_type_bytes((enum ptx_type)in->type) * (moved->kind == PTX_VECTOR ? moved->count : 1);
+}
+
+/* From this instruction on, as long as the register stays: what is accessed from it in this space. Returns how many accesses there are. */
+static unsigned survey_group(const struct emitter *e, enum op_space space, uint32_t reg, struct access_group *g)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+    const struct ptx_insn   *end = e->plan->function->insns + k->insn_first + k->insn_count;
+    unsigned                 count = 0;
+
+    *g = (struct access_group){.reg = reg, .space = space, .align = 1};
+    for (const struct ptx_insn *in = e->insn; in < end; in++) {
+        const struct ptx_operand *at = address_operand(in);
+        enum op_space             other = OP_GENERIC;
+        int64_t                   offset = at ? (int64_t)at->value : 0, beyond = at ? offset + access_bytes(in) : 0;
+
+        if (at && at->reg == reg && native_space(in, at, &other) && other == space && offset % (int64_t)access_bytes(in) == 0 &&
+            offset < GROUP_REACH && offset > -GROUP_REACH) {
+            g->low = count && g->low < offset ? g->low : offset;
+            g->high = count && g->high > beyond ? g->high : beyond;
+            g->align = g->align > access_bytes(in) ? g->align : access_bytes(in);
+            count++;
+        }
+        g->last = in;
+        if (writes(in, reg))
+            break;
+    }
+    return count;
+}
+
+/* Whether all accesses of the group of this one pass; NULL: it has no group. */
+static llvm_value group_passes(struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
+{
+    struct access_group g;
+    llvm_value          ok = NULL;
+
+    if (p->reg == PTX_NO_REG || p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)
+        return NULL;
+    for (unsigned i = 0; i < e->groups_count && !ok; i++) {
+        if (e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
+            ok = e->groups[i].ok;
+    }
+    if (!ok && survey_group(e, a->space, p->reg, &g) > 1) {
+        ok = g.ok = check_range(e, a->space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
+        e->groups[e->groups_count % GROUPS_MAX] = g;
+        e->groups_count = e->groups_count < GROUPS_MAX ? e->groups_count + 1 : GROUPS_MAX;
+    }
+    return ok && a->one && e->guarded ? binary(e, LLVM_AND, ok, any(e, e->taken)) : ok;
 }
 
 static uint32_t insn_index(const struct emitter *e)
@@ -236,10 +316,10 @@ static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end
     return phi;
 }
 
-static void access_memory(struct emitter *e, struct access_plan *a)
+static void access_memory(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
 {
-    llvm_block fast, slow, done, fast_end, slow_end;
-    llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL};
+    llvm_block fast, slow, done, fast_end, slow_end, alone;
+    llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL}, group;
 
     place(e, a);
     if (!a->one && !a->row && a->bytes < 4) {
@@ -251,6 +331,12 @@ static void access_memory(struct emitter *e, struct access_plan *a)
     fast = new_block(e, "fast");
     slow = new_block(e, "slow");
     done = new_block(e, "done");
+    group = group_passes(e, a, p);
+    if (group) {
+        alone = new_block(e, "alone");
+        e->ll->LLVMBuildCondBr(e->b, group, fast, alone);
+        go_on_in(e, alone);
+    }
     e->ll->LLVMBuildCondBr(e->b, passes(e, a), fast, slow);
     go_on_in(e, fast);
     note_access(e, a);
@@ -308,7 +394,7 @@ void emit_load(struct emitter *e)
         load_param(e, &a, &e->insn->operands[1]);
     } else {
         a.address = address_of(e, &e->insn->operands[1]);
-        access_memory(e, &a);
+        access_memory(e, &a, &e->insn->operands[1]);
     }
     for (unsigned k = 0; k < a.count; k++) {
         if (element(&a, k)->kind == PTX_REG)
@@ -327,5 +413,5 @@ void emit_store(struct emitter *e)
         a.stored_scalar[k] = alike(e, &v, 1);
         a.stored[k] = v.v;
     }
-    access_memory(e, &a);
+    access_memory(e, &a, &e->insn->operands[0]);
 }

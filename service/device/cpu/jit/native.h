@@ -51,6 +51,8 @@ struct native_call {
 
     struct block_run *run;
     bool              active; /* compiled code runs */
+    uint32_t          leaves; /* how often lanes of the chunk left compiled code, all at once if 1: */
+    uint32_t          last;   /* for this block, the last time */
     uint32_t          tired;  /* 1: a chunk used up its back edges */
     uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
     uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
