@@ -9,7 +9,7 @@
 #include "device/cpu/jit/emit.h"
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
-static const char passes[] = "function(sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
+static const char passes[] = "function(lower-expect,sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
 
 enum { NAME_BYTES = 64 };
 

@@ -151,7 +151,7 @@ static void count_round(struct emitter *e, uint32_t to, llvm_value mask)
     llvm_value left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, 1));
 
     e->ll->LLVMBuildStore(e->b, left, e->budget_slot);
-    e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, left, number(e, 32, 0)), out, on);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_NE, left, number(e, 32, 0))), on, out);
     go_on_in(e, out);
     wait_there(e, to, mask);
     e->ll->LLVMBuildBr(e->b, e->leave);
@@ -266,14 +266,10 @@ static void emit_insn(struct emitter *e)
     }
 }
 
-static void emit_block(struct emitter *e, uint32_t block)
+static void emit_insns(struct emitter *e)
 {
-    const struct code_block *k = block_of(e, block);
+    const struct code_block *k = block_of(e, e->block);
 
-    go_on_in(e, e->blocks[block]);
-    e->block = block;
-    e->groups_count = 0;
-    e->mask = load_slot(e, vector_of(e, e->i1), e->mask_slot);
     for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
         e->insn = &e->plan->function->insns[i];
         if (e->insn->opcode == PTX_OP_BRA)
@@ -288,6 +284,42 @@ static void emit_block(struct emitter *e, uint32_t block)
         }
         emit_insn(e);
     }
+}
+
+/* Without the checks that `ok` stands for; and with each of them, for the lanes that fail one. */
+static void emit_versions(struct emitter *e, llvm_value ok)
+{
+    llvm_block assuming = new_block(e, "assuming"), careful = new_block(e, "careful"), end = new_block(e, "end");
+    unsigned   groups = e->groups_count;
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, ok), assuming, careful);
+    go_on_in(e, assuming);
+    e->assuming = true;
+    emit_insns(e);
+    e->assuming = false;
+    e->ll->LLVMBuildBr(e->b, end);
+    go_on_in(e, careful);
+    e->groups_count = groups;
+    e->careful = true;
+    emit_insns(e);
+    e->careful = false;
+    e->ll->LLVMBuildBr(e->b, end);
+    go_on_in(e, end);
+}
+
+static void emit_block(struct emitter *e, uint32_t block)
+{
+    llvm_value ok;
+
+    go_on_in(e, e->blocks[block]);
+    e->block = block;
+    e->groups_count = 0;
+    e->mask = load_slot(e, vector_of(e, e->i1), e->mask_slot);
+    ok = check_block(e);
+    if (ok)
+        emit_versions(e, ok);
+    else
+        emit_insns(e);
     leave_block(e, block);
 }
 
@@ -304,7 +336,7 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_
     if (bad) {
         good = new_block(e, "good");
         refused = new_block(e, "refused");
-        e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, mask_bits(e, bad), number(e, 32, 0)), good, refused);
+        e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_EQ, mask_bits(e, bad), number(e, 32, 0))), good, refused);
         go_on_in(e, refused);
         e->ll->LLVMBuildRet(e->b, number(e, 32, 0));
         go_on_in(e, good);

@@ -23,6 +23,7 @@ struct access_group {
     unsigned               align;
     const struct ptx_insn *last; /* the last instruction that it holds for */
     llvm_value             ok;
+    bool                   assumed; /* checked before the block */
 };
 enum { GROUPS_MAX = 16, GROUP_REACH = 1 << 20 };
 
@@ -54,6 +55,7 @@ struct emitter {
     const struct ptx_insn *insn;
     struct access_group    groups[GROUPS_MAX]; /* of the block */
     unsigned               groups_count;
+    bool                   assuming, careful; /* which of two versions of the block is made */
     bool                   broken; /* the plan and the code disagree: nothing of it may run */
 };
 
@@ -85,6 +87,7 @@ llvm_value   intrinsic(struct emitter *e, const char *name, llvm_type *types, un
 llvm_value   binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
 llvm_value   cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type element); /* element by element */
 llvm_value   like(struct emitter *e, bool scalar, unsigned bits, uint64_t v);   /* a constant, as scalar or vector */
+llvm_value   likely(struct emitter *e, llvm_value condition);
 llvm_value   choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_value y);
 llvm_block   new_block(struct emitter *e, const char *name);
 void         go_on_in(struct emitter *e, llvm_block block);
@@ -98,5 +101,7 @@ void emit_move(struct emitter *e);
 void emit_address(struct emitter *e);
 void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
 void emit_store(struct emitter *e);
+/* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
+llvm_value check_block(struct emitter *e);
 
 #endif

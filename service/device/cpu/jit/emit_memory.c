@@ -182,13 +182,13 @@ static llvm_value group_passes(struct emitter *e, const struct access_plan *a, c
     if (p->reg == PTX_NO_REG || p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)
         return NULL;
     for (unsigned i = 0; i < e->groups_count && !ok; i++) {
-        if (e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
+        if (!e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
             ok = e->groups[i].ok;
     }
-    if (!ok && survey_group(e, a->space, p->reg, &g) > 1) {
+    if (!ok && !e->careful && survey_group(e, a->space, p->reg, &g) > 1) {
         ok = g.ok = check_range(e, a->space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
-        e->groups[e->groups_count % GROUPS_MAX] = g;
-        e->groups_count = e->groups_count < GROUPS_MAX ? e->groups_count + 1 : GROUPS_MAX;
+        if (e->groups_count < GROUPS_MAX)
+            e->groups[e->groups_count++] = g;
     }
     return ok && a->one && e->guarded ? binary(e, LLVM_AND, ok, any(e, e->taken)) : ok;
 }
@@ -316,6 +316,68 @@ static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end
     return phi;
 }
 
+/* Checked before the block began. */
+static bool is_assumed(const struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
+{
+    if (!e->assuming || (a->one && e->guarded) || (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
+        return false;
+    for (unsigned i = 0; i < e->groups_count; i++) {
+        if (e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
+            return true;
+    }
+    return false;
+}
+
+static void access_fast(struct emitter *e, const struct access_plan *a, llvm_value found[])
+{
+    note_access(e, a);
+    for (unsigned k = 0; k < a->count; k++) {
+        if (a->load)
+            found[k] = load_fast(e, a, k);
+        else
+            store_fast(e, a, k);
+    }
+}
+
+static struct value loaded_value(const struct access_plan *a, llvm_value v)
+{
+    return (struct value){.v = v, .scalar = a->one, .bits = 8 * a->bytes, .shape = {a->one ? SHAPE_UNIFORM : SHAPE_VARYING, 0, 0}};
+}
+
+/* The accesses from registers that the block does not write before: whether they all pass; NULL: there are too few. */
+llvm_value check_block(struct emitter *e)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+    unsigned                 accesses = 0;
+    llvm_value               ok = NULL;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count && e->groups_count < GROUPS_MAX; i++) {
+        const struct ptx_operand *p = address_operand(&e->plan->function->insns[i]);
+        struct access_group       g;
+        enum op_space             space = OP_GENERIC;
+        bool                      known = false;
+
+        if (!p || p->reg == PTX_NO_REG || !native_space(&e->plan->function->insns[i], p, &space))
+            continue;
+        for (uint32_t j = k->insn_first; j < i; j++)
+            known = known || writes(&e->plan->function->insns[j], p->reg);
+        for (unsigned j = 0; j < e->groups_count; j++)
+            known = known || (e->groups[j].reg == p->reg && e->groups[j].space == space);
+        e->insn = &e->plan->function->insns[k->insn_first];
+        if (known)
+            continue;
+        accesses += survey_group(e, space, p->reg, &g);
+        g.assumed = true;
+        g.ok = check_range(e, space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
+        ok = ok ? binary(e, LLVM_AND, ok, g.ok) : g.ok;
+        e->groups[e->groups_count++] = g;
+    }
+    if (accesses >= 4)
+        return ok;
+    e->groups_count = 0;
+    return NULL;
+}
+
 static void access_memory(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
 {
     llvm_block fast, slow, done, fast_end, slow_end, alone;
@@ -328,24 +390,24 @@ static void access_memory(struct emitter *e, struct access_plan *a, const struct
             a->loaded[k] = vector_value(a->loaded[k].v, 8 * a->bytes);
         return;
     }
+    if (is_assumed(e, a, p)) {
+        access_fast(e, a, found);
+        for (unsigned k = 0; a->load && k < a->count; k++)
+            a->loaded[k] = loaded_value(a, found[k]);
+        return;
+    }
     fast = new_block(e, "fast");
     slow = new_block(e, "slow");
     done = new_block(e, "done");
     group = group_passes(e, a, p);
     if (group) {
         alone = new_block(e, "alone");
-        e->ll->LLVMBuildCondBr(e->b, group, fast, alone);
+        e->ll->LLVMBuildCondBr(e->b, likely(e, group), fast, alone);
         go_on_in(e, alone);
     }
-    e->ll->LLVMBuildCondBr(e->b, passes(e, a), fast, slow);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, passes(e, a)), fast, slow);
     go_on_in(e, fast);
-    note_access(e, a);
-    for (unsigned k = 0; k < a->count; k++) {
-        if (a->load)
-            found[k] = load_fast(e, a, k);
-        else
-            store_fast(e, a, k);
-    }
+    access_fast(e, a, found);
     fast_end = e->ll->LLVMGetInsertBlock(e->b);
     e->ll->LLVMBuildBr(e->b, done);
     go_on_in(e, slow);
@@ -354,10 +416,7 @@ static void access_memory(struct emitter *e, struct access_plan *a, const struct
     e->ll->LLVMBuildBr(e->b, done);
     go_on_in(e, done);
     for (unsigned k = 0; a->load && k < a->count; k++)
-        a->loaded[k] = (struct value){.v = either(e, found[k], fast_end, a->loaded[k].v, slow_end),
-                                      .scalar = a->one,
-                                      .bits = 8 * a->bytes,
-                                      .shape = {a->one ? SHAPE_UNIFORM : SHAPE_VARYING, 0, 0}};
+        a->loaded[k] = loaded_value(a, either(e, found[k], fast_end, a->loaded[k].v, slow_end));
 }
 
 /* ld.param of a kernel: plan.c has checked the bounds. */

@@ -193,6 +193,13 @@ void go_on_in(struct emitter *e, llvm_block block)
     e->ll->LLVMPositionBuilderAtEnd(e->b, block);
 }
 
+llvm_value likely(struct emitter *e, llvm_value condition)
+{
+    llvm_value args[2] = {condition, number(e, 1, 1)};
+
+    return intrinsic(e, "llvm.expect", &e->i1, 1, args, 2);
+}
+
 /* ---- operands ---- */
 
 static struct value lane_array(struct emitter *e, size_t offset, struct shape shape)
