@@ -154,9 +154,9 @@ static void measure_reached(struct block_run *r, struct activation *a)
 /* The block before which all lanes of a chunk stand; NO_BLOCK: they have parted, or are tired. */
 static uint32_t only_block(struct native_call *c)
 {
-    uint32_t block = c->leaves == 1 ? c->last : NO_BLOCK;
+    uint32_t block = c->mixed ? NO_BLOCK : c->last;
 
-    c->leaves = 0;
+    c->leaves = c->mixed = 0;
     return block;
 }
 
@@ -235,12 +235,14 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
         c->active = true;
         next = run_chunks(r, a, *block);
         c->active = false;
+        c->trusted = 0;
         if (++r->back_edges % RUNS_PER_CLOCK == 0 || c->tired)
             check_clock(r);
         c->tired = 0;
         if (next == NO_BLOCK || n->passes[next] != PASSES_BARRIER || a->current.count != r->live_count || !n->entry[next + 1])
             return next;
         *block = next + 1; /* all came to the barrier, and go on */
+        c->trusted = 1;
     }
 }
 
@@ -303,47 +305,57 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
 
 /* ---- start and end ---- */
 
-static uint32_t *thread_ids(struct block_run *r)
+/* They stay as long as blocks have the same shape. */
+static bool make_thread_ids(struct native_call *c, const struct block_run *r)
 {
     const uint32_t *b = r->grid->launch->block;
     size_t          n = r->lanes.stride;
-    uint32_t       *ids = calloc(3 * n, sizeof *ids);
 
-    for (size_t i = 0; ids && i < n; i++) {
-        ids[i] = (uint32_t)i % b[0];
-        ids[n + i] = (uint32_t)i / b[0] % b[1];
-        ids[2 * n + i] = (uint32_t)i / b[0] / b[1];
+    if (c->tid[0] && memcmp(c->ntid, b, sizeof c->ntid) == 0)
+        return true;
+    free(c->tid[0]);
+    c->tid[0] = calloc(3 * n, sizeof *c->tid[0]);
+    if (!c->tid[0])
+        return false;
+    memcpy(c->ntid, b, sizeof c->ntid);
+    c->tid[1] = c->tid[0] + n;
+    c->tid[2] = c->tid[0] + 2 * n;
+    for (size_t i = 0; i < n; i++) {
+        c->tid[0][i] = (uint32_t)i % b[0];
+        c->tid[1][i] = (uint32_t)i / b[0] % b[1];
+        c->tid[2][i] = (uint32_t)i / b[0] / b[1];
     }
-    return ids;
+    return true;
+}
+
+/* What a fault may have left behind. */
+static void forget_all(struct native_call *c)
+{
+    memset(c->touched, 0, sizeof c->touched);
+    memset(c->pending, 0, sizeof c->pending);
+    c->active = false;
+    c->leaves = c->mixed = c->tired = c->trusted = 0;
 }
 
 enum status native_prepare(struct block_run *r)
 {
     const struct grid_run *g = r->grid;
-    struct native_call    *c = r->native ? r->native : calloc(1, sizeof *c);
-    uint32_t              *ids = thread_ids(r);
+    struct native_call    *c = r->native = r->native ? r->native : calloc(1, sizeof *c);
 
-    r->native = c;
-    if (!c || !ids) {
-        free(ids);
+    if (!c || !make_thread_ids(c, r))
         return STATUS_OUT_OF_MEMORY;
-    }
-    free((void *)(uintptr_t)c->tid[0]);
-    *c = (struct native_call){
-        .stride = r->lanes.stride,
-        .params = g->launch->params,
-        .memory_base = g->memory_base,
-        .memory_span = g->memory_span,
-        .shared = r->shared,
-        .shared_bytes = r->shared_bytes,
-        .local = r->local,
-        .local_bytes = r->local_bytes,
-        .tid = {ids, ids + r->lanes.stride, ids + 2 * r->lanes.stride},
-        .budget = NATIVE_BACK_EDGES,
-        .access = access_lanes,
-        .run = r,
-    };
-    memcpy(c->ntid, g->launch->block, sizeof c->ntid);
+    forget_all(c);
+    c->stride = r->lanes.stride;
+    c->params = g->launch->params;
+    c->memory_base = g->memory_base;
+    c->memory_span = g->memory_span;
+    c->shared = r->shared;
+    c->shared_bytes = r->shared_bytes;
+    c->local = r->local;
+    c->local_bytes = r->local_bytes;
+    c->budget = NATIVE_BACK_EDGES;
+    c->access = access_lanes;
+    c->run = r;
     memcpy(c->nctaid, g->launch->grid, sizeof c->nctaid);
     return STATUS_OK;
 }
@@ -351,7 +363,7 @@ enum status native_prepare(struct block_run *r)
 void native_finish(struct block_run *r)
 {
     if (r->native)
-        free((void *)(uintptr_t)r->native->tid[0]);
+        free(r->native->tid[0]);
     free(r->native);
     r->native = NULL;
 }

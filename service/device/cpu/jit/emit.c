@@ -57,30 +57,43 @@ static void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
     intrinsic(e, "llvm.masked.store", types, 2, args, 4);
 }
 
-/* What the arrays hold, if it has the register's shape in all lanes of `mask`; otherwise *bad gets a bit. */
-static void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, llvm_value *bad)
+/* From the arrays. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also whether all lanes of `mask` have
+ * the register's shape: otherwise *bad gets a bit. */
+static void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)
 {
     const struct shape *s = &e->plan->shapes[reg];
     unsigned            bytes = e->plan->function->registers[reg].bytes;
-    llvm_type           type = vector_of(e, int_type(e, 8 * bytes));
-    llvm_value          all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, array_of(e, reg), type), ""), differ;
+    llvm_type           element = int_type(e, 8 * bytes), type = vector_of(e, element);
+    llvm_value          at = array_of(e, reg), all = NULL, differ;
     struct value        v = {.scalar = true, .bits = bytes == 1 ? 1 : 8 * bytes, .shape = *s};
 
-    e->ll->LLVMSetAlignment(all, bytes);
-    if (bytes == 1)
-        all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
+    if (!trusted || s->kind == SHAPE_VARYING) {
+        all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
+        e->ll->LLVMSetAlignment(all, bytes);
+        if (bytes == 1)
+            all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
+    }
     if (s->kind == SHAPE_VARYING) {
         e->ll->LLVMBuildStore(e->b, all, e->slot[reg]);
         return;
     }
-    v.v = e->ll->LLVMBuildExtractElement(e->b, all, first, "");
+    if (trusted) {
+        at = binary(e, LLVM_ADD, at, binary(e, LLVM_MUL, cast(e, LLVM_ZEXT, first, e->i64), number(e, 64, bytes)));
+        v.v = e->ll->LLVMBuildLoad2(e->b, element, pointer(e, at, element), "");
+        if (bytes == 1)
+            v.v = icmp(e, LLVM_NE, v.v, number(e, 8, 0));
+    } else {
+        v.v = e->ll->LLVMBuildExtractElement(e->b, all, first, "");
+    }
     if (s->kind == SHAPE_LINEAR) {
         llvm_value wide = v.bits == 64 ? cast(e, LLVM_ZEXT, first, e->i64) : first;
         v.v = binary(e, LLVM_SUB, v.v, binary(e, LLVM_MUL, wide, number(e, v.bits, (uint64_t)s->stride)));
         v.shape.wrapped = 0;
     }
-    differ = binary(e, LLVM_AND, icmp(e, LLVM_NE, all, as_vector(e, &v)), mask);
-    *bad = *bad ? binary(e, LLVM_OR, *bad, differ) : differ;
+    if (!trusted) {
+        differ = binary(e, LLVM_AND, icmp(e, LLVM_NE, all, as_vector(e, &v)), mask);
+        *bad = *bad ? binary(e, LLVM_OR, *bad, differ) : differ;
+    }
     e->ll->LLVMBuildStore(e->b, v.v, e->slot[reg]);
     if (e->turn[reg])
         e->ll->LLVMBuildStore(e->b, number(e, 32, e->lanes), e->turn[reg]);
@@ -119,10 +132,22 @@ static void wait_there(struct emitter *e, uint32_t block, llvm_value mask)
 
 static void count_leave(struct emitter *e, uint32_t block)
 {
-    size_t at = offsetof(struct native_call, leaves);
+    size_t     leaves = offsetof(struct native_call, leaves), mixed = offsetof(struct native_call, mixed), last = offsetof(struct native_call, last);
+    llvm_value before = member(e, leaves, 32), other = icmp(e, LLVM_NE, member(e, last, 32), number(e, 32, block));
 
-    set_member(e, at, binary(e, LLVM_ADD, member(e, at, 32), number(e, 32, 1)), false);
-    set_member(e, offsetof(struct native_call, last), number(e, 32, block), false);
+    other = binary(e, LLVM_AND, other, icmp(e, LLVM_NE, before, number(e, 32, 0)));
+    set_member(e, mixed, binary(e, LLVM_OR, member(e, mixed, 32), cast(e, LLVM_ZEXT, other, e->i32)), false);
+    set_member(e, leaves, binary(e, LLVM_ADD, before, number(e, 32, 1)), false);
+    set_member(e, last, number(e, 32, block), false);
+}
+
+/* A line that has wrapped is no line in the arrays. */
+static void note_turn(struct emitter *e, uint32_t reg)
+{
+    size_t     mixed = offsetof(struct native_call, mixed);
+    llvm_value turned = icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes));
+
+    set_member(e, mixed, binary(e, LLVM_OR, member(e, mixed, 32), cast(e, LLVM_ZEXT, turned, e->i32)), false);
 }
 
 static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
@@ -130,8 +155,11 @@ static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
     size_t touched = offsetof(struct native_call, touched) + sizeof(uint64_t) * (block / 64);
 
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
-        if (e->plan->dirty[r] && plan_is_live(e->plan, block, r))
-            save_register(e, r, mask);
+        if (!e->plan->dirty[r] || !plan_is_live(e->plan, block, r))
+            continue;
+        save_register(e, r, mask);
+        if (e->turn[r])
+            note_turn(e, r);
     }
     add_pending(e, block, mask);
     count_leave(e, block);
@@ -323,16 +351,27 @@ static void emit_block(struct emitter *e, uint32_t block)
     leave_block(e, block);
 }
 
-static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first)
+static void fetch_all(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)
 {
     const struct jit_plan *p = e->plan;
-    llvm_value             bad = NULL;
-    llvm_block             good, refused;
 
     for (uint32_t r = 0; r < p->function->registers_count; r++) {
         if ((p->dirty[r] || p->read[r]) && plan_is_live(p, block, r))
-            fetch_register(e, r, mask, first, &bad);
+            fetch_register(e, r, mask, first, trusted, bad);
     }
+}
+
+static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first, llvm_value trusted)
+{
+    llvm_value bad = NULL;
+    llvm_block good, refused, trusting = new_block(e, "trusting"), checking = new_block(e, "checking");
+
+    e->ll->LLVMBuildCondBr(e->b, trusted, trusting, checking);
+    go_on_in(e, trusting);
+    fetch_all(e, block, mask, first, true, &bad);
+    e->ll->LLVMBuildBr(e->b, e->blocks[block]);
+    go_on_in(e, checking);
+    fetch_all(e, block, mask, first, false, &bad);
     if (bad) {
         good = new_block(e, "good");
         refused = new_block(e, "refused");
@@ -399,8 +438,7 @@ static void emit_leave(struct emitter *e)
             save_register(e, r, mask);
     }
     set_member(e, offsetof(struct native_call, tired), number(e, 32, 1), false);
-    for (unsigned k = 0; k < 2; k++)
-        count_leave(e, 0); /* wherever they are: not at one place as far as is known */
+    set_member(e, offsetof(struct native_call, mixed), number(e, 32, 1), false);
     bits = load_slot(e, e->bits_type, e->bits_slot);
     for (unsigned w = 0; w < e->bits_words; w++) {
         size_t     at = offsetof(struct native_call, touched) + sizeof(uint64_t) * w;
@@ -481,7 +519,7 @@ static void add_attribute(struct emitter *e, const char *key, const char *value)
 static void emit_start(struct emitter *e)
 {
     const struct jit_plan *p = e->plan;
-    llvm_value             lanes = e->ll->LLVMGetParam(e->function, 2), block = e->ll->LLVMGetParam(e->function, 3), to, mask, first, args[2];
+    llvm_value             lanes = e->ll->LLVMGetParam(e->function, 2), block = e->ll->LLVMGetParam(e->function, 3), to, mask, first, trusted, args[2];
     llvm_block             refused = new_block(e, "unknown");
 
     load_members(e);
@@ -493,6 +531,7 @@ static void emit_start(struct emitter *e)
     args[0] = lanes;
     args[1] = number(e, 1, 0);
     first = binary(e, LLVM_AND, intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), number(e, 32, e->lanes - 1));
+    trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
     to = e->ll->LLVMBuildSwitch(e->b, block, refused, 4);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         llvm_block entry;
@@ -502,7 +541,7 @@ static void emit_start(struct emitter *e)
         entry = new_block(e, "entry");
         e->ll->LLVMAddCase(to, number(e, 32, b), entry);
         go_on_in(e, entry);
-        emit_entry(e, b, mask, first);
+        emit_entry(e, b, mask, first, trusted);
     }
     go_on_in(e, refused);
     e->ll->LLVMBuildRet(e->b, number(e, 32, 0));

@@ -32,7 +32,7 @@ struct native_call {
     uint64_t        shared_bytes;
     uint8_t        *local;
     uint64_t        local_bytes; /* of a lane */
-    const uint32_t *tid[3];      /* of each lane */
+    uint32_t       *tid[3];      /* of each lane; the first owns all three */
     uint32_t        ntid[3], ctaid[3], nctaid[3];
     uint32_t        budget; /* back edges left to this chunk */
 
@@ -51,7 +51,9 @@ struct native_call {
 
     struct block_run *run;
     bool              active; /* compiled code runs */
-    uint32_t          leaves; /* how often lanes of the chunk left compiled code, all at once if 1: */
+    uint32_t          trusted; /* 1: the lanes left compiled code together, and nothing else has run: their registers have their shapes */
+    uint32_t          leaves; /* how often lanes of the chunk left compiled code; */
+    uint32_t          mixed;  /* 1: not always for the same block, or with a line that has wrapped; */
     uint32_t          last;   /* for this block, the last time */
     uint32_t          tired;  /* 1: a chunk used up its back edges */
     uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
