@@ -111,8 +111,17 @@ int kernel_table_find(const struct kernel_table *t, struct span name)
 
 static void kernel_add(const struct kernel_desc *k, struct buf *out)
 {
-    struct kernel_row row = {(uint32_t)strlen(k->name),   k->registers,    k->shared_bytes, k->local_bytes, k->const_bytes, k->max_threads,
-                             k->max_dynamic_shared_bytes, k->params_count, k->params_bytes, k->engine, ""};
+    struct kernel_row row = {(uint32_t)strlen(k->name),
+                             k->registers,
+                             k->shared_bytes,
+                             k->local_bytes,
+                             k->const_bytes,
+                             k->max_threads,
+                             k->max_dynamic_shared_bytes,
+                             k->params_count,
+                             k->params_bytes,
+                             k->engine,
+                             ""};
 
     memcpy(row.engine_reason, k->engine_reason, sizeof row.engine_reason);
     buf_add(out, &row, sizeof row);
@@ -177,7 +186,8 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     struct kernel_desc *k;
 
     if (!take_from(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) ||
-        row.params_count > KERNEL_PARAMS_MAX || row.engine > KERNEL_ENGINE_LLVM || !memchr(row.engine_reason, 0, sizeof row.engine_reason) || in->bytes < row.params_count * sizeof *k->params)
+        row.params_count > KERNEL_PARAMS_MAX || row.engine > KERNEL_ENGINE_LLVM ||
+        !memchr(row.engine_reason, 0, sizeof row.engine_reason) || in->bytes < row.params_count * sizeof *k->params)
         return STATUS_INTERNAL;
     k = kernel_table_add(t, name, row.params_count);
     if (!k)

@@ -28,7 +28,7 @@ struct kernel_desc {
     uint32_t             params_bytes; /* end of the last parameter */
     enum kernel_engine   engine;
     char                 engine_reason[KERNEL_REASON_BYTES]; /* why that one; "" with KERNEL_ENGINE_DEVICE */
-    struct kernel_param *params;       /* [params_count], owned, in order of declaration */
+    struct kernel_param *params;                             /* [params_count], owned, in order of declaration */
 };
 
 struct kernel_global {

@@ -210,8 +210,7 @@ static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filte
     return bad | allow_ioctls(c, driver, ROW_IOCTL);
 }
 
-static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing,
-                        bool makes_code)
+static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing, bool makes_code)
 {
     switch (f) {
     case DEVICE_FILTER_PLAIN:

@@ -360,6 +360,8 @@ bool block_run(struct block_run *r, uint64_t number)
 
     set_block(r, number);
     r->lanes.current = NULL;
+    if (r->native)
+        r->native->active = false;
     how = sigsetjmp(r->guard.jump, 0);
     if (how == 1) {
         native_explain(r);

@@ -33,7 +33,7 @@ enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARR
 
 /* A basic block: its operations, then one way to leave. Barriers end a block, warp operations begin one. */
 struct code_block {
-    uint32_t        first, count; /* of ops */
+    uint32_t        first, count;           /* of ops */
     uint32_t        insn_first, insn_count; /* of the function's instructions, the leaving one included */
     enum block_end  end;
     bool            warp_first; /* its first operation needs all named members of its warp */
@@ -157,39 +157,39 @@ struct grid_run {
 
 /* One host thread's block; reused from block to block and launch to launch. */
 struct block_run {
-    struct lanes       lanes;
-    struct grid_run   *grid;
-    uint32_t           block[3];
-    uint64_t           block_number;
-    struct fault_guard guard;
-    uint8_t           *shared;
-    uint32_t           shared_bytes;
-    uint8_t           *local; /* [lanes][local_bytes] */
-    size_t             local_room;
-    uint32_t           local_bytes;
-    uint8_t           *lane_memory; /* owned: the arrays below */
-    size_t             lane_room;
-    uint8_t           *live;
-    uint32_t           live_count;
-    uint8_t           *waits; /* the barrier a lane waits at, or NO_BARRIER */
-    uint8_t           *wait_depth;
-    uint32_t          *resume;    /* where it goes on */
-    uint8_t           *votes;     /* the value that it brought to a reducing barrier */
-    uint32_t          *stack_top; /* alloca: a lane's local memory is free from its frames up to here */
-    bool               stack_used;
-    uint8_t           *passes;  /* 1: the next warp operation does not hold this lane up; its members wait elsewhere */
-    uint32_t           passing; /* how many of those are set */
-    struct barrier     barriers[BARRIERS];
-    uint32_t           barriers_used; /* bit i: a lane arrived at barrier i */
-    uint32_t           depth;
-    struct activation  activations[CPU_CALL_DEPTH_MAX];
-    uint32_t           back_edges;
-    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could continue */
-    uint32_t           starts;            /* of blocks of threads and of calls */
-    unsigned           host_thread;
+    struct lanes        lanes;
+    struct grid_run    *grid;
+    uint32_t            block[3];
+    uint64_t            block_number;
+    struct fault_guard  guard;
+    uint8_t            *shared;
+    uint32_t            shared_bytes;
+    uint8_t            *local; /* [lanes][local_bytes] */
+    size_t              local_room;
+    uint32_t            local_bytes;
+    uint8_t            *lane_memory; /* owned: the arrays below */
+    size_t              lane_room;
+    uint8_t            *live;
+    uint32_t            live_count;
+    uint8_t            *waits; /* the barrier a lane waits at, or NO_BARRIER */
+    uint8_t            *wait_depth;
+    uint32_t           *resume;    /* where it goes on */
+    uint8_t            *votes;     /* the value that it brought to a reducing barrier */
+    uint32_t           *stack_top; /* alloca: a lane's local memory is free from its frames up to here */
+    bool                stack_used;
+    uint8_t            *passes;  /* 1: the next warp operation does not hold this lane up; its members wait elsewhere */
+    uint32_t            passing; /* how many of those are set */
+    struct barrier      barriers[BARRIERS];
+    uint32_t            barriers_used; /* bit i: a lane arrived at barrier i */
+    uint32_t            depth;
+    struct activation   activations[CPU_CALL_DEPTH_MAX];
+    uint32_t            back_edges;
+    uint32_t            waits_for_company; /* of this block: rounds in which no other path of it could continue */
+    uint32_t            starts;            /* of blocks of threads and of calls */
+    unsigned            host_thread;
     struct native_call *native; /* owned; NULL until compiled code runs here */
-    enum fault_code    fault;
-    struct problem     problem; /* valid when fault is set */
+    enum fault_code     fault;
+    struct problem      problem; /* valid when fault is set */
 };
 
 /* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */

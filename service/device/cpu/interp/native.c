@@ -7,7 +7,7 @@
 #include "device/cpu/jit/plan.h"
 #include "device/cpu/runtime/launch.h"
 
-enum { BYTES_OF_LANES = 8, RUNS_PER_CLOCK = 64 };
+enum { BYTES_OF_LANES = 8, RUNS_PER_CLOCK = 64, PAGE_GRAIN = 4096 };
 
 /* One bit for each byte of eight, which are 0 or 1. */
 static uint32_t bits_of(const uint8_t *lanes)
@@ -77,6 +77,13 @@ KERNEL_MEMORY static void access_lanes(struct native_call *c)
         c->values[k][0] = c->lanes & 1 ? c->values[k][0] : c->values[k][first];
 }
 
+/* Hosts gather in any order: the fault is that of the first lane whose page is no allocation's. Allocations end with their last page, but
+ * for less than 256 bytes. */
+static bool is_astray(const struct block_run *r, uint64_t at)
+{
+    return cpu_memory_left(r->grid->memory, (at | (PAGE_GRAIN - 1)) - 255) == 0;
+}
+
 void native_explain(struct block_run *r)
 {
     struct native_call    *c = r->native;
@@ -85,7 +92,7 @@ void native_explain(struct block_run *r)
     const struct ptx_insn *in;
     const struct op       *o;
 
-    if (!c || !c->active)
+    if (!c || !c->active || !code->native) /* an earlier launch may have faulted in its compiled code */
         return;
     c->active = false;
     in = &code->native->function->insns[c->insn];
@@ -96,12 +103,14 @@ void native_explain(struct block_run *r)
     l->low = c->lane;
     l->high = c->lane + code->native->lanes < l->count ? c->lane + code->native->lanes : l->count;
     l->m = activation_now(r)->guard.m;
-    for (uint32_t i = l->low; i < l->high; i++) {
+    for (uint32_t i = l->high; i-- > l->low;) {
         uint32_t k = i - c->lane;
         uint64_t at = c->step == (int64_t)NATIVE_EACH ? c->addresses[k] : c->address + (uint64_t)c->step * k;
 
         activation_now(r)->guard.m[i] = c->lanes >> k & 1;
         LANE(uint64_t, o->a)[i] = at - (uint64_t)o->immediate;
+        if ((c->lanes >> k & 1) && is_astray(r, at))
+            r->guard.address = at;
     }
 }
 

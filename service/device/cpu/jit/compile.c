@@ -9,7 +9,8 @@
 #include "device/cpu/jit/emit.h"
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
-static const char passes[] = "function(lower-expect,sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
+static const char passes[] =
+    "function(lower-expect,sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
 
 enum { NAME_BYTES = 64 };
 
@@ -96,8 +97,8 @@ static enum status translate_and_load(struct emitter *e, struct loaded *out, str
     return st;
 }
 
-static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f, unsigned lanes,
-                                bool rows, bool whole, struct problem *why)
+static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f,
+                                unsigned lanes, bool rows, bool whole, struct problem *why)
 {
     struct jit_plan plan;
     struct loaded  *l = calloc(1, sizeof *l);

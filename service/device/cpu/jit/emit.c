@@ -132,7 +132,8 @@ static void wait_there(struct emitter *e, uint32_t block, llvm_value mask)
 
 static void count_leave(struct emitter *e, uint32_t block)
 {
-    size_t     leaves = offsetof(struct native_call, leaves), mixed = offsetof(struct native_call, mixed), last = offsetof(struct native_call, last);
+    size_t leaves = offsetof(struct native_call, leaves), mixed = offsetof(struct native_call, mixed),
+           last = offsetof(struct native_call, last);
     llvm_value before = member(e, leaves, 32), other = icmp(e, LLVM_NE, member(e, last, 32), number(e, 32, block));
 
     other = binary(e, LLVM_AND, other, icmp(e, LLVM_NE, before, number(e, 32, 0)));
@@ -283,14 +284,31 @@ static void leave_block(struct emitter *e, uint32_t block)
 static void emit_insn(struct emitter *e)
 {
     switch ((int)e->insn->opcode) {
-    case PTX_OP_MOV:  emit_move(e); break;
-    case PTX_OP_LD: case PTX_OP_LDU: emit_load(e); break;
-    case PTX_OP_ST:   emit_store(e); break;
-    case PTX_OP_CVT:  emit_convert(e); break;
-    case PTX_OP_CVTA: emit_address(e); break;
-    case PTX_OP_SETP: emit_compare(e); break;
-    case PTX_OP_SELP: emit_select(e); break;
-    default:          emit_arithmetic(e); break;
+    case PTX_OP_MOV:
+        emit_move(e);
+        break;
+    case PTX_OP_LD:
+    case PTX_OP_LDU:
+        emit_load(e);
+        break;
+    case PTX_OP_ST:
+        emit_store(e);
+        break;
+    case PTX_OP_CVT:
+        emit_convert(e);
+        break;
+    case PTX_OP_CVTA:
+        emit_address(e);
+        break;
+    case PTX_OP_SETP:
+        emit_compare(e);
+        break;
+    case PTX_OP_SELP:
+        emit_select(e);
+        break;
+    default:
+        emit_arithmetic(e);
+        break;
     }
 }
 
@@ -512,15 +530,16 @@ static void load_members(struct emitter *e)
 
 static void add_attribute(struct emitter *e, const char *key, const char *value)
 {
-    e->ll->LLVMAddAttributeAtIndex(e->function, LLVM_FUNCTION_INDEX,
-                                   e->ll->LLVMCreateStringAttribute(e->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
+    e->ll->LLVMAddAttributeAtIndex(
+        e->function, LLVM_FUNCTION_INDEX,
+        e->ll->LLVMCreateStringAttribute(e->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
 }
 
 static void emit_start(struct emitter *e)
 {
     const struct jit_plan *p = e->plan;
-    llvm_value             lanes = e->ll->LLVMGetParam(e->function, 2), block = e->ll->LLVMGetParam(e->function, 3), to, mask, first, trusted, args[2];
-    llvm_block             refused = new_block(e, "unknown");
+    llvm_value lanes = e->ll->LLVMGetParam(e->function, 2), block = e->ll->LLVMGetParam(e->function, 3), to, mask, first, trusted, args[2];
+    llvm_block refused = new_block(e, "unknown");
 
     load_members(e);
     make_slots(e);

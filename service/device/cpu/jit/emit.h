@@ -39,24 +39,24 @@ struct emitter {
     llvm_value             call, lane; /* 64 bits: the call's address, and the chunk's first lane */
     llvm_value             frame, stride;
     llvm_value             memory_base, memory_span, shared, shared_bytes, local, local_bytes, params;
-    llvm_value             every; /* 0, 1, 2, ... in 32 bits */
-    llvm_value            *slot;  /* [registers_count] where each is kept, or NULL */
-    llvm_value            *turn;  /* [registers_count] of LINEAR ones that may wrap */
+    llvm_value             every;  /* 0, 1, 2, ... in 32 bits */
+    llvm_value            *slot;   /* [registers_count] where each is kept, or NULL */
+    llvm_value            *turn;   /* [registers_count] of LINEAR ones that may wrap */
     llvm_block            *blocks; /* [blocks_count] of compiled ones */
     llvm_value             mask_slot, bits_slot, budget_slot;
     llvm_type              bits_type;
     unsigned               bits_words;
     llvm_block             dispatch, leave;
     uint8_t               *awaited; /* [blocks_count] 1: lanes may wait there */
-    llvm_value             mask;  /* of the lanes that run the block now */
-    llvm_value             taken; /* of those, the lanes that run the instruction */
+    llvm_value             mask;    /* of the lanes that run the block now */
+    llvm_value             taken;   /* of those, the lanes that run the instruction */
     bool                   guarded; /* taken may be less than mask */
     uint32_t               block;
     const struct ptx_insn *insn;
     struct access_group    groups[GROUPS_MAX]; /* of the block */
     unsigned               groups_count;
     bool                   assuming, careful; /* which of two versions of the block is made */
-    bool                   broken; /* the plan and the code disagree: nothing of it may run */
+    bool                   broken;            /* the plan and the code disagree: nothing of it may run */
 };
 
 /* Adds the function `name`, a native_fn. False: out of memory. */
@@ -78,19 +78,19 @@ struct value widen_line(struct emitter *e, struct value v, bool is_signed);
 struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes, bool is_signed);
 struct value read_register(struct emitter *e, uint32_t reg);
 /* Under the instruction's guard and the block's lanes; resized to the register. */
-void         write_register(struct emitter *e, uint32_t reg, struct value v, bool is_signed);
-llvm_value   member(struct emitter *e, size_t offset, unsigned bits);           /* of the call */
-void         set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile);
-llvm_value   pointer(struct emitter *e, llvm_value address, llvm_type to);
-llvm_value   mask_bits(struct emitter *e, llvm_value mask);                     /* as a number of 32 bits */
-llvm_value   intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count);
-llvm_value   binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
-llvm_value   cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type element); /* element by element */
-llvm_value   like(struct emitter *e, bool scalar, unsigned bits, uint64_t v);   /* a constant, as scalar or vector */
-llvm_value   likely(struct emitter *e, llvm_value condition);
-llvm_value   choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_value y);
-llvm_block   new_block(struct emitter *e, const char *name);
-void         go_on_in(struct emitter *e, llvm_block block);
+void       write_register(struct emitter *e, uint32_t reg, struct value v, bool is_signed);
+llvm_value member(struct emitter *e, size_t offset, unsigned bits); /* of the call */
+void       set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile);
+llvm_value pointer(struct emitter *e, llvm_value address, llvm_type to);
+llvm_value mask_bits(struct emitter *e, llvm_value mask); /* as a number of 32 bits */
+llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count);
+llvm_value binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
+llvm_value cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type element); /* element by element */
+llvm_value like(struct emitter *e, bool scalar, unsigned bits, uint64_t v);               /* a constant, as scalar or vector */
+llvm_value likely(struct emitter *e, llvm_value condition);
+llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_value y);
+llvm_block new_block(struct emitter *e, const char *name);
+void       go_on_in(struct emitter *e, llvm_block block);
 
 /* One instruction each. */
 void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */

@@ -125,26 +125,44 @@ static llvm_value simple_int(struct emitter *e, const struct work *w)
     llvm_value x = w->x.v, y = w->y.v, zero = same(e, w, 0);
 
     switch ((int)e->insn->opcode) {
-    case PTX_OP_ADD:  return binary(e, LLVM_ADD, x, y);
-    case PTX_OP_SUB:  return binary(e, LLVM_SUB, x, y);
-    case PTX_OP_AND:  return binary(e, LLVM_AND, x, y);
-    case PTX_OP_OR:   return binary(e, LLVM_OR, x, y);
-    case PTX_OP_XOR:  return binary(e, LLVM_XOR, x, y);
-    case PTX_OP_NOT:  return binary(e, LLVM_XOR, x, same(e, w, ~0ull));
-    case PTX_OP_NEG:  return binary(e, LLVM_SUB, zero, x);
-    case PTX_OP_CNOT: return cast(e, LLVM_ZEXT, icmp(e, LLVM_EQ, x, zero), int_type(e, w->bits));
-    case PTX_OP_ABS:  return w->is_signed ? choose(e, icmp(e, LLVM_SLT, x, zero), binary(e, LLVM_SUB, zero, x), x) : x;
+    case PTX_OP_ADD:
+        return binary(e, LLVM_ADD, x, y);
+    case PTX_OP_SUB:
+        return binary(e, LLVM_SUB, x, y);
+    case PTX_OP_AND:
+        return binary(e, LLVM_AND, x, y);
+    case PTX_OP_OR:
+        return binary(e, LLVM_OR, x, y);
+    case PTX_OP_XOR:
+        return binary(e, LLVM_XOR, x, y);
+    case PTX_OP_NOT:
+        return binary(e, LLVM_XOR, x, same(e, w, ~0ull));
+    case PTX_OP_NEG:
+        return binary(e, LLVM_SUB, zero, x);
+    case PTX_OP_CNOT:
+        return cast(e, LLVM_ZEXT, icmp(e, LLVM_EQ, x, zero), int_type(e, w->bits));
+    case PTX_OP_ABS:
+        return w->is_signed ? choose(e, icmp(e, LLVM_SLT, x, zero), binary(e, LLVM_SUB, zero, x), x) : x;
     case PTX_OP_MIN:
-    case PTX_OP_MAX:  return least_or_most(e, w);
+    case PTX_OP_MAX:
+        return least_or_most(e, w);
     case PTX_OP_DIV:
-    case PTX_OP_REM:  return divide(e, w, e->insn->opcode == PTX_OP_REM);
+    case PTX_OP_REM:
+        return divide(e, w, e->insn->opcode == PTX_OP_REM);
     case PTX_OP_MUL:
-    case PTX_OP_MAD:  return e->insn->part == PTX_HI ? high_product(e, w) : binary(e, LLVM_MUL, x, y);
-    case PTX_OP_POPC: return unary_intrinsic(e, "llvm.ctpop", x);
-    case PTX_OP_CLZ:  return count_zeros(e, w);
-    case PTX_OP_BREV: return unary_intrinsic(e, "llvm.bitreverse", x);
-    case PTX_OP_SHF:  return funnel_shift(e, w);
-    default:          e->broken = true; return x;
+    case PTX_OP_MAD:
+        return e->insn->part == PTX_HI ? high_product(e, w) : binary(e, LLVM_MUL, x, y);
+    case PTX_OP_POPC:
+        return unary_intrinsic(e, "llvm.ctpop", x);
+    case PTX_OP_CLZ:
+        return count_zeros(e, w);
+    case PTX_OP_BREV:
+        return unary_intrinsic(e, "llvm.bitreverse", x);
+    case PTX_OP_SHF:
+        return funnel_shift(e, w);
+    default:
+        e->broken = true;
+        return x;
     }
 }
 
@@ -152,13 +170,16 @@ static llvm_value simple_int(struct emitter *e, const struct work *w)
 
 static struct value sum(struct emitter *e, struct value a, struct value b, bool minus)
 {
-    struct value  both[2] = {a, b};
-    struct shape  shape = shape_sum(a.shape, b.shape, minus);
-    bool          line = a.scalar && b.scalar && shape.kind != SHAPE_VARYING;
-    llvm_value    turn = a.turn ? a.turn : b.turn;
+    struct value both[2] = {a, b};
+    struct shape shape = shape_sum(a.shape, b.shape, minus);
+    bool         line = a.scalar && b.scalar && shape.kind != SHAPE_VARYING;
+    llvm_value   turn = a.turn ? a.turn : b.turn;
 
     if (line)
-        return (struct value){.v = binary(e, minus ? LLVM_SUB : LLVM_ADD, a.v, b.v), .scalar = true, .bits = a.bits, .shape = shape,
+        return (struct value){.v = binary(e, minus ? LLVM_SUB : LLVM_ADD, a.v, b.v),
+                              .scalar = true,
+                              .bits = a.bits,
+                              .shape = shape,
                               .turn = shape.wrapped ? turn : NULL};
     alike(e, both, 2);
     return vector_value(binary(e, minus ? LLVM_SUB : LLVM_ADD, both[0].v, both[1].v), a.bits);
@@ -180,16 +201,16 @@ static bool is_line(const struct value *v)
 static struct value product(struct emitter *e, unsigned bytes, bool wide, bool is_signed)
 {
     const struct ptx_insn *in = e->insn;
-    struct value           v[2] = {source_value(e, &in->operands[1], bytes, is_signed), source_value(e, &in->operands[2], bytes, is_signed)};
-    struct shape           planned = plan_result(e->plan, in);
-    uint64_t               by;
-    struct work            w;
+    struct value v[2] = {source_value(e, &in->operands[1], bytes, is_signed), source_value(e, &in->operands[2], bytes, is_signed)};
+    struct shape planned = plan_result(e->plan, in);
+    uint64_t     by;
+    struct work  w;
 
     if (in->opcode == PTX_OP_MAD && planned.kind != SHAPE_UNIFORM)
         planned.kind = SHAPE_LINEAR; /* of the product alone, nothing is known yet */
     for (unsigned k = 0; k < 2 && planned.kind == SHAPE_LINEAR && in->part != PTX_HI; k++) {
-        struct value  line = v[k];
-        struct shape  s;
+        struct value line = v[k];
+        struct shape s;
 
         if (!is_line(&line) || !operand_constant(&in->operands[2 - k], bytes, is_signed, &by))
             continue;
@@ -215,8 +236,10 @@ static bool line_operation(struct emitter *e, unsigned bytes, bool is_signed, st
     struct value           x;
 
     switch ((int)in->opcode) {
-    case PTX_OP_ADD: case PTX_OP_SUB:
-        *out = sum(e, source_value(e, &in->operands[1], bytes, false), source_value(e, &in->operands[2], bytes, false), in->opcode == PTX_OP_SUB);
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+        *out = sum(e, source_value(e, &in->operands[1], bytes, false), source_value(e, &in->operands[2], bytes, false),
+                   in->opcode == PTX_OP_SUB);
         return true;
     case PTX_OP_MUL:
         *out = product(e, bytes, wide, is_signed);
@@ -232,7 +255,8 @@ static bool line_operation(struct emitter *e, unsigned bytes, bool is_signed, st
             return false;
         *out = scaled(e, x, 1ull << by);
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -341,9 +365,11 @@ static llvm_value saturated(struct emitter *e, bool scalar, llvm_type type, llvm
 /* exp2_f32 of device/cpu/interp/ops/math.h, step by step. */
 static llvm_value power_of_two(struct emitter *e, bool s, llvm_value f)
 {
-    static const double terms[] = {0x1.62c0223a5c824p-20, 0x1.ffcbfc588b0c7p-17, 0x1.430912f86c787p-13, 0x1.5d87fe78a6731p-10,
-                                   0x1.3b2ab6fba4e77p-7,  0x1.c6b08d704a0cp-5,   0x1.ebfbdff82c58fp-3,  0x1.62e42fefa39efp-1, 1};
-    llvm_value x = cast(e, LLVM_FPEXT, f, e->f64), at = real(e, s, e->f64, 0x1.8p52), high = real(e, s, e->f64, 200), low = real(e, s, e->f64, -200);
+    static const double terms[] = {0x1.62c0223a5c824p-20, 0x1.ffcbfc588b0c7p-17, 0x1.430912f86c787p-13,
+                                   0x1.5d87fe78a6731p-10, 0x1.3b2ab6fba4e77p-7,  0x1.c6b08d704a0cp-5,
+                                   0x1.ebfbdff82c58fp-3,  0x1.62e42fefa39efp-1,  1};
+    llvm_value          x = cast(e, LLVM_FPEXT, f, e->f64), at = real(e, s, e->f64, 0x1.8p52), high = real(e, s, e->f64, 200),
+               low = real(e, s, e->f64, -200);
     llvm_value ordered = fcmp(e, LLVM_OEQ, x, x), clamped, shifted, r, scale, p = real(e, s, e->f64, 0x1.b5253d395e7c4p-24);
 
     clamped = choose(e, fcmp(e, LLVM_OGT, x, high), high,
@@ -376,26 +402,40 @@ static llvm_value float_result(struct emitter *e, const struct floats *f)
     llvm_value one = real(e, f->scalar, f->type, 1), r;
 
     switch ((int)e->insn->opcode) {
-    case PTX_OP_ADD:  return binary(e, LLVM_FADD, f->x, f->y);
-    case PTX_OP_SUB:  return binary(e, LLVM_FSUB, f->x, f->y);
+    case PTX_OP_ADD:
+        return binary(e, LLVM_FADD, f->x, f->y);
+    case PTX_OP_SUB:
+        return binary(e, LLVM_FSUB, f->x, f->y);
     case PTX_OP_MUL:
         r = binary(e, LLVM_FMUL, f->x, f->y);
         return f->ftz ? zero_where(e, f->scalar, is_small(e, f->scalar, LLVM_FMUL, f->x, f->y), r) : r;
     case PTX_OP_DIV:
         r = binary(e, LLVM_FDIV, f->x, f->y);
         return f->ftz ? zero_where(e, f->scalar, is_small(e, f->scalar, LLVM_FDIV, f->x, f->y), r) : r;
-    case PTX_OP_FMA: case PTX_OP_MAD:
+    case PTX_OP_FMA:
+    case PTX_OP_MAD:
         r = fused(e, f->x, f->y, f->z);
         return f->ftz ? zero_where(e, f->scalar, sum_is_small(e, f->scalar, f->x, f->y, f->z), r) : r;
-    case PTX_OP_MIN: case PTX_OP_MAX: return least_or_most_float(e, f->scalar, f->bits, f->x, f->y);
-    case PTX_OP_NEG:  return e->ll->LLVMBuildFNeg(e->b, f->x, "");
-    case PTX_OP_ABS:  return magnitude(e, f->x);
-    case PTX_OP_SQRT: return unary_intrinsic(e, "llvm.sqrt", f->x);
-    case PTX_OP_RCP:  return binary(e, LLVM_FDIV, one, f->x);
-    case PTX_OP_RSQRT: return binary(e, LLVM_FDIV, one, unary_intrinsic(e, "llvm.sqrt", f->x));
-    case PTX_OP_COPYSIGN: return copied_sign(e, f);
-    case PTX_OP_EX2:  return power_of_two(e, f->scalar, f->x);
-    default:          e->broken = true; return f->x;
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+        return least_or_most_float(e, f->scalar, f->bits, f->x, f->y);
+    case PTX_OP_NEG:
+        return e->ll->LLVMBuildFNeg(e->b, f->x, "");
+    case PTX_OP_ABS:
+        return magnitude(e, f->x);
+    case PTX_OP_SQRT:
+        return unary_intrinsic(e, "llvm.sqrt", f->x);
+    case PTX_OP_RCP:
+        return binary(e, LLVM_FDIV, one, f->x);
+    case PTX_OP_RSQRT:
+        return binary(e, LLVM_FDIV, one, unary_intrinsic(e, "llvm.sqrt", f->x));
+    case PTX_OP_COPYSIGN:
+        return copied_sign(e, f);
+    case PTX_OP_EX2:
+        return power_of_two(e, f->scalar, f->x);
+    default:
+        e->broken = true;
+        return f->x;
     }
 }
 
@@ -421,7 +461,8 @@ static void float_operation(struct emitter *e)
     if (in->sat)
         r = saturated(e, f.scalar, f.type, r);
     write_register(e, in->operands[0].reg,
-                   (struct value){.v = bitcast(e, f.scalar, r, int_type(e, bits)), .scalar = f.scalar, .bits = bits, .shape = v[0].shape}, false);
+                   (struct value){.v = bitcast(e, f.scalar, r, int_type(e, bits)), .scalar = f.scalar, .bits = bits, .shape = v[0].shape},
+                   false);
 }
 
 void emit_arithmetic(struct emitter *e)
@@ -441,7 +482,8 @@ static bool is_float_type(uint8_t t)
 
 static llvm_value rounded(struct emitter *e, llvm_value v, uint8_t modifier)
 {
-    static const char *const names[] = {[ROUND_NEAREST] = "llvm.rint", [ROUND_ZERO] = "llvm.trunc", [ROUND_DOWN] = "llvm.floor", [ROUND_UP] = "llvm.ceil"};
+    static const char *const names[] = {
+        [ROUND_NEAREST] = "llvm.rint", [ROUND_ZERO] = "llvm.trunc", [ROUND_DOWN] = "llvm.floor", [ROUND_UP] = "llvm.ceil"};
 
     return unary_intrinsic(e, names[rounding_of(modifier)], v);
 }
@@ -524,8 +566,10 @@ void emit_convert(struct emitter *e)
 
 static llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y)
 {
-    static const unsigned char of_unsigned[] = {[CMP_EQ] = LLVM_EQ, [CMP_NE] = LLVM_NE, [CMP_LT] = LLVM_ULT, [CMP_LE] = LLVM_ULE, [CMP_GT] = LLVM_UGT, [CMP_GE] = LLVM_UGE};
-    static const unsigned char of_signed[] = {[CMP_EQ] = LLVM_EQ, [CMP_NE] = LLVM_NE, [CMP_LT] = LLVM_SLT, [CMP_LE] = LLVM_SLE, [CMP_GT] = LLVM_SGT, [CMP_GE] = LLVM_SGE};
+    static const unsigned char of_unsigned[] = {
+        [CMP_EQ] = LLVM_EQ, [CMP_NE] = LLVM_NE, [CMP_LT] = LLVM_ULT, [CMP_LE] = LLVM_ULE, [CMP_GT] = LLVM_UGT, [CMP_GE] = LLVM_UGE};
+    static const unsigned char of_signed[] = {
+        [CMP_EQ] = LLVM_EQ, [CMP_NE] = LLVM_NE, [CMP_LT] = LLVM_SLT, [CMP_LE] = LLVM_SLE, [CMP_GT] = LLVM_SGT, [CMP_GE] = LLVM_SGE};
 
     return icmp(e, (enum llvm_int_compare)(is_signed ? of_signed : of_unsigned)[how], x, y);
 }
@@ -533,9 +577,9 @@ static llvm_value compare_ints(struct emitter *e, enum compare how, bool is_sign
 static llvm_value compare_floats(struct emitter *e, enum compare how, llvm_value x, llvm_value y)
 {
     static const unsigned char conditions[] = {
-        [CMP_EQ] = LLVM_OEQ, [CMP_NE] = LLVM_ONE, [CMP_LT] = LLVM_OLT, [CMP_LE] = LLVM_OLE, [CMP_GT] = LLVM_OGT, [CMP_GE] = LLVM_OGE,
-        [CMP_EQU] = LLVM_UEQ, [CMP_NEU] = LLVM_UNE, [CMP_LTU] = LLVM_ULT_F, [CMP_LEU] = LLVM_ULE_F, [CMP_GTU] = LLVM_UGT_F, [CMP_GEU] = LLVM_UGE_F,
-        [CMP_NUM] = LLVM_ORD, [CMP_NAN] = LLVM_UNO,
+        [CMP_EQ] = LLVM_OEQ,    [CMP_NE] = LLVM_ONE,    [CMP_LT] = LLVM_OLT,  [CMP_LE] = LLVM_OLE,    [CMP_GT] = LLVM_OGT,
+        [CMP_GE] = LLVM_OGE,    [CMP_EQU] = LLVM_UEQ,   [CMP_NEU] = LLVM_UNE, [CMP_LTU] = LLVM_ULT_F, [CMP_LEU] = LLVM_ULE_F,
+        [CMP_GTU] = LLVM_UGT_F, [CMP_GEU] = LLVM_UGE_F, [CMP_NUM] = LLVM_ORD, [CMP_NAN] = LLVM_UNO,
     };
 
     return fcmp(e, (enum llvm_float_compare)conditions[how], x, y);
@@ -544,10 +588,14 @@ static llvm_value compare_floats(struct emitter *e, enum compare how, llvm_value
 static llvm_value combined(struct emitter *e, llvm_value test, llvm_value third)
 {
     switch ((int)e->insn->action) {
-    case PTX_DO_AND: return binary(e, LLVM_AND, test, third);
-    case PTX_DO_OR:  return binary(e, LLVM_OR, test, third);
-    case PTX_DO_XOR: return binary(e, LLVM_XOR, test, third);
-    default:         return test;
+    case PTX_DO_AND:
+        return binary(e, LLVM_AND, test, third);
+    case PTX_DO_OR:
+        return binary(e, LLVM_OR, test, third);
+    case PTX_DO_XOR:
+        return binary(e, LLVM_XOR, test, third);
+    default:
+        return test;
     }
 }
 
@@ -611,7 +659,8 @@ static void pack(struct emitter *e, unsigned bytes)
     llvm_value                all = NULL;
 
     for (unsigned k = 0; k < parts->count; k++)
-        v[k] = parts->elements[k].kind == PTX_SINK ? constant_value(e, 8 * each, 0) : source_value(e, &parts->elements[k], each == 1 ? 2 : each, false);
+        v[k] = parts->elements[k].kind == PTX_SINK ? constant_value(e, 8 * each, 0)
+                                                   : source_value(e, &parts->elements[k], each == 1 ? 2 : each, false);
     for (unsigned k = 0; k < parts->count; k++)
         v[k] = resize_value(e, v[k], 8 * each, false);
     scalar = alike(e, v, parts->count);
@@ -633,7 +682,8 @@ static void unpack(struct emitter *e, unsigned bytes)
     for (unsigned k = 0; k < parts->count; k++) {
         llvm_value part = cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, v.v, like(e, scalar, 8 * bytes, 8 * each * k)), int_type(e, 8 * each));
         if (parts->elements[k].kind == PTX_REG)
-            write_register(e, parts->elements[k].reg, (struct value){.v = part, .scalar = scalar, .bits = 8 * each, .shape = v.shape}, false);
+            write_register(e, parts->elements[k].reg, (struct value){.v = part, .scalar = scalar, .bits = 8 * each, .shape = v.shape},
+                           false);
     }
 }
 
@@ -655,11 +705,11 @@ void emit_move(struct emitter *e)
 void emit_address(struct emitter *e)
 {
     const struct ptx_insn *in = e->insn;
-    uint64_t               window = in->space == PTX_SHARED  ? SHARED_WINDOW
-                                    : in->space == PTX_LOCAL ? LOCAL_WINDOW
+    uint64_t               window = in->space == PTX_SHARED                                   ? SHARED_WINDOW
+                                    : in->space == PTX_LOCAL                                  ? LOCAL_WINDOW
                                     : in->space == PTX_PARAM || in->space == PTX_KERNEL_PARAM ? PARAM_WINDOW
                                                                                               : 0;
 
-    write_register(e, in->operands[0].reg, sum(e, source_value(e, &in->operands[1], 8, false), constant_value(e, 64, in->to ? 0 - window : window), false),
-                   false);
+    write_register(e, in->operands[0].reg,
+                   sum(e, source_value(e, &in->operands[1], 8, false), constant_value(e, 64, in->to ? 0 - window : window), false), false);
 }

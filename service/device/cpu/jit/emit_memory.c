@@ -9,7 +9,7 @@ struct access_plan {
     enum op_space             space;
     unsigned                  bytes, count, total;
     bool                      load, is_signed;
-    struct value              address; /* 64 bits: in its space */
+    struct value              address;  /* 64 bits: in its space */
     bool                      one, row; /* all lanes at one address; or one after the other */
     llvm_value                at;       /* scalar or vector: the host's address */
     llvm_value                stored[NATIVE_ELEMENTS_MAX];
@@ -52,7 +52,8 @@ static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value 
 static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
 {
     llvm_value all = scalar ? size : spread(e, size);
-    llvm_value inside = icmp(e, LLVM_ULT, offset, all), room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, all, offset), like(e, scalar, 64, bytes));
+    llvm_value inside = icmp(e, LLVM_ULT, offset, all),
+               room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, all, offset), like(e, scalar, 64, bytes));
     llvm_value ok = binary(e, LLVM_AND, inside, room);
 
     if (align == 1)
@@ -89,7 +90,8 @@ static void place(struct emitter *e, struct access_plan *a)
 }
 
 /* Accesses from `base` on that lie in [low, high), aligned to `align`, for the lanes of `mask`: whether all pass. */
-static llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align, llvm_value mask)
+static llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
+                              llvm_value mask)
 {
     llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
     int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0, reach = stride * (int64_t)(e->lanes - 1);
@@ -243,7 +245,8 @@ static void access_slowly(struct emitter *e, struct access_plan *a)
     call_access(e);
     for (unsigned k = 0; a->load && k < a->count; k++) {
         llvm_type  type = a->one ? e->i64 : vector_of(e, e->i64);
-        llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, binary(e, LLVM_ADD, e->call, number(e, 64, values_at(k))), type), "");
+        llvm_value load =
+            e->ll->LLVMBuildLoad2(e->b, type, pointer(e, binary(e, LLVM_ADD, e->call, number(e, 64, values_at(k))), type), "");
 
         e->ll->LLVMSetAlignment(load, 8);
         a->loaded[k].v = narrow(e, a, load);
@@ -282,7 +285,8 @@ static llvm_value last_value(struct emitter *e, const struct access_plan *a, uns
     if (a->stored_scalar[k])
         return a->stored[k];
     zeros = intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2);
-    return e->ll->LLVMBuildExtractElement(e->b, a->stored[k], binary(e, LLVM_AND, binary(e, LLVM_SUB, number(e, 32, 31), zeros), number(e, 32, e->lanes - 1)), "");
+    return e->ll->LLVMBuildExtractElement(
+        e->b, a->stored[k], binary(e, LLVM_AND, binary(e, LLVM_SUB, number(e, 32, 31), zeros), number(e, 32, e->lanes - 1)), "");
 }
 
 static void store_fast(struct emitter *e, const struct access_plan *a, unsigned k)
@@ -319,7 +323,8 @@ static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end
 /* Checked before the block began. */
 static bool is_assumed(const struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
 {
-    if (!e->assuming || (a->one && e->guarded) || (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
+    if (!e->assuming || (a->one && e->guarded) ||
+        (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
         return false;
     for (unsigned i = 0; i < e->groups_count; i++) {
         if (e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)

@@ -11,11 +11,16 @@ llvm_type vector_of(const struct emitter *e, llvm_type element)
 llvm_type int_type(const struct emitter *e, unsigned bits)
 {
     switch (bits) {
-    case 1:  return e->i1;
-    case 8:  return e->i8;
-    case 16: return e->i16;
-    case 32: return e->i32;
-    default: return e->i64;
+    case 1:
+        return e->i1;
+    case 8:
+        return e->i8;
+    case 16:
+        return e->i16;
+    case 32:
+        return e->i32;
+    default:
+        return e->i64;
     }
 }
 
@@ -100,7 +105,7 @@ llvm_value cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type 
 {
     const struct llvm *ll = e->ll;
     llvm_type          now = ll->LLVMTypeOf(v);
-    bool               scalar = now == e->i1 || now == e->i8 || now == e->i16 || now == e->i32 || now == e->i64 || now == e->f32 || now == e->f64;
+    bool scalar = now == e->i1 || now == e->i8 || now == e->i16 || now == e->i32 || now == e->i64 || now == e->f32 || now == e->f64;
 
     return ll->LLVMBuildCast(e->b, op, v, scalar ? element : vector_of(e, element), "");
 }
@@ -116,12 +121,13 @@ struct value widen_line(struct emitter *e, struct value v, bool is_signed)
     const struct llvm *ll = e->ll;
     llvm_value         stride = number(e, 64, (uint64_t)v.shape.stride), base = cast(e, is_signed ? LLVM_SEXT : LLVM_ZEXT, v.v, e->i64);
     llvm_value         room = binary(e, LLVM_SUB, number(e, 64, is_signed ? 1ull << 31 : 1ull << 32), base);
-    llvm_value         turn = v.shape.stride == 1 ? room
-                                                  : binary(e, LLVM_UDIV, binary(e, LLVM_ADD, room, number(e, 64, (uint64_t)v.shape.stride - 1)), stride);
-    llvm_value         few = ll->LLVMBuildICmp(e->b, LLVM_ULT, turn, number(e, 64, e->lanes), "");
+    llvm_value         turn =
+        v.shape.stride == 1 ? room : binary(e, LLVM_UDIV, binary(e, LLVM_ADD, room, number(e, 64, (uint64_t)v.shape.stride - 1)), stride);
+    llvm_value few = ll->LLVMBuildICmp(e->b, LLVM_ULT, turn, number(e, 64, e->lanes), "");
 
     turn = choose(e, few, turn, number(e, 64, e->lanes));
-    return (struct value){.v = base, .scalar = true, .bits = 64, .shape = shape_widened(e->plan, v.shape), .turn = cast(e, LLVM_TRUNC, turn, e->i32)};
+    return (struct value){
+        .v = base, .scalar = true, .bits = 64, .shape = shape_widened(e->plan, v.shape), .turn = cast(e, LLVM_TRUNC, turn, e->i32)};
 }
 
 struct value resize_value(struct emitter *e, struct value v, unsigned bits, bool is_signed)
@@ -218,20 +224,29 @@ static struct value special_value(struct emitter *e, const struct ptx_operand *o
     size_t       four = sizeof(uint32_t);
 
     switch ((int)o->special) {
-    case PTX_SPECIAL_TID_X: case PTX_SPECIAL_TID_Y: case PTX_SPECIAL_TID_Z:
+    case PTX_SPECIAL_TID_X:
+    case PTX_SPECIAL_TID_Y:
+    case PTX_SPECIAL_TID_Z:
         return lane_array(e, offsetof(struct native_call, tid) + sizeof(void *) * (o->special - PTX_SPECIAL_TID_X), shape);
-    case PTX_SPECIAL_NTID_X: case PTX_SPECIAL_NTID_Y: case PTX_SPECIAL_NTID_Z:
+    case PTX_SPECIAL_NTID_X:
+    case PTX_SPECIAL_NTID_Y:
+    case PTX_SPECIAL_NTID_Z:
         return scalar_value(member(e, offsetof(struct native_call, ntid) + four * (o->special - PTX_SPECIAL_NTID_X), 32), 32);
-    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CTAID_Z:
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CTAID_Z:
         return scalar_value(member(e, offsetof(struct native_call, ctaid) + four * (o->special - PTX_SPECIAL_CTAID_X), 32), 32);
-    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCTAID_Z:
+    case PTX_SPECIAL_NCTAID_X:
+    case PTX_SPECIAL_NCTAID_Y:
+    case PTX_SPECIAL_NCTAID_Z:
         return scalar_value(member(e, offsetof(struct native_call, nctaid) + four * (o->special - PTX_SPECIAL_NCTAID_X), 32), 32);
     case PTX_SPECIAL_LANEID: {
         struct value v = scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_AND, e->lane, number(e, 64, WARP_LANES - 1)), e->i32), 32);
         v.shape = shape;
         return v;
     }
-    default: return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
+    default:
+        return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
     }
 }
 static_assert(WARP_LANES == 32, "a warp's number is a shift by 5");
@@ -267,11 +282,13 @@ struct value source_value(struct emitter *e, const struct ptx_operand *o, unsign
             v.v = binary(e, LLVM_XOR, v.v, like(e, v.scalar, v.bits, ~0ull));
         return v;
     }
-    case PTX_SPECIAL_: return resize_value(e, special_value(e, o), bits, false);
+    case PTX_SPECIAL_:
+        return resize_value(e, special_value(e, o), bits, false);
     case PTX_ADDRESS:
         base = o->index != PTX_NO_INDEX && o->index < e->plan->module->symbols_count ? e->plan->module->symbols[o->index].address : 0;
         return constant_value(e, bits, base + o->value);
-    default: return constant_value(e, bits, o->value);
+    default:
+        return constant_value(e, bits, o->value);
     }
 }
 

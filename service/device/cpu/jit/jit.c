@@ -32,7 +32,7 @@ struct jit_kernel {
 };
 
 static enum jit_mode      mode;
-static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, but the codes */
+static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;     /* guards all below, but the codes */
 static pthread_mutex_t    compiler = PTHREAD_MUTEX_INITIALIZER; /* one kernel at a time; taken before `lock` */
 static pthread_cond_t     work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 static struct jit_kernel *kernels;
@@ -58,11 +58,12 @@ static void compile(struct jit_kernel *k, unsigned form)
     enum status    st;
 
     pthread_mutex_lock(&compiler);
-    st = jit_compile(k->module, k->function, k->function->code, form == TWO_VECTORS ? 2 * llvm_lanes() : llvm_lanes(),
-                     form != ANY_SHAPE, mode != JIT_NOW, &c, &why);
+    st = jit_compile(k->module, k->function, k->function->code, form == TWO_VECTORS ? 2 * llvm_lanes() : llvm_lanes(), form != ANY_SHAPE,
+                     mode != JIT_NOW, &c, &why);
     pthread_mutex_unlock(&compiler);
     if (!st && mode == JIT_AUTO)
-        log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)), (unsigned long long)((now_ns() - began) / NS_PER_MS));
+        log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)),
+                 (unsigned long long)((now_ns() - began) / NS_PER_MS));
     pthread_mutex_lock(&lock);
     k->forms[form].state = st ? REFUSED : READY;
     if (st)

@@ -80,8 +80,8 @@ static bool make_machine(void)
 
     loaded.triple = loaded.LLVMGetDefaultTargetTriple();
     if (loaded.LLVMGetTargetFromTriple(loaded.triple, &target, &text) == 0)
-        loaded.machine = loaded.LLVMCreateTargetMachine(target, loaded.triple, processor, features, LLVM_OPTIMISE, LLVM_RELOC_PIC,
-                                                        LLVM_CODE_MODEL_JIT);
+        loaded.machine =
+            loaded.LLVMCreateTargetMachine(target, loaded.triple, processor, features, LLVM_OPTIMISE, LLVM_RELOC_PIC, LLVM_CODE_MODEL_JIT);
     if (text)
         loaded.LLVMDisposeMessage(text);
     loaded.LLVMDisposeMessage(processor);

@@ -17,30 +17,56 @@ static bool is_plain_int(uint8_t t)
     unsigned bytes = ptx_type_bytes((enum ptx_type)t);
 
     switch ((int)t) {
-    case PTX_B16: case PTX_B32: case PTX_B64: case PTX_U16: case PTX_U32: case PTX_U64: case PTX_S16: case PTX_S32: case PTX_S64:
+    case PTX_B16:
+    case PTX_B32:
+    case PTX_B64:
+    case PTX_U16:
+    case PTX_U32:
+    case PTX_U64:
+    case PTX_S16:
+    case PTX_S32:
+    case PTX_S64:
         return bytes >= 2;
-    default: return false;
+    default:
+        return false;
     }
 }
 
 static bool special_fits(uint8_t s)
 {
     switch ((int)s) {
-    case PTX_SPECIAL_TID_X: case PTX_SPECIAL_TID_Y: case PTX_SPECIAL_TID_Z: case PTX_SPECIAL_NTID_X: case PTX_SPECIAL_NTID_Y:
-    case PTX_SPECIAL_NTID_Z: case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_LANEID: case PTX_SPECIAL_WARPID:
+    case PTX_SPECIAL_TID_X:
+    case PTX_SPECIAL_TID_Y:
+    case PTX_SPECIAL_TID_Z:
+    case PTX_SPECIAL_NTID_X:
+    case PTX_SPECIAL_NTID_Y:
+    case PTX_SPECIAL_NTID_Z:
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CTAID_Z:
+    case PTX_SPECIAL_NCTAID_X:
+    case PTX_SPECIAL_NCTAID_Y:
+    case PTX_SPECIAL_NCTAID_Z:
+    case PTX_SPECIAL_LANEID:
+    case PTX_SPECIAL_WARPID:
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
 static bool source_fits(const struct ptx_operand *o)
 {
     switch ((int)o->kind) {
-    case PTX_REG: case PTX_IMMEDIATE: return true;
-    case PTX_SPECIAL_: return special_fits(o->special);
-    case PTX_ADDRESS:  return o->reg == PTX_NO_REG && o->space != PTX_PARAM && o->space != PTX_KERNEL_PARAM;
-    default:           return false;
+    case PTX_REG:
+    case PTX_IMMEDIATE:
+        return true;
+    case PTX_SPECIAL_:
+        return special_fits(o->special);
+    case PTX_ADDRESS:
+        return o->reg == PTX_NO_REG && o->space != PTX_PARAM && o->space != PTX_KERNEL_PARAM;
+    default:
+        return false;
     }
 }
 
@@ -62,15 +88,34 @@ static bool int_fits(const struct ptx_insn *in)
     if (!is_plain_int(in->type) || in->sat || in->relu || in->carry)
         return false;
     switch ((int)in->opcode) {
-    case PTX_OP_ADD: case PTX_OP_SUB: case PTX_OP_AND: case PTX_OP_OR: case PTX_OP_XOR: case PTX_OP_NOT: case PTX_OP_NEG: case PTX_OP_CNOT:
-    case PTX_OP_SHL: case PTX_OP_SHR: case PTX_OP_MIN: case PTX_OP_MAX: case PTX_OP_ABS:
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+    case PTX_OP_AND:
+    case PTX_OP_OR:
+    case PTX_OP_XOR:
+    case PTX_OP_NOT:
+    case PTX_OP_NEG:
+    case PTX_OP_CNOT:
+    case PTX_OP_SHL:
+    case PTX_OP_SHR:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_ABS:
         return true;
-    case PTX_OP_DIV: case PTX_OP_REM: return bytes == 4; /* of others, hosts have no vectors */
-    case PTX_OP_MUL: case PTX_OP_MAD:
+    case PTX_OP_DIV:
+    case PTX_OP_REM:
+        return bytes == 4; /* of others, hosts have no vectors */
+    case PTX_OP_MUL:
+    case PTX_OP_MAD:
         return in->part == PTX_LO || ((in->part == PTX_WIDE || in->part == PTX_HI) && bytes < 8);
-    case PTX_OP_POPC: case PTX_OP_CLZ: case PTX_OP_BREV: return bytes >= 4;
-    case PTX_OP_SHF:  return in->wrap != PTX_CLAMP;
-    default:          return false;
+    case PTX_OP_POPC:
+    case PTX_OP_CLZ:
+    case PTX_OP_BREV:
+        return bytes >= 4;
+    case PTX_OP_SHF:
+        return in->wrap != PTX_CLAMP;
+    default:
+        return false;
     }
 }
 
@@ -80,12 +125,26 @@ static bool float_fits(const struct ptx_insn *in)
         (in->type == PTX_F64 && in->approx && in->ftz))
         return false;
     switch ((int)in->opcode) {
-    case PTX_OP_ADD: case PTX_OP_SUB: case PTX_OP_MUL: case PTX_OP_MIN: case PTX_OP_MAX: case PTX_OP_NEG: case PTX_OP_ABS: case PTX_OP_SQRT:
-    case PTX_OP_RCP: case PTX_OP_RSQRT: case PTX_OP_COPYSIGN: case PTX_OP_DIV:
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+    case PTX_OP_MUL:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_NEG:
+    case PTX_OP_ABS:
+    case PTX_OP_SQRT:
+    case PTX_OP_RCP:
+    case PTX_OP_RSQRT:
+    case PTX_OP_COPYSIGN:
+    case PTX_OP_DIV:
         return true;
-    case PTX_OP_FMA: case PTX_OP_MAD: return true;
-    case PTX_OP_EX2: return in->type == PTX_F32;
-    default:         return false;
+    case PTX_OP_FMA:
+    case PTX_OP_MAD:
+        return true;
+    case PTX_OP_EX2:
+        return in->type == PTX_F32;
+    default:
+        return false;
     }
 }
 
@@ -105,7 +164,8 @@ static bool convert_fits(const struct ptx_insn *in)
     if (in->pack || in->operands_count != 2 || in->operands[0].kind != PTX_REG || !source_fits(&in->operands[1]) || in->relu)
         return false;
     if (to == LANE_TYPES || from == LANE_TYPES || in->type == PTX_F16X2 || in->type == PTX_BF16X2 || in->stype == PTX_F16X2 ||
-        in->stype == PTX_BF16X2 || in->sat == PTX_SATFINITE || (lane_type_is_float(to) && !to_float) || (lane_type_is_float(from) && !from_float))
+        in->stype == PTX_BF16X2 || in->sat == PTX_SATFINITE || (lane_type_is_float(to) && !to_float) ||
+        (lane_type_is_float(from) && !from_float))
         return false;
     if (to_float && from_float)
         return in->type != PTX_F32 || in->stype != PTX_F64 || in->rounding == PTX_RN || in->rounding == PTX_NO_MODIFIER;
@@ -136,13 +196,22 @@ bool native_space(const struct ptx_insn *in, const struct ptx_operand *p, enum o
     if (p->reg == PTX_NO_REG && s == PTX_GENERIC && (p->index != PTX_NO_INDEX || p->space != PTX_GENERIC))
         s = (enum ptx_space)p->space;
     switch (s) {
-    case PTX_GLOBAL: case PTX_CONST: *out = OP_GLOBAL; return true;
-    case PTX_SHARED: *out = OP_SHARED; return true;
-    case PTX_LOCAL:  *out = OP_LOCAL; return true;
-    case PTX_PARAM: case PTX_KERNEL_PARAM:
+    case PTX_GLOBAL:
+    case PTX_CONST:
+        *out = OP_GLOBAL;
+        return true;
+    case PTX_SHARED:
+        *out = OP_SHARED;
+        return true;
+    case PTX_LOCAL:
+        *out = OP_LOCAL;
+        return true;
+    case PTX_PARAM:
+    case PTX_KERNEL_PARAM:
         *out = OP_PARAM_KERNEL;
         return p->reg == PTX_NO_REG && p->space == PTX_KERNEL_PARAM;
-    case PTX_GENERIC: break;
+    case PTX_GENERIC:
+        break;
     }
     return false;
 }
@@ -171,7 +240,8 @@ static bool access_fits(const struct ptx_function *f, const struct ptx_insn *in,
     count = moved->kind == PTX_VECTOR ? moved->count : 1;
     if (count > NATIVE_ELEMENTS_MAX || count & (count - 1))
         return false;
-    if (space == OP_PARAM_KERNEL && (at->value > f->params_bytes || bytes * count > f->params_bytes - at->value || at->value % (bytes * count)))
+    if (space == OP_PARAM_KERNEL &&
+        (at->value > f->params_bytes || bytes * count > f->params_bytes - at->value || at->value % (bytes * count)))
         return false;
     for (unsigned k = 0; k < count; k++) {
         if (!moved_fits(f, moved->kind == PTX_VECTOR ? &moved->elements[k] : moved, bytes, load))
@@ -203,16 +273,25 @@ static bool move_fits(const struct ptx_insn *in)
 bool native_insn(const struct ptx_function *f, const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
-    case PTX_OP_BRA:  return true;
-    case PTX_OP_MOV:  return move_fits(in);
-    case PTX_OP_LD: case PTX_OP_LDU: return access_fits(f, in, true);
-    case PTX_OP_ST:   return access_fits(f, in, false);
-    case PTX_OP_CVT:  return convert_fits(in);
-    case PTX_OP_CVTA: return in->operands_count == 2 && in->operands[0].kind == PTX_REG && source_fits(&in->operands[1]);
-    case PTX_OP_SETP: return compare_fits(in);
+    case PTX_OP_BRA:
+        return true;
+    case PTX_OP_MOV:
+        return move_fits(in);
+    case PTX_OP_LD:
+    case PTX_OP_LDU:
+        return access_fits(f, in, true);
+    case PTX_OP_ST:
+        return access_fits(f, in, false);
+    case PTX_OP_CVT:
+        return convert_fits(in);
+    case PTX_OP_CVTA:
+        return in->operands_count == 2 && in->operands[0].kind == PTX_REG && source_fits(&in->operands[1]);
+    case PTX_OP_SETP:
+        return compare_fits(in);
     case PTX_OP_SELP:
         return in->operands_count == 4 && in->operands[0].kind == PTX_REG && sources_fit(in, 1, 3) && in->operands[3].kind == PTX_REG;
-    default:          return arithmetic_fits(in);
+    default:
+        return arithmetic_fits(in);
     }
 }
 
@@ -277,11 +356,15 @@ struct shape shape_product(struct shape a, uint64_t by, unsigned bytes)
 static struct shape special_shape(const struct jit_plan *p, uint8_t s)
 {
     switch ((int)s) {
-    case PTX_SPECIAL_TID_X:  return p->rows ? linear(1, 0) : varying;
+    case PTX_SPECIAL_TID_X:
+        return p->rows ? linear(1, 0) : varying;
     case PTX_SPECIAL_TID_Y:
-    case PTX_SPECIAL_TID_Z:  return p->rows ? uniform : varying;
-    case PTX_SPECIAL_LANEID: return linear(1, 0);
-    default:                 return uniform;
+    case PTX_SPECIAL_TID_Z:
+        return p->rows ? uniform : varying;
+    case PTX_SPECIAL_LANEID:
+        return linear(1, 0);
+    default:
+        return uniform;
     }
 }
 
@@ -300,10 +383,14 @@ static struct shape resized(const struct jit_plan *p, struct shape s, unsigned f
 struct shape plan_operand(const struct jit_plan *p, const struct ptx_operand *o, unsigned bytes, bool is_signed)
 {
     switch ((int)o->kind) {
-    case PTX_REG:      return resized(p, p->shapes[o->reg], p->function->registers[o->reg].bytes, bytes, is_signed);
-    case PTX_SPECIAL_: return bytes == 4 ? special_shape(p, o->special) : special_shape(p, o->special).kind == SHAPE_LINEAR
-                              ? resized(p, special_shape(p, o->special), 4, bytes, false) : special_shape(p, o->special);
-    default:           return uniform;
+    case PTX_REG:
+        return resized(p, p->shapes[o->reg], p->function->registers[o->reg].bytes, bytes, is_signed);
+    case PTX_SPECIAL_:
+        return bytes == 4                                          ? special_shape(p, o->special)
+               : special_shape(p, o->special).kind == SHAPE_LINEAR ? resized(p, special_shape(p, o->special), 4, bytes, false)
+                                                                   : special_shape(p, o->special);
+    default:
+        return uniform;
     }
 }
 
@@ -317,7 +404,7 @@ static struct shape all_uniform(const struct jit_plan *p, const struct ptx_insn 
 
         for (unsigned k = 0; k < parts; k++) {
             const struct ptx_operand *e = o->kind == PTX_VECTOR ? &o->elements[k] : o;
-            struct shape              s = e->kind == PTX_REG ? p->shapes[e->reg] : e->kind == PTX_SPECIAL_ ? special_shape(p, e->special) : uniform;
+            struct shape s = e->kind == PTX_REG ? p->shapes[e->reg] : e->kind == PTX_SPECIAL_ ? special_shape(p, e->special) : uniform;
             if (s.kind == SHAPE_NONE && result.kind == SHAPE_UNIFORM)
                 result.kind = SHAPE_NONE;
             if (s.kind == SHAPE_VARYING || s.kind == SHAPE_LINEAR)
@@ -369,17 +456,21 @@ static struct shape arithmetic_shape(const struct jit_plan *p, const struct ptx_
     if (!is_plain_int(in->type) || bytes < 4 || (wide && bytes != 4) || in->part == PTX_HI)
         return all_uniform(p, in);
     switch ((int)in->opcode) {
-    case PTX_OP_ADD: case PTX_OP_SUB:
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
         return shape_sum(plan_operand(p, &in->operands[1], bytes, false), plan_operand(p, &in->operands[2], bytes, false),
                          in->opcode == PTX_OP_SUB);
-    case PTX_OP_MUL: return product_shape(p, in, bytes, wide, is_signed);
+    case PTX_OP_MUL:
+        return product_shape(p, in, bytes, wide, is_signed);
     case PTX_OP_MAD:
-        return shape_sum(product_shape(p, in, bytes, wide, is_signed), plan_operand(p, &in->operands[3], wide ? 2 * bytes : bytes, false), false);
+        return shape_sum(product_shape(p, in, bytes, wide, is_signed), plan_operand(p, &in->operands[3], wide ? 2 * bytes : bytes, false),
+                         false);
     case PTX_OP_SHL:
         if (operand_constant(&in->operands[2], 4, false, &by) && by < 8 * bytes && by < 24)
             return shape_product(plan_operand(p, &in->operands[1], bytes, false), 1ull << by, bytes);
         return all_uniform(p, in);
-    default: return all_uniform(p, in);
+    default:
+        return all_uniform(p, in);
     }
 }
 
@@ -388,8 +479,11 @@ struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in)
     unsigned bytes = ptx_type_bytes((enum ptx_type)in->type), from = ptx_type_bytes((enum ptx_type)in->stype);
 
     switch ((int)in->opcode) {
-    case PTX_OP_LD: case PTX_OP_LDU: return load_shape(p, in);
-    case PTX_OP_CVTA: return plan_operand(p, &in->operands[1], 8, false);
+    case PTX_OP_LD:
+    case PTX_OP_LDU:
+        return load_shape(p, in);
+    case PTX_OP_CVTA:
+        return plan_operand(p, &in->operands[1], 8, false);
     case PTX_OP_MOV:
         if (in->operands[0].kind == PTX_REG && in->operands[1].kind != PTX_VECTOR && bytes >= 4)
             return plan_operand(p, &in->operands[1], bytes, false);
@@ -399,8 +493,11 @@ struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in)
             return resized(p, plan_operand(p, &in->operands[1], from, false), from, bytes,
                            lane_type_is_signed(lane_type_of((enum ptx_type)in->stype)));
         return all_uniform(p, in);
-    case PTX_OP_SETP: case PTX_OP_SELP: return all_uniform(p, in);
-    default: return arithmetic_shape(p, in);
+    case PTX_OP_SETP:
+    case PTX_OP_SELP:
+        return all_uniform(p, in);
+    default:
+        return arithmetic_shape(p, in);
     }
 }
 
@@ -543,7 +640,8 @@ static bool is_plain_barrier(const struct code_block *k)
     const struct ptx_insn *in = k->last.insn;
 
     return k->end == END_BARRIER && k->count == 0 && k->last.guard == OP_NONE && in && k->last.mode == BAR_SYNC && !in->red &&
-           in->scope != PTX_SCOPE_CLUSTER && in->operands_count == 1 && in->operands[0].kind == PTX_IMMEDIATE && in->operands[0].value < CLUSTER_BARRIER;
+           in->scope != PTX_SCOPE_CLUSTER && in->operands_count == 1 && in->operands[0].kind == PTX_IMMEDIATE &&
+           in->operands[0].value < CLUSTER_BARRIER;
 }
 
 static uint8_t passes(const struct jit_plan *p, uint32_t block)
@@ -832,7 +930,8 @@ static bool spread_divergence(struct jit_plan *p)
             changed |= mark_divergence(p, b);
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        for (uint32_t i = p->code->blocks[b].insn_first; p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
+        for (uint32_t i = p->code->blocks[b].insn_first;
+             p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
             each_result(p, &p->function->insns[i], make_varying, &changed);
     }
     return changed;
@@ -853,7 +952,8 @@ static void find_shapes(struct jit_plan *p)
     while (spread_shapes(p) | spread_divergence(p)) {
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        for (uint32_t i = p->code->blocks[b].insn_first; p->native[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
+        for (uint32_t i = p->code->blocks[b].insn_first; p->native[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count;
+             i++) {
             each_result(p, &p->function->insns[i], note_dirty, NULL);
             each_source(p, &p->function->insns[i], note_read, NULL);
         }
@@ -888,8 +988,8 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
-        return problem_set(why, STATUS_NOT_IMPLEMENTED, "`%.*s`, PTX line %u, is not compiled", SPAN_ARG(span_first(p->first_refused->text, 64)),
-                           p->first_refused->line);
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "`%.*s`, PTX line %u, is not compiled",
+                           SPAN_ARG(span_first(p->first_refused->text, 64)), p->first_refused->line);
     if (!find_live(p) || !find_local(p))
         return STATUS_OUT_OF_MEMORY;
     find_shapes(p);
