@@ -1,5 +1,5 @@
 """Kernels of the cpu device that are compiled while the service runs: what a module says of them, that launches change over to compiled code
-and give the same, and that faults and deadlines hold in it. Without libLLVM 14 to 19 or AVX2 only the reasons are tested."""
+and give the same, and that faults and deadlines hold in it. Without libLLVM or AVX2 only the reasons are tested."""
 import struct
 
 import pytest

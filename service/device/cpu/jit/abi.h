@@ -1,5 +1,4 @@
-/* The part of LLVM's C interface that is used, declared here so that building needs no LLVM header. It is the same from LLVM 14 on; unit
- * tests check it against LLVM's headers, where those exist. */
+/* The part of LLVM's C interface that is used, declared here so that building needs no LLVM header. It is the same in LLVM 14 to 19. */
 #ifndef GPUREST_DEVICE_CPU_JIT_ABI_H
 #define GPUREST_DEVICE_CPU_JIT_ABI_H
 

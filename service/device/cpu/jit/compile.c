@@ -9,8 +9,15 @@
 #include "device/cpu/jit/emit.h"
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
-static const char passes[] =
-    "function(lower-expect,sroa,early-cse,simplifycfg,instcombine,sroa,simplifycfg,loop-mssa(licm),gvn,instcombine,simplifycfg,dce)";
+#define PASSES(COMBINE)                                                                                                                    \
+    "function(lower-expect,sroa,early-cse,simplifycfg," COMBINE ",sroa,simplifycfg,loop-mssa(licm),gvn," COMBINE ",simplifycfg,dce)"
+
+enum { VERIFIES_FIXPOINT = 18 }; /* from this version on the combiner ends the process where one round was not enough, unless told */
+
+static const char *passes(const struct llvm *ll)
+{
+    return ll->version >= VERIFIES_FIXPOINT ? PASSES("instcombine<no-verify-fixpoint>") : PASSES("instcombine");
+}
 
 enum { NAME_BYTES = 64 };
 
@@ -43,7 +50,7 @@ static enum status optimise(struct emitter *e, struct problem *why)
     }
     if (text)
         ll->LLVMDisposeMessage(text);
-    error = e->broken ? NULL : ll->LLVMRunPasses(e->module, passes, ll->machine, o);
+    error = e->broken ? NULL : ll->LLVMRunPasses(e->module, passes(ll), ll->machine, o);
     ll->LLVMDisposePassBuilderOptions(o);
     if (e->broken)
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "its translation failed");
