@@ -416,7 +416,7 @@ static void emit_dispatch(struct emitter *e)
     args[1] = number(e, 1, 1);
     lowest = intrinsic(e, "llvm.cttz", &e->bits_type, 1, args, 2);
     if (e->bits_words > 1)
-        lowest = cast(e, LLVM_TRUNC, lowest, e->i64);
+        lowest = e->ll->LLVMBuildCast(e->b, LLVM_TRUNC, lowest, e->i64, "");
     to = e->ll->LLVMBuildSwitch(e->b, lowest, none, 8);
     for (uint32_t b = 0; b < e->plan->code->blocks_count; b++) {
         llvm_block wake;

@@ -5,7 +5,7 @@
 
 #include "device/cpu/bounds.h"
 
-enum { INSNS_MAX = 6000, STRIDE_MAX = 1 << 24 };
+enum { INSNS_MAX = 1000, STRIDE_MAX = 1 << 24 };
 
 static bool is_plain_float(uint8_t t)
 {
@@ -974,7 +974,7 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     if (blocks > NATIVE_BLOCKS_MAX)
         return refuse(why, "the kernel has more than 256 basic blocks");
     if (f->insns_count > INSNS_MAX)
-        return refuse(why, "the kernel has more than 6000 instructions");
+        return refuse(why, "the kernel has more than 1000 instructions");
     p->native = calloc(blocks, 1);
     p->entry = calloc(blocks, 1);
     p->passes = calloc(blocks, 1);

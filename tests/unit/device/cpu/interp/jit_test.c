@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, SEEDS = 120, TEXT_BYTES = 8192 };
+enum { WORDS = 1 << 14, SEEDS = 120, TEXT_BYTES = 16384 };
 
 static uint32_t *in, *out, expected[WORDS];
 
@@ -107,6 +107,22 @@ Test(jit, threads_that_part_and_meet)
     agree("a loop of barriers",
           "mov.u32 %r10, %r3; mov.u32 %r11, %r5; L: setp.ge.u32 %p1, %r1, %r10; @%p1 bra N; mul.lo.s32 %r11, %r11, 3; mov.u32 %r12, %r10;"
           "N: bar.sync 0; shr.u32 %r10, %r10, 1; setp.ne.s32 %p2, %r10, 0; @%p2 bra L; st.global.u32 [%rd5], %r11; ret;");
+}
+
+/* More than the bits of a word have; each sends some threads another way. */
+Test(jit, many_blocks)
+{
+    enum { WAYS = 60 };
+    static char body[WAYS * 160 + 256];
+    size_t      n = (size_t)snprintf(body, sizeof body, "mov.u32 %%r10, %%r5;\n");
+
+    for (unsigned k = 0; k < WAYS; k++)
+        n += (size_t)snprintf(body + n, sizeof body - n,
+                              "shr.u32 %%r11, %%r10, %u; and.b32 %%r11, %%r11, 1; setp.eq.s32 %%p1, %%r11, 0; @%%p1 bra W%u; mad.lo.s32 "
+                              "%%r10, %%r10, 5, %u; W%u:\n",
+                              k % 9, k, k, k);
+    snprintf(body + n, sizeof body - n, "st.global.u32 [%%rd5], %%r10; ret;");
+    agree("many ways", body);
 }
 
 Test(jit, shared_memory_between_barriers)
