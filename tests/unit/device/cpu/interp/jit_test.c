@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, SEEDS = 120, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, SEEDS = 30, TEXT_BYTES = 16384 };
 
 static uint32_t *in, *out, expected[WORDS];
 
