@@ -18,6 +18,8 @@ struct kernel_row {
     uint32_t registers, shared_bytes, local_bytes, const_bytes, max_threads, max_dynamic_shared_bytes;
     uint32_t params_count;
     uint32_t params_bytes;
+    uint32_t engine;
+    char     engine_reason[KERNEL_REASON_BYTES];
 };
 
 struct global_row {
@@ -109,9 +111,19 @@ int kernel_table_find(const struct kernel_table *t, struct span name)
 
 static void kernel_add(const struct kernel_desc *k, struct buf *out)
 {
-    struct kernel_row row = {(uint32_t)strlen(k->name),   k->registers,    k->shared_bytes, k->local_bytes, k->const_bytes, k->max_threads,
-                             k->max_dynamic_shared_bytes, k->params_count, k->params_bytes};
+    struct kernel_row row = {(uint32_t)strlen(k->name),
+                             k->registers,
+                             k->shared_bytes,
+                             k->local_bytes,
+                             k->const_bytes,
+                             k->max_threads,
+                             k->max_dynamic_shared_bytes,
+                             k->params_count,
+                             k->params_bytes,
+                             k->engine,
+                             ""};
 
+    memcpy(row.engine_reason, k->engine_reason, sizeof row.engine_reason);
     buf_add(out, &row, sizeof row);
     buf_add(out, k->name, row.name_bytes);
     if (k->params_count)
@@ -174,7 +186,8 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     struct kernel_desc *k;
 
     if (!take_from(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) ||
-        row.params_count > KERNEL_PARAMS_MAX || in->bytes < row.params_count * sizeof *k->params)
+        row.params_count > KERNEL_PARAMS_MAX || row.engine > KERNEL_ENGINE_LLVM ||
+        !memchr(row.engine_reason, 0, sizeof row.engine_reason) || in->bytes < row.params_count * sizeof *k->params)
         return STATUS_INTERNAL;
     k = kernel_table_add(t, name, row.params_count);
     if (!k)
@@ -186,6 +199,8 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     k->max_threads = row.max_threads;
     k->max_dynamic_shared_bytes = row.max_dynamic_shared_bytes;
     k->params_bytes = row.params_bytes;
+    k->engine = (enum kernel_engine)row.engine;
+    memcpy(k->engine_reason, row.engine_reason, sizeof k->engine_reason);
     take_from(in, k->params, row.params_count * sizeof *k->params);
     return params_fit(k) ? STATUS_OK : STATUS_INTERNAL;
 }

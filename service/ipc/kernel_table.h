@@ -12,6 +12,10 @@ struct kernel_param {
     char     type[8]; /* PTX's word where known: "u64", "f32", "b8" for a struct; "" = unknown */
 };
 
+/* What runs a kernel, where devices have a choice. */
+enum kernel_engine { KERNEL_ENGINE_DEVICE, KERNEL_ENGINE_INTERPRETER, KERNEL_ENGINE_LLVM };
+enum { KERNEL_REASON_BYTES = 192 };
+
 struct kernel_desc {
     char                *name;         /* as in the image: mangled for C++; owned by the table */
     uint32_t             registers;    /* per thread; 0 on cpu */
@@ -22,7 +26,9 @@ struct kernel_desc {
     uint32_t             max_dynamic_shared_bytes;
     uint32_t             params_count;
     uint32_t             params_bytes; /* end of the last parameter */
-    struct kernel_param *params;       /* [params_count], owned, in order of declaration */
+    enum kernel_engine   engine;
+    char                 engine_reason[KERNEL_REASON_BYTES]; /* why that one; "" with KERNEL_ENGINE_DEVICE */
+    struct kernel_param *params;                             /* [params_count], owned, in order of declaration */
 };
 
 struct kernel_global {

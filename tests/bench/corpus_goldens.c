@@ -1,5 +1,5 @@
 /* Runs corpus kernels and single PTX forms on one or two backends and compares what they leave in memory.
- * corpus_goldens [--libcuda PATH] [--backend cpu|cuda[,cpu]] [--ptx FOLDER] [--only NAME] [--write FILE] [--check FILE]
+ * corpus_goldens [--libcuda PATH] [--cpu-jit now] [--backend cpu|cuda[,cpu]] [--ptx FOLDER] [--only NAME] [--write FILE] [--check FILE]
  * Two backends are compared element by element. --write keeps a digest and some elements of the first one's results; --check
  * compares the only backend with such a file. Exit status 0: everything agreed. */
 #include "base/deadline.h"
@@ -483,6 +483,8 @@ int main(int argc, char **argv)
             *to = argv[i + 1];
         else if (strcmp(argv[i], "--libcuda") == 0)
             device_set(SPAN_LITERAL("libcuda"), argv[i + 1]);
+        else if (strcmp(argv[i], "--cpu-jit") == 0)
+            device_set(SPAN_LITERAL("cpu-jit"), argv[i + 1]);
     }
     report = fdopen(dup(STDOUT_FILENO), "w");
     count = choose(list, backends);

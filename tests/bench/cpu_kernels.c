@@ -1,8 +1,10 @@
-/* What kernels cost on the `cpu` device, on 1 and 2 threads, beside plain C loops compiled into this program.
+/* What kernels cost on the `cpu` device, on 1 and 2 threads, interpreted and compiled by libLLVM, beside plain C loops compiled into this
+ * program. Without libLLVM the compiled columns are those of the interpreter.
  * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] [--format json] */
 #include "base/deadline.h"
 #include "bench/plain_loops.h"
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/jit.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/launch.h"
 
@@ -189,24 +191,52 @@ static double plain_ms(const struct bench *b, const struct subject *s)
     return s->plain ? (double)best / 1e6 : 0;
 }
 
-static void say(const struct subject *s, double one, double two, double plain)
+struct figures {
+    double one, two; /* interpreted, on 1 and 2 threads: milliseconds */
+    double compiled_one, compiled_two;
+    double compiling;
+    double plain;
+};
+
+static void say(const struct subject *s, const struct figures *f)
 {
-    printf("%-20s %6u blocks  %9.4f ms  %9.4f ms on 2 threads", s->kernel, s->grid[0] * s->grid[1], one, two);
+    printf("%-18s %6u blocks  interpreted %9.4f %9.4f ms  compiled %9.4f %9.4f ms (%6.2f times; made in %3.0f ms)", s->kernel,
+           s->grid[0] * s->grid[1], f->one, f->two, f->compiled_one, f->compiled_two, f->one / f->compiled_one, f->compiling);
     if (s->plain)
-        printf("  plain C %9.4f ms  ratio %6.2f %6.2f", plain, one / plain, two / plain);
+        printf("  plain C %9.4f ms  ratio %6.2f %6.2f", f->plain, f->one / f->plain, f->compiled_one / f->plain);
     printf("\n");
+}
+
+static void say_json(const struct subject *s, const struct figures *f)
+{
+    printf("{\"kernel\":\"%s\",\"blocks\":%u,\"one_ms\":%.5f,\"two_ms\":%.5f,\"compiled_one_ms\":%.5f,\"compiled_two_ms\":%.5f,"
+           "\"compiling_ms\":%.1f,\"plain_ms\":%.5f}\n",
+           s->kernel, s->grid[0] * s->grid[1], f->one, f->two, f->compiled_one, f->compiled_two, f->compiling, f->plain);
 }
 
 static void measure(const struct bench *b, const struct subject *s)
 {
     struct ptx_module *m = load(b, s->file);
-    double             one = kernel_ms(b, s, m, 0), two = kernel_ms(b, s, m, 1), plain = plain_ms(b, s);
+    struct bench       once = *b;
+    struct figures     f;
+    uint64_t           from;
 
+    once.runs = 1;
+    jit_choose(JIT_OFF);
+    f.one = kernel_ms(b, s, m, 0);
+    f.two = kernel_ms(b, s, m, 1);
+    jit_choose(JIT_NOW);
+    from = clock_of(0);
+    kernel_ms(&once, s, m, 0);
+    f.compiling = (double)(clock_of(0) - from) / 1e6;
+    f.compiled_one = kernel_ms(b, s, m, 0);
+    f.compiled_two = kernel_ms(b, s, m, 1);
+    f.compiling -= f.compiling > f.compiled_one ? f.compiled_one : f.compiling;
+    f.plain = plain_ms(b, s);
     if (b->json)
-        printf("{\"kernel\":\"%s\",\"blocks\":%u,\"one_ms\":%.5f,\"two_ms\":%.5f,\"plain_ms\":%.5f}\n", s->kernel, s->grid[0] * s->grid[1],
-               one, two, plain);
+        say_json(s, &f);
     else
-        say(s, one, two, plain);
+        say(s, &f);
     cpu_code_unload(m);
     ptx_module_destroy(m);
 }

@@ -49,6 +49,10 @@ static void add_kernel(struct json_writer *w, struct request *r, const struct mo
     json_add_u64(w, "local_bytes", k->local_bytes);
     json_add_u64(w, "const_bytes", k->const_bytes);
     json_add_u64(w, "max_threads", k->max_threads);
+    if (k->engine != KERNEL_ENGINE_DEVICE) {
+        json_add_text(w, "engine", k->engine == KERNEL_ENGINE_LLVM ? "llvm" : "interpreter");
+        json_add_text(w, "engine_reason", k->engine_reason);
+    }
     json_close_object(w);
 }
 

@@ -119,7 +119,7 @@ static int allow_made(scmp_filter_ctx c, const char *driver)
     return bad | allow_ioctls(c, driver, ROW_SHARING);
 }
 
-static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
+static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing, bool makes_code)
 {
     int bad = allow_abort(c) | allow_threads(c) | allow_calls(c, plain_calls, COUNT(plain_calls));
 
@@ -132,6 +132,8 @@ static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
                             SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_LOOKED_AT, MAP_ANONYMOUS));
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    if (makes_code)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_EXEC));
     return bad;
 }
 
@@ -208,11 +210,11 @@ static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filte
     return bad | allow_ioctls(c, driver, ROW_IOCTL);
 }
 
-static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing, bool makes_code)
 {
     switch (f) {
     case DEVICE_FILTER_PLAIN:
-        return build_plain(c, sharing);
+        return build_plain(c, sharing, makes_code);
     case DEVICE_FILTER_DRIVER:
         return build_driver(c, driver, sharing);
     case DEVICE_FILTER_DENY:
@@ -238,7 +240,7 @@ static int set_attributes(scmp_filter_ctx c)
     return bad | seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 }
 
-bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing, bool makes_code)
 {
     scmp_filter_ctx c = seccomp_init(default_action(f));
     int             bad;
@@ -248,7 +250,7 @@ bool device_filter_enter(enum device_filter f, const char *driver, enum device_f
         return false;
     }
     bad = set_attributes(c);
-    bad = bad ? bad : build_filter(c, f, driver, sharing);
+    bad = bad ? bad : build_filter(c, f, driver, sharing, makes_code);
     bad = bad ? bad : seccomp_load(c);
     seccomp_release(c);
     errno = bad < 0 ? -bad : bad;

@@ -30,8 +30,9 @@ enum device_filter_sharing {
     FILTER_SHARES_MADE,  /* and open files, as a driver does to make one: only where something else guards the files */
 };
 
-/* For all threads of the process; cannot be undone. Needs NO_NEW_PRIVS. `driver` counts for DEVICE_FILTER_DRIVER only. False with errno. */
-bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing);
+/* For all threads of the process; cannot be undone. Needs NO_NEW_PRIVS. `driver` counts for DEVICE_FILTER_DRIVER only; `makes_code` for
+ * DEVICE_FILTER_PLAIN: memory may become executable, if it is not writable any more. False with errno. */
+bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing, bool makes_code);
 /* Whether there are rows for this build of the driver's library. */
 bool device_filter_knows(const char *driver);
 

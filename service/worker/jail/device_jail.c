@@ -237,7 +237,7 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
         return STATUS_DEVICE_ERROR;
     if (j->driver && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files(j) && j->sharing)
         sharing = FILTER_SHARES_MADE;
-    if (!device_filter_enter(filter, j->driver_build, sharing))
+    if (!device_filter_enter(filter, j->driver_build, sharing, j->makes_code))
         return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;
     *level = level_of(filter);
     return STATUS_OK;

@@ -15,10 +15,11 @@ struct device_jail {
     const struct device_driver *driver;         /* the device is reached through it; NULL: it has none */
     const char                 *driver_build;   /* "580.95.05"; "" = unknown. Borrowed */
     bool                        device_monitor; /* serves no caller, and reads sensors through files: only the deny-list */
-    bool                        sharing;        /* there is a socket for descriptors */
-    const char                 *server;         /* the folder of the server that the driver is a client of; NULL: of none. Borrowed */
-    uint64_t                    memory;         /* host memory in bytes that is the device's; 0: it has memory of its own */
-    bool                        optional;       /* leave out what this machine does not offer, and log it */
+    bool        makes_code; /* its device compiles kernels: memory that it wrote becomes executable, and then cannot be written */
+    bool        sharing;    /* there is a socket for descriptors */
+    const char *server;     /* the folder of the server that the driver is a client of; NULL: of none. Borrowed */
+    uint64_t    memory;     /* host memory in bytes that is the device's; 0: it has memory of its own */
+    bool        optional;   /* leave out what this machine does not offer, and log it */
 };
 
 /* Before the device is opened: files, for all threads that come later. Only without a driver: the needs of one before it is open are

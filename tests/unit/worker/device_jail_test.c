@@ -43,7 +43,7 @@ static int wait_for(pid_t pid)
 
 static void lock_as(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, driver, sharing))
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, driver, sharing, false))
         _exit(NOT_LOCKED);
 }
 
@@ -297,6 +297,62 @@ static const int listed[] = {
     SYS_openat,   /* refused */
     SYS_clone3,   /* likewise */
 };
+
+/* ---- a device that compiles ---- */
+
+static void lock_with_code(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(DEVICE_FILTER_PLAIN, "", FILTER_SHARES_NOTHING, true))
+        _exit(NOT_LOCKED);
+}
+
+static int ends_with_code(act_fn act)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        lock_with_code();
+        act();
+        _exit(DONE);
+    }
+    return wait_for(pid);
+}
+
+static char *written_page(void)
+{
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    need(page != MAP_FAILED);
+    page[0] = (char)0xc3;
+    return page;
+}
+
+static void act_finish_code(void)
+{
+    char *page = written_page();
+
+    need(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0 && mprotect(page, 4096, PROT_READ | PROT_WRITE) == 0 && munmap(page, 4096) == 0);
+}
+
+static void act_writable_code(void)
+{
+    mprotect(written_page(), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+static void act_map_writable_code(void)
+{
+    mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+Test(device_jail, code_is_never_writable_and_executable_at_once)
+{
+    need_no_sanitizer();
+    cr_assert(done(ends_with_code(act_finish_code)));
+    cr_assert(killed(ends_with_code(act_writable_code)));
+    cr_assert(killed(ends_with_code(act_map_writable_code)));
+    cr_assert(killed(ends_with_code(act_map_code)));
+    cr_assert(killed(ends(DEVICE_FILTER_PLAIN, act_finish_code)), "without a device that compiles");
+}
 
 /* The kernel lets its own probes' calls pass every filter. */
 static bool is_probe(int call)

@@ -49,7 +49,7 @@ static int ends(enum device_filter f, enum device_filter_sharing sharing, act_fn
 
     if (pid == 0) {
         descriptors();
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, driver, sharing))
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, driver, sharing, false))
             _exit(NOT_LOCKED);
         act();
         _exit(DONE);

@@ -5,6 +5,7 @@
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/affine.h"
+#include "device/cpu/jit/native.h"
 #include "device/cpu/runtime/launch.h"
 
 enum { LANE_ROUNDING = 64 };
@@ -88,7 +89,7 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow_memory(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
         return STATUS_OUT_OF_MEMORY;
     memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
-    return STATUS_OK;
+    return grid->code->native ? native_prepare(r) : STATUS_OK;
 }
 
 void block_run_finish(struct block_run *r)
@@ -98,6 +99,7 @@ void block_run_finish(struct block_run *r)
     free(r->lane_memory);
     free(r->local);
     free(r->shared);
+    native_finish(r);
 }
 
 /* The bits of the lanes below, at or above a lane in its warp. */
@@ -231,7 +233,7 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
 {
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
 
-    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 16
+    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 24
            + code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
 }
 
@@ -255,8 +257,9 @@ static void lay_out_activation(struct block_run *r, struct activation *a, const 
         a->pending[i] = (struct mask){.m = at + i * s};
     a->pending_bits = (uint64_t *)(void *)(a->pending + blocks);
     a->deferred_bits = a->pending_bits + words;
-    memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
-    a->affine = (struct affine_value *)(void *)(a->deferred_bits + words);
+    a->reached = a->deferred_bits + words;
+    memset(a->pending_bits, 0, 3 * words * sizeof *a->pending_bits);
+    a->affine = (struct affine_value *)(void *)(a->reached + words);
     for (uint32_t i = 0; i < code->affine_count; i++)
         a->affine[i] = (struct affine_value){.state = AFFINE_FILLED};
     a->words = (uint32_t)words;
@@ -343,21 +346,36 @@ static void set_block(struct block_run *r, uint64_t number)
     r->block[2] = (uint32_t)(number / g[0] / g[1]);
 }
 
+/* The frame is laid out by the first block, which takes the long way. */
+static bool runs_whole(const struct block_run *r)
+{
+    const struct code *code = r->grid->code;
+
+    return code->native && code->native->whole && r->activations[0].filled_code == code;
+}
+
 bool block_run(struct block_run *r, uint64_t number)
 {
     int how;
 
     set_block(r, number);
     r->lanes.current = NULL;
+    if (r->native)
+        r->native->active = false;
     how = sigsetjmp(r->guard.jump, 0);
-    if (how == 1)
+    if (how == 1) {
+        native_explain(r);
         block_describe_guard(r);
+    }
     if (how)
         return false;
     r->guard.armed = true;
-    start_lanes(r);
-    activation_run(r, activation_now(r));
-    activation_leave(r);
+    if (!runs_whole(r) || !native_run_whole(r, start_lanes)) {
+        if (!r->depth)
+            start_lanes(r);
+        activation_run(r, activation_now(r));
+        activation_leave(r);
+    }
     r->guard.armed = false;
     return true;
 }

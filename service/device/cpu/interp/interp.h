@@ -16,6 +16,8 @@ struct interpreter;
 struct ptx_module;
 struct ptx_function;
 struct affine_value;
+struct code_native;
+struct native_call;
 
 /* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space is the offset from
  * its window. */
@@ -31,7 +33,8 @@ enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARR
 
 /* A basic block: its operations, then one way to leave. Barriers end a block, warp operations begin one. */
 struct code_block {
-    uint32_t        first, count; /* of ops */
+    uint32_t        first, count;           /* of ops */
+    uint32_t        insn_first, insn_count; /* of the function's instructions, the leaving one included */
     enum block_end  end;
     bool            warp_first; /* its first operation needs all named members of its warp */
     bool            spins;      /* leaving backwards closes a loop with an atomic or volatile read: a lane may be waiting in it */
@@ -84,6 +87,8 @@ struct code {
     uint32_t                  grid_line;    /* of the instruction that wants a cooperative launch, or 0 */
     bool                      plain;        /* see cpu_code_load_as */
     bool                      checked;      /* accesses to device memory go through memcheck */
+    const uint32_t           *places;       /* [registers] of the function, borrowed from the arena; NULL unless decoded with CODE_NATIVE */
+    const struct code_native *native;       /* compiled blocks (device/cpu/jit/native.h), or NULL */
     struct span               name;         /* borrowed from the module */
     struct arena              arena;        /* owns what `extra` and `table` point to */
 };
@@ -103,6 +108,7 @@ struct activation {
     struct mask         *pending; /* [blocks_count] */
     uint64_t            *pending_bits;
     uint64_t            *deferred_bits; /* pending, but some members of the warp are missing */
+    uint64_t            *reached;       /* pending since compiled code began to run, and not measured yet */
     uint32_t             words;
     uint32_t             turn; /* where the last turn out of order went */
     uint32_t             spins;
@@ -151,38 +157,39 @@ struct grid_run {
 
 /* One host thread's block; reused from block to block and launch to launch. */
 struct block_run {
-    struct lanes       lanes;
-    struct grid_run   *grid;
-    uint32_t           block[3];
-    uint64_t           block_number;
-    struct fault_guard guard;
-    uint8_t           *shared;
-    uint32_t           shared_bytes;
-    uint8_t           *local; /* [lanes][local_bytes] */
-    size_t             local_room;
-    uint32_t           local_bytes;
-    uint8_t           *lane_memory; /* owned: the arrays below */
-    size_t             lane_room;
-    uint8_t           *live;
-    uint32_t           live_count;
-    uint8_t           *waits; /* the barrier a lane waits at, or NO_BARRIER */
-    uint8_t           *wait_depth;
-    uint32_t          *resume;    /* where it goes on */
-    uint8_t           *votes;     /* the value that it brought to a reducing barrier */
-    uint32_t          *stack_top; /* alloca: a lane's local memory is free from its frames up to here */
-    bool               stack_used;
-    uint8_t           *passes;  /* 1: the next warp operation does not hold this lane up; its members wait elsewhere */
-    uint32_t           passing; /* how many of those are set */
-    struct barrier     barriers[BARRIERS];
-    uint32_t           barriers_used; /* bit i: a lane arrived at barrier i */
-    uint32_t           depth;
-    struct activation  activations[CPU_CALL_DEPTH_MAX];
-    uint32_t           back_edges;
-    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could continue */
-    uint32_t           starts;            /* of blocks of threads and of calls */
-    unsigned           host_thread;
-    enum fault_code    fault;
-    struct problem     problem; /* valid when fault is set */
+    struct lanes        lanes;
+    struct grid_run    *grid;
+    uint32_t            block[3];
+    uint64_t            block_number;
+    struct fault_guard  guard;
+    uint8_t            *shared;
+    uint32_t            shared_bytes;
+    uint8_t            *local; /* [lanes][local_bytes] */
+    size_t              local_room;
+    uint32_t            local_bytes;
+    uint8_t            *lane_memory; /* owned: the arrays below */
+    size_t              lane_room;
+    uint8_t            *live;
+    uint32_t            live_count;
+    uint8_t            *waits; /* the barrier a lane waits at, or NO_BARRIER */
+    uint8_t            *wait_depth;
+    uint32_t           *resume;    /* where it goes on */
+    uint8_t            *votes;     /* the value that it brought to a reducing barrier */
+    uint32_t           *stack_top; /* alloca: a lane's local memory is free from its frames up to here */
+    bool                stack_used;
+    uint8_t            *passes;  /* 1: the next warp operation does not hold this lane up; its members wait elsewhere */
+    uint32_t            passing; /* how many of those are set */
+    struct barrier      barriers[BARRIERS];
+    uint32_t            barriers_used; /* bit i: a lane arrived at barrier i */
+    uint32_t            depth;
+    struct activation   activations[CPU_CALL_DEPTH_MAX];
+    uint32_t            back_edges;
+    uint32_t            waits_for_company; /* of this block: rounds in which no other path of it could continue */
+    uint32_t            starts;            /* of blocks of threads and of calls */
+    unsigned            host_thread;
+    struct native_call *native; /* owned; NULL until compiled code runs here */
+    enum fault_code     fault;
+    struct problem      problem; /* valid when fault is set */
 };
 
 /* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */
@@ -204,6 +211,23 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
 
 /* As block_describe, for an access that only the guard pages caught. */
 void block_describe_guard(struct block_run *r);
+
+/* device/cpu/interp/native.c: compiled blocks. */
+/* Whether compiled code can begin at `block`. */
+bool native_begins(const struct code *c, uint32_t block);
+/* Runs the lanes of `a->current` from there on. The block before which all of them stand then, still in current; or NO_BLOCK: they are
+ * pending where the interpreter goes on, but for those that compiled code refused, which stay in current before *block. */
+uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block);
+/* A whole block of threads by compiled code alone. False: some lanes stopped on their way; `start` has set the block up, and lanes are
+ * where they stand. */
+bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r));
+/* OUT_OF_MEMORY. Once per launch and host thread. */
+enum status native_prepare(struct block_run *r);
+void        native_finish(struct block_run *r);
+/* After a fault in compiled code: makes the operation and its addresses what a handler would have left. */
+void native_explain(struct block_run *r);
+/* Of a compiled code that ran out of rounds. */
+void check_clock(struct block_run *r);
 
 /* device/cpu/interp/mask.c */
 /* Sets low, high and count from the bytes of [0, count). */

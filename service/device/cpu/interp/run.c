@@ -96,7 +96,7 @@ static void check_stop(struct block_run *r)
         block_fault(&r->lanes, FAULT_TRAP, -1, "another block failed");
 }
 
-static void check_time(struct block_run *r)
+void check_clock(struct block_run *r)
 {
     check_stop(r);
     if (r->grid->deadline != DEADLINE_NEVER && deadline_left_ns(r->grid->deadline) == 0)
@@ -132,7 +132,7 @@ static uint32_t enter_block(struct block_run *r, struct activation *a, const str
 
     if (target <= block) {
         if (++r->back_edges % EDGES_PER_CLOCK == 0)
-            check_time(r);
+            check_clock(r);
         if (from->spins)
             next = turn_for_others(r, a, target);
     }
@@ -232,7 +232,7 @@ static uint32_t branch_table(struct block_run *r, struct activation *a, const st
     if (b->last.guard == OP_NONE)
         mask_clear(&a->current);
     if (++r->back_edges % EDGES_PER_CLOCK == 0)
-        check_time(r);
+        check_clock(r);
     return fall_through(r, a, b, block);
 }
 
@@ -339,6 +339,15 @@ static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t bl
 {
     const struct code_block *b = &a->code->blocks[block];
 
+    if (a->code->native && native_begins(a->code, block)) {
+        uint32_t next = native_run(r, a, &block);
+
+        b = &a->code->blocks[block];
+        if (next != NO_BLOCK)
+            return enter_block(r, a, b, block, next);
+        if (!a->current.count)
+            return fall_through(r, a, b, block);
+    }
     if (b->warp_first && (a->current.count != r->live_count || r->passing)) {
         warp_gather(r, a, block);
         if (!a->current.count)
@@ -368,7 +377,7 @@ void activation_run(struct block_run *r, struct activation *a)
     if (!a->code->blocks_count)
         return;
     if (r->starts++ % BLOCKS_PER_CLOCK == 0)
-        check_time(r);
+        check_clock(r);
     else
         check_stop(r);
     do {

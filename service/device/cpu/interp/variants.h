@@ -21,6 +21,7 @@ const struct interpreter *interpreter_named(const char *name);
 
 enum code_option {
     CODE_PLAIN = 1,   /* without the decoder's optimisations and the handlers' fast paths: the reference for them */
+    CODE_NATIVE = 4,  /* blocks end where compiled code ends; every register is in its array when a block begins */
     CODE_CHECKED = 2, /* every access to device memory is checked against the memory's shadow, which must be on when it runs */
 };
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "device/cpu/jit/jit.h"
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/graph.h"
 #include "device/cpu/runtime/info.h"
@@ -416,11 +417,31 @@ static void cancel(struct device *d)
     cpu_queue_cancel(d->queue);
 }
 
+static bool wants_jit;
+
+/* "now" is for tests and measurements alone: of the service's processes, only those that prepare() may open libraries. */
+static void choose_jit(const char *value)
+{
+    wants_jit = value && strcmp(value, "auto") == 0;
+    if (value && strcmp(value, "now") == 0)
+        jit_choose(JIT_NOW);
+}
+
+static bool prepare(void)
+{
+    jit_choose(wants_jit ? JIT_AUTO : JIT_OFF);
+    return jit_open();
+}
+
 extern const struct device_ops device_cpu;
 static bool                    set(struct span name, const char *value)
 {
     uint64_t threads;
 
+    if (span_is(name, "cpu-jit")) {
+        choose_jit(value);
+        return true;
+    }
     if (!span_is(name, "cpu-threads"))
         return false;
     if (value && span_u64(span_of(value), &threads) && threads <= CPU_POOL_THREADS_MAX)
@@ -431,6 +452,7 @@ static bool                    set(struct span name, const char *value)
 const struct device_ops device_cpu = {
     .name = "cpu",
     .set = set,
+    .prepare = prepare,
     .events_are_cheap = true,
     .count = device_count,
     .open = device_open,

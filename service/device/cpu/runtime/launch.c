@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "base/log/crash.h"
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/jit.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/heap.h"
@@ -354,7 +355,7 @@ static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
 
 static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struct grid_run *grid)
 {
-    const struct code *code = l->kernel->code;
+    const struct code *code = jit_code_for(l);
 
     *grid = (struct grid_run){
         .launch = l,
@@ -480,6 +481,7 @@ enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by,
 
 void cpu_code_unload(struct ptx_module *m)
 {
+    jit_forget(m);
     for (uint32_t i = 0; i < m->functions_count; i++) {
         code_destroy((struct code *)(uintptr_t)m->functions[i].code);
         m->functions[i].code = NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/jit.h"
 #include "device/cpu/ptx/parser.h"
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/memcheck.h"
@@ -131,6 +132,7 @@ static bool describe_kernel(struct cpu_module *m, const struct ptx_function *f)
     k->max_threads = f->max_threads;
     k->max_dynamic_shared_bytes = CPU_SHARED_BYTES_MAX - m->program->dynamic_shared_offset;
     k->params_bytes = f->params_bytes;
+    k->engine = jit_engine(m->program, f, k->engine_reason, sizeof k->engine_reason) ? KERNEL_ENGINE_LLVM : KERNEL_ENGINE_INTERPRETER;
     for (unsigned i = 0; i < f->signature.params_count; i++) {
         const struct ptx_variable *v = &f->signature.params[i];
         k->params[i].offset = v->offset;

@@ -2,6 +2,7 @@
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/plan.h"
 #include "device/cpu/ptx/names.h"
 
 #include <stdlib.h>
@@ -262,6 +263,8 @@ static void find_leaders(struct decoder *d)
             d->leader[i + 1] = 1;
         if (needs_warp(in))
             d->leader[i] = 1;
+        if (d->parted && i > 0 && native_insn(f, in) != native_insn(f, in - 1))
+            d->leader[i] = 1;
     }
     for (uint32_t i = 0, block = 0; i <= f->insns_count; i++) {
         block += i > 0 && d->leader[i];
@@ -362,6 +365,7 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
 
         *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}, .guard_affine = NO_AFFINE};
         b->warp_first = i < f->insns_count && needs_warp(&f->insns[i]);
+        b->insn_first = i;
         if (i == f->insns_count)
             b->end = END_RETURN;
         for (bool first = true; i < f->insns_count && (first || !d->leader[i]); i++, first = false) {
@@ -372,6 +376,7 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
                 b->members = d->members;
         }
         b->count = c->ops_count - b->first;
+        b->insn_count = i - b->insn_first;
     }
     return STATUS_OK;
 }
@@ -399,6 +404,16 @@ static void mark_spins(struct decoder *d)
     free(seen);
 }
 
+static bool keep_places(struct decoder *d)
+{
+    uint32_t *places = arena_array(&d->code->arena, d->function->registers_count, sizeof *places);
+
+    if (places)
+        memcpy(places, d->places, d->function->registers_count * sizeof *places);
+    d->code->places = places;
+    return places || !d->function->registers_count;
+}
+
 static bool decoder_start(struct decoder *d)
 {
     const struct ptx_function *f = d->function;
@@ -414,9 +429,12 @@ static bool decoder_start(struct decoder *d)
     d->facts = calloc((size_t)f->registers_count + 1, 1);
     if (!d->places || !d->block_of || !d->leader || !d->facts)
         return false;
-    hoist_prepare(d);
+    if (!d->parted)
+        hoist_prepare(d);
     for (uint32_t i = 0; i < f->registers_count; i++)
         d->places[i] = decode_temporary(d, f->registers[i].bytes);
+    if (d->parted && !keep_places(d))
+        return false;
     find_leaders(d);
     c->blocks_count = d->block_of[f->insns_count] + 1;
     c->blocks = calloc(c->blocks_count, sizeof *c->blocks);
@@ -446,11 +464,12 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
         return st;
     d.code->plain = options & CODE_PLAIN;
     d.code->checked = options & CODE_CHECKED;
+    d.parted = options & CODE_NATIVE;
     if (decoder_start(&d)) {
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)
             mark_spins(&d);
-        if (st == STATUS_OK && f->entry && !d.code->plain && !affine_plan(d.code, f, d.places))
+        if (st == STATUS_OK && f->entry && !d.code->plain && !d.parted && !affine_plan(d.code, f, d.places))
             d.no_memory = true;
         if (d.no_memory)
             st = STATUS_OUT_OF_MEMORY;

@@ -11,6 +11,7 @@ struct decoder {
     const struct ptx_insn     *insn; /* being translated */
     struct code               *code;
     bool                       hoisting; /* operations go to the prologue */
+    bool                       parted;   /* CODE_NATIVE */
     uint8_t                   *facts;    /* of each register, for device/cpu/interp/decode/hoist.c */
     uint32_t                   ops_room, prologue_room, constants_room, specials_room;
     struct constant_index      constants; /* of code->constants */

@@ -74,7 +74,7 @@ bool hoist_wanted(const struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
 
-    if (d->code->plain || !d->function->entry || in->guard != PTX_NO_REG || !insn_is_pure(in) || !in->operands_count)
+    if (d->code->plain || d->parted || !d->function->entry || in->guard != PTX_NO_REG || !insn_is_pure(in) || !in->operands_count)
         return false;
     if (!written_here_only(d, &in->operands[0]) || (in->predicate.kind != PTX_NOTHING && !written_here_only(d, &in->predicate)))
         return false;

@@ -2,6 +2,7 @@
 #include "unit/device/cpu/interp/fixture.h"
 
 #include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/jit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 void rig_start(struct rig *r)
 {
     *r = (struct rig){0};
+    jit_choose(getenv("GPUREST_TEST_JIT") ? JIT_NOW : JIT_OFF);
     cr_assert_eq(cpu_memory_create(1ull << 28, &r->memory), STATUS_OK);
     cr_assert_eq(cpu_engine_create(r->memory, 2, &r->engine), STATUS_OK);
 }

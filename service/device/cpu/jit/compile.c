@@ -1,0 +1,190 @@
+/* From a kernel to machine code: plan, LLVM's intermediate form, optimised, compiled to an object in memory, loaded. */
+#include "device/cpu/jit/compile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log/log.h"
+#include "device/cpu/interp/variants.h"
+#include "device/cpu/jit/emit.h"
+
+/* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
+#define PASSES(COMBINE)                                                                                                                    \
+    "function(lower-expect,sroa,early-cse,simplifycfg," COMBINE ",sroa,simplifycfg,loop-mssa(licm),gvn," COMBINE ",simplifycfg,dce)"
+
+enum { VERIFIES_FIXPOINT = 18 }; /* from this version on the combiner ends the process where one round was not enough, unless told */
+
+static const char *passes(const struct llvm *ll)
+{
+    return ll->version >= VERIFIES_FIXPOINT ? PASSES("instcombine<no-verify-fixpoint>") : PASSES("instcombine");
+}
+
+enum { NAME_BYTES = 64 };
+
+/* A loaded kernel: what its code's `native` points to. */
+struct loaded {
+    struct code_native native;
+    llvm_tracker       tracker;
+    uint8_t           *entry, *passes; /* owned */
+};
+
+static enum status failed(const struct llvm *ll, llvm_error e, struct problem *why)
+{
+    char *text = ll->LLVMGetErrorMessage(e);
+
+    log_debug("device", "libLLVM: %s", text);
+    ll->LLVMDisposeErrorMessage(text);
+    return problem_set(why, STATUS_NOT_IMPLEMENTED, "libLLVM failed");
+}
+
+static enum status optimise(struct emitter *e, struct problem *why)
+{
+    const struct llvm *ll = e->ll;
+    llvm_pass_options  o = ll->LLVMCreatePassBuilderOptions();
+    llvm_error         error;
+    char              *text = NULL;
+
+    if (ll->LLVMVerifyModule(e->module, 2, &text)) {
+        log_debug("device", "libLLVM refuses a kernel: %s", text);
+        e->broken = true;
+    }
+    if (text)
+        ll->LLVMDisposeMessage(text);
+    error = e->broken ? NULL : ll->LLVMRunPasses(e->module, passes(ll), ll->machine, o);
+    ll->LLVMDisposePassBuilderOptions(o);
+    if (e->broken)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "its translation failed");
+    return error ? failed(ll, error, why) : STATUS_OK;
+}
+
+static enum status load_object(struct emitter *e, const char *name, struct loaded *out, struct problem *why)
+{
+    const struct llvm *ll = e->ll;
+    llvm_buffer        object = NULL;
+    llvm_error         error;
+    llvm_address       at = 0;
+    char              *text = NULL;
+
+    if (ll->LLVMTargetMachineEmitToMemoryBuffer(ll->machine, e->module, LLVM_OBJECT_FILE, &text, &object)) {
+        ll->LLVMDisposeMessage(text);
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "libLLVM failed");
+    }
+    out->tracker = ll->LLVMOrcJITDylibCreateResourceTracker(ll->LLVMOrcLLJITGetMainJITDylib(ll->jit));
+    error = ll->LLVMOrcLLJITAddObjectFileWithRT(ll->jit, out->tracker, object);
+    if (!error)
+        error = ll->LLVMOrcLLJITLookup(ll->jit, &at, name);
+    if (error)
+        return failed(ll, error, why);
+    memcpy(&out->native.run, &at, sizeof out->native.run);
+    return STATUS_OK;
+}
+
+static enum status translate_and_load(struct emitter *e, struct loaded *out, struct problem *why)
+{
+    static uint64_t    count;
+    const struct llvm *ll = e->ll;
+    char               name[NAME_BYTES];
+    enum status        st = STATUS_OK;
+
+    snprintf(name, sizeof name, "gpurest_kernel_%llu", (unsigned long long)++count);
+    e->context = ll->LLVMContextCreate();
+    e->module = ll->LLVMModuleCreateWithNameInContext(name, e->context);
+    ll->LLVMSetTarget(e->module, ll->triple);
+    ll->LLVMSetModuleDataLayout(e->module, ll->layout);
+    e->b = ll->LLVMCreateBuilderInContext(e->context);
+    if (!emit_function(e, name))
+        st = problem_set(why, STATUS_NOT_IMPLEMENTED, "its translation failed");
+    ll->LLVMDisposeBuilder(e->b);
+    if (!st)
+        st = optimise(e, why);
+    if (!st)
+        st = load_object(e, name, out, why);
+    ll->LLVMDisposeModule(e->module);
+    ll->LLVMContextDispose(e->context);
+    return st;
+}
+
+static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f,
+                                unsigned lanes, bool rows, bool whole, struct problem *why)
+{
+    struct jit_plan plan;
+    struct loaded  *l = calloc(1, sizeof *l);
+    enum status     st = l ? plan_make(&plan, m, f, c, lanes, rows, whole, why) : STATUS_OUT_OF_MEMORY;
+
+    if (l) {
+        c->native = &l->native; /* jit_release frees it */
+        l->native.lanes = lanes;
+        l->native.function = f;
+    }
+    if (!st) {
+        struct emitter e = {.ll = ll, .plan = &plan};
+
+        st = translate_and_load(&e, l, why);
+        l->native.entry = l->entry = plan.entry;
+        l->native.passes = l->passes = plan.passes;
+        l->native.whole = plan.whole;
+        plan.entry = plan.passes = NULL;
+    }
+    if (l)
+        plan_finish(&plan);
+    return st;
+}
+
+enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, unsigned lanes, bool rows,
+                        bool whole, struct code **out, struct problem *why)
+{
+    const char        *missing;
+    const struct llvm *ll = llvm_open(&missing);
+    struct code       *c = NULL;
+    enum status        st;
+
+    if (!ll)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "%s", missing);
+    st = plain->by->code_create(m, f, CODE_NATIVE, &c, why);
+    if (st)
+        return st;
+    c->by = plain->by;
+    st = compile_code(ll, m, c, f, lanes, rows, whole, why);
+    if (st)
+        jit_release(c);
+    else
+        *out = c;
+    return st;
+}
+
+void jit_release(struct code *c)
+{
+    const char        *missing;
+    const struct llvm *ll = llvm_open(&missing);
+    struct loaded     *l;
+
+    if (!c)
+        return;
+    l = (struct loaded *)(uintptr_t)c->native;
+    if (l && l->tracker && ll) {
+        llvm_error e = ll->LLVMOrcResourceTrackerRemove(l->tracker);
+        if (e)
+            ll->LLVMDisposeErrorMessage(ll->LLVMGetErrorMessage(e));
+        ll->LLVMOrcReleaseResourceTracker(l->tracker);
+    }
+    if (l) {
+        free(l->entry);
+        free(l->passes);
+    }
+    free(l);
+    code_destroy(c);
+}
+
+enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, struct problem *why)
+{
+    struct code    *c = NULL;
+    struct jit_plan plan;
+    enum status     st = plain->by->code_create(m, f, CODE_NATIVE, &c, why);
+
+    if (st)
+        return st;
+    st = plan_make(&plan, m, f, c, llvm_lanes(), true, true, why);
+    plan_finish(&plan);
+    code_destroy(c);
+    return st;
+}

@@ -1,0 +1,107 @@
+/* Makes LLVM's intermediate form of a planned kernel. */
+#ifndef GPUREST_DEVICE_CPU_JIT_EMIT_H
+#define GPUREST_DEVICE_CPU_JIT_EMIT_H
+
+#include "device/cpu/jit/llvm.h"
+#include "device/cpu/jit/plan.h"
+
+/* A number of each lane, of 1, 8, 16, 32 or 64 bits; floats as their bits. scalar: the same in all lanes; or the first lane's, when
+ * `shape` says that the lanes form a line. */
+struct value {
+    llvm_value   v;
+    bool         scalar;
+    unsigned     bits;
+    struct shape shape; /* scalar: UNIFORM or LINEAR */
+    llvm_value   turn;  /* LINEAR with shape.wrapped: from this lane on (32 bits) */
+};
+
+/* Accesses of a basic block that are checked together. */
+struct access_group {
+    uint32_t               reg;
+    enum op_space          space;
+    int64_t                low, high; /* bytes from the register's value on */
+    unsigned               align;
+    const struct ptx_insn *last; /* the last instruction that it holds for */
+    llvm_value             ok;
+    bool                   assumed; /* checked before the block */
+};
+enum { GROUPS_MAX = 16, GROUP_REACH = 1 << 20 };
+
+struct emitter {
+    const struct llvm     *ll;
+    const struct jit_plan *plan;
+    llvm_context           context;
+    llvm_module            module;
+    llvm_builder           b;
+    llvm_value             function;
+    llvm_type              i1, i8, i16, i32, i64, f32, f64;
+    unsigned               lanes;
+    llvm_value             call, lane; /* 64 bits: the call's address, and the chunk's first lane */
+    llvm_value             frame, stride;
+    llvm_value             memory_base, memory_span, shared, shared_bytes, local, local_bytes, params;
+    llvm_value             every;  /* 0, 1, 2, ... in 32 bits */
+    llvm_value            *slot;   /* [registers_count] where each is kept, or NULL */
+    llvm_value            *turn;   /* [registers_count] of LINEAR ones that may wrap */
+    llvm_block            *blocks; /* [blocks_count] of compiled ones */
+    llvm_value             mask_slot, bits_slot, budget_slot;
+    llvm_type              bits_type;
+    unsigned               bits_words;
+    llvm_block             dispatch, leave;
+    uint8_t               *awaited; /* [blocks_count] 1: lanes may wait there */
+    llvm_value             mask;    /* of the lanes that run the block now */
+    llvm_value             taken;   /* of those, the lanes that run the instruction */
+    bool                   guarded; /* taken may be less than mask */
+    uint32_t               block;
+    const struct ptx_insn *insn;
+    struct access_group    groups[GROUPS_MAX]; /* of the block */
+    unsigned               groups_count;
+    bool                   assuming, careful; /* which of two versions of the block is made */
+    bool                   broken;            /* the plan and the code disagree: nothing of it may run */
+};
+
+/* Adds the function `name`, a native_fn. False: out of memory. */
+bool emit_function(struct emitter *e, const char *name);
+
+/* device/cpu/jit/emit_value.c */
+llvm_type    vector_of(const struct emitter *e, llvm_type element);
+llvm_type    int_type(const struct emitter *e, unsigned bits);
+llvm_value   number(const struct emitter *e, unsigned bits, uint64_t value);
+llvm_value   spread(struct emitter *e, llvm_value scalar); /* to all lanes */
+struct value scalar_value(llvm_value v, unsigned bits);
+struct value vector_value(llvm_value v, unsigned bits);
+struct value constant_value(const struct emitter *e, unsigned bits, uint64_t v);
+llvm_value   as_vector(struct emitter *e, const struct value *v);
+/* Both as scalars, if both are uniform; else both as vectors. */
+bool         alike(struct emitter *e, struct value *values, unsigned count);
+struct value resize_value(struct emitter *e, struct value v, unsigned bits, bool is_signed);
+struct value widen_line(struct emitter *e, struct value v, bool is_signed);
+struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes, bool is_signed);
+struct value read_register(struct emitter *e, uint32_t reg);
+/* Under the instruction's guard and the block's lanes; resized to the register. */
+void       write_register(struct emitter *e, uint32_t reg, struct value v, bool is_signed);
+llvm_value member(struct emitter *e, size_t offset, unsigned bits); /* of the call */
+void       set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile);
+llvm_value pointer(struct emitter *e, llvm_value address, llvm_type to);
+llvm_value mask_bits(struct emitter *e, llvm_value mask); /* as a number of 32 bits */
+llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count);
+llvm_value binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
+llvm_value cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type element); /* element by element */
+llvm_value like(struct emitter *e, bool scalar, unsigned bits, uint64_t v);               /* a constant, as scalar or vector */
+llvm_value likely(struct emitter *e, llvm_value condition);
+llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_value y);
+llvm_block new_block(struct emitter *e, const char *name);
+void       go_on_in(struct emitter *e, llvm_block block);
+
+/* One instruction each. */
+void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */
+void emit_convert(struct emitter *e);
+void emit_compare(struct emitter *e);
+void emit_select(struct emitter *e);
+void emit_move(struct emitter *e);
+void emit_address(struct emitter *e);
+void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
+void emit_store(struct emitter *e);
+/* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
+llvm_value check_block(struct emitter *e);
+
+#endif

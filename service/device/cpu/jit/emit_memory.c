@@ -1,0 +1,481 @@
+/* Loads and stores of compiled kernels. Every address of every lane is checked against its space first, as the interpreter does; what a
+ * check does not let pass goes to the call's access(), which looks at each lane and faults as the interpreter does. */
+#include "device/cpu/jit/emit.h"
+
+#include "device/cpu/interp/decode/decode.h"
+
+struct access_plan {
+    const struct ptx_operand *moved;
+    enum op_space             space;
+    unsigned                  bytes, count, total;
+    bool                      load, is_signed;
+    struct value              address;  /* 64 bits: in its space */
+    bool                      one, row; /* all lanes at one address; or one after the other */
+    llvm_value                at;       /* scalar or vector: the host's address */
+    llvm_value                stored[NATIVE_ELEMENTS_MAX];
+    bool                      stored_scalar[NATIVE_ELEMENTS_MAX];
+    struct value              loaded[NATIVE_ELEMENTS_MAX];
+};
+
+static const struct ptx_operand *element(const struct access_plan *a, unsigned k)
+{
+    return a->moved->kind == PTX_VECTOR ? &a->moved->elements[k] : a->moved;
+}
+
+static struct value register_address(struct emitter *e, uint32_t reg)
+{
+    return resize_value(e, read_register(e, reg), 64, false);
+}
+
+static struct value address_of(struct emitter *e, const struct ptx_operand *p)
+{
+    struct value v;
+
+    if (p->reg == PTX_NO_REG)
+        return source_value(e, p, 8, false);
+    v = register_address(e, p->reg);
+    v.v = binary(e, LLVM_ADD, v.v, like(e, v.scalar, 64, p->value));
+    return v;
+}
+
+static llvm_value narrow(struct emitter *e, const struct access_plan *a, llvm_value v)
+{
+    return a->bytes == 8 ? v : cast(e, LLVM_TRUNC, v, int_type(e, 8 * a->bytes));
+}
+
+static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
+{
+    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
+}
+
+/* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
+static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
+{
+    llvm_value all = scalar ? size : spread(e, size);
+    llvm_value inside = icmp(e, LLVM_ULT, offset, all),
+               room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, all, offset), like(e, scalar, 64, bytes));
+    llvm_value ok = binary(e, LLVM_AND, inside, room);
+
+    if (align == 1)
+        return ok;
+    return binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, binary(e, LLVM_AND, offset, like(e, scalar, 64, align - 1)), like(e, scalar, 64, 0)));
+}
+
+static llvm_value any(struct emitter *e, llvm_value mask)
+{
+    return icmp(e, LLVM_NE, mask_bits(e, mask), number(e, 32, 0));
+}
+
+/* The host addresses of the lanes' own parts of local memory. */
+static llvm_value own_parts(struct emitter *e)
+{
+    llvm_value index = binary(e, LLVM_ADD, cast(e, LLVM_ZEXT, e->every, e->i64), spread(e, e->lane));
+
+    return binary(e, LLVM_ADD, spread(e, e->local), binary(e, LLVM_MUL, index, spread(e, e->local_bytes)));
+}
+
+static void place(struct emitter *e, struct access_plan *a)
+{
+    bool       line = a->address.scalar && a->address.shape.kind == SHAPE_LINEAR;
+    llvm_value v;
+
+    a->one = a->address.scalar && !line && a->space != OP_LOCAL;
+    a->row = line && a->space != OP_LOCAL && a->count == 1 && a->address.shape.stride == (int64_t)a->bytes;
+    v = a->one || a->row ? a->address.v : as_vector(e, &a->address);
+    if (a->space == OP_SHARED)
+        v = binary(e, LLVM_ADD, v, a->one || a->row ? e->shared : spread(e, e->shared));
+    else if (a->space == OP_LOCAL)
+        v = binary(e, LLVM_ADD, v, own_parts(e));
+    a->at = v;
+}
+
+/* Accesses from `base` on that lie in [low, high), aligned to `align`, for the lanes of `mask`: whether all pass. */
+static llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
+                              llvm_value mask)
+{
+    llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
+    int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0, reach = stride * (int64_t)(e->lanes - 1);
+
+    if (base.scalar && stride % (int64_t)align) /* not all lanes are aligned alike */
+        base = vector_value(as_vector(e, &base), 64);
+    start = binary(e, LLVM_ADD, base.v, like(e, base.scalar, 64, (uint64_t)low));
+    if (space == OP_GLOBAL)
+        start = binary(e, LLVM_SUB, start, base.scalar ? e->memory_base : spread(e, e->memory_base));
+    if (!base.scalar) {
+        ok = binary(e, LLVM_XOR, fits(e, false, start, size, (uint64_t)(high - low), align), like(e, false, 1, 1));
+        return binary(e, LLVM_XOR, any(e, binary(e, LLVM_AND, ok, mask)), number(e, 1, 1));
+    }
+    if (reach < 0)
+        start = binary(e, LLVM_ADD, start, number(e, 64, (uint64_t)reach));
+    ok = fits(e, true, start, size, (uint64_t)(high - low + (reach < 0 ? -reach : reach)), align);
+    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, number(e, 32, e->lanes))) : ok;
+}
+
+/* All that the access needs holds. */
+static llvm_value passes(struct emitter *e, const struct access_plan *a)
+{
+    llvm_value ok = check_range(e, a->space, a->address, 0, a->total, a->total, e->taken);
+
+    return a->one && e->guarded ? binary(e, LLVM_AND, ok, any(e, e->taken)) : ok;
+}
+
+/* ---- several accesses from one register on ---- */
+
+static const struct ptx_operand *address_operand(const struct ptx_insn *in)
+{
+    bool load = in->opcode == PTX_OP_LD || in->opcode == PTX_OP_LDU;
+
+    return load || in->opcode == PTX_OP_ST ? &in->operands[load ? 1 : 0] : NULL;
+}
+
+static bool writes(const struct ptx_insn *in, uint32_t reg)
+{
+    const struct ptx_operand *to = &in->operands[0];
+
+    if (in->opcode == PTX_OP_ST || in->opcode == PTX_OP_BRA)
+        return false;
+    for (unsigned k = 0; to->kind == PTX_VECTOR && k < to->count; k++) {
+        if (to->elements[k].kind == PTX_REG && to->elements[k].reg == reg)
+            return true;
+    }
+    return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
+}
+
+static unsigned access_bytes(const struct ptx_insn *in)
+{
+    const struct ptx_operand *moved = &in->operands[in->opcode == PTX_OP_ST ? 1 : 0];
+
+    return ptx_type_bytes((enum ptx_type)in->type) * (moved->kind == PTX_VECTOR ? moved->count : 1);
+}
+
+/* From this instruction on, as long as the register stays: what is accessed from it in this space. Returns how many accesses there are. */
+static unsigned survey_group(const struct emitter *e, enum op_space space, uint32_t reg, struct access_group *g)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+    const struct ptx_insn   *end = e->plan->function->insns + k->insn_first + k->insn_count;
+    unsigned                 count = 0;
+
+    *g = (struct access_group){.reg = reg, .space = space, .align = 1};
+    for (const struct ptx_insn *in = e->insn; in < end; in++) {
+        const struct ptx_operand *at = address_operand(in);
+        enum op_space             other = OP_GENERIC;
+        int64_t                   offset = at ? (int64_t)at->value : 0, beyond = at ? offset + access_bytes(in) : 0;
+
+        if (at && at->reg == reg && native_space(in, at, &other) && other == space && offset % (int64_t)access_bytes(in) == 0 &&
+            offset < GROUP_REACH && offset > -GROUP_REACH) {
+            g->low = count && g->low < offset ? g->low : offset;
+            g->high = count && g->high > beyond ? g->high : beyond;
+            g->align = g->align > access_bytes(in) ? g->align : access_bytes(in);
+            count++;
+        }
+        g->last = in;
+        if (writes(in, reg))
+            break;
+    }
+    return count;
+}
+
+/* Whether all accesses of the group of this one pass; NULL: it has no group. */
+static llvm_value group_passes(struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
+{
+    struct access_group g;
+    llvm_value          ok = NULL;
+
+    if (p->reg == PTX_NO_REG || p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)
+        return NULL;
+    for (unsigned i = 0; i < e->groups_count && !ok; i++) {
+        if (!e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
+            ok = e->groups[i].ok;
+    }
+    if (!ok && !e->careful && survey_group(e, a->space, p->reg, &g) > 1) {
+        ok = g.ok = check_range(e, a->space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
+        if (e->groups_count < GROUPS_MAX)
+            e->groups[e->groups_count++] = g;
+    }
+    return ok && a->one && e->guarded ? binary(e, LLVM_AND, ok, any(e, e->taken)) : ok;
+}
+
+static uint32_t insn_index(const struct emitter *e)
+{
+    return (uint32_t)(e->insn - e->plan->function->insns);
+}
+
+static void note_lanes(struct emitter *e, bool is_volatile)
+{
+    set_member(e, offsetof(struct native_call, insn), number(e, 32, insn_index(e)), is_volatile);
+    set_member(e, offsetof(struct native_call, lanes), mask_bits(e, e->taken), is_volatile);
+}
+
+/* What the handler of faults wants to know. */
+static void note_access(struct emitter *e, const struct access_plan *a)
+{
+    if (a->space != OP_GLOBAL)
+        return;
+    note_lanes(e, true);
+    if (a->one || a->row) {
+        set_member(e, offsetof(struct native_call, address), a->at, true);
+        set_member(e, offsetof(struct native_call, step), number(e, 64, a->row ? a->bytes : 0), true);
+    } else {
+        set_member(e, offsetof(struct native_call, addresses), a->at, true);
+        set_member(e, offsetof(struct native_call, step), number(e, 64, (uint64_t)NATIVE_EACH), true);
+    }
+}
+
+static void call_access(struct emitter *e)
+{
+    llvm_type  type = e->ll->LLVMFunctionType(e->ll->LLVMVoidTypeInContext(e->context), &e->i64, 1, 0);
+    llvm_value to = pointer(e, member(e, offsetof(struct native_call, access), 64), type);
+
+    e->ll->LLVMBuildCall2(e->b, type, to, &e->call, 1, "");
+}
+
+static size_t values_at(unsigned k)
+{
+    return offsetof(struct native_call, values) + sizeof(uint64_t[NATIVE_LANES_MAX]) * k;
+}
+
+static void access_slowly(struct emitter *e, struct access_plan *a)
+{
+    note_lanes(e, false);
+    set_member(e, offsetof(struct native_call, addresses), as_vector(e, &a->address), false);
+    for (unsigned k = 0; !a->load && k < a->count; k++) {
+        llvm_value all = a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k];
+        set_member(e, values_at(k), a->bytes == 8 ? all : cast(e, LLVM_ZEXT, all, e->i64), false);
+    }
+    call_access(e);
+    for (unsigned k = 0; a->load && k < a->count; k++) {
+        llvm_type  type = a->one ? e->i64 : vector_of(e, e->i64);
+        llvm_value load =
+            e->ll->LLVMBuildLoad2(e->b, type, pointer(e, binary(e, LLVM_ADD, e->call, number(e, 64, values_at(k))), type), "");
+
+        e->ll->LLVMSetAlignment(load, 8);
+        a->loaded[k].v = narrow(e, a, load);
+    }
+}
+
+static llvm_value plus(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    return k ? binary(e, LLVM_ADD, a->at, like(e, a->one || a->row, 64, (uint64_t)k * a->bytes)) : a->at;
+}
+
+static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
+    llvm_value at, args[4] = {NULL, number(e, 32, a->bytes), e->taken, e->ll->LLVMGetUndef(all)};
+    llvm_type  types[2] = {all, NULL};
+
+    if (a->one) {
+        llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, plus(e, a, k), type), "");
+        e->ll->LLVMSetAlignment(load, a->bytes);
+        e->ll->LLVMSetVolatile(load, 1); /* its fault counts even if nobody uses its value */
+        return load;
+    }
+    at = a->row ? pointer(e, a->at, all)
+                : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
+    args[0] = at;
+    types[1] = e->ll->LLVMTypeOf(at);
+    return intrinsic(e, a->row ? "llvm.masked.load" : "llvm.masked.gather", types, 2, args, 4);
+}
+
+/* Of several lanes at one address, the last one's value stays. */
+static llvm_value last_value(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    llvm_value args[2] = {mask_bits(e, e->taken), number(e, 1, 0)}, zeros;
+
+    if (a->stored_scalar[k])
+        return a->stored[k];
+    zeros = intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2);
+    return e->ll->LLVMBuildExtractElement(
+        e->b, a->stored[k], binary(e, LLVM_AND, binary(e, LLVM_SUB, number(e, 32, 31), zeros), number(e, 32, e->lanes - 1)), "");
+}
+
+static void store_fast(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
+    llvm_value args[4], at;
+    llvm_type  types[2] = {all, NULL};
+
+    if (a->one) {
+        llvm_value store = e->ll->LLVMBuildStore(e->b, last_value(e, a, k), pointer(e, plus(e, a, k), type));
+        e->ll->LLVMSetAlignment(store, a->bytes);
+        return;
+    }
+    at = a->row ? pointer(e, a->at, all)
+                : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
+    args[0] = a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k];
+    args[1] = at;
+    args[2] = number(e, 32, a->bytes);
+    args[3] = e->taken;
+    types[1] = e->ll->LLVMTypeOf(at);
+    intrinsic(e, a->row ? "llvm.masked.store" : "llvm.masked.scatter", types, 2, args, 4);
+}
+
+/* The value of the fast way or the slow one. */
+static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end, llvm_value slow, llvm_block slow_end)
+{
+    llvm_value phi = e->ll->LLVMBuildPhi(e->b, e->ll->LLVMTypeOf(fast), ""), values[2] = {fast, slow};
+    llvm_block blocks[2] = {fast_end, slow_end};
+
+    e->ll->LLVMAddIncoming(phi, values, blocks, 2);
+    return phi;
+}
+
+/* Checked before the block began. */
+static bool is_assumed(const struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
+{
+    if (!e->assuming || (a->one && e->guarded) ||
+        (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
+        return false;
+    for (unsigned i = 0; i < e->groups_count; i++) {
+        if (e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
+            return true;
+    }
+    return false;
+}
+
+static void access_fast(struct emitter *e, const struct access_plan *a, llvm_value found[])
+{
+    note_access(e, a);
+    for (unsigned k = 0; k < a->count; k++) {
+        if (a->load)
+            found[k] = load_fast(e, a, k);
+        else
+            store_fast(e, a, k);
+    }
+}
+
+static struct value loaded_value(const struct access_plan *a, llvm_value v)
+{
+    return (struct value){.v = v, .scalar = a->one, .bits = 8 * a->bytes, .shape = {a->one ? SHAPE_UNIFORM : SHAPE_VARYING, 0, 0}};
+}
+
+/* The accesses from registers that the block does not write before: whether they all pass; NULL: there are too few. */
+llvm_value check_block(struct emitter *e)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+    unsigned                 accesses = 0;
+    llvm_value               ok = NULL;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count && e->groups_count < GROUPS_MAX; i++) {
+        const struct ptx_operand *p = address_operand(&e->plan->function->insns[i]);
+        struct access_group       g;
+        enum op_space             space = OP_GENERIC;
+        bool                      known = false;
+
+        if (!p || p->reg == PTX_NO_REG || !native_space(&e->plan->function->insns[i], p, &space))
+            continue;
+        for (uint32_t j = k->insn_first; j < i; j++)
+            known = known || writes(&e->plan->function->insns[j], p->reg);
+        for (unsigned j = 0; j < e->groups_count; j++)
+            known = known || (e->groups[j].reg == p->reg && e->groups[j].space == space);
+        e->insn = &e->plan->function->insns[k->insn_first];
+        if (known)
+            continue;
+        accesses += survey_group(e, space, p->reg, &g);
+        g.assumed = true;
+        g.ok = check_range(e, space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
+        ok = ok ? binary(e, LLVM_AND, ok, g.ok) : g.ok;
+        e->groups[e->groups_count++] = g;
+    }
+    if (accesses >= 4)
+        return ok;
+    e->groups_count = 0;
+    return NULL;
+}
+
+static void access_memory(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
+{
+    llvm_block fast, slow, done, fast_end, slow_end, alone;
+    llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL}, group;
+
+    place(e, a);
+    if (!a->one && !a->row && a->bytes < 4) {
+        access_slowly(e, a); /* hosts have no vectors for these */
+        for (unsigned k = 0; a->load && k < a->count; k++)
+            a->loaded[k] = vector_value(a->loaded[k].v, 8 * a->bytes);
+        return;
+    }
+    if (is_assumed(e, a, p)) {
+        access_fast(e, a, found);
+        for (unsigned k = 0; a->load && k < a->count; k++)
+            a->loaded[k] = loaded_value(a, found[k]);
+        return;
+    }
+    fast = new_block(e, "fast");
+    slow = new_block(e, "slow");
+    done = new_block(e, "done");
+    group = group_passes(e, a, p);
+    if (group) {
+        alone = new_block(e, "alone");
+        e->ll->LLVMBuildCondBr(e->b, likely(e, group), fast, alone);
+        go_on_in(e, alone);
+    }
+    e->ll->LLVMBuildCondBr(e->b, likely(e, passes(e, a)), fast, slow);
+    go_on_in(e, fast);
+    access_fast(e, a, found);
+    fast_end = e->ll->LLVMGetInsertBlock(e->b);
+    e->ll->LLVMBuildBr(e->b, done);
+    go_on_in(e, slow);
+    access_slowly(e, a);
+    slow_end = e->ll->LLVMGetInsertBlock(e->b);
+    e->ll->LLVMBuildBr(e->b, done);
+    go_on_in(e, done);
+    for (unsigned k = 0; a->load && k < a->count; k++)
+        a->loaded[k] = loaded_value(a, either(e, found[k], fast_end, a->loaded[k].v, slow_end));
+}
+
+/* ld.param of a kernel: plan.c has checked the bounds. */
+static void load_param(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
+{
+    llvm_type type = int_type(e, 8 * a->bytes);
+
+    for (unsigned k = 0; k < a->count; k++) {
+        llvm_value at = binary(e, LLVM_ADD, e->params, number(e, 64, p->value + (uint64_t)k * a->bytes));
+        llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
+
+        e->ll->LLVMSetAlignment(load, 1);
+        a->loaded[k] = scalar_value(load, 8 * a->bytes);
+    }
+}
+
+static struct access_plan start(const struct emitter *e, bool load)
+{
+    const struct ptx_insn *in = e->insn;
+    struct access_plan     a = {.moved = &in->operands[load ? 0 : 1], .load = load, .bytes = ptx_type_bytes((enum ptx_type)in->type)};
+
+    a.count = a.moved->kind == PTX_VECTOR ? a.moved->count : 1;
+    a.total = a.bytes * a.count;
+    a.is_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->type)) && !is_float((enum ptx_type)in->type);
+    native_space(in, &in->operands[load ? 1 : 0], &a.space);
+    return a;
+}
+
+void emit_load(struct emitter *e)
+{
+    struct access_plan a = start(e, true);
+
+    if (a.space == OP_PARAM_KERNEL) {
+        load_param(e, &a, &e->insn->operands[1]);
+    } else {
+        a.address = address_of(e, &e->insn->operands[1]);
+        access_memory(e, &a, &e->insn->operands[1]);
+    }
+    for (unsigned k = 0; k < a.count; k++) {
+        if (element(&a, k)->kind == PTX_REG)
+            write_register(e, element(&a, k)->reg, a.loaded[k], a.is_signed);
+    }
+}
+
+void emit_store(struct emitter *e)
+{
+    struct access_plan a = start(e, false);
+
+    a.address = address_of(e, &e->insn->operands[0]);
+    for (unsigned k = 0; k < a.count; k++) {
+        struct value v = resize_value(e, source_value(e, element(&a, k), a.bytes == 1 ? 2 : a.bytes, false), 8 * a.bytes, false);
+
+        a.stored_scalar[k] = alike(e, &v, 1);
+        a.stored[k] = v.v;
+    }
+    access_memory(e, &a, &e->insn->operands[0]);
+}

@@ -1,0 +1,237 @@
+/* Keeps compiled kernels, and compiles those that are launched: the one with the most launches first. */
+#include "device/cpu/jit/jit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "base/log/log.h"
+#include "device/cpu/jit/compile.h"
+#include "device/cpu/jit/llvm.h"
+#include "device/cpu/runtime/launch.h"
+
+enum { FORMS = 3 };
+
+/* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of one, or for any. */
+enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
+
+/* Each form of a kernel is compiled at most once. */
+struct jit_form {
+    _Atomic(struct code *) code; /* owned; NULL until it is ready */
+    enum { NOT_ASKED, ASKED, AT_WORK, READY, REFUSED } state;
+    uint64_t launches; /* since it was asked for */
+};
+
+struct jit_kernel {
+    struct jit_kernel         *next; /* of all kernels that were launched */
+    const struct ptx_module   *module;
+    const struct ptx_function *function;
+    struct jit_form            forms[FORMS];
+};
+
+static enum jit_mode      mode;
+static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;     /* guards all below, but the codes */
+static pthread_mutex_t    compiler = PTHREAD_MUTEX_INITIALIZER; /* one kernel at a time; taken before `lock` */
+static pthread_cond_t     work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
+static struct jit_kernel *kernels;
+static bool               started;
+
+void jit_choose(enum jit_mode m)
+{
+    mode = m;
+}
+
+bool jit_open(void)
+{
+    const char *why;
+
+    return mode != JIT_OFF && llvm_open(&why);
+}
+
+static void compile(struct jit_kernel *k, unsigned form)
+{
+    struct problem why = {0};
+    struct code   *c = NULL;
+    uint64_t       began = now_ns();
+    enum status    st;
+
+    pthread_mutex_lock(&compiler);
+    st = jit_compile(k->module, k->function, k->function->code, form == TWO_VECTORS ? 2 * llvm_lanes() : llvm_lanes(), form != ANY_SHAPE,
+                     mode != JIT_NOW, &c, &why);
+    pthread_mutex_unlock(&compiler);
+    if (!st && mode == JIT_AUTO)
+        log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)),
+                 (unsigned long long)((now_ns() - began) / NS_PER_MS));
+    pthread_mutex_lock(&lock);
+    k->forms[form].state = st ? REFUSED : READY;
+    if (st)
+        log_debug("device", "%.*s stays with the interpreter: %s", SPAN_ARG(span_first(k->function->name, 64)), why.detail);
+    atomic_store_explicit(&k->forms[form].code, c, memory_order_release);
+    pthread_cond_broadcast(&done);
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock held. */
+static struct jit_kernel *hottest(unsigned *form)
+{
+    struct jit_kernel *best = NULL;
+    uint64_t           most = 0;
+
+    for (struct jit_kernel *k = kernels; k; k = k->next) {
+        for (unsigned i = 0; i < FORMS; i++) {
+            if (k->forms[i].state != ASKED || k->forms[i].launches <= most)
+                continue;
+            best = k;
+            most = k->forms[i].launches;
+            *form = i;
+        }
+    }
+    return best;
+}
+
+static void *compile_all(void *context)
+{
+    (void)context;
+    for (;;) {
+        struct jit_kernel *k;
+        unsigned           form = 0;
+
+        pthread_mutex_lock(&lock);
+        while (!(k = hottest(&form)))
+            pthread_cond_wait(&work, &lock);
+        k->forms[form].state = AT_WORK;
+        pthread_mutex_unlock(&lock);
+        compile(k, form);
+    }
+    return NULL;
+}
+
+/* With the lock held. False: there is no thread, and kernels stay in the interpreter. */
+static bool start_thread(void)
+{
+    pthread_t thread;
+
+    if (!started && pthread_create(&thread, NULL, compile_all, NULL) == 0) {
+        pthread_detach(thread);
+        started = true;
+    }
+    return started;
+}
+
+/* With the lock held. */
+static struct jit_kernel *kernel_of(const struct cpu_launch *l)
+{
+    struct ptx_function *f = &l->module->functions[l->kernel - l->module->functions];
+
+    if (!f->jit) {
+        f->jit = calloc(1, sizeof *f->jit);
+        if (!f->jit)
+            return NULL;
+        f->jit->module = l->module;
+        f->jit->function = f;
+        f->jit->next = kernels;
+        kernels = f->jit;
+    }
+    return f->jit;
+}
+
+static unsigned form_of(const struct cpu_launch *l)
+{
+    bool one_row = l->block[1] == 1 && l->block[2] == 1;
+
+    if (one_row || l->block[0] % (2 * llvm_lanes()) == 0)
+        return TWO_VECTORS;
+    return l->block[0] % llvm_lanes() == 0 ? ONE_VECTOR : ANY_SHAPE;
+}
+
+const struct code *jit_code_for(const struct cpu_launch *l)
+{
+    const struct code *plain = l->kernel->code, *ready;
+    struct jit_kernel *k;
+    struct jit_form   *f = NULL;
+    const char        *missing;
+    bool               now = false;
+    unsigned           form;
+
+    if (mode == JIT_OFF || plain->checked || plain->plain || !llvm_open(&missing))
+        return plain;
+    form = form_of(l);
+    pthread_mutex_lock(&lock);
+    k = kernel_of(l);
+    f = k ? &k->forms[form] : NULL;
+    if (f && f->state == NOT_ASKED && (mode == JIT_NOW || start_thread())) {
+        f->state = mode == JIT_NOW ? AT_WORK : ASKED;
+        now = mode == JIT_NOW;
+        pthread_cond_signal(&work);
+    }
+    if (f)
+        f->launches++;
+    pthread_mutex_unlock(&lock);
+    if (now)
+        compile(k, form);
+    ready = f ? atomic_load_explicit(&f->code, memory_order_acquire) : NULL;
+    return ready ? ready : plain;
+}
+
+/* With the lock held. */
+static void unlink_kernel(struct jit_kernel *k)
+{
+    struct jit_kernel **at = &kernels;
+
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+}
+
+static void free_kernel(struct jit_kernel *k)
+{
+    pthread_mutex_lock(&compiler);
+    for (unsigned i = 0; i < FORMS; i++)
+        jit_release(atomic_load(&k->forms[i].code));
+    pthread_mutex_unlock(&compiler);
+    free(k);
+}
+
+void jit_forget(struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        struct jit_kernel *k = m->functions[i].jit;
+
+        if (!k)
+            continue;
+        pthread_mutex_lock(&lock);
+        for (unsigned form = 0; form < FORMS; form++) {
+            while (k->forms[form].state == AT_WORK)
+                pthread_cond_wait(&done, &lock);
+            if (k->forms[form].state == ASKED)
+                k->forms[form].state = REFUSED;
+        }
+        unlink_kernel(k);
+        pthread_mutex_unlock(&lock);
+        m->functions[i].jit = NULL;
+        free_kernel(k);
+    }
+}
+
+bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room)
+{
+    const struct code *plain = f->code;
+    const char        *missing = NULL;
+    struct problem     why = {0};
+
+    if (mode == JIT_OFF)
+        snprintf(reason, room, "compiling is off: cpu_jit");
+    else if (plain->checked)
+        snprintf(reason, room, "the session has memcheck");
+    else if (!llvm_open(&missing))
+        snprintf(reason, room, "%s", missing);
+    else if (jit_survey(m, f, plain, &why))
+        span_copy(span_first(span_of(why.detail), room - 1), reason, room);
+    else {
+        snprintf(reason, room, "launches change over to compiled code when it is ready");
+        return true;
+    }
+    return false;
+}

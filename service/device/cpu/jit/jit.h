@@ -1,0 +1,31 @@
+/* Compiled kernels: which there are, and the thread that makes them. A kernel runs in the interpreter until its compiled form is ready;
+ * later launches take that. */
+#ifndef GPUREST_DEVICE_CPU_JIT_JIT_H
+#define GPUREST_DEVICE_CPU_JIT_JIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct code;
+struct cpu_launch;
+struct ptx_function;
+struct ptx_module;
+
+enum jit_mode {
+    JIT_OFF,
+    JIT_AUTO, /* compiles in the background */
+    JIT_NOW,  /* compiles before a kernel's first launch begins: for tests and measurements */
+};
+
+/* Before the first launch. Default: JIT_OFF. */
+void jit_choose(enum jit_mode mode);
+/* Opens libLLVM if the mode asks for it: before the process gives up opening files. Whether kernels will be compiled. */
+bool jit_open(void);
+/* The code that this launch runs; asks for a better one if there is none yet. Any thread. */
+const struct code *jit_code_for(const struct cpu_launch *l);
+/* Waits until the compiler is done with the module, and frees what it made. No launch of it may be unfinished. */
+void jit_forget(struct ptx_module *m);
+/* Whether a decoded kernel's launches change over to compiled code; and in a few words why, or why not. */
+bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room);
+
+#endif

@@ -1,0 +1,77 @@
+/* What compiled code and the interpreter share. A compiled kernel runs some lanes of a block, a chunk, from one of its entry blocks until
+ * each of them stands before a basic block that only the interpreter can run. Registers stay in the interpreter's arrays in between. */
+#ifndef GPUREST_DEVICE_CPU_JIT_NATIVE_H
+#define GPUREST_DEVICE_CPU_JIT_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    NATIVE_LANES_MAX = 32,
+    NATIVE_ELEMENTS_MAX = 8,  /* of a vector access */
+    NATIVE_BLOCKS_MAX = 256,  /* basic blocks of a kernel that can be compiled */
+    NATIVE_BACK_EDGES = 2048, /* of a chunk, before the interpreter looks at the clock */
+};
+
+enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
+
+struct block_run;
+struct ptx_function;
+
+/* How `address` and `step` of a call tell the addresses of an access. */
+enum { NATIVE_EACH = INT64_MIN }; /* step: each lane's is in addresses[] */
+
+/* The state of one host thread. Compiled code reads and writes the members by their offsets. */
+struct native_call {
+    uint8_t       *frame;  /* the interpreter's register file */
+    uint64_t       stride; /* of an array of bytes in it */
+    const uint8_t *params;
+    uint64_t       memory_base, memory_span;
+    uint8_t       *shared;
+    uint64_t       shared_bytes;
+    uint8_t       *local;
+    uint64_t       local_bytes; /* of a lane */
+    uint32_t      *tid[3];      /* of each lane; the first owns all three */
+    uint32_t       ntid[3], ctaid[3], nctaid[3];
+    uint32_t       budget; /* back edges left to this chunk */
+
+    /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
+    uint32_t insn;  /* index in the function */
+    uint32_t lane;  /* the chunk's first */
+    uint32_t lanes; /* bit i: lane + i takes part */
+    uint64_t address;
+    int64_t  step;
+    uint64_t addresses[NATIVE_LANES_MAX];
+    uint64_t values[NATIVE_ELEMENTS_MAX][NATIVE_LANES_MAX];
+    uint64_t nowhere; /* what no lane reads or writes */
+
+    /* Makes the access of addresses[] and values[], lane by lane; faults as the interpreter does. */
+    void (*access)(struct native_call *c);
+
+    struct block_run *run;
+    bool              active;  /* compiled code runs */
+    uint32_t          trusted; /* 1: the lanes left compiled code together, and nothing else has run: their registers have their shapes */
+    uint32_t          leaves;  /* how often lanes of the chunk left compiled code; */
+    uint32_t          mixed;   /* 1: not always for the same block, or with a line that has wrapped; */
+    uint32_t          last;    /* for this block, the last time */
+    uint32_t          tired;   /* 1: a chunk used up its back edges */
+    uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
+    uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
+};
+
+/* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on, and returns 1. 0, and nothing has happened: their registers are not what the
+ * compiler took for granted (the same in all lanes, or evenly growing): the interpreter runs them. */
+typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lanes, uint32_t block);
+
+struct code_native {
+    native_fn      run;
+    unsigned       lanes; /* of a chunk */
+    const uint8_t *entry; /* [blocks_count] 1: run() can begin there */
+    const uint8_t
+        *passes; /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
+    bool whole;  /* all but plain returns is compiled */
+    const struct ptx_function *function;
+};
+
+#endif
