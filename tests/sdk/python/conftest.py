@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import gpurest  # noqa: E402
 from gpurest import testing  # noqa: E402
+from gpurest._session.default import choose_device  # noqa: E402
 
 SETTLE_S = 60
 # These start first: one process runs a whole file, and a long file that starts late delays the end.
@@ -57,6 +58,16 @@ def node(tmp_path_factory):
     (folder / "libcuda.so.1.devices").write_text("2")
     with testing.server("--libcuda", str(folder / "libcuda.so.1"), "--vendor-libraries", "off", "--pool-size", "0", device="cuda,cpu") as one:
         yield one
+
+
+@pytest.fixture
+def node_client(node):
+    """The default client of the node with several devices; none is chosen before and afterwards."""
+    with gpurest.connect(node.url) as client:
+        gpurest.set_default(client)
+        yield client
+        gpurest.set_default(None)
+        choose_device(None)
 
 
 @pytest.fixture(params=["http", "unix"])

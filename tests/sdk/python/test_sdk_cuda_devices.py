@@ -7,19 +7,14 @@ import pytest
 
 import gpurest
 from gpurest import cuda, errors, testing
-from gpurest._session.default import choose_device
 from sources import SAXPY
 
 WAIT_S = 60
 
 
 @pytest.fixture
-def gpu(node):
-    with gpurest.connect(node.url) as client:
-        gpurest.set_default(client)
-        yield client
-        gpurest.set_default(None)
-        choose_device(None)
+def gpu(node_client):
+    return node_client
 
 
 def test_without_a_service_a_fake_one_has_a_device():

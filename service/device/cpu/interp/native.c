@@ -5,6 +5,7 @@
 
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/jit/plan.h"
+#include "device/cpu/jit/subset.h"
 #include "device/cpu/runtime/launch.h"
 
 enum { BYTES_OF_LANES = 8, RUNS_PER_CLOCK = 64, PAGE_GRAIN = 4096 };

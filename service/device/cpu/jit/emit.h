@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_CPU_JIT_EMIT_H
 #define GPUREST_DEVICE_CPU_JIT_EMIT_H
 
+#include "device/cpu/interp/ops/ops.h"
 #include "device/cpu/jit/llvm.h"
 #include "device/cpu/jit/plan.h"
 

@@ -3,6 +3,7 @@
 #include "device/cpu/jit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
+#include "device/cpu/jit/subset.h"
 
 struct access_plan {
     const struct ptx_operand *moved;

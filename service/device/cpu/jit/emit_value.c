@@ -220,7 +220,7 @@ static struct value lane_array(struct emitter *e, size_t offset, struct shape sh
 
 static struct value special_value(struct emitter *e, const struct ptx_operand *o)
 {
-    struct shape shape = plan_operand(e->plan, o, 4, false);
+    struct shape shape = plan_operand(e->plan, o, 4);
     size_t       four = sizeof(uint32_t);
 
     switch ((int)o->special) {

@@ -1,5 +1,5 @@
 """The array API standard's own tests, https://github.com/data-apis/array-api-tests, of the package as their module. GPUREST_TEST_ARRAY_API names a checkout
-with its submodule (what its requirements.txt lists is installed); without it they are skipped. It takes some ten minutes. What fails is listed
+with its submodule (what its requirements.txt lists is installed); without it they are skipped. It takes two to three minutes. What fails is listed
 in data/array_api_failures.txt, with the reasons."""
 import importlib.util
 import os

@@ -3,18 +3,10 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-import gpurest  # noqa: E402
 import gpurest.cupy as cp  # noqa: E402
-from gpurest._session.default import choose_device  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def client(node):
-    with gpurest.connect(node.url) as one:
-        gpurest.set_default(one)
-        yield one
-        gpurest.set_default(None)
-        choose_device(None)
+pytestmark = pytest.mark.usefixtures("node_client")
 
 
 def test_devices_are_counted_and_chosen():

@@ -1,7 +1,7 @@
 """ElementwiseKernel: what the user writes is done for every element."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence
 
 from ..._session.stream import Stream
 from ..._values.scalars import Scalar
@@ -9,13 +9,14 @@ from ...errors import ArgumentError
 from .._engine import shapes
 from . import source
 from .binding import Bound
-from .params import check_names, is_array, parse
+from .params import is_array
+from .user_kernel import UserKernel
 
 BLOCK = 256
 GRID_MAX = 4096
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(UserKernel):
     """`ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")`; then `add(x, y)` or `add(x, y, z)`.
 
     Parameters are declared as in CuPy: a type of NumPy's, or a letter that stands for the arguments' type; `raw` ones are indexed by the operation
@@ -31,41 +32,11 @@ class ElementwiseKernel:
     def __init__(self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True, preamble: str = "",
                  no_return: bool = False, return_tuple: bool = False, *, options: Sequence[str] = (), loop_prep: str = "", after_loop: str = "",
                  doc: str = "") -> None:
-        self.in_params, self.out_params = parse(in_params, False), parse(out_params, True)
+        super().__init__(in_params, out_params, name, preamble, options, reduce_dims)
         if all(one.const for one in self.params):
             raise ArgumentError(f"{name}: at least one output parameter")
-        check_names(name, self.params)
-        self.operation, self.name, self.preamble, self.options = operation, name, preamble, tuple(options)
-        self.loop_prep, self.after_loop = loop_prep, after_loop
-        self.no_return, self.return_tuple, self.reduce_dims = no_return, return_tuple, reduce_dims
-        self.symbol = f"gpurest_{name}"  # CUDA has functions of its own, such as norm and max
-        self.__name__ = name
-        self.cached_codes: Dict[Tuple[str, ...], str] = {}  # generated sources, by the types of the arrays
-
-    @property
-    def params(self) -> Tuple[Any, ...]:
-        """Inputs, then outputs."""
-        return (*self.in_params, *self.out_params)
-
-    @property
-    def nin(self) -> int:
-        """How many inputs it has."""
-        return len(self.in_params)
-
-    @property
-    def nout(self) -> int:
-        """How many outputs it has."""
-        return len(self.out_params)
-
-    @property
-    def nargs(self) -> int:
-        """How many inputs and outputs it has."""
-        return len(self.params)
-
-    @property
-    def cached_code(self) -> str:
-        """The source that was generated last; "" before the first call."""
-        return list(self.cached_codes.values())[-1] if self.cached_codes else ""
+        self.operation, self.loop_prep, self.after_loop = operation, loop_prep, after_loop
+        self.no_return, self.return_tuple = no_return, return_tuple
 
     def __call__(self, *args: Any, size: Optional[int] = None, block_size: int = BLOCK, stream: Any = None) -> Any:
         """Runs it, and waits for its end. The outputs, new ones where none are given. `size`: the number of elements, where all arrays are raw. `stream`: one

@@ -1,7 +1,7 @@
 """ReductionKernel: what the user writes for every element is joined, over all of them or along axes."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from ..._session.stream import Stream
 from ..._values.dtypes import DType, dtype_of
@@ -10,7 +10,8 @@ from ...errors import ArgumentError
 from .._engine import shapes
 from . import source
 from .binding import Bound
-from .params import Param, c_type, check_names, is_array, parse
+from .params import Param, c_type, is_array
+from .user_kernel import UserKernel
 
 BLOCK = 256
 GRID_MAX = 1 << 20
@@ -19,7 +20,7 @@ BLOCKS_ENOUGH = 512  # outputs are not split where there are so many blocks anyw
 View = Tuple[Param, DType, shapes.Strides]
 
 
-class ReductionKernel:
+class ReductionKernel(UserKernel):
     """`ReductionKernel("T x, T y", "T out", "x * y", "a + b", "out = a", "0", "dot")`; then `dot(x, y)`: over all elements.
 
     `map_expr` is computed per element, `reduce_expr` joins two such values `a` and `b`, `post_map_expr` makes the outputs from `a`.
@@ -32,36 +33,11 @@ class ReductionKernel:
     def __init__(self, in_params: str, out_params: str, map_expr: str, reduce_expr: str, post_map_expr: str, identity: Any,
                  name: str = "reduce_kernel", reduce_type: Optional[str] = None, reduce_dims: bool = True, preamble: str = "",
                  options: Sequence[str] = ()) -> None:
-        self.in_params, self.out_params = parse(in_params, False), parse(out_params, True)
+        super().__init__(in_params, out_params, name, preamble, options, reduce_dims)
         if not self.in_params or not self.out_params:
             raise ArgumentError(f"{name}: at least one input and one output parameter")
-        check_names(name, (*self.in_params, *self.out_params))
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity, self.reduce_type = "" if identity is None else str(identity), reduce_type
-        self.name, self.preamble, self.options, self.reduce_dims = name, preamble, tuple(options), reduce_dims
-        self.symbol = f"gpurest_{name}"
-        self.__name__ = name
-        self.cached_codes: Dict[Tuple[str, ...], str] = {}  # generated sources, by the types of the arrays
-
-    @property
-    def nin(self) -> int:
-        """How many inputs it has."""
-        return len(self.in_params)
-
-    @property
-    def nout(self) -> int:
-        """How many outputs it has."""
-        return len(self.out_params)
-
-    @property
-    def nargs(self) -> int:
-        """How many inputs and outputs it has."""
-        return self.nin + self.nout
-
-    @property
-    def cached_code(self) -> str:
-        """The source that was generated last; "" before the first call."""
-        return list(self.cached_codes.values())[-1] if self.cached_codes else ""
 
     def __call__(self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, size: Optional[int] = None, stream: Any = None) -> Any:
         """Runs it, and waits for its end. The outputs: `out`, the arguments behind the inputs, or new ones. `axis`: one or several, None: all. `size`: the
@@ -75,8 +51,7 @@ class ReductionKernel:
             given = list(out) if isinstance(out, (tuple, list)) else [out]
         if given and len(given) != self.nout:
             raise ArgumentError(f"{self.name} has {self.nout} outputs, {len(given)} are given")
-        params = (*self.in_params, *self.out_params)
-        bound = Bound(self.name, params, [*args[:self.nin], *(given or [None] * self.nout)])
+        bound = Bound(self.name, self.params, [*args[:self.nin], *(given or [None] * self.nout)])
         work = _Work(bound, self.nin, size, axis, keepdims)
         self._run(bound, work, stream if isinstance(stream, Stream) else None)
         outputs = bound.values[self.nin:]

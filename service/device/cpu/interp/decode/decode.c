@@ -2,7 +2,7 @@
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/variants.h"
-#include "device/cpu/jit/plan.h"
+#include "device/cpu/jit/subset.h"
 #include "device/cpu/ptx/names.h"
 
 #include <stdlib.h>

@@ -1,0 +1,293 @@
+/* Which instructions are compiled. */
+#include "device/cpu/jit/subset.h"
+
+#include "device/cpu/bounds.h"
+#include "device/cpu/jit/native.h"
+
+bool is_plain_float(uint8_t t)
+{
+    return t == PTX_F32 || t == PTX_F64;
+}
+
+bool is_plain_int(uint8_t t)
+{
+    unsigned bytes = ptx_type_bytes((enum ptx_type)t);
+
+    switch ((int)t) {
+    case PTX_B16:
+    case PTX_B32:
+    case PTX_B64:
+    case PTX_U16:
+    case PTX_U32:
+    case PTX_U64:
+    case PTX_S16:
+    case PTX_S32:
+    case PTX_S64:
+        return bytes >= 2;
+    default:
+        return false;
+    }
+}
+
+static bool special_fits(uint8_t s)
+{
+    switch ((int)s) {
+    case PTX_SPECIAL_TID_X:
+    case PTX_SPECIAL_TID_Y:
+    case PTX_SPECIAL_TID_Z:
+    case PTX_SPECIAL_NTID_X:
+    case PTX_SPECIAL_NTID_Y:
+    case PTX_SPECIAL_NTID_Z:
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CTAID_Z:
+    case PTX_SPECIAL_NCTAID_X:
+    case PTX_SPECIAL_NCTAID_Y:
+    case PTX_SPECIAL_NCTAID_Z:
+    case PTX_SPECIAL_LANEID:
+    case PTX_SPECIAL_WARPID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool source_fits(const struct ptx_operand *o)
+{
+    switch ((int)o->kind) {
+    case PTX_REG:
+    case PTX_IMMEDIATE:
+        return true;
+    case PTX_SPECIAL_:
+        return special_fits(o->special);
+    case PTX_ADDRESS:
+        return o->reg == PTX_NO_REG && o->space != PTX_PARAM && o->space != PTX_KERNEL_PARAM;
+    default:
+        return false;
+    }
+}
+
+static bool sources_fit(const struct ptx_insn *in, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        if (i >= in->operands_count || !source_fits(&in->operands[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool int_fits(const struct ptx_insn *in)
+{
+    unsigned bytes = ptx_type_bytes((enum ptx_type)in->type);
+
+    if (in->type == PTX_PRED)
+        return in->opcode == PTX_OP_AND || in->opcode == PTX_OP_OR || in->opcode == PTX_OP_XOR || in->opcode == PTX_OP_NOT;
+    if (!is_plain_int(in->type) || in->sat || in->relu || in->carry)
+        return false;
+    switch ((int)in->opcode) {
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+    case PTX_OP_AND:
+    case PTX_OP_OR:
+    case PTX_OP_XOR:
+    case PTX_OP_NOT:
+    case PTX_OP_NEG:
+    case PTX_OP_CNOT:
+    case PTX_OP_SHL:
+    case PTX_OP_SHR:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_ABS:
+        return true;
+    case PTX_OP_DIV:
+    case PTX_OP_REM:
+        return bytes == 4; /* of others, hosts have no vectors */
+    case PTX_OP_MUL:
+    case PTX_OP_MAD:
+        return in->part == PTX_LO || ((in->part == PTX_WIDE || in->part == PTX_HI) && bytes < 8);
+    case PTX_OP_POPC:
+    case PTX_OP_CLZ:
+    case PTX_OP_BREV:
+        return bytes >= 4;
+    case PTX_OP_SHF:
+        return in->wrap != PTX_CLAMP;
+    default:
+        return false;
+    }
+}
+
+static bool float_fits(const struct ptx_insn *in)
+{
+    if (!is_plain_float(in->type) || in->relu || in->nan || in->xorsign || (in->rounding && in->rounding != PTX_RN) ||
+        (in->type == PTX_F64 && in->approx && in->ftz))
+        return false;
+    switch ((int)in->opcode) {
+    case PTX_OP_ADD:
+    case PTX_OP_SUB:
+    case PTX_OP_MUL:
+    case PTX_OP_MIN:
+    case PTX_OP_MAX:
+    case PTX_OP_NEG:
+    case PTX_OP_ABS:
+    case PTX_OP_SQRT:
+    case PTX_OP_RCP:
+    case PTX_OP_RSQRT:
+    case PTX_OP_COPYSIGN:
+    case PTX_OP_DIV:
+        return true;
+    case PTX_OP_FMA:
+    case PTX_OP_MAD:
+        return true;
+    case PTX_OP_EX2:
+        return in->type == PTX_F32;
+    default:
+        return false;
+    }
+}
+
+static bool arithmetic_fits(const struct ptx_insn *in)
+{
+    bool ok = in->opcode == PTX_OP_COPYSIGN || in->opcode == PTX_OP_EX2 || is_plain_float(in->type) ? float_fits(in) : int_fits(in);
+
+    return ok && in->operands_count >= 2 && in->operands[0].kind == PTX_REG && in->predicate.kind == PTX_NOTHING &&
+           sources_fit(in, 1, in->operands_count);
+}
+
+static bool convert_fits(const struct ptx_insn *in)
+{
+    enum lane_type to = lane_type_of((enum ptx_type)in->type), from = lane_type_of((enum ptx_type)in->stype);
+    bool           to_float = is_plain_float(in->type), from_float = is_plain_float(in->stype);
+
+    if (in->pack || in->operands_count != 2 || in->operands[0].kind != PTX_REG || !source_fits(&in->operands[1]) || in->relu)
+        return false;
+    if (to == LANE_TYPES || from == LANE_TYPES || in->type == PTX_F16X2 || in->type == PTX_BF16X2 || in->stype == PTX_F16X2 ||
+        in->stype == PTX_BF16X2 || in->sat == PTX_SATFINITE || (lane_type_is_float(to) && !to_float) ||
+        (lane_type_is_float(from) && !from_float))
+        return false;
+    if (to_float && from_float)
+        return in->type != PTX_F32 || in->stype != PTX_F64 || in->rounding == PTX_RN || in->rounding == PTX_NO_MODIFIER;
+    if (to_float)
+        return in->rounding == PTX_RN || in->rounding == PTX_NO_MODIFIER;
+    return from_float || !in->sat;
+}
+
+static bool compare_fits(const struct ptx_insn *in)
+{
+    bool third = in->action != PTX_NO_ACTION;
+
+    if ((!is_plain_int(in->type) && !is_plain_float(in->type)) || in->operands_count != (third ? 4u : 3u))
+        return false;
+    if (in->operands[0].kind != PTX_REG && in->operands[0].kind != PTX_SINK)
+        return false;
+    if (in->predicate.kind != PTX_NOTHING && in->predicate.kind != PTX_REG && in->predicate.kind != PTX_SINK)
+        return false;
+    if (in->action && in->action != PTX_DO_AND && in->action != PTX_DO_OR && in->action != PTX_DO_XOR)
+        return false;
+    return sources_fit(in, 1, 3) && (!third || in->operands[3].kind == PTX_REG);
+}
+
+bool native_space(const struct ptx_insn *in, const struct ptx_operand *p, enum op_space *out)
+{
+    enum ptx_space s = (enum ptx_space)in->space;
+
+    if (p->reg == PTX_NO_REG && s == PTX_GENERIC && (p->index != PTX_NO_INDEX || p->space != PTX_GENERIC))
+        s = (enum ptx_space)p->space;
+    switch (s) {
+    case PTX_GLOBAL:
+    case PTX_CONST:
+        *out = OP_GLOBAL;
+        return true;
+    case PTX_SHARED:
+        *out = OP_SHARED;
+        return true;
+    case PTX_LOCAL:
+        *out = OP_LOCAL;
+        return true;
+    case PTX_PARAM:
+    case PTX_KERNEL_PARAM:
+        *out = OP_PARAM_KERNEL;
+        return p->reg == PTX_NO_REG && p->space == PTX_KERNEL_PARAM;
+    case PTX_GENERIC:
+        break;
+    }
+    return false;
+}
+
+static bool moved_fits(const struct ptx_function *f, const struct ptx_operand *o, unsigned bytes, bool load)
+{
+    if (o->kind == PTX_SINK)
+        return load;
+    if (o->kind == PTX_REG)
+        return !load || f->registers[o->reg].bytes >= bytes;
+    return !load && source_fits(o);
+}
+
+static bool access_fits(const struct ptx_function *f, const struct ptx_insn *in, bool load)
+{
+    const struct ptx_operand *at, *moved;
+    unsigned                  bytes = ptx_type_bytes((enum ptx_type)in->type), count;
+    enum op_space             space;
+
+    if (in->operands_count != 2 || bytes < 1 || bytes > 8 || (in->order != PTX_NO_MODIFIER && in->order != PTX_WEAK))
+        return false;
+    at = &in->operands[load ? 1 : 0];
+    moved = &in->operands[load ? 0 : 1];
+    if (at->kind != PTX_ADDRESS || !native_space(in, at, &space) || (space == OP_PARAM_KERNEL && !load))
+        return false;
+    count = moved->kind == PTX_VECTOR ? moved->count : 1;
+    if (count > NATIVE_ELEMENTS_MAX || count & (count - 1))
+        return false;
+    if (space == OP_PARAM_KERNEL &&
+        (at->value > f->params_bytes || bytes * count > f->params_bytes - at->value || at->value % (bytes * count)))
+        return false;
+    for (unsigned k = 0; k < count; k++) {
+        if (!moved_fits(f, moved->kind == PTX_VECTOR ? &moved->elements[k] : moved, bytes, load))
+            return false;
+    }
+    return true;
+}
+
+static bool move_fits(const struct ptx_insn *in)
+{
+    const struct ptx_operand *to = &in->operands[0], *from = &in->operands[1];
+    unsigned                  bytes = ptx_type_bytes((enum ptx_type)in->type);
+    const struct ptx_operand *v = to->kind == PTX_VECTOR ? to : from->kind == PTX_VECTOR ? from : NULL;
+
+    if (in->operands_count != 2 || bytes > 8 || (in->type == PTX_PRED && from->kind != PTX_REG))
+        return false;
+    if (!v)
+        return to->kind == PTX_REG && source_fits(from);
+    if (!v->count || bytes % v->count || (v == to ? from : to)->kind != PTX_REG || to->kind == from->kind)
+        return false;
+    for (unsigned k = 0; k < v->count; k++) {
+        const struct ptx_operand *e = &v->elements[k];
+        if (e->kind != PTX_REG && e->kind != PTX_SINK && (v == to || !source_fits(e)))
+            return false;
+    }
+    return true;
+}
+
+bool native_insn(const struct ptx_function *f, const struct ptx_insn *in)
+{
+    switch ((int)in->opcode) {
+    case PTX_OP_BRA:
+        return true;
+    case PTX_OP_MOV:
+        return move_fits(in);
+    case PTX_OP_LD:
+    case PTX_OP_LDU:
+        return access_fits(f, in, true);
+    case PTX_OP_ST:
+        return access_fits(f, in, false);
+    case PTX_OP_CVT:
+        return convert_fits(in);
+    case PTX_OP_CVTA:
+        return in->operands_count == 2 && in->operands[0].kind == PTX_REG && source_fits(&in->operands[1]);
+    case PTX_OP_SETP:
+        return compare_fits(in);
+    case PTX_OP_SELP:
+        return in->operands_count == 4 && in->operands[0].kind == PTX_REG && sources_fit(in, 1, 3) && in->operands[3].kind == PTX_REG;
+    default:
+        return arithmetic_fits(in);
+    }
+}
