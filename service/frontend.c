@@ -10,8 +10,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "api/admin/drain.h"
 #include "api/app.h"
-#include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/buf.h"
 #include "base/log/log.h"

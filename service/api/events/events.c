@@ -8,7 +8,7 @@
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"
-#include "api/event_stream.h"
+#include "api/events/event_stream.h"
 
 struct session_stream {
     struct event_stream stream;
