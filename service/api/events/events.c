@@ -1,6 +1,5 @@
 /* A session's events as server-sent events. */
 #include "session/events/events.h"
-#include "api/bounds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

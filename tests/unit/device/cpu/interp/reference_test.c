@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/cpu/interp/variants.h"
 #include "reference/forms.h"
 #include "reference/values.h"
 #include "unit/device/cpu/interp/the_rig.h"
