@@ -29,7 +29,7 @@ static enum status answer_buffer(struct request *r, const struct buffer_info *i,
     struct answer a;
 
     if (http_status == 201)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/buffers/%s", SPAN_ARG(r->params[0]), i->id);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/buffers/%s", SPAN_ARG(sid_of(r)), i->id);
     answer_begin(&a);
     add_members(&a.w, i);
     return answer_end(&a, r, http_status);
