@@ -307,7 +307,7 @@ bool name_valid(const char *name)
 {
     size_t chars = strlen(name);
 
-    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == chars;
+    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:") == chars;
 }
 
 struct path session_path(const gpurest_session *s, const char *format, ...)
