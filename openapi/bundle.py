@@ -152,7 +152,7 @@ def c_source(document):
     rows = []
     for text, limit in zip(parts[0::2], parts[1::2]):
         rows.append(f"    {{\n{c_literal(text.encode())},\n        {len(text.encode())}, \"{limit}\"}},")
-    return ("/* Made by openapi/bundle.py. */\n#include \"api/openapi_document.h\"\n\n"
+    return ("/* Made by openapi/bundle.py. */\n#include \"api/about/openapi_document.h\"\n\n"
             "const struct openapi_piece openapi_pieces[] = {\n" + "\n".join(rows) + "\n};\n"
             "const size_t openapi_pieces_count = sizeof openapi_pieces / sizeof openapi_pieces[0];\n")
 

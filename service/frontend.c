@@ -6,12 +6,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "api/admin/drain.h"
 #include "api/app.h"
-#include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/buf.h"
 #include "base/log/log.h"

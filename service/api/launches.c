@@ -1,5 +1,4 @@
 /* Launches: submit and wait, follow, cancel. */
-#include "api/bounds.h"
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "api/follow.h"

@@ -171,7 +171,7 @@ def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
         gpurest("buf", "put", "x", "x")
         gpurest("buf", "get", "x", "y")
         assert (tmp_path / "y").read_bytes() == floats(range(256))
-        assert name in gpurest("sessions", name)
+        assert name in gpurest("sessions", "get", name)
         gpurest("disconnect")
 
 

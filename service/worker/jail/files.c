@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log/log.h"
-#include "limits.h"
 #include "worker/jail/privileges.h"
 
 void files_raise(void)

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "limits.h"
 
 enum { NOBODY = 65534 };
 

@@ -153,6 +153,12 @@ class Client(Unpicklable):
         items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/devices", "items"))
         return items
 
+    def nodes(self) -> List[Dict[str, Any]]:
+        """The nodes of the fleet, as the router knows them: `name`, `state` ("up", "down"), `endpoint` where one is configured. Without a router the one
+        node that answers."""
+        items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/nodes", "items"))
+        return items
+
     def device(self, id: str) -> Dict[str, Any]:
         """One device, as the service describes it."""
         return self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))

@@ -1,5 +1,5 @@
 /* Draining on request: what SIGTERM does, but the process ends only if that is requested. */
-#include "api/drain.h"
+#include "api/admin/drain.h"
 
 #include <signal.h>
 #include <unistd.h>

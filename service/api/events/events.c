@@ -1,6 +1,5 @@
 /* A session's events as server-sent events. */
 #include "session/events/events.h"
-#include "api/bounds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"
-#include "api/event_stream.h"
+#include "api/events/event_stream.h"
 
 struct session_stream {
     struct event_stream stream;

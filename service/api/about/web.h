@@ -1,6 +1,6 @@
 /* Whether and how "/" answers a browser. */
-#ifndef GPUREST_API_WEB_H
-#define GPUREST_API_WEB_H
+#ifndef GPUREST_API_ABOUT_WEB_H
+#define GPUREST_API_ABOUT_WEB_H
 
 #include "http/message/request.h"
 

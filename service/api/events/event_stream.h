@@ -1,6 +1,6 @@
 /* Shared by all streams of server-sent events. A stream holds no thread: it is a source that the server asks for bytes. */
-#ifndef GPUREST_API_EVENT_STREAM_H
-#define GPUREST_API_EVENT_STREAM_H
+#ifndef GPUREST_API_EVENTS_EVENT_STREAM_H
+#define GPUREST_API_EVENTS_EVENT_STREAM_H
 
 #include "api/call.h"
 

@@ -1,8 +1,8 @@
 /* Hashes buffer contents as they come from the device. */
-#include "api/data_digest.h"
+#include "api/memory/data_digest.h"
 #include "api/bounds.h"
 
-#include "api/etag.h"
+#include "api/memory/etag.h"
 
 /* Where the bytes go. */
 struct reading {

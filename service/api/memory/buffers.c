@@ -3,8 +3,8 @@
 #include "api/call.h"
 #include "api/decode/args.h"
 #include "api/endpoints.h"
-#include "api/etag.h"
-#include "api/upload.h"
+#include "api/memory/etag.h"
+#include "api/memory/upload.h"
 
 struct buffer_request {
     uint64_t size;

@@ -1,6 +1,6 @@
 /* The entity tag of a buffer's contents: "<generation>.<write epoch of the session>.<the buffer's number>". */
-#ifndef GPUREST_API_ETAG_H
-#define GPUREST_API_ETAG_H
+#ifndef GPUREST_API_MEMORY_ETAG_H
+#define GPUREST_API_MEMORY_ETAG_H
 
 #include <inttypes.h>
 #include <stdio.h>

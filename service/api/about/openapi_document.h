@@ -1,7 +1,7 @@
 /* The OpenAPI document as openapi/bundle.py wrote it at build time: pieces of text, each followed by a bound that the configuration
  * decides. */
-#ifndef GPUREST_API_OPENAPI_DOCUMENT_H
-#define GPUREST_API_OPENAPI_DOCUMENT_H
+#ifndef GPUREST_API_ABOUT_OPENAPI_DOCUMENT_H
+#define GPUREST_API_ABOUT_OPENAPI_DOCUMENT_H
 
 #include <stddef.h>
 

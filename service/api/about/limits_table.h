@@ -1,6 +1,6 @@
 /* The fixed limits by name (limits.def). */
-#ifndef GPUREST_API_LIMITS_TABLE_H
-#define GPUREST_API_LIMITS_TABLE_H
+#ifndef GPUREST_API_ABOUT_LIMITS_TABLE_H
+#define GPUREST_API_ABOUT_LIMITS_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

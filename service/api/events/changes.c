@@ -2,7 +2,7 @@
  * the caller may see, which costs nothing without followers. */
 #include "api/bounds.h"
 #include "api/endpoints.h"
-#include "api/event_stream.h"
+#include "api/events/event_stream.h"
 #include "base/digest.h"
 
 enum part { PART_SERVICE, PART_DEVICES, PART_SESSIONS, PARTS };

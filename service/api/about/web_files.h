@@ -1,6 +1,6 @@
 /* The pages for browsers, embedded into the executable by web/embed.py at build time. */
-#ifndef GPUREST_API_WEB_FILES_H
-#define GPUREST_API_WEB_FILES_H
+#ifndef GPUREST_API_ABOUT_WEB_FILES_H
+#define GPUREST_API_ABOUT_WEB_FILES_H
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 /* Liveness, readiness, the version and the texts of problem types. */
 #include <inttypes.h>
 
+#include "api/about/web.h"
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"
-#include "api/web.h"
 #include "base/version.h"
 
 static enum status reply_line(struct request *r, unsigned http_status, const char *text)

@@ -1,10 +1,10 @@
 /* The OpenAPI document, with this service's limits. */
 #include <inttypes.h>
 
+#include "api/about/limits_table.h"
+#include "api/about/openapi_document.h"
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "api/limits_table.h"
-#include "api/openapi_document.h"
 
 /* An unknown limit would make the document wrong; tests/openapi checks the names. */
 static bool add_piece(struct buf *out, const struct openapi_piece *piece)

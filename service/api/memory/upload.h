@@ -1,9 +1,9 @@
 /* A streamed request body that is written to a buffer, which may have to be created first. One per request, in request.progress. */
-#ifndef GPUREST_API_UPLOAD_H
-#define GPUREST_API_UPLOAD_H
+#ifndef GPUREST_API_MEMORY_UPLOAD_H
+#define GPUREST_API_MEMORY_UPLOAD_H
 
 #include "api/call.h"
-#include "api/condition.h"
+#include "api/memory/condition.h"
 
 struct upload;
 

@@ -3,7 +3,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "api/etag.h"
+#include "api/memory/etag.h"
 #include "session/memory/share.h"
 
 /* A client over TCP would get an answer without a descriptor, or wait for a copy to memory that it cannot see. */

@@ -1,5 +1,5 @@
 /* Carries a body into a transfer; has the buffer made first where waiting for a worker holds up nobody (request.prepare). */
-#include "api/upload.h"
+#include "api/memory/upload.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

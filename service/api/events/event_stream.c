@@ -1,5 +1,5 @@
 /* Streams of server-sent events: count per caller, heartbeats, duration, headers. */
-#include "api/event_stream.h"
+#include "api/events/event_stream.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "api/call.h"
-#include "api/data_digest.h"
 #include "api/endpoints.h"
-#include "api/etag.h"
-#include "api/upload.h"
+#include "api/memory/data_digest.h"
+#include "api/memory/etag.h"
+#include "api/memory/upload.h"
 #include "http/message/precondition.h"
 #include "http/message/range.h"
 

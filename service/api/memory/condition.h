@@ -1,7 +1,7 @@
 /* If-Match and If-None-Match of a request that writes to a buffer. A condition must hold at the moment of the write: the state that was
  * checked is kept here and compared again under the session's lock. */
-#ifndef GPUREST_API_CONDITION_H
-#define GPUREST_API_CONDITION_H
+#ifndef GPUREST_API_MEMORY_CONDITION_H
+#define GPUREST_API_MEMORY_CONDITION_H
 
 #include "http/message/request.h"
 #include "session/session.h"

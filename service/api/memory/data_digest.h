@@ -1,6 +1,6 @@
 /* Digests of buffer contents that a GET or HEAD asks for. */
-#ifndef GPUREST_API_DATA_DIGEST_H
-#define GPUREST_API_DATA_DIGEST_H
+#ifndef GPUREST_API_MEMORY_DATA_DIGEST_H
+#define GPUREST_API_MEMORY_DATA_DIGEST_H
 
 #include "api/call.h"
 #include "http/message/integrity.h"

@@ -1,9 +1,9 @@
 /* Every configured limit, and the caller's present use of the counted ones. */
 #include <string.h>
 
+#include "api/about/limits_table.h"
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "api/limits_table.h"
 #include "session/code/warm.h"
 
 /* Written as null. */
@@ -69,7 +69,7 @@ static const struct {
 } fixed[] = {
 #define LIMIT(name, greatest)              {#name, greatest, NULL},
 #define LIMIT_COUNTED(name, greatest, use) {#name, greatest, use},
-#include "api/limits.def"
+#include "api/about/limits.def"
 #undef LIMIT
 #undef LIMIT_COUNTED
 };

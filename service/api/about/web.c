@@ -1,8 +1,7 @@
 /* Pages for browsers. They contain nothing that needs a token: they fetch their data with the token that the user enters. */
-#include "api/web.h"
-#include "api/call.h"
+#include "api/about/web.h"
+#include "api/about/web_files.h"
 #include "api/endpoints.h"
-#include "api/web_files.h"
 
 static const char CONTENT_SECURITY_POLICY[] = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
                                               "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,7 +1,7 @@
 /* Conditions of writes to buffers. */
-#include "api/condition.h"
+#include "api/memory/condition.h"
 
-#include "api/etag.h"
+#include "api/memory/etag.h"
 #include "http/message/precondition.h"
 
 static bool is_conditional(const struct request *r)

@@ -1,6 +1,6 @@
 /* Whether the service accepts new sessions: serving, draining, or leaving. */
-#ifndef GPUREST_API_DRAIN_H
-#define GPUREST_API_DRAIN_H
+#ifndef GPUREST_API_ADMIN_DRAIN_H
+#define GPUREST_API_ADMIN_DRAIN_H
 
 #include "api/app.h"
 
