@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-
 bool random_bytes(void *out, size_t bytes)
 {
     char *at = out;
