@@ -315,3 +315,20 @@ def test_many_clients_at_once_meet_their_own(fleet):
 
     in_threads(one, range(8))
     assert not wrong
+
+
+BULK = """
+import os, gpurest
+with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
+    with client.session() as gpu:
+        data = os.urandom(3 << 20)
+        assert bytes(gpu.buffer(data).get()) == data
+        print(gpu.id, *[url for url in client._detours._known])
+"""
+
+
+def test_long_transfers_go_to_the_node_itself(fleet, tmp_path):
+    id, *direct = run_client(fleet, tmp_path, "python3", "-c", BULK, PYTHONPATH=str(fleets.ROOT / "sdk" / "python")).split()
+    assert direct == [f"https://127.0.0.1:{fleet.ports[node_of(id)]}"]
+    carried = [line for line in fleet.services[node_of(id)].logged("/data").splitlines() if f"/v1/sessions/{id}/buffers/" in line]
+    assert carried, "the node has no line of it"
