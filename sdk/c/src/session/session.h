@@ -3,6 +3,7 @@
 #define GPUREST_SDK_SESSION_H
 
 #include "client/client.h"
+#include "session/detour.h"
 #include "session/handles.h"
 
 /* A thread that records a batch: its calls on the session are queued there instead of being sent. */
@@ -20,6 +21,7 @@ struct gpurest_session {
     bool                  keep;
     char                 *spec; /* JSON that it was made from; its id is its name */
     struct leased         leased;
+    struct detour         detour;
     atomic_uint_least64_t names;
     pthread_mutex_t       lock;
     struct handles        buffers;    /* under lock */
