@@ -205,6 +205,7 @@ static const uint64_t EPOCH_ANY = UINT64_MAX; /* only the buffer counts */
 struct buffer_info {
     char            id[ID_BYTES];
     uint64_t        bytes;
+    uint64_t        address; /* on the device */
     uint64_t        created_wall_ns;
     bool            shareable;
     struct contents contents;

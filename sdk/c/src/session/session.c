@@ -426,6 +426,17 @@ gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t
     return e ? GPUREST_OK : fail_memory();
 }
 
+void session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (e)
+        e->address = address;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void session_remove_buffer(gpurest_session *s, gpurest_buffer b)
 {
     pthread_mutex_lock(&s->lock);
