@@ -38,6 +38,11 @@ enum {
     PRINTF_ITEM_BYTES_MAX = 4096, /* bytes of one conversion's text: width and precision are cut there */
 };
 
+/* cpu device: the host's libraries */
+static const uint64_t CPU_PRODUCT_PIECE_MAX = 1ull << 34; /* multiplications after which a product looks whether it is to end: less than a second of a core */
+static const uint64_t CPU_MATRIX_ELEMENTS_MAX = 1ull << 40; /* of a matrix to be factored, and of each matrix on the way */
+static const uint64_t CPU_TRANSFORM_BYTES_MAX = 1ull << 30; /* host memory for the tables of all prepared transforms */
+
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
 static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */
 
