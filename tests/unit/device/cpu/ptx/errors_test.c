@@ -138,6 +138,10 @@ Test(ptx_errors, modules_are_refused)
     } rows[] = {
         {".version nothing", "expected a version such as 7.8, got `nothing`, PTX line 1"},
         {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
+        {".version 5.1 .target sm_75\n", "PTX has no version 5.1"},
+        {".version 9.9 .target sm_75\n", "PTX has no version 9.9"},
+        {".version 0.9 .target sm_75\n", "PTX has no version 0.9"},
+        {".version 1e0 .target sm_75\n", "PTX has no version 1e0"},
         {"nonsense", "`.func` or `.entry`, got `nonsense`, PTX line 4"},
         {".tex .u64 t;", "`.tex` is not supported"},
         {".global .u32 a; .global .u32 a;", "`a` is declared twice"},
