@@ -36,7 +36,8 @@ struct registry_config {
     struct pool            *pool;
     struct compile_service *compiler;
     struct code_cache      *cache;
-    const char             *node; /* "" or the node's name, which becomes part of session ids */
+    const char             *node;     /* "" or the node's name, which becomes part of ids */
+    const char             *instance; /* names this process; its first characters tag the ids of sessions; NULL: none */
     unsigned                sessions_max;
     uint64_t                idle_timeout_s_max; /* lowers what sessions ask for; 0: IDLE_TIMEOUT_S_MAX */
     uint64_t                lifetime_s_max;     /* likewise; 0: LIFETIME_S_MAX */
@@ -204,6 +205,7 @@ static const uint64_t EPOCH_ANY = UINT64_MAX; /* only the buffer counts */
 struct buffer_info {
     char            id[ID_BYTES];
     uint64_t        bytes;
+    uint64_t        address; /* on the device */
     uint64_t        created_wall_ns;
     bool            shareable;
     struct contents contents;

@@ -213,7 +213,7 @@ GPUREST_API gpurest_status gpurest_device_info(gpurest_client *client, int devic
 typedef struct gpurest_session_options {
     size_t      struct_size;
     const char *device;         /* NULL: chosen by the service */
-    const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}; joins an existing session with the same options. NULL: random */
+    const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}, of a fleet also NODE.name; joins a session that has the same options. NULL: random */
     uint64_t    memory_limit;   /* bytes of device memory; 0: none */
     uint32_t    idle_timeout_s; /* the service ends it when nothing used it for so long, or less if its operator says so; 0: the default (600) */
     int         memcheck;       /* non-zero: detect out-of-bounds accesses, on devices that can */
