@@ -301,3 +301,57 @@ def test_a_batch_and_a_run_say_it_too(client, session, cpu):
     for path in (session + "/batches", "/v1/run"):
         answer = client.post(path, {"module": source, "ops": ops}).expect(200)
         assert answer.json()["segments"][0]["data_b64"] == base64.b64encode(struct.pack("<i", 900)).decode()
+
+
+# ---- what headers use of shared memory ----
+
+TILES = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void tiles(const int *in, int *out) {
+    __shared__ cg::block_tile_memory<256> scratch;
+    auto block = cg::this_thread_block(scratch);
+    auto tile = cg::tiled_partition<64>(block);
+    int sum = cg::reduce(tile, in[threadIdx.x], cg::plus<int>());
+    tile.sync();
+    out[threadIdx.x] = sum + tile.shfl(in[threadIdx.x], 3);
+}
+extern "C" __global__ void large(int *out, int words) {
+    extern __shared__ int s[];
+    for (int i = threadIdx.x; i < words; i += blockDim.x) s[i] = i * 3;
+    __syncthreads();
+    for (int i = threadIdx.x; i < words; i += blockDim.x) out[i] = s[words - 1 - i];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["compute_75", "compute_80", "compute_90"])
+def test_tiles_of_several_warps(client, session, cpu, arch):
+    compiled(client, session, TILES, arch)
+    client.put_octets(session + "/buffers/in", struct.pack("<256i", *range(256))).expect(201)
+    client.put(session + "/buffers/out", {"size": 1024}).expect(201)
+    launched(client, session, "tiles", 256, "in", "out")
+    got = struct.unpack("<256i", client.get(session + "/buffers/out/data").body)
+    assert got == tuple(sum(range(i // 64 * 64, i // 64 * 64 + 64)) + i // 64 * 64 + 3 for i in range(256))
+
+
+def test_dynamic_shared_memory_to_227_kib(client, session, cpu):
+    compiled(client, session, TILES, "compute_75")
+    device = client.get("/v1/devices/cpu:0").json()
+    most = device["max_shared_bytes_per_block"]
+    assert most == device["attributes"]["max_shared_memory_per_block_optin"] == 227 * 1024
+    words = most // 4 - 4096  # beside what the module's other kernel has
+    client.put(session + "/buffers/out", {"size": 4 * words}).expect(201)
+
+    def launch(size, words):
+        return client.post(session + "/launches", {"module": "m", "kernel": "large", "grid": [2], "block": [128], "shared_bytes": size,
+                                                   "args": [{"buf": "out"}, {"i32": words}]})
+
+    for count in (words, 100, words):
+        launch(4 * count, count).expect(200)
+        got = struct.unpack(f"<{count}i", client.get(session + "/buffers/out/data").body[:4 * count])
+        assert got == tuple(3 * (count - 1 - i) for i in range(count))
+    assert launch(most + 1, 4).code == "launch_config_invalid"
+    client.put(session + "/buffers/out2", {"size": 16}).expect(201)
+    assert launch(4096, 8192).code == "kernel_fault"  # beyond what was asked for

@@ -275,9 +275,9 @@ static bool place_shared(struct ptx_parser *p)
         if (!function->entry)
             continue;
         function->shared_bytes = function->shared_bytes ? (uint32_t)base + function->shared_bytes : p->shared_module;
-        if (function->shared_bytes > CPU_SHARED_BYTES_MAX)
+        if (function->shared_bytes > CPU_STATIC_SHARED_BYTES_MAX)
             return ptx_fail(p, p->now.line, "`%.*s` needs %u bytes of shared memory, %d are allowed", SPAN_ARG(function->name),
-                            function->shared_bytes, CPU_SHARED_BYTES_MAX);
+                            function->shared_bytes, CPU_STATIC_SHARED_BYTES_MAX);
         dynamic = function->shared_bytes > dynamic ? function->shared_bytes : dynamic;
     }
     ptx_align_up(&dynamic, p->shared_align, UINT32_MAX);
