@@ -277,6 +277,7 @@ struct module_spec {
     unsigned                     options_count;
     const struct span           *name_expressions;
     unsigned                     name_expressions_count;
+    struct span arch; /* "compute_90": what to compile for, also as an option; empty: what the device says. With IMAGE_CUDA alone */
     /* by module_spec_check() */
     bool          checked;
     unsigned char source_digest[SHA256_BYTES]; /* of the source alone */

@@ -163,7 +163,7 @@ struct block_run {
     uint64_t            block_number;
     struct fault_guard  guard;
     uint8_t            *shared;
-    uint32_t            shared_bytes;
+    uint32_t            shared_bytes, shared_room;
     uint8_t            *local; /* [lanes][local_bytes] */
     size_t              local_room;
     uint32_t            local_bytes;
