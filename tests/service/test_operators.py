@@ -1,4 +1,6 @@
 """What operators see and do: the sessions of all callers, what each has used, and whose fault a failure is."""
+import mmap
+import pathlib
 import re
 
 import pytest
@@ -118,3 +120,18 @@ def test_faults_of_callers_are_no_failures_of_the_service(service):
     alice.post("/v1/sessions/faulty/reset").expect(200)
     assert alice.put(path + "/buffers/huge", {"size": 1 << 45}).status in (403, 507)
     assert failures(root) == 0 and root.get("/readyz?verbose=1").json()["failures_last_minute"] == 0
+
+
+def test_free_memory_of_the_cpu_device_is_the_hosts(client):
+    """It moves with what any process takes."""
+    def host_free():
+        return int(re.search(r"MemAvailable:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text())[1]) << 10
+
+    told = client.get("/v1/devices/cpu:0").json()["memory"]
+    assert 0 < told["free_bytes"] <= told["total_bytes"]
+    assert abs(told["free_bytes"] - min(host_free(), told["total_bytes"])) < told["total_bytes"] / 4
+    with mmap.mmap(-1, 64 << 20) as taken:
+        seen = set()
+        for page in range(0, 64 << 20, 4096):
+            taken[page] = 1
+        until(lambda: seen.add(client.get("/v1/devices/cpu:0").json()["memory"]["free_bytes"]) or len(seen) > 1, "it does not move")

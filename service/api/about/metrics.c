@@ -54,7 +54,7 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
         device_label(labels, &devices[i]);
         metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "free"), (double)devices[i].info.free_bytes);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "free"), (double)device_free_bytes(&devices[i].info));
     }
 }
 
