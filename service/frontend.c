@@ -461,9 +461,12 @@ static bool start_log(const struct config *c)
 
 int frontend_main(const struct config *config, int argc, char *const argv[])
 {
-    struct frontend f = {
-        .config = config, .argc = argc, .argv = argv, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
-    bool started;
+    struct frontend f = {.config = config,
+                         .argc = argc,
+                         .argv = argv,
+                         .signals = -1,
+                         .app = {.config = config, .started_wall_ns = wall_ns(), .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
+    bool            started;
 
     if (!start_log(config))
         return 2;
