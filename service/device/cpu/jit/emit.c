@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/cpu/jit/subset.h"
+
 static const struct code_block *block_of(const struct emitter *e, uint32_t block)
 {
     return &e->plan->code->blocks[block];
@@ -38,7 +40,7 @@ static llvm_value array_of(struct emitter *e, uint32_t reg)
     return binary(e, LLVM_ADD, e->frame, at);
 }
 
-static void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
+void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
 {
     unsigned     bytes = e->plan->function->registers[reg].bytes;
     struct value v = read_register(e, reg);
@@ -57,22 +59,30 @@ static void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
     intrinsic(e, "llvm.masked.store", types, 2, args, 4);
 }
 
+struct value array_value(struct emitter *e, uint32_t reg)
+{
+    unsigned   bytes = e->plan->function->registers[reg].bytes;
+    llvm_type  type = vector_of(e, int_type(e, 8 * bytes));
+    llvm_value all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, array_of(e, reg), type), "");
+
+    e->ll->LLVMSetAlignment(all, bytes);
+    if (bytes == 1)
+        all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
+    return vector_value(all, bytes == 1 ? 1 : 8 * bytes);
+}
+
 /* From the arrays. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also whether all lanes of `mask` have
  * the register's shape: otherwise *bad gets a bit. */
 static void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)
 {
     const struct shape *s = &e->plan->shapes[reg];
     unsigned            bytes = e->plan->function->registers[reg].bytes;
-    llvm_type           element = int_type(e, 8 * bytes), type = vector_of(e, element);
+    llvm_type           element = int_type(e, 8 * bytes);
     llvm_value          at = array_of(e, reg), all = NULL, differ;
     struct value        v = {.scalar = true, .bits = bytes == 1 ? 1 : 8 * bytes, .shape = *s};
 
-    if (!trusted || s->kind == SHAPE_VARYING) {
-        all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
-        e->ll->LLVMSetAlignment(all, bytes);
-        if (bytes == 1)
-            all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
-    }
+    if (!trusted || s->kind == SHAPE_VARYING)
+        all = array_value(e, reg).v;
     if (s->kind == SHAPE_VARYING) {
         e->ll->LLVMBuildStore(e->b, all, e->slot[reg]);
         return;
@@ -174,13 +184,14 @@ static void finish_path(struct emitter *e, uint32_t from)
 }
 
 /* The interpreter looks at the clock and for others' turns when a chunk has gone round often enough. */
-static void count_round(struct emitter *e, uint32_t to, llvm_value mask)
+static void count_round(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
 {
     llvm_block out = new_block(e, "out"), on = new_block(e, "on");
-    llvm_value left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, 1));
+    uint32_t   cost = block_of(e, from)->spins ? NATIVE_SPIN_COST : 1;
+    llvm_value left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, cost));
 
     e->ll->LLVMBuildStore(e->b, left, e->budget_slot);
-    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_NE, left, number(e, 32, 0))), on, out);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_SGT, left, number(e, 32, 0))), on, out);
     go_on_in(e, out);
     wait_there(e, to, mask);
     e->ll->LLVMBuildBr(e->b, e->leave);
@@ -199,7 +210,7 @@ static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask
         return;
     }
     if (to <= from)
-        count_round(e, to, mask);
+        count_round(e, from, to, mask);
     e->ll->LLVMBuildStore(e->b, mask, e->mask_slot);
     if (!e->plan->divergent[from]) {
         e->ll->LLVMBuildBr(e->b, e->blocks[to]);
@@ -283,6 +294,10 @@ static void leave_block(struct emitter *e, uint32_t block)
 
 static void emit_insn(struct emitter *e)
 {
+    if (native_way(e->plan->module, e->plan->function, e->insn) == NATIVE_BORROWED) {
+        emit_borrowed(e);
+        return;
+    }
     switch ((int)e->insn->opcode) {
     case PTX_OP_MOV:
         emit_move(e);
@@ -353,6 +368,18 @@ static void emit_versions(struct emitter *e, llvm_value ok)
     go_on_in(e, end);
 }
 
+/* Operations of a warp wait for their members, which the interpreter lets meet. */
+static void meet_warp(struct emitter *e, uint32_t block)
+{
+    llvm_block stay = new_block(e, "stay"), go = new_block(e, "go");
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, warp_is_here(e, &e->plan->function->insns[block_of(e, block)->insn_first])), go, stay);
+    go_on_in(e, stay);
+    leave_there(e, block, e->mask);
+    e->ll->LLVMBuildBr(e->b, e->dispatch);
+    go_on_in(e, go);
+}
+
 static void emit_block(struct emitter *e, uint32_t block)
 {
     llvm_value ok;
@@ -361,6 +388,8 @@ static void emit_block(struct emitter *e, uint32_t block)
     e->block = block;
     e->groups_count = 0;
     e->mask = load_slot(e, vector_of(e, e->i1), e->mask_slot);
+    if (block_of(e, block)->warp_first)
+        meet_warp(e, block);
     ok = check_block(e);
     if (ok)
         emit_versions(e, ok);

@@ -93,6 +93,10 @@ llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_va
 llvm_block new_block(struct emitter *e, const char *name);
 void       go_on_in(struct emitter *e, llvm_block block);
 
+/* device/cpu/jit/emit.c: a register to its array of the interpreter, for those lanes; and all of a chunk's lanes from there. */
+void         save_register(struct emitter *e, uint32_t reg, llvm_value mask);
+struct value array_value(struct emitter *e, uint32_t reg);
+
 /* One instruction each. */
 void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */
 void emit_convert(struct emitter *e);
@@ -102,6 +106,9 @@ void emit_move(struct emitter *e);
 void emit_address(struct emitter *e);
 void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
 void emit_store(struct emitter *e);
+void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit_borrow.c: any that is not emitted */
+/* Whether all members of the warp that the instruction waits for run this block now. */
+llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
 /* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
 llvm_value check_block(struct emitter *e);
 

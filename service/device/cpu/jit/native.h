@@ -12,6 +12,7 @@ enum {
     NATIVE_ELEMENTS_MAX = 8,  /* of a vector access */
     NATIVE_BLOCKS_MAX = 256,  /* basic blocks of a kernel that can be compiled */
     NATIVE_BACK_EDGES = 2048, /* of a chunk, before the interpreter looks at the clock */
+    NATIVE_SPIN_COST = 8,     /* back edges that one counts for that closes a loop in which a lane may be waiting */
 };
 
 enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
@@ -48,6 +49,10 @@ struct native_call {
 
     /* Makes the access of addresses[] and values[], lane by lane; faults as the interpreter does. */
     void (*access)(struct native_call *c);
+    /* Runs the interpreter's operations of `insn` for `lanes`, on its arrays. */
+    void (*operate)(struct native_call *c);
+    uint8_t *mask; /* owned: [stride] lanes for operations; 0 between them */
+    uint32_t live; /* bit i: lane + i had not returned when the chunk began */
 
     struct block_run *run;
     bool              active;  /* compiled code runs */
@@ -64,6 +69,11 @@ struct native_call {
  * compiler took for granted (the same in all lanes, or evenly growing): the interpreter runs them. */
 typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lanes, uint32_t block);
 
+/* The interpreter's operations of one instruction. */
+struct native_ops {
+    uint32_t first, count;
+};
+
 struct code_native {
     native_fn      run;
     unsigned       lanes; /* of a chunk */
@@ -71,6 +81,10 @@ struct code_native {
     const uint8_t
         *passes; /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
     bool whole;  /* all but plain returns is compiled */
+    bool spins;  /* some loop may wait for other lanes or blocks */
+    bool warps;  /* a chunk is a warp, and some of its operations wait for members */
+    bool fills;  /* its borrowed operations read special registers */
+    const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };
 

@@ -27,10 +27,10 @@ static bool has_result(const struct ptx_insn *in)
     return in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA && in->operands_count > 0;
 }
 
-/* Registers that it reads; of instructions that are not compiled, all that it names. */
+/* Registers that it reads; of instructions that the interpreter runs, all that it names. */
 static void each_source(struct jit_plan *p, const struct ptx_insn *in, reg_fn fn, void *context)
 {
-    bool compiled = native_insn(p->function, in);
+    bool compiled = native_way(p->module, p->function, in) == NATIVE_EMITTED;
 
     if (in->guard != PTX_NO_REG)
         fn(p, in->guard, context);
@@ -129,7 +129,7 @@ static bool find_live(struct jit_plan *p)
         for (uint32_t i = c->blocks[b].insn_first; i < c->blocks[b].insn_first + c->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_use, &s);
-            if (in->guard == PTX_NO_REG && native_insn(p->function, in))
+            if (in->guard == PTX_NO_REG && native_insn(p->module, p->function, in))
                 each_result(p, in, note_kill, &s);
         }
     }
@@ -162,32 +162,65 @@ static uint8_t passes(const struct jit_plan *p, uint32_t block)
     return (k->end == END_RETURN || k->end == END_EXIT) && k->count == 0 && k->last.guard == OP_NONE ? PASSES_RETURN : 0;
 }
 
+static bool reads_special(const struct ptx_insn *in)
+{
+    for (unsigned i = 0; i < in->operands_count; i++) {
+        if (in->operands[i].kind == PTX_SPECIAL_)
+            return true;
+        for (unsigned k = 0; in->operands[i].kind == PTX_VECTOR && k < in->operands[i].count; k++) {
+            if (in->operands[i].elements[k].kind == PTX_SPECIAL_)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Barriers and returns, which the interpreter keeps. */
+static bool is_kept(const struct ptx_insn *in)
+{
+    return in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT ||
+           ((in->opcode == PTX_OP_BAR || in->opcode == PTX_OP_BARRIER) && !in->warp);
+}
+
+/* What the block's instructions ask of the whole; false: one is not compiled. */
+static bool survey_insns(struct jit_plan *p, const struct code_block *k)
+{
+    bool ok = true;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        const struct ptx_insn *in = &p->function->insns[i];
+        enum native_way        way = native_way(p->module, p->function, in);
+        bool                   fits = way != NATIVE_LEAVES && (p->lanes == WARP_LANES || !native_meets_warp(p->module, in));
+
+        ok = ok && fits;
+        if (!fits && !is_kept(in) && !p->first_refused)
+            p->first_refused = in;
+        p->fills |= way == NATIVE_BORROWED && reads_special(in);
+        p->calls |=
+            in->opcode == PTX_OP_CALL && in->call && in->call->function != PTX_NO_INDEX && p->module->functions[in->call->function].defined;
+    }
+    return ok;
+}
+
 static void find_native(struct jit_plan *p)
 {
     const struct code *c = p->code;
 
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         const struct code_block *k = &c->blocks[b];
-        bool                     ok = (k->end == END_FALL || k->end == END_BRANCH) && !k->spins && k->insn_count > 0;
 
-        for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
-            const struct ptx_insn *in = &p->function->insns[i];
-            bool                   fits = native_insn(p->function, in);
-            bool                   plain = in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT || (in->opcode == PTX_OP_BAR && !in->warp);
-
-            ok = ok && fits;
-            if (!fits && !plain && !p->first_refused)
-                p->first_refused = in;
-        }
-        p->native[b] = ok;
+        p->native[b] = survey_insns(p, k) && (k->end == END_FALL || k->end == END_BRANCH) && k->insn_count > 0;
+        p->spins |= k->spins;
+        p->warps |= k->warp_first;
         p->insns_total += k->insn_count;
-        p->insns_native += ok ? k->insn_count : 0;
+        p->insns_native += p->native[b] ? k->insn_count : 0;
     }
     p->entry[0] = p->native[0];
-    p->whole = p->native[0];
+    p->whole = p->native[0] && !p->calls;
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
         p->whole = p->whole && (p->native[b] || p->passes[b] == PASSES_RETURN);
+        p->entry[b] |= p->native[b] && c->blocks[b].warp_first; /* lanes may leave before it and come back */
     }
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         uint32_t next[2];
@@ -236,7 +269,7 @@ static bool find_local(struct jit_plan *p)
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_source, &h);
-            if (in->guard != PTX_NO_REG || !native_insn(p->function, in))
+            if (in->guard != PTX_NO_REG || !native_insn(p->module, p->function, in))
                 each_result(p, in, note_source, &h);
             else
                 each_result(p, in, note_result, &h);
@@ -316,7 +349,8 @@ static bool spread_shapes(struct jit_plan *p)
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
 
-            m.shape = p->native[b] && in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA
+            m.shape = p->native[b] && in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA &&
+                              native_way(p->module, p->function, in) == NATIVE_EMITTED
                           ? fitted(p, in, guarded(p, in, plan_result(p, in)))
                           : varying;
             each_result(p, in, meet, &m);
