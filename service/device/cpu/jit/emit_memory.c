@@ -259,6 +259,23 @@ static llvm_value plus(struct emitter *e, const struct access_plan *a, unsigned 
     return k ? binary(e, LLVM_ADD, a->at, like(e, a->one || a->row, 64, (uint64_t)k * a->bytes)) : a->at;
 }
 
+/* Hosts gather words of 32 bits: the one that the bytes lie in. */
+static llvm_value gather_narrow(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    llvm_value at = plus(e, a, k), in_word = binary(e, LLVM_AND, at, like(e, false, 64, 3)), args[4], word;
+    llvm_type  all = vector_of(e, e->i32), types[2] = {all, NULL};
+
+    args[0] =
+        e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, binary(e, LLVM_XOR, at, in_word), vector_of(e, e->ll->LLVMPointerType(e->i32, 0)), "");
+    args[1] = number(e, 32, 4);
+    args[2] = e->taken;
+    args[3] = e->ll->LLVMGetUndef(all);
+    types[1] = e->ll->LLVMTypeOf(args[0]);
+    word = intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
+    in_word = binary(e, LLVM_SHL, cast(e, LLVM_TRUNC, in_word, e->i32), like(e, false, 32, 3));
+    return cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, word, in_word), int_type(e, 8 * a->bytes));
+}
+
 static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsigned k)
 {
     llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
@@ -271,6 +288,8 @@ static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsi
         e->ll->LLVMSetVolatile(load, 1); /* its fault counts even if nobody uses its value */
         return load;
     }
+    if (!a->row && a->bytes < 4)
+        return gather_narrow(e, a, k);
     at = a->row ? pointer(e, a->at, all)
                 : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
     args[0] = at;
@@ -390,10 +409,8 @@ static void access_memory(struct emitter *e, struct access_plan *a, const struct
     llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL}, group;
 
     place(e, a);
-    if (!a->one && !a->row && a->bytes < 4) {
-        access_slowly(e, a); /* hosts have no vectors for these */
-        for (unsigned k = 0; a->load && k < a->count; k++)
-            a->loaded[k] = vector_value(a->loaded[k].v, 8 * a->bytes);
+    if (!a->one && !a->row && !a->load && a->bytes < 4) {
+        emit_borrowed(e); /* hosts have no vectors for these */
         return;
     }
     if (is_assumed(e, a, p)) {

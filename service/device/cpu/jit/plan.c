@@ -418,6 +418,54 @@ static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
     return w.changed;
 }
 
+/* While the blocks of `seen` run, other lanes stand before block `at`. */
+static bool note_waiting(struct jit_plan *p, const uint8_t *seen, uint32_t at)
+{
+    bool changed = false;
+
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        for (size_t w = 0; seen[b] && w < p->words; w++) {
+            uint64_t more = p->live[at * p->words + w] & ~p->waited[b * p->words + w];
+
+            p->waited[b * p->words + w] |= more;
+            changed |= more != 0;
+        }
+    }
+    return changed;
+}
+
+/* Lanes of `seen` come out of compiled code while others are inside, from `low` and `high` on: all may meet again before that block. */
+static bool note_left(struct jit_plan *p, uint32_t low, uint32_t high, uint32_t at)
+{
+    uint8_t inside[NATIVE_BLOCKS_MAX] = {0};
+
+    if (p->passes[at] == PASSES_RETURN)
+        return false;
+    walk(p, low, p->code->blocks_count, inside);
+    walk(p, high, p->code->blocks_count, inside);
+    return note_waiting(p, inside, at);
+}
+
+/* While the blocks of `seen` run, others wait before `high` or where blocks of `seen` lead beyond it, or have come out of compiled code. */
+static bool note_places(struct jit_plan *p, uint32_t low, uint32_t high, const uint8_t *seen)
+{
+    uint8_t  waits[NATIVE_BLOCKS_MAX] = {0};
+    uint32_t next[2];
+    bool     changed = false;
+
+    waits[high] = 1;
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        for (unsigned n = seen[b] ? successors(p->code, b, next) : 0; n-- > 0;) {
+            waits[next[n]] |= p->native[next[n]] && next[n] >= high;
+            if (!p->native[next[n]])
+                changed |= note_left(p, low, high, next[n]);
+        }
+    }
+    for (uint32_t b = 0; b < p->code->blocks_count; b++)
+        changed |= waits[b] && note_waiting(p, seen, b);
+    return changed;
+}
+
 /* The lower way runs first; lanes of the upper one wait until the lower ones have come there, or beyond. */
 static bool mark_divergence(struct jit_plan *p, uint32_t block)
 {
@@ -448,23 +496,29 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
         changed |= seen[b] && !p->divergent[b];
         p->divergent[b] |= seen[b];
     }
-    return changed;
+    return note_places(p, low, high, seen) || changed;
 }
+
+struct standing {
+    uint32_t block;
+    bool     changed;
+};
 
 static void make_varying(struct jit_plan *p, uint32_t reg, void *context)
 {
-    bool *changed = context;
+    struct standing *s = context;
 
-    if (p->local[reg] || p->shapes[reg].kind == SHAPE_VARYING)
+    if (p->local[reg] || p->shapes[reg].kind == SHAPE_VARYING || !(p->waited[s->block * p->words + reg / 64] >> (reg % 64) & 1))
         return;
     p->shapes[reg] = varying;
-    *changed = true;
+    s->changed = true;
 }
 
 /* One number cannot stand for lanes that are at different places. */
 static bool spread_divergence(struct jit_plan *p)
 {
-    bool changed = false;
+    struct standing s = {0, false};
+    bool            changed = false;
 
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         const struct ptx_insn *last = p->native[b] && p->code->blocks[b].end == END_BRANCH ? p->code->blocks[b].last.insn : NULL;
@@ -473,11 +527,12 @@ static bool spread_divergence(struct jit_plan *p)
             changed |= mark_divergence(p, b);
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        s.block = b;
         for (uint32_t i = p->code->blocks[b].insn_first;
              p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            each_result(p, &p->function->insns[i], make_varying, &changed);
+            each_result(p, &p->function->insns[i], make_varying, &s);
     }
-    return changed;
+    return changed || s.changed;
 }
 
 static void find_shapes(struct jit_plan *p)
@@ -527,7 +582,9 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     p->dirty = calloc(registers, 1);
     p->read = calloc(registers, 1);
     p->live = calloc(blocks * p->words, sizeof *p->live);
-    if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live)
+    p->waited = calloc(blocks * p->words, sizeof *p->waited);
+    if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live ||
+        !p->waited)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
@@ -550,4 +607,5 @@ void plan_finish(struct jit_plan *p)
     free(p->dirty);
     free(p->read);
     free(p->live);
+    free(p->waited);
 }

@@ -20,6 +20,7 @@ struct jit_plan {
     bool                       calls;                      /* functions with frames of their own */
     uint8_t                   *entry;                      /* [blocks_count] 1: compiled code can begin there */
     uint8_t                   *divergent;                  /* [blocks_count] 1: other lanes of the chunk may wait elsewhere while it runs */
+    uint64_t                  *waited;                     /* [blocks_count][words] registers that those lanes may still read */
     struct shape              *shapes;                     /* [registers_count] */
     uint8_t                   *local;                      /* [registers_count] 1: not read in other blocks, nor before it is written */
     uint8_t                   *dirty;                      /* [registers_count] 1: compiled code writes it */
