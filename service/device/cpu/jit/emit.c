@@ -321,6 +321,22 @@ static void emit_insn(struct emitter *e)
     case PTX_OP_SELP:
         emit_select(e);
         break;
+    case PTX_OP_SHFL:
+        emit_shuffle(e);
+        break;
+    case PTX_OP_VOTE:
+        emit_vote(e);
+        break;
+    case PTX_OP_ACTIVEMASK:
+        emit_activemask(e);
+        break;
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+        emit_atomic(e);
+        break;
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER: /* of a warp: its block has let all members meet */
+        break;
     default:
         emit_arithmetic(e);
         break;

@@ -107,6 +107,12 @@ void emit_address(struct emitter *e);
 void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
 void emit_store(struct emitter *e);
 void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit_borrow.c: any that is not emitted */
+void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit_warp.c */
+void emit_vote(struct emitter *e);
+void emit_activemask(struct emitter *e);
+void emit_atomic(struct emitter *e); /* device/cpu/jit/emit_atomic.c */
+/* device/cpu/jit/emit_memory.c: for it. */
+llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes);
 /* Whether all members of the warp that the instruction waits for run this block now. */
 llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
 /* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */

@@ -139,6 +139,10 @@ static bool writes(const struct ptx_insn *in, uint32_t reg)
         if (to->elements[k].kind == PTX_REG && to->elements[k].reg == reg)
             return true;
     }
+    for (unsigned k = 0; in->call && k < in->call->results_count; k++) {
+        if (in->call->results[k].kind == PTX_REG && in->call->results[k].reg == reg)
+            return true;
+    }
     return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
 }
 
@@ -401,6 +405,29 @@ llvm_value check_block(struct emitter *e)
         return ok;
     e->groups_count = 0;
     return NULL;
+}
+
+/* The host addresses go to addresses[], for all lanes. Whether they are good, and only this host thread accesses that memory. */
+llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes)
+{
+    struct access_plan a = {.bytes = bytes, .count = 1, .total = bytes};
+    llvm_value         ok, at, shared;
+
+    native_space(e->insn, p, &a.space);
+    a.address = address_of(e, p);
+    ok = check_range(e, a.space, a.address, 0, bytes, bytes, e->taken);
+    at = as_vector(e, &a.address);
+    if (a.space == OP_SHARED)
+        at = binary(e, LLVM_ADD, at, spread(e, e->shared));
+    set_member(e, offsetof(struct native_call, addresses), at, false);
+    if (a.space == OP_SHARED)
+        return ok;
+    note_lanes(e, true);
+    set_member(e, offsetof(struct native_call, step), number(e, 64, (uint64_t)NATIVE_EACH), true);
+    shared = member(e, offsetof(struct native_call, contended), 64);
+    shared = e->ll->LLVMBuildLoad2(e->b, e->i8, pointer(e, shared, e->i8), "");
+    e->ll->LLVMSetVolatile(shared, 1);
+    return binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, shared, number(e, 8, 0)));
 }
 
 static void access_memory(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)

@@ -24,7 +24,16 @@ static void visit(struct jit_plan *p, const struct ptx_operand *o, reg_fn fn, vo
 
 static bool has_result(const struct ptx_insn *in)
 {
-    return in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA && in->operands_count > 0;
+    switch ((int)in->opcode) {
+    case PTX_OP_ST:
+    case PTX_OP_RED:
+    case PTX_OP_BRA:
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return false;
+    default:
+        return in->operands_count > 0;
+    }
 }
 
 /* Registers that it reads; of instructions that the interpreter runs, all that it names. */

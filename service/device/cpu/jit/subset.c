@@ -269,6 +269,44 @@ static bool move_fits(const struct ptx_insn *in)
     return true;
 }
 
+bool shuffles_first(const struct ptx_insn *in)
+{
+    const struct ptx_operand *b = &in->operands[2], *c = &in->operands[3];
+
+    return in->action == PTX_DO_IDX && b->kind == PTX_IMMEDIATE && (b->value & 31) == 0 && c->kind == PTX_IMMEDIATE &&
+           (c->value >> 8 & 31) == 0;
+}
+
+static bool shuffle_fits(const struct ptx_insn *in)
+{
+    return in->action >= PTX_DO_UP && in->action <= PTX_DO_IDX && in->operands_count >= 4 && in->operands[0].kind == PTX_REG &&
+           sources_fit(in, 1, in->operands_count) && in->predicate.kind != PTX_VECTOR;
+}
+
+static bool vote_fits(const struct ptx_insn *in)
+{
+    return in->action >= PTX_DO_ALL && in->action <= PTX_DO_BALLOT && in->operands_count >= 2 && in->operands[0].kind == PTX_REG &&
+           in->operands[1].kind == PTX_REG && sources_fit(in, 2, in->operands_count);
+}
+
+/* Lane after lane in memory that this host thread has for itself. */
+static bool atomic_fits(const struct ptx_function *f, const struct ptx_insn *in)
+{
+    unsigned      first = in->opcode == PTX_OP_ATOM, bytes = ptx_type_bytes((enum ptx_type)in->type);
+    unsigned      operands = in->action == PTX_DO_CAS ? 2 : 1;
+    enum op_space space;
+
+    if (in->vector > 1 || in->operands_count != first + 1 + operands || in->operands[first].kind != PTX_ADDRESS ||
+        (!is_plain_int(in->type) && !is_plain_float(in->type)) || bytes < 4 || in->action < PTX_DO_ADD || in->action > PTX_DO_CAS ||
+        in->action == PTX_DO_POPC || (is_plain_float(in->type) && in->action != PTX_DO_ADD))
+        return false;
+    if (!native_space(in, &in->operands[first], &space) || (space != OP_GLOBAL && space != OP_SHARED))
+        return false;
+    if (first && in->operands[0].kind != PTX_SINK && (in->operands[0].kind != PTX_REG || f->registers[in->operands[0].reg].bytes < bytes))
+        return false;
+    return sources_fit(in, first + 1, in->operands_count);
+}
+
 static bool emitted(const struct ptx_function *f, const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
@@ -289,6 +327,18 @@ static bool emitted(const struct ptx_function *f, const struct ptx_insn *in)
         return compare_fits(in);
     case PTX_OP_SELP:
         return in->operands_count == 4 && in->operands[0].kind == PTX_REG && sources_fit(in, 1, 3) && in->operands[3].kind == PTX_REG;
+    case PTX_OP_SHFL:
+        return shuffle_fits(in);
+    case PTX_OP_VOTE:
+        return vote_fits(in);
+    case PTX_OP_ACTIVEMASK:
+        return in->operands_count == 1 && in->operands[0].kind == PTX_REG;
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+        return atomic_fits(f, in);
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return in->warp && (in->operands_count == 0 || source_fits(&in->operands[0]));
     default:
         return arithmetic_fits(in);
     }

@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, SEEDS = 30, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, SEEDS = 40, TEXT_BYTES = 16384 };
 
 static uint32_t   *in, *out, expected[WORDS];
 static const char *functions = ""; /* before the kernel */
@@ -250,7 +250,10 @@ Test(jit, random_programs)
 
         for (unsigned i = 0; i < WORDS; i++)
             in[i] = maker_value(&state);
-        maker_write_alone(text, sizeof text, seed);
+        if (seed % 2)
+            maker_write_warps(text, sizeof text, seed);
+        else
+            maker_write_alone(text, sizeof text, seed);
         rig_load(&r, text);
         for (unsigned compiled = 0; compiled < 2; compiled++) {
             jit_choose(compiled ? JIT_NOW : JIT_OFF);
