@@ -61,6 +61,8 @@ struct path session_path(const gpurest_session *s, const char *format, ...) __at
 void session_name(gpurest_session *s, char kind, char out[NAME_BYTES]);
 /* Whether it is safe in a path. */
 bool name_valid(const char *name);
+/* A name, behind its node and a dot if it has one. */
+bool session_id_valid(const char *id);
 
 /* The batch that this thread records on the session, or NULL. */
 gpurest_batch *session_batch(gpurest_session *s);

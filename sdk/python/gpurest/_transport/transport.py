@@ -239,7 +239,7 @@ def may_ask_again(failure: GpurestError) -> bool:
     """The service did nothing, or is still at the first attempt, and says that later may be better."""
     if failure.code == "idempotency_in_progress":
         return True
-    return isinstance(failure, BusyError) and failure.retryable and failure.status in (429, 503)
+    return isinstance(failure, BusyError) and failure.retryable and failure.status in (421, 429, 503)
 
 
 class _Counted:
