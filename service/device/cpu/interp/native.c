@@ -226,16 +226,21 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
     const struct code_native *n = a->code->native;
     struct native_call       *c = r->native;
     uint32_t                  low = a->current.low / n->lanes * n->lanes, same = NO_BLOCK;
-    bool                      parted = false, refused = false;
+    bool                      parted = false, refused = false, all = c->trusted && a->current.count == r->lanes.count;
 
-    for (uint32_t at = low; at < a->current.high; at += n->lanes) {
-        uint32_t bits = chunk_bits(&a->current, at, n->lanes), to;
+    for (uint32_t at = low; at < a->current.high; at += n->lanes, all = false) {
+        uint32_t bits = chunk_bits(&a->current, at, n->lanes), to, stopped;
 
         if (!bits)
             continue;
         c->lane = at;
         c->live = n->warps ? chunk_live(r, at) : bits;
-        if (!n->run(c, at, bits, block)) {
+        stopped = n->run(c, at, bits, block, all ? r->lanes.count : at + 1, NO_BLOCK);
+        if ((stopped & ~NATIVE_REFUSED) > at) { /* the first round: nothing has parted */
+            same = c->same;
+            at = stopped & ~NATIVE_REFUSED;
+        }
+        if (stopped & NATIVE_REFUSED) {
             part(a, low, at, n->lanes, same);
             same = NO_BLOCK;
             parted = refused = true;
@@ -328,11 +333,14 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
     c->active = true;
     for (uint32_t at = 0; at < count; at += n->lanes) {
         uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to;
+        uint32_t stopped;
         bool     ran;
 
         c->lane = at;
         c->live = bits;
-        ran = n->run(c, at, bits, 0);
+        stopped = n->run(c, at, bits, 0, count, n->returns);
+        at = stopped & ~NATIVE_REFUSED; /* those before have returned */
+        ran = !(stopped & NATIVE_REFUSED);
         to = ran ? only_block(c) : NO_BLOCK;
         if (to != NO_BLOCK && n->passes[to] == PASSES_RETURN) {
             forget_chunk(c, to);

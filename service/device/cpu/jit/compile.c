@@ -138,6 +138,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
         l->native.entry = l->entry = plan.entry;
         l->native.passes = l->passes = plan.passes;
         l->native.whole = plan.whole;
+        l->native.returns = plan.returns;
         l->native.spins = plan.spins;
         l->native.warps = plan.warps;
         l->native.fills = plan.fills;

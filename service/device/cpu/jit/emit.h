@@ -48,10 +48,13 @@ struct emitter {
     llvm_type              bits_type;
     unsigned               bits_words;
     llvm_block             dispatch, leave;
-    uint8_t               *awaited; /* [blocks_count] 1: lanes may wait there */
-    llvm_value             mask;    /* of the lanes that run the block now */
-    llvm_value             taken;   /* of those, the lanes that run the instruction */
-    bool                   guarded; /* taken may be less than mask */
+    llvm_block             chunk, done; /* where a chunk begins and ends */
+    llvm_value             chunk_lane, chunk_lanes, chunk_same;
+    llvm_value             leaves_slot, mixed_slot, last_slot; /* as in struct native_call */
+    uint8_t               *awaited;                            /* [blocks_count] 1: lanes may wait there */
+    llvm_value             mask;                               /* of the lanes that run the block now */
+    llvm_value             taken;                              /* of those, the lanes that run the instruction */
+    bool                   guarded;                            /* taken may be less than mask */
     uint32_t               block;
     const struct ptx_insn *insn;
     struct access_group    groups[GROUPS_MAX]; /* of the block */

@@ -224,10 +224,12 @@ static void find_native(struct jit_plan *p)
         p->insns_total += k->insn_count;
         p->insns_native += p->native[b] ? k->insn_count : 0;
     }
+    p->returns = c->blocks_count;
     p->entry[0] = p->native[0];
     p->whole = p->native[0] && !p->calls;
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
+        p->returns = p->passes[b] == PASSES_RETURN ? b : p->returns;
         p->whole = p->whole && (p->native[b] || p->passes[b] == PASSES_RETURN);
         p->entry[b] |= p->native[b] && c->blocks[b].warp_first; /* lanes may leave before it and come back */
     }
