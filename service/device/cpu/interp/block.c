@@ -212,6 +212,11 @@ static void fill_registers(struct block_run *r, struct activation *a, const stru
     a->filled_block = r->block_number + 1;
 }
 
+void fill_specials(struct block_run *r, struct activation *a)
+{
+    fill_registers(r, a, a->filled_code);
+}
+
 /* Only entries have a prologue: all lanes live. Affine results are written to their arrays, too, since they stay for every block. */
 static void run_prologue(struct block_run *r, const struct activation *a, const struct code *code)
 {
