@@ -22,7 +22,7 @@ struct gpurest_batch {
     struct buf           ops; /* JSON objects, separated by commas */
     size_t               ops_count;
     uint64_t             timeout_ms;
-    bool                 prints; /* the client's output callback gets what kernels print */
+    bool                 prints;                       /* the client's output callback gets what kernels print */
     struct piece         segments[BATCH_SEGMENTS_MAX]; /* copies, owned by the batch */
     size_t               segments_count;
     struct frame_place   places[BATCH_SEGMENTS_MAX];
