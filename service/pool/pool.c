@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/held.h"
-#include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

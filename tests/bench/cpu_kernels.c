@@ -8,7 +8,6 @@
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/launch.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

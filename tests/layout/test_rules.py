@@ -33,6 +33,7 @@ MAY_INCLUDE = {
 # events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
 ROOM_MAY_INCLUDE = {
     "base": {"": set(), "log": set()},
+    "api": {"about": set(), "admin": set(), "events": set(), "memory": {"decode"}, "decode": set(), "batch": {"decode"}},
     "session": {
         "life": {"events"},
         "events": {"life"},

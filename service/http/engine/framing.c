@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/span.h"
-#include "limits.h"
 
 enum state {
     AT_REQUEST,

@@ -9,7 +9,6 @@
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "kernels/kernels.h"
-#include "session/events/events.h"
 #include "session/life/parts.h"
 
 /* Freeing this many objects leaves tens of MiB cached in the allocator. */

@@ -1,6 +1,5 @@
 /* Plays the server's part: begin, body, the handler until it no longer returns PENDING, then the end. */
 #include "exchange.h"
-#include "http/bounds.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/deadline.h"
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/jit/native.h"

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "device/cpu/interp/decode/decode.h"
-#include "device/cpu/jit/plan.h"
 #include "device/cpu/jit/subset.h"
 #include "device/cpu/runtime/launch.h"
 

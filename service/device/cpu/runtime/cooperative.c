@@ -7,7 +7,6 @@
 
 #include "base/log/crash.h"
 #include "device/cpu/interp/variants.h"
-#include "device/device.h"
 
 struct member {
     pthread_t             thread;

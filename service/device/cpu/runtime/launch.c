@@ -3,7 +3,6 @@
 #include "device/cpu/bounds.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/log/crash.h"

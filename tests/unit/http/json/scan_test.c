@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "http/bounds.h"
-#include "http/json/json.h"
 #include "http/json/scan.h"
 #include "limits.h"
 

@@ -302,3 +302,25 @@ Test(interp_control, what_cannot_be_executed_is_refused_at_load)
                  STATUS_MODULE_INVALID);
     SAYS("line 8");
 }
+
+Test(interp_control, printf_assert_and_trap)
+{
+    struct buf text;
+    int       *a = rig_memory(&r, 400);
+
+    rig_load_file(&r, "printf_assert.ptx");
+    OK("hello", SHAPE(1, 32), 2);
+    buf_init(&text, 1000);
+    cpu_engine_take_output(r.engine, &text);
+    cr_assert_str_eq(text.data, "hello from block 0 thread 0: 0.000000 str 2199023255552\n"
+                                "hello from block 0 thread 1: 1.500000 str 2199023255552\n");
+    buf_finish(&text);
+    OK("check", SHAPE(1, 64), ADDRESS(a), 50);
+    a[7] = -1;
+    FAULTS(710, "check", SHAPE(1, 64), ADDRESS(a), 50);
+    SAYS("a[i] >= 0");
+    SAYS("thread (7,0,0)");
+    OK("trapper", SHAPE(1, 1), ADDRESS(a));
+    a[0] = 42;
+    FAULTS(719, "trapper", SHAPE(1, 1), ADDRESS(a));
+}

@@ -1,4 +1,4 @@
-/* Every form parses to the right fields, and the interpreter accepts it. */
+/* Every kind of operands parses to the right fields, and the interpreter accepts it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -13,7 +13,6 @@ static const struct form {
 } forms[] = {
 #define PTX_CASE(text, opcode, type, stype, operands) {text, PTX_OP_##opcode, PTX_##type, PTX_##stype, operands},
 #include "unit/device/cpu/ptx/forms.def"
-#include "unit/device/cpu/ptx/more_forms.def"
 #undef PTX_CASE
 };
 

@@ -7,7 +7,6 @@
 #include "device/cpu/bounds.h"
 #include "device/cpu/runtime/fault.h"
 #include "device/cpu/runtime/memory.h"
-#include "limits.h"
 
 static struct cpu_memory *m;
 
