@@ -125,7 +125,6 @@ static gpurest_status connect_to_service(void)
 
 CUresult gpus_find(void)
 {
-    const char          *url = getenv("GPUREST_URL");
     const gpurest_error *e;
     gpurest_status       st;
 
@@ -136,7 +135,7 @@ CUresult gpus_find(void)
         return CUDA_SUCCESS;
     e = gpurest_last_error();
     if (!told && st)
-        tell("no device: %s; %s (GPUREST_URL=%s)", e->message, e->hint, url ? url : "");
+        tell("no device: %s; %s. GPUREST_URL names the service", e->message, e->hint);
     else if (!told)
         tell("the service has no device %s", getenv("GPUREST_DEVICE") ? getenv("GPUREST_DEVICE") : "");
     told = true;

@@ -8,6 +8,7 @@ enum {
     DEVICE_BLOCK_X = 2,
     DEVICE_GRID_X = 5,
     DEVICE_SHARED_PER_BLOCK = 8,
+    DEVICE_PROCESSORS = 16,
 
 };
 /* Tags in `extra`. */
@@ -104,6 +105,35 @@ CUresult shim_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
     return launch(function_of(f), &c, hStream, kernelParams, extra);
 }
 
+/* How many blocks there is room for, the occupancy tells. */
+static bool has_room(const struct function *f, CUfunction handle, const gpurest_launch_config *c)
+{
+    uint64_t blocks = (uint64_t)c->grid.x * c->grid.y * c->grid.z;
+    int      resident = 0;
+
+    return shim_cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, handle, (int)(c->block.x * c->block.y * c->block.z),
+                                                            c->shared_bytes) == CUDA_SUCCESS &&
+           blocks <= (uint64_t)resident * (uint64_t)f->module->context->gpu->attributes[DEVICE_PROCESSORS];
+}
+
+CUresult shim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+                                        CUstream hStream, void **kernelParams)
+{
+    gpurest_launch_config  c = GPUREST_LAUNCH_CONFIG_INIT;
+    const struct function *function = function_of(f);
+    CUresult               r;
+
+    c.grid = GPUREST_3D(gridDimX, gridDimY, gridDimZ);
+    c.block = GPUREST_3D(blockDimX, blockDimY, blockDimZ);
+    c.shared_bytes = sharedMemBytes;
+    c.cooperative = 1;
+    r = function ? check_shape(function, &c) : CUDA_ERROR_INVALID_HANDLE;
+    if (!r && !has_room(function, f, &c))
+        r = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    return r ? r : launch(function, &c, hStream, kernelParams, NULL);
+}
+
 /* Attributes that are preferences, or that say what is so anyway. */
 enum {
     ATTRIBUTE_IGNORE = 0,
@@ -113,27 +143,38 @@ enum {
     ATTRIBUTE_CARVEOUT = 14
 };
 
-static CUresult check_attributes(const CUlaunchConfig *config)
+static CUresult check_attributes(const CUlaunchConfig *config, bool *cooperative)
 {
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        const CUlaunchAttribute *a = &config->attrs[i];
-        bool fine = a->id == ATTRIBUTE_IGNORE || a->id == ATTRIBUTE_STREAM_SERIALIZATION || a->id == ATTRIBUTE_PRIORITY ||
-                    a->id == ATTRIBUTE_CARVEOUT;
-
-        if (!fine && (a->id != ATTRIBUTE_COOPERATIVE || a->value.cooperative))
+    *cooperative = false;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        switch (config->attrs[i].id) {
+        case ATTRIBUTE_IGNORE:
+        case ATTRIBUTE_STREAM_SERIALIZATION:
+        case ATTRIBUTE_PRIORITY:
+        case ATTRIBUTE_CARVEOUT:
+            break;
+        case ATTRIBUTE_COOPERATIVE:
+            *cooperative = config->attrs[i].value.cooperative;
+            break;
+        default:
             return CUDA_ERROR_NOT_SUPPORTED;
-    }
+        }
     return CUDA_SUCCESS;
 }
 
 CUresult shim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
+    bool     cooperative;
     CUresult r;
 
     if (!config || (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
-    r = check_attributes(config);
-    return r ? r
-             : shim_cuLaunchKernel(f, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
-                                   config->blockDimZ, config->sharedMemBytes, config->hStream, kernelParams, extra);
+    r = check_attributes(config, &cooperative);
+    if (r)
+        return r;
+    if (cooperative)
+        return shim_cuLaunchCooperativeKernel(f, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+                                              config->blockDimZ, config->sharedMemBytes, config->hStream, kernelParams);
+    return shim_cuLaunchKernel(f, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+                               config->blockDimZ, config->sharedMemBytes, config->hStream, kernelParams, extra);
 }

@@ -11,7 +11,8 @@ struct allocation {
     const struct context *context;
     struct gpu           *gpu;
     gpurest_buffer        buffer;
-    uint64_t              number; /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    uint64_t              number;   /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    bool                  variable; /* of a module, with which it goes */
 };
 
 static struct allocation *allocations; /* sorted by address */
@@ -180,18 +181,44 @@ CUresult shim_cuMemFree_v2(CUdeviceptr dptr)
 
     if (dptr == 0)
         return CUDA_SUCCESS;
-    return a && a->address == dptr ? release(a) : CUDA_ERROR_INVALID_VALUE;
+    return a && a->address == dptr && !a->variable ? release(a) : CUDA_ERROR_INVALID_VALUE;
 }
 
 void memory_forget(const struct gpu *g, const struct context *c)
 {
     for (size_t i = count; i-- > 0;)
         if (allocations[i].gpu == g && (!c || allocations[i].context == c)) {
-            if (g->session && !g->sticky && allocations[i].context == c)
+            if (g->session && !g->sticky && c && !allocations[i].variable)
                 release(&allocations[i]);
             else
                 drop(&allocations[i]);
         }
+}
+
+/* ---- variables of modules ---- */
+
+CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes)
+{
+    struct allocation   a = {.context = c, .gpu = c->gpu, .buffer = buffer, .number = ++allocations_made, .variable = true};
+    struct buffer_entry e;
+
+    if (session_buffer(c->gpu->session, buffer, NULL, &e))
+        return gpu_failed(c->gpu);
+    a.address = *address = e.address;
+    a.bytes = *bytes = e.bytes;
+    if (!e.address)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return address_reserve(e.address, e.bytes) && add(&a) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void memory_remove_variable(uint64_t address)
+{
+    struct allocation *a = find(address);
+
+    if (!a || !a->variable)
+        return;
+    session_remove_buffer(a->gpu->session, a->buffer);
+    drop(a);
 }
 
 CUresult shim_cuMemGetInfo_v2(size_t *free, size_t *total)

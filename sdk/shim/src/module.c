@@ -46,6 +46,14 @@ static void destroy(struct module *m)
             free(handle_get(HANDLE_FUNCTION, m->functions[i]));
         handle_remove(m->functions[i]);
     }
+    while (m->variables) {
+        struct variable *v = m->variables;
+
+        m->variables = v->next;
+        memory_remove_variable(v->address);
+        free(v->name);
+        free(v);
+    }
     free(m->functions);
     handle_remove(m->handle);
     gpurest_module_unload(m->at_service);
@@ -300,6 +308,68 @@ CUresult shim_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 CUresult shim_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
     return list_kernels(module_of(mod, false), (void **)functions, numFunctions);
+}
+
+/* ---- variables ---- */
+
+static const struct variable *find_variable(const struct module *m, const char *name)
+{
+    const struct variable *v = m->variables;
+
+    while (v && strcmp(v->name, name) != 0)
+        v = v->next;
+    return v;
+}
+
+static CUresult add_variable(struct module *m, const char *name, const struct variable **out)
+{
+    struct variable *v = calloc(1, sizeof *v);
+    gpurest_buffer   buffer;
+    CUresult         r = CUDA_ERROR_OUT_OF_MEMORY;
+
+    if (v)
+        v->name = strdup(name);
+    if (v && v->name)
+        r = gpurest_module_global(m->at_service, name, &buffer) ? gpu_failed(m->context->gpu) : CUDA_SUCCESS;
+    if (!r)
+        r = memory_add_variable(m->context, buffer, &v->address, &v->bytes);
+    if (r) {
+        free(v ? v->name : NULL);
+        free(v);
+        return r;
+    }
+    v->next = m->variables;
+    *out = m->variables = v;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_variable(struct module *m, const char *name, CUdeviceptr *dptr, size_t *bytes)
+{
+    const struct variable *v;
+    CUresult               r = CUDA_SUCCESS;
+
+    if (!m)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!name || !*name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    v = find_variable(m, name);
+    if (!v)
+        r = add_variable(m, name, &v);
+    if (!r && dptr)
+        *dptr = v->address;
+    if (!r && bytes)
+        *bytes = (size_t)v->bytes;
+    return r;
+}
+
+CUresult shim_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+{
+    return get_variable(module_of(hmod, false), name, dptr, bytes);
+}
+
+CUresult shim_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+    return get_variable(module_of(library, true), name, dptr, bytes);
 }
 
 /* ---- attributes ---- */

@@ -134,6 +134,9 @@ void queue_drop(struct gpu *g);
 
 /* All of a context's memory is freed; NULL: of the device, because its session is gone. */
 void memory_forget(const struct gpu *g, const struct context *c);
+/* A variable of a module, as the SDK knows it. */
+CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes);
+void     memory_remove_variable(uint64_t address);
 
 /* ---- image.c: code as programs hand it over, without a length ---- */
 
@@ -150,12 +153,18 @@ size_t image_elf_bytes(const void *image);
 
 /* ---- module.c ---- */
 
+struct variable {
+    char            *name;
+    uint64_t         address, bytes;
+    struct variable *next;
+};
 struct module {
-    struct context *context;
-    gpurest_module *at_service;
-    void           *handle;
-    void          **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
-    bool            library;
+    struct context  *context;
+    gpurest_module  *at_service;
+    struct variable *variables; /* those that were asked for */
+    void            *handle;
+    void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
+    bool             library;
 };
 struct function {
     struct module        *module;

@@ -2,6 +2,7 @@
 #include "driver.h"
 
 const char kernels_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                           ".visible .global .align 4 .u32 counter = 7;\n"
                            ".visible .entry vecadd(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)\n{\n"
                            " .reg .pred %p<2>; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<8>;\n"
                            " mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;\n"
