@@ -87,16 +87,6 @@ static struct found find(struct span s)
 
 /* ---- values ---- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_name(struct span s)
 {
     for (size_t i = 0; i < s.bytes; i++)
