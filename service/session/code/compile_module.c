@@ -8,8 +8,8 @@
 #include "base/deadline.h"
 #include "base/digest.h"
 #include "base/metrics.h"
+#include "base/utf8.h"
 #include "base/version.h"
-#include "ipc/utf8.h"
 #include "pool/compile/compile.h"
 #include "session/code/diagnostics.h"
 

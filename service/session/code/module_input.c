@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "ipc/utf8.h"
+#include "base/utf8.h"
 #include "session/bounds.h"
 #include "session/code/options.h"
 #include "session/session.h"

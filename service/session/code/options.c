@@ -99,16 +99,6 @@ bool options_architecture(struct span option, struct span *out)
 
 /* ---- values ---- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_name(struct span s)
 {
     for (size_t i = 0; i < s.bytes; i++)

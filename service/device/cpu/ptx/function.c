@@ -44,7 +44,8 @@ static bool take_params(struct ptx_parser *p, bool entry, struct span of, const 
     return *out != NULL;
 }
 
-bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes)
+/* "(results) name (params)"; the name may be _. Offsets are those of the frame, or of the kernel's block. */
+static bool parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes)
 {
     *out = (struct ptx_prototype){0};
     *bytes = 0;
@@ -66,19 +67,20 @@ static bool add_prototype(struct ptx_parser *p, struct span name, const struct p
     return true;
 }
 
-bool ptx_parse_callprototype(struct ptx_parser *p, struct span name)
+/* After "name : .callprototype". */
+static bool parse_callprototype(struct ptx_parser *p, struct span name)
 {
     struct ptx_prototype prototype;
     uint32_t             bytes;
 
-    if (!ptx_parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
+    if (!parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
         return false;
     ptx_accept_word(p, ".noreturn");
     return ptx_expect(p, ';');
 }
 
-/* All targets must have the signature of the first one. */
-bool ptx_parse_calltargets(struct ptx_parser *p, struct span name)
+/* After "name : .calltargets". All targets must have the signature of the first one. */
+static bool parse_calltargets(struct ptx_parser *p, struct span name)
 {
     const struct ptx_prototype *first = NULL;
     const struct ptx_name      *known;
@@ -293,9 +295,9 @@ static bool parse_label(struct ptx_parser *p, struct span name, uint32_t line)
     if (ptx_accept_word(p, ".branchtargets"))
         return ptx_parse_targets(p, name);
     if (ptx_accept_word(p, ".calltargets"))
-        return ptx_parse_calltargets(p, name);
+        return parse_calltargets(p, name);
     if (ptx_accept_word(p, ".callprototype"))
-        return ptx_parse_callprototype(p, name);
+        return parse_callprototype(p, name);
     return ptx_label_define(p, name, line);
 }
 
@@ -460,7 +462,7 @@ bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
     struct ptx_function *f;
     uint32_t             bytes, index = PTX_NO_INDEX;
 
-    if (!ptx_parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
+    if (!parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
         return false;
     f = &p->functions[index];
     f->params_bytes = entry ? bytes : 0;

@@ -180,7 +180,7 @@ struct ptx_function {
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   required_block[3]; /* .reqntid, else 0: the only block that it may be launched with */
     bool                       explicit_cluster;  /* threads of one block: others are refused */
-    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
+    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load_as */
     struct jit_kernel         *jit;               /* its compiled forms, set by device/cpu/jit/jit.c; or NULL */
 };
 /* In functions (not entries) results come first in the param frame, then params, then the variables of calls, as the variables' offsets

@@ -155,11 +155,6 @@ bool ptx_resolve_initialisers(struct ptx_parser *p);
 
 /* device/cpu/ptx/function.c */
 bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external);
-/* "(results) name (params)"; the name may be _. Offsets are those of the frame, or of the kernel's block. */
-bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes);
-/* After "name : .callprototype" and "name : .calltargets". */
-bool ptx_parse_callprototype(struct ptx_parser *p, struct span name);
-bool ptx_parse_calltargets(struct ptx_parser *p, struct span name);
 void ptx_body_finish(struct ptx_body *b);
 
 /* Adds `count` registers to the body; *first is the first of them. */

@@ -525,11 +525,6 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
     pthread_mutex_unlock(&e->output.lock);
 }
 
-enum status cpu_code_load(struct ptx_module *m, struct problem *why)
-{
-    return cpu_code_load_as(m, NULL, 0, why);
-}
-
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)
 {
     by = by ? by : interpreter_best();

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/cpu/interp/variants.h"
 #include "device/cpu/runtime/launch.h"
 #include "unit/device/cpu/ptx/fixture.h"
 
@@ -100,7 +101,7 @@ Test(ptx_errors, what_the_device_lacks_is_refused_by_name)
         struct ptx_module *m = parse_body(absent[i].body, &why);
 
         if (m) { /* then the interpreter refuses it */
-            cr_expect_neq(cpu_code_load(m, &why), STATUS_OK, "%s", absent[i].body);
+            cr_expect_neq(cpu_code_load_as(m, NULL, 0, &why), STATUS_OK, "%s", absent[i].body);
             ptx_module_destroy(m);
             m = NULL;
         }
@@ -123,7 +124,7 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
                                       &why);
 
     if (m) {
-        cr_expect_neq(cpu_code_load(m, &why), STATUS_OK);
+        cr_expect_neq(cpu_code_load_as(m, NULL, 0, &why), STATUS_OK);
         ptx_module_destroy(m);
     }
     cr_expect_not_null(strstr(why.detail, "cudaLaunchDeviceV2"), "%s", why.detail);
