@@ -4,6 +4,7 @@
 #define GPUREST_DEVICE_CPU_VENDOR_VENDOR_LIBRARY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/span.h"
 #include "device/cpu/vendor/fftw_abi.h"
@@ -21,6 +22,8 @@ const struct openblas_functions *openblas_functions(void);
 const struct fftw_functions     *fftw_functions(bool wide); /* of f64, else of f32; both are there, or none is */
 /* For transforms that are long enough to be worth it. */
 unsigned fftw_threads(void);
+/* Before a call of so many multiplications, on the thread that makes it: OpenBLAS 0.3.21 wakes its threads for products that are done before. */
+void openblas_use_threads(uint64_t multiplications);
 
 /* "0.3.21"; "" when it is not opened. Static. */
 const char *openblas_version(void);
