@@ -109,7 +109,7 @@ static void fill_attributes(struct device_info *out)
         {"max_grid_dim_x", INT32_MAX},
         {"max_grid_dim_y", GRID_YZ_MAX},
         {"max_grid_dim_z", GRID_YZ_MAX},
-        {"max_shared_memory_per_block", CPU_SHARED_BYTES_MAX},
+        {"max_shared_memory_per_block", CPU_STATIC_SHARED_BYTES_MAX},
         {"max_shared_memory_per_block_optin", CPU_SHARED_BYTES_MAX},
         {"max_shared_memory_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_SHARED_BYTES_MAX},
         {"total_constant_memory", PTX_CONST_BYTES_MAX},
