@@ -9,7 +9,7 @@
 
 #include "base/log/log.h"
 
-enum { VERSION_BYTES = 32, SYMBOL_BYTES = 64, WARM_SIDE = 512, THREADED_MULTIPLICATIONS_MIN = 1 << 25 };
+enum { VERSION_BYTES = 32, SYMBOL_BYTES = 64, THREADED_MULTIPLICATIONS_MIN = 1 << 25 };
 
 static const struct openblas_row {
     const char *symbol;
@@ -141,25 +141,10 @@ void cpu_libraries_open(void)
         take_version(fft_functions.version, "fftw-", fft_version);
 }
 
-/* Threads and their memory are made at the first product that uses them. */
-static void warm_blas(void)
-{
-    const int    side = WARM_SIDE;
-    const double one = 1, zero = 0;
-    double      *a = calloc((size_t)side * side, sizeof *a), *out = calloc((size_t)side * side, sizeof *out);
-
-    if (a && out)
-        blas_functions.of[BLAS_F64].gemm("N", "N", &side, &side, &side, &one, a, &side, a, &side, &zero, out, &side, 1, 1);
-    free(a);
-    free(out);
-}
-
 void cpu_libraries_start(unsigned threads)
 {
-    if (has_blas) {
+    if (has_blas)
         blas_functions.set_num_threads((int)threads);
-        warm_blas();
-    }
     threads_there = threads;
 }
 

@@ -14,7 +14,7 @@
 bool cpu_library_choose(struct span name, const char *path);
 /* Opens what was chosen, for the life of the process, with one thread: call it before the process gives up opening files. */
 void cpu_libraries_open(void);
-/* Once, before the process is locked: the libraries have so many threads from now on, the caller's included, and the memory that those need. */
+/* Once: the libraries have so many threads from now on, the caller's included. OpenBLAS starts them here. */
 void cpu_libraries_start(unsigned threads);
 
 /* NULL: not opened. Borrowed for the life of the process. */
