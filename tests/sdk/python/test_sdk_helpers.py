@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import io
 import math
+import os
 import pathlib
 import shutil
 import subprocess
@@ -358,6 +359,15 @@ def test_finding_and_starting_a_service(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(errors.GpurestError, match="ended at once"):
         testing.Service(tmp_path)
+
+
+def test_modules_are_there_when_somebody_asks():
+    """Also by `import gpurest` alone, which does not load what few need."""
+    source = ("import sys, gpurest\n"
+              "assert not {'asyncio', 'gpurest.aio', 'gpurest.testing', 'gpurest.profiler', 'gpurest.core'} & set(sys.modules)\n"
+              "assert gpurest.profiler.benchmark and gpurest.core.Device and gpurest.testing.server and gpurest.aio.AsyncClient is gpurest.AsyncClient\n"
+              "assert gpurest.profiler is sys.modules['gpurest.profiler'] and not hasattr(gpurest, 'nothing')\n")
+    subprocess.run([sys.executable, "-c", source], check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, timeout=120)
 
 
 def test_every_module_is_python_3_9():

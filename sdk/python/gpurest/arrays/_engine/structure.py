@@ -82,7 +82,7 @@ class Structure:
         return name, tuple(value) if type(value) is list else value
 
     def _reuse(self, old: Node) -> Optional[Tuple[int, bool]]:
-        if old.memory is None:
+        if old.memory is None or old.memory.is_gone(old.engine.generation):
             return None
         wanted = old.wanted
         if wanted:
@@ -118,7 +118,7 @@ class Structure:
         if place is None:
             place = self._memory_numbers[memory] = len(self.memories)
             self.memories.append(memory)
-            self.lost = self.lost or memory.generation != node.engine.generation
+            self.lost = self.lost or memory.is_gone(node.engine.generation)
         self._outside.append((place, memory.nbytes, node.dtype.name, node.shape))
         return number
 
