@@ -6,12 +6,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "api/admin/drain.h"
 #include "api/app.h"
-#include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/buf.h"
 #include "base/log/log.h"
@@ -19,6 +18,7 @@
 #include "base/spin.h"
 #include "base/version.h"
 #include "config/bind.h"
+#include "config/fleet.h"
 #include "notify.h"
 #include "pool/domains/find.h"
 #include "session/code/code_cache.h"
@@ -28,7 +28,7 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
-enum { DEVICE_SETTINGS = 5 };
+enum { DEVICE_SETTINGS = 8 };
 
 struct frontend {
     const struct config *config;
@@ -94,6 +94,15 @@ static bool choose_addresses(struct frontend *f)
     return true;
 }
 
+static bool check_fleet(const struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (fleet_check_node(f->config, &why))
+        return refuse_start("--node", &why);
+    return !fleet_check_endpoint(f->config, &why) || refuse_start("--endpoint", &why);
+}
+
 static bool check_sandbox(const struct frontend *f)
 {
     struct problem why = {0};
@@ -155,6 +164,9 @@ static bool make_device_arguments(struct frontend *f)
     } settings[DEVICE_SETTINGS] = {{"libcuda", c->libcuda},
                                    {"cublaslt", vendor ? c->libcublaslt : NULL},
                                    {"cufft", vendor ? c->libcufft : NULL},
+                                   {"openblas", vendor ? c->libopenblas : NULL},
+                                   {"fftw", vendor ? c->libfftw3 : NULL},
+                                   {"fftwf", vendor ? c->libfftw3f : NULL},
                                    {"cpu-threads", threads},
                                    {"cpu-jit", c->cpu_jit}};
     unsigned count = 0;
@@ -222,6 +234,7 @@ static bool make_registry(struct frontend *f)
                                      .compiler = f->app.compiler,
                                      .cache = f->app.cache,
                                      .node = f->config->node,
+                                     .instance = f->app.instance,
                                      .sessions_max = SESSIONS_MAX,
                                      .idle_timeout_s_max = f->config->idle_timeout_max_s,
                                      .lifetime_s_max = f->config->lifetime_max_s,
@@ -241,6 +254,7 @@ static bool make_server(struct frontend *f)
     const struct config *c = f->config;
     struct problem       why = {0};
     struct server_config config = {.app = &f->app,
+                                   .node = c->node,
                                    .auth = f->app.auth,
                                    .listen = f->listen,
                                    .listen_count = f->listen_count,
@@ -310,8 +324,8 @@ static void announce(const struct frontend *f)
 static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) && make_compiler(f) &&
-           make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
+    return choose_addresses(f) && check_fleet(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) &&
+           make_compiler(f) && make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */
@@ -447,9 +461,12 @@ static bool start_log(const struct config *c)
 
 int frontend_main(const struct config *config, int argc, char *const argv[])
 {
-    struct frontend f = {
-        .config = config, .argc = argc, .argv = argv, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
-    bool started;
+    struct frontend f = {.config = config,
+                         .argc = argc,
+                         .argv = argv,
+                         .signals = -1,
+                         .app = {.config = config, .started_wall_ns = wall_ns(), .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
+    bool            started;
 
     if (!start_log(config))
         return 2;

@@ -2,6 +2,7 @@
 #include "api/devices.h"
 
 #include "api/call.h"
+#include "base/host_memory.h"
 #include "api/endpoints.h"
 #include "kernels/kernels.h"
 
@@ -24,6 +25,13 @@ const char *device_state_name(enum device_state s)
         return "lost";
     }
     return "quarantined";
+}
+
+uint64_t device_free_bytes(const struct device_info *i)
+{
+    uint64_t host = i->on_host ? host_memory_free() : UINT64_MAX;
+
+    return host < i->free_bytes ? host : i->free_bytes;
 }
 
 static const char *sandbox_name(enum worker_sandbox s)
@@ -131,11 +139,13 @@ static void add_settings(struct json_writer *w, const struct device_setting_valu
     json_close_object(w);
 }
 
-static void add_members(struct json_writer *w, const struct pool_device *d)
+static void add_members(struct json_writer *w, const char *node, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
 
     json_add_text(w, "id", d->id);
+    if (node[0])
+        json_add_text(w, "node", node);
     json_add_text(w, "backend", d->backend);
     json_add_text(w, "vendor", i->vendor);
     json_add_text(w, "kind", i->on_host ? "cpu" : "gpu");
@@ -146,7 +156,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_text(w, "worker_sandbox", sandbox_name(d->sandbox));
     json_open_object(w, "memory");
     json_add_u64(w, "total_bytes", i->total_bytes);
-    json_add_u64(w, "free_bytes", i->free_bytes);
+    json_add_u64(w, "free_bytes", device_free_bytes(i));
     json_close_object(w);
     json_add_u64(w, "multiprocessors", i->multiprocessors);
     json_add_u64(w, "clock_khz", i->clock_khz);
@@ -179,7 +189,7 @@ static void add_devices(struct list *l)
     }
     for (; sent < l->page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
         json_open_object(l->w, NULL);
-        add_members(l->w, &d);
+        add_members(l->w, app_of(l->request)->config->node, &d);
         json_close_object(l->w);
     }
     if (sent && i < pool_device_count(pool))
@@ -199,7 +209,7 @@ enum status device_answer(struct request *r, unsigned device)
     if (!pool_device_refresh(app_of(r)->pool, device, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);
-    add_members(&a.w, &d);
+    add_members(&a.w, app_of(r)->config->node, &d);
     return answer_end(&a, r, 200);
 }
 

@@ -1,5 +1,4 @@
 /* Launches: submit and wait, follow, cancel. */
-#include "api/bounds.h"
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "api/follow.h"
@@ -69,7 +68,7 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
     if (follow_etag(r, i->created_wall_ns, launch_state_name(i->state)))
         return reply_empty(&r->reply, 304);
     if (http_status == 202)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(r->params[0]), i->id);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(sid_of(r)), i->id);
     note_timing(r, i);
     answer_begin(&a);
     launch_members(&a.w, r, i);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "limits.h"
 
 enum { PIECE_BYTES = 4096 };
 

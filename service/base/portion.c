@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#include "limits.h"
-
 /* What the other callers leave. */
 static uint64_t portion_left(const struct portion *p)
 {

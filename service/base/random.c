@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "limits.h"
-
 bool random_bytes(void *out, size_t bytes)
 {
     char *at = out;

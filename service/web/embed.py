@@ -17,7 +17,7 @@ def main():
             data = file.read_bytes()
             rows.append(f'    {{"{file.name}", "{TYPES[file.suffix]}",\n{c_literal(data)},\n        {len(data)}}},')
     pathlib.Path(sys.argv[1]).write_text(
-        "/* Made by service/web/embed.py. */\n#include \"api/web_files.h\"\n\nconst struct web_file web_files[] = {\n" + "\n".join(rows)
+        "/* Made by service/web/embed.py. */\n#include \"api/about/web_files.h\"\n\nconst struct web_file web_files[] = {\n" + "\n".join(rows)
         + "\n};\nconst size_t web_files_count = sizeof web_files / sizeof web_files[0];\n")
 
 

@@ -6,7 +6,6 @@
 #include "bench/percentile.h"
 #include "device/device.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

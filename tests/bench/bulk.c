@@ -1,7 +1,6 @@
 /* Upload and download of much data over 1 and 4 connections, beside a raw socket peer in the same run, uploads also beside one that receives into
  * memory like the service's staging. With the service's process id also the context switches of both.
  * Usage: bulk HOST:PORT [MIB [TOKEN [PID]]] */
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <netinet/in.h>

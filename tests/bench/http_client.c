@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 bool http_connect(struct http_client *c, const char *address, const char *token)
 {

@@ -1,6 +1,5 @@
 /* The C SDK's uploads and downloads beside a raw socket and beside libcurl, in the same run: one connection, then as many as it takes by
  * itself. Usage: sdk_bulk URL [MIB]; the token comes from the environment. */
-#include <arpa/inet.h>
 #include <gpurest/gpurest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,4 @@
 /* The parts of batches: launches between events, streams that wait for each other, marks, and graphs. */
-#include "base/deadline.h"
 #include "contract/contract.h"
 
 #include <sched.h>

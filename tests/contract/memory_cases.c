@@ -1,5 +1,4 @@
 /* Memory: allocation, transfer, copy, fill, exhaustion, and that nobody gets another's old bytes. */
-#include "base/deadline.h"
 #include "contract/contract.h"
 
 #include <sys/mman.h>

@@ -4,10 +4,23 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from arrays import Kernels  # noqa: E402
+from conftest import has_library  # noqa: E402
+
 DTYPES = ("f32", "f64")
 EPS = {"f32": 2.0 ** -23, "f64": 2.0 ** -52}
 SIZES = (1, 2, 3, 15, 16, 17, 33, 100)
 SHAPES = ((1, 1), (1, 5), (5, 1), (2, 3), (16, 16), (17, 33), (33, 17), (40, 100), (100, 40), (300, 3), (64, 64))
+
+
+@pytest.fixture(params=["ours", "library"])
+def kernels(request, client, ours):
+    """By our kernels, and by the library that the service chooses where the device has one."""
+    if request.param == "ours":
+        return ours
+    if not has_library(client, "lu"):
+        pytest.skip("the device has no library for factorizations")
+    return Kernels(client, ours.session, None)
 
 
 def near(got, want, n, dtype, scale=None):
@@ -144,7 +157,7 @@ def check_eigen(kernels, dtype, x):
         near(vectors[one] @ vectors[one].T, np.eye(n), n, dtype)
         near(vectors[one] @ x[one], found[one][:, None] * vectors[one], n, dtype, scale)
     alone = eigh(kernels, dtype, x, wanted=0)[0]
-    np.testing.assert_array_equal(alone, found)
+    near(alone, found, n, dtype, np.abs(found).max(initial=1e-300))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -336,3 +349,36 @@ def test_a_matrix_larger_than_a_block_of_threads(kernels):
     out, order, _, info = lu(kernels, "f32", x)
     assert info[0] == 0
     near((np.tril(out[0], -1) + np.eye(1100)) @ np.triu(out[0]), x[0][order[0]], 1100, "f32")
+
+
+# ---- columns that vanish ----
+
+
+def vanishing(dtype, n):
+    """Matrices of low rank, whose later columns are rounding noise of noise, down to the smallest numbers of the type; and columns of such numbers."""
+    thin = values(dtype, (n, 2), 5)
+    steps = np.ldexp(1.0, -np.arange(n) * (140 if dtype == "f32" else 1070) // n)
+    return [thin[:, :1] @ thin[:, :1].T, thin @ thin.T, values(dtype, (n, n), 6) * steps, np.ldexp(values(dtype, (n, n), 7), -110 if dtype == "f32" else -1000),
+            np.ldexp(values(dtype, (n, n), 8), 120 if dtype == "f32" else 1015)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors_are_orthogonal_whatever_vanishes(kernels, dtype):
+    x = np.stack(vanishing(dtype, 24))
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    check_singular(kernels, dtype, x)
+    check_eigen(kernels, dtype, np.tril(x) + np.tril(x, -1).swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_qr_of_columns_that_vanish_or_are_huge(kernels, dtype):
+    n = 24
+    x = np.stack(vanishing(dtype, n))
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    out, tau = kernels.call("qr", dtype, x=x, out=x.size, tau=len(x) * n, rows=n, columns=n, batch=len(x))
+    q = kernels.call("qr_q", dtype, x=out, tau=tau, out=x.size, rows=n, columns=n, size=n, batch=len(x)).reshape(x.shape)
+    near(q.swapaxes(1, 2) @ q, np.eye(n)[None], n, dtype)
+    least = 2.0 ** (-149 if dtype == "f32" else -1074)
+    for one, r in zip(x, q @ np.triu(out.reshape(x.shape))):  # column by column, however small
+        bound = 8 * n * EPS[dtype] * np.abs(one).max(0) + n * least
+        assert (np.abs(r - one) <= bound).all()

@@ -1,6 +1,6 @@
 /* Programs from JSON: a batch without bytes; and their runs: the bytes, and other scalars. */
-#ifndef GPUREST_API_PROGRAM_DECODE_H
-#define GPUREST_API_PROGRAM_DECODE_H
+#ifndef GPUREST_API_BATCH_PROGRAM_DECODE_H
+#define GPUREST_API_BATCH_PROGRAM_DECODE_H
 
 #include "api/batch/decode.h"
 #include "session/batch/program.h"

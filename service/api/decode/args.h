@@ -1,6 +1,6 @@
 /* Kernel arguments from JSON: REST contract §6. */
-#ifndef GPUREST_API_ARGS_H
-#define GPUREST_API_ARGS_H
+#ifndef GPUREST_API_DECODE_ARGS_H
+#define GPUREST_API_DECODE_ARGS_H
 
 #include "base/arena.h"
 #include "http/json/json.h"

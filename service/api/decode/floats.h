@@ -1,6 +1,6 @@
 /* Floating-point formats smaller than double, as bits. Pure. */
-#ifndef GPUREST_API_FLOATS_H
-#define GPUREST_API_FLOATS_H
+#ifndef GPUREST_API_DECODE_FLOATS_H
+#define GPUREST_API_DECODE_FLOATS_H
 
 #include "base/span.h"
 

@@ -1,6 +1,6 @@
 /* Launches from and to JSON. */
-#ifndef GPUREST_API_LAUNCH_JSON_H
-#define GPUREST_API_LAUNCH_JSON_H
+#ifndef GPUREST_API_DECODE_LAUNCH_JSON_H
+#define GPUREST_API_DECODE_LAUNCH_JSON_H
 
 #include "api/bounds.h"
 #include "api/call.h"

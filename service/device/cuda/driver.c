@@ -2,7 +2,6 @@
 #include "device/cuda/driver.h"
 
 #include "base/log/log.h"
-#include "device/device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

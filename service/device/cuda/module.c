@@ -1,5 +1,4 @@
 /* Loads code into the context and makes its kernel table: from the driver if it can list functions, else from the image. */
-#include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
 #include "device/cuda/vendor/vendor.h"

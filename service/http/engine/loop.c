@@ -1,7 +1,6 @@
 /* One event loop: an epoll set of the daemon's own set, our listening sockets and an eventfd by which other threads are heard.
  * Never MHD's own loop: with exactly 128 ready connections it waits before it serves them. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

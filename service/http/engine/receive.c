@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/log/log.h"
 #include "http/engine/internal.h"
 
 static _Thread_local struct loop *own_loop; /* NULL: no event loop's thread */

@@ -7,7 +7,6 @@
 
 #include "http/bounds.h"
 #include "http/engine/tls.h"
-#include "limits.h"
 
 struct tls_revocations {
     gnutls_x509_trust_list_t list; /* read only once it is made */

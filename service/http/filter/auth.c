@@ -1,6 +1,5 @@
 /* Bearer tokens: the token is hashed and compared with every stored hash, in constant time. */
 #include "http/filter/auth.h"
-#include "http/bounds.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

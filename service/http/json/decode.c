@@ -3,7 +3,6 @@
 
 #include "http/bounds.h"
 #include "http/json/json.h"
-#include "limits.h"
 
 struct decoding {
     const char     *pointer; /* of the object */

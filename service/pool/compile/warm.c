@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/deadline.h"
 #include "base/held.h"
 #include "base/log/log.h"
 #include "limits.h"

@@ -1,6 +1,5 @@
 /* Settings of devices, which operators change through the device monitor. What was set is kept here. */
 #include "base/log/log.h"
-#include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
 struct range {

@@ -1,8 +1,6 @@
 /* Hands out staging memory in runs of whole slices. */
 #include "pool/workers/worker_internal.h"
 
-#include "base/held.h"
-
 void staging_init(struct worker *w)
 {
     struct staging *s = &w->staging;

@@ -17,10 +17,10 @@
 
 /* One reference is the list's, one the thread's. All but the first group is under warm_jobs.lock. */
 struct warm_job {
+    struct entry        entry; /* in no table; its id does not change */
     struct registry    *registry;
     const void         *owner; /* compared, never followed */
     char                caller[CALLER_NAME_BYTES];
-    char                id[ID_BYTES];
     uint64_t            created_wall_ns;
     struct module_spec *modules; /* in the arena; of the thread alone, as the arena is */
     struct arena        arena;
@@ -213,12 +213,15 @@ static enum status warm_source(struct warm_job *j, const struct warm_request *q,
 {
     struct registry    *r = j->registry;
     const struct tenant t = {.owner = j->owner, .name = j->caller};
-    enum status         st = budget_admits_caller(r, &t, q->device, &out->why);
+    char                arch[COMPILE_ARCH_BYTES];
+    enum status         st = compile_architecture(facts, &j->modules[q->module], arch, &out->why);
 
+    if (!st)
+        st = budget_admits_caller(r, &t, q->device, &out->why);
     if (st)
         return st;
-    st = compile_spec(j, &j->modules[q->module], code_holder(r->config.cache_shared, j->caller), span_of(facts->arch), !facts->wants_ptx,
-                      arena, out);
+    st = compile_spec(j, &j->modules[q->module], code_holder(r->config.cache_shared, j->caller), span_of(arch), !facts->wants_ptx, arena,
+                      out);
     budget_charge_caller(r, &t, device, q->device, st);
     return st;
 }
@@ -399,7 +402,9 @@ static bool copy_module(struct arena *a, struct module_spec *s)
 {
     assert(s->checked && s->kind == IMAGE_CUDA);
     s->source = arena_copy(a, s->source);
-    return s->source.data && copy_headers(a, s) && copy_texts(a, &s->options, s->options_count) &&
+    if (s->arch.bytes)
+        s->arch = arena_copy(a, s->arch);
+    return s->source.data && (!s->arch.bytes || s->arch.data) && copy_headers(a, s) && copy_texts(a, &s->options, s->options_count) &&
            copy_texts(a, &s->name_expressions, s->name_expressions_count);
 }
 
@@ -432,7 +437,8 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     j->state = WARM_RUNNING;
     j->end.lock = &r->warm.lock;
     arena_init(&j->arena, CACHE_WARM_BYTES_MAX);
-    if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && random_id("w_", j->id, sizeof j->id) && copy_spec(j, spec))
+    if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && !registry_name(r, &j->entry, (struct span){0}, 'w', NULL) &&
+        copy_spec(j, spec))
         return j;
     free_job(j);
     return NULL;
@@ -521,7 +527,7 @@ enum status warm_job_borrow(struct registry *r, const struct tenant *t, struct s
     pthread_mutex_lock(&w->lock);
     expire(w);
     j = w->first;
-    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->id)))
+    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->entry.id)))
         j = j->next;
     if (j)
         j->refs++;
@@ -552,7 +558,7 @@ unsigned warm_jobs_of(struct registry *r, const struct tenant *t)
 void warm_job_info_of(struct warm_job *j, struct warm_info *out)
 {
     *out = (struct warm_info){.created_wall_ns = j->created_wall_ns, .items_count = j->items_count};
-    memcpy(out->id, j->id, sizeof out->id);
+    memcpy(out->id, j->entry.id, sizeof out->id);
     pthread_mutex_lock(&j->registry->warm.lock);
     out->state = j->state;
     out->finished_wall_ns = j->finished_wall_ns;

@@ -9,7 +9,6 @@
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "kernels/kernels.h"
-#include "session/events/events.h"
 #include "session/life/parts.h"
 
 /* Freeing this many objects leaves tens of MiB cached in the allocator. */
@@ -221,7 +220,7 @@ static enum counter restarts_of(enum status st)
 }
 
 /* The first report counts, unless it only said that the worker is gone and this one gives the reason. */
-void worker_session_lose(struct worker_session *c, const struct problem *why)
+static void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
     struct problem  own;

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 const int compile_paths_calls[] = {

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "limits.h"
-
 enum { NOBODY = 65534 };
 
 static bool become_user(uid_t id)

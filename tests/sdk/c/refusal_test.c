@@ -1,7 +1,6 @@
 /* Wrong answers, and services that do not answer. */
 #include <criterion/criterion.h>
 #include <gpurest/gpurest.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

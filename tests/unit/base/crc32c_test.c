@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 
 #include "base/crc32c.h"
-#include "base/span.h"
 
 typedef uint32_t way(uint32_t crc, const void *data, size_t bytes);
 

@@ -3,7 +3,6 @@
 
 #include "base/bounds.h"
 #include "base/spin.h"
-#include "limits.h"
 
 Test(spin, nobody_spins_on_a_single_processor)
 {

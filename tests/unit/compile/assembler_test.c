@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit/compile/support.h"
 

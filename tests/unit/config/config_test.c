@@ -3,7 +3,6 @@
 #include <criterion/redirect.h>
 #include <stdlib.h>
 
-#include "base/span.h"
 #include "base/version.h"
 #include "config/config.h"
 

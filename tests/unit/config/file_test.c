@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/span.h"
 #include "config/config.h"
 
 static char path[64];

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/deadline.h"
 #include "ipc/shm.h"

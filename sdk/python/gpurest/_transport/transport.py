@@ -180,7 +180,7 @@ class Transport(TransportBase):
     def _persistently(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel],
                       known: List[Any]) -> Response:
         """`known`: how an attempt ended that was made already."""
-        counted = _Counted(progress) if progress else None
+        counted = Counted(progress) if progress else None
 
         def step(pause: Optional[float]) -> Optional[Response]:
             if pause is None:
@@ -244,10 +244,10 @@ def may_ask_again(failure: GpurestError) -> bool:
     """The service did nothing, or is still at the first attempt, and says that later may be better."""
     if failure.code == "idempotency_in_progress":
         return True
-    return isinstance(failure, BusyError) and failure.retryable and failure.status in (429, 503)
+    return isinstance(failure, BusyError) and failure.retryable and failure.status in (421, 429, 503)
 
 
-class _Counted:
+class Counted:
     """Progress that can be taken back when an attempt failed."""
 
     def __init__(self, report: Progress) -> None:

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "device/cpu/runtime/memcheck.h"
-#include "limits.h"
 
 enum { HEAP_ALIGN = 16 };
 

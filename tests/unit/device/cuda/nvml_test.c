@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static struct device_info unread(const char *uuid)
 {

@@ -5,7 +5,6 @@
 #include "base/span.h"
 #include "http/bounds.h"
 #include "http/engine/framing.h"
-#include "limits.h"
 
 #define LINE "POST /a HTTP/1.1\r\n"
 #define HEAD LINE "Host: a\r\n"

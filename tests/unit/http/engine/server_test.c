@@ -6,7 +6,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "http/json/json.h"
 #include "unit/http/engine/server_fixture.h"
 
 TestSuite(server, .fini = stop_server);

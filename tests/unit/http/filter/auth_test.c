@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "http/bounds.h"
 #include "http/filter/auth.h"
 
 static char path[64];

@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 
 #include "base/deadline.h"
-#include "base/span.h"
 #include "http/bounds.h"
 #include "http/filter/auth_throttle.h"
 #include "http/message/request.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "http/json/json.h"
-#include "limits.h"
 
 static struct json_document *parse(const char *text)
 {

@@ -1,7 +1,5 @@
 /* Shareable buffers: memory of their own, charged with what it takes, handed out to nobody else, gone with the buffer. */
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "session/memory/share.h"

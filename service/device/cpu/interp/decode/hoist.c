@@ -1,6 +1,7 @@
 /* Operations with the same result for every block of a launch: run once per launch and host thread instead of once per block. Such an
  * instruction has no effect but its result, and its result register is written nowhere else. Its sources are constants, parameters of
- * the kernel, special registers that do not depend on the block, and results of other such instructions. */
+ * the kernel, special registers that do not depend on the block, and results of other such instructions. Interpreted, tests/bench/cpu_kernels takes
+ * 25 % longer without it for vadd, 12 % for reduce_shfl, 5 % for softmax, the same for matmul (2026-11-25, two builds in turns). */
 #include "device/cpu/interp/decode/decode.h"
 
 enum { INVARIANT = 1, WRITTEN = 2, WRITTEN_AGAIN = 4 };

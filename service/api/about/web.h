@@ -1,0 +1,12 @@
+/* Whether and how "/" answers a browser. */
+#ifndef GPUREST_API_ABOUT_WEB_H
+#define GPUREST_API_ABOUT_WEB_H
+
+#include "http/message/request.h"
+
+/* Accept has text/html but not application/json. */
+bool web_is_wanted(const struct request *r);
+/* Answers with the page instead of the discovery document. */
+enum status web_dashboard(struct request *r);
+
+#endif

@@ -1,0 +1,16 @@
+/* The pages for browsers, embedded into the executable by web/embed.py at build time. */
+#ifndef GPUREST_API_ABOUT_WEB_FILES_H
+#define GPUREST_API_ABOUT_WEB_FILES_H
+
+#include <stddef.h>
+
+struct web_file {
+    const char *name;
+    const char *media_type;
+    const char *data;
+    size_t      bytes;
+};
+extern const struct web_file web_files[];
+extern const size_t          web_files_count;
+
+#endif
