@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from . import aio as aio
     from . import core as core
     from . import profiler as profiler
-    from . import testing as testing
     from .aio import AsyncClient as AsyncClient
 
-_LATER = ("aio", "core", "cupy", "cupyx", "profiler", "testing")  # loaded by those who use them
+_LATER = ("aio", "core", "profiler")  # loaded by those who use them
 
 __version__ = "1.0.0"
 logging.getLogger("gpurest").addHandler(logging.NullHandler())  # programs that ask for no log get none, on standard error either
