@@ -95,6 +95,7 @@ run_step() {
     kernels) tests tests/kernels ;;
     sdk) tests tests/sdk/python ;;
     cli) tests tests/sdk/cli ;;
+    shim) tests tests/sdk/shim ;;
     faults) python3 tests/fault/gpu_full.py --service "$GPURESTD" --backend cuda --device cuda:0 --libcuda "$LIBCUDA" --seconds 450 ;;
     bench) python3 tests/bench/run.py --build "$BUILD" --gpurestd "$GPURESTD" --backends cuda --json "$logs/bench.json" ;;
     bench-kernels) python3 tests/bench/kernels.py --seconds 440 --gpurestd "$GPURESTD" --json "$logs/kernels.json" ;;
