@@ -198,7 +198,7 @@ CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
     struct context *c = ctx ? handle_get(HANDLE_CONTEXT, ctx) : NULL;
 
     if (!c || c == c->gpu->primary)
-        return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (depth && stack[depth - 1] == ctx)
         depth--;
     destroy(c);

@@ -212,7 +212,7 @@ CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
     struct event *e;
 
-    if (!phEvent || Flags & ~(unsigned)EVENT_FLAGS)
+    if (!phEvent || Flags & ~(unsigned)EVENT_FLAGS || (Flags & EVENT_INTERPROCESS && !(Flags & EVENT_UNTIMED)))
         return CUDA_ERROR_INVALID_VALUE;
     if (Flags & EVENT_INTERPROCESS)
         return CUDA_ERROR_NOT_SUPPORTED;

@@ -95,6 +95,12 @@ def test_launches_are_few_requests(run_program, url):
     assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
 
 
+def test_wrong_calls(run_program, url):
+    """More than 180 of them return what CUDA says."""
+    out, said = run_program("wrong_calls", url=url)
+    assert len(out.splitlines()) > 180 and said.splitlines()[-1].endswith(" 0 wrong")
+
+
 def test_without_a_service(run_program, tmp_path):
     out, said = run_program("vector_add", url=f"unix://{tmp_path}/nobody", code=1)
     assert "CUDA_ERROR_NO_DEVICE" in said and "cuDeviceGetCount" in said and said.count("no device: no connection") == 1 and out == ""
