@@ -42,7 +42,8 @@ ROOM_MAY_INCLUDE = {
         "launch": {"code", "memory", "life", "events"},
         "batch": {"launch", "code", "memory", "life", "events"},
     },
-    "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime", "jit"}, "runtime": {"ptx", "interp", "jit"}, "jit": {"ptx", "interp", "runtime"}},
+    "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime", "jit"}, "runtime": {"ptx", "interp", "jit", "vendor"}, "jit": {"ptx", "interp", "runtime"},
+                   "vendor": set()},
     "device/cuda": {"vendor": set()},
 }
 
@@ -57,7 +58,7 @@ OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
     "cJSON.h": r"service/http/json/json\.c",
-    "dlfcn.h": r"(service/(base/log/crash|device/cuda/driver|device/cpu/jit/llvm|compile/nvrtc)|sdk/shim/src/image)\.c",
+    "dlfcn.h": r"(service/(base/log/crash|device/cuda/driver|device/cpu/jit/llvm|device/cpu/vendor/vendor_library|compile/nvrtc)|sdk/shim/src/image)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
