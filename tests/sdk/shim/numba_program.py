@@ -58,6 +58,16 @@ def reduction(n=100000):
     assert total(x) == x.sum()
 
 
+@cuda.jit
+def say(n):
+    print("thread", cuda.threadIdx.x, "of", n)
+
+
+def printing():
+    say[1, 3](np.int32(3))
+    cuda.synchronize()
+
+
 def streams():
     a = cuda.pinned_array(1000, dtype=np.float32)
     a[:] = 3

@@ -60,7 +60,7 @@ def test_vector_add(run_program, url):
     assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
 
 
-@pytest.mark.parametrize("name", ["memory", "streams"])
+@pytest.mark.parametrize("name", ["memory", "streams", "threads"])
 def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
 
@@ -114,6 +114,19 @@ def test_only_the_device_that_is_asked_for(run_program, url):
 def test_the_session_ends_with_the_program(run_program, service, url):
     run_program("vector_add", url=url)
     assert service.client().get("/v1/sessions").json()["items"] == []
+
+
+def test_a_named_session_stays(run_program, service, url):
+    run_program("vector_add", url=url, GPUREST_SESSION="of-the-shim")
+    assert [item["id"] for item in service.client().get("/v1/sessions").json()["items"]] == ["of-the-shim"]
+    assert service.client().delete("/v1/sessions/of-the-shim").status == 204
+
+
+@pytest.mark.skipif(BACKEND != "cpu", reason="the cpu device has the option")
+def test_memory_checks(run_program, url):
+    assert run_program("vector_add", url=url, GPUREST_MEMCHECK="1")[0] == "Result = PASS\n"
+    _, said = run_program("faults", url=url, GPUREST_MEMCHECK="1")
+    assert "fault" in FAILED.search(said)[0], said
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

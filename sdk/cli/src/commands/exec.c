@@ -18,7 +18,7 @@ struct plan {
     char        folder[PATH_BYTES];  /* of the private service */
     char        socket[PATH_BYTES], log[PATH_BYTES], url[URL_BYTES];
     const char *device;
-    bool        local, trace;
+    bool        local, trace, memcheck;
 };
 
 /* ---- where things are ---- */
@@ -119,7 +119,8 @@ static bool set_environment(const struct cli *c, const struct plan *p)
            (!p->local || setenv("GPUREST_URL", p->url, 1) == 0) && (p->local || !c->url || setenv("GPUREST_URL", c->url, 1) == 0) &&
            (!c->session || setenv("GPUREST_SESSION", c->session, 1) == 0) &&
            (!c->token_file || setenv("GPUREST_TOKEN_FILE", c->token_file, 1) == 0) &&
-           (!p->device || setenv("GPUREST_DEVICE", p->device, 1) == 0) && (!p->trace || setenv("GPUREST_TRACE", "1", 1) == 0);
+           (!p->device || setenv("GPUREST_DEVICE", p->device, 1) == 0) && (!p->trace || setenv("GPUREST_TRACE", "1", 1) == 0) &&
+           (!p->memcheck || setenv("GPUREST_MEMCHECK", "1", 1) == 0);
 }
 
 /* ---- a service of its own ---- */
@@ -229,6 +230,7 @@ static enum exit_code run_program(struct cli *c, struct plan *p, char *const *ar
 
     p->local = take_flag(c, "--local");
     p->trace = take_flag(c, "--trace");
+    p->memcheck = take_flag(c, "--memcheck");
     take_value(c, "--device", &p->device, &ok);
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
