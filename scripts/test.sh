@@ -150,6 +150,7 @@ run_release() {
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
+    GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "programs for CUDA" "$daemon" tests/sdk/shim
     # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
@@ -171,6 +172,8 @@ run_asan() {
     if comes tsan; then start_tsan; fi
     run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
+    # The other tests load the library into Python, which is built without the sanitizer.
+    GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "programs for CUDA, asan" "$daemon" tests/sdk/shim/test_programs.py
     # The tests of error paths; the others take minutes under a sanitizer, and are a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
 }
