@@ -38,9 +38,9 @@ template <class T> struct eigen {
             d[k] = real_of(w[k * n + k]);
         if (k + 1 == n)
             return;
-        reflector<T> h = reflector_of(conjugate(w[k * n + k + 1]), squares); /* of column k */
+        reflector<T> h = reflector_of(conjugate(w[k * n + k + 1]), squares, n - k - 1, room, [&](u64 i) { return conjugate(w[k * n + k + 1 + i]); }); /* of column k */
         for (u64 j = k + 1 + threadIdx.x; j < n; j += blockDim.x) {
-            T x = j == k + 1 ? (absolute(h.tau) == (R)0 ? (T)0 : (T)1) : conjugate(w[k * n + j]) * h.scale;
+            T x = j == k + 1 ? (absolute(h.tau) == (R)0 ? (T)0 : (T)1) : h.behind(conjugate(w[k * n + j]));
             v[j] = x;
             if (j > k + 1)
                 w[k * n + j] = x;
@@ -130,7 +130,7 @@ template <class T> struct eigen {
             u64 high = low;
             for (; high + 1 < n; high++) {
                 R around = absolute(d[high]) + absolute(d[high + 1]);
-                if (absolute(e[high]) + around == around)
+                if (absolute(e[high]) + around == around || absolute(e[high]) < limit_tiny<R>()) /* the matrix is scaled: see all() */
                     break;
             }
             if (high != low) {

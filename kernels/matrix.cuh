@@ -63,6 +63,8 @@ DEVICE int exponent_of(f32 x) { return ilogbf(x); }
 DEVICE int exponent_of(f64 x) { return ilogb(x); }
 template <class R> DEVICE complex<R> scaled(complex<R> x, int exponent) { return complex<R>(scaled(x.re, exponent), scaled(x.im, exponent)); }
 template <class T> DEVICE T unit_roundoff() { return sizeof(T) == 4 ? (T)1.1920928955078125e-7 : (T)2.220446049250313e-16; }
+/* What is 0 beside a matrix whose greatest element is 1, and near the smallest numbers of the type. */
+template <class R> DEVICE R limit_tiny() { return sizeof(R) == 4 ? (R)1e-36 : (R)1e-300; }
 
 /* sqrt(a * a + b * b), without overflow, and without losing digits to numbers that are too small. */
 template <class T> DEVICE T length_of(T a, T b)
@@ -149,17 +151,42 @@ template <class T, class F> DEVICE void panel_fill(T *panel, u64 rows, int width
  * conjugates, too. */
 template <class T> struct reflector {
     part_t<T> beta;
-    T         tau, scale; /* v[i] = scale * x[i] */
+    T         tau, scale;
+    int       shift; /* of x before it is scaled: scale itself may be beyond the type */
+
+    DEVICE T behind(T x) const { return (shift ? scaled(x, shift) : x) * scale; } /* v[i] of x[i] */
 };
 /* `squares`: of what follows x[0] = alpha. */
-template <class T> DEVICE reflector<T> reflector_of(T alpha, part_t<T> squares)
+template <class T> DEVICE reflector<T> reflector_of_squares(T alpha, part_t<T> squares)
 {
     typedef part_t<T> R;
 
     if (!(squares > (R)0) && imaginary_of(alpha) == (R)0)
-        return {real_of(alpha), (T)0, (T)0};
+        return {real_of(alpha), (T)0, (T)0, 0};
     R norm = sqrt(square_of(alpha) + squares), beta = real_of(alpha) >= (R)0 ? -norm : norm;
-    return {beta, ((T)beta - alpha) / beta, (T)1 / (alpha - (T)beta)};
+    return {beta, ((T)beta - alpha) / beta, (T)1 / (alpha - (T)beta), 0};
+}
+
+/* By all threads of a block, which give the same; element(i) is x[i], i from 1 to count - 1, of which `squares` is the sum of squares. Where that leaves
+ * the type at either end, v would be no reflector: H would not be orthogonal. Then x is scaled by a power of two first. */
+template <class T, class F> DEVICE reflector<T> reflector_of(T alpha, part_t<T> squares, u64 count, part_t<T> *room, F element)
+{
+    typedef part_t<T> R;
+    const R least = sizeof(R) == 4 ? (R)1e-30 : (R)1e-290; /* the smallest normal number / the unit roundoff, roughly */
+    R       all = squares + square_of(alpha);
+    int     exponent;
+
+    if (all >= least && all < limit<R>::highest())
+        return reflector_of_squares(alpha, squares);
+    if (!greatest_exponent(count, 1, room, exponent, [&](u64 i, u64) { return i ? element(i) : alpha; }))
+        return reflector_of_squares(alpha, squares);
+    squares = (R)0;
+    for (u64 i = 1 + threadIdx.x; i < count; i += blockDim.x)
+        squares += square_of(scaled(element(i), -exponent));
+    reflector<T> h = reflector_of_squares(scaled(alpha, -exponent), block_sum(squares, room));
+    h.beta = scaled(h.beta, exponent);
+    h.shift = -exponent;
+    return h;
 }
 
 /* gram[p][q] = v_p' v_q of the reflectors in a panel, a warp for each. Ends with all threads together. */

@@ -21,10 +21,10 @@ template <class T> struct qr_factors {
         for (u64 i = p + 1 + threadIdx.x; i < count; i += blockDim.x)
             squares += square_of(panel[i * PANEL + p]);
         squares = block_sum(squares, room);
-        reflector<T> h = reflector_of(panel[p * PANEL + p], squares);
+        reflector<T> h = reflector_of(panel[p * PANEL + p], squares, count - p, room, [&](u64 i) { return panel[(p + i) * PANEL + p]; });
         __syncthreads();
         for (u64 i = p + 1 + threadIdx.x; i < count; i += blockDim.x)
-            panel[i * PANEL + p] *= h.scale;
+            panel[i * PANEL + p] = h.behind(panel[i * PANEL + p]);
         if (threadIdx.x == 0) {
             beta[p] = h.beta;
             factors[p] = h.tau;

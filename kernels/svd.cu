@@ -36,10 +36,10 @@ template <class T> struct singular {
         }
         squares = block_sum(squares, room);
         __syncthreads();
-        reflector<T> h = reflector_of(v[k], squares);
+        reflector<T> h = reflector_of(v[k], squares, rows - k, room, [&](u64 i) { return v[k + i]; });
         __syncthreads();
         for (u64 i = k + threadIdx.x; i < rows; i += blockDim.x)
-            v[i] = i == k ? (T)1 : v[i] * h.scale;
+            v[i] = i == k ? (T)1 : h.behind(v[i]);
         if (threadIdx.x == 0) {
             d[k] = h.beta;
             left_tau[k] = h.tau;
@@ -66,10 +66,10 @@ template <class T> struct singular {
         }
         squares = block_sum(squares, room);
         __syncthreads();
-        reflector<T> h = reflector_of(row[k + 1], squares);
+        reflector<T> h = reflector_of(row[k + 1], squares, columns - k - 1, room, [&](u64 i) { return row[k + 1 + i]; });
         __syncthreads();
         for (u64 j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            T x = j == k + 1 ? (T)1 : row[j] * h.scale;
+            T x = j == k + 1 ? (T)1 : h.behind(row[j]);
             row[j] = x;
             a[k * columns + j] = x;
         }
@@ -142,8 +142,7 @@ template <class T> struct singular {
         rotations of_left, of_right; /* count 0: none */
     };
 
-    DEVICE bool negligible(R x, R around) const { return absolute(x) <= unit_roundoff<R>() * around || absolute(x) < limit_tiny(); }
-    static DEVICE R limit_tiny() { return sizeof(R) == 4 ? (R)1e-36 : (R)1e-300; }
+    DEVICE bool negligible(R x, R around) const { return absolute(x) <= unit_roundoff<R>() * around || absolute(x) < limit_tiny<R>(); }
 
     /* The last value of first ... end - 1 is 0: e[end - 2] goes into the others. */
     DEVICE void clear_last(u64 first, u64 end, sweep &out)

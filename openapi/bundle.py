@@ -24,7 +24,7 @@ from c_text import c_literal  # noqa: E402
 STATUSES = HERE.parent / "service" / "base" / "status.def"
 METHODS = ("get", "put", "post", "delete", "patch")
 COMMON = ["invalid_request", "unknown_field", "invalid_header", "framing_mismatch", "unauthenticated", "insufficient_scope", "origin_not_allowed",
-          "request_timeout", "uri_too_long", "expectation_failed", "misdirected_request", "rate_limited", "too_many_in_flight",
+          "request_timeout", "uri_too_long", "expectation_failed", "misdirected_request", "wrong_node", "rate_limited", "too_many_in_flight",
           "headers_too_large", "internal", "not_implemented", "overloaded", "out_of_memory", "http_version_not_supported"]
 COMMON_WITH_BODY = ["digest_mismatch", "unsupported_digest", "body_too_large", "unsupported_media_type", "length_required"]
 COMMON_WITH_PATH = ["not_found"]

@@ -18,6 +18,7 @@
 #include "base/spin.h"
 #include "base/version.h"
 #include "config/bind.h"
+#include "config/fleet.h"
 #include "notify.h"
 #include "pool/domains/find.h"
 #include "session/code/code_cache.h"
@@ -91,6 +92,15 @@ static bool choose_addresses(struct frontend *f)
     if (f->listen_count == 0)
         f->listen[f->listen_count++] = LISTEN_DEFAULT;
     return true;
+}
+
+static bool check_fleet(const struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (fleet_check_node(f->config, &why))
+        return refuse_start("--node", &why);
+    return !fleet_check_endpoint(f->config, &why) || refuse_start("--endpoint", &why);
 }
 
 static bool check_sandbox(const struct frontend *f)
@@ -221,6 +231,7 @@ static bool make_registry(struct frontend *f)
                                      .compiler = f->app.compiler,
                                      .cache = f->app.cache,
                                      .node = f->config->node,
+                                     .instance = f->app.instance,
                                      .sessions_max = SESSIONS_MAX,
                                      .idle_timeout_s_max = f->config->idle_timeout_max_s,
                                      .lifetime_s_max = f->config->lifetime_max_s,
@@ -240,6 +251,7 @@ static bool make_server(struct frontend *f)
     const struct config *c = f->config;
     struct problem       why = {0};
     struct server_config config = {.app = &f->app,
+                                   .node = c->node,
                                    .auth = f->app.auth,
                                    .listen = f->listen,
                                    .listen_count = f->listen_count,
@@ -309,8 +321,8 @@ static void announce(const struct frontend *f)
 static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) && make_compiler(f) &&
-           make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
+    return choose_addresses(f) && check_fleet(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) &&
+           make_compiler(f) && make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */

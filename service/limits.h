@@ -56,6 +56,8 @@ enum {
     /* names */
     ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
     CLIENT_ID_CHARS_MAX = 63,
+    NODE_NAME_CHARS_MAX = 48,
+    NODE_TAG_CHARS = 6, /* of the 22 random ones of a session's id: those name the process that chose it */
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,
     DEVICE_ID_BYTES = 32,

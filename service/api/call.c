@@ -3,6 +3,7 @@
 #include "api/bounds.h"
 
 #include "base/deadline.h"
+#include "base/node.h"
 #include <string.h>
 
 #include "http/message/problem_document.h"
@@ -67,6 +68,27 @@ enum status body_decode(struct request *r, const struct json_field *fields, size
     if (!st && json_type_of(root) != JSON_OBJECT)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "", "type", "the body must be a JSON object");
     return st ? st : json_decode(root, fields, count, "", request_prefer(r).lenient, out, &r->problem);
+}
+
+struct span sid_of(struct request *r)
+{
+    const char *node = app_of(r)->config->node, *shown;
+    struct span rest;
+
+    if (!node[0] || node_of_id(r->params[0], &rest).bytes)
+        return r->params[0];
+    shown = arena_printf(&r->arena, "%s.%.*s", node, SPAN_ARG(r->params[0]));
+    return shown ? span_of(shown) : r->params[0];
+}
+
+void add_node(struct json_writer *w, const struct request *r)
+{
+    const struct config *c = app_of(r)->config;
+
+    if (c->node[0])
+        json_add_text(w, "node", c->node);
+    if (c->endpoint[0])
+        json_add_text(w, "endpoint", c->endpoint);
 }
 
 enum status session_of(struct request *r, struct session **out)

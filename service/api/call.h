@@ -31,6 +31,11 @@ enum status body_parse(struct request *r, const struct json **root);
 /* Decodes the body, an object. */
 enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out);
 
+/* The id of the path's session as routers of a fleet find its node: a name that the client chose has the node before it. */
+struct span sid_of(struct request *r);
+/* Members "node" and "endpoint", if the service has such. */
+void add_node(struct json_writer *w, const struct request *r);
+
 /* Borrows the session named by the first path parameter; return it with session_return(). */
 enum status session_of(struct request *r, struct session **out);
 /* Runs `call` with the path's session, borrowed meanwhile. */

@@ -131,11 +131,13 @@ static void add_settings(struct json_writer *w, const struct device_setting_valu
     json_close_object(w);
 }
 
-static void add_members(struct json_writer *w, const struct pool_device *d)
+static void add_members(struct json_writer *w, const char *node, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
 
     json_add_text(w, "id", d->id);
+    if (node[0])
+        json_add_text(w, "node", node);
     json_add_text(w, "backend", d->backend);
     json_add_text(w, "vendor", i->vendor);
     json_add_text(w, "kind", i->on_host ? "cpu" : "gpu");
@@ -179,7 +181,7 @@ static void add_devices(struct list *l)
     }
     for (; sent < l->page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
         json_open_object(l->w, NULL);
-        add_members(l->w, &d);
+        add_members(l->w, app_of(l->request)->config->node, &d);
         json_close_object(l->w);
     }
     if (sent && i < pool_device_count(pool))
@@ -199,7 +201,7 @@ enum status device_answer(struct request *r, unsigned device)
     if (!pool_device_refresh(app_of(r)->pool, device, &d))
         return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
     answer_begin(&a);
-    add_members(&a.w, &d);
+    add_members(&a.w, app_of(r)->config->node, &d);
     return answer_end(&a, r, 200);
 }
 

@@ -68,7 +68,7 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
     if (follow_etag(r, i->created_wall_ns, launch_state_name(i->state)))
         return reply_empty(&r->reply, 304);
     if (http_status == 202)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(r->params[0]), i->id);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(sid_of(r)), i->id);
     note_timing(r, i);
     answer_begin(&a);
     launch_members(&a.w, r, i);

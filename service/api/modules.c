@@ -59,7 +59,7 @@ static enum status answer_module(struct request *r, const struct module *m, unsi
 
     module_view_of(m, &v);
     if (http_status == 201)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/modules/%s", SPAN_ARG(r->params[0]), v.id);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/modules/%s", SPAN_ARG(sid_of(r)), v.id);
     answer_begin(&a);
     module_members(&a.w, r, &v, true);
     return answer_end(&a, r, http_status);

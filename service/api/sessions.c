@@ -5,6 +5,7 @@
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
+#include "base/node.h"
 
 enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
 
@@ -22,7 +23,7 @@ struct session_request {
         JSON_FIELD_SEEN(FIELD_U64, struct session_request, pool_bytes_max, has_pool_bytes_max, MEMORY_BYTES_ASKED_MAX)
 
 static const struct json_field create_fields[] = {
-    JSON_FIELD(FIELD_STRING, struct session_request, device, false, DEVICE_ID_BYTES - 1),
+    JSON_FIELD(FIELD_STRING, struct session_request, device, false, NODE_NAME_CHARS_MAX + DEVICE_ID_BYTES),
     MEMORY_FIELDS,
     JSON_FIELD(FIELD_U64, struct session_request, idle_timeout_s, false, IDLE_TIMEOUT_S_MAX),
     JSON_FIELD(FIELD_U64, struct session_request, max_lifetime_s, false, LIFETIME_S_MAX),
@@ -158,8 +159,6 @@ static void add_labels(struct json_writer *w, const struct session_info *i)
 
 static void add_members(struct json_writer *w, const struct request *r, const struct session_info *i)
 {
-    const char *node = app_of(r)->config->node;
-
     json_add_text(w, "id", i->id);
     json_add_text(w, "device", i->device);
     json_add_text(w, "state", session_state_name(i->state));
@@ -182,8 +181,7 @@ static void add_members(struct json_writer *w, const struct request *r, const st
     json_add_u64(w, "launches", i->launches);
     json_close_object(w);
     json_add_text(w, "instance", app_of(r)->instance);
-    if (node[0])
-        json_add_text(w, "node", node);
+    add_node(w, r);
 }
 
 static enum status answer_session(struct request *r, struct session *s, unsigned http_status)
@@ -199,6 +197,23 @@ static enum status answer_session(struct request *r, struct session *s, unsigned
     answer_begin(&a);
     add_members(&a.w, r, info);
     return answer_end(&a, r, http_status);
+}
+
+/* A device may be named with its node before it, as in lists of a fleet. */
+static enum status take_node(struct request *r, struct span *device)
+{
+    const char *own = app_of(r)->config->node;
+    struct span rest = *device, node = span_cut(&rest, '/');
+
+    if (!own[0] || !rest.data)
+        return STATUS_OK;
+    if (!node_name_valid(node) || !rest.bytes)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value",
+                             "with a node before it, a device is written NODE/DEVICE, such as %s/cpu:0", own);
+    if (!span_is(node, own))
+        return problem_node(&r->problem, node);
+    *device = rest;
+    return STATUS_OK;
 }
 
 static enum status create(struct request *r, const struct session_request *q, struct session **out, bool *created)
@@ -217,6 +232,8 @@ static enum status create(struct request *r, const struct session_request *q, st
     struct tenant       t = tenant_of(r);
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
+    if (!st)
+        st = take_node(r, &spec.device);
     if (!st && q->device.data && q->device.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value",
                            "device must be a device id or a backend; omit it for the default");

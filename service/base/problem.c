@@ -64,6 +64,14 @@ enum status problem_limit(struct problem *why, enum status st, const char *name,
     return st;
 }
 
+enum status problem_node(struct problem *why, struct span node)
+{
+    problem_set(why, STATUS_WRONG_NODE, "this is on the node '%.*s': send the request there, or through the router", SPAN_ARG(node));
+    if (why)
+        span_copy(node, why->node, sizeof why->node);
+    return STATUS_WRONG_NODE;
+}
+
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
 {
     va_list args;

@@ -5,6 +5,7 @@
 
 #include "base/span.h"
 #include "base/status.h"
+#include "limits.h"
 
 enum {
     PROBLEM_DETAIL_BYTES = 512,
@@ -43,6 +44,7 @@ struct problem {
     uint32_t             retry_after_ms;        /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
+    char                 node[NODE_NAME_CHARS_MAX + 1]; /* WRONG_NODE only: the node that has it */
     const char          *ended_reason; /* SESSION_NOT_FOUND only: how the session ended, a word of the contract, static; NULL = not known */
     uint64_t             ended_wall_ns, ended_limit_s; /* when, and the time limit that was over (0 = none) */
     bool                 has_op;                       /* batches only: the failed operation, and the number of completed ones before it */
@@ -62,6 +64,8 @@ enum status problem_field(struct problem *why, enum status st, const char *point
     __attribute__((format(printf, 5, 6)));
 /* Like problem_set, for a limit: the name is in snake case with its unit, e.g. "session_memory_bytes". */
 enum status problem_limit(struct problem *why, enum status st, const char *name, uint64_t max, uint64_t used, uint64_t requested);
+/* Like problem_set: WRONG_NODE, for what that node has. */
+enum status problem_node(struct problem *why, struct span node);
 /* Like problem_set, for a CUDA result; the name is that of the enumerator, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -8,6 +8,7 @@
 
 #include "config/bind.h"
 #include "config/config.h"
+#include "config/fleet.h"
 #include "http/engine/server.h"
 #include "http/filter/auth.h"
 
@@ -63,6 +64,16 @@ static void check_addresses(struct verdict *v, const struct config *c)
         check_address(v, c->listen.items[i]);
     if (c->listen.count == 0)
         check_address(v, LISTEN_DEFAULT);
+}
+
+static void check_fleet(struct verdict *v, const struct config *c)
+{
+    struct problem why = {0};
+
+    if (fleet_check_node(c, &why))
+        report_wrong(v, "node", c->node, why.detail);
+    if (fleet_check_endpoint(c, &why))
+        report_wrong(v, "endpoint", c->endpoint, why.detail);
 }
 
 static void check_proxies(struct verdict *v, const struct config *c)
@@ -188,6 +199,7 @@ int config_check(const struct config *c)
 
     check_temperatures(&v, c);
     check_addresses(&v, c);
+    check_fleet(&v, c);
     check_proxies(&v, c);
     check_tls(&v, c);
     check_tokens(&v, c);

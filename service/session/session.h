@@ -36,7 +36,8 @@ struct registry_config {
     struct pool            *pool;
     struct compile_service *compiler;
     struct code_cache      *cache;
-    const char             *node; /* "" or the node's name, which becomes part of session ids */
+    const char             *node;     /* "" or the node's name, which becomes part of ids */
+    const char             *instance; /* names this process; its first characters tag the ids of sessions; NULL: none */
     unsigned                sessions_max;
     uint64_t                idle_timeout_s_max; /* lowers what sessions ask for; 0: IDLE_TIMEOUT_S_MAX */
     uint64_t                lifetime_s_max;     /* likewise; 0: LIFETIME_S_MAX */
@@ -204,6 +205,7 @@ static const uint64_t EPOCH_ANY = UINT64_MAX; /* only the buffer counts */
 struct buffer_info {
     char            id[ID_BYTES];
     uint64_t        bytes;
+    uint64_t        address; /* on the device */
     uint64_t        created_wall_ns;
     bool            shareable;
     struct contents contents;
@@ -308,6 +310,11 @@ enum status module_borrow(struct session *s, struct span id, struct module **out
 void        module_return(struct session *s, struct module *m);
 void        module_view_of(const struct module *m, struct module_view *out);       /* valid until module_return */
 enum status module_delete(struct session *s, struct span id, struct problem *why); /* why: NULL allowed */
+/* The id under which a variable of a module is a buffer, for every function that takes one but those that share or free it. `name`: as in the
+ * source, mangled, a name expression, or its place in the list. GLOBAL_NOT_FOUND. */
+enum status global_id_of(struct session *s, struct span module, struct span name, char id[ID_BYTES], struct problem *why);
+/* The same for the variable at that place in the module's list. */
+void global_id(const char *module, uint32_t index, char id[ID_BYTES]);
 /* Copies ids only. */
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 

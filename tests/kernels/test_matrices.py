@@ -336,3 +336,36 @@ def test_a_matrix_larger_than_a_block_of_threads(kernels):
     out, order, _, info = lu(kernels, "f32", x)
     assert info[0] == 0
     near((np.tril(out[0], -1) + np.eye(1100)) @ np.triu(out[0]), x[0][order[0]], 1100, "f32")
+
+
+# ---- columns that vanish ----
+
+
+def vanishing(dtype, n):
+    """Matrices of low rank, whose later columns are rounding noise of noise, down to the smallest numbers of the type; and columns of such numbers."""
+    thin = values(dtype, (n, 2), 5)
+    steps = np.ldexp(1.0, -np.arange(n) * (140 if dtype == "f32" else 1070) // n)
+    return [thin[:, :1] @ thin[:, :1].T, thin @ thin.T, values(dtype, (n, n), 6) * steps, np.ldexp(values(dtype, (n, n), 7), -110 if dtype == "f32" else -1000),
+            np.ldexp(values(dtype, (n, n), 8), 120 if dtype == "f32" else 1015)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors_are_orthogonal_whatever_vanishes(kernels, dtype):
+    x = np.stack(vanishing(dtype, 24))
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    check_singular(kernels, dtype, x)
+    check_eigen(kernels, dtype, np.tril(x) + np.tril(x, -1).swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_qr_of_columns_that_vanish_or_are_huge(kernels, dtype):
+    n = 24
+    x = np.stack(vanishing(dtype, n))
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    out, tau = kernels.call("qr", dtype, x=x, out=x.size, tau=len(x) * n, rows=n, columns=n, batch=len(x))
+    q = kernels.call("qr_q", dtype, x=out, tau=tau, out=x.size, rows=n, columns=n, size=n, batch=len(x)).reshape(x.shape)
+    near(q.swapaxes(1, 2) @ q, np.eye(n)[None], n, dtype)
+    least = 2.0 ** (-149 if dtype == "f32" else -1074)
+    for one, r in zip(x, q @ np.triu(out.reshape(x.shape))):  # column by column, however small
+        bound = 8 * n * EPS[dtype] * np.abs(one).max(0) + n * least
+        assert (np.abs(r - one) <= bound).all()

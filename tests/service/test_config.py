@@ -24,13 +24,13 @@ def test_check_config_prints_what_is_in_force(executable, tmp_path):
 
 
 def test_what_it_prints_is_a_configuration_file(executable, tmp_path):
-    first = run(executable, "--check-config", "--listen=127.0.0.1:0", "--listen=[::1]:0", "--node", "a b#c", "--access-log")
+    first = run(executable, "--check-config", "--listen=127.0.0.1:0", "--listen=[::1]:0", "--nvidia-smi", "a b#c", "--access-log")
     file = tmp_path / "again.conf"
     file.write_text(first.stdout)
     again = run(executable, "--check-config", f"--config={file}")
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.replace(f"# from {file}, the environment and the flags\n", "") == first.stdout
-    assert "node = a b#c" in again.stdout
+    assert "nvidia_smi = a b#c" in again.stdout
 
 
 def test_every_option_of_help_is_a_line(executable):

@@ -240,7 +240,7 @@ class SessionLostError(CudaError):
 TIMEOUT_HINT = "60 s unless timeout_ms= of the call, of session() or of connect() says otherwise; up to 3600000"
 _ILLEGAL = {"CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_INVALID_ADDRESS_SPACE"}
 _BUSY = {"rate_limited", "too_many_in_flight", "overloaded", "no_worker", "not_ready", "draining", "out_of_memory", "session_busy", "buffer_busy", "device_busy",
-         "idempotency_in_progress"}
+         "idempotency_in_progress", "wrong_node"}
 
 
 def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = None, source: Optional[str] = None,
@@ -290,7 +290,8 @@ def _plain_error(status: int, code: str, message: str, problem: Mapping[str, Any
                  more: Dict[str, Any]) -> GpurestError:
     if code == "session_not_found":
         ended = problem.get("ended") or {}
-        return SessionLostError(message, reason=str(ended.get("reason") or "not_found"), hint=None if ended else "the service ended it or was restarted", **more)
+        reason = "restarted" if ended.get("reason") == "node_restarted" else str(ended.get("reason") or "not_found")
+        return SessionLostError(message, reason=reason, hint=None if ended else "the service ended it or was restarted", **more)
     if status in (401, 403) and code not in ("quota_exceeded", "feature_disabled"):
         return AuthError(message, hint="set GPUREST_TOKEN or pass token=" if status == 401 else None, **more)
     if code == "device_memory_exhausted":

@@ -149,6 +149,7 @@ enum status version_get(struct request *r)
     json_add_text(&a.w, "server", "gpurestd");
     json_add_text(&a.w, "version", GPUREST_VERSION);
     json_add_text(&a.w, "instance", app_of(r)->instance);
+    add_node(&a.w, r);
     json_open_object(&a.w, "api");
     json_add_text(&a.w, "least", "v1");
     json_add_text(&a.w, "most", "v1");

@@ -134,6 +134,8 @@ static void add_service(struct request *r, struct buf *out, struct buf *labels)
     metrics_head(out, METRIC_BUILD_INFO);
     buf_clear(labels);
     metric_label(labels, "version", GPUREST_VERSION);
+    if (app->config->node[0])
+        metric_label(labels, "node", app->config->node);
     metrics_sample(out, METRIC_BUILD_INFO, metric_label(labels, "compiler", compile_service_version(app->compiler)), 1);
 }
 

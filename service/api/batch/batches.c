@@ -91,7 +91,7 @@ static enum status find_job(struct request *r, struct job_request **out)
 static const char *path_of(struct request *r, const char *id, const char *more)
 {
     const char *path = is_run(r) ? arena_printf(&r->arena, "/v1/run/%s%s", id, more)
-                                 : arena_printf(&r->arena, "/v1/sessions/%.*s/batches/%s%s", SPAN_ARG(r->params[0]), id, more);
+                                 : arena_printf(&r->arena, "/v1/sessions/%.*s/batches/%s%s", SPAN_ARG(sid_of(r)), id, more);
 
     return path ? path : "";
 }

@@ -25,7 +25,7 @@ static enum status answer_program(struct request *r, struct program *p, unsigned
 
     program_info_of(p, &i);
     if (http_status == 201)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/programs/%s", SPAN_ARG(r->params[0]), i.name);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/programs/%s", SPAN_ARG(sid_of(r)), i.name);
     answer_begin(&a);
     program_members(&a.w, &i);
     return answer_end(&a, r, http_status);

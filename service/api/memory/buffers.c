@@ -19,6 +19,7 @@ static void add_members(struct json_writer *w, const struct buffer_info *i)
 {
     json_add_text(w, "id", i->id);
     json_add_u64(w, "size", i->bytes);
+    json_add_u64(w, "address", i->address);
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->shareable)
         json_add_bool(w, "shareable", true);
@@ -29,7 +30,7 @@ static enum status answer_buffer(struct request *r, const struct buffer_info *i,
     struct answer a;
 
     if (http_status == 201)
-        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/buffers/%s", SPAN_ARG(r->params[0]), i->id);
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/buffers/%s", SPAN_ARG(sid_of(r)), i->id);
     answer_begin(&a);
     add_members(&a.w, i);
     return answer_end(&a, r, http_status);

@@ -407,6 +407,11 @@ void integrity_add(struct exchange *x, struct span piece);
 /* Call after the whole body. DIGEST_MISMATCH, or OK if the digest matches or none was sent. */
 enum status integrity_end(struct exchange *x);
 
+/* ---- nodes (http/filter/node.c) ---- */
+
+/* WRONG_NODE for a request whose header or path names another node. The node's own name before a session's is taken away. */
+enum status node_check(struct exchange *x);
+
 /* ---- Idempotency-Key (http/filter/idempotent_request.c) ---- */
 
 /* Call before the endpoint's begin: reads the header of a POST and claims the key. */

@@ -11,7 +11,8 @@ struct server;
 struct server_config {
     const struct endpoint *endpoints;
     size_t                 endpoints_count;
-    void                  *app; /* becomes request.app */
+    void                  *app;  /* becomes request.app */
+    const char            *node; /* the name of this node: requests for another one are refused; "" or NULL = it has none */
     struct auth           *auth;
     const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;

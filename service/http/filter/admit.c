@@ -261,6 +261,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
     if (!st)
         st = check_scope(x);
     if (!st)
+        st = node_check(x);
+    if (!st)
         st = check_conditional(x);
     if (!st)
         st = check_body(x);

@@ -123,6 +123,8 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     write_cuda(&w, why);
     write_compile(&w, why);
     write_limit(&w, why);
+    if (why->node[0])
+        json_add_text(&w, "node", why->node);
     if (why->ended_reason)
         write_ended(&w, why);
     if (why->has_op) {

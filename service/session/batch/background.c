@@ -376,7 +376,7 @@ enum status batch_job_queue(struct batch_job *j, struct problem *why)
     enum status     st;
 
     assert(s && !j->home);
-    if (entry_name(&j->entry, (struct span){0}, "x_", NULL))
+    if (registry_name(s->registry, &j->entry, (struct span){0}, 'x', NULL))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     pthread_mutex_lock(&s->lock);
     st = enqueue(s, j, why);

@@ -26,6 +26,7 @@ void module_free(struct module *m)
     free_texts(m->expressions, m->expressions_count);
     free_texts(m->lowered, m->expressions_count);
     free(m->best);
+    free(m->globals);
     free(m);
     worker_session_unref(c);
 }
@@ -41,6 +42,7 @@ void module_unref(struct module *m)
         module_free(m);
         return;
     }
+    m->unload_order = launch_order(c);
     m->unload_next = c->unloads;
     c->unloads = m;
     submit_later(c);
@@ -310,6 +312,8 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
         hash_code(m, image);
         st = load(m, image, why);
     }
+    if (!st && !m->ours)
+        st = globals_make(m, why);
     if (!st)
         param_types_read(&m->table, buf_span(&m->compiled.output.ptx));
     m->params_bytes_max = most_params_bytes(&m->table);
@@ -340,6 +344,8 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
             module_unref(m);
         module_unref(m);
     } else {
+        if (*created)
+            globals_number(m);
         m->ready = true;
         *out = m;
     }

@@ -17,10 +17,10 @@
 
 /* One reference is the list's, one the thread's. All but the first group is under warm_jobs.lock. */
 struct warm_job {
+    struct entry        entry; /* in no table; its id does not change */
     struct registry    *registry;
     const void         *owner; /* compared, never followed */
     char                caller[CALLER_NAME_BYTES];
-    char                id[ID_BYTES];
     uint64_t            created_wall_ns;
     struct module_spec *modules; /* in the arena; of the thread alone, as the arena is */
     struct arena        arena;
@@ -432,7 +432,8 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     j->state = WARM_RUNNING;
     j->end.lock = &r->warm.lock;
     arena_init(&j->arena, CACHE_WARM_BYTES_MAX);
-    if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && random_id("w_", j->id, sizeof j->id) && copy_spec(j, spec))
+    if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && !registry_name(r, &j->entry, (struct span){0}, 'w', NULL) &&
+        copy_spec(j, spec))
         return j;
     free_job(j);
     return NULL;
@@ -521,7 +522,7 @@ enum status warm_job_borrow(struct registry *r, const struct tenant *t, struct s
     pthread_mutex_lock(&w->lock);
     expire(w);
     j = w->first;
-    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->id)))
+    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->entry.id)))
         j = j->next;
     if (j)
         j->refs++;
@@ -552,7 +553,7 @@ unsigned warm_jobs_of(struct registry *r, const struct tenant *t)
 void warm_job_info_of(struct warm_job *j, struct warm_info *out)
 {
     *out = (struct warm_info){.created_wall_ns = j->created_wall_ns, .items_count = j->items_count};
-    memcpy(out->id, j->id, sizeof out->id);
+    memcpy(out->id, j->entry.id, sizeof out->id);
     pthread_mutex_lock(&j->registry->warm.lock);
     out->state = j->state;
     out->finished_wall_ns = j->finished_wall_ns;

@@ -195,7 +195,7 @@ static enum status prepare(const struct submission *b, struct problem *why)
 {
     const struct launch_spec *spec = b->spec;
     struct launch            *l = b->launch;
-    enum status               st = entry_name(&l->entry, spec->id, "l_", why);
+    enum status               st = registry_name(b->worker_session->session->registry, &l->entry, spec->id, 'l', why);
     struct msg_launch        *m;
 
     if (!st)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/held.h"
+#include "base/node.h"
 #include "session/life/internal.h"
 
 struct ended_session {
@@ -33,6 +34,7 @@ static const struct {
     [SESSION_NOT_STARTED] = {NULL, NULL, NULL, "the session could not start"},
     [SESSION_ABANDONED] = {NULL, NULL, NULL, "the client of the run is gone"},
     [SESSION_SHUT_DOWN] = {NULL, NULL, NULL, "the service is shutting down"},
+    [SESSION_OF_BEFORE] = {"node_restarted", "the service was restarted since it was made", NULL, ""},
 };
 
 const char *ended_text(enum session_end how)
@@ -121,6 +123,14 @@ enum status ended_problem(struct session *s, struct problem *why)
     return explain(&end, why);
 }
 
+/* The service chose this id, but not this process. */
+static bool is_of_before(const struct registry *r, struct span id)
+{
+    struct span tag = node_tag_of_id(id), rest;
+
+    return tag.bytes && r->tag[0] && !span_is(tag, r->tag) && span_is(node_of_id(id, &rest), r->node);
+}
+
 enum status ended_explain(struct registry *r, const void *owner, struct span id, struct problem *why)
 {
     struct session_ending        end = {.how = SESSION_GOES_ON};
@@ -132,6 +142,8 @@ enum status ended_explain(struct registry *r, const void *owner, struct span id,
     found = e ? ended_find(e, id) : NULL;
     if (found)
         end = found->end;
+    else if (is_of_before(r, id))
+        end = (struct session_ending){.how = SESSION_OF_BEFORE, .wall_ns = r->started_wall_ns};
     pthread_mutex_unlock(&r->lock);
     return explain(&end, why);
 }

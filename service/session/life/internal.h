@@ -89,6 +89,7 @@ enum session_end {
     SESSION_NOT_STARTED,
     SESSION_ABANDONED, /* the client of its run is gone */
     SESSION_SHUT_DOWN, /* with the service */
+    SESSION_OF_BEFORE, /* with another process of the service, before this one */
 };
 
 struct session_ending {
@@ -101,7 +102,10 @@ struct ended_sessions;
 
 struct registry {
     struct registry_config config;
-    char                   node[ID_BYTES];
+    char                   node[NODE_NAME_CHARS_MAX + 1];
+    char                   in_ids[NODE_NAME_CHARS_MAX + 2]; /* "" or "NODE_" */
+    char                   tag[NODE_TAG_CHARS + 1];         /* of the ids that this process makes */
+    uint64_t               started_wall_ns;
     pthread_mutex_t        lock;
     pthread_rwlock_t       lookup_lock; /* guards what session_borrow() reads; for writing, `lock` is held, too. Inner to `lock` */
     pthread_cond_t         janitor_kick;
@@ -219,6 +223,7 @@ struct session {
     unsigned             device;
     char                 device_id[32];
     bool                 memcheck;
+    bool                 named;                                /* the client chose its id */
     bool                 implicit;                             /* not listed, and not counted in the tenant's number of sessions */
     char                 domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
     bool                 shared_server, server_required;       /* its device's server can be had; the domain must have it */
@@ -267,6 +272,10 @@ struct session {
 };
 
 /* ---- registry.c ---- */
+/* Names a new object: as entry_name(), but what the service chooses has the node's name and the process's tag in it: KIND_NODE_RANDOM. */
+enum status registry_name(const struct registry *r, struct entry *e, struct span id, char kind, struct problem *why);
+/* Its id for clients: with the node before a name that the client chose. */
+void session_shown_id(const struct session *s, char out[ID_BYTES]);
 /* Adds a pin; the caller already has one. */
 void session_pin(struct session *s);
 /* The last unpin frees the session. `used` restarts idle time and lease. */

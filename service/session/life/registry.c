@@ -9,8 +9,30 @@
 #include "base/portion.h"
 #include "base/random.h"
 
-/* Length of a session id without the node's name: "s_", "_", the random part and a NUL. */
-enum { SERVER_ID_ROOM = 3 + RANDOM_ID_CHARS + 1 };
+static_assert(3 + NODE_NAME_CHARS_MAX + RANDOM_ID_CHARS < ID_BYTES && NODE_NAME_CHARS_MAX + 1 + CLIENT_ID_CHARS_MAX < ID_BYTES,
+              "ids have room for the node: s_NODE_RANDOM and NODE.NAME");
+
+enum status registry_name(const struct registry *r, struct entry *e, struct span id, char kind, struct problem *why)
+{
+    char        prefix[sizeof r->in_ids + 2] = {kind, '_'};
+    enum status st;
+
+    memcpy(prefix + 2, r->in_ids, sizeof r->in_ids);
+    st = entry_name(e, id, prefix, why);
+    if (!st && !id.bytes)
+        memcpy(e->id + strlen(prefix), r->tag, strlen(r->tag));
+    return st;
+}
+
+void session_shown_id(const struct session *s, char out[ID_BYTES])
+{
+    const char *node = s->registry->node;
+
+    if (node[0] && s->named)
+        snprintf(out, ID_BYTES, "%.*s.%.*s", NODE_NAME_CHARS_MAX, node, CLIENT_ID_CHARS_MAX, s->entry.id);
+    else
+        memcpy(out, s->entry.id, ID_BYTES);
+}
 
 /* Prefers writers, which a steady flow of readers would keep waiting. */
 static void lookup_lock_init(pthread_rwlock_t *lock)
@@ -53,10 +75,14 @@ enum status registry_create(struct registry **out, const struct registry_config 
     if (!r)
         return STATUS_OUT_OF_MEMORY;
     r->config = *config;
-    if (!span_copy(span_of(config->node ? config->node : ""), r->node, ID_BYTES - SERVER_ID_ROOM)) {
+    if (!span_copy(span_of(config->node ? config->node : ""), r->node, sizeof r->node)) {
         free(r);
         return STATUS_INVALID_FIELD;
     }
+    if (r->node[0])
+        snprintf(r->in_ids, sizeof r->in_ids, "%s_", r->node);
+    span_copy(span_first(span_of(config->instance ? config->instance : ""), NODE_TAG_CHARS), r->tag, sizeof r->tag);
+    r->started_wall_ns = wall_ns();
     pthread_mutex_init(&r->lock, NULL);
     lookup_lock_init(&r->lookup_lock);
     pthread_cond_init(&r->janitor_kick, NULL);

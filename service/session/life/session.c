@@ -97,14 +97,10 @@ static void digest_spec(const struct session_spec *spec, unsigned char out[SHA25
 
 static enum status name_session(struct session *s, struct span id, struct problem *why)
 {
-    char prefix[ID_BYTES];
-
     if (s->implicit)
         return span_copy(id, s->entry.id, sizeof s->entry.id) ? STATUS_OK : STATUS_INTERNAL;
-    if (!s->registry->node[0])
-        return entry_name(&s->entry, id, "s_", why);
-    snprintf(prefix, sizeof prefix, "s_%.*s_", (int)sizeof prefix - 4, s->registry->node);
-    return entry_name(&s->entry, id, prefix, why);
+    s->named = id.bytes > 0;
+    return registry_name(s->registry, &s->entry, id, 's', why);
 }
 
 /* Where its fault domain is, if there is one, else as wished. */
@@ -448,7 +444,7 @@ void session_info_of(struct session *s, struct session_info *out)
 {
     memset(out, 0, sizeof *out);
     pthread_mutex_lock(&s->lock);
-    memcpy(out->id, s->entry.id, sizeof out->id);
+    session_shown_id(s, out->id);
     memcpy(out->device, s->device_id, sizeof out->device);
     out->state = s->state;
     out->generation = s->generation;

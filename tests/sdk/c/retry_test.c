@@ -137,6 +137,19 @@ Test(retry, a_run_is_never_sent_twice_after_a_cut)
     }
 }
 
+/* A router has sent it to the wrong node: nothing was done. */
+Test(retry, what_another_node_has_is_asked_for_again)
+{
+    for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++)
+        for (int retryable = 0; retryable <= 1; retryable++) {
+            struct script s = {.path = "/fill", .failures = 1, .status = 421, .retryable = retryable};
+            start(&s, use_libcurl, 2);
+            cr_assert_eq(gpurest_fill(w.session, opened(), 0, 1, 1, 64, (gpurest_stream){0}) == GPUREST_OK, retryable);
+            cr_assert_eq(atomic_load(&s.seen), 1 + retryable);
+            end();
+        }
+}
+
 /* A launch has an id, so it happens once however often it is sent. */
 Test(retry, a_launch_is_sent_again_under_its_id)
 {

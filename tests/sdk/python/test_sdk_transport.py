@@ -190,8 +190,9 @@ def failing_first(first, then):
     return script, seen
 
 
-def test_a_busy_service_is_asked_again(open_transport):
-    busy = answer_bytes(503, problem(503, "overloaded", retryable=True), Retry_After=0)
+@pytest.mark.parametrize("status,code", [(503, "overloaded"), (421, "wrong_node")])
+def test_a_busy_service_is_asked_again(open_transport, status, code):
+    busy = answer_bytes(status, problem(status, code, retryable=True), Retry_After=0)
     script, seen = failing_first(busy, answer_bytes(200, VERSION))
     with fake(script) as server:
         assert open_transport(server.url, retries=1).send(Request("POST", "/v1/sessions")).json() == VERSION
@@ -200,7 +201,7 @@ def test_a_busy_service_is_asked_again(open_transport):
     with fake(script) as server:
         with pytest.raises(errors.BusyError) as caught:
             open_transport(server.url, retries=1).send(Request("POST", "/v1/sessions"))
-        assert len(seen) == 2 and caught.value.code == "overloaded"
+        assert len(seen) == 2 and caught.value.code == code
 
 
 @pytest.mark.parametrize("status,code", [(422, "kernel_fault"), (503, "worker_lost"), (404, "not_found"), (409, "session_faulted")])

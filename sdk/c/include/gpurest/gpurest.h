@@ -213,7 +213,7 @@ GPUREST_API gpurest_status gpurest_device_info(gpurest_client *client, int devic
 typedef struct gpurest_session_options {
     size_t      struct_size;
     const char *device;         /* NULL: chosen by the service */
-    const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}; joins an existing session with the same options. NULL: random */
+    const char *name;           /* [a-z0-9][a-z0-9_-]{0,62}, of a fleet also NODE.name; joins a session that has the same options. NULL: random */
     uint64_t    memory_limit;   /* bytes of device memory; 0: none */
     uint32_t    idle_timeout_s; /* the service ends it when nothing used it for so long, or less if its operator says so; 0: the default (600) */
     int         memcheck;       /* non-zero: detect out-of-bounds accesses, on devices that can */
@@ -323,6 +323,10 @@ GPUREST_API double      gpurest_module_compile_ms(const gpurest_module *module, 
 GPUREST_API size_t      gpurest_module_kernel_count(const gpurest_module *module);
 /* Downloads the code; format "ptx" or "cubin". *out is released by gpurest_mem_free. */
 GPUREST_API gpurest_status gpurest_module_code(gpurest_module *module, const char *format, void **out, size_t *out_bytes);
+
+/* A handle to a __device__ or __constant__ variable of the module: as in the source, mangled, or a name expression. It is a buffer for all
+ * functions but gpurest_free and those that share, and valid until the module is unloaded. Not in a batch, which takes such handles. */
+GPUREST_API gpurest_status gpurest_module_global(gpurest_module *module, const char *name, gpurest_buffer *out);
 
 typedef struct gpurest_kernel_info_t {
     size_t   struct_size;
@@ -482,10 +486,11 @@ typedef struct gpurest_launch_config {
     uint32_t       shared_bytes; /* dynamic shared memory */
     gpurest_stream stream;
     uint64_t       timeout_ms; /* of execution: a kernel that exceeds it is stopped and the session lost; 0: the service's default (60 s) */
+    int            cooperative; /* 1: all blocks run at once and may wait for each other (grid.sync()); refused if the device has no room */
 } gpurest_launch_config;
 #define GPUREST_LAUNCH_CONFIG_INIT                                                                                                         \
     {                                                                                                                                      \
-        sizeof(gpurest_launch_config), {1, 1, 1}, {0, 0, 0}, 0, 0, {0}, 0                                                                  \
+        sizeof(gpurest_launch_config), {1, 1, 1}, {0, 0, 0}, 0, 0, {0}, 0, 0                                                               \
     }
 
 typedef struct gpurest_launch_result {
@@ -618,6 +623,10 @@ typedef struct gpurest_times {
  * session that the service keeps for the caller. `times_or_null` is set on success. Never retried once sent. */
 GPUREST_API gpurest_status gpurest_run(gpurest_client *client, const char *source, const char *kernel, gpurest_dim3 grid,
                                        gpurest_dim3 block, const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null);
+/* As gpurest_run, with all of a launch's configuration but the stream. */
+GPUREST_API gpurest_status gpurest_run_with(gpurest_client *client, const char *source, const char *kernel,
+                                            const gpurest_launch_config *config, const gpurest_arg *args, size_t args_count,
+                                            gpurest_times *times_or_null);
 
 #ifdef __cplusplus
 }

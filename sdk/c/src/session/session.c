@@ -21,6 +21,7 @@ void session_drop(gpurest_session *s)
 {
     if (!s || atomic_fetch_sub(&s->references, 1) != 1)
         return;
+    detour_finish(&s->detour);
     handles_finish(&s->buffers);
     failure_finish(&s->lost);
     free(s->spec);
@@ -65,8 +66,10 @@ gpurest_status session_make(gpurest_session *s)
     st = client_json(s->client, &x, s->spec);
     if (!st) {
         answer = json_parse(x.body.data, x.body.bytes);
-        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !name_valid(s->id))
+        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !session_id_valid(s->id))
             st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
+        if (!st)
+            detour_make(&s->detour, s->client, answer);
         json_destroy(answer);
     }
     exchange_finish(&x);
@@ -135,6 +138,18 @@ void session_keep(gpurest_session *s)
         log_write(&s->client->log, "session", GPUREST_LOG_WARN, "%s: no thread for heartbeats, its lease holds while it is used", s->id);
 }
 
+static const char *behind_node(const char *id)
+{
+    const char *dot = strchr(id, '.');
+
+    return dot ? dot + 1 : id;
+}
+
+static bool wanted_name_valid(const char *name)
+{
+    return session_id_valid(name) && strlen(behind_node(name)) <= 63;
+}
+
 gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *client, const gpurest_session_options *options)
 {
     gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
@@ -143,8 +158,10 @@ gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *clien
 
     if (st)
         return st;
-    if (!out || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && (!name_valid(o.name) || strlen(o.name) > 63)))
-        return fail_invalid("out is NULL, options.struct_size is not set, or the name does not match [a-z0-9][a-z0-9_-]{0,62}");
+    if (!out || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && !wanted_name_valid(o.name)))
+        return fail_invalid(
+            "out is NULL, options.struct_size is not set, or the name does not match [a-z0-9][a-z0-9_-]{0,62}, or that behind "
+            "a node and a dot");
     if (o.lease_s > LEASE_S_MAX)
         return fail_invalid("lease_s must be at most %d", LEASE_S_MAX);
     s = make_session(client);
@@ -260,7 +277,7 @@ gpurest_status session_perform(gpurest_session *s, struct exchange *x)
     gpurest_status st;
 
     leased_note(&s->leased);
-    st = client_perform(s->client, x);
+    st = detour_perform(&s->detour, s->client, x);
     if (st)
         session_note_failure(s, failure_last());
     return st;
@@ -279,11 +296,21 @@ gpurest_status session_json(gpurest_session *s, struct exchange *x, const char *
 
 /* ---- names ---- */
 
+bool session_id_valid(const char *id)
+{
+    const char *dot = strchr(id, '.');
+    size_t      node = dot ? (size_t)(dot - id) : 0;
+
+    if (dot && (!node || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != node))
+        return false;
+    return strlen(id) < SESSION_ID_BYTES && name_valid(behind_node(id));
+}
+
 bool name_valid(const char *name)
 {
     size_t chars = strlen(name);
 
-    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == chars;
+    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:") == chars;
 }
 
 struct path session_path(const gpurest_session *s, const char *format, ...)
@@ -397,6 +424,17 @@ gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t
     }
     pthread_mutex_unlock(&s->lock);
     return e ? GPUREST_OK : fail_memory();
+}
+
+void session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (e)
+        e->address = address;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void session_remove_buffer(gpurest_session *s, gpurest_buffer b)

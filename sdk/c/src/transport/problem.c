@@ -192,10 +192,10 @@ bool problem_retry(const struct exchange *x, int *after_ms)
     struct json *d;
     bool         retry;
 
-    if (x->status != 409 && x->status != 429 && x->status != 503)
+    if (x->status != 409 && x->status != 421 && x->status != 429 && x->status != 503)
         return false;
     d = json_parse(x->body.data, x->body.bytes);
-    retry = is_problem(d) ? json_true(json_member(d, "retryable")) : x->status != 409;
+    retry = is_problem(d) ? json_true(json_member(d, "retryable")) : x->status == 429 || x->status == 503;
     *after_ms = retry_after_ms(x);
     json_destroy(d);
     return retry;

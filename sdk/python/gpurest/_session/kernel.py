@@ -64,14 +64,16 @@ class Kernel(Unpicklable):
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
                  stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True,
-                 casting: str = "no") -> Launch:
+                 casting: str = "no", cooperative: bool = False) -> Launch:
         """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
 
-        `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped."""
-        document = self._document(grid, block, args, shared_bytes or shared_mem, casting)
+        `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped. `cooperative`: all blocks run at once and may
+        wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
+        document = self._document(grid, block, args, shared_bytes or shared_mem, casting, cooperative)
         return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
 
-    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str) -> Dict[str, Any]:
+    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str,
+                  cooperative: bool = False) -> Dict[str, Any]:
         self.module._check()
         if casting not in ("no", "same_kind"):
             raise ArgumentError('casting is "no" or "same_kind"')
@@ -89,6 +91,8 @@ class Kernel(Unpicklable):
             document["block"] = dims(block, "block")
         if shared_bytes:
             document["shared_bytes"] = int(shared_bytes)
+        if cooperative:
+            document["cooperative"] = True
         document["args"] = self._converter.convert(args, self.session, casting == "same_kind")
         return document
 
@@ -122,6 +126,6 @@ class Configured:
         self.kernel, self.grid, self.block = kernel, grid, block
         self._shared_bytes, self._stream = shared_bytes, stream
 
-    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> Launch:
+    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> Launch:
         return self.kernel(self.grid, self.block, args, shared_bytes=self._shared_bytes, stream=self._stream, timeout_ms=timeout_ms, wait=wait,
-                           casting=casting)
+                           casting=casting, cooperative=cooperative)

@@ -11,6 +11,7 @@ from .launch import Launch
 from .module import Module
 
 if TYPE_CHECKING:
+    from .buffer import Buffer
     from .client import Client
     from .session import Session
 
@@ -51,6 +52,10 @@ class RawModule:
     def get_function(self, name: str) -> Kernel:
         """A kernel of the module by its name."""
         return self.compile().kernel(name)
+
+    def get_global(self, name: str, dtype: Any = None) -> Buffer:
+        """A variable of the module: Module.get_global()."""
+        return self.compile().get_global(name, dtype)
 
     @property
     def log(self) -> str:

@@ -113,7 +113,8 @@ def session_again(info: Mapping[str, Any]) -> Tuple[Optional[str], Document]:
     wanted.update({bound: info.get(bound), "labels": info.get("labels") or None, "memcheck": info.get("memcheck") or None})
     if info.get("fault_domain"):
         wanted["fault_domain"] = info["fault_domain"]["name"]
-    return (info["id"] if CLIENT_ID.fullmatch(info["id"]) else None), {key: value for key, value in wanted.items() if value is not None}
+    name = info["id"].rpartition(".")[2]  # without its node: another one may have to make it
+    return (name if CLIENT_ID.fullmatch(name) else None), {key: value for key, value in wanted.items() if value is not None}
 
 
 def session_heartbeat(sid: str) -> Call[None]:

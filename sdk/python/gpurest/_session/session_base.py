@@ -71,7 +71,7 @@ class SessionBase(SessionState):
         self._check()
         self._asked_at = clock()
         try:
-            return self.client._transport.send(request, into, progress, cancel)
+            return self.client._detours.send(self._info, request, into, progress, cancel)
         except GpurestError as error:
             self._hear(error)
             raise

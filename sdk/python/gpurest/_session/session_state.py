@@ -184,7 +184,7 @@ class SessionState(Unpicklable):
             told = yield requests.get("/version")
         except GpurestError:
             return False
-        return bool(told.get("instance", before) != before)
+        return bool(told.get("node") == self._info.get("node") and told.get("instance", before) != before)
 
     def _resetting(self) -> Steps[None]:
         self.client._transport._check()

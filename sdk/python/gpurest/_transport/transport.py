@@ -164,7 +164,7 @@ class Transport(TransportBase):
         """The successful answer, after further attempts where these are safe."""
         if self._keys:
             request = with_key(request, True)
-        counted = _Counted(progress) if progress else None
+        counted = Counted(progress) if progress else None
         known: List[Any] = []  # how an attempt ended that was made already
         if not (counted or cancel or log.isEnabledFor(logging.DEBUG)):  # nearly always: nothing but an attempt that succeeds
             try:
@@ -239,10 +239,10 @@ def may_ask_again(failure: GpurestError) -> bool:
     """The service did nothing, or is still at the first attempt, and says that later may be better."""
     if failure.code == "idempotency_in_progress":
         return True
-    return isinstance(failure, BusyError) and failure.retryable and failure.status in (429, 503)
+    return isinstance(failure, BusyError) and failure.retryable and failure.status in (421, 429, 503)
 
 
-class _Counted:
+class Counted:
     """Progress that can be taken back when an attempt failed."""
 
     def __init__(self, report: Progress) -> None:

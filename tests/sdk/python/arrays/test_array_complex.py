@@ -441,6 +441,8 @@ def test_what_numpy_refuses_is_refused_with_its_text(g, requests, name):
     with pytest.raises((TypeError, IndexError)) as mine:
         case(g, *ours)
     assert requests() == 0 and isinstance(theirs.value, type(mine.value))
+    if name == "imag" and str(theirs.value) == "array does not have imaginary part to set":  # NumPy before 2.4
+        return
     if name != "key":  # which names what is there besides
         assert str(mine.value) == str(theirs.value)
 
