@@ -177,6 +177,18 @@ def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
 
 # ---- operations ----
 
+def test_an_operator_ends_any_session_through_the_router(fleet, client):
+    root = fleet.client("root")
+    ids = {node: client.put(f"/v1/sessions/{node}.for-root").expect(201).json()["id"] for node in fleet.names}
+    seen = {one["id"]: one["caller"] for node in fleet.names for one in root.get("/v1/admin/sessions", Gpurest_Node=node).expect(200).json()["items"]}
+    assert {id: "alice" for id in ids.values()}.items() <= seen.items()
+    for id in ids.values():
+        client.delete("/v1/admin/sessions/" + id).expect(403, "insufficient_scope")
+        root.delete("/v1/admin/sessions/" + id).expect(204)
+        assert client.get("/v1/sessions/" + id).expect(404, "session_not_found").json()["ended"]["reason"] == "operator"
+    root.close()
+
+
 class Load:
     """Callers at work: some with a session each, others that make sessions and end them. What goes wrong is kept."""
 

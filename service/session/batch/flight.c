@@ -135,7 +135,7 @@ static void launched(struct batch *b, const struct flight_call *f)
     b->results[f->op].gpu_us = us;
     b->results[f->op].timed = !b->spec->ops[f->op].launch->untimed;
     pthread_mutex_lock(&b->session->lock);
-    b->session->device_time_us += us;
+    use_add_time(b->session, us);
     pthread_mutex_unlock(&b->session->lock);
     if (r->output_bytes)
         fetch_output(b, f, r->output_bytes);

@@ -23,6 +23,8 @@ static const struct option options[] = {
 #undef OPTION
 };
 
+#define ARCHITECTURE "--gpu-architecture"
+
 /* An option as found: whether a value came with it, and which. */
 struct found {
     const struct option *option; /* NULL: none of ours */
@@ -83,6 +85,16 @@ static struct found find(struct span s)
         }
     }
     return f;
+}
+
+bool options_architecture(struct span option, struct span *out)
+{
+    struct found f = {0};
+
+    if (!spelled(option, ARCHITECTURE, &f) || !f.has_value)
+        return false;
+    *out = f.value;
+    return true;
 }
 
 /* ---- values ---- */
@@ -182,6 +194,14 @@ static bool value_fits(const struct option *o, struct span value)
     case NAME:
         return is_name(value);
     }
+    return false;
+}
+
+bool options_knows_architecture(struct span arch)
+{
+    for (size_t i = 0; i < COUNT(options); i++)
+        if (strcmp(options[i].name, ARCHITECTURE) == 0)
+            return value_fits(&options[i], arch);
     return false;
 }
 

@@ -148,6 +148,7 @@ struct ptx_variable { /* a parameter, or a .param variable of a body */
     enum ptx_type type;
     uint32_t      offset; /* in its frame */
     uint32_t      bytes;
+    bool          reg; /* of a function: a register of the body, which is loaded from its place at the start, or stored there at the end */
 };
 
 struct ptx_prototype {

@@ -10,10 +10,12 @@
 struct ptx_module;
 struct ptx_function;
 struct cpu_engine;
+struct cpu_plan;
 
 struct cpu_launch {
     const struct ptx_module   *module;
     const struct ptx_function *kernel;
+    const struct cpu_plan     *plan; /* not NULL: a library of the host does it; module, kernel, grid and block are unused */
     uint32_t                   grid[3];
     uint32_t                   block[3];
     uint32_t                   shared_bytes; /* dynamic */
