@@ -128,8 +128,9 @@ await_beside() { # NAME SCRIPT'S-NAME
     else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
 }
 
-# Once is enough for tests of the document, the pages, the manual and the corpus: a sanitizer finds nothing more for the time it takes.
-OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,docs,curl}.py)
+# Once is enough for tests of the document, the pages, the manual, the corpus and code for newer architectures: a sanitizer finds nothing more for
+# the time it takes.
+OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py)
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
