@@ -1,4 +1,4 @@
-"""Fourier transforms, as numpy.fft: by the service's built-in kernels, with cuFFT where the GPU's machine has it.
+"""Fourier transforms, as numpy.fft: by the service's built-in kernels, with cuFFT or FFTW where the device's machine has it.
 
 The built-in transforms lengths that are powers of two. Other lengths n are convolutions of such ones, at least 2n - 1 long, with numbers of length 1
 that turn faster and faster (Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970)."""
