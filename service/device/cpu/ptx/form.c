@@ -171,7 +171,7 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
         return p->body.registers[o->reg].type != PTX_PRED;
     if (is_result(letter) && o->kind != PTX_REG && o->kind != PTX_SINK && o->kind != PTX_VECTOR)
         return refuse_operand(p, in, i, "must be a register");
-    if (o->negated && letter != 'p')
+    if (o->negated && letter != 'p' && (in->opcode != PTX_OP_VMAD || is_result(letter)))
         return refuse_operand(p, in, i, "cannot be negated");
     switch ((enum ptx_operand_kind)o->kind) {
     case PTX_REG:       return check_register(p, in, i, o->reg, type, wider);

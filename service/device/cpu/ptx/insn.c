@@ -22,6 +22,7 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
 {
     struct ptx_operand extra;
 
+    p->body.selects = ptx_is_video(in);
     while (!ptx_is_mark(p, ';')) {
         bool full = in->operands_count == PTX_OPERANDS_MAX;
 
@@ -39,6 +40,7 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
             !ptx_parse_operand(p, PTX_PRED, &in->predicate))
             return false;
     }
+    p->body.selects = false;
     /* "L2::cache_hint" brings a policy as the last operand: ignored, there is no such cache. */
     if (policy && in->operands_count)
         in->operands_count--;

@@ -69,6 +69,9 @@ enum ptx_shape { PTX_NO_SHAPE, PTX_M8N8, PTX_M8N8K16, PTX_M16N8K4, PTX_M16N8K8, 
                  PTX_M16N16K16, PTX_M32N8K16, PTX_M8N32K16, PTX_M16N16K8, PTX_M8N8K4, PTX_M8N8K32, PTX_M8N8K128, PTX_M16N8K64, PTX_M16N8K128,
                  PTX_M16N8K256 };
 
+/* Parts of a register: three bits for each digit of the selector, the last digit lowest; then how many; and whether they are halves. */
+enum { PTX_SELECT_DIGIT_BITS = 3, PTX_SELECT_DIGITS_MAX = 4, PTX_SELECT_COUNT_SHIFT = 12, PTX_SELECT_HALVES = 1 << 15 };
+
 enum ptx_operand_kind {
     PTX_NOTHING,
     PTX_REG,       /* reg */
@@ -82,7 +85,7 @@ enum ptx_operand_kind {
 
 struct ptx_operand {
     uint8_t  kind;    /* enum ptx_operand_kind */
-    bool     negated; /* "!%p" */
+    bool     negated; /* "!%p"; of vmad, "-%r" */
     uint8_t  special; /* enum ptx_special */
     uint8_t  count;   /* PTX_VECTOR */
     uint8_t  space;   /* PTX_ADDRESS with a symbol: the space of that symbol (enum ptx_space) */
@@ -90,6 +93,7 @@ struct ptx_operand {
     uint32_t index;   /* PTX_ADDRESS: module symbol for GLOBAL and CONST (its address is known after load), else PTX_NO_INDEX;
                          PTX_FUNCTION: function */
     uint64_t value;   /* PTX_IMMEDIATE; PTX_ADDRESS: offset, two's complement; for SHARED, LOCAL and PARAM symbols their own offset is in it */
+    uint16_t select;  /* PTX_REG of video instructions: PTX_SELECT_… of ".b3210" and the like; 0: the whole register */
     const struct ptx_operand *elements; /* PTX_VECTOR: REG, IMMEDIATE, SPECIAL_ or SINK */
 };
 
@@ -128,6 +132,8 @@ struct ptx_insn {
     bool     sync;     /* ".sync" was written */
     bool     red;      /* bar.red, barrier.red */
     bool     warp;     /* bar.warp */
+    bool     plus_one; /* vmad.po */
+    uint8_t  shift;    /* vmad: the result's, 0, 7 or 15 */
     bool     guard_not;
     uint32_t guard;    /* predicate register, or PTX_NO_REG */
     unsigned operands_count;
@@ -239,6 +245,8 @@ struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
 /* Same number, offsets and sizes of results and parameters: a call through one may go to the other. */
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);
+/* ": textures" behind the name of an instruction, directive or function that belongs to what the device does not have; else "". */
+const char *ptx_feature_of(struct span text);
 
 /* The address of function number i as kernels see it: never a valid data address. */
 #define PTX_FUNCTION_ADDRESS(i) (0xF000000000000000ull + 16ull * (i))

@@ -6,6 +6,10 @@
 
 enum { WORD_BYTES_MAX = 24 };
 
+#define VIDEO                                                                                                                      \
+    " vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr "   \
+    "vsub vsub2 vsub4 "
+
 static bool opcode_listed(const char *opcodes, uint8_t op)
 {
     char word[WORD_BYTES_MAX];
@@ -50,9 +54,15 @@ static const struct { const char *opcodes; const char *word; uint8_t action; } a
 #undef PTX_ACTION
 };
 
+bool ptx_is_video(const struct ptx_insn *in)
+{
+    return opcode_listed(VIDEO, in->opcode);
+}
+
+/* Types that are kept as written. */
 static bool take_type(struct ptx_insn *in, struct span word)
 {
-    bool          matrix = in->pack || opcode_listed(" mma wmma vabsdiff2 vabsdiff4 ", in->opcode);
+    bool          matrix = in->pack || opcode_listed(" mma wmma ", in->opcode) || ptx_is_video(in);
     enum ptx_type t = matrix ? ptx_matrix_type_find(word) : ptx_type_find(word);
 
     if (t == PTX_NO_TYPE)
@@ -201,6 +211,10 @@ static bool take_flag(struct ptx_insn *in, struct span word)
         in->parity = true;
     } else if (span_is(word, "pack") && op == PTX_OP_CVT && !in->type) {
         in->pack = true;
+    } else if (op == PTX_OP_VMAD && span_is(word, "po")) {
+        in->plus_one = true;
+    } else if (op == PTX_OP_VMAD && !in->shift && (span_is(word, "shr7") || span_is(word, "shr15"))) {
+        in->shift = span_is(word, "shr7") ? 7 : 15;
     } else if (span_is(word, "red") && bar) {
         in->red = true;
     } else if (span_is(word, "warp") && op == PTX_OP_BAR) {

@@ -82,6 +82,33 @@ static bool take_sum(struct ptx_parser *p, struct ptx_operand *out)
     return ptx_emit(p, &in);
 }
 
+/* "%r1.b0", "%r1.h10": parts of a register. False: the word is something else. */
+static bool take_selected(struct ptx_parser *p, struct ptx_operand *out)
+{
+    struct span text = p->now.text, tail;
+    size_t      at = text.bytes;
+    uint16_t    select = 0;
+    uint32_t    reg;
+
+    while (at && text.data[at - 1] != '.')
+        at--;
+    tail = span_from(text, at);
+    if (at < 2 || tail.bytes < 2 || tail.bytes > 1 + PTX_SELECT_DIGITS_MAX || (tail.data[0] != 'b' && tail.data[0] != 'h'))
+        return false;
+    for (size_t i = 1; i < tail.bytes; i++) {
+        if (tail.data[i] < '0' || tail.data[i] > '7')
+            return false;
+        select = (uint16_t)(select << PTX_SELECT_DIGIT_BITS | (tail.data[i] - '0'));
+    }
+    reg = ptx_names_register(&p->names, span_first(text, at - 1));
+    if (reg == PTX_NO_REG)
+        return false;
+    *out = (struct ptx_operand){.kind = PTX_REG, .reg = reg, .index = PTX_NO_INDEX};
+    out->select = (uint16_t)(select | (tail.bytes - 1) << PTX_SELECT_COUNT_SHIFT | (tail.data[0] == 'h' ? PTX_SELECT_HALVES : 0));
+    ptx_next(p);
+    return true;
+}
+
 /* A vector of registers by its name. */
 static bool take_vector_register(struct ptx_parser *p, uint32_t first, unsigned elements, struct ptx_operand *out)
 {
@@ -126,6 +153,8 @@ static bool take_name(struct ptx_parser *p, struct ptx_operand *out)
         ptx_next(p);
         return true;
     }
+    if (p->body.selects && take_selected(p, out))
+        return true;
     first = ptx_names_vector(&p->names, text, &elements);
     if (first != PTX_NO_REG)
         return take_vector_register(p, first, elements, out);
@@ -149,10 +178,18 @@ static bool take_word(struct ptx_parser *p, struct ptx_operand *out)
 
 static bool take_simple(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out)
 {
+    bool minus;
+
     *out = (struct ptx_operand){.reg = PTX_NO_REG, .index = PTX_NO_INDEX};
     if (p->now.kind == TOKEN_WORD)
         return take_word(p, out);
-    return take_literal(p, type, ptx_accept(p, '-'), out);
+    minus = ptx_accept(p, '-');
+    if (!minus || !p->body.selects || p->now.kind != TOKEN_WORD)
+        return take_literal(p, type, minus, out);
+    if (!take_word(p, out))
+        return false;
+    out->negated = true;
+    return out->kind == PTX_REG || ptx_fail(p, p->now.line, "`-` is allowed before registers and numbers only");
 }
 
 static bool is_element(const struct ptx_operand *o)
@@ -213,6 +250,6 @@ bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_oper
         return false;
     if (negated && out->kind != PTX_REG)
         return ptx_fail(p, p->now.line, "`!` is allowed before predicates only");
-    out->negated = negated;
+    out->negated = out->negated || negated;
     return true;
 }

@@ -42,7 +42,7 @@ bool ptx_expected(struct ptx_parser *p, const char *what)
 
 bool ptx_fail_unsupported(struct ptx_parser *p, uint32_t line, struct span text)
 {
-    return ptx_fail(p, line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(text, QUOTED_BYTES)));
+    return ptx_fail(p, line, "`%.*s` is not supported on device cpu%s", SPAN_ARG(span_first(text, QUOTED_BYTES)), ptx_feature_of(text));
 }
 
 bool ptx_fail_twice(struct ptx_parser *p, struct span name)

@@ -54,6 +54,7 @@ struct ptx_body {
     uint32_t                scope, depth;
     uint32_t                params_used;   /* bytes of the frame of .param variables, now */
     uint32_t                results_first; /* register of the first result that is one; the others follow */
+    bool                    selects;       /* ... or parts of a register, "%r1.b0", or "-register" */
     bool                    sums;          /* the operand that is read may be "register + number" */
 };
 
@@ -168,6 +169,7 @@ bool ptx_resolve_labels(struct ptx_parser *p);
 
 /* device/cpu/ptx/opcode.c */
 bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *in, bool *policy);
+bool ptx_is_video(const struct ptx_insn *in);
 
 /* device/cpu/ptx/operand.c */
 bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out);

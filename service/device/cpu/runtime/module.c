@@ -53,8 +53,8 @@ static enum status check_calls(const struct ptx_module *m, struct problem *why)
                 continue;
             callee = &m->functions[in->call->function];
             if (!callee->defined && !is_provided(callee))
-                return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s` is not defined, PTX line %u",
-                                   SPAN_ARG(span_first(callee->name, 128)), in->line);
+                return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s` is not defined%s, PTX line %u",
+                                   SPAN_ARG(span_first(callee->name, 128)), ptx_feature_of(callee->name), in->line);
         }
     }
     return STATUS_OK;

@@ -335,10 +335,10 @@ static enum status refuse_insn(const struct decoder *d, struct problem *why)
     const struct ptx_function *called = call && call->function != PTX_NO_INDEX ? &d->module->functions[call->function] : NULL;
 
     if (called && !called->defined)
-        return problem_set(why, STATUS_MODULE_INVALID, "`call` of `%.*s` is not supported on device cpu, PTX line %u",
-                           SPAN_ARG(span_first(called->name, 64)), d->insn->line);
-    return problem_set(why, STATUS_MODULE_INVALID, "`%.*s` is not supported on device cpu, PTX line %u", SPAN_ARG(span_first(d->insn->text, 64)),
-                       d->insn->line);
+        return problem_set(why, STATUS_MODULE_INVALID, "`call` of `%.*s` is not supported on device cpu%s, PTX line %u",
+                           SPAN_ARG(span_first(called->name, 64)), ptx_feature_of(called->name), d->insn->line);
+    return problem_set(why, STATUS_MODULE_INVALID, "`%.*s` is not supported on device cpu%s, PTX line %u",
+                       SPAN_ARG(span_first(d->insn->text, 64)), ptx_feature_of(d->insn->text), d->insn->line);
 }
 
 /* In its block, or once for all blocks. */

@@ -110,10 +110,10 @@ bool translate_mma(struct decoder *d); /* device/cpu/interp/ops/matrix.c */
 bool translate_ldmatrix(struct decoder *d);
 bool translate_stmatrix(struct decoder *d);
 bool translate_movmatrix(struct decoder *d);
-bool translate_wmma(struct decoder *d);                 /* device/cpu/interp/ops/wmma.c */
-bool translate_absolute_differences(struct decoder *d); /* device/cpu/interp/ops/video.c */
-bool translate_cp(struct decoder *d);                   /* device/cpu/interp/ops/copy.c */
-bool translate_alloca(struct decoder *d);               /* device/cpu/interp/ops/stack.c */
+bool translate_wmma(struct decoder *d);   /* device/cpu/interp/ops/wmma.c */
+bool translate_video(struct decoder *d);  /* device/cpu/interp/ops/video.c */
+bool translate_cp(struct decoder *d);     /* device/cpu/interp/ops/copy.c */
+bool translate_alloca(struct decoder *d); /* device/cpu/interp/ops/stack.c */
 bool translate_stacksave(struct decoder *d);
 bool translate_stackrestore(struct decoder *d);
 bool translate_mbarrier(struct decoder *d);     /* device/cpu/interp/ops/mbarrier.c */

@@ -381,8 +381,10 @@ bool translate(struct decoder *d)
     case PTX_OP_WMMA:      return translate_wmma(d);
     case PTX_OP_STMATRIX:  return translate_stmatrix(d);
     case PTX_OP_MOVMATRIX: return translate_movmatrix(d);
-    case PTX_OP_VABSDIFF2:
-    case PTX_OP_VABSDIFF4: return translate_absolute_differences(d);
+    case PTX_OP_VABSDIFF: case PTX_OP_VABSDIFF2: case PTX_OP_VABSDIFF4: case PTX_OP_VADD: case PTX_OP_VADD2: case PTX_OP_VADD4:
+    case PTX_OP_VAVRG2: case PTX_OP_VAVRG4: case PTX_OP_VMAD: case PTX_OP_VMAX: case PTX_OP_VMAX2: case PTX_OP_VMAX4: case PTX_OP_VMIN:
+    case PTX_OP_VMIN2: case PTX_OP_VMIN4: case PTX_OP_VSET: case PTX_OP_VSET2: case PTX_OP_VSET4: case PTX_OP_VSHL: case PTX_OP_VSHR:
+    case PTX_OP_VSUB: case PTX_OP_VSUB2: case PTX_OP_VSUB4: return translate_video(d);
     case PTX_OP_CREATEPOLICY: return move_constant(d, 0, 8);
     case PTX_OP_LDMATRIX:  return translate_ldmatrix(d);
     case PTX_OP_CP:        return translate_cp(d);

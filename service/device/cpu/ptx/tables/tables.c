@@ -159,3 +159,19 @@ bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum pt
     *out = bits;
     return true;
 }
+
+const char *ptx_feature_of(struct span text)
+{
+    static const struct {
+        const char *beginning, *words;
+    } rows[] = {
+#define PTX_FEATURE(beginning, name) {beginning, ": " name},
+#include "device/cpu/ptx/tables/features.def"
+#undef PTX_FEATURE
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (span_starts(text, rows[i].beginning))
+            return rows[i].words;
+    return "";
+}

@@ -216,7 +216,7 @@ Test(cpu_device, modules_that_cannot_run_are_refused_when_loaded)
     static const struct { const char *text, *why; } rows[] = {
         {".version 8.0\n.target sm_75\n.func g();\n.entry k() {\ncall g;\n}", "function `g` is not defined, PTX line 5"},
         {".version 8.0\n.target sm_75\n.const .b8 big[70000];", "`.const` variables"},
-        {".version 8.0\n.target sm_80\n.entry k() {\nwgmma.fence.sync.aligned;\n}", "not supported on device cpu, PTX line 4"},
+        {".version 8.0\n.target sm_80\n.entry k() {\nwgmma.fence.sync.aligned;\n}", "not supported on device cpu: wgmma, products of warpgroups, PTX line 4"},
         {"\x7f" "ELF", "expected `.version`"},
     };
 
