@@ -174,7 +174,7 @@ run_asan() {
     run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
     # The other tests load the library into Python, which is built without the sanitizer.
-    GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "programs for CUDA, asan" "$daemon" tests/sdk/shim/test_programs.py
+    GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "programs for CUDA, asan" "$daemon" tests/sdk/shim/test_{programs,json}.py
     # The tests of error paths; the others take minutes under a sanitizer, and are a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
 }

@@ -46,6 +46,18 @@ def test_environment(exec_, library):
     assert eval(done.stdout) == [f"{folder}:/before", f"{folder}/libcuda.so.1", "http://x:1", "s", "cpu:0", "1"]
 
 
+def test_what_other_commands_use_is_passed_on(exec_, tmp_path):
+    """The token that login has stored, and the session of connect; --token-file comes before a token in the environment."""
+    folder = tmp_path / ".config" / "gpurest"
+    folder.mkdir(parents=True)
+    (folder / "token").write_text("secret\n")
+    (folder / "session").write_text("mine\n")
+    code = "import os; print([os.environ.get(n) for n in ('GPUREST_TOKEN', 'GPUREST_TOKEN_FILE', 'GPUREST_SESSION')])"
+    assert eval(exec_("--", sys.executable, "-c", code).stdout) == [None, str(folder / "token"), "mine"]
+    assert eval(exec_("--token-file", "t", "--", sys.executable, "-c", code, GPUREST_TOKEN="x", GPUREST_SESSION="s").stdout) == [None, "t", "s"]
+    assert eval(exec_("--", sys.executable, "-c", code, GPUREST_TOKEN="x").stdout) == ["x", None, "mine"]
+
+
 def test_program_on_a_service(exec_, programs, url):
     done = exec_("--", programs / "vector_add", GPUREST_URL=url)
     assert (done.returncode, done.stdout) == (0, "Result = PASS\n"), done.stderr

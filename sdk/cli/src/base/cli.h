@@ -84,6 +84,8 @@ bool parse_size(const char *text, uint64_t *out);
 
 /* ---- the service ---- */
 
+/* --token-file, or the token stored by login, which has the lowest priority; NULL: none of them is to be used. */
+const char *cli_token_file(const struct cli *c, char path[PATH_BYTES]);
 /* Opens the client; reports errors. */
 enum exit_code cli_open(struct cli *c);
 /* Any request with a JSON answer; `json` may be NULL. *out is the caller's to delete; NULL on failure, which is reported. */

@@ -173,8 +173,7 @@ enum exit_code cli_failed(const struct cli *c, gpurest_status status)
     return code_of(status);
 }
 
-/* The token stored by login has the lowest priority. */
-static const char *token_file(const struct cli *c, char path[PATH_BYTES])
+const char *cli_token_file(const struct cli *c, char path[PATH_BYTES])
 {
     if (c->token_file)
         return c->token_file;
@@ -192,7 +191,7 @@ enum exit_code cli_open(struct cli *c)
     if (c->client)
         return CODE_OK;
     options.url = c->url;
-    options.token_file = token_file(c, path);
+    options.token_file = cli_token_file(c, path);
     options.log_level = c->log_level;
     options.idle_timeout_ms = c->timeout_ms;
     if (options.connect_timeout_ms > c->timeout_ms)

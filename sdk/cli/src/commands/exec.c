@@ -110,17 +110,31 @@ static bool set_library_path(const char *first)
     return done;
 }
 
+static bool set(const char *name, const char *value)
+{
+    return !value || setenv(name, value, 1) == 0;
+}
+
+/* The service, token and session that other commands would use. */
+static bool set_service(const struct cli *c)
+{
+    char        path[PATH_BYTES];
+    const char *session = cli_session_name(c);
+
+    if (c->token_file)
+        unsetenv("GPUREST_TOKEN"); /* which would be preferred */
+    return set("GPUREST_URL", c->url) && set("GPUREST_TOKEN_FILE", cli_token_file(c, path)) && (session || !c->session) &&
+           set("GPUREST_SESSION", session);
+}
+
 static bool set_environment(const struct cli *c, const struct plan *p)
 {
     char driver[PATH_BYTES + 16];
 
     snprintf(driver, sizeof driver, "%s/libcuda.so.1", p->library);
-    return set_library_path(p->library) && setenv("NUMBA_CUDA_DRIVER", driver, 1) == 0 &&
-           (!p->local || setenv("GPUREST_URL", p->url, 1) == 0) && (p->local || !c->url || setenv("GPUREST_URL", c->url, 1) == 0) &&
-           (!c->session || setenv("GPUREST_SESSION", c->session, 1) == 0) &&
-           (!c->token_file || setenv("GPUREST_TOKEN_FILE", c->token_file, 1) == 0) &&
-           (!p->device || setenv("GPUREST_DEVICE", p->device, 1) == 0) && (!p->trace || setenv("GPUREST_TRACE", "1", 1) == 0) &&
-           (!p->memcheck || setenv("GPUREST_MEMCHECK", "1", 1) == 0);
+    return set_library_path(p->library) && set("NUMBA_CUDA_DRIVER", driver) && (p->local ? set("GPUREST_URL", p->url) : set_service(c)) &&
+           set("GPUREST_DEVICE", p->device) && set("GPUREST_TRACE", p->trace ? "1" : NULL) &&
+           set("GPUREST_MEMCHECK", p->memcheck ? "1" : NULL);
 }
 
 /* ---- a service of its own ---- */
@@ -190,7 +204,7 @@ static enum exit_code run_local(struct cli *c, struct plan *p, char *const *argv
         print_file(p->log);
         code = CODE_UNREACHABLE;
     } else if (!set_environment(c, p))
-        code = cli_error(CODE_FAILED, "not enough memory");
+        code = cli_error(CODE_FAILED, "the environment of the program cannot be set");
     else
         code = (enum exit_code)program_run(argv);
     if (id > 0 && program_runs(id))
@@ -206,7 +220,7 @@ static enum exit_code become(struct cli *c, const struct plan *p, char *const *a
     int error;
 
     if (!set_environment(c, p))
-        return cli_error(CODE_FAILED, "not enough memory");
+        return cli_error(CODE_FAILED, "the environment of the program cannot be set");
     fflush(NULL);
     error = program_become(argv);
     return cli_error(error == ENOENT ? CODE_NO_PROGRAM : CODE_CANNOT_RUN, "%s: %s", argv[0], strerror(error));
