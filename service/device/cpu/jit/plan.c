@@ -226,7 +226,7 @@ static void find_native(struct jit_plan *p)
     }
     p->returns = c->blocks_count;
     p->entry[0] = p->native[0];
-    p->whole = p->native[0] && !p->calls;
+    p->whole = p->native[0] && !p->calls && !c->allocates; /* frames and stacks are set up block by block */
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
         p->returns = p->passes[b] == PASSES_RETURN ? b : p->returns;
