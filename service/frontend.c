@@ -28,7 +28,7 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
-enum { DEVICE_SETTINGS = 5 };
+enum { DEVICE_SETTINGS = 8 };
 
 struct frontend {
     const struct config *config;
@@ -164,6 +164,9 @@ static bool make_device_arguments(struct frontend *f)
     } settings[DEVICE_SETTINGS] = {{"libcuda", c->libcuda},
                                    {"cublaslt", vendor ? c->libcublaslt : NULL},
                                    {"cufft", vendor ? c->libcufft : NULL},
+                                   {"openblas", vendor ? c->libopenblas : NULL},
+                                   {"fftw", vendor ? c->libfftw3 : NULL},
+                                   {"fftwf", vendor ? c->libfftw3f : NULL},
                                    {"cpu-threads", threads},
                                    {"cpu-jit", c->cpu_jit}};
     unsigned count = 0;
@@ -458,9 +461,12 @@ static bool start_log(const struct config *c)
 
 int frontend_main(const struct config *config, int argc, char *const argv[])
 {
-    struct frontend f = {
-        .config = config, .argc = argc, .argv = argv, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
-    bool started;
+    struct frontend f = {.config = config,
+                         .argc = argc,
+                         .argv = argv,
+                         .signals = -1,
+                         .app = {.config = config, .started_wall_ns = wall_ns(), .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
+    bool            started;
 
     if (!start_log(config))
         return 2;

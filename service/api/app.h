@@ -21,6 +21,7 @@ struct app {
     struct auth             *auth;
     _Atomic(struct server *) server;                        /* NULL while the server starts */
     char                     instance[RANDOM_ID_CHARS + 1]; /* names this process: what another one had in memory is unknown to it */
+    uint64_t                 started_wall_ns;
     pthread_mutex_t          phase_lock; /* serializes changes of the two below and of the registry's state; outer to registry.lock */
     atomic_bool              draining, leaving; /* no new sessions; and the process will end. Changed by drain.c */
 };

@@ -13,6 +13,7 @@ enum {
     LOOP_STALL_S = 30, /* an event loop that has not moved for this long fails /livez */
     RESET_LOOK_MS = 50, /* how often a reset of a device is looked at */
     LOG_FOLLOW_TICK_MS = 250,
+    CALLERS_IN_METRICS_MAX = 100, /* with series of their own in /metrics */
     METRICS_BYTES_MAX = 4 * 1024 * 1024, /* of one scrape */
     ENGINE_NAME_BYTES = 16,
     WAIT_S_DEFAULT = 10,

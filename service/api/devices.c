@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
+#include "base/host_memory.h"
 #include "kernels/kernels.h"
 
 const char *device_state_name(enum device_state s)
@@ -24,6 +25,13 @@ const char *device_state_name(enum device_state s)
         return "lost";
     }
     return "quarantined";
+}
+
+uint64_t device_free_bytes(const struct device_info *i)
+{
+    uint64_t host = i->on_host ? host_memory_free() : UINT64_MAX;
+
+    return host < i->free_bytes ? host : i->free_bytes;
 }
 
 static const char *sandbox_name(enum worker_sandbox s)
@@ -148,7 +156,7 @@ static void add_members(struct json_writer *w, const char *node, const struct po
     json_add_text(w, "worker_sandbox", sandbox_name(d->sandbox));
     json_open_object(w, "memory");
     json_add_u64(w, "total_bytes", i->total_bytes);
-    json_add_u64(w, "free_bytes", i->free_bytes);
+    json_add_u64(w, "free_bytes", device_free_bytes(i));
     json_close_object(w);
     json_add_u64(w, "multiprocessors", i->multiprocessors);
     json_add_u64(w, "clock_khz", i->clock_khz);

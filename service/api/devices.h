@@ -12,4 +12,7 @@ enum status device_find(struct request *r, unsigned *out);
 /* 200 with the device, as GET has it. Blocks up to 1 s. */
 enum status device_answer(struct request *r, unsigned device);
 
+/* What is left of the device's memory. The cpu device's is the host's, which others take, too. */
+uint64_t device_free_bytes(const struct device_info *i);
+
 #endif

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "api/bounds.h"
-#include "api/call.h"
-#include "api/endpoints.h"
+#include "api/session_members.h"
 #include "base/node.h"
 
 enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
@@ -157,7 +156,7 @@ static void add_labels(struct json_writer *w, const struct session_info *i)
     json_close_object(w);
 }
 
-static void add_members(struct json_writer *w, const struct request *r, const struct session_info *i)
+void session_members(struct json_writer *w, const struct request *r, const struct session_info *i)
 {
     json_add_text(w, "id", i->id);
     json_add_text(w, "device", i->device);
@@ -195,7 +194,7 @@ static enum status answer_session(struct request *r, struct session *s, unsigned
     if (http_status == 201)
         reply_header(&r->reply, "Location", "/v1/sessions/%s", info->id);
     answer_begin(&a);
-    add_members(&a.w, r, info);
+    session_members(&a.w, r, info);
     return answer_end(&a, r, http_status);
 }
 
@@ -278,7 +277,7 @@ static void add_sessions(struct list *l)
 
     for (unsigned i = 0; i < n; i++) {
         json_open_object(l->w, NULL);
-        add_members(l->w, l->request, &items[i]);
+        session_members(l->w, l->request, &items[i]);
         json_close_object(l->w);
     }
 }

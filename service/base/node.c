@@ -55,3 +55,38 @@ struct span node_tag_of_id(struct span id)
 
     return head ? span_first(span_from(id, head), NODE_TAG_CHARS) : (struct span){0};
 }
+
+static struct span after_scheme(struct span url)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+
+    for (size_t i = 0; i < COUNT(schemes); i++)
+        if (span_starts(url, schemes[i]))
+            return span_from(url, strlen(schemes[i]));
+    return (struct span){0};
+}
+
+static bool is_port(struct span port)
+{
+    uint64_t number;
+
+    return span_u64(port, &number) && number >= 1 && number <= UINT16_MAX;
+}
+
+/* "host", "host:port", "[v6]" or "[v6]:port". */
+static bool is_authority(struct span text)
+{
+    bool        v6 = span_starts(text, "[");
+    struct span port = text, host = span_cut(&port, v6 ? ']' : ':');
+
+    if (!v6)
+        return host.bytes && span_holds_only(host, ".-") && (!port.data || is_port(port));
+    if (host.bytes < 2 || !span_holds_only(span_from(host, 1), ".:") || host.bytes == text.bytes)
+        return false;
+    return !port.bytes || (port.data[0] == ':' && is_port(span_from(port, 1)));
+}
+
+bool node_url_valid(struct span url)
+{
+    return is_authority(after_scheme(url));
+}

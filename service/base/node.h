@@ -9,6 +9,9 @@
 /* [a-z0-9][a-z0-9-]{0,47} */
 bool node_name_valid(struct span name);
 
+/* http:// or https://, a host and, at most, a port: where a node itself is reached. */
+bool node_url_valid(struct span url);
+
 /* The node that an id names, empty: none; *rest is the id without "node." before it. */
 struct span node_of_id(struct span id, struct span *rest);
 

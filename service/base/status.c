@@ -38,3 +38,17 @@ bool status_retryable(enum status st)
 {
     return row_of(st)->retryable;
 }
+
+bool status_blames_service(enum status st)
+{
+    static const bool callers[STATUS_COUNT] = {[STATUS_NOT_IMPLEMENTED] = true,
+                                               [STATUS_FAULT_DOMAIN_LOST] = true,
+                                               [STATUS_COMPILER_UNAVAILABLE] = true,
+                                               [STATUS_FAULT_DOMAIN_UNAVAILABLE] = true,
+                                               [STATUS_DRAINING] = true,
+                                               [STATUS_EXECUTION_TIMEOUT] = true,
+                                               [STATUS_HTTP_VERSION_NOT_SUPPORTED] = true,
+                                               [STATUS_DEVICE_MEMORY_EXHAUSTED] = true};
+
+    return status_http(st) >= 500 && !((unsigned)st < STATUS_COUNT && callers[st]);
+}

@@ -160,6 +160,29 @@ enum status session_reset(struct session *s, struct problem *why);
 /* Hides the session from everyone at once; worker, memory and quota are released before it returns. Unfinished launches end as
  * cancelled. */
 enum status session_delete(struct session *s, struct problem *why);
+/* ---- operator.c ---- all callers' sessions, but for those of runs */
+/* Calls `call` with each; `room` is where it is described. No lock held. */
+void session_each(struct registry *r, struct session_info                                                *room,
+                  void (*call)(const struct session_info *info, const char *caller, void *context), void *context);
+/* A session by its id, and its caller's name if several have one of that id (else INVALID_FIELD); *out is for session_forgo(): looking is no use. */
+enum status session_find(struct registry *r, struct span caller, struct span id, struct session **out, struct problem *why);
+void        session_forgo(struct session *s);
+const char *session_caller(const struct session *s);
+/* As session_delete(), but its caller is told that an operator did it. */
+enum status session_remove(struct session *s, struct problem *why);
+
+/* ---- use.c ---- what a caller has used since the service started, its runs included */
+struct caller_info {
+    char     name[CALLER_NAME_BYTES];
+    unsigned sessions, runs; /* now */
+    uint64_t memory_bytes;   /* now */
+    uint64_t device_ns, launches, to_device_bytes, from_device_bytes;
+};
+/* How many callers have had a session. */
+unsigned caller_count(struct registry *r);
+/* Up to `room` of them, the newest first. */
+unsigned caller_list(struct registry *r, struct caller_info *items, unsigned room);
+
 /* OK; SESSION_FAULTED with the fault in its detail; or SESSION_BUSY. */
 enum status session_usable(struct session *s, struct problem *why);
 
@@ -205,6 +228,7 @@ static const uint64_t EPOCH_ANY = UINT64_MAX; /* only the buffer counts */
 struct buffer_info {
     char            id[ID_BYTES];
     uint64_t        bytes;
+    uint64_t        address; /* on the device */
     uint64_t        created_wall_ns;
     bool            shareable;
     struct contents contents;
@@ -276,6 +300,7 @@ struct module_spec {
     unsigned                     options_count;
     const struct span           *name_expressions;
     unsigned                     name_expressions_count;
+    struct span arch; /* "compute_90": what to compile for, also as an option; empty: what the device says. With IMAGE_CUDA alone */
     /* by module_spec_check() */
     bool          checked;
     unsigned char source_digest[SHA256_BYTES]; /* of the source alone */

@@ -381,7 +381,7 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
     jail.driver = w->ops->driver;
     if (!file_limit_suffices(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
-    jail.makes_code = !jail.device_monitor && w->ops->prepare && w->ops->prepare();
+    jail.makes_code = w->ops->prepare && w->ops->prepare(!jail.device_monitor);
     device_jail_prepare(&jail);
     if ((st = open_device(w, worker_argument(argc, argv, "uuid"), index, ready, why)))
         return st;

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docker" / "monitoring"
-METRIC = re.compile(r"\b((?:gpurest|http_server)_[a-z_]+?)(?:_bucket|_count|_sum)?\b(?=[{\[\s),]|$)")
+METRIC = re.compile(r"\b((?:gpurest|http_server|process)_[a-z_]+?)(?:_bucket|_count|_sum)?\b(?=[{\[\s),]|$)")
 
 
 def families():

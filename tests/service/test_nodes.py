@@ -104,6 +104,13 @@ def test_the_node_is_told(node):
     assert 'node="n1"' in next(line for line in node.get("/metrics").body.decode().splitlines() if line.startswith("gpurest_build_info{"))
 
 
+def test_the_nodes_are_those_that_the_router_tells(node, client):
+    assert client.get("/v1/nodes").json() == {"items": [{"name": None, "state": "up"}], "next_cursor": None}
+    assert node.get("/v1/nodes").json()["items"] == [{"name": "n1", "state": "up", "endpoint": "http://n1.example.com:8080"}]
+    told = node.get("/v1/nodes", Gpurest_Nodes="n1 up, n2 down https://n2:1,n3, N4 up, n5 odd, n6 up http://n6/path, ,n7  up").json()["items"]
+    assert told == [{"name": "n1", "state": "up"}, {"name": "n2", "state": "down", "endpoint": "https://n2:1"}, {"name": "n3", "state": None}]
+
+
 def test_a_restarted_node_tells_so(start):
     before = start("--node", "n1").client()
     id = before.post("/v1/sessions").expect(201).json()["id"]

@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 #include "api/bounds.h"
 
+#include "api/about/process.h"
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"
@@ -53,7 +54,7 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
         device_label(labels, &devices[i]);
         metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "free"), (double)devices[i].info.free_bytes);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "free"), (double)device_free_bytes(&devices[i].info));
     }
 }
 
@@ -116,6 +117,57 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     add_budgets(out, labels, app_of(r)->registry, devices, known);
 }
 
+static void caller_samples(struct buf *out, struct buf *labels, enum metric metric, const struct caller_info *items, unsigned count)
+{
+    metrics_head(out, metric);
+    for (unsigned i = 0; i < count; i++) {
+        buf_clear(labels);
+        metric_label(labels, "caller", items[i].name);
+        if (metric == METRIC_CALLER_TIME)
+            metrics_sample(out, metric, labels->data, (double)items[i].device_ns / 1e9);
+        else if (metric == METRIC_CALLER_LAUNCHES)
+            metrics_sample(out, metric, labels->data, (double)items[i].launches);
+        else {
+            metrics_sample(out, metric, metric_label(labels, "direction", "to_device"), (double)items[i].to_device_bytes);
+            buf_clear(labels);
+            metric_label(labels, "caller", items[i].name);
+            metrics_sample(out, metric, metric_label(labels, "direction", "from_device"), (double)items[i].from_device_bytes);
+        }
+    }
+}
+
+/* The newest come first: those beyond the bound are the newest, so that a caller's own series, once there, stays. */
+static unsigned merge_callers(struct caller_info *items, unsigned count)
+{
+    unsigned            more = count > CALLERS_IN_METRICS_MAX ? count - CALLERS_IN_METRICS_MAX : 0;
+    struct caller_info *rest = &items[more ? more - 1 : 0];
+
+    for (unsigned i = 0; more && i + 1 < more; i++) {
+        rest->device_ns += items[i].device_ns;
+        rest->launches += items[i].launches;
+        rest->to_device_bytes += items[i].to_device_bytes;
+        rest->from_device_bytes += items[i].from_device_bytes;
+    }
+    if (more)
+        rest->name[0] = '\0';
+    return more ? more - 1 : 0;
+}
+
+static void add_callers(struct request *r, struct buf *out, struct buf *labels)
+{
+    static const enum metric families[] = {METRIC_CALLER_TIME, METRIC_CALLER_LAUNCHES, METRIC_CALLER_BYTES};
+    unsigned                 room = caller_count(app_of(r)->registry), count, first;
+    struct caller_info      *items = arena_array(&r->arena, room ? room : 1, sizeof *items);
+
+    out->failed = out->failed || !items;
+    if (!items)
+        return;
+    count = caller_list(app_of(r)->registry, items, room);
+    first = merge_callers(items, count);
+    for (size_t i = 0; i < COUNT(families); i++)
+        caller_samples(out, labels, families[i], items + first, count - first);
+}
+
 static void add_domains(struct request *r, struct buf *out)
 {
     metrics_head(out, METRIC_FAULT_DOMAINS);
@@ -159,7 +211,9 @@ enum status metrics_get(struct request *r)
     metrics_write(&out);
     add_sessions(&out, &labels, app_of(r)->registry);
     add_devices(r, &out, &labels);
+    add_callers(r, &out, &labels);
     add_domains(r, &out);
+    process_write_metrics(&out, app_of(r)->started_wall_ns);
     add_service(r, &out, &labels);
     out.failed = out.failed || labels.failed;
     st = answer_metrics(r, &out);

@@ -1,6 +1,7 @@
 /* What the server measures of each request, by endpoint and class of status: http_server_… of metrics.def. */
 #include <stdlib.h>
 
+#include "base/metrics.h"
 #include "http/engine/internal.h"
 
 enum { CLASSES = 6 }; /* by the status's first digit; 0: no answer was sent */
@@ -39,6 +40,16 @@ static struct endpoint_metrics *metrics_of(const struct exchange *x)
     return &s->metrics->of[e ? (size_t)(e - s->config.endpoints) : s->metrics->count - 1];
 }
 
+static void note_failure(const struct exchange *x, unsigned class, uint64_t now)
+{
+    bool own = class == 5 && status_blames_service(x->r.problem.status);
+
+    if (own)
+        counter_add(COUNTER_FAILURES, 1);
+    if (own || class == 0)
+        minute_add(&x->loop->server->metrics->failures, now);
+}
+
 void server_metrics_note(const struct exchange *x)
 {
     struct endpoint_metrics *m = metrics_of(x);
@@ -48,8 +59,8 @@ void server_metrics_note(const struct exchange *x)
 
     class = class < CLASSES ? class : 0;
     histogram_add(&m->durations[class], HISTOGRAM_TIMES, now - x->r.received_ns);
-    if ((class == 0 || class == 5) && !(x->r.endpoint && x->r.endpoint->probe))
-        minute_add(&x->loop->server->metrics->failures, now);
+    if (!(x->r.endpoint && x->r.endpoint->probe))
+        note_failure(x, class, now);
     if (x->r.endpoint && x->r.endpoint->body != BODY_NONE && x->r.has_body_bytes)
         histogram_add(&m->body_sizes, HISTOGRAM_SIZES, x->r.body_bytes);
 }

@@ -178,8 +178,6 @@ typedef enum status batch_address(struct batch *b, struct batch_order *o, struct
 /* Submits; `address` NULL: the message has no addresses. Waits for earlier ones when too many are under way. Fails when an earlier one has
  * failed. */
 enum status batch_submit(struct batch *b, struct batch_order *o, batch_address *address, struct problem *why);
-/* Waits for the oldest. Fails when it, or one before it, has failed. count > 0. */
-enum status batch_reap(struct batch *b, struct problem *why);
 /* The first failure of a call, in the order of submission; b->failed is set. */
 enum status batch_failure(struct batch *b, struct problem *why);
 /* Until the call with that serial number is done. */

@@ -197,7 +197,7 @@ static void note_time(struct batch *b, unsigned first, unsigned end, float repor
         b->untimed_us += us;
     }
     pthread_mutex_lock(&b->session->lock);
-    b->session->device_time_us += us;
+    use_add_time(b->session, us);
     pthread_mutex_unlock(&b->session->lock);
 }
 

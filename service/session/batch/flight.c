@@ -135,7 +135,7 @@ static void launched(struct batch *b, const struct flight_call *f)
     b->results[f->op].gpu_us = us;
     b->results[f->op].timed = !b->spec->ops[f->op].launch->untimed;
     pthread_mutex_lock(&b->session->lock);
-    b->session->device_time_us += us;
+    use_add_time(b->session, us);
     pthread_mutex_unlock(&b->session->lock);
     if (r->output_bytes)
         fetch_output(b, f, r->output_bytes);
@@ -218,7 +218,8 @@ static void look_at(struct batch *b, struct flight_call *f)
         b->results[f->op].elapsed_us = isfinite(f->call.reply.event_elapsed.us) ? (double)f->call.reply.event_elapsed.us : 0;
 }
 
-enum status batch_reap(struct batch *b, struct problem *why)
+/* Waits for the oldest. Fails when it, or one before it, has failed. count > 0. */
+static enum status batch_reap(struct batch *b, struct problem *why)
 {
     struct flight_call *f = &b->flights[b->head];
 

@@ -4,17 +4,19 @@
 
 static void count_launches(const struct batch *b)
 {
-    unsigned untimed = 0;
+    unsigned untimed = 0, all = 0;
 
     for (unsigned i = 0; i < b->spec->ops_count; i++) {
         if (b->spec->ops[i].kind != BATCH_LAUNCH)
             continue;
+        all++;
         if (b->results[i].timed)
             launch_measure(b->results[i].gpu_us, false);
         else
             untimed++;
     }
     counter_add(COUNTER_LAUNCHES_SUCCEEDED, untimed);
+    use_add_launches(b->session, all);
     for (unsigned i = 0; i < b->groups_count; i++)
         times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(b->groups[i].gpu_us * 1e3));
 }
@@ -23,7 +25,7 @@ static void count_reads(const struct batch *b)
 {
     for (unsigned i = 0; i < b->spec->ops_count; i++)
         if (b->spec->ops[i].kind == BATCH_READ && b->results[i].data)
-            counter_add(COUNTER_TRANSFER_FROM_DEVICE, b->results[i].data_bytes);
+            use_add_bytes(b->session, false, b->results[i].data_bytes);
 }
 
 void batch_measure(const struct batch *b, enum status st)
@@ -33,6 +35,7 @@ void batch_measure(const struct batch *b, enum status st)
         count_reads(b);
     } else if (b->failed && b->spec->ops[b->failed_op].kind == BATCH_LAUNCH) {
         counter_add(COUNTER_LAUNCHES_FAILED, 1);
+        use_add_launches(b->session, 1);
     }
 }
 

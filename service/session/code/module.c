@@ -214,6 +214,9 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     if (!m->worker_session->facts.compiles_cuda)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
                            "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");
+    st = m->ours ? STATUS_OK : compile_architecture(&m->worker_session->facts, spec, m->arch, why);
+    if (st)
+        return st;
     st = compile_for_caller(m, spec, !m->worker_session->facts.wants_ptx, arena, why);
     *image = !m->worker_session->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;

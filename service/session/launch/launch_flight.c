@@ -97,7 +97,8 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
     if (state == LAUNCH_SUCCEEDED)
-        c->session->device_time_us += l->gpu_us;
+        use_add_time(c->session, l->gpu_us);
+    use_add_launches(c->session, 1);
     measure(l);
     waitlist_end(&l->end); /* the metrics, which have no lock, count it already */
     if (l->output_bytes || l->output_truncated)

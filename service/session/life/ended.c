@@ -28,6 +28,7 @@ static const struct {
 } ends[] = {
     [SESSION_GOES_ON] = {NULL, NULL, NULL, ""},
     [SESSION_DELETED] = {"deleted", "it was deleted", NULL, "the session was deleted"},
+    [SESSION_REMOVED] = {"operator", "an operator of the service ended it", NULL, "an operator ended the session"},
     [SESSION_IDLE] = {"idle", "nobody used it for", "idle_timeout_s", "the session was idle too long"},
     [SESSION_LEASE_ENDED] = {"lease", "no request came for it for", "lease_s", "the session's lease was not renewed"},
     [SESSION_AGED] = {"lifetime", "it has existed for", "max_lifetime_s", "the session reached its maximum lifetime"},

@@ -57,6 +57,14 @@ struct fault_domain {
     struct reap_item     fall_item, end_item;
 };
 
+/* What a caller has used. Lives as long as the registry: callers are never forgotten. */
+struct caller_use {
+    struct caller_use *next;
+    const void        *owner;
+    char               name[CALLER_NAME_BYTES];
+    _Atomic uint64_t   device_ns, launches, to_device_bytes, from_device_bytes;
+};
+
 struct fault_budget;
 struct run_place;
 struct warm_job;
@@ -83,6 +91,7 @@ struct pending_free {
 enum session_end {
     SESSION_GOES_ON,
     SESSION_DELETED,
+    SESSION_REMOVED,     /* by an operator */
     SESSION_IDLE,        /* its idle time was over */
     SESSION_LEASE_ENDED, /* nobody renewed its lease */
     SESSION_AGED,        /* its lifetime was over */
@@ -113,6 +122,7 @@ struct registry {
     bool                   janitor_stop, draining;
     struct account        *accounts;
     struct ended_sessions *ended; /* ended.c */
+    struct caller_use     *uses;  /* use.c */
     unsigned               count;
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
@@ -220,6 +230,7 @@ struct session {
     struct registry     *registry;
     struct account      *account; /* until its quota is released */
     struct account      *payer;   /* the same account, until the session is freed */
+    struct caller_use   *use;     /* its caller's, once it is listed */
     unsigned             device;
     char                 device_id[32];
     bool                 memcheck;
@@ -292,6 +303,8 @@ void registry_observe(struct session *s, int change);
 void registry_uncount(struct session *s);
 /* Removes one payer. No lock held. */
 void account_leave(struct registry *r, struct account *a);
+/* NULL: it has no session. With registry.lock held. */
+const struct account *registry_account(const struct registry *r, const void *owner);
 /* Whether a look-up finds that session. With registry.lock held. */
 bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Lists a new session, pinned once, by its id. If the id exists: that session, pinned, with *created = false. */
@@ -312,6 +325,17 @@ enum status ended_problem(struct session *s, struct problem *why);
 void        ended_finish(struct registry *r);
 /* For work that ends with its session. */
 const char *ended_text(enum session_end how);
+
+/* ---- use.c ---- what callers have used */
+/* The caller's; NULL: no memory. With registry.lock held. */
+struct caller_use *use_of(struct registry *r, const struct tenant *t);
+/* Device time of a session that is listed or was. With session.lock held. */
+void use_add_time(struct session *s, double us);
+/* Finished launches. Any thread. */
+void use_add_launches(struct session *s, unsigned count);
+/* Bytes moved to or from the device, in the service's metrics, too. Any thread. */
+void use_add_bytes(struct session *s, bool to_device, uint64_t bytes);
+void uses_finish(struct registry *r);
 
 /* ---- budget.c ---- */
 /* RATE_LIMITED while the owner's kernels have faulted too often on that device. With registry.lock held. */
@@ -402,7 +426,6 @@ void        worker_session_unref(struct worker_session *c);
 void        worker_session_unuse(struct worker_session *c);
 /* Why an operation in progress cannot go on. */
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why);
-void        worker_session_lose(struct worker_session *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
 void worker_session_check_call(struct worker_session *c, const struct call *call);
 /* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */

@@ -149,6 +149,7 @@ void registry_destroy(struct registry *r)
     reaper_stop(&r->reaper);
     budgets_finish(r);
     ended_finish(r);
+    uses_finish(r);
     registry_free(r);
 }
 
@@ -291,6 +292,8 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         return STATUS_OK;
     }
     st = admit(r, t, a, fresh, why);
+    if (!st && !(fresh->use = use_of(r, t)))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     if (!st && !a && !(a = account_make(r, t->owner)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     if (st)
@@ -327,6 +330,11 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
     st = enlist_locked(r, t, fresh, out, created, why);
     change_end(r);
     return st;
+}
+
+const struct account *registry_account(const struct registry *r, const void *owner)
+{
+    return account_find(r, owner);
 }
 
 bool registry_has(const struct registry *r, const void *owner, struct span id)

@@ -26,6 +26,7 @@ static void describe_buffer(const struct worker_session *c, const struct buffer 
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
+    out->address = b->address;
     out->created_wall_ns = b->created_wall_ns;
     out->shareable = b->shareable;
     out->contents = contents_of(c, b);

@@ -74,8 +74,6 @@ void temp_buffer_await(struct worker_session *c, struct temp_buffer *l);
 enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why);
 
 /* ---- pending_free.c ---- device memory on its way back. session.lock may be held, registry.lock not, by what notes; no lock by what waits. */
-/* So many bytes were given back to the session's device, or soon will be. */
-void pending_free_add(struct session *s, uint64_t bytes);
 /* With session.lock held: so many bytes of buffers were freed, which a worker may keep; or taken, perhaps of those. */
 void pending_free_cached(struct worker_session *c, uint64_t bytes);
 void pending_free_reused(struct worker_session *c, uint64_t bytes);

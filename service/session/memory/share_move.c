@@ -54,7 +54,7 @@ static enum status copy_bytes(struct worker_session *c, const struct copy *k, st
     else
         st = worker_mem_read(c->worker, &(struct msg_mem_read){.host = host, .from = address, .to = piece}, NULL, DEADLINE_NEVER, why);
     if (!st)
-        counter_add(to_device ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, k->bytes);
+        use_add_bytes(c->session, to_device, k->bytes);
     return st;
 }
 

@@ -88,7 +88,7 @@ static bool land_piece(struct piece *p)
     assert(held(&t->session->lock));
     assert(t->holds > 0);
     if (!p->call.status)
-        counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
+        use_add_bytes(t->session, t->writing, p->bytes);
     if (p->call.status && !t->problem.status) {
         t->problem = p->call.problem;
         t->problem.status = p->call.status;

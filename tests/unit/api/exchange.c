@@ -23,7 +23,7 @@ void app_start(void)
     struct registry_config rc = {.node = "", .sessions_max = SESSIONS_MAX};
 
     fake_pool_start(4);
-    config = (struct config){.node = (char *)(uintptr_t) ""};
+    config = (struct config){.node = (char *)(uintptr_t) "", .endpoint = (char *)(uintptr_t) ""};
     app = (struct app){.config = &config, .pool = fake_pool()};
     rc.pool = app.pool;
     cr_assert_eq(registry_create(&app.registry, &rc), STATUS_OK);

@@ -26,6 +26,9 @@ enum {
     IDLE_CONNECTION_MS = 50 * 1000, /* below the service's 60 s */
     RETRY_DELAY_MS = 50,            /* doubles with each retry, with jitter */
     RETRY_DELAY_MS_MAX = 10 * 1000, /* a longer Retry-After is GPUREST_E_BUSY */
+    DETOUR_CONNECT_MS = 1000,       /* to a node itself, around the router */
+    DETOUR_PAUSE_MS = 60 * 1000,    /* before a node that was not reached is tried again */
+    DETOUR_BYTES_MIN = 1024 * 1024, /* shorter transfers are as fast through the router */
     KEEPALIVE_IDLE_S = 15,
     KEEPALIVE_INTERVAL_S = 5,
     TIMEOUT_MS_MAX = 24 * 3600 * 1000,

@@ -171,7 +171,8 @@ gpurest_status client_try(gpurest_client *c, struct exchange *x)
 
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
-    st = pool_perform(&c->pool, x);
+    atomic_fetch_add(&c->requests, 1);
+    st = pool_perform(x->through ? x->through : &c->pool, x);
     log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
     return st;
@@ -195,13 +196,36 @@ static bool may_retry(const struct exchange *x, gpurest_status st, int *after_ms
     return st == GPUREST_OK && problem_retry(x, after_ms) && *after_ms <= RETRY_DELAY_MS_MAX;
 }
 
+/* What went around the router and was not taken there. */
+static bool is_turned_back(const struct exchange *x, gpurest_status st)
+{
+    if (st == GPUREST_E_UNSUPPORTED || st == GPUREST_E_CONNECT || (st == GPUREST_E_TIMEOUT && !x->sent))
+        return !x->sent || x->repeatable;
+    return !st && (x->status == 401 || x->status == 403 || x->status == 421);
+}
+
+/* Once, or twice if the first one was turned back. */
+static gpurest_status try_around(gpurest_client *c, struct exchange *x)
+{
+    gpurest_status st = client_try(c, x);
+
+    if (!x->through || !is_turned_back(x, st))
+        return st;
+    log_write(&c->log, "transport", GPUREST_LOG_WARN, "%s %.200s: the node is not reached itself, trying through the router", x->method,
+              x->path);
+    x->through = NULL;
+    x->resent = x->resent || (st && x->sent);
+    exchange_reset(x);
+    return client_try(c, x);
+}
+
 gpurest_status client_perform(gpurest_client *c, struct exchange *x)
 {
     gpurest_status st;
     int            after_ms;
 
     for (int tries = 0;; tries++) {
-        st = client_try(c, x);
+        st = try_around(c, x);
         if ((!st && x->status / 100 == 2) || tries >= c->max_retries || !may_retry(x, st, &after_ms))
             break;
         after_ms = backoff_ms(tries, after_ms);

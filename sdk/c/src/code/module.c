@@ -356,7 +356,10 @@ static gpurest_status open_global(gpurest_session *s, const struct json *module,
                     "none of the %zu variables of the module is %.200s", json_count(json_member(module, "globals")), name);
     if (!row || !name_valid(id) || !json_integer(json_member(row, "bytes"), &bytes))
         return fail(GPUREST_E_PROTO, "the service may be older than this library", "the description of the module lacks its variables");
-    return session_add_buffer(s, id, bytes, NULL, out);
+    if (session_add_buffer(s, id, bytes, NULL, out))
+        return fail_memory();
+    session_set_address(s, *out, json_integer_or(json_member(row, "address"), 0));
+    return GPUREST_OK;
 }
 
 gpurest_status gpurest_module_global(gpurest_module *m, const char *name, gpurest_buffer *out)

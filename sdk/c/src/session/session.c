@@ -21,6 +21,7 @@ void session_drop(gpurest_session *s)
 {
     if (!s || atomic_fetch_sub(&s->references, 1) != 1)
         return;
+    detour_finish(&s->detour);
     handles_finish(&s->buffers);
     failure_finish(&s->lost);
     free(s->spec);
@@ -67,6 +68,8 @@ gpurest_status session_make(gpurest_session *s)
         answer = json_parse(x.body.data, x.body.bytes);
         if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !session_id_valid(s->id))
             st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
+        if (!st)
+            detour_make(&s->detour, s->client, answer);
         json_destroy(answer);
     }
     exchange_finish(&x);
@@ -274,7 +277,7 @@ gpurest_status session_perform(gpurest_session *s, struct exchange *x)
     gpurest_status st;
 
     leased_note(&s->leased);
-    st = client_perform(s->client, x);
+    st = detour_perform(&s->detour, s->client, x);
     if (st)
         session_note_failure(s, failure_last());
     return st;
@@ -421,6 +424,17 @@ gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t
     }
     pthread_mutex_unlock(&s->lock);
     return e ? GPUREST_OK : fail_memory();
+}
+
+void session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (e)
+        e->address = address;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void session_remove_buffer(gpurest_session *s, gpurest_buffer b)

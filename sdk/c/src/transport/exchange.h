@@ -19,6 +19,8 @@ struct progress {
     bool                given_up;
 };
 
+struct pool;
+
 struct exchange {
     /* The request. All pointers are borrowed. */
     const char         *method, *path;
@@ -39,6 +41,8 @@ struct exchange {
     bool (*sink)(void *arg, const void *data, size_t bytes); /* false: stop, with the thread's error set */
     void *sink_arg;
     bool  sink_any; /* also for bodies of other statuses */
+
+    struct pool *through; /* the connections that it takes; NULL: the client's */
 
     bool takes_descriptor; /* the answer brings a file descriptor, over a Unix socket */
 

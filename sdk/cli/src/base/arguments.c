@@ -127,5 +127,6 @@ bool cli_id_ok(const char *id)
 {
     size_t n = strlen(id);
 
-    return n > 0 && n <= ID_BYTES_MAX && strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:") == n;
+    return n > 0 && n <= ID_BYTES_MAX && id[0] != '.' &&
+           strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:.") == n;
 }

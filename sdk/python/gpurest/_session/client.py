@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from .._shown import html
+from .._transport.detour import Detours
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.heartbeats import Heartbeats
 from .._transport.progress import ProgressOption
@@ -65,6 +66,7 @@ class Client(Unpicklable):
                            "device": device, "idempotency_keys": idempotency_keys, "lease_s": lease_s, "timeout_ms": timeout_ms}
         self.timeout_ms = requests.timeout_of(timeout_ms)
         self._transport = Transport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self._detours = Detours(self._transport, token_of(token), ca_file)
         self._heartbeats = Heartbeats(self._transport)
         self._lasting: Dict[str, Any] = {}  # what the sessions ask for that the client makes by itself
         if lease_s:
@@ -98,7 +100,7 @@ class Client(Unpicklable):
     @property
     def requests_sent(self) -> int:
         """How many requests went out so far, repeated ones included."""
-        return self._transport.requests_sent
+        return self._transport.requests_sent + self._detours.requests_sent
 
     def close(self) -> None:
         """Ends the sessions that this client made, and its connections. Idempotent; in a forked child it does nothing."""
@@ -116,6 +118,7 @@ class Client(Unpicklable):
             except GpurestError as error:
                 failure = error
         self._transport.close()
+        self._detours.close()
         if failure is not None:
             raise failure
 
@@ -151,6 +154,12 @@ class Client(Unpicklable):
     def devices(self) -> List[Dict[str, Any]]:
         """Every device, as the service describes it."""
         items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/devices", "items"))
+        return items
+
+    def nodes(self) -> List[Dict[str, Any]]:
+        """The nodes of the fleet, as the router knows them: `name`, `state` ("up", "down"), `endpoint` where one is configured. Without a router the one
+        node that answers."""
+        items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/nodes", "items"))
         return items
 
     def device(self, id: str) -> Dict[str, Any]:

@@ -128,6 +128,11 @@ class AsyncClient(Unpicklable):
         items: List[Dict[str, Any]] = await self._transport.do(requests.member("/v1/devices", "items"))
         return items
 
+    async def nodes(self) -> List[Dict[str, Any]]:
+        """See Client.nodes()."""
+        items: List[Dict[str, Any]] = await self._transport.do(requests.member("/v1/nodes", "items"))
+        return items
+
     async def device(self, id: str) -> Dict[str, Any]:
         """What the service says of one device, by its id."""
         return await self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))

@@ -163,7 +163,7 @@ struct block_run {
     uint64_t            block_number;
     struct fault_guard  guard;
     uint8_t            *shared;
-    uint32_t            shared_bytes;
+    uint32_t            shared_bytes, shared_room;
     uint8_t            *local; /* [lanes][local_bytes] */
     size_t              local_room;
     uint32_t            local_bytes;
@@ -265,7 +265,6 @@ bool barriers_settle(struct block_run *r);
 bool activation_waits(const struct block_run *r);
 /* No lane can run and some still wait: a launch failure. */
 _Noreturn void barriers_stuck(struct block_run *r);
-void           pending_add(struct activation *a, uint32_t block, const struct mask *m);
 void           pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
 
 /* device/cpu/interp/ops/warp.c: lets lanes pass that wait at different bar.warp.sync but together are all members; false: none could. */

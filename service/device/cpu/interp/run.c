@@ -27,7 +27,7 @@ static void mark_pending(struct activation *a, uint32_t block)
     a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
 }
 
-void pending_add(struct activation *a, uint32_t block, const struct mask *m)
+static void pending_add(struct activation *a, uint32_t block, const struct mask *m)
 {
     if (!m->count)
         return;

@@ -12,6 +12,7 @@
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/heap.h"
 #include "device/cpu/runtime/memcheck.h"
+#include "device/cpu/vendor/vendor.h"
 
 /* Launches of fewer threads begin on the caller alone: waking a helper costs more than most of them take. Helpers are called when a
  * launch turns out to take longer. */
@@ -470,11 +471,26 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
     return STATUS_OK;
 }
 
+static enum status run_plan(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
+{
+    struct cpu_plan_watch watch = {.stop = &e->stop, .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER};
+    enum status           st;
+
+    atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
+    crash_doing("running a library", NULL);
+    st = cpu_plan_run(l->plan, l->params, &watch, why);
+    crash_doing(NULL, NULL);
+    return st;
+}
+
 enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
 {
     struct grid_run grid;
-    enum status     st = cpu_launch_check(l, why);
+    enum status     st;
 
+    if (l->plan)
+        return run_plan(e, l, why);
+    st = cpu_launch_check(l, why);
     if (st)
         return st;
     start_launch(e, l, &grid);
@@ -507,11 +523,6 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
     buf_finish(&e->output.text);
     buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
     pthread_mutex_unlock(&e->output.lock);
-}
-
-enum status cpu_code_load(struct ptx_module *m, struct problem *why)
-{
-    return cpu_code_load_as(m, NULL, 0, why);
 }
 
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)

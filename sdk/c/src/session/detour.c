@@ -1,0 +1,63 @@
+/* Long transfers around the router. */
+#include "session/detour.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static bool is_other(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->scheme != b->scheme || strcmp(a->authority, b->authority) != 0;
+}
+
+void detour_make(struct detour *d, const gpurest_client *c, const struct json *session)
+{
+    const struct target *main = &c->pool.target;
+    const char          *url = json_text_or(json_member(session, "endpoint"), NULL);
+    struct target       *t = url && !d->made ? malloc(sizeof *t) : NULL;
+
+    if (!t)
+        return;
+    *t = *main;
+    t->ca_file = main->ca_file ? strdup(main->ca_file) : NULL;
+    if (t->connect_timeout_ms > DETOUR_CONNECT_MS)
+        t->connect_timeout_ms = DETOUR_CONNECT_MS;
+    d->made = !(main->ca_file && !t->ca_file) && endpoint_parse(url, &t->endpoint) == GPUREST_OK &&
+              is_other(&t->endpoint, &main->endpoint) && (t->endpoint.scheme == SCHEME_HTTPS || main->endpoint.scheme != SCHEME_HTTPS);
+    if (d->made)
+        pool_init(&d->pool, t->endpoint.scheme == SCHEME_HTTPS ? &transport_curl : c->pool.transport, t, c->pool.max);
+    else
+        free(t->ca_file);
+    memory_wipe(t->token, sizeof t->token);
+    free(t);
+}
+
+void detour_finish(struct detour *d)
+{
+    if (d->made)
+        pool_finish(&d->pool);
+}
+
+static bool is_wanted(struct detour *d, gpurest_client *c, const struct exchange *x)
+{
+    bool closed;
+
+    if (!d->made || exchange_body_bytes(x) + x->into_bytes < DETOUR_BYTES_MIN || clock_ms() < atomic_load(&d->not_before_ms))
+        return false;
+    pthread_mutex_lock(&c->lock);
+    closed = c->closed;
+    pthread_mutex_unlock(&c->lock);
+    return !closed;
+}
+
+gpurest_status detour_perform(struct detour *d, gpurest_client *c, struct exchange *x)
+{
+    gpurest_status st;
+    bool           around = is_wanted(d, c, x);
+
+    x->through = around ? &d->pool : NULL;
+    st = client_perform(c, x);
+    if (around && !x->through)
+        atomic_store(&d->not_before_ms, clock_ms() + DETOUR_PAUSE_MS);
+    return st;
+}

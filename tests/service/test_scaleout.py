@@ -1,0 +1,346 @@
+"""Three nodes behind HAProxy, as deploy/haproxy configures it: routed by the id, drained, reloaded, killed; nobody else notices."""
+import os
+import pathlib
+import subprocess
+import threading
+
+import pytest
+
+import fleet as fleets
+from conftest import VADD, floats
+from kernels import launch
+from service_under_test import in_threads, until
+
+pytestmark = pytest.mark.skipif(bool(fleets.missing()), reason=f"{fleets.missing()} is not installed")
+CALLS = 5000
+
+
+@pytest.fixture(scope="module")
+def fleet(executable, tmp_path_factory):
+    one = fleets.Fleet(executable, tmp_path_factory.mktemp("fleet"), 3)
+    try:
+        one.route()
+        yield one
+    finally:
+        one.stop()
+
+
+@pytest.fixture
+def client(fleet):
+    one = fleet.client()
+    yield one
+    one.close()
+
+
+def node_of(id):
+    return id.split(".")[0] if "." in id else id.split("_")[1]
+
+
+def session_on(fleet, client, node):
+    """The id of a new session there."""
+    direct = fleet.node(node)
+    try:
+        return direct.post("/v1/sessions").expect(201).json()["id"]
+    finally:
+        direct.close()
+
+
+# ---- routing ----
+
+def test_new_sessions_are_spread_and_found_again(fleet, client):
+    made = [client.post("/v1/sessions").expect(201) for _ in range(6)]
+    ids = [one.json()["id"] for one in made]
+    assert {node_of(id) for id in ids} == set(fleet.names)
+    for id in ids:
+        for _ in range(3):
+            found = client.get("/v1/sessions/" + id).expect(200).json()
+            assert (found["id"], found["node"], found["endpoint"]) == (id, node_of(id), f"https://127.0.0.1:{fleet.ports[node_of(id)]}")
+    for id in ids:
+        client.delete("/v1/sessions/" + id).expect(204)
+
+
+def test_a_name_meets_its_session_again_and_is_each_callers_own(fleet, client):
+    """As in README.md: every request by the name alone."""
+    bob = fleet.client("bob")
+    for name in ("demo", "train", "other"):
+        path = "/v1/sessions/" + name
+        full = client.put(path).expect(201).json()["id"]
+        assert client.put(path).expect(200).json()["id"] == full
+        assert client.put_octets(path + "/buffers/x", floats(range(256))).expect(201).headers["Location"] == f"/v1/sessions/{full}/buffers/x"
+        assert client.put_cuda(path + "/modules/m", VADD).status == 201
+        x = {"buf": "x"}
+        client.post(path + "/launches", launch("vadd", x, x, x, {"i32": 256}, module="m", block=[256])).expect(200)
+        assert client.get(f"/v1/sessions/{full}/buffers/x/data").expect(200).body == floats(2 * i for i in range(256))
+        bob.get("/v1/sessions/" + full).expect(404, "session_not_found")
+        client.delete(path).expect(204)
+    bob.close()
+
+
+def test_a_session_is_put_where_its_name_says(fleet, client):
+    for node in fleet.names:
+        assert client.put(f"/v1/sessions/{node}.mine").expect(201).json()["node"] == node
+        client.delete(f"/v1/sessions/{node}.mine").expect(204)
+    client.put("/v1/sessions/n9.mine").expect(404, "session_not_found")
+
+
+def test_runs_in_the_background_are_found(fleet, client):
+    seen = set()
+    for _ in range(6):
+        begun = client.post("/v1/run", {"ops": []}, Prefer="respond-async").expect(202)
+        seen.add(node_of(begun.json()["id"]))
+        assert client.get(begun.headers["Location"], Prefer="wait=60").expect(200).json()["state"] == "succeeded"
+    assert len(seen) > 1
+
+
+def test_an_idempotency_key_meets_the_node_that_knows_it(client):
+    for number in range(4):
+        ids = set()
+        for attempt in range(4):
+            answer = client.post("/v1/sessions", Idempotency_Key=f"key-{number}").expect(201)
+            assert (answer.headers["Idempotency-Replayed"] == "true") == (attempt > 0)
+            ids.add(answer.json()["id"])
+        assert len(ids) == 1
+        client.delete("/v1/sessions/" + ids.pop()).expect(204)
+
+
+def test_a_node_refuses_what_the_router_would_send_elsewhere(fleet, client):
+    id = session_on(fleet, client, "n2")
+    direct = fleet.node("n1")
+    assert direct.get("/v1/sessions/" + id).expect(421, "wrong_node").json()["node"] == "n2"
+    direct.close()
+    client.delete("/v1/sessions/" + id).expect(204)
+
+
+def test_the_router_knows_the_nodes(fleet, client):
+    listed = client.get("/v1/nodes", Gpurest_Nodes="n7 up").expect(200).json()["items"]
+    assert listed == [{"name": name, "state": "up", "endpoint": f"https://127.0.0.1:{fleet.ports[name]}"} for name in fleet.names]
+    for name in fleet.names:
+        assert {one["node"] for one in client.get("/v1/devices", Gpurest_Node=name).expect(200).json()["items"]} == {name}
+    client.get("/v1/devices", Gpurest_Node="n9").expect(404)
+    nobody = fleets.TlsClient(fleet.port, fleet.context, "wrong")
+    nobody.get("/v1/nodes").expect(401, "unauthenticated")
+    nobody.close()
+
+
+def test_nodes_know_the_clients_behind_the_router(fleet, client):
+    """By the PROXY protocol, below TLS: from another loopback address than the router's."""
+    client.get("/version").expect(200)
+    assert any('client=127.0.0.1' in service.stderr() for service in fleet.services.values())
+
+
+# ---- clients ----
+
+def run_client(fleet, tmp_path, *command, **variables):
+    done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "GPUREST_URL": f"https://127.0.0.1:{fleet.port}", "GPUREST_CA_FILE": str(fleet.folder / "cert.pem"),
+                               "GPUREST_TOKEN": "alice-secret", **variables})
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+PYTHON = """
+import array, os, gpurest
+source = 'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }'
+with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as gpu:
+    twice = gpu.kernel(source, "twice")
+    x = gpu.buffer(array.array("f", range(256)))
+    gpu.dispatch(twice, x, threads=256)
+    assert list(x.get()) == [2 * i for i in range(256)]
+    print(x.session.id)
+    with gpu.session(name="by-name") as named:
+        x = named.buffer(bytes(range(256)))
+        assert bytes(x.get()) == bytes(range(256))
+        print(gpu.attach(named.id).id)
+"""
+
+
+def test_the_python_client(fleet, tmp_path):
+    ids = run_client(fleet, tmp_path, "python3", "-c", PYTHON, PYTHONPATH=str(fleets.ROOT / "sdk" / "python")).split()
+    assert len(ids) == 2 and all(node_of(id) in fleet.names for id in ids) and ids[1].endswith(".by-name")
+
+
+def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
+    cli = os.environ.get("GPUREST_CLI") or pathlib.Path(executable).parents[1] / "sdk" / "cli" / "gpurest"
+
+    def gpurest(*words):
+        return run_client(fleet, tmp_path, cli, *words, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
+
+    (tmp_path / "x").write_bytes(floats(range(256)))
+    for name in ("by-cli", "n3.placed"):
+        gpurest("connect", name)
+        gpurest("buf", "put", "x", "x")
+        gpurest("buf", "get", "x", "y")
+        assert (tmp_path / "y").read_bytes() == floats(range(256))
+        assert name in gpurest("sessions", "get", name)
+        gpurest("disconnect")
+
+
+# ---- operations ----
+
+def test_an_operator_ends_any_session_through_the_router(fleet, client):
+    root = fleet.client("root")
+    ids = {node: client.put(f"/v1/sessions/{node}.for-root").expect(201).json()["id"] for node in fleet.names}
+    seen = {one["id"]: one["caller"] for node in fleet.names for one in root.get("/v1/admin/sessions", Gpurest_Node=node).expect(200).json()["items"]}
+    assert {id: "alice" for id in ids.values()}.items() <= seen.items()
+    for id in ids.values():
+        client.delete("/v1/admin/sessions/" + id).expect(403, "insufficient_scope")
+        root.delete("/v1/admin/sessions/" + id).expect(204)
+        assert client.get("/v1/sessions/" + id).expect(404, "session_not_found").json()["ended"]["reason"] == "operator"
+    root.close()
+
+
+class Load:
+    """Callers at work: some with a session each, others that make sessions and end them. What goes wrong is kept."""
+
+    def __init__(self, fleet, workers=6, makers=2):
+        self.fleet, self.errors, self.calls, self.over = fleet, [], 0, False
+        self.lock = threading.Lock()
+        self.ready = threading.Semaphore(0)
+        self.threads = [threading.Thread(target=self.guarded, args=(work, n)) for work, count in ((self.work, workers), (self.make, makers)) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+        for _ in self.threads:
+            assert self.ready.acquire(timeout=120), self.errors
+
+    def guarded(self, work, number):
+        client = self.fleet.client("alice" if number % 2 else "bob")
+        try:
+            work(client)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test tells
+            with self.lock:
+                self.errors.append(repr(error))
+        finally:
+            self.ready.release()
+            client.close()
+
+    def called(self, answer, status):
+        with self.lock:
+            self.calls += 1
+            if answer.status != status:
+                self.errors.append(repr(answer))
+        return answer
+
+    def work(self, client):
+        path = "/v1/sessions/" + client.post("/v1/sessions").expect(201).json()["id"]
+        client.put_octets(path + "/buffers/x", bytes(4096)).expect(201)
+        self.ready.release()
+        number = 0
+        while not self.over:
+            number += 1
+            data = number.to_bytes(4, "little") * 1024
+            self.called(client.put_octets(path + "/buffers/x/data", data), 204)
+            got = self.called(client.get(path + "/buffers/x/data"), 200)
+            if got.body != data:
+                with self.lock:
+                    self.errors.append("another session's bytes")
+        client.delete(path).expect(204)
+
+    def make(self, client):
+        self.ready.release()
+        while not self.over:
+            made = self.called(client.post("/v1/sessions"), 201)
+            if made.status == 201:
+                self.called(client.delete(made.headers["Location"]), 204)
+
+    def until_calls(self, count):
+        until(lambda: self.calls >= count or self.errors, lambda: f"{self.calls} calls", 170)
+        assert not self.errors, self.errors[:5]
+
+    def end(self):
+        self.over = True
+        for thread in self.threads:
+            thread.join()
+        assert not self.errors, (len(self.errors), self.errors[:5])
+
+
+def test_drain_reload_and_a_new_node_disturb_nobody(fleet):
+    load = Load(fleet)
+    root = fleet.client("root")
+    try:
+        load.until_calls(CALLS // 10)
+        root.post("/v1/admin/drain", Gpurest_Node="n1").expect(200)
+        load.until_calls(3 * CALLS // 10)
+        before = root.get("/metrics", Gpurest_Node="n1").expect(200)
+        assert "gpurest_ready 0" in before.body.decode()
+        fleet.reload()
+        load.until_calls(5 * CALLS // 10)
+        root.post("/v1/admin/resume", Gpurest_Node="n1").expect(200)
+        fleet.start("n4")
+        fleet.names.append("n4")
+        fleet.reload()
+        load.until_calls(7 * CALLS // 10)
+        fleet.await_state({"n1": "up", "n4": "up"})
+        until(lambda: put_on(fleet, "n4"), "the new node gets no session")
+        fleet.reload()
+        load.until_calls(CALLS)
+    finally:
+        load.end()
+        root.close()
+
+
+def put_on(fleet, node):
+    """Whether a new session came there."""
+    client = fleet.client()
+    made = client.post("/v1/sessions").expect(201)
+    client.delete(made.headers["Location"]).expect(204)
+    client.close()
+    return made.json()["node"] == node
+
+
+def test_a_killed_node_harms_no_other_one(fleet, client):
+    ids = {name: session_on(fleet, client, name) for name in fleet.names}
+    client.put("/v1/sessions/n2.named").expect(201)
+    fleet.kill("n2")
+    lost = client.get("/v1/sessions/" + ids["n2"]).expect(503, "not_ready")
+    assert lost.headers["Retry-After"] == "2" and lost.json()["retryable"]
+    fleet.await_state({"n1": "up", "n2": "down"})
+    for name, id in ids.items():
+        for _ in range(3):
+            assert client.get("/v1/sessions/" + id).status == (503 if name == "n2" else 200)
+            client.delete(client.post("/v1/sessions").expect(201).headers["Location"]).expect(204)
+    fleet.start("n2")
+    fleet.await_state({"n2": "up"})
+    told = client.get("/v1/sessions/" + ids["n2"]).expect(404, "session_not_found").json()
+    assert told["ended"]["reason"] == "node_restarted"
+    client.get("/v1/sessions/n2.named").expect(404, "session_not_found")
+    until(lambda: put_on(fleet, "n2"), "the node that is back gets no session")
+    for name in set(ids) - {"n2"}:
+        client.delete("/v1/sessions/" + ids[name]).expect(204)
+
+
+def test_many_clients_at_once_meet_their_own(fleet):
+    """Routing holds while connections are shared."""
+    wrong = []
+
+    def one(number):
+        client = fleet.client("alice" if number % 2 else "bob")
+        try:
+            path = client.put(f"/v1/sessions/many-{number}").expect(201).headers["Location"]
+            for turn in range(10):
+                data = bytes([number, turn]) * 512
+                client.put_octets(path + "/buffers/x/data" if turn else path + "/buffers/x", data)
+                if client.get(f"/v1/sessions/many-{number}/buffers/x/data").body != data:
+                    wrong.append((number, turn))
+            client.delete(path).expect(204)
+        finally:
+            client.close()
+
+    in_threads(one, range(8))
+    assert not wrong
+
+
+BULK = """
+import os, gpurest
+with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
+    with client.session() as gpu:
+        data = os.urandom(3 << 20)
+        assert bytes(gpu.buffer(data).get()) == data
+        print(gpu.id, *[url for url in client._detours._known])
+"""
+
+
+def test_long_transfers_go_to_the_node_itself(fleet, tmp_path):
+    id, *direct = run_client(fleet, tmp_path, "python3", "-c", BULK, PYTHONPATH=str(fleets.ROOT / "sdk" / "python")).split()
+    assert direct == [f"https://127.0.0.1:{fleet.ports[node_of(id)]}"]
+    carried = [line for line in fleet.services[node_of(id)].logged("/data").splitlines() if f"/v1/sessions/{id}/buffers/" in line]
+    assert carried, "the node has no line of it"
