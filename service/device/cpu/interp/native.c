@@ -425,7 +425,6 @@ enum status native_prepare(struct block_run *r)
     c->local = r->local;
     c->local_bytes = r->local_bytes;
     c->budget = NATIVE_BACK_EDGES;
-    c->threads = r->lanes.count;
     c->contended = &g->contended;
     c->access = access_lanes;
     c->operate = operate;

@@ -36,7 +36,6 @@ struct native_call {
     uint32_t      *tid[3];      /* of each lane; the first owns all three */
     uint32_t       ntid[3], ctaid[3], nctaid[3];
     uint32_t       budget;    /* back edges left to this chunk */
-    uint32_t       threads;   /* of the block */
     const bool    *contended; /* other host threads may access device memory */
 
     /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
