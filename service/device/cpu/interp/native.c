@@ -45,6 +45,12 @@ static const struct op *op_of(const struct code *c, const struct ptx_insn *in)
     return NULL;
 }
 
+static void fill_addresses(struct native_call *c)
+{
+    for (uint32_t i = 0; c->line_step != (int64_t)NATIVE_EACH && i < NATIVE_LANES_MAX; i++)
+        c->addresses[i] = c->line_address + (uint64_t)c->line_step * i + (i >= c->line_turn ? (uint64_t)c->line_wrapped : 0);
+}
+
 KERNEL_MEMORY static void access_lanes(struct native_call *c)
 {
     struct block_run         *r = c->run;
@@ -57,6 +63,7 @@ KERNEL_MEMORY static void access_lanes(struct native_call *c)
     uint32_t                  first = NATIVE_LANES_MAX;
 
     native_space(in, &in->operands[load ? 1 : 0], &space);
+    fill_addresses(c);
     r->lanes.current = op_of(code, in);
     for (uint32_t i = 0; i < NATIVE_LANES_MAX; i++) {
         uint8_t *at;
@@ -418,7 +425,6 @@ enum status native_prepare(struct block_run *r)
     c->local = r->local;
     c->local_bytes = r->local_bytes;
     c->budget = NATIVE_BACK_EDGES;
-    c->threads = r->lanes.count;
     c->contended = &g->contended;
     c->access = access_lanes;
     c->operate = operate;

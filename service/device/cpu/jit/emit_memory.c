@@ -242,7 +242,17 @@ static size_t values_at(unsigned k)
 static void access_slowly(struct emitter *e, struct access_plan *a)
 {
     note_lanes(e, false);
-    set_member(e, offsetof(struct native_call, addresses), as_vector(e, &a->address), false);
+    if (a->address.scalar) {
+        bool line = a->address.shape.kind == SHAPE_LINEAR;
+
+        set_member(e, offsetof(struct native_call, line_address), a->address.v, false);
+        set_member(e, offsetof(struct native_call, line_step), number(e, 64, line ? (uint64_t)a->address.shape.stride : 0), false);
+        set_member(e, offsetof(struct native_call, line_turn), a->address.turn ? a->address.turn : number(e, 32, e->lanes), false);
+        set_member(e, offsetof(struct native_call, line_wrapped), number(e, 64, (uint64_t)a->address.shape.wrapped), false);
+    } else {
+        set_member(e, offsetof(struct native_call, line_step), number(e, 64, (uint64_t)NATIVE_EACH), false);
+        set_member(e, offsetof(struct native_call, addresses), a->address.v, false);
+    }
     for (unsigned k = 0; !a->load && k < a->count; k++) {
         llvm_value all = a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k];
         set_member(e, values_at(k), a->bytes == 8 ? all : cast(e, LLVM_ZEXT, all, e->i64), false);

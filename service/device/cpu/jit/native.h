@@ -36,7 +36,6 @@ struct native_call {
     uint32_t      *tid[3];      /* of each lane; the first owns all three */
     uint32_t       ntid[3], ctaid[3], nctaid[3];
     uint32_t       budget;    /* back edges left to this chunk */
-    uint32_t       threads;   /* of the block */
     const bool    *contended; /* other host threads may access device memory */
 
     /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
@@ -45,6 +44,10 @@ struct native_call {
     uint32_t lanes; /* bit i: lane + i takes part */
     uint64_t address;
     int64_t  step;
+    /* access(): lane i's address is line_address + i * line_step, and from lane line_turn on line_wrapped more; or addresses[i]. */
+    uint64_t line_address;
+    int64_t  line_step, line_wrapped;
+    uint32_t line_turn;
     uint64_t addresses[NATIVE_LANES_MAX];
     uint64_t values[NATIVE_ELEMENTS_MAX][NATIVE_LANES_MAX];
     uint64_t nowhere; /* what no lane reads or writes */

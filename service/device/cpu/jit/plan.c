@@ -6,7 +6,7 @@
 #include "device/cpu/bounds.h"
 #include "device/cpu/jit/subset.h"
 
-enum { INSNS_MAX = 1000 };
+enum { INSNS_MAX = 1000, PLACES_MAX = 12 };
 
 static const struct shape varying = {SHAPE_VARYING, 0, 0};
 
@@ -226,7 +226,7 @@ static void find_native(struct jit_plan *p)
     }
     p->returns = c->blocks_count;
     p->entry[0] = p->native[0];
-    p->whole = p->native[0] && !p->calls;
+    p->whole = p->native[0] && !p->calls && !c->allocates; /* frames and stacks are set up block by block */
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
         p->returns = p->passes[b] == PASSES_RETURN ? b : p->returns;
@@ -370,32 +370,30 @@ static bool spread_shapes(struct jit_plan *p)
     return m.changed;
 }
 
-/* Marks what is reached from `from` through compiled blocks below `below`; returns the highest block at or above it that is reached. */
-static uint32_t walk(const struct jit_plan *p, uint32_t from, uint32_t below, uint8_t *seen)
+/* Marks what is reached from `from` through compiled blocks below `below`, and the blocks that this leads to: compiled ones at or above it, and
+ * those that are not compiled. */
+static void walk(const struct jit_plan *p, uint32_t from, uint32_t below, uint8_t *seen, uint8_t *exits)
 {
-    uint32_t stack[NATIVE_BLOCKS_MAX], count = 0, most = 0, next[2];
+    uint32_t stack[NATIVE_BLOCKS_MAX], count = 0, next[2];
 
-    if (from >= below)
-        return p->native[from] ? from : 0;
-    if (!p->native[from] || seen[from])
-        return 0;
+    if (from >= below || !p->native[from]) {
+        exits[from] = 1;
+        return;
+    }
     seen[from] = 1;
     stack[count++] = from;
     while (count) {
         uint32_t b = stack[--count];
 
         for (unsigned n = successors(p->code, b, next); n-- > 0;) {
-            if (!p->native[next[n]])
-                continue;
-            if (next[n] >= below)
-                most = next[n] > most ? next[n] : most;
+            if (next[n] >= below || !p->native[next[n]])
+                exits[next[n]] = 1;
             else if (!seen[next[n]]) {
                 seen[next[n]] = 1;
                 stack[count++] = next[n];
             }
         }
     }
-    return most;
 }
 
 struct parting {
@@ -416,12 +414,12 @@ static void make_parted(struct jit_plan *p, uint32_t reg, void *context)
 /* Lanes leave compiled code at `out` with what their registers hold; those that go on at `in` may change theirs, and all may meet again. */
 static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
 {
-    uint8_t        seen[NATIVE_BLOCKS_MAX] = {0};
+    uint8_t        seen[NATIVE_BLOCKS_MAX] = {0}, exits[NATIVE_BLOCKS_MAX] = {0};
     struct parting w = {out, false};
 
     if (p->native[out] || p->passes[out] == PASSES_RETURN || !p->native[in])
         return false;
-    walk(p, in, p->code->blocks_count, seen);
+    walk(p, in, p->code->blocks_count, seen, exits);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         for (uint32_t i = p->code->blocks[b].insn_first; seen[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
             each_result(p, &p->function->insns[i], make_parted, &w);
@@ -441,48 +439,87 @@ static bool note_waiting(struct jit_plan *p, const uint8_t *seen, uint32_t at)
             p->waited[b * p->words + w] |= more;
             changed |= more != 0;
         }
+        changed |= seen[b] && !p->divergent[b];
+        p->divergent[b] |= seen[b];
     }
     return changed;
 }
 
-/* Lanes of `seen` come out of compiled code while others are inside, from `low` and `high` on: all may meet again before that block. */
-static bool note_left(struct jit_plan *p, uint32_t low, uint32_t high, uint32_t at)
+/* Lanes that came by `low` or `high`, from a branch that parted them. */
+struct groups {
+    uint32_t low, high;
+    uint32_t places[PLACES_MAX]; /* where one of them may stand while the other runs */
+    unsigned count;
+    bool     too_many;
+};
+
+static void add_place(struct groups *g, uint32_t block)
+{
+    for (unsigned i = 0; i < g->count; i++) {
+        if (g->places[i] == block)
+            return;
+    }
+    if (g->count == PLACES_MAX)
+        g->too_many = true;
+    else
+        g->places[g->count++] = block;
+}
+
+/* All compiled blocks from both ways on, whatever lies between. */
+static void reach_all(const struct jit_plan *p, const struct groups *g, uint8_t *seen)
+{
+    uint8_t exits[NATIVE_BLOCKS_MAX] = {0};
+
+    walk(p, g->low, p->code->blocks_count, seen, exits);
+    walk(p, g->high, p->code->blocks_count, seen, exits);
+}
+
+/* Some lanes have come out of compiled code before `at`, and others are inside: all may meet again there. */
+static bool note_left(struct jit_plan *p, const struct groups *g, uint32_t at)
 {
     uint8_t inside[NATIVE_BLOCKS_MAX] = {0};
 
     if (p->passes[at] == PASSES_RETURN)
         return false;
-    walk(p, low, p->code->blocks_count, inside);
-    walk(p, high, p->code->blocks_count, inside);
+    reach_all(p, g, inside);
     return note_waiting(p, inside, at);
 }
 
-/* While the blocks of `seen` run, others wait before `high` or where blocks of `seen` lead beyond it, or have come out of compiled code. */
-static bool note_places(struct jit_plan *p, uint32_t low, uint32_t high, const uint8_t *seen)
+/* One group runs from block `from` on, as long as it stays below block `at`, where the other one waits. */
+static bool run_below(struct jit_plan *p, struct groups *g, uint32_t from, uint32_t at)
 {
-    uint8_t  waits[NATIVE_BLOCKS_MAX] = {0};
-    uint32_t next[2];
-    bool     changed = false;
+    uint8_t seen[NATIVE_BLOCKS_MAX] = {0}, exits[NATIVE_BLOCKS_MAX] = {0};
+    bool    changed;
 
-    waits[high] = 1;
+    walk(p, from, at, seen, exits);
+    changed = note_waiting(p, seen, at);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        for (unsigned n = seen[b] ? successors(p->code, b, next) : 0; n-- > 0;) {
-            waits[next[n]] |= p->native[next[n]] && next[n] >= high;
-            if (!p->native[next[n]])
-                changed |= note_left(p, low, high, next[n]);
-        }
+        if (exits[b] && p->native[b])
+            add_place(g, b);
+        else if (exits[b])
+            changed |= note_left(p, g, b);
     }
-    for (uint32_t b = 0; b < p->code->blocks_count; b++)
-        changed |= waits[b] && note_waiting(p, seen, b);
     return changed;
 }
 
-/* The lower way runs first; lanes of the upper one wait until the lower ones have come there, or beyond. */
+/* Nothing is known about where they wait. */
+static bool give_up(struct jit_plan *p, const struct groups *g)
+{
+    uint8_t seen[NATIVE_BLOCKS_MAX] = {0};
+    bool    changed = false;
+
+    reach_all(p, g, seen);
+    for (uint32_t at = 0; at < p->code->blocks_count; at++)
+        changed |= seen[at] && note_waiting(p, seen, at);
+    return changed;
+}
+
+/* The lower way runs first; lanes of the upper one wait until the lower ones have come there, or beyond. Then these wait in turn. */
 static bool mark_divergence(struct jit_plan *p, uint32_t block)
 {
-    uint32_t next[2], low, high, reached;
-    uint8_t  seen[NATIVE_BLOCKS_MAX] = {0};
-    bool     changed = false;
+    uint32_t      next[2];
+    struct groups g = {.count = 0};
+    bool          changed = false;
 
     if (successors(p->code, block, next) != 2 || next[0] == next[1])
         return false;
@@ -490,24 +527,18 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
         changed = part_ways(p, next[0], next[1]);
         return part_ways(p, next[1], next[0]) || changed;
     }
-    low = next[0] < next[1] ? next[0] : next[1];
-    high = next[0] < next[1] ? next[1] : next[0];
-    reached = walk(p, low, high, seen);
-    /* Some pass by: they wait there while the others run all that lies below. */
-    for (uint32_t limit = high; reached > limit;) {
-        uint32_t other;
-
-        limit = reached;
-        memset(seen, 0, sizeof seen);
-        reached = walk(p, low, limit, seen);
-        other = walk(p, high, limit, seen);
-        reached = reached > other ? reached : other;
+    g.low = next[0] < next[1] ? next[0] : next[1];
+    g.high = next[0] < next[1] ? next[1] : next[0];
+    add_place(&g, g.high);
+    changed = run_below(p, &g, g.low, g.high);
+    for (unsigned known = 0; known < g.count && !g.too_many;) {
+        known = g.count;
+        for (unsigned i = 0; i < known; i++) {
+            for (unsigned k = 0; k < known; k++)
+                changed |= g.places[i] < g.places[k] && run_below(p, &g, g.places[i], g.places[k]);
+        }
     }
-    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        changed |= seen[b] && !p->divergent[b];
-        p->divergent[b] |= seen[b];
-    }
-    return note_places(p, low, high, seen) || changed;
+    return g.too_many ? give_up(p, &g) || changed : changed;
 }
 
 struct standing {

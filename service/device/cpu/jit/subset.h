@@ -17,7 +17,7 @@ static inline bool native_insn(const struct ptx_module *m, const struct ptx_func
 bool native_meets_warp(const struct ptx_module *m, const struct ptx_insn *in);
 /* Of such an instruction, the operand with the members that it waits for; NULL: it waits for none, or for all. */
 const struct ptx_operand *native_members(const struct ptx_insn *in);
-/* shfl: every lane reads lane 0, which always exists. */
+/* shfl: every lane reads lane 0. */
 bool shuffles_first(const struct ptx_insn *in);
 /* The space of a load or store, as the interpreter finds it; false: only known at run time. */
 bool native_space(const struct ptx_insn *in, const struct ptx_operand *p, enum op_space *out);

@@ -110,7 +110,7 @@ Test(jit, threads_that_part_and_meet)
           "N: bar.sync 0; shr.u32 %r10, %r10, 1; setp.ne.s32 %p2, %r10, 0; @%p2 bra L; st.global.u32 [%rd5], %r11; ret;");
 }
 
-/* What shuffles take from lanes that do not exist is their own; members of warps that are not full are not waited for. */
+/* What shuffles take from lanes that do not exist is 0; members of warps that are not full are not waited for. */
 Test(jit, warps)
 {
     agree("shuffles",
@@ -152,9 +152,11 @@ Test(jit, warps)
 /* Sums of whole numbers, whose order does not matter; what was there before is added up, too. */
 Test(jit, atomics)
 {
-    agree("shared", "mov.u64 %rd10, mem; and.b32 %r10, %r1, 7; mul.wide.u32 %rd11, %r10, 4; add.s64 %rd11, %rd10, %rd11; mov.u32 %r11, 0;"
-                    "st.shared.u32 [%rd11], %r11; bar.sync 0; atom.shared.add.u32 %r12, [%rd11], %r5; atom.shared.max.u32 %r13, [%rd11], 3;"
-                    "bar.sync 0; ld.shared.u32 %r14, [%rd11]; st.global.u32 [%rd5], %r14; ret;");
+    agree(
+        "shared",
+        "mov.u64 %rd10, mem; and.b32 %r10, %r1, 7; mul.wide.u32 %rd11, %r10, 4; add.s64 %rd11, %rd10, %rd11; mov.u32 %r11, 0;"
+        "st.shared.u32 [%rd11], %r11; bar.sync 0; atom.shared.add.u32 %r12, [%rd11], %r5; bar.sync 0; atom.shared.max.u32 %r13, [%rd11], 3;"
+        "bar.sync 0; ld.shared.u32 %r14, [%rd11]; st.global.u32 [%rd5], %r14; ret;");
     agree("its own word", "st.global.u32 [%rd5], %r1; atom.global.add.u32 %r10, [%rd5], 5; atom.global.exch.b32 %r11, [%rd5], %r10;"
                           "atom.global.cas.b32 %r12, [%rd5], %r10, %r11; red.global.xor.b32 [%rd5], 77; add.s32 %r12, %r12, %r11;"
                           "red.global.add.u32 [%rd5], %r12; ret;");
