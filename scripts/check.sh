@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make check`: run it at every change. On a plain build: the rules of the tree and its format, clang-tidy, the C programs, and the quick
-# test files with the widest reach of the service and its clients. At most three minutes on two processors after the build; `make test` runs
+# `make check`: run it at every change. On a plain build: the rules of the tree and its format, clang-tidy, the C programs but those labelled
+# `long`, and the quick test files with the widest reach of the service and its clients. At most three minutes on two processors after the build; `make test` runs
 # everything. Runs every part even when one fails, and ends with the seconds of each.
 . "$(dirname "$0")/lib.sh"
 
@@ -26,7 +26,7 @@ part() { # NAME COMMAND...
     times+=("$(printf '%-24s %4d s' "$name" $((SECONDS - began)))")
 }
 
-c_programs() { ctest --test-dir build/release -j "$beside_count" --output-on-failure --timeout 300 --progress; }
+c_programs() { ctest --test-dir build/release -LE long -j "$beside_count" --output-on-failure --timeout 300 --progress; }
 run_pytest() { python3 -m pytest -q -p no:cacheprovider "${beside[@]}" "$@"; }
 
 part "build" scripts/build.sh release

@@ -128,12 +128,14 @@ await_beside() { # NAME SCRIPT'S-NAME
     else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
 }
 
-# Once is enough for tests of the document, the pages and the corpus: a sanitizer finds nothing more for the time it takes.
-OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py)
+# Once is enough for tests of the document, the pages, the manual and the corpus: a sanitizer finds nothing more for the time it takes.
+OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,docs,curl}.py)
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
-# Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, and keeps freed memory.
-HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,docs,curl}.py)
+# Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
+# crashes itself.
+HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,crash}.py
+    tests/service/test_service_manager.py::test_the_first_process_says_that_it_crashed_and_the_service_goes_on)
 
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd

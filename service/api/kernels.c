@@ -60,21 +60,21 @@ static void add_dtypes(struct json_writer *w, uint32_t dtypes)
 static void add_engines(struct json_writer *w, const struct builtin *k)
 {
     uint32_t             dtypes;
-    enum builtin_library library = builtin_library_of(k, &dtypes);
+    enum builtin_library library = builtin_library_of(k, 0, &dtypes);
 
     json_open_array(w, "engines");
     if (library)
         json_add_text(w, NULL, engine_name(true));
     json_add_text(w, NULL, engine_name(false));
     json_close_array(w);
-    if (!library) {
-        json_add_null(w, "library");
-        return;
+    json_open_array(w, "libraries");
+    for (unsigned nth = 0; (library = builtin_library_of(k, nth, &dtypes)) != BUILTIN_LIBRARY_NONE; nth++) {
+        json_open_object(w, NULL);
+        json_add_text(w, "name", builtin_library_name(library));
+        add_dtypes(w, dtypes);
+        json_close_object(w);
     }
-    json_open_object(w, "library");
-    json_add_text(w, "name", builtin_library_name(library));
-    add_dtypes(w, dtypes);
-    json_close_object(w);
+    json_close_array(w);
 }
 
 static void add_param(struct json_writer *w, const struct builtin_param *p)

@@ -56,7 +56,7 @@ int hex_digit(char c)
 {
     char small = lower(c);
 
-    if (c >= '0' && c <= '9')
+    if (is_digit(c))
         return c - '0';
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }

@@ -71,6 +71,16 @@ struct span span_cut(struct span *rest, char separator);
 /* All bytes are ASCII letters, digits or in `more`. */
 bool span_holds_only(struct span a, const char *more);
 
+/* Of ASCII, whatever the locale. */
+static inline bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* The value of a hexadecimal digit; -1: it is none. */
 int hex_digit(char c);
 

@@ -208,6 +208,9 @@ int config_check(const struct config *c)
     check_mps(&v, c->mps);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);
+    check_library(&v, "libopenblas", c->libopenblas);
+    check_library(&v, "libfftw3", c->libfftw3);
+    check_library(&v, "libfftw3f", c->libfftw3f);
     if (c->allow_device_settings && c->nvidia_smi[0] && access(c->nvidia_smi, X_OK))
         report_remark("nvidia-smi", c->nvidia_smi, "no GPU can be reset: the tool cannot be executed");
     check_headers(&v, c->cuda_include);

@@ -56,10 +56,10 @@ struct device_ops {
      * no setting of that name. The value may be NULL; it is borrowed for the process's life. Default: no settings. */
     bool (*set)(struct span name, const char *value);
 
-    /* (optional) Once per process that will run callers' kernels, before open() and before the process gives up opening files: opens the
-     * libraries that the settings ask for. True: the device makes code while it runs, whose pages become executable after they were
-     * written. Default: it needs neither. */
-    bool (*prepare)(void);
+    /* (optional) Once per process, before open() and before the process gives up opening files: opens the libraries that the settings ask
+     * for. runs_kernels: callers' kernels will run here; else it only tells what the device has. True: the device makes code while it runs,
+     * whose pages become executable after they were written. Default: it needs neither. */
+    bool (*prepare)(bool runs_kernels);
 
     /* Whether recording two events is cheap compared to a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "ipc/utf8.h"
+#include "base/utf8.h"
 
 static const char JOB_MAGIC[8] = "GRJOB02";
 static const char OUTPUT_MAGIC[8] = "GROUT01";

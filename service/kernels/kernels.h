@@ -113,9 +113,18 @@ const char *builtin_type_name(const struct builtin_param *p);
 bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
 
 /* ---- library.c ---- */
-enum builtin_library { BUILTIN_LIBRARY_NONE, BUILTIN_LIBRARY_CUBLASLT, BUILTIN_LIBRARY_CUFFT, BUILTIN_LIBRARIES };
-/* The vendor library that does the same where a device has it; *dtypes has a bit for each dtype that it supports. */
-enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtypes);
+enum builtin_library {
+    BUILTIN_LIBRARY_NONE,
+    BUILTIN_LIBRARY_CUBLASLT,
+    BUILTIN_LIBRARY_CUFFT,
+    BUILTIN_LIBRARY_OPENBLAS,
+    BUILTIN_LIBRARY_FFTW,
+    BUILTIN_LIBRARIES
+};
+/* The nth of the libraries that do the same where a device has them, NONE past the end; *dtypes has a bit for each dtype that it supports. */
+enum builtin_library builtin_library_of(const struct builtin *k, unsigned nth, uint32_t *dtypes);
+/* The one that does it, of those `there`, a bit for each. *takes: whether any does, there or not. */
+enum builtin_library builtin_library_among(const struct builtin *k, enum builtin_dtype dtype, uint32_t there, bool *takes);
 /* "cublaslt"; NULL for none. */
 const char *builtin_library_name(enum builtin_library library);
 

@@ -409,7 +409,7 @@ static struct worker *warm_ready(struct device_slot *d)
 }
 
 /* Under lock, with no worker ready. One may come up: it is starting or being replaced, or there is room, or room can be made. */
-static bool may_come(const struct pool *p, const struct device_slot *d)
+static bool may_come(struct pool *p, const struct device_slot *d)
 {
     return p->workers < p->config.workers_max || d->warm || d->starting || may_make_room(p, d, NULL);
 }

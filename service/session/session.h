@@ -228,6 +228,7 @@ static const uint64_t EPOCH_ANY = UINT64_MAX; /* only the buffer counts */
 struct buffer_info {
     char            id[ID_BYTES];
     uint64_t        bytes;
+    uint64_t        address; /* on the device */
     uint64_t        created_wall_ns;
     bool            shareable;
     struct contents contents;
@@ -299,6 +300,7 @@ struct module_spec {
     unsigned                     options_count;
     const struct span           *name_expressions;
     unsigned                     name_expressions_count;
+    struct span arch; /* "compute_90": what to compile for, also as an option; empty: what the device says. With IMAGE_CUDA alone */
     /* by module_spec_check() */
     bool          checked;
     unsigned char source_digest[SHA256_BYTES]; /* of the source alone */
@@ -332,6 +334,11 @@ enum status module_borrow(struct session *s, struct span id, struct module **out
 void        module_return(struct session *s, struct module *m);
 void        module_view_of(const struct module *m, struct module_view *out);       /* valid until module_return */
 enum status module_delete(struct session *s, struct span id, struct problem *why); /* why: NULL allowed */
+/* The id under which a variable of a module is a buffer, for every function that takes one but those that share or free it. `name`: as in the
+ * source, mangled, a name expression, or its place in the list. GLOBAL_NOT_FOUND. */
+enum status global_id_of(struct session *s, struct span module, struct span name, char id[ID_BYTES], struct problem *why);
+/* The same for the variable at that place in the module's list. */
+void global_id(const char *module, uint32_t index, char id[ID_BYTES]);
 /* Copies ids only. */
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 

@@ -8,7 +8,7 @@
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"
 #include "worker/device_worker.h"
-#include "worker/jail/files.h"
+#include "worker/jail/file_limit.h"
 
 static bool row_write(const struct device_ops *ops)
 {
@@ -56,7 +56,7 @@ int device_count_main(int argc, char **argv)
     int         code;
 
     log_init("count", LOG_LEVEL_INFO);
-    files_raise();
+    file_limit_raise();
     if (!sandbox_enter())
         return EXIT_FAILURE;
     worker_arguments_set(argc, argv);

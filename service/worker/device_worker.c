@@ -14,7 +14,7 @@
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"
 #include "worker/jail/device_jail.h"
-#include "worker/jail/files.h"
+#include "worker/jail/file_limit.h"
 
 enum { ACCEPT_AT_ONCE = 32 };
 
@@ -352,7 +352,7 @@ static enum status open_device(struct device_worker *w, const char *uuid, unsign
         phase_end(ready, WORKER_START_CANARY, began);
         return st;
     }
-    return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
+    return file_limit_suffices(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
 /* 0: the device has memory of its own. */
@@ -379,9 +379,9 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
         return st;
     w->sharing = jail.sharing;
     jail.driver = w->ops->driver;
-    if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
+    if (!file_limit_suffices(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
-    jail.makes_code = !jail.device_monitor && w->ops->prepare && w->ops->prepare();
+    jail.makes_code = w->ops->prepare && w->ops->prepare(!jail.device_monitor);
     device_jail_prepare(&jail);
     if ((st = open_device(w, worker_argument(argc, argv, "uuid"), index, ready, why)))
         return st;
@@ -416,7 +416,7 @@ int device_worker_main(int argc, char **argv)
     if (argument_given(argc, argv, "--device-monitor"))
         crash_install("device-monitor");
     crash_doing("starting", NULL);
-    files_raise();
+    file_limit_raise();
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
         return WORKER_EXIT_UNABLE;
     choose_spin(argc, argv);

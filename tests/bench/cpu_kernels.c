@@ -240,6 +240,16 @@ static void measure(const struct bench *b, const struct subject *s)
     ptx_module_destroy(m);
 }
 
+/* NULL: no such name, or the host cannot run it. */
+static const struct interpreter *find_variant(const char *name)
+{
+    unsigned i = 0;
+
+    while (interpreter_at(i) && strcmp(interpreter_at(i)->name, name) != 0)
+        i++;
+    return interpreter_at(i);
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.runs = RUNS_DEFAULT, .by = interpreter_best()};
@@ -249,7 +259,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--runs") == 0)
             b.runs = (unsigned)strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--variant") == 0)
-            b.by = interpreter_named(argv[i + 1]);
+            b.by = find_variant(argv[i + 1]);
         else if (strcmp(argv[i], "--format") == 0)
             b.json = strcmp(argv[i + 1], "json") == 0;
         else

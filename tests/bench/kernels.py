@@ -257,8 +257,8 @@ class Ours:
 
     def library(self, case):
         """The name of the one that can do this case here, or None."""
-        library = self.known.get(case.builtin, {}).get("library")
-        return library["name"] if library and case.dtype in library["dtypes"] and self.libraries[library["name"]] else None
+        libraries = self.known.get(case.builtin, {}).get("libraries", [])
+        return next((one["name"] for one in libraries if case.dtype in one["dtypes"] and self.libraries[one["name"]]), None)
 
     def measure(self, case, rounds, engine="builtin"):
         if case.builtin not in self.known:

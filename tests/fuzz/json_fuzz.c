@@ -26,7 +26,7 @@ static void parse(struct span text)
     struct json_scan_error error;
     struct json_document  *d = NULL;
     struct problem         why = {0};
-    bool                   scanned = json_scan(text, &error);
+    bool                   long_numbers, scanned = json_scan(text, JSON_VALUES_MAX, &long_numbers, &error);
     enum status            st = json_parse(text, &d, &why);
 
     check(scanned || st == STATUS_INVALID_JSON);
@@ -42,12 +42,13 @@ static void write(struct span text)
     struct json_scan_error error;
     struct json_writer     w;
     struct buf             out;
+    bool                   long_numbers;
 
     buf_init(&out, 1 << 20);
     json_writer_init(&w, &out);
     json_add_string(&w, NULL, text);
     /* A NUL is written as \u0000: valid, but not accepted as input. */
-    check(out.failed || memchr(text.data, 0, text.bytes) || json_scan(buf_span(&out), &error));
+    check(out.failed || memchr(text.data, 0, text.bytes) || json_scan(buf_span(&out), JSON_VALUES_MAX, &long_numbers, &error));
     buf_finish(&out);
 }
 

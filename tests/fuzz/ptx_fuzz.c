@@ -1,6 +1,7 @@
 /* Any bytes as PTX: parsed, and decoded if valid. Nothing runs. */
 #include <stdlib.h>
 
+#include "device/cpu/interp/variants.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/launch.h"
 
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memcpy(text, data, bytes);
     text[bytes] = '\0';
     if (ptx_parse((struct span){text, bytes}, &m, &why) == STATUS_OK) {
-        cpu_code_load(m, &why);
+        cpu_code_load_as(m, NULL, 0, &why);
         cpu_code_unload(m);
         ptx_module_destroy(m);
     }

@@ -39,7 +39,7 @@ def scalar(value, dtype):
 
 class Kernels:
     def __init__(self, client, session, engine="builtin"):
-        """Uses our kernels even where a library could do the same, unless `engine` says otherwise."""
+        """Uses our kernels even where a library could do the same, unless `engine` says otherwise; None: the service's choice."""
         self.client, self.session, self.engine, self.known = client, session, engine, {}
 
     def about(self, name):
@@ -80,7 +80,7 @@ class Kernels:
                 reads.append((param["name"], kind))
             args.append({"buf": buf})
         launch = {"op": "launch", "builtin": name, "dtype": dtype, "args": args}
-        if "vendor" in self.about(name)["engines"]:
+        if self.engine and "vendor" in self.about(name)["engines"]:
             launch["engine"] = self.engine
         ops = before + [launch]
         ops += [{"op": "read", "from": f"${n.lower()}", "segment": n} for n, _ in reads]

@@ -1,5 +1,6 @@
-"""What cuBLASLt and cuFFT do as built-in kernels, by the measures that ours are held to. Only where a device has them; that sizes, strides and batches
-come to them as they were meant is tested everywhere, on fakes (tests/unit/device/cuda/vendor/vendor_test.c, tests/service/test_engines.py)."""
+"""What the device's libraries do as built-in kernels, by the measures that ours are held to: OpenBLAS and FFTW on the cpu device, cuBLASLt and cuFFT on
+a GPU. Only where a device has them; that sizes, strides and batches come to NVIDIA's as they were meant is tested everywhere, on fakes
+(tests/unit/device/cuda/vendor/vendor_test.c, tests/service/test_engines.py). Factorizations are in test_matrices.py, by both engines."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -7,14 +8,27 @@ np = pytest.importorskip("numpy")
 import test_fft  # noqa: E402
 import test_matmul  # noqa: E402
 from arrays import EPSILON, REALS, decode, encode  # noqa: E402
+from conftest import has_library  # noqa: E402
 
-SHAPES = [*test_matmul.SHAPES, (1, 1, 1000, 1000), (1, 1000, 1, 1000), (5, 127, 255, 63), (1, 513, 511, 1025)]
+
+
+@pytest.fixture
+def supports(client):
+    """Skips the test where the device's library does not take the dtype."""
+    def check(kernel, dtype):
+        if not has_library(client, kernel, dtype):
+            pytest.skip(f"the device's library has no {kernel} of {dtype}")
+    return check
+
+
+SHAPES = [*test_matmul.SHAPES, (1, 1, 1000, 1000), (1, 1000, 1, 1000), (1, 8, 4, 50000), (5, 127, 255, 63), (1, 513, 511, 1025)]
 LENGTHS = [(2, 1), (4, 5), (8, 1), (16, 9), (64, 2), (1024, 100), (8192, 1), (1 << 15, 3), (1 << 20, 1)]
 
 
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_products(libraries, dtype, shape):
+def test_products(libraries, supports, dtype, shape):
+    supports("matmul", dtype)
     test_matmul.test_products(libraries, dtype, shape)
 
 
@@ -27,7 +41,8 @@ def test_tf32_products(libraries, shape):
 
 
 @pytest.mark.parametrize("dtype", REALS)
-def test_rows_with_gaps_and_an_operand_for_all(libraries, dtype):
+def test_rows_with_gaps_and_an_operand_for_all(libraries, supports, dtype):
+    supports("matmul_strided", dtype)
     batch, m, n, k, lda, ldb, ldc = 3, 30, 50, 40, 64, 52, 57
     a, b = test_matmul.values(dtype, (batch, m, lda), 1), test_matmul.values(dtype, (k, ldb), 2)
     got = libraries.call("matmul_strided", dtype, a=a, b=b, out=batch * m * ldc, m=m, n=n, k=k, batch=batch, lda=lda, ldb=ldb, ldc=ldc, a_batch=m * lda,
@@ -36,14 +51,16 @@ def test_rows_with_gaps_and_an_operand_for_all(libraries, dtype):
 
 
 @pytest.mark.parametrize("dtype", REALS)
-def test_what_is_no_number_stays_none(libraries, dtype):
+def test_what_is_no_number_stays_none(libraries, supports, dtype):
+    supports("matmul", dtype)
     a, b = np.ones((4, 8)), np.ones((8, 4))
     a[1, 2], a[2, 3] = np.nan, np.inf
     got = libraries.call("matmul", dtype, a=a, b=b, out=16, m=4, n=4, k=8, batch=1).reshape(4, 4)
     assert np.isnan(got[1]).all() and np.isposinf(got[2]).all() and (got[[0, 3]] == 8).all()
 
 
-def test_sums_of_half_precision_are_kept_in_f32(libraries):
+def test_sums_of_half_precision_are_kept_in_f32(libraries, supports):
+    supports("matmul", "f16")
     k = 4096
     a, b = np.ones((1, k)), np.full((k, 1), 2.0 ** -11)
     a[0, 0], b[0, 0] = 1, 1

@@ -42,7 +42,8 @@ ROOM_MAY_INCLUDE = {
         "launch": {"code", "memory", "life", "events"},
         "batch": {"launch", "code", "memory", "life", "events"},
     },
-    "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime", "jit"}, "runtime": {"ptx", "interp", "jit"}, "jit": {"ptx", "interp", "runtime"}},
+    "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime", "jit"}, "runtime": {"ptx", "interp", "jit", "vendor"}, "jit": {"ptx", "interp", "runtime"},
+                   "vendor": set()},
     "device/cuda": {"vendor": set()},
 }
 
@@ -57,7 +58,7 @@ OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
     "cJSON.h": r"service/http/json/json\.c",
-    "dlfcn.h": r"service/(base/log/crash|device/cuda/driver|device/cpu/jit/llvm|compile/nvrtc)\.c",
+    "dlfcn.h": r"(service/(base/log/crash|device/cuda/driver|device/cpu/jit/llvm|device/cpu/vendor/vendor_library|compile/nvrtc)|sdk/shim/src/image)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
@@ -166,11 +167,18 @@ def test_rooms_of_the_clients_include_only_what_stands_before_them(folder, rooms
     for path in tracked(f"{folder}/*.c", f"{folder}/*.h"):
         own = path.relative_to(root).parts[0]
         for quote, name in INCLUDE.findall(path.read_text()):
-            if quote == '"' and not (root / name).is_file() and not name.startswith("gpurest/"):
+            if quote == '"' and not (root / name).is_file() and not name.startswith("gpurest/") and name != "driver.def":
                 wrong.append(f"{path.relative_to(ROOT)}: {name} is not written from {folder}")
             elif quote == '"' and own in rooms and name.split("/")[0] in rooms[rooms.index(own) + 1 :]:
                 wrong.append(f"{path.relative_to(ROOT)} includes {name}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_shim_stands_on_the_c_sdk_alone():
+    shim, sdk = ROOT / "sdk" / "shim" / "src", ROOT / "sdk" / "c" / "src"
+    wrong = [f"{path.relative_to(ROOT)} includes {name}" for path in tracked("sdk/shim/src/*.c", "sdk/shim/src/*.h")
+             for quote, name in INCLUDE.findall(path.read_text()) if quote == '"' and not (shim / name).is_file() and not (sdk / name).is_file()]
+    assert not wrong and tracked("sdk/shim/src/*.c"), "\n".join(wrong)
 
 
 @pytest.mark.parametrize("header,owner", OWNERS.items())

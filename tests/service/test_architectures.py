@@ -1,5 +1,6 @@
 """CUDA C compiled for newer GPUs than the cpu device reports: what NVRTC makes of cuda::barrier, asynchronous copies, clusters and 8-bit
 floats must give the same results as the same source compiled for compute_75, where all of it is plain code."""
+import base64
 import ctypes
 import os
 import pathlib
@@ -181,3 +182,176 @@ def test_clusters_of_several_blocks_are_refused(client, session):
     ptx = nvrtc_ptx(CLUSTER.replace("(1, 1, 1)", "(2, 1, 1)"), "compute_90")
     answer = client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx")
     assert answer.code == "module_invalid" and b"clusters of several blocks" in answer.body
+
+
+# ---- from source ----
+
+WMMA = r"""
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void bf16(const __nv_bfloat16 *a, const __nv_bfloat16 *b, float *c) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, __nv_bfloat16, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, __nv_bfloat16, wmma::col_major> y;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> z;
+    wmma::fill_fragment(z, 0.0f);
+    wmma::load_matrix_sync(x, a, 16);
+    wmma::load_matrix_sync(y, b, 16);
+    wmma::mma_sync(z, x, y, z);
+    wmma::store_matrix_sync(c, z, 16, wmma::mem_row_major);
+}
+extern "C" __global__ void tf32(const float *a, const float *b, float *c) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::col_major> y;
+    wmma::fragment<wmma::accumulator, 16, 16, 8, float> z;
+    wmma::fill_fragment(z, 0.0f);
+    wmma::load_matrix_sync(x, a, 8);
+    wmma::load_matrix_sync(y, b, 8);
+    wmma::mma_sync(z, x, y, z);
+    wmma::store_matrix_sync(c, z, 16, wmma::mem_row_major);
+}
+"""
+PARTS = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void sums(const int *in, int *out) {
+    out[threadIdx.x] = __reduce_add_sync(0xffffffff, in[threadIdx.x]) + __reduce_max_sync(0xffffffff, in[threadIdx.x]);
+}
+extern "C" __global__ void copied(const int *in, int *out) {
+    __shared__ int s[256];
+    cg::thread_block all = cg::this_thread_block();
+    cg::memcpy_async(all, s, in, sizeof s);
+    cg::wait(all);
+    out[threadIdx.x] = s[255 - threadIdx.x];
+}
+extern "C" __global__ void which(int *out) { *out = __CUDA_ARCH__; }
+"""
+
+
+@pytest.fixture
+def cpu(client):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("a GPU takes what it is")
+
+
+def compiled(client, session, source, arch, **more):
+    client.put(session + "/modules/m", {"source": source, "arch": arch, **more}).expect(201)
+    assert client.get(session + "/modules/m").json()["arch"] == arch.replace("sm_", "compute_")
+
+
+def launched(client, session, kernel, block, *buffers):
+    client.post(session + "/launches", {"module": "m", "kernel": kernel, "grid": [1], "block": [block], "args": [{"buf": b} for b in buffers]}).expect(200)
+
+
+@pytest.mark.parametrize("arch", ["compute_80", "compute_90"])
+def test_matrices_of_bf16_and_tf32(client, session, cpu, arch):
+    compiled(client, session, WMMA, arch)
+    values = [((7 * i) % 13 - 6) / 4 for i in range(256)]
+    client.put_octets(session + "/buffers/bf16", b"".join(struct.pack("<f", v)[2:] for v in values)).expect(201)
+    client.put_octets(session + "/buffers/tf32", struct.pack("<128f", *values[:128])).expect(201)
+    client.put(session + "/buffers/c", {"size": 1024}).expect(201)
+    for kernel, k in (("bf16", 16), ("tf32", 8)):
+        launched(client, session, kernel, 32, kernel, kernel, "c")
+        got = struct.unpack("<256f", client.get(session + "/buffers/c/data").body)
+        assert list(got) == [sum(values[k * i + l] * values[k * j + l] for l in range(k)) for i in range(16) for j in range(16)]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "compute_90"])
+def test_reductions_and_copies_of_newer_gpus(client, session, cpu, arch):
+    compiled(client, session, PARTS, arch)
+    code = client.get(session + "/modules/m/code").body
+    assert b"redux.sync" in code and b"cp.async" in code
+    client.put_octets(session + "/buffers/in", struct.pack("<256i", *range(256))).expect(201)
+    client.put(session + "/buffers/out", {"size": 1024}).expect(201)
+    launched(client, session, "sums", 32, "in", "out")
+    assert struct.unpack("<32i", client.get(session + "/buffers/out/data").body[:128]) == (496 + 31,) * 32
+    launched(client, session, "copied", 256, "in", "out")
+    assert struct.unpack("<256i", client.get(session + "/buffers/out/data").body) == tuple(range(255, -1, -1))
+    launched(client, session, "which", 1, "out")
+    assert struct.unpack("<i", client.get(session + "/buffers/out/data").body[:4]) == (10 * int(arch.split("_")[1]),)
+
+
+@pytest.mark.parametrize("options, arch", [(["--gpu-architecture=compute_89"], 89), (["-arch", "sm_86"], 86), ([], 75)])
+def test_the_architecture_as_an_option(client, session, cpu, options, arch):
+    client.put(session + "/modules/m", {"source": 'extern "C" __global__ void which(int *out) { *out = __CUDA_ARCH__; }', "options": options}).expect(201)
+    client.put(session + "/buffers/out", {"size": 4}).expect(201)
+    launched(client, session, "which", 1, "out")
+    assert struct.unpack("<i", client.get(session + "/buffers/out/data").body) == (10 * arch,)
+    assert client.get(session + "/modules/m").json()["arch"] == f"compute_{arch}"
+
+
+def test_architectures_that_are_refused(client, session, cpu):
+    def refused(**more):
+        answer = client.put(session + "/modules/m", {"source": 'extern "C" __global__ void k() {}', **more})
+        assert answer.status == 400, answer
+        return answer.code, answer.json()["errors"][0]["pointer"]
+
+    assert refused(arch="compute_99") == ("invalid_field", "/arch")
+    assert refused(arch="75") == ("invalid_field", "/arch")
+    assert refused(options=["-arch=native"]) == ("option_not_allowed", "/options/0")
+    assert refused(arch="compute_80", options=["-arch=compute_90"]) == ("invalid_field", "/arch")
+    client.put(session + "/modules/m", {"source": 'extern "C" __global__ void k() {}', "arch": "compute_80"}).expect(201)
+    assert client.put(session + "/modules/m", {"source": 'extern "C" __global__ void k() {}'}).code == "spec_conflict"
+
+
+def test_a_batch_and_a_run_say_it_too(client, session, cpu):
+    source = {"source": 'extern "C" __global__ void which(int *out) { *out = __CUDA_ARCH__; }', "arch": "compute_90"}
+    ops = [{"op": "alloc", "as": "$o", "size": 4}, {"op": "launch", "kernel": "which", "grid": [1], "block": [1], "args": [{"buf": "$o"}]},
+           {"op": "read", "from": "$o", "segment": "o"}]
+    for path in (session + "/batches", "/v1/run"):
+        answer = client.post(path, {"module": source, "ops": ops}).expect(200)
+        assert answer.json()["segments"][0]["data_b64"] == base64.b64encode(struct.pack("<i", 900)).decode()
+
+
+# ---- what headers use of shared memory ----
+
+TILES = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void tiles(const int *in, int *out) {
+    __shared__ cg::block_tile_memory<256> scratch;
+    auto block = cg::this_thread_block(scratch);
+    auto tile = cg::tiled_partition<64>(block);
+    int sum = cg::reduce(tile, in[threadIdx.x], cg::plus<int>());
+    tile.sync();
+    out[threadIdx.x] = sum + tile.shfl(in[threadIdx.x], 3);
+}
+extern "C" __global__ void large(int *out, int words) {
+    extern __shared__ int s[];
+    for (int i = threadIdx.x; i < words; i += blockDim.x) s[i] = i * 3;
+    __syncthreads();
+    for (int i = threadIdx.x; i < words; i += blockDim.x) out[i] = s[words - 1 - i];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["compute_75", "compute_80", "compute_90"])
+def test_tiles_of_several_warps(client, session, cpu, arch):
+    compiled(client, session, TILES, arch)
+    client.put_octets(session + "/buffers/in", struct.pack("<256i", *range(256))).expect(201)
+    client.put(session + "/buffers/out", {"size": 1024}).expect(201)
+    launched(client, session, "tiles", 256, "in", "out")
+    got = struct.unpack("<256i", client.get(session + "/buffers/out/data").body)
+    assert got == tuple(sum(range(i // 64 * 64, i // 64 * 64 + 64)) + i // 64 * 64 + 3 for i in range(256))
+
+
+def test_dynamic_shared_memory_to_227_kib(client, session, cpu):
+    compiled(client, session, TILES, "compute_75")
+    device = client.get("/v1/devices/cpu:0").json()
+    most = device["max_shared_bytes_per_block"]
+    assert most == device["attributes"]["max_shared_memory_per_block_optin"] == 227 * 1024
+    words = most // 4 - 4096  # beside what the module's other kernel has
+    client.put(session + "/buffers/out", {"size": 4 * words}).expect(201)
+
+    def launch(size, words):
+        return client.post(session + "/launches", {"module": "m", "kernel": "large", "grid": [2], "block": [128], "shared_bytes": size,
+                                                   "args": [{"buf": "out"}, {"i32": words}]})
+
+    for count in (words, 100, words):
+        launch(4 * count, count).expect(200)
+        got = struct.unpack(f"<{count}i", client.get(session + "/buffers/out/data").body[:4 * count])
+        assert got == tuple(3 * (count - 1 - i) for i in range(count))
+    assert launch(most + 1, 4).code == "launch_config_invalid"
+    client.put(session + "/buffers/out2", {"size": 16}).expect(201)
+    assert launch(4096, 8192).code == "kernel_fault"  # beyond what was asked for

@@ -148,12 +148,17 @@ def found_again(path_of):
         at = path_of(path, answer)
         if body.holds is not None and body.outcome == answer.status:
             assert client.get(at + "/data").body == body.holds
-        assert client.delete(at).status in (204, 404, 409)
+        assert client.delete(at.partition("/globals/")[0]).status in (204, 404, 409)
     return check
 
 
 def make_buffer(client, path, body):
     assert client.put(path.removesuffix("/data"), {"size": max(len(body.data), 1)}).status == 201
+
+
+def make_global(client, path, body):
+    text = f".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 x[{max(len(body.data), 1)}];\n" + PTX.partition(".address_size 64\n")[2]
+    assert client.put(path.partition("/globals/")[0], text.encode(), Content_Type=PTX_TYPE).status == 201
 
 
 def echoed(client, path, body, answer):
@@ -200,6 +205,8 @@ CASES = [
     Case("buffers_put", "PUT", V + "/buffers/b{n}", JSON, json_text({"size": 64}, 201), after=remove),
     Case("buffers_put of octets", "PUT", V + "/buffers/b{n}", OCTETS, octets(201), after=found_again(lambda path, answer: path)),
     Case("data_put", "PUT", V + "/buffers/b{n}/data", OCTETS, octets(204), before=make_buffer,
+         after=found_again(lambda path, answer: path.removesuffix("/data"))),
+    Case("globals_put", "PUT", V + "/modules/g{n}/globals/x/data", OCTETS, octets(204), before=make_global,
          after=found_again(lambda path, answer: path.removesuffix("/data"))),
     Case("buffers_fill", "POST", V + "/buffers/x/fill", JSON, json_text({"pattern": {"u8": 1}}, 204)),
     Case("buffers_copy", "POST", V + "/buffers/x/copy", JSON, json_text({"from": "y", "size": 8}, 204)),

@@ -1,7 +1,9 @@
 """Buffers and their bytes: whole and in ranges, preconditions, fill and copy, and every refusal of REST contract §3."""
+import base64
 import concurrent.futures
 import os
 import socket
+import struct
 
 import pytest
 
@@ -28,6 +30,21 @@ def test_create_by_size(client, session):
     assert client.delete(made.headers["Location"]).status == 204
     for answer in (client.get(made.headers["Location"]), client.delete(made.headers["Location"]), client.get(made.headers["Location"] + "/data")):
         assert answer.status == 404 and answer.code == "buffer_not_found"
+
+
+def test_kernels_find_a_buffer_at_its_address(client, session):
+    """In a struct that is passed as bytes, and offset by arithmetic: as programs do that hold pointers."""
+    source = """struct view { const float *from; float *to; };
+    extern "C" __global__ void twice(struct view v) { v.to[threadIdx.x] = 2 * v.from[threadIdx.x]; }"""
+    values = struct.pack("<4f", 1, 2, 3, 4)
+    x = client.put_octets(session + "/buffers/x", values).json()
+    y = client.put(session + "/buffers/y", {"size": 32}).json()
+    assert client.get(session + "/buffers/x").json()["address"] == x["address"] != y["address"] and x["address"] % 256 == 0
+    module = client.put(session + "/modules/view", {"source": source}).json()["id"]
+    view = base64.b64encode(struct.pack("<QQ", x["address"], y["address"] + 16)).decode()
+    done = client.post(session + "/launches", {"module": module, "kernel": "twice", "grid": [1], "block": [4], "args": [{"bytes": view}]})
+    assert done.status == 200, done.body
+    assert struct.unpack("<4f", client.get(session + "/buffers/y/data").body[16:]) == (2, 4, 6, 8)
 
 
 def test_create_from_octets(client, session):

@@ -10,12 +10,12 @@ from kernels import launch_vadd
 SOURCE = VADD + r"""
 extern "C" __global__ void count(unsigned *bins, const unsigned *from) { atomicAdd(bins + from[threadIdx.x] % 8, 1); }
 extern "C" __global__ void wild(float *c, long long at) { if (threadIdx.x == 5) c[at] = 1; }
-extern "C" __global__ void forever(volatile unsigned *c, unsigned n)
+__device__ __noinline__ void meet(void) { __syncthreads(); }
+extern "C" __global__ void meeting(unsigned *c) { c[threadIdx.x] = 1; meet(); c[threadIdx.x + 1] = 2; }
+extern "C" __global__ void warps(unsigned *c)
 {
-    unsigned x = threadIdx.x;
-    while (x != n)
-        x = x * 5 + 2 * (x & 1) + 2;
-    *c = x;
+    unsigned x = __shfl_xor_sync(~0u, threadIdx.x, 5) + __ballot_sync(~0u, threadIdx.x & 1);
+    c[threadIdx.x] = x + __popc(__activemask());
 }
 """
 
@@ -53,9 +53,8 @@ def test_it_is_off_by_default(client, session):
 def test_a_module_says_what_is_compiled_and_why_not(compiling):
     engines = kernels(compiling.client(), "/v1/sessions/told")
     usable(engines)
-    assert engines["count"][0] == "interpreter" and "atom" in engines["count"][1] or "red" in engines["count"][1]
-    assert "PTX line" in engines["count"][1]
-    assert engines["forever"][0] == "interpreter"  # its store is volatile
+    assert engines["count"][0] == engines["warps"][0] == "llvm", engines
+    assert engines["meeting"][0] == "interpreter" and "call" in engines["meeting"][1] and "PTX line" in engines["meeting"][1]
 
 
 def test_launches_change_over_and_give_the_same(compiling):
@@ -110,11 +109,18 @@ extern "C" __global__ void around(unsigned *c, unsigned n, unsigned step)
     assert client.get(path).json()["state"] == "faulted"
 
 
-def test_the_number_in_c(compiling):
-    client, path = compiling.client(), "/v1/sessions/number"
+def test_warps_and_sums_of_compiled_kernels(compiling):
+    client, path = compiling.client(), "/v1/sessions/sums"
     usable(kernels(client, path))
     client.put_octets(path + "/buffers/from", struct.pack("<32I", *range(32))).expect(201)
     client.put(path + "/buffers/bins", {"size": 32}).expect(201)
-    launch = {"module": "m", "kernel": "count", "grid": [1], "block": [32], "args": [{"buf": "bins"}, {"buf": "from"}]}
-    assert client.post(path + "/launches", launch).status == 200
-    assert struct.unpack("<8I", client.get(path + "/buffers/bins/data").body) == (4,) * 8
+    client.put(path + "/buffers/c", {"size": 4 * 64}).expect(201)
+    count = {"module": "m", "kernel": "count", "grid": [1], "block": [32], "args": [{"buf": "bins"}, {"buf": "from"}]}
+    warps = {"module": "m", "kernel": "warps", "grid": [1], "block": [64], "args": [{"buf": "c"}]}
+    for more in range(1, 3):
+        for launch in (count, warps):
+            assert client.post(path + "/launches", launch).status == 200
+            compiling.logged("compiled kernel " + launch["kernel"])
+        assert struct.unpack("<8I", client.get(path + "/buffers/bins/data").body) == (4 * more,) * 8
+        told = struct.unpack("<64I", client.get(path + "/buffers/c/data").body)
+        assert told == tuple((i ^ 5) + 0xaaaaaaaa + 32 for i in range(64))

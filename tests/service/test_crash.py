@@ -121,7 +121,10 @@ def test_a_compiler_that_waits(start):
 def test_a_compiler_that_its_source_crashes(start):
     service = start()
     client = service.client_in("s")
-    crashed = client.put_cuda("/v1/sessions/s/modules/m", "__device__ char x[1 << 30] = {1};\n")
+    for _ in range(10):
+        crashed = client.put_cuda("/v1/sessions/s/modules/m", "__device__ char x[1 << 30] = {1};\n")
+        if crashed.code != "compile_timeout":  # under load it may not come to its crash in time
+            break
     assert crashed.code == "compiler_crashed"
     heads = HEAD.findall(service.logged("compile-worker crashed"))
     assert len(heads) == 1 and told(service, heads[0][1])[4].endswith("doing: compiling CUDA C++")

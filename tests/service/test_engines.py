@@ -1,6 +1,6 @@
-"""What runs a built-in kernel: our code, or a library of the GPU's vendor. Tested on the devices under test, and on a fake GPU with fake
-libraries, whose products and transforms are compared with NumPy's. The fake GPU cannot run our kernels, so a result there proves that
-the library was used."""
+"""What runs a built-in kernel: our code, or a library of the GPU's vendor or of the host. Tested on the devices under test, with the host's libraries
+and without, and on a fake GPU with fake libraries, whose products and transforms are compared with NumPy's. The fake GPU cannot run our kernels, so
+a result there proves that the library was used."""
 import pathlib
 import re
 import subprocess
@@ -14,6 +14,8 @@ from service_under_test import Service, until
 S = "/v1/sessions/e"
 LIMITS = (pathlib.Path(__file__).resolve().parents[2] / "service/limits.h").read_text()
 PLANS_MAX = int(re.search(r"VENDOR_PLANS_PER_SESSION_MAX = (\d+)", LIMITS).group(1))
+LINALG = {"openblas"}
+NONE = dict.fromkeys(("cublaslt", "cufft", "openblas", "fftw"))
 NUMBERS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -44,12 +46,13 @@ def small(client, session):
 
 def test_kernels_say_who_can_do_them(client):
     kernels = {item["name"]: item for item in client.get("/v1/kernels?limit=1000").json()["items"]}
-    for name, library in (("matmul", "cublaslt"), ("matmul_tf32", "cublaslt"), ("matmul_strided", "cublaslt"), ("fft", "cufft"), ("fft_axis", "cufft")):
+    for name, libraries in (("matmul", {"cublaslt", "openblas"}), ("matmul_tf32", {"cublaslt", "openblas"}), ("matmul_strided", {"cublaslt", "openblas"}),
+                            ("fft", {"cufft", "fftw"}), ("fft_axis", {"cufft", "fftw"}), ("lu", LINALG), ("svd_complex", LINALG)):
         assert kernels[name]["engines"] == ["vendor", "builtin"]
-        assert kernels[name]["library"]["name"] == library
-        assert "f32" in kernels[name]["library"]["dtypes"] and set(kernels[name]["library"]["dtypes"]) <= set(kernels[name]["dtypes"])
-    assert kernels["add"]["engines"] == ["builtin"] and kernels["add"]["library"] is None
-    assert "i32" not in kernels["matmul"]["library"]["dtypes"]
+        assert {one["name"] for one in kernels[name]["libraries"]} == libraries
+        for one in kernels[name]["libraries"]:
+            assert "f32" in one["dtypes"] and "i32" not in one["dtypes"] and set(one["dtypes"]) <= set(kernels[name]["dtypes"])
+    assert kernels["add"]["engines"] == ["builtin"] and kernels["add"]["libraries"] == []
 
 
 def test_ours_is_chosen_by_name_everywhere(client, small):
@@ -60,15 +63,138 @@ def test_ours_is_chosen_by_name_everywhere(client, small):
     assert ran.status == 200 and ran.message["ops"][0]["engine"] == "builtin", ran
 
 
-def test_a_cpu_device_has_no_libraries(client, small):
-    device = client.get("/v1/devices").json()["items"][0]
-    if device["backend"] != "cpu":
-        pytest.skip("not a cpu device")
-    assert device["libraries"] == {"cublaslt": None, "cufft": None}
-    assert client.post(small + "/launches", matmul(2, 2, 2)).json()["engine"] == "builtin"
-    for launch in (matmul(2, 2, 2, engine="vendor"), fft(8, engine="vendor")):
-        answer = client.post(small + "/launches", launch).expect(422, "launch_config_invalid")
-        assert answer.json()["errors"][0]["pointer"] == "/engine" and "has none" in answer.json()["errors"][0]["detail"]
+def test_memcheck_sees_all_of_a_product_because_ours_does_it(client):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("only the cpu device has memcheck")
+    assert client.put("/v1/sessions/watched", {"memcheck": True}).status == 201
+    try:
+        for name in ("a", "b", "out"):
+            assert client.put_octets(f"/v1/sessions/watched/buffers/{name}", bytes(64)).status == 201
+        launch = client.post("/v1/sessions/watched/launches", matmul(4, 4, 4), Prefer="wait=60").expect(200)
+        if launch.json()["state"] == "failed":
+            pytest.skip("no NVRTC on this machine")
+        assert launch.json()["engine"] == "builtin"
+        client.post("/v1/sessions/watched/launches", matmul(4, 4, 4, engine="vendor"), Prefer="wait=60").expect(422, "launch_config_invalid")
+    finally:
+        client.delete("/v1/sessions/watched")
+
+
+@pytest.mark.parametrize("flags", [["--vendor-libraries", "off"], []], ids=["off", "absent"])
+def test_a_cpu_device_without_libraries_has_ours(executable, tmp_path, flags):
+    absent = tmp_path / "absent.so"
+    absent.write_bytes(b"no library")
+    flags = flags or [word for flag in ("--libopenblas", "--libfftw3", "--libfftw3f") for word in (flag, str(absent))]
+    folder = tmp_path / "service"
+    folder.mkdir()
+    service = Service(executable, folder, "--backends", "cpu", *flags)
+    try:
+        client = service.client()
+        assert client.get("/v1/devices/cpu:0").json()["libraries"] == NONE
+        assert client.put(S).status == 201
+        for name in ("a", "b", "out"):
+            assert client.put(f"{S}/buffers/{name}", {"size": 4096}).status == 201
+        for launch in (matmul(2, 2, 2, engine="vendor"), fft(8, engine="vendor")):
+            answer = client.post(S + "/launches", launch).expect(422, "launch_config_invalid")
+            assert answer.json()["errors"][0]["pointer"] == "/engine" and "has none" in answer.json()["errors"][0]["detail"]
+        launch = client.post(S + "/launches", matmul(2, 2, 2), Prefer="wait=60")
+        assert launch.json()["engine" if launch.status == 200 else "code"] in ("builtin", "compiler_unavailable"), launch
+    finally:
+        service.stop()
+
+
+# ---- on the host's libraries ----
+
+@pytest.fixture(scope="module")
+def host(executable, tmp_path_factory):
+    service = Service(executable, tmp_path_factory.mktemp("host"), "--backends", "cpu", "--cpu-threads", "2")
+    there = service.client().get("/v1/devices/cpu:0").json()["libraries"]
+    if not (there["openblas"] and there["fftw"]):
+        service.stop()
+        pytest.skip("no OpenBLAS or no FFTW on this machine")
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def openblas(host):
+    """They run inside the worker's sandbox: a system call that it does not allow would end the session."""
+    gpu = Gpu(host)
+    yield gpu
+    assert gpu.client.delete(S).status == 204
+
+
+def test_the_host_tells_its_libraries(host):
+    there = host.client().get("/v1/devices/cpu:0").json()["libraries"]
+    assert there["cublaslt"] is None and there["cufft"] is None
+    assert re.match(r"\d+\.\d+", there["openblas"]) and re.match(r"3\.\d+", there["fftw"])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_the_host_s_products_of_any_shape(openblas, dtype):
+    for m, n, k, batch in ((3, 5, 7, 1), (1, 1, 1, 1), (4, 2, 96, 3), (8, 4, 50000, 1), (700, 300, 500, 1), (1, 1000, 1000, 1)):
+        a, b = integers(batch, m, k), integers(batch, k, n, seed=1)
+        openblas.put("a", a.astype(NUMBERS[dtype]))
+        openblas.put("b", b.astype(NUMBERS[dtype]))
+        openblas.put("out", np.full((batch, m, n), 77, NUMBERS[dtype]))
+        openblas.launch(matmul(m, n, k, batch, dtype))
+        assert np.array_equal(openblas.get("out", NUMBERS[dtype]).reshape(batch, m, n), a @ b)
+
+
+def test_the_host_s_transforms_along_any_axis(openblas):
+    for outer, n, inner in ((1, 8, 5), (3, 16, 1), (5, 32, 7), (1, 1 << 17, 1)):
+        x = (integers(outer, n, inner) + 1j * integers(outer, n, inner, seed=1)).astype(np.complex128)
+        openblas.put("a", x)
+        for name in ("out", "back"):
+            openblas.put(name, np.zeros_like(x))
+        axis = {"builtin": "fft_axis", "dtype": "f64"}
+        openblas.launch({**axis, "args": buffers("a", "out") + u64(outer, n, inner) + [{"bool": False}]})
+        assert np.allclose(openblas.get("out", np.complex128).reshape(x.shape), np.fft.fft(x, axis=1))
+        openblas.launch({**axis, "args": buffers("out", "back") + u64(outer, n, inner) + [{"bool": True}]})
+        assert np.allclose(openblas.get("back", np.complex128).reshape(x.shape), x)
+
+
+def test_the_host_s_factorizations_solve_equations(openblas):
+    a, b = integers(2, 50, 50) + 60.0 * np.eye(50), integers(2, 50, 3, seed=1) + 0.0
+    openblas.put("a", a)
+    openblas.put("lu", a)
+    openblas.put("b", b)
+    for name, count in (("order", 100), ("exchanges", 2), ("info", 2)):
+        openblas.put(name, np.full(count, 7, np.int32))
+    openblas.launch({"builtin": "lu", "dtype": "f64", "args": buffers("a", "lu", "order", "exchanges", "info") + u64(50, 2)})
+    factors, order = openblas.get("lu", np.float64).reshape(2, 50, 50), openblas.get("order", np.int32).reshape(2, 50)
+    assert not openblas.get("info", np.int32).any()
+    for one in range(2):
+        assert np.allclose((np.tril(factors[one], -1) + np.eye(50)) @ np.triu(factors[one]), a[one][order[one]])
+    solve = {"builtin": "triangular_solve", "dtype": "f64"}
+    openblas.put("b", b[np.arange(2)[:, None], order])
+    openblas.launch({**solve, "args": buffers("lu", "b", "b") + u64(50, 3, 2) + [{"bool": True}, {"bool": False}, {"bool": True}]})
+    openblas.launch({**solve, "args": buffers("lu", "b", "b") + u64(50, 3, 2) + [{"bool": False}, {"bool": False}, {"bool": False}]})
+    assert np.allclose(a @ openblas.get("b", np.float64).reshape(2, 50, 3), b)
+
+
+def test_a_product_of_the_host_ends_at_its_deadline(openblas):
+    n = 6000
+    for name in ("a", "b", "out"):
+        openblas.put(name, np.zeros((n, n)))
+    launch = openblas.client.post(S + "/launches", matmul(n, n, n, 200, "f64", timeout_ms=1)).json()
+    assert launch.get("code") == "argument_mismatch", "a batch beyond the buffers is refused as ours"
+    one = {"builtin": "matmul_strided", "dtype": "f64", "engine": "vendor", "timeout_ms": 100, "args": buffers("a", "b", "out") + u64(n, n, n, 100, n, n, n, 0, 0, 0)}
+    launch = openblas.client.post(S + "/launches", one, Prefer="wait=60")
+    assert launch.json().get("code") == "execution_timeout" or launch.json()["error"]["code"] == "execution_timeout", launch
+
+
+def test_programs_keep_the_host_s_plans(openblas):
+    a, b = integers(6, 80), integers(80, 4, seed=1)
+    openblas.put("a", a.astype(np.float32))
+    openblas.put("b", b.astype(np.float32))
+    openblas.put("out", np.zeros((6, 4), np.float32))
+    once = {"op": "launch", **matmul(2, 4, 8)}
+    assert openblas.client.put(S + "/programs/p", {"ops": [once, once]}).status == 201
+    for m, k in ((2, 8), (6, 80), (3, 80), (2, 8)):
+        changed = {"3": {"u64": m}, "5": {"u64": k}}
+        run = batch_client.send(openblas.client, S + "/programs/p/runs", {"args": {"0": changed, "1": changed}}, {})
+        assert run.status == 200 and run.message["ops"][0]["engine"] == "vendor", run
+        assert np.array_equal(openblas.get("out", np.float32)[:m * 4].reshape(m, 4), a.ravel()[:m * k].reshape(m, k) @ b[:k])
 
 
 def test_what_is_no_engine_is_refused_with_its_place(client, small):
@@ -142,7 +268,7 @@ def integers(*shape, seed=0):
 
 
 def test_devices_tell_their_libraries(fake):
-    assert fake.client.get("/v1/devices/cuda:0").json()["libraries"] == {"cublaslt": "13.2.99", "cufft": "12.3.45"}
+    assert fake.client.get("/v1/devices/cuda:0").json()["libraries"] == {**NONE, "cublaslt": "13.2.99", "cufft": "12.3.45"}
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -203,7 +329,7 @@ def test_what_the_library_does_not_do_is_said(fake):
     assert "does not support these sizes" in fake.refused(fft(4096, engine="vendor"))
     assert "complex number" in fake.refused(fft(8, engine="vendor", args=[{"buf": "a", "offset": 4}, {"buf": "out"}]))
     middle = {"builtin": "fft_axis", "dtype": "f32", "engine": "vendor", "args": buffers("a", "out") + u64(2, 8, 2) + [{"bool": False}]}
-    assert "neither the first nor the last" in fake.refused(middle)
+    assert "does not support these sizes" in fake.refused(middle)
 
 
 def test_without_a_word_about_it_ours_does_the_rest(fake):
@@ -321,7 +447,7 @@ def test_without_libraries_ours_is_what_there_is(executable, libraries, tmp_path
     service = Service(executable, folder, "--backends", "cuda", *paths, *flags)
     try:
         gpu = Gpu(service)
-        assert gpu.client.get("/v1/devices/cuda:0").json()["libraries"] == {"cublaslt": None, "cufft": None}
+        assert gpu.client.get("/v1/devices/cuda:0").json()["libraries"] == NONE
         for name in ("a", "b", "out"):
             gpu.put(name, np.zeros(16, np.float32))
         assert "has none" in gpu.refused(matmul(2, 2, 2, engine="vendor"))
@@ -330,7 +456,7 @@ def test_without_libraries_ours_is_what_there_is(executable, libraries, tmp_path
 
 
 def test_settings_name_libraries_that_exist(executable, tmp_path):
-    for flag in ("--libcublaslt", "--libcufft"):
+    for flag in ("--libcublaslt", "--libcufft", "--libopenblas", "--libfftw3", "--libfftw3f"):
         checked = subprocess.run([executable, "--check-config", flag, str(tmp_path / "none.so")], capture_output=True, text=True, timeout=60)
         assert checked.returncode == 2 and flag[2:] in checked.stdout + checked.stderr, checked
     assert subprocess.run([executable, "--check-config", "--vendor-libraries", "maybe"], capture_output=True, timeout=60).returncode == 2

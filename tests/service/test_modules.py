@@ -121,7 +121,7 @@ def test_compile_errors_name_line_and_column(client, session):
     assert client.get(session).json()["state"] == "ready"
 
 
-@pytest.mark.parametrize("option", ["--include-path=/etc", "-I/etc", "--time=/tmp/x", "--create-pch=x", "--gpu-architecture=sm_90", "-arch=sm_90",
+@pytest.mark.parametrize("option", ["--include-path=/etc", "-I/etc", "--time=/tmp/x", "--create-pch=x", "--gpu-architecture=sm_90a", "-arch=native",
                                     "--pre-include=x", "@file", "", "--std=c++99 ", "-Xptxas=-v"])
 def test_options_not_allowed(client, session, option):
     answer = post(client, session, {"source": VADD, "options": [option]})
@@ -137,7 +137,7 @@ def test_bad_members(client, session, body):
 
 
 def test_unknown_members(client, session):
-    assert post(client, session, {"source": VADD, "arch": "sm_90"}).code == "unknown_field"
+    assert post(client, session, {"source": VADD, "architecture": "sm_90"}).code == "unknown_field"
 
 
 @pytest.mark.parametrize("header", ["/etc/passwd", "/proc/self/environ", "../../../etc/passwd"])

@@ -109,5 +109,7 @@ extern const struct fake_hooks fake_stream_hooks;
 cuda_result fake_capture_launch(const struct CUfunc_st *f, const struct fake_launch *l);
 /* A live allocation holds [address, address + bytes). */
 bool fake_is_memory(cuda_address address, size_t bytes);
+/* Of a module that is loaded. */
+bool fake_is_variable(cuda_address address, size_t bytes);
 
 #endif

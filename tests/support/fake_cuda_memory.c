@@ -43,7 +43,7 @@ bool fake_is_memory(cuda_address address, size_t bytes)
         if (address >= start && bytes <= b->bytes && address - start <= b->bytes - bytes)
             return true;
     }
-    return false;
+    return fake_is_variable(address, bytes);
 }
 
 bool fake_memory_add(void *data, size_t bytes)

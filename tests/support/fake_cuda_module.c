@@ -13,9 +13,12 @@ struct CUmod_st {
     unsigned         count;
     unsigned         runs;
     struct cubin     elf;
-    char            *image;         /* copy of a cubin, for the names of its globals */
-    char             globals[4096]; /* what they are stored in */
+    char            *image;          /* copy of a cubin, for the names of its globals */
+    char             globals[65536]; /* what they are stored in */
+    struct CUmod_st *next;
 };
+
+static struct CUmod_st *loaded;
 
 static const struct {
     const char *word;
@@ -160,8 +163,25 @@ static bool is_balanced(const char *text)
     return depth == 0;
 }
 
+bool fake_is_variable(cuda_address address, size_t bytes)
+{
+    for (const struct CUmod_st *m = loaded; m; m = m->next) {
+        cuda_address start = (cuda_address)(uintptr_t)m->globals;
+
+        if (address >= start && bytes <= sizeof m->globals && address - start <= sizeof m->globals - bytes)
+            return true;
+    }
+    return false;
+}
+
 static void module_free(struct CUmod_st *m)
 {
+    struct CUmod_st **link = &loaded;
+
+    while (*link && *link != m)
+        link = &(*link)->next;
+    if (*link)
+        *link = m->next;
     free(m->image);
     free(m);
 }
@@ -190,6 +210,8 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
         return r;
     }
     fake_live(1);
+    m->next = loaded;
+    loaded = m;
     *module = m;
     return CUDA_RESULT_SUCCESS;
 }

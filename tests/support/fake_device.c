@@ -22,6 +22,7 @@ struct fake_holdings *own_holdings = &unseen;
 
 struct device_module {
     struct kernel_table table;
+    unsigned char       globals[FAKE_GLOBALS][FAKE_GLOBAL_BYTES];
 };
 
 struct device_event {
@@ -198,6 +199,25 @@ static bool begins(const char *image, size_t bytes, const char *word)
     return bytes >= strlen(word) && memcmp(image, word, strlen(word)) == 0;
 }
 
+/* The first of which begins with 1, 2, 3…; "plain" has none. */
+static bool globals_add(struct device_module *m)
+{
+    static const char *const names[FAKE_GLOBALS] = {"counter", "_ZN2ns5tableE"};
+
+    for (unsigned i = 0; i < FAKE_GLOBALS; i++) {
+        struct kernel_global *g = kernel_table_add_global(&m->table, span_of(names[i]));
+
+        if (!g)
+            return false;
+        g->address = (uintptr_t)m->globals[i];
+        g->bytes = sizeof m->globals[i];
+        g->constant = i;
+        for (unsigned k = 0; k < g->bytes; k++)
+            m->globals[i][k] = (unsigned char)(i ? 0 : k + 1);
+    }
+    return true;
+}
+
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
     struct device_module *m;
@@ -210,6 +230,11 @@ static enum status fake_module_load(struct device *d, const char *image, size_t 
     m->table.prints = !begins(image, bytes, "quiet");
     for (unsigned i = 0; i < FAKE_KERNELS; i++)
         kernel_add(&m->table, i);
+    if (!begins(image, bytes, "plain") && !globals_add(m)) {
+        kernel_table_finish(&m->table);
+        free(m);
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+    }
     own_holdings->modules++;
     *out = m;
     return STATUS_OK;

@@ -16,6 +16,8 @@ enum {
     FAKE_BEST_BLOCK = 128,
     FAKE_SHARING_UNIT = 4096,
     FAKE_KERNELS = 19,
+    FAKE_GLOBALS = 2, /* of each module */
+    FAKE_GLOBAL_BYTES = 64,
     FAKE_WORKERS_MAX = 64
 };
 

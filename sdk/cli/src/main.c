@@ -59,7 +59,7 @@ static bool take_globals(struct cli *c)
 /* Commands that handle signals themselves. */
 static bool takes_interrupts(const char *command)
 {
-    return strcmp(command, "top") == 0 || strcmp(command, "stat") == 0;
+    return strcmp(command, "top") == 0 || strcmp(command, "stat") == 0 || strcmp(command, "exec") == 0;
 }
 
 static enum exit_code unknown_command(const char *name)

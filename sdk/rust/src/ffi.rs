@@ -253,6 +253,7 @@ pub struct gpurest_launch_config {
     pub shared_bytes: u32,
     pub stream: gpurest_stream,
     pub timeout_ms: u64,
+    pub cooperative: c_int,
 }
 
 #[repr(C)]

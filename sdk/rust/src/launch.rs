@@ -65,6 +65,7 @@ pub struct Shape<'s> {
     shared_bytes: u32,
     stream: Option<Stream<'s>>,
     timeout: Option<Duration>,
+    cooperative: bool,
 }
 
 impl<'s> Shape<'s> {
@@ -79,7 +80,7 @@ impl<'s> Shape<'s> {
     }
 
     fn of(extent: Extent) -> Self {
-        Shape { extent, shared_bytes: 0, stream: None, timeout: None }
+        Shape { extent, shared_bytes: 0, stream: None, timeout: None, cooperative: false }
     }
 
     /// Dynamic shared memory of a block (0).
@@ -101,6 +102,13 @@ impl<'s> Shape<'s> {
         self
     }
 
+    /// All blocks run at once and may wait for each other, as `grid.sync()` of cooperative groups does. Refused where the device has no room for
+    /// all of them.
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
     pub(crate) fn config(&self) -> Result<ffi::gpurest_launch_config> {
         let one = ffi::gpurest_dim3 { x: 1, y: 1, z: 1 };
         let (grid, block, threads) = match self.extent {
@@ -116,6 +124,7 @@ impl<'s> Shape<'s> {
             shared_bytes: self.shared_bytes,
             stream: self.stream.map_or(DEFAULT_STREAM, |stream| stream.raw()),
             timeout_ms: self.timeout.map_or(Ok(0), timeout_ms)?,
+            cooperative: self.cooperative.into(),
         })
     }
 }

@@ -7,7 +7,7 @@ struct decoding {
 };
 
 struct module_request {
-    struct span        source;
+    struct span        source, arch;
     const struct json *options, *headers, *name_expressions;
 };
 static const struct json_field create_fields[] = {
@@ -15,6 +15,7 @@ static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_ANY, struct module_request, options, false, 0),
     JSON_FIELD(FIELD_ANY, struct module_request, headers, false, 0),
     JSON_FIELD(FIELD_ANY, struct module_request, name_expressions, false, 0),
+    JSON_FIELD(FIELD_STRING, struct module_request, arch, false, COMPILE_ARCH_BYTES - 1),
 };
 
 static enum status wrong(const struct decoding *d, const char *pointer, const char *what)
@@ -82,6 +83,7 @@ enum status module_decode(const struct json *object, const char *pointer, bool l
         return st;
     out->kind = IMAGE_CUDA;
     out->source = q.source;
+    out->arch = q.arch;
     st = decode_parts(&d, &q, out);
     if (st)
         problem_within(why, pointer);

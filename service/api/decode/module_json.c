@@ -56,14 +56,20 @@ static void add_kernel(struct json_writer *w, struct request *r, const struct mo
     json_close_object(w);
 }
 
-static void add_globals(struct json_writer *w, struct request *r, const struct kernel_table *t)
+static void add_globals(struct json_writer *w, struct request *r, const struct module_view *v)
 {
+    const struct kernel_table *t = v->table;
+    char                       id[ID_BYTES];
+
     json_open_array(w, "globals");
     for (uint32_t i = 0; i < t->globals_count; i++) {
         json_open_object(w, NULL);
-        json_add_string(w, "name", plain_name(r, t->globals[i].name));
+        global_id(v->id, i, id);
+        json_add_string(w, "name", name_of(r, v, t->globals[i].name));
         json_add_text(w, "mangled", t->globals[i].name);
         json_add_u64(w, "bytes", t->globals[i].bytes);
+        json_add_u64(w, "address", t->globals[i].address);
+        json_add_text(w, "buffer", id);
         json_add_bool(w, "constant", t->globals[i].constant != 0);
         json_close_object(w);
     }
@@ -77,7 +83,7 @@ void module_members(struct json_writer *w, struct request *r, const struct modul
     for (uint32_t i = 0; i < v->table->kernels_count; i++)
         add_kernel(w, r, v, &v->table->kernels[i]);
     json_close_array(w);
-    add_globals(w, r, v->table);
+    add_globals(w, r, v);
     json_add_text(w, "arch", v->arch);
     json_add_bool(w, "cached", v->cached);
     json_add_double(w, "compile_ms", v->compile_ms);

@@ -1,4 +1,4 @@
-/* A buffer's bytes: read and written whole or in ranges, under preconditions. */
+/* The bytes of a buffer, or of a variable of a module: read and written whole or in ranges, under preconditions. */
 #include <stdlib.h>
 
 #include "api/call.h"
@@ -197,4 +197,41 @@ enum status data_put(struct request *r)
         return st;
     etag_add(&r->reply, upload_contents(r));
     return reply_empty(&r->reply, 204);
+}
+
+/* ---- variables of modules ---- */
+
+/* From here on the request's path is that of a buffer. */
+static enum status name_buffer(struct request *r, struct session *s)
+{
+    char       *id = arena_alloc(&r->arena, ID_BYTES);
+    enum status st;
+
+    if (!id)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
+    st = global_id_of(s, r->params[1], r->params[2], id, &r->problem);
+    if (st)
+        return st;
+    r->params[1] = span_of(id);
+    r->params[2] = (struct span){0};
+    return STATUS_OK;
+}
+
+enum status globals_get(struct request *r)
+{
+    enum status st = on_session(r, name_buffer);
+
+    return st ? st : data_get(r);
+}
+
+enum status globals_put_begin(struct request *r)
+{
+    enum status st = on_session(r, name_buffer);
+
+    return st ? st : data_put_begin(r);
+}
+
+enum status globals_put(struct request *r)
+{
+    return data_put(r);
 }

@@ -12,7 +12,8 @@ enum {
     CPU_CALL_DEPTH_MAX = 64,
     CPU_LOCAL_BYTES_MAX = 512 * 1024, /* per thread, CUDA's own bound */
     CPU_STACK_BYTES = 16 * 1024, /* local memory per thread beyond the kernel's own frame, for calls */
-    CPU_SHARED_BYTES_MAX = 64 * 1024, /* per block, dynamic included */
+    CPU_SHARED_BYTES_MAX = 227 * 1024, /* per block, dynamic included, as on sm_90 */
+    CPU_STATIC_SHARED_BYTES_MAX = 64 * 1024,
     CPU_REGISTER_FILE_BYTES_MAX = 512 * 1024 * 1024, /* per running block, frames of calls included */
     CPU_SPIN_ROUNDS = 32, /* rounds of a waiting loop before other lanes get a turn */
     CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
@@ -33,10 +34,18 @@ enum {
     PTX_SCOPE_DEPTH_MAX = 64,
     PTX_DIMENSIONS_MAX = 8,
     PTX_ALIGN_MAX = 1024 * 1024,
+    PTX_RESERVED_SHARED_BYTES = 2048, /* for the system, in modules that ask where it is; CUDA's headers keep barriers and partial results there */
+    PTX_RESERVED_SHARED_ALIGN = 128,
+    PTX_VECTOR_REGISTER_BYTES_MAX = 32, /* of `.reg .v4 .b64` */
     PTX_CONST_BYTES_MAX = 64 * 1024, /* per module, CUDA's own bound */
     PTX_MODULE_BYTES_MAX = 1024 * 1024 * 1024, /* host memory of a parsed module */
     PRINTF_ITEM_BYTES_MAX = 4096, /* bytes of one conversion's text: width and precision are cut there */
 };
+
+/* cpu device: the host's libraries */
+static const uint64_t CPU_PRODUCT_PIECE_MAX = 1ull << 34; /* multiplications after which a product looks whether it is to end: less than a second of a core */
+static const uint64_t CPU_MATRIX_ELEMENTS_MAX = 1ull << 40; /* of a matrix to be factored, and of each matrix on the way */
+static const uint64_t CPU_TRANSFORM_BYTES_MAX = 1ull << 30; /* host memory for the tables of all prepared transforms */
 
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
 static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */

@@ -49,11 +49,6 @@ static void refuse(struct framing *f, enum status st, const char *why)
 
 /* ---- bytes ---- */
 
-static bool is_digit(unsigned char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* TOKEN: tchar of RFC 9110, section 5.6.2. VISIBLE: what a target may hold. TEXT: what a value may, tabs and bytes of eight bits included. */
 enum { TOKEN = 1, VISIBLE = 2, TEXT = 4, ALL = TOKEN | VISIBLE | TEXT, DELIMITER = VISIBLE | TEXT };
 

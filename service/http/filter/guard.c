@@ -174,26 +174,12 @@ static enum status check_target(struct exchange *x)
     return STATUS_OK;
 }
 
-static bool id_ok(struct span id)
-{
-    return id.bytes > 0 && id.bytes < sizeof((struct request *)0)->id && span_holds_only(id, "._-");
-}
-
-/* The caller's own id, if it is well formed; else the one made at the beginning stays. */
-static void take_request_id(struct exchange *x)
-{
-    struct span id = exchange_header(x, "X-Request-Id");
-
-    if (id_ok(id))
-        span_copy(id, x->r.id, sizeof x->r.id);
-}
-
 enum status exchange_guard_lines(struct exchange *x, const char *version)
 {
     enum status st;
 
     x->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
-    take_request_id(x);
+    request_id_take(exchange_header(x, "X-Request-Id"), x->r.id);
     trace_id_parse(exchange_header(x, "traceparent"), x->r.trace);
     st = check_framing(x);
     if (!st)

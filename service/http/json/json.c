@@ -159,7 +159,7 @@ enum status json_parse_up_to(struct span text, size_t values_max, struct json_do
     bool                   long_numbers;
     enum status            st;
 
-    if (!json_scan_up_to(text, values_max, &long_numbers, &error))
+    if (!json_scan(text, values_max, &long_numbers, &error))
         return problem_set(why, STATUS_INVALID_JSON, "at byte %zu: %s", error.offset, error.reason);
     d = calloc(1, sizeof *d);
     if (!d)

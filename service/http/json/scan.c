@@ -1,5 +1,6 @@
 /* The strict JSON scanner: one pass over the bytes; its stack of open brackets is one bit per level. */
 #include "http/json/scan.h"
+#include "base/utf8.h"
 #include "http/bounds.h"
 
 #include "http/json/number.h"
@@ -47,36 +48,6 @@ static void skip_blanks(struct scan *s)
 {
     while (peek(s) == ' ' || peek(s) == '\t' || peek(s) == '\n' || peek(s) == '\r')
         s->at++;
-}
-
-static bool is_continuation(unsigned char c)
-{
-    return (c & 0xc0) == 0x80;
-}
-
-size_t utf8_sequence(struct span s)
-{
-    const unsigned char *p = (const unsigned char *)s.data;
-
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        return s.bytes >= 2 && is_continuation(p[1]) ? 2 : 0;
-    if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        if (s.bytes < 3 || !is_continuation(p[1]) || !is_continuation(p[2]))
-            return 0;
-        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
-            return 0;
-        return 3;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (s.bytes < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
-            return 0;
-        if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-            return 0;
-        return 4;
-    }
-    return 0;
 }
 
 static bool scan_hex4(struct scan *s, unsigned *out)
@@ -147,7 +118,7 @@ static bool scan_string(struct scan *s)
                 return false;
             continue;
         }
-        n = utf8_sequence(span_from(s->text, s->at));
+        n = utf8_char_bytes(span_from(s->text, s->at));
         if (n == 0)
             return fail_scan(s, "invalid UTF-8");
         s->at += n;
@@ -290,14 +261,7 @@ static bool scan_all(struct scan *s)
     return peek(s) < 0 || fail_scan(s, "unexpected text after the value");
 }
 
-bool json_scan(struct span text, struct json_scan_error *error)
-{
-    bool long_numbers;
-
-    return json_scan_up_to(text, JSON_VALUES_MAX, &long_numbers, error);
-}
-
-bool json_scan_up_to(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error)
+bool json_scan(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error)
 {
     struct scan s = {.values_max = values_max, .text = text, .error = error};
     bool        ok = scan_all(&s);

@@ -14,14 +14,8 @@ struct json_scan_error {
 };
 
 /* True when `text` is one JSON value: valid UTF-8, no escaped NUL or lone surrogate, valid numbers, at most JSON_DEPTH_MAX levels and
- * JSON_VALUES_MAX values. Does not compare names. *error is set only on false. */
-bool json_scan(struct span text, struct json_scan_error *error);
-/* As json_scan(), with another bound on the number of values. *long_numbers: the double of some number may be an integer although the
- * number is not, see http/json/number.h. */
-bool json_scan_up_to(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error);
-
-/* Length of the valid UTF-8 sequence at the start of a non-empty span; 0 if it is invalid (overlong, surrogate, above U+10FFFF,
- * truncated). */
-size_t utf8_sequence(struct span s);
+ * values_max values. Does not compare names. *long_numbers: the double of some number may be an integer although the number is not, see
+ * http/json/number.h. *error is set only on false. */
+bool json_scan(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error);
 
 #endif

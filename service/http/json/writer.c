@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/digits.h"
+#include "base/utf8.h"
 #include "http/json/json.h"
-#include "http/json/scan.h"
 
 #define REPLACEMENT_CHARACTER "\xef\xbf\xbd"
 
@@ -63,7 +63,7 @@ static void put_string(struct buf *out, struct span s)
         s = span_from(s, n);
         if (!s.bytes)
             break;
-        n = utf8_sequence(s);
+        n = utf8_char_bytes(s);
         if (n == 1)
             put_escaped(out, (unsigned char)s.data[0]);
         else if (n)

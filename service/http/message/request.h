@@ -78,7 +78,7 @@ struct request {
     enum method            method;                   /* as sent: HEAD stays HEAD */
     struct span            path;                     /* raw, without the query */
     struct span            params[ROUTE_PARAMS_MAX]; /* decoded */
-    char                   id[64];                   /* X-Request-Id */
+    char                   id[REQUEST_ID_BYTES];     /* X-Request-Id */
     char                   trace[TRACE_ID_BYTES];    /* of traceparent; "" = none */
     struct timing          timing;
     struct caller         *caller;         /* never NULL in a handler */

@@ -10,16 +10,6 @@ static bool is_lower(char c)
     return c >= 'a' && c <= 'z';
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alpha(char c)
-{
-    return is_lower(c) || (c >= 'A' && c <= 'Z');
-}
-
 static bool among(char c, const char *set)
 {
     return c && strchr(set, c);
@@ -32,12 +22,12 @@ static bool is_key_char(char c)
 
 static bool is_token_char(char c)
 {
-    return is_alpha(c) || is_digit(c) || among(c, "!#$%&'*+-.^_`|~:/");
+    return is_letter(c) || is_digit(c) || among(c, "!#$%&'*+-.^_`|~:/");
 }
 
 static bool is_base64_char(char c)
 {
-    return is_alpha(c) || is_digit(c) || among(c, "+/=");
+    return is_letter(c) || is_digit(c) || among(c, "+/=");
 }
 
 static bool is_space(char c)
@@ -131,7 +121,7 @@ static enum field_item take_item(struct span *rest, struct span *text)
         return take_string(rest);
     if (c == '?')
         return take_boolean(rest);
-    if (!is_alpha(c) && c != '*')
+    if (!is_letter(c) && c != '*')
         return ITEM_MALFORMED;
     take_all(rest, is_token_char);
     return ITEM_OTHER;

@@ -1,6 +1,13 @@
-/* version "-" trace-id "-" parent-id "-" trace-flags, in lower-case hex; later versions may add more after another "-". */
+/* Reads X-Request-Id and traceparent. */
 #include "http/message/trace.h"
 
+void request_id_take(struct span header, char id[REQUEST_ID_BYTES])
+{
+    if (header.bytes > 0 && header.bytes < REQUEST_ID_BYTES && span_holds_only(header, "._-"))
+        span_copy(header, id, REQUEST_ID_BYTES);
+}
+
+/* traceparent: version "-" trace-id "-" parent-id "-" trace-flags, in lower-case hex; later versions may add more after another "-". */
 enum { TRACE_CHARS = 32, PARENT_CHARS = 16 };
 
 /* Cuts that many hexadecimal digits off the front. `zero`: all are 0. */

@@ -1,6 +1,6 @@
 /* The warm compiler: a compile worker ready for its one job, loaded, locked down, and warmed by a source of our own. Thread-safe. */
-#ifndef GPUREST_POOL_COMPILE_SPARE_H
-#define GPUREST_POOL_COMPILE_SPARE_H
+#ifndef GPUREST_POOL_COMPILE_WARM_H
+#define GPUREST_POOL_COMPILE_WARM_H
 
 #include "pool/compile/child.h"
 

@@ -123,16 +123,20 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d);
 struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor, const char *mps);
 /* Under the pool's lock. The refiller kills and destroys it; its death says nothing about the device. */
 void discard_worker(struct pool *p, struct worker *w);
+/* Under the pool's lock. The first of a list of warm workers; false: there is none. */
+bool discard_warm(struct pool *p, struct worker **warm);
 /* Under the pool's lock. A warm worker that nobody waits for makes room for one that somebody waits for, on device `d`, in `domain` or in
  * none (NULL). */
 bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
-bool may_make_room(const struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
+bool may_make_room(struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
 /* When to try again after so many failures. */
 uint64_t pause_ns(unsigned failures);
 /* Under the pool's lock. */
 void     list_push(struct worker **list, struct worker *w);
 bool     list_remove(struct worker **list, struct worker *w);
 unsigned list_count(const struct worker *list, enum worker_state state);
+unsigned list_count_living(const struct worker *list);
+bool     worker_is_over(const struct worker *w);
 /* Waits for pool->changed until then. */
 void pool_wait(struct pool *p, uint64_t deadline_ns);
 

@@ -49,23 +49,10 @@ static bool free_ended(struct pool *p)
     return false;
 }
 
-static bool discard_warm(struct pool *p, struct pool_domain *m)
-{
-    struct worker *w = m->warm;
-
-    if (!w)
-        return false;
-    m->warm = w->next;
-    assert(p->workers > 0);
-    p->workers--;
-    discard_worker(p, w);
-    return true;
-}
-
 /* What waits in it goes, too. */
 static void leave_server(struct pool *p, struct pool_domain *m)
 {
-    while (discard_warm(p, m))
+    while (discard_warm(p, &m->warm))
         continue;
     if (m->server)
         end_server(p, m->server);
@@ -159,7 +146,7 @@ static bool start_server(struct pool *p, struct pool_domain *m)
 /* Releases the lock for a moment, in which the domain or its server may end. */
 static bool start_warm(struct pool *p, struct pool_domain *m)
 {
-    unsigned           have = list_count(m->warm, WORKER_STARTING) + list_count(m->warm, WORKER_READY);
+    unsigned           have = list_count_living(m->warm);
     unsigned           spare = p->config.warm_per_device < SERVER_WARM_MAX ? p->config.warm_per_device : SERVER_WARM_MAX;
     struct mps_server *s = m->server;
     const void        *key = m->key;
@@ -184,13 +171,6 @@ static bool start_warm(struct pool *p, struct pool_domain *m)
     return true;
 }
 
-static bool is_over(const struct worker *w)
-{
-    enum worker_state s = worker_state_of(w);
-
-    return s == WORKER_DEAD || s == WORKER_STOPPING;
-}
-
 /* Releases the lock for a moment: a worker's own lock may not be taken under the pool's. */
 static bool look_at_deaths(struct pool *p, struct pool_domain *m)
 {
@@ -198,7 +178,7 @@ static bool look_at_deaths(struct pool *p, struct pool_domain *m)
     struct problem why;
     bool           failed;
 
-    while (w && !is_over(w))
+    while (w && !worker_is_over(w))
         w = w->next;
     if (!w)
         return false;
@@ -254,25 +234,15 @@ uint64_t domains_next_look(const struct pool *p)
     return first;
 }
 
-static bool can_spare(const struct pool_domain *m, const struct pool_domain *but)
+struct worker **domains_spare(struct pool *p, const struct pool_domain *but)
 {
-    return m != but && m->demand == 0 && m->warm;
-}
+    for (unsigned i = 0; i < FAULT_DOMAINS_MAX; i++) {
+        struct pool_domain *m = &p->domains.slots[i];
 
-bool domains_can_evict(const struct pool *p, const struct pool_domain *but)
-{
-    for (unsigned i = 0; i < FAULT_DOMAINS_MAX; i++)
-        if (can_spare(&p->domains.slots[i], but))
-            return true;
-    return false;
-}
-
-bool domains_evict(struct pool *p, const struct pool_domain *but)
-{
-    for (unsigned i = 0; i < FAULT_DOMAINS_MAX; i++)
-        if (can_spare(&p->domains.slots[i], but))
-            return discard_warm(p, &p->domains.slots[i]);
-    return false;
+        if (m != but && m->demand == 0 && m->warm)
+            return &m->warm;
+    }
+    return NULL;
 }
 
 bool domains_leave_device(struct pool *p, unsigned device)

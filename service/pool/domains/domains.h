@@ -38,9 +38,8 @@ void domains_destroy(struct pool *p);
 /* Refiller: one step for each domain. True: something was done. */
 bool     domains_care(struct pool *p);
 uint64_t domains_next_look(const struct pool *p);
-/* Takes out a worker that waits in a domain that nobody waits for, and that is not `but`. False: there is none. */
-bool domains_evict(struct pool *p, const struct pool_domain *but);
-bool domains_can_evict(const struct pool *p, const struct pool_domain *but);
+/* The workers that wait in a domain that nobody waits for, and that is not `but`; NULL: there are none. */
+struct worker **domains_spare(struct pool *p, const struct pool_domain *but);
 /* The device is about to be reset: ends its servers and what waits in them. True: there was one. */
 bool domains_leave_device(struct pool *p, unsigned device);
 bool domains_on_device(const struct pool *p, unsigned device);

@@ -59,7 +59,12 @@ void discard_worker(struct pool *p, struct worker *w)
     list_push(&p->discarded_workers, w);
 }
 
-static bool is_over(const struct worker *w)
+unsigned list_count_living(const struct worker *list)
+{
+    return list_count(list, WORKER_STARTING) + list_count(list, WORKER_READY);
+}
+
+bool worker_is_over(const struct worker *w)
 {
     enum worker_state s = worker_state_of(w);
 
@@ -82,14 +87,13 @@ static bool is_shortage(enum status st)
 
 /* ---- the ladder, under the pool's lock ---- */
 
-/* Discards the first warm one; false: there is none. */
-static bool discard_warm(struct pool *p, struct device_slot *d)
+bool discard_warm(struct pool *p, struct worker **warm)
 {
-    struct worker *w = d->warm;
+    struct worker *w = *warm;
 
     if (!w)
         return false;
-    d->warm = w->next;
+    *warm = w->next;
     assert(p->workers > 0);
     p->workers--;
     discard_worker(p, w);
@@ -98,7 +102,7 @@ static bool discard_warm(struct pool *p, struct device_slot *d)
 
 void device_discard_all(struct pool *p, struct device_slot *d)
 {
-    while (discard_warm(p, d))
+    while (discard_warm(p, &d->warm))
         continue;
     if (d->device_monitor)
         discard_worker(p, d->device_monitor);
@@ -209,14 +213,14 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
     struct worker *w = d->device_monitor;
 
     assert(held(&p->lock));
-    if (w && is_over(w)) {
+    if (w && worker_is_over(w)) {
         d->device_monitor = NULL;
         d->device_monitor_known = false;
         discard_dead(p, d, w);
         return true;
     }
     for (w = d->warm; w; w = w->next) {
-        if (!is_over(w))
+        if (!worker_is_over(w))
             continue;
         list_remove(&d->warm, w);
         assert(p->workers > 0);
@@ -330,7 +334,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     if (d->device_monitor == w && known) {
         device_monitor_welcome(d, &info);
         again = true;
-    } else if (d->device_monitor == w && !is_over(w))
+    } else if (d->device_monitor == w && !worker_is_over(w))
         device_monitor_mute(p, d);
     pool_note_change(p);
     if (again) {
@@ -341,27 +345,29 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* Those of the device itself are what is waited for, unless it is a domain that waits. */
-static bool can_spare(const struct device_slot *other, const struct device_slot *d, const struct pool_domain *domain)
+/* Those of the device itself are what is waited for, unless it is a domain that waits. NULL: there are none. */
+static struct worker **find_spare(struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
 {
-    return (other != d || domain) && other->demand == 0 && other->warm;
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct device_slot *other = &p->devices[i];
+
+        if ((other != d || domain) && other->demand == 0 && other->warm)
+            return &other->warm;
+    }
+    return domains_spare(p, domain);
 }
 
-bool may_make_room(const struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
+bool may_make_room(struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
 {
-    for (unsigned i = 0; i < p->devices_count; i++)
-        if (can_spare(&p->devices[i], d, domain))
-            return true;
-    return domains_can_evict(p, domain);
+    return find_spare(p, d, domain) != NULL;
 }
 
 bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain)
 {
+    struct worker **warm = find_spare(p, d, domain);
+
     assert(held(&p->lock));
-    for (unsigned i = 0; i < p->devices_count; i++)
-        if (can_spare(&p->devices[i], d, domain))
-            return discard_warm(p, &p->devices[i]);
-    return domains_evict(p, domain);
+    return warm && discard_warm(p, warm);
 }
 
 /* Room for one warm worker more than --pool-size: others still get a worker, and memory. */
@@ -387,11 +393,6 @@ static unsigned warm_wanted(const struct pool *p, const struct device_slot *d)
     return used > least && has_plenty(p, d) ? used : least;
 }
 
-static unsigned warm_count(const struct device_slot *d)
-{
-    return list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
-}
-
 /* Those that were kept because of their use, when that is over, or memory is short. */
 static bool surplus_end(struct pool *p, struct device_slot *d)
 {
@@ -399,13 +400,13 @@ static bool surplus_end(struct pool *p, struct device_slot *d)
 
     if (!d->surplus || (reserve_wanted(&d->reserve, now_ns()) > least && !has_little(d)))
         return false;
-    d->surplus = warm_count(d) > least + d->demand && discard_warm(p, d);
+    d->surplus = list_count_living(d->warm) > least + d->demand && discard_warm(p, &d->warm);
     return d->surplus;
 }
 
 static bool warm_start(struct pool *p, struct device_slot *d)
 {
-    unsigned       have = warm_count(d);
+    unsigned       have = list_count_living(d->warm);
     struct worker *w;
 
     if (d->failures > 0 || d->verdict || d->reset.phase != RESET_NONE || have >= warm_wanted(p, d) + d->demand)
@@ -430,7 +431,8 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || (d->verdict && discard_warm(p, d)) || /* under a verdict only the device monitor stays, to report on it */
+    if (deaths_look(p, d) ||
+        (d->verdict && discard_warm(p, &d->warm)) || /* under a verdict only the device monitor stays, to report on it */
         device_reset_care(p, d))
         return true;
     shortage_end(p, d);

@@ -182,9 +182,11 @@ static void end_measure(struct worker *w)
               (int)w->process.pid, w->options.backend, w->options.index, (unsigned long long)(ns / NS_PER_MS));
 }
 
-void worker_ended(struct worker *w)
+/* Monitor's thread: the process has ended. Afterwards only the owner touches the worker. */
+static void process_ended(struct watched *watched)
 {
-    int wait_status = 0;
+    struct worker *w = (struct worker *)((char *)watched - offsetof(struct worker, watched));
+    int            wait_status = 0;
 
     spawn_reap(&w->process, &wait_status);
     calls_last(w); /* before anybody sees it dead: it may have reported why */
@@ -204,11 +206,6 @@ void worker_ended(struct worker *w)
     if (w->end_waker)
         w->end_waker->wake(w->end_waker);
     pthread_mutex_unlock(&w->lock);
-}
-
-static void process_ended(struct watched *watched)
-{
-    worker_ended((struct worker *)((char *)watched - offsetof(struct worker, watched)));
 }
 
 void worker_watch_end(struct worker *w, struct waker *waker)

@@ -110,8 +110,6 @@ struct worker {
 enum status worker_start(struct worker **out, const struct worker_options *options);
 /* Kills, waits, frees. NULL is a no-op. */
 void worker_destroy(struct worker *w);
-/* Monitor's thread: the process has ended. Afterwards only the owner touches the worker. */
-void worker_ended(struct worker *w);
 /* Under lock. */
 void worker_set_state(struct worker *w, enum worker_state next);
 /* How it ended or failed to start; a copy. */

@@ -39,6 +39,21 @@ struct batch_name *batch_name_of(struct batch *b, struct span name)
     return (struct batch_name *)table_get(&b->names, name);
 }
 
+bool batch_names_own_module(struct span name)
+{
+    return span_starts(name, ":");
+}
+
+/* ":<variable>" is one of the batch's module. */
+static struct buffer *own_global(struct batch *b, struct span name)
+{
+    struct module *m = b->spec->program ? b->spec->program->made : b->module;
+
+    if (!m && b->spec->module.bytes)
+        m = (struct module *)table_get(&b->worker_session->modules, b->spec->module);
+    return m && m->ready ? module_global(m, span_from(name, 1)) : NULL;
+}
+
 struct buffer *batch_buffer(struct batch *b, struct span name)
 {
     struct batch_name *own;
@@ -48,6 +63,10 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
         own = batch_name_of(b, name);
         return own && own->temp ? &own->temp->buffer : NULL;
     }
+    if (batch_names_own_module(name))
+        return own_global(b, name);
+    if (global_is_name(name))
+        return global_find(b->worker_session, name);
     buffer = (struct buffer *)table_get(&b->worker_session->buffers, name);
     return buffer && buffer->ready ? buffer : NULL;
 }
@@ -137,8 +156,9 @@ static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *la
         t->temp = batch_name_of(b, op->to)->temp;
         return STATUS_OK;
     }
-    t->direct = *early && op->segment > *last;
-    *last = op->segment > *last ? op->segment : *last;
+    *early = *early && op->segment > *last && !batch_names_own_module(op->to); /* whose module may still have to be compiled */
+    t->direct = *early;
+    *last = op->segment;
     if (!t->direct && t->left)
         return batch_temp_buffer(b, t->left, &t->temp, why);
     if (span_starts(op->to, "$") && batch_name_of(b, op->to))

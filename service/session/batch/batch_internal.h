@@ -131,7 +131,9 @@ struct batch {
 enum status batch_set_failed_op(struct problem *why, enum status st, unsigned op, unsigned completed);
 /* It, or one of those behind it up to `last`. */
 void batch_set_failed_op_up_to(struct problem *why, unsigned last);
-/* The buffer of that name, "$name" or an id. With session.lock held. */
+/* ":<variable>", of the module of the batch. */
+bool batch_names_own_module(struct span name);
+/* The buffer of that name: "$name", ":<variable>" or an id. With session.lock held. */
 struct buffer     *batch_buffer(struct batch *b, struct span name);
 struct batch_name *batch_name_of(struct batch *b, struct span name);
 /* Makes the buffer of an ALLOC. Needs a use. */
@@ -176,8 +178,6 @@ typedef enum status batch_address(struct batch *b, struct batch_order *o, struct
 /* Submits; `address` NULL: the message has no addresses. Waits for earlier ones when too many are under way. Fails when an earlier one has
  * failed. */
 enum status batch_submit(struct batch *b, struct batch_order *o, batch_address *address, struct problem *why);
-/* Waits for the oldest. Fails when it, or one before it, has failed. count > 0. */
-enum status batch_reap(struct batch *b, struct problem *why);
 /* The first failure of a call, in the order of submission; b->failed is set. */
 enum status batch_failure(struct batch *b, struct problem *why);
 /* Until the call with that serial number is done. */

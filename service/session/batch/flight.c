@@ -218,7 +218,8 @@ static void look_at(struct batch *b, struct flight_call *f)
         b->results[f->op].elapsed_us = isfinite(f->call.reply.event_elapsed.us) ? (double)f->call.reply.event_elapsed.us : 0;
 }
 
-enum status batch_reap(struct batch *b, struct problem *why)
+/* Waits for the oldest. Fails when it, or one before it, has failed. count > 0. */
+static enum status batch_reap(struct batch *b, struct problem *why)
 {
     struct flight_call *f = &b->flights[b->head];
 

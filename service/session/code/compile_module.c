@@ -8,8 +8,8 @@
 #include "base/deadline.h"
 #include "base/digest.h"
 #include "base/metrics.h"
+#include "base/utf8.h"
 #include "base/version.h"
-#include "ipc/utf8.h"
 #include "pool/compile/compile.h"
 #include "session/code/diagnostics.h"
 
@@ -26,17 +26,32 @@ void compiled_finish(struct compiled *c)
     compile_output_finish(&c->output);
 }
 
+static struct span number_of(struct span arch)
+{
+    return span_from(arch, span_starts(arch, "sm_") ? strlen("sm_") : strlen("compute_"));
+}
+
 /* "90" of "sm_90" or "compute_90", under the prefix that is wanted. */
 static struct span arch_for(struct span arch, bool want_cubin, char out[ARCH_BYTES])
 {
-    struct span number = arch;
+    struct span number = number_of(arch);
 
-    if (span_starts(arch, "sm_"))
-        number = span_from(arch, strlen("sm_"));
-    else if (span_starts(arch, "compute_"))
-        number = span_from(arch, strlen("compute_"));
     snprintf(out, ARCH_BYTES, "%s%.*s", want_cubin ? "sm_" : "compute_", (int)(number.bytes < 16 ? number.bytes : 16), number.data);
     return span_of(out);
+}
+
+enum status compile_architecture(const struct device_facts *facts, const struct module_spec *spec, char out[COMPILE_ARCH_BYTES],
+                                 struct problem *why)
+{
+    struct span own = span_of(facts->arch), number = number_of(spec->arch.bytes ? spec->arch : own);
+
+    if (!facts->on_host && !span_equal(number, number_of(own)))
+        return problem_field(why, STATUS_INVALID_FIELD, "/arch", "value", "this device takes code for %s only", facts->arch);
+    if (spec->arch.bytes && facts->on_host)
+        snprintf(out, COMPILE_ARCH_BYTES, "compute_%.*s", (int)(number.bytes < 16 ? number.bytes : 16), number.data);
+    else
+        memcpy(out, facts->arch, sizeof facts->arch);
+    return STATUS_OK;
 }
 
 /* Everything that the code depends on. What the caller sent is in the spec's digest. */

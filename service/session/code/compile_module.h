@@ -5,6 +5,7 @@
 #include "ipc/compile_job.h"
 #include "pool/compile/turns.h"
 #include "session/code/code_cache.h"
+#include "session/life/device_facts.h"
 #include "session/session.h"
 
 struct compiled {
@@ -15,6 +16,11 @@ struct compiled {
 
 void compiled_init(struct compiled *c);
 void compiled_finish(struct compiled *c);
+
+/* What a source is compiled for on such a device: what it asks for, which a host always runs and a GPU only if it is that; else what the device
+ * says. INVALID_FIELD. */
+enum status compile_architecture(const struct device_facts *facts, const struct module_spec *spec, char out[COMPILE_ARCH_BYTES],
+                                 struct problem *why);
 
 /* spec is checked; its kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
  * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:

@@ -32,6 +32,8 @@ struct module {
     best_block            *best; /* [kernels_count] */
     uint64_t               kept_bytes;
     uint64_t               created_wall_ns;
+    struct buffer         *globals;      /* [table.globals_count], owned: its variables, as buffers; NULL: not loaded yet, or ours */
+    uint64_t               unload_order; /* launches up to this number may use its variables, and are submitted before it is unloaded */
     struct module         *unload_next;
     struct call            unload;
 };
@@ -47,6 +49,13 @@ enum status module_builtin(struct worker_session *c, struct span id, const struc
                            struct problem *why);
 /* No device has it any more. */
 void module_free(struct module *m);
+/* ---- global.c ---- */
+/* Makes the variables of a module that was loaded. No lock held. */
+enum status globals_make(struct module *m, struct problem *why);
+/* The module becomes ready: its variables get their numbers. With session.lock held. */
+void globals_number(struct module *m);
+/* One of them, by its place in the list, its name in the source, a name expression or its mangled name; NULL: none. */
+struct buffer *module_global(struct module *m, struct span name);
 /* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->worker_session. */
 enum status module_load(struct module *m, struct span image, struct problem *why);
 #endif

@@ -26,6 +26,7 @@ void module_free(struct module *m)
     free_texts(m->expressions, m->expressions_count);
     free_texts(m->lowered, m->expressions_count);
     free(m->best);
+    free(m->globals);
     free(m);
     worker_session_unref(c);
 }
@@ -41,6 +42,7 @@ void module_unref(struct module *m)
         module_free(m);
         return;
     }
+    m->unload_order = launch_order(c);
     m->unload_next = c->unloads;
     c->unloads = m;
     submit_later(c);
@@ -212,6 +214,9 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     if (!m->worker_session->facts.compiles_cuda)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
                            "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");
+    st = m->ours ? STATUS_OK : compile_architecture(&m->worker_session->facts, spec, m->arch, why);
+    if (st)
+        return st;
     st = compile_for_caller(m, spec, !m->worker_session->facts.wants_ptx, arena, why);
     *image = !m->worker_session->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
@@ -310,6 +315,8 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
         hash_code(m, image);
         st = load(m, image, why);
     }
+    if (!st && !m->ours)
+        st = globals_make(m, why);
     if (!st)
         param_types_read(&m->table, buf_span(&m->compiled.output.ptx));
     m->params_bytes_max = most_params_bytes(&m->table);
@@ -340,6 +347,8 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
             module_unref(m);
         module_unref(m);
     } else {
+        if (*created)
+            globals_number(m);
         m->ready = true;
         *out = m;
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "ipc/utf8.h"
+#include "base/utf8.h"
 #include "session/bounds.h"
 #include "session/code/options.h"
 #include "session/session.h"
@@ -126,6 +126,33 @@ static enum status take_options(struct module_spec *spec, struct arena *arena, s
     return st;
 }
 
+/* Of the options that are canonical, takes out what says the architecture. The list is the arena's. */
+static enum status take_architecture(struct module_spec *spec, struct arena *arena, struct problem *why)
+{
+    struct span *kept = arena_array(arena, spec->options_count, sizeof *kept), said;
+    unsigned     n = 0;
+
+    if (!kept)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "Not enough memory for the options");
+    for (unsigned i = 0; i < spec->options_count; i++) {
+        if (!options_architecture(spec->options[i], &said)) {
+            kept[n++] = spec->options[i];
+            continue;
+        }
+        if (spec->arch.bytes && !span_equal(spec->arch, said))
+            return problem_field(why, STATUS_INVALID_FIELD, "/arch", "conflict", "The request names two architectures, %.*s and %.*s",
+                                 SPAN_ARG(span_first(spec->arch, COMPILE_ARCH_BYTES)), SPAN_ARG(said));
+        spec->arch = said;
+    }
+    spec->options = kept;
+    spec->options_count = n;
+    if (spec->arch.bytes && !options_knows_architecture(spec->arch))
+        return problem_field(why, STATUS_INVALID_FIELD, "/arch", "value",
+                             "An architecture must be compute_75, compute_80, compute_86, "
+                             "compute_87, compute_89 or compute_90");
+    return STATUS_OK;
+}
+
 static enum status check_expressions(const struct module_spec *spec, struct problem *why)
 {
     char pointer[PROBLEM_POINTER_BYTES];
@@ -169,6 +196,7 @@ static void take_digest(struct module_spec *spec)
     }
     digest_list(&h, spec->options, spec->options_count);
     digest_list(&h, spec->name_expressions, spec->name_expressions_count);
+    digest_add_field(&h, spec->arch);
     digest_end(&h, spec->digest);
 }
 
@@ -177,9 +205,12 @@ enum status module_spec_check(struct module_spec *spec, struct arena *arena, str
     enum status st = check_source(spec, why);
 
     assert(!spec->checked && spec->kind != IMAGE_PLAN);
-    assert(spec->kind == IMAGE_CUDA || (!spec->headers_count && !spec->options_count && !spec->name_expressions_count));
+    assert(spec->kind == IMAGE_CUDA ||
+           (!spec->headers_count && !spec->options_count && !spec->name_expressions_count && !spec->arch.bytes));
     if (!st)
         st = take_options(spec, arena, why);
+    if (!st)
+        st = take_architecture(spec, arena, why);
     if (!st)
         st = take_headers(spec, arena, why);
     if (!st)

@@ -112,6 +112,9 @@ static bool unload(struct worker_session *c, struct module *m)
 {
     struct session *s = c->session;
 
+    /* A launch that found the address of one of its variables holds the submit lock until it is on its way. */
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_unlock(&c->submit_lock);
     m->unload = (struct call){.on_event = unloaded, .context = m, .deadline_ns = DEADLINE_NEVER};
     if (worker_submit_module_unload(c->worker, &(struct msg_module_unload){m->remote}, &m->unload) == STATUS_OK)
         return true;
@@ -123,6 +126,20 @@ static bool unload(struct worker_session *c, struct module *m)
     return false;
 }
 
+/* With session.lock held: takes one out of the list that no launch in the backlog comes before. */
+static struct module *next_unload(struct worker_session *c)
+{
+    struct module **at = &c->unloads, *m;
+
+    assert(held(&c->session->lock));
+    while (*at && !launch_ordered(c, (*at)->unload_order))
+        at = &(*at)->unload_next;
+    m = *at;
+    if (m)
+        *at = m->unload_next;
+    return m;
+}
+
 void module_unload_some(struct worker_session *c)
 {
     struct session *s = c->session;
@@ -130,11 +147,8 @@ void module_unload_some(struct worker_session *c)
 
     do {
         pthread_mutex_lock(&s->lock);
-        m = c->lost ? NULL : c->unloads;
-        if (m) {
-            c->unloads = m->unload_next;
-            c->uses++;
-        }
+        m = c->lost ? NULL : next_unload(c);
+        c->uses += m != NULL;
         pthread_mutex_unlock(&s->lock);
     } while (m && unload(c, m));
 }

@@ -23,6 +23,8 @@ static const struct option options[] = {
 #undef OPTION
 };
 
+#define ARCHITECTURE "--gpu-architecture"
+
 /* An option as found: whether a value came with it, and which. */
 struct found {
     const struct option *option; /* NULL: none of ours */
@@ -85,17 +87,17 @@ static struct found find(struct span s)
     return f;
 }
 
+bool options_architecture(struct span option, struct span *out)
+{
+    struct found f = {0};
+
+    if (!spelled(option, ARCHITECTURE, &f) || !f.has_value)
+        return false;
+    *out = f.value;
+    return true;
+}
+
 /* ---- values ---- */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 static bool is_name(struct span s)
 {
@@ -192,6 +194,14 @@ static bool value_fits(const struct option *o, struct span value)
     case NAME:
         return is_name(value);
     }
+    return false;
+}
+
+bool options_knows_architecture(struct span arch)
+{
+    for (size_t i = 0; i < COUNT(options); i++)
+        if (strcmp(options[i].name, ARCHITECTURE) == 0)
+            return value_fits(&options[i], arch);
     return false;
 }
 

@@ -10,4 +10,9 @@
 enum status options_canonical(const struct span *sent, size_t count, struct arena *arena, const struct span **out, size_t *out_count,
                               struct problem *why);
 
+/* Whether a canonical option says for which architecture to compile, and for which. */
+bool options_architecture(struct span option, struct span *out);
+/* "compute_90" and similar: one that a caller may ask for. */
+bool options_knows_architecture(struct span arch);
+
 #endif

@@ -213,12 +213,15 @@ static enum status warm_source(struct warm_job *j, const struct warm_request *q,
 {
     struct registry    *r = j->registry;
     const struct tenant t = {.owner = j->owner, .name = j->caller};
-    enum status         st = budget_admits_caller(r, &t, q->device, &out->why);
+    char                arch[COMPILE_ARCH_BYTES];
+    enum status         st = compile_architecture(facts, &j->modules[q->module], arch, &out->why);
 
+    if (!st)
+        st = budget_admits_caller(r, &t, q->device, &out->why);
     if (st)
         return st;
-    st = compile_spec(j, &j->modules[q->module], code_holder(r->config.cache_shared, j->caller), span_of(facts->arch), !facts->wants_ptx,
-                      arena, out);
+    st = compile_spec(j, &j->modules[q->module], code_holder(r->config.cache_shared, j->caller), span_of(arch), !facts->wants_ptx, arena,
+                      out);
     budget_charge_caller(r, &t, device, q->device, st);
     return st;
 }
@@ -399,7 +402,9 @@ static bool copy_module(struct arena *a, struct module_spec *s)
 {
     assert(s->checked && s->kind == IMAGE_CUDA);
     s->source = arena_copy(a, s->source);
-    return s->source.data && copy_headers(a, s) && copy_texts(a, &s->options, s->options_count) &&
+    if (s->arch.bytes)
+        s->arch = arena_copy(a, s->arch);
+    return s->source.data && (!s->arch.bytes || s->arch.data) && copy_headers(a, s) && copy_texts(a, &s->options, s->options_count) &&
            copy_texts(a, &s->name_expressions, s->name_expressions_count);
 }
 

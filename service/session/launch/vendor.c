@@ -49,10 +49,16 @@ static uint64_t alignment_of(const struct builtin_call *call, const char *buffer
     return lowest && lowest < ALIGNMENT_BYTES ? lowest : ALIGNMENT_BYTES;
 }
 
-/* ---- products ---- */
+/* Its numbers are (real, imaginary) pairs. */
+static bool is_complex(const struct builtin_call *call)
+{
+    return strstr(call->kernel->name, "_complex") != NULL;
+}
 
 static uint32_t number_of(const struct builtin_call *call)
 {
+    if (is_complex(call))
+        return call->dtype == BUILTIN_DTYPE_f64 ? VENDOR_C128 : VENDOR_C64;
     if (call->dtype == BUILTIN_DTYPE_f16)
         return VENDOR_F16;
     if (call->dtype == BUILTIN_DTYPE_bf16)
@@ -62,12 +68,12 @@ static uint32_t number_of(const struct builtin_call *call)
     return strstr(call->kernel->name, "tf32") ? VENDOR_TF32 : VENDOR_F32;
 }
 
+/* ---- products ---- */
+
 static enum status plan_matmul(const struct builtin_call *call, struct vendor_plan *p, struct problem *why)
 {
     uint64_t a, b, out;
 
-    p->operation = VENDOR_MATMUL;
-    p->number = number_of(call);
     p->workspace_max = VENDOR_WORKSPACE_BYTES_MAX;
     p->m = value_of(call, "m", 0);
     p->n = value_of(call, "n", 0);
@@ -89,42 +95,97 @@ static enum status plan_matmul(const struct builtin_call *call, struct vendor_pl
 
 /* ---- transforms ---- */
 
-/* Along the last axis the transforms lie behind each other, along the first side by side; a middle one is neither. */
+/* Along the last axis the transforms lie behind each other, along the first side by side; along a middle one they are repeated. */
 static enum status plan_fft(const struct builtin_call *call, struct vendor_plan *p, struct problem *why)
 {
     uint64_t             outer = value_of(call, "outer", value_of(call, "batch", 1)), inner = value_of(call, "inner", 1);
     struct builtin_param T = {.type = BUILTIN_TYPE_T};
     uint64_t             each = 2 * (uint64_t)builtin_type_bytes(&T, call->dtype);
 
-    p->operation = VENDOR_FFT;
-    p->number = call->dtype == BUILTIN_DTYPE_f64 ? VENDOR_F64 : VENDOR_F32;
     p->length = value_of(call, "n", 0);
     p->inverse = value_of(call, "inverse", 0) != 0;
     p->batch = inner == 1 ? outer : inner;
     p->stride = inner;
     p->distance = inner == 1 ? p->length : 1;
-    if (p->length < 2 || !p->batch)
+    p->repeats = inner == 1 ? 1 : outer;
+    if (p->length < 2 || !p->batch || !p->repeats)
         return unsuited(call, why, "the data is empty");
-    if (outer != 1 && inner != 1)
-        return unsuited(call, why, "the axis is neither the first nor the last");
     if (offset_of(call, "x") % each || offset_of(call, "out") % each)
         return unsuited(call, why, "an offset is not a multiple of the size of a complex number");
     return STATUS_OK;
 }
 
-/* ---- both ---- */
+/* ---- factorizations ---- */
+
+static enum status plan_factor(const struct builtin_call *call, struct vendor_plan *p, struct problem *why)
+{
+    p->m = value_of(call, "rows", value_of(call, "n", 0));
+    p->n = value_of(call, "columns", p->m);
+    p->batch = value_of(call, "batch", 0);
+    if (p->operation == VENDOR_TRIANGULAR_SOLVE) {
+        p->k = p->n;
+        p->n = p->m;
+    } else if (p->operation == VENDOR_QR_Q) {
+        p->k = value_of(call, "size", 0);
+    }
+    p->lefts = value_of(call, "lefts", value_of(call, "wanted", 0));
+    p->rights = value_of(call, "rights", 0);
+    p->triangle = (value_of(call, "lower", 0) ? VENDOR_LOWER : 0) | (value_of(call, "transposed", 0) ? VENDOR_TRANSPOSED : 0) |
+                  (value_of(call, "unit", 0) ? VENDOR_UNIT : 0);
+    if (!p->m || !p->n || !p->batch || (!p->k && (p->operation == VENDOR_TRIANGULAR_SOLVE || p->operation == VENDOR_QR_Q)))
+        return unsuited(call, why, "the matrices are empty");
+    return STATUS_OK;
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    const char           *kernel;
+    enum vendor_operation operation;
+} operations[] = {
+    {"matmul", VENDOR_MATMUL},
+    {"matmul_tf32", VENDOR_MATMUL},
+    {"matmul_strided", VENDOR_MATMUL},
+    {"matmul_tf32_strided", VENDOR_MATMUL},
+    {"fft", VENDOR_FFT},
+    {"fft_axis", VENDOR_FFT},
+    {"lu", VENDOR_LU},
+    {"lu_complex", VENDOR_LU},
+    {"cholesky", VENDOR_CHOLESKY},
+    {"cholesky_complex", VENDOR_CHOLESKY},
+    {"triangular_solve", VENDOR_TRIANGULAR_SOLVE},
+    {"triangular_solve_complex", VENDOR_TRIANGULAR_SOLVE},
+    {"qr", VENDOR_QR},
+    {"qr_complex", VENDOR_QR},
+    {"qr_q", VENDOR_QR_Q},
+    {"qr_q_complex", VENDOR_QR_Q},
+    {"eigh", VENDOR_EIGH},
+    {"eigh_complex", VENDOR_EIGH},
+    {"svd", VENDOR_SVD},
+    {"svd_complex", VENDOR_SVD},
+};
+
+static enum vendor_operation operation_of(const struct builtin *k)
+{
+    for (size_t i = 0; i < COUNT(operations); i++)
+        if (strcmp(operations[i].kernel, k->name) == 0)
+            return operations[i].operation;
+    return VENDOR_OPERATIONS;
+}
 
 enum status vendor_plan_of(const struct worker_session *c, const struct builtin_call *call, struct vendor_plan *out, struct problem *why)
 {
-    uint32_t             dtypes;
-    enum builtin_library library = builtin_library_of(call->kernel, &dtypes);
+    bool                 takes;
+    enum builtin_library library = builtin_library_among(call->kernel, call->dtype, c->facts.libraries, &takes);
 
-    *out = (struct vendor_plan){0};
-    if (library == BUILTIN_LIBRARY_NONE || !(dtypes >> call->dtype & 1))
+    *out = (struct vendor_plan){.operation = operation_of(call->kernel), .number = number_of(call)};
+    if (!takes || out->operation == VENDOR_OPERATIONS)
         return unsuited(call, why, "none supports it");
-    if (!(c->facts.libraries >> library & 1))
+    if (library == BUILTIN_LIBRARY_NONE)
         return unsuited(call, why, "this device has none");
-    return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
+    if (out->operation == VENDOR_MATMUL)
+        return plan_matmul(call, out, why);
+    return out->operation == VENDOR_FFT ? plan_fft(call, out, why) : plan_factor(call, out, why);
 }
 
 /* Under which its module stands among the built-in ones: '/' stands in no id of a client's, and no built-in kernel is called so. */
@@ -164,16 +225,12 @@ enum status vendor_open(struct worker_session *c, struct builtin_call *call, con
 
 unsigned vendor_args(const struct builtin_call *call, uint64_t workspace, struct launch_arg out[BUILTIN_ARGS_MAX])
 {
-    static const char *const matmul[] = {"a", "b", "out", NULL}, *const fft[] = {"x", "out", NULL}; /* as struct vendor_..._params */
-    uint32_t           ignored;
-    const char *const *names = builtin_library_of(call->kernel, &ignored) == BUILTIN_LIBRARY_CUBLASLT ? matmul : fft;
-    unsigned           n = 0;
+    unsigned n = 0;
 
-    for (; names[n]; n++) {
-        int i = index_of(call->kernel, names[n]);
-
-        out[n] = i < 0 ? (struct launch_arg){0} : call->args[i];
-    }
+    for (unsigned i = 0; i < call->kernel->params_count; i++)
+        if (call->kernel->params[i].access != BUILTIN_VALUE)
+            out[n++] = call->args[i];
+    assert(n + 1 == vendor_params_count(operation_of(call->kernel)));
     out[n++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = sizeof workspace, .value = workspace};
     return n;
 }

@@ -426,7 +426,6 @@ void        worker_session_unref(struct worker_session *c);
 void        worker_session_unuse(struct worker_session *c);
 /* Why an operation in progress cannot go on. */
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why);
-void        worker_session_lose(struct worker_session *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
 void worker_session_check_call(struct worker_session *c, const struct call *call);
 /* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */

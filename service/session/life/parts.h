@@ -29,6 +29,14 @@ void launch_drop_all(struct worker_session *c);
 void module_unload_some(struct worker_session *c);
 /* The worker is gone with its modules. */
 void module_drop_all(struct worker_session *c);
+/* A variable of a module is a buffer to memory/, named "<module>:<variable>": by its place in the module's list, or its name. */
+struct buffer;
+bool global_is_name(struct span id);
+/* NULL: there is none. */
+struct buffer *global_find(struct worker_session *c, struct span name);
+/* Its module stays loaded between these. The last release may free the variable. */
+void global_hold(struct buffer *b);
+void global_release(struct buffer *b);
 /* Code that is compiled ahead: a registry's part of it. No lock held. */
 void warm_jobs_init(struct warm_jobs *w);
 /* Waits for the compilations that are under way; the compile service is stopped. */

@@ -220,7 +220,7 @@ static enum counter restarts_of(enum status st)
 }
 
 /* The first report counts, unless it only said that the worker is gone and this one gives the reason. */
-void worker_session_lose(struct worker_session *c, const struct problem *why)
+static void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
     struct problem  own;

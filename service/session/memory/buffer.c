@@ -26,6 +26,7 @@ static void describe_buffer(const struct worker_session *c, const struct buffer 
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
+    out->address = b->address;
     out->created_wall_ns = b->created_wall_ns;
     out->shareable = b->shareable;
     out->contents = contents_of(c, b);
@@ -41,10 +42,12 @@ static enum status buffer_gone(struct problem *why)
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted");
 }
 
-static struct buffer *find_buffer(struct worker_session *c, struct span id)
+struct buffer *buffer_find(struct worker_session *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
 
+    if (global_is_name(id))
+        return global_find(c, id);
     if (!b)
         b = (struct buffer *)table_get(&c->temp_buffers, id);
     return b && b->ready ? b : NULL;
@@ -65,7 +68,7 @@ enum status buffer_pin(struct worker_session *c, struct span id, struct buffer *
 
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
-    struct buffer *b = find_buffer(c, id);
+    struct buffer *b = buffer_find(c, id);
     enum status    st;
 
     assert(held(&c->session->lock));
@@ -76,6 +79,8 @@ enum status buffer_pin_if(struct worker_session *c, struct span id, const struct
         return st;
     b->refs++;
     b->pins++;
+    if (b->module)
+        global_hold(b);
     *out = b;
     return STATUS_OK;
 }
@@ -84,12 +89,17 @@ void buffer_unpin(struct buffer *b)
 {
     assert(b->pins > 0);
     b->pins--;
-    buffer_unref(b);
+    if (!b->module) {
+        buffer_unref(b);
+        return;
+    }
+    b->refs--;
+    global_release(b); /* may free it */
 }
 
 bool buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes)
 {
-    const struct buffer *b = find_buffer(context, id);
+    const struct buffer *b = buffer_find(context, id);
 
     if (!b)
         return false;
@@ -251,7 +261,7 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st) {
-        b = find_buffer(s->worker_session, id);
+        b = buffer_find(s->worker_session, id);
         if (b)
             describe_buffer(s->worker_session, b, out);
         else
@@ -265,7 +275,7 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
                                  struct problem *why)
 {
-    struct buffer *b = find_buffer(c, id);
+    struct buffer *b = buffer_find(c, id);
     enum status    st;
 
     assert(held(&c->session->lock));
@@ -274,6 +284,8 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     st = contents_check(c, b, only, why);
     if (st)
         return st;
+    if (b->module)
+        return problem_set(why, STATUS_INVALID_REQUEST, "a variable is part of its module; delete the module");
     if (b->pins)
         return problem_set(why, STATUS_BUFFER_BUSY, "the buffer is being read, written, filled or copied");
     b->ready = false;
@@ -339,7 +351,7 @@ static void buffer_freed(struct worker_session *c, const struct call *call, void
 /* With session.lock held: NULL when the id is nobody's, or launches that wait here may still name it. */
 static struct buffer *detach_unused(struct worker_session *c, struct span id)
 {
-    struct buffer *b = find_buffer(c, id);
+    struct buffer *b = buffer_find(c, id);
 
     assert(held(&c->session->lock));
     if (!b || !TAILQ_EMPTY(&c->backlog))

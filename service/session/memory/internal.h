@@ -4,18 +4,21 @@
 
 #include "session/life/parts.h"
 
+struct module;
+
 struct buffer {
-    struct entry  entry;
-    uint64_t      bytes;
-    uint64_t      charged; /* bytes charged to the quotas */
-    uint64_t      address;
-    uint64_t      created_wall_ns;
-    uint64_t      number;    /* unique in its session: a later buffer with the same id has another number */
-    bool          shareable; /* a separate allocation that clients may map */
-    unsigned      refs;      /* the table's and those of everyone who holds it */
-    unsigned      pins;      /* operations in progress; it is not deleted meanwhile */
-    bool          ready;     /* allocated */
-    struct share *share;     /* memory that clients map; NULL = none. A reference */
+    struct entry   entry;
+    uint64_t       bytes;
+    uint64_t       charged; /* bytes charged to the quotas */
+    uint64_t       address;
+    uint64_t       created_wall_ns;
+    uint64_t       number;    /* unique in its session: a later buffer with the same id has another number */
+    bool           shareable; /* a separate allocation that clients may map */
+    unsigned       refs;      /* the table's and those of everyone who holds it */
+    unsigned       pins;      /* operations in progress; it is not deleted meanwhile */
+    bool           ready;     /* allocated */
+    struct share  *share;     /* memory that clients map; NULL = none. A reference */
+    struct module *module;    /* whose variable it is, see session/code/global.c; NULL = an allocation of its own */
 };
 
 /* A buffer of a batch or a program, or the scratch memory of a launch. Nobody learns its id unless it becomes a buffer of the session. */
@@ -36,6 +39,8 @@ struct temp_buffer {
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why);
 /* As buffer_pin(), if the buffer has these contents (NULL: any); else PRECONDITION_FAILED, also when the id does not exist. */
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
+/* What an id names: a buffer, one of a batch, or a variable of a module. NULL: nothing. */
+struct buffer *buffer_find(struct worker_session *c, struct span id);
 /* One that is zeroed; no lock held. */
 enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
 void        buffer_unpin(struct buffer *b);
@@ -69,8 +74,6 @@ void temp_buffer_await(struct worker_session *c, struct temp_buffer *l);
 enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why);
 
 /* ---- pending_free.c ---- device memory on its way back. session.lock may be held, registry.lock not, by what notes; no lock by what waits. */
-/* So many bytes were given back to the session's device, or soon will be. */
-void pending_free_add(struct session *s, uint64_t bytes);
 /* With session.lock held: so many bytes of buffers were freed, which a worker may keep; or taken, perhaps of those. */
 void pending_free_cached(struct worker_session *c, uint64_t bytes);
 void pending_free_reused(struct worker_session *c, uint64_t bytes);

@@ -36,7 +36,8 @@ static uint64_t with_context(uint64_t bytes)
     return bytes > UINT64_MAX - CONTEXT_BYTES_MAX ? UINT64_MAX : bytes + CONTEXT_BYTES_MAX;
 }
 
-void pending_free_add(struct session *s, uint64_t bytes)
+/* So many bytes were given back to the session's device, or soon will be. */
+static void pending_free_add(struct session *s, uint64_t bytes)
 {
     note_bytes(s, bytes, 0);
 }

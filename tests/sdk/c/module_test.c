@@ -108,3 +108,48 @@ Test(module, code_can_be_taken_and_loaded_again)
     cr_assert_eq(gpurest_module_load(w.session, &again, "nonsense", 8), GPUREST_E_INVAL);
     cr_assert_eq(gpurest_module_load(w.session, &again, ".version 9.9\nnonsense", 21), GPUREST_E_COMPILE);
 }
+
+Test(module, has_variables_that_are_buffers)
+{
+    static const char     source[] = "__device__ int counter = 5; namespace ns { __constant__ int two[2] = {1, 2}; }\n"
+                                     "extern \"C\" __global__ void step(int *to, int by) { atomicAdd(&counter, by); *to = ns::two[1]; }";
+    gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
+    gpurest_module       *m;
+    const gpurest_kernel *k;
+    gpurest_buffer        counter, two, copy;
+    gpurest_batch        *batch;
+    gpurest_arg           args[2];
+    int                   values[2] = {7, 8}, got = 0;
+
+    cr_assert_not(bad(gpurest_compile(w.session, &m, source, NULL, 0)));
+    cr_assert_not(bad(gpurest_kernel_get(m, "step", &k)));
+    cr_assert_not(bad(gpurest_module_global(m, "counter", &counter)));
+    cr_assert_not(bad(gpurest_module_global(m, "ns::two", &two)));
+    cr_assert_eq(gpurest_buffer_bytes(w.session, two), 8);
+    cr_assert_not(bad(gpurest_write(w.session, two, 0, values, sizeof values)));
+    cr_assert_not(bad(gpurest_alloc(w.session, &copy, 4)));
+    args[0] = GPUREST_BUF(copy);
+    args[1] = GPUREST_I32(10);
+    config.grid = GPUREST_1D(2);
+    config.block = GPUREST_1D(1);
+    config.cooperative = 1;
+    cr_assert_not(bad(gpurest_launch_with(w.session, k, &config, args, 2, NULL)));
+    cr_assert_not(bad(gpurest_read(w.session, counter, 0, &got, sizeof got)));
+    cr_assert_eq(got, 25);
+    cr_assert_not(bad(gpurest_read(w.session, copy, 0, &got, sizeof got)));
+    cr_assert_eq(got, 8);
+    cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
+    cr_assert_not(bad(gpurest_fill(w.session, counter, 0, 1, 4, 1, (gpurest_stream){0})));
+    args[0] = GPUREST_BUF(two);
+    cr_assert_not(bad(gpurest_launch_with(w.session, k, &config, args, 2, NULL)));
+    cr_assert_not(bad(gpurest_read(w.session, counter, 0, &got, sizeof got)));
+    cr_assert_not(bad(gpurest_batch_submit(batch, NULL)));
+    cr_assert_eq(got, 21);
+    config.grid = GPUREST_1D(1 << 20);
+    cr_assert_neq(gpurest_launch_with(w.session, k, &config, args, 2, NULL), GPUREST_OK);
+    cr_assert_eq(gpurest_module_global(m, "absent", &counter), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_module_global(m, NULL, &counter), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_free(w.session, two), GPUREST_E_INVAL);
+    gpurest_module_unload(m);
+    cr_assert_neq(gpurest_read(w.session, two, 0, &got, sizeof got), GPUREST_OK);
+}

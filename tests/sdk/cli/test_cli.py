@@ -264,6 +264,38 @@ def test_a_session_joins_a_fault_domain(gpurest):
     assert gpurest("sessions", "get", "cli-left").returncode == NOT_FOUND
 
 
+def test_variables_of_modules(gpurest, service, tmp_path):
+    assert gpurest("connect", "cli-variables").returncode == OK
+    source = b"__device__ int counter[2] = {5, 6}; extern \"C\" __global__ void k() { counter[0]++; }"
+    service.client().put_cuda("/v1/sessions/cli-variables/modules/m", source.decode()).expect(201)
+    shown = json.loads(gpurest("modules", "get", "m", "--json").stdout)["item"]
+    assert [(row["name"], row["bytes"]) for row in shown["globals"]] == [("counter", 8)]
+    assert gpurest("buf", "get", "m:counter", "-").stdout == struct.pack("<2i", 5, 6)
+    (tmp_path / "two").write_bytes(struct.pack("<2i", 7, 8))
+    assert gpurest("buf", "put", "m:counter", "two").returncode == OK
+    assert gpurest("buf", "get", "m:0", "-").stdout == struct.pack("<2i", 7, 8)
+    assert gpurest("buf", "fill", "m:counter", "i32:1").returncode == OK
+    assert gpurest("buf", "hexdump", "m:counter").stdout.startswith(b"00000000  01 00 00 00 01")
+    (tmp_path / "one").write_bytes(bytes(4))
+    assert gpurest("buf", "put", "m:counter", "one").returncode == USAGE
+    assert gpurest("buf", "get", "m:nothing", "-").returncode == NOT_FOUND
+    assert gpurest("disconnect", "--yes").returncode == OK
+
+
+def test_a_cooperative_run(gpurest, tmp_path):
+    (tmp_path / "k.cu").write_text("""#include <cooperative_groups.h>
+        __device__ int total;
+        extern "C" __global__ void k(int *out) {
+            atomicAdd(&total, 1);
+            cooperative_groups::this_grid().sync();
+            if (threadIdx.x == 0) out[blockIdx.x] = total;
+        }""")
+    run = ("run", "k.cu", "k", "--grid", "4", "--block", "32", "--out", "out:16")
+    assert gpurest(*run, "--cooperative").returncode == OK
+    values = struct.unpack("<4i", (tmp_path / "out").read_bytes())
+    assert len(set(values)) == 1 and values[0] % 128 == 0
+
+
 def test_a_session_that_stays(gpurest, tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(100)))
     assert gpurest("buffers").returncode == USAGE

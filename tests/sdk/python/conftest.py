@@ -60,14 +60,20 @@ def node(tmp_path_factory):
         yield one
 
 
+@pytest.fixture(autouse=True)
+def no_chosen_device():
+    """A device that a test chose is not the next one's."""
+    yield
+    choose_device(None)
+
+
 @pytest.fixture
 def node_client(node):
-    """The default client of the node with several devices; none is chosen before and afterwards."""
+    """The default client of the node with several devices."""
     with gpurest.connect(node.url) as client:
         gpurest.set_default(client)
         yield client
         gpurest.set_default(None)
-        choose_device(None)
 
 
 @pytest.fixture(params=["http", "unix"])

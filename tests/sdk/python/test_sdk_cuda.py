@@ -12,18 +12,12 @@ import pytest
 import gpurest
 from conftest import ROOT
 from gpurest import cuda, errors
-from gpurest._session.default import choose_device, chosen_device
+from gpurest._session.default import chosen_device
 from gpurest.cuda import profiler
 from sources import FAULTS, SAXPY
 
 WAIT_S = 60
 DEADLINE_MS = 600_000  # of endless kernels: longer than any test
-
-
-@pytest.fixture(autouse=True)
-def no_choice():
-    yield
-    choose_device(None)
 
 
 def floats(*values):

@@ -87,7 +87,7 @@ fn comparison() -> Comparison {
         gpurest_kernel_info_t { struct_size registers max_threads shared_bytes local_bytes const_bytes }
         gpurest_dim3 { x y z }
         gpurest_arg { kind bytes offset r#in out value }
-        gpurest_launch_config { struct_size grid block threads shared_bytes stream timeout_ms }
+        gpurest_launch_config { struct_size grid block threads shared_bytes stream timeout_ms cooperative }
         gpurest_launch_result { struct_size gpu_us output output_truncated }
         gpurest_times { compile_ms upload_ms run_ms gpu_us }
     }

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "ipc/utf8.h"
+#include "base/utf8.h"
 #include "unit/compile/support.h"
 
 static const char good[] = "extern \"C\" __global__ void twice(float *x, int n) {\n"

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "ipc/compile_job.h"
-#include "ipc/utf8.h"
 
 static void encode_sample(struct buf *out)
 {

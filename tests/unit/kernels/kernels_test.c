@@ -218,20 +218,59 @@ Test(kernels, values_out_of_bounds)
 
 Test(kernels, libraries_do_kernels_that_there_are)
 {
-    static const char *const theirs[] = {"matmul", "matmul_tf32", "matmul_strided", "matmul_tf32_strided", "fft", "fft_axis"};
+    static const char *const theirs[] = {"matmul",
+                                         "matmul_tf32",
+                                         "matmul_strided",
+                                         "matmul_tf32_strided",
+                                         "fft",
+                                         "fft_axis",
+                                         "lu",
+                                         "lu_complex",
+                                         "cholesky",
+                                         "cholesky_complex",
+                                         "triangular_solve",
+                                         "triangular_solve_complex",
+                                         "qr",
+                                         "qr_complex",
+                                         "qr_q",
+                                         "qr_q_complex",
+                                         "eigh",
+                                         "eigh_complex",
+                                         "svd",
+                                         "svd_complex"};
     uint32_t                 dtypes;
     unsigned                 count = 0;
 
     for (size_t i = 0; i < COUNT(theirs); i++) {
         const struct builtin *k = named(theirs[i]);
+        unsigned              nth = 0;
 
-        cr_expect_not_null(builtin_library_name(builtin_library_of(k, &dtypes)), "%s", theirs[i]);
-        cr_expect_eq(dtypes & ~k->dtypes, 0, "%s", theirs[i]);
-        cr_expect_neq(dtypes >> BUILTIN_DTYPE_f32 & 1, 0, "%s", theirs[i]);
+        for (; builtin_library_of(k, nth, &dtypes); nth++) {
+            cr_expect_not_null(builtin_library_name(builtin_library_of(k, nth, &dtypes)), "%s", theirs[i]);
+            cr_expect_eq(dtypes & ~k->dtypes, 0, "%s", theirs[i]);
+            cr_expect_neq(dtypes >> BUILTIN_DTYPE_f32 & 1, 0, "%s", theirs[i]);
+        }
+        cr_expect_gt(nth, 0, "%s", theirs[i]);
+        cr_expect_eq(dtypes, 0, "%s: past the last one", theirs[i]);
     }
     for (unsigned i = 0; builtin_at(i); i++)
-        count += builtin_library_of(builtin_at(i), &dtypes) != BUILTIN_LIBRARY_NONE;
+        count += builtin_library_of(builtin_at(i), 0, &dtypes) != BUILTIN_LIBRARY_NONE;
     cr_assert_eq(count, COUNT(theirs));
-    cr_assert_null(builtin_library_name(builtin_library_of(named("add"), &dtypes)));
-    cr_assert_eq(dtypes, 0);
+    cr_assert_null(builtin_library_name(builtin_library_of(named("add"), 0, &dtypes)));
+}
+
+Test(kernels, of_the_libraries_that_a_device_has_one_is_chosen)
+{
+    const uint32_t here = 1u << BUILTIN_LIBRARY_OPENBLAS | 1u << BUILTIN_LIBRARY_FFTW;
+    bool           takes;
+
+    cr_expect_eq(builtin_library_among(named("matmul"), BUILTIN_DTYPE_f32, here, &takes), BUILTIN_LIBRARY_OPENBLAS);
+    cr_expect(takes);
+    cr_expect_eq(builtin_library_among(named("matmul"), BUILTIN_DTYPE_f16, here, &takes), BUILTIN_LIBRARY_NONE);
+    cr_expect(takes, "another library does");
+    cr_expect_eq(builtin_library_among(named("matmul"), BUILTIN_DTYPE_i32, here, &takes), BUILTIN_LIBRARY_NONE);
+    cr_expect_not(takes);
+    cr_expect_eq(builtin_library_among(named("fft"), BUILTIN_DTYPE_f64, here, &takes), BUILTIN_LIBRARY_FFTW);
+    cr_expect_eq(builtin_library_among(named("fft"), BUILTIN_DTYPE_f64, 1u << BUILTIN_LIBRARY_CUFFT, &takes), BUILTIN_LIBRARY_CUFFT);
+    cr_expect_eq(builtin_library_among(named("lu"), BUILTIN_DTYPE_f64, 0, &takes), BUILTIN_LIBRARY_NONE);
 }

@@ -324,6 +324,10 @@ GPUREST_API size_t      gpurest_module_kernel_count(const gpurest_module *module
 /* Downloads the code; format "ptx" or "cubin". *out is released by gpurest_mem_free. */
 GPUREST_API gpurest_status gpurest_module_code(gpurest_module *module, const char *format, void **out, size_t *out_bytes);
 
+/* A handle to a __device__ or __constant__ variable of the module: as in the source, mangled, or a name expression. It is a buffer for all
+ * functions but gpurest_free and those that share, and valid until the module is unloaded. Not in a batch, which takes such handles. */
+GPUREST_API gpurest_status gpurest_module_global(gpurest_module *module, const char *name, gpurest_buffer *out);
+
 typedef struct gpurest_kernel_info_t {
     size_t   struct_size;
     uint32_t registers, max_threads;
@@ -482,10 +486,11 @@ typedef struct gpurest_launch_config {
     uint32_t       shared_bytes; /* dynamic shared memory */
     gpurest_stream stream;
     uint64_t       timeout_ms; /* of execution: a kernel that exceeds it is stopped and the session lost; 0: the service's default (60 s) */
+    int            cooperative; /* 1: all blocks run at once and may wait for each other (grid.sync()); refused if the device has no room */
 } gpurest_launch_config;
 #define GPUREST_LAUNCH_CONFIG_INIT                                                                                                         \
     {                                                                                                                                      \
-        sizeof(gpurest_launch_config), {1, 1, 1}, {0, 0, 0}, 0, 0, {0}, 0                                                                  \
+        sizeof(gpurest_launch_config), {1, 1, 1}, {0, 0, 0}, 0, 0, {0}, 0, 0                                                               \
     }
 
 typedef struct gpurest_launch_result {
@@ -618,6 +623,10 @@ typedef struct gpurest_times {
  * session that the service keeps for the caller. `times_or_null` is set on success. Never retried once sent. */
 GPUREST_API gpurest_status gpurest_run(gpurest_client *client, const char *source, const char *kernel, gpurest_dim3 grid,
                                        gpurest_dim3 block, const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null);
+/* As gpurest_run, with all of a launch's configuration but the stream. */
+GPUREST_API gpurest_status gpurest_run_with(gpurest_client *client, const char *source, const char *kernel,
+                                            const gpurest_launch_config *config, const gpurest_arg *args, size_t args_count,
+                                            gpurest_times *times_or_null);
 
 #ifdef __cplusplus
 }

@@ -310,7 +310,7 @@ static gpurest_status event_name(const gpurest_batch *b, gpurest_event event, ch
 }
 
 /* record and wait. */
-static gpurest_status add_event(gpurest_batch *b, const char *kind, const char *event, const char *stream)
+gpurest_status batch_event(gpurest_batch *b, const char *kind, const char *event, const char *stream)
 {
     struct mark    m;
     gpurest_status st = op_open(b, kind, &m);
@@ -334,7 +334,7 @@ gpurest_status gpurest_event_record(gpurest_session *s, gpurest_event *out, gpur
     if (st)
         return st;
     snprintf(event, sizeof event, "e%u", b->events + 1);
-    st = add_event(b, "record", event, name);
+    st = batch_event(b, "record", event, name);
     if (!st)
         out->id = (uint64_t)b->serial << 32 | ++b->events;
     return st;
@@ -350,13 +350,24 @@ gpurest_status gpurest_stream_wait(gpurest_session *s, gpurest_stream stream, gp
         st = session_stream(s, stream, name);
     if (!st)
         st = event_name(b, event, of);
-    return st ? st : add_event(b, "wait", of, name);
+    return st ? st : batch_event(b, "wait", of, name);
+}
+
+gpurest_status batch_elapsed(gpurest_batch *b, const char *from, const char *to, float *out_ms)
+{
+    struct mark    m;
+    gpurest_status st = op_open(b, "elapsed", &m);
+
+    if (st)
+        return st;
+    json_string(&b->ops, "from", from);
+    json_string(&b->ops, "to", to);
+    return op_close(b, &m, add_result(b, NULL, out_ms));
 }
 
 gpurest_status gpurest_event_elapsed_ms(gpurest_session *s, gpurest_event from, gpurest_event to, float *out_ms)
 {
     char           first[NAME_BYTES], second[NAME_BYTES];
-    struct mark    m;
     gpurest_batch *b;
     gpurest_status st = event_batch(s, &b);
 
@@ -364,11 +375,5 @@ gpurest_status gpurest_event_elapsed_ms(gpurest_session *s, gpurest_event from, 
         st = out_ms ? event_name(b, from, first) : fail_invalid("out_ms is NULL");
     if (!st)
         st = event_name(b, to, second);
-    if (!st)
-        st = op_open(b, "elapsed", &m);
-    if (st)
-        return st;
-    json_string(&b->ops, "from", first);
-    json_string(&b->ops, "to", second);
-    return op_close(b, &m, add_result(b, NULL, out_ms));
+    return st ? st : batch_elapsed(b, first, second, out_ms);
 }

@@ -22,6 +22,7 @@ struct gpurest_batch {
     struct buf           ops; /* JSON objects, separated by commas */
     size_t               ops_count;
     uint64_t             timeout_ms;
+    bool                 prints;                       /* the client's output callback gets what kernels print */
     struct piece         segments[BATCH_SEGMENTS_MAX]; /* copies, owned by the batch */
     size_t               segments_count;
     struct frame_place   places[BATCH_SEGMENTS_MAX];
@@ -35,6 +36,9 @@ struct gpurest_batch {
     uint32_t             serial, events; /* of its events */
 };
 
+/* One that no thread records; NULL: no memory. */
+gpurest_batch *batch_create(gpurest_session *s);
+
 /* src NULL: contents undefined. */
 gpurest_status batch_alloc(gpurest_batch *b, gpurest_buffer *out, const void *src, size_t bytes);
 gpurest_status batch_free(gpurest_batch *b, gpurest_buffer buffer, const struct buffer_entry *e);
@@ -47,6 +51,10 @@ gpurest_status batch_fill(gpurest_batch *b, const struct buffer_entry *e, size_t
 gpurest_status batch_launch(gpurest_batch *b, const struct launch *l);
 /* stream NULL: all streams. */
 gpurest_status batch_sync(gpurest_batch *b, const char *stream);
+
+/* Events by name; *out_ms is set when the batch is done. */
+gpurest_status batch_event(gpurest_batch *b, const char *kind, const char *event, const char *stream);
+gpurest_status batch_elapsed(gpurest_batch *b, const char *from, const char *to, float *out_ms);
 
 /* Writes the whole message into `out`. */
 gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);

@@ -7,6 +7,19 @@
 
 /* ---- begin and discard ---- */
 
+gpurest_batch *batch_create(gpurest_session *s)
+{
+    gpurest_batch *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    b->session = s;
+    session_hold(s);
+    b->serial = (uint32_t)random_u64();
+    buf_init(&b->ops, BATCH_JSON_BYTES_MAX);
+    return b;
+}
+
 gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
 {
     gpurest_batch *b;
@@ -16,13 +29,9 @@ gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
         return st;
     if (!out || session_batch(s))
         return fail_invalid("out is NULL, or this thread already has a batch on the session");
-    b = calloc(1, sizeof *b);
+    b = batch_create(s);
     if (!b)
         return fail_memory();
-    b->session = s;
-    session_hold(s);
-    b->serial = (uint32_t)random_u64();
-    buf_init(&b->ops, BATCH_JSON_BYTES_MAX);
     session_start_recording(s, &b->recording, b);
     *out = b;
     return GPUREST_OK;
@@ -207,9 +216,18 @@ static gpurest_status take_kept(gpurest_batch *b, const struct json *answer)
     return st;
 }
 
+static void hand_over_output(const gpurest_batch *b, const struct json *answer)
+{
+    for (const struct json *v = json_first(json_member(answer, "ops")); v; v = json_next(v))
+        client_output(b->session->client, json_text_or(json_member(v, "stdout"), ""), json_true(json_member(v, "stdout_truncated")));
+}
+
 static gpurest_status take_answer(gpurest_batch *b, const struct json *answer)
 {
     gpurest_status st = take_kept(b, answer);
+
+    if (b->prints)
+        hand_over_output(b, answer);
 
     for (size_t i = 0; i < b->results_count && !st; i++)
         st = take_op_result(find_op_result(answer, b->results[i].op), &b->results[i]);

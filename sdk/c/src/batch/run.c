@@ -209,6 +209,8 @@ static gpurest_status write_message(struct buf *b, const struct code *c, const g
     }
     if (!timed)
         json_bool(b, "timing", false);
+    if (c->config.timeout_ms)
+        json_u64(b, "timeout_ms", c->config.timeout_ms);
     st = write_ops(b, c, args, count);
     json_close(b, '}');
     if (!st && b->failed)
@@ -231,19 +233,29 @@ static gpurest_status run_code(gpurest_client *client, const struct code *c, con
     return st;
 }
 
-gpurest_status gpurest_run(gpurest_client *client, const char *source, const char *kernel, gpurest_dim3 grid, gpurest_dim3 block,
-                           const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null)
+gpurest_status gpurest_run_with(gpurest_client *client, const char *source, const char *kernel, const gpurest_launch_config *config,
+                                const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null)
 {
     struct code    c = {.source = source, .kernel = kernel, .config = GPUREST_LAUNCH_CONFIG_INIT};
     gpurest_status st = client_check(client);
 
     if (!st && (!source || !kernel))
         st = fail_invalid("the source or the kernel's name is NULL");
-    if (st)
-        return st;
-    c.config.grid = grid;
-    c.config.block = block;
-    return run_code(client, &c, args, args_count, times_or_null);
+    if (!st && config && !struct_copy_in(&c.config, sizeof c.config, config))
+        st = fail_invalid("config.struct_size is not set: start from the _INIT macro");
+    if (!st && c.config.stream.id)
+        st = fail_invalid("a run has no streams");
+    return st ? st : run_code(client, &c, args, args_count, times_or_null);
+}
+
+gpurest_status gpurest_run(gpurest_client *client, const char *source, const char *kernel, gpurest_dim3 grid, gpurest_dim3 block,
+                           const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null)
+{
+    gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
+
+    config.grid = grid;
+    config.block = block;
+    return gpurest_run_with(client, source, kernel, &config, args, args_count, times_or_null);
 }
 
 gpurest_status gpurest_run_builtin(gpurest_client *client, const char *name, const char *dtype, const char *engine_or_null,

@@ -7,6 +7,15 @@
 #include "session/op.h"
 #include "session/session.h"
 
+static uint64_t address_in(const struct exchange *x)
+{
+    struct json *d = json_parse(x->body.data, x->body.bytes);
+    uint64_t     address = json_integer_or(json_member(d, "address"), 0);
+
+    json_destroy(d);
+    return address;
+}
+
 /* The library chooses the name, so the request can be retried. */
 static gpurest_status create_buffer(gpurest_session *s, gpurest_buffer *out, struct exchange *x, const struct piece *body, size_t bytes,
                                     const char *name)
@@ -16,7 +25,11 @@ static gpurest_status create_buffer(gpurest_session *s, gpurest_buffer *out, str
     x->upload = body;
     x->upload_count = 1;
     st = session_perform(s, x);
-    return st ? st : session_add_buffer(s, name, bytes, NULL, out);
+    if (!st)
+        st = session_add_buffer(s, name, bytes, NULL, out);
+    if (!st)
+        session_set_address(s, *out, address_in(x));
+    return st;
 }
 
 /* `more`: further JSON members, each after a comma. */

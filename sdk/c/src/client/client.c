@@ -171,6 +171,7 @@ gpurest_status client_try(gpurest_client *c, struct exchange *x)
 
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
+    atomic_fetch_add(&c->requests, 1);
     st = pool_perform(x->through ? x->through : &c->pool, x);
     log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");

@@ -17,21 +17,22 @@ struct pending {
 };
 
 struct gpurest_client {
-    atomic_uint         references; /* the user's, and one per session and operation */
-    pid_t               owner;
-    struct pool         pool;
-    struct workers      transfers, followers;
-    struct heartbeats   heartbeats;
-    int                 idle_ms, max_retries, bulk_connections;
-    struct log          log;
-    char               *version; /* JSON */
-    pthread_mutex_t     lock;
-    gpurest_progress_cb progress; /* under lock, with its arg */
-    void               *progress_arg;
-    gpurest_output_cb   output; /* under lock, with its arg */
-    void               *output_arg;
-    struct pending     *pending; /* under lock */
-    bool                closed;
+    atomic_uint           references; /* the user's, and one per session and operation */
+    pid_t                 owner;
+    struct pool           pool;
+    struct workers        transfers, followers;
+    struct heartbeats     heartbeats;
+    int                   idle_ms, max_retries, bulk_connections;
+    struct log            log;
+    char                 *version;  /* JSON */
+    atomic_uint_least64_t requests; /* sent so far, their retries included */
+    pthread_mutex_t       lock;
+    gpurest_progress_cb   progress; /* under lock, with its arg */
+    void                 *progress_arg;
+    gpurest_output_cb     output; /* under lock, with its arg */
+    void                 *output_arg;
+    struct pending       *pending; /* under lock */
+    bool                  closed;
 };
 
 void client_hold(gpurest_client *c);

@@ -162,6 +162,10 @@ static void write_dim(struct buf *b, const char *name, gpurest_dim3 d)
 
 void shape_write(struct buf *b, const gpurest_launch_config *c)
 {
+    if (c->shared_bytes)
+        json_u64(b, "shared_bytes", c->shared_bytes);
+    if (c->cooperative)
+        json_bool(b, "cooperative", true);
     if (c->threads) {
         json_open(b, "grid", '{');
         json_u64(b, "threads", c->threads);

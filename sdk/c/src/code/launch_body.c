@@ -13,8 +13,6 @@ static void code_write(struct buf *b, const struct launch *l)
     json_string(b, "module", m->id);
     json_string(b, "kernel", l->kernel->mangled);
     shape_write(b, &l->config);
-    if (l->config.shared_bytes)
-        json_u64(b, "shared_bytes", l->config.shared_bytes);
 }
 
 gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l)

@@ -336,6 +336,57 @@ gpurest_status gpurest_module_code(gpurest_module *m, const char *format, void *
     return st;
 }
 
+/* The row of that variable in a description of the module. NULL: none. */
+static const struct json *global_row(const struct json *module, const char *name)
+{
+    for (const struct json *v = json_first(json_member(module, "globals")); v; v = json_next(v))
+        if (strcmp(json_text_or(json_member(v, "name"), ""), name) == 0 || strcmp(json_text_or(json_member(v, "mangled"), ""), name) == 0)
+            return v;
+    return NULL;
+}
+
+static gpurest_status open_global(gpurest_session *s, const struct json *module, const char *name, gpurest_buffer *out)
+{
+    const struct json *row = global_row(module, name);
+    const char        *id = json_text_or(json_member(row, "buffer"), "");
+    uint64_t           bytes;
+
+    if (!row && json_member(module, "globals"))
+        return fail(GPUREST_E_NOTFOUND, "extern \"C\" keeps a variable's name unmangled; static ones have no name",
+                    "none of the %zu variables of the module is %.200s", json_count(json_member(module, "globals")), name);
+    if (!row || !name_valid(id) || !json_integer(json_member(row, "bytes"), &bytes))
+        return fail(GPUREST_E_PROTO, "the service may be older than this library", "the description of the module lacks its variables");
+    if (session_add_buffer(s, id, bytes, NULL, out))
+        return fail_memory();
+    session_set_address(s, *out, json_integer_or(json_member(row, "address"), 0));
+    return GPUREST_OK;
+}
+
+gpurest_status gpurest_module_global(gpurest_module *m, const char *name, gpurest_buffer *out)
+{
+    struct path     path;
+    struct exchange x;
+    struct json    *answer;
+    gpurest_status  st = m ? session_enter(m->session) : fail_invalid("the module is NULL");
+
+    if (!st && (!name || !out))
+        st = fail_invalid("the name or out is NULL");
+    if (!st && m->builtin)
+        st = fail(GPUREST_E_UNSUPPORTED, NULL, "variables of built-in kernels are the service's own");
+    if (st)
+        return st;
+    path = session_path(m->session, "/modules/%s", m->id);
+    exchange_init(&x, "GET", path.text);
+    st = session_perform(m->session, &x);
+    if (!st) {
+        answer = json_parse(x.body.data, x.body.bytes);
+        st = open_global(m->session, answer, name, out);
+        json_destroy(answer);
+    }
+    exchange_finish(&x);
+    return st;
+}
+
 gpurest_status gpurest_kernel_get(gpurest_module *m, const char *name, const gpurest_kernel **out)
 {
     if (!m || !name || !out)

@@ -15,6 +15,7 @@ struct buffer_entry {
     bool                  used, freed_in_batch;
     uint32_t              next_free;
     uint64_t              bytes;
+    uint64_t              address; /* on the device; 0: not known */
     struct gpurest_batch *made_in; /* the batch that makes it and whose name it has; NULL: it exists at the service */
     char                  name[NAME_BYTES];
 };

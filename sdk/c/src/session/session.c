@@ -310,7 +310,7 @@ bool name_valid(const char *name)
 {
     size_t chars = strlen(name);
 
-    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == chars;
+    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:") == chars;
 }
 
 struct path session_path(const gpurest_session *s, const char *format, ...)
@@ -424,6 +424,17 @@ gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t
     }
     pthread_mutex_unlock(&s->lock);
     return e ? GPUREST_OK : fail_memory();
+}
+
+void session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (e)
+        e->address = address;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void session_remove_buffer(gpurest_session *s, gpurest_buffer b)

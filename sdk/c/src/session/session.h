@@ -79,6 +79,7 @@ gpurest_status session_buffer(gpurest_session *s, gpurest_buffer b, const gpures
 gpurest_status session_range(gpurest_session *s, gpurest_buffer b, const gpurest_batch *batch, size_t offset, size_t bytes,
                              struct buffer_entry *out);
 gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t bytes, gpurest_batch *batch, gpurest_buffer *out);
+void           session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address);
 void           session_remove_buffer(gpurest_session *s, gpurest_buffer b);
 /* "" for the default stream. */
 gpurest_status session_stream(gpurest_session *s, gpurest_stream stream, char out[NAME_BYTES]);

@@ -32,6 +32,8 @@ enum exit_code {
     CODE_BUSY = 8,
     CODE_DEGRADED = 9,
     CODE_REGRESSED = 10,
+    CODE_CANNOT_RUN = 126, /* of exec, as a shell has them */
+    CODE_NO_PROGRAM = 127,
     CODE_INTERRUPTED = 130,
 };
 

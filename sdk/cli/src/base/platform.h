@@ -18,7 +18,32 @@ void interrupts_watch(void (*handle)(int number, void *arg), void *arg);
 /* Whether standard output is a pipe that nobody reads any more, as in `gpurest help | head -1`. */
 bool output_reader_gone(void);
 
+/* ---- other programs: on Linux alone ---- */
+
+/* Whether the functions below work at all. */
+bool programs_supported(void);
+/* The folder of this program's file; false: not known. */
+bool program_folder(char *out, size_t room);
+/* Becomes that program, found in $PATH. Returns only if it failed: the error's number. */
+int program_become(char *const *argv);
+/* Starts a program in the background, with its standard output and standard error in a file. It ends with this process. Its id; < 0: failed. */
+long program_start(char *const *argv, const char *log_path);
+/* Whether it still runs. */
+bool program_runs(long id);
+/* Asks it to end, and waits until it has. */
+void program_stop(long id);
+/* Runs a program and waits for it; signals for this process are passed on to it. Its exit code, 128 plus the number of the signal that ended it,
+ * or 127 and 126 as a shell has it. */
+int program_run(char *const *argv);
+/* Ends this process by a signal, as the program was ended: `code` is what program_run() returned. Returns if it was none. */
+void program_die_alike(int code);
+
 /* ---- files ---- */
+
+/* A new folder for this user only, in that of temporary files; false: failed. */
+bool folder_make_temporary(char *out, size_t room);
+/* Deletes a folder with the files in it. */
+void folder_delete(const char *path);
 
 /* fopen() whose file other programs do not inherit. mode: "rb" or "wb". */
 FILE *stream_open(const char *path, const char *mode);

@@ -101,7 +101,68 @@ void interrupts_watch(void (*handle)(int number, void *arg), void *arg)
     SetConsoleCtrlHandler(on_interrupt, TRUE);
 }
 
+/* ---- other programs ---- */
+
+bool programs_supported(void)
+{
+    return false;
+}
+
+bool program_folder(char *out, size_t room)
+{
+    (void)out;
+    (void)room;
+    return false;
+}
+
+int program_become(char *const *argv)
+{
+    (void)argv;
+    return ENOSYS;
+}
+
+long program_start(char *const *argv, const char *log_path)
+{
+    (void)argv;
+    (void)log_path;
+    return -1;
+}
+
+bool program_runs(long id)
+{
+    (void)id;
+    return false;
+}
+
+void program_stop(long id)
+{
+    (void)id;
+}
+
+int program_run(char *const *argv)
+{
+    (void)argv;
+    return 126;
+}
+
+void program_die_alike(int code)
+{
+    (void)code;
+}
+
 /* ---- files ---- */
+
+bool folder_make_temporary(char *out, size_t room)
+{
+    (void)out;
+    (void)room;
+    return false;
+}
+
+void folder_delete(const char *path)
+{
+    (void)path;
+}
 
 /* Freed by the caller; NULL: out of memory, or not UTF-8, with errno. */
 static wchar_t *wide_of(const char *text)

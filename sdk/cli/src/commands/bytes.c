@@ -43,6 +43,12 @@ static enum exit_code make_buffer(struct cli *c, const char *id, size_t bytes)
     return cli_request(c, "PUT", path, body);
 }
 
+/* MODULE:VARIABLE is there already. */
+static bool is_variable(const char *id)
+{
+    return strchr(id, ':') != NULL;
+}
+
 static enum exit_code put_buffer(struct cli *c, const char *id, const char *file)
 {
     struct place   p;
@@ -54,10 +60,13 @@ static enum exit_code put_buffer(struct cli *c, const char *id, const char *file
         return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (!array_read(file, &a))
         return CODE_FAILED;
-    code = make_buffer(c, id, a.bytes);
+    code = is_variable(id) ? CODE_OK : make_buffer(c, id, a.bytes);
     if (!code)
         code = open_place(c, id, &p);
-    if (!code) {
+    if (!code && a.bytes != p.bytes) {
+        code = cli_usage(c, "%s has %zu bytes, the file %zu", id, p.bytes, a.bytes);
+        gpurest_session_close(p.session);
+    } else if (!code) {
         cli_show_progress(c);
         st = gpurest_write(p.session, p.buffer, 0, a.data, a.bytes);
         code = st ? cli_failed(c, st) : CODE_OK;

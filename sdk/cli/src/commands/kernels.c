@@ -23,6 +23,7 @@ struct job {
     gpurest_dim3    grid, block;
     const char     *builtin, *dtype, *engine; /* builtin NULL: a kernel of a file */
     bool            mute;                     /* what the kernel prints is dropped */
+    bool            cooperative;
 };
 
 static const struct {
@@ -239,12 +240,17 @@ static FILE *place_of_output(const struct job *job)
 
 static gpurest_status start_job(struct cli *c, const struct job *job, const char *source, gpurest_times *times)
 {
+    gpurest_launch_config config = GPUREST_LAUNCH_CONFIG_INIT;
+
     cli_show_progress(c);
     if (!job->mute)
         gpurest_client_set_output(c->client, print_output, place_of_output(job));
     if (job->builtin)
         return gpurest_run_builtin(c->client, job->builtin, job->dtype, job->engine, job->values, job->count, times);
-    return gpurest_run(c->client, source, c->argv[1], job->grid, job->block, job->values, job->count, times);
+    config.grid = job->grid;
+    config.block = job->block;
+    config.cooperative = job->cooperative;
+    return gpurest_run_with(c->client, source, c->argv[1], &config, job->values, job->count, times);
 }
 
 static enum exit_code run_job(struct cli *c, struct job *job)
@@ -276,6 +282,7 @@ static bool take_kernel(struct cli *c, struct job *job)
 
     job->mute = take_flag(c, "--no-printf");
     take_value(c, "--builtin", &job->builtin, &ok);
+    job->cooperative = !job->builtin && take_flag(c, "--cooperative");
     if (ok && !job->builtin)
         return take_dim3(c, "--grid", &job->grid) && take_dim3(c, "--block", &job->block) && take_rest(c, 2, 2);
     if (ok)

@@ -6,8 +6,10 @@ from __future__ import annotations
 import base64
 import ctypes
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from .._transport.frame import EXACT_MAX, dumps
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import numpy
 from .._values.scalars import SIZES, Placed, Placeholder, Scalar, Struct, is_exact, scalar_kind
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from .session_state import SessionState
 
 Json = Dict[str, Any]
-Fast = Callable[[Any], Optional[Json]]
+Fast = Callable[[Any, "Optional[SessionState]"], Optional[Json]]
 _CTYPES: Dict[str, str] = {"?": "bool", "b": "i8", "B": "u8", "h": "i16", "H": "u16", "i": "i32", "I": "u32", "l": "i", "L": "u", "q": "i64",
                            "Q": "u64", "f": "f32", "d": "f64", "c": "i8"}
 _INTEGERS = ("i", "u")
@@ -102,7 +104,7 @@ class Converter:
         return [self._step(step, param, value, session, same_kind) for step, param, value in zip(self._plan(args), self.params, args)]
 
     def _step(self, step: Optional[Fast], param: Param, value: Any, session: Optional[SessionState], same_kind: bool) -> Json:
-        found = step(value) if step is not None else None
+        found = step(value, session) if step is not None else None
         return found if found is not None else self._one(param, value, session, same_kind)
 
     def _plan(self, args: Sequence[Any]) -> Sequence[Optional[Fast]]:
@@ -125,14 +127,46 @@ class Converter:
             raise type(error)(f"{self._where(param)}: {error.message}") from None
 
 
+def written_argument(value: Json) -> str:
+    """As text."""
+    if len(value) == 1:
+        (name, one), = value.items()
+        if type(one) is int and -EXACT_MAX <= one <= EXACT_MAX or type(one) is float and one - one == 0.0:
+            return f'{{"{name}":{one!r}}}'
+        if name == "buf":
+            return f'{{"buf":{quoted(str(one))}}}'
+    return dumps(value).decode()
+
+
 def _fast(param: Param, kind: type) -> Optional[Fast]:
-    """The common pairs, which need a look at the value's range only; None from it: the long way, which says what is wrong."""
+    """The common pairs, which need a look at the value alone; None from it: the long way, which says what is wrong."""
     if kind is int and param.kind == "i32":
-        return lambda value: {"i32": value} if -0x80000000 <= value <= 0x7fffffff else None
+        return lambda value, _: {"i32": value} if -0x80000000 <= value <= 0x7fffffff else None
     if kind is float and param.kind in ("f32", "f64"):
         name, most = param.kind, 3.4e38 if param.kind == "f32" else 1.7e308
-        return lambda value: {name: value} if -most <= value <= most else None
+        return lambda value, _: {name: value} if -most <= value <= most else None
+    if param.form == "pointer" and hasattr(kind, "_as_argument"):
+        return _fast_buffer(param)
     return None
+
+
+def _fast_buffer(param: Param) -> Fast:
+    """Of memory that is there, whose elements are known to fit."""
+    fitting: List[str] = []
+
+    def step(value: Any, session: Optional[SessionState]) -> Optional[Json]:
+        found: Optional[Json] = value._as_argument(session)
+        dtype = value._dtype
+        if found is None or dtype is None or dtype.name in fitting:
+            return found
+        try:
+            _check_pointee(param, dtype)
+        except ArgumentError:
+            return None
+        fitting.append(dtype.name)
+        return found
+
+    return step
 
 
 def _convert(param: Param, value: Any, session: Optional[SessionState], same_kind: bool) -> Json:

@@ -18,6 +18,7 @@ from .shared import SharedAllocation, SharedMemory, opened
 if TYPE_CHECKING:
     from .batch import Batch
     from .session import Session
+    from .session_state import SessionState
 
 Out = TypeVar("Out")
 
@@ -150,6 +151,14 @@ class Buffer(Handle):
             raise ClosedError(f"this buffer is the program {self._slot.program}'s own: an output of the program reads it")
         if self._slot.failure is not None:
             raise AbortedError("this buffer was never made: its batch failed", cause=self._slot.failure)
+
+    def _as_argument(self, session: Optional[SessionState]) -> Optional[Dict[str, Any]]:
+        """As a launch of its own in this session has it; None: it is not simply there, and somebody is to look closer."""
+        slot, mine = self._slot, self._session
+        if (slot.fate.id is None or slot.program is not None or self._freed or self._base is not None or mine is not session
+                or self._generation != mine.generation or mine._batch_now() is not None):
+            return None
+        return {"buf": slot.fate.id}
 
     def _recording(self) -> Optional[Batch]:
         """The batch that this thread is filling, if any. A buffer of a batch that has not run can be used in that batch only."""

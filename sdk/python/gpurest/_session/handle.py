@@ -53,12 +53,13 @@ class Handle(Unpicklable):
             raise gone(self.kind, self._session)
 
 
-def calling_line() -> Tuple[str, int]:
-    """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_FOLDER) and frame.f_back is not None:
+def calling_line(inside: int = 1) -> Tuple[str, int]:
+    """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable. `inside`: so many
+    calls are known to be of the package."""
+    frame = sys._getframe(inside)
+    while (file := frame.f_code.co_filename).startswith(_FOLDER) and frame.f_back is not None:
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    return file, frame.f_lineno
 
 
 def levels_to_caller() -> int:

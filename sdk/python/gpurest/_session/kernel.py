@@ -1,12 +1,13 @@
 """Kernels of a module, and how they are launched."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import ArgumentError
-from .args import Converter, Param
+from .args import Converter, Json, Param
 from .handle import Unpicklable
-from .launch import Launch, send_launch
+from .launch import Launch, send_launch, send_written
+from .requests import written
 
 if TYPE_CHECKING:
     from .module import Module
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 Dims = Union[int, Sequence[int]]
 Grid = Union[int, Sequence[int], Mapping[str, int]]
+
+
+STARTS_MAX = 64  # of launches of one kernel, kept
+
+
+class _Start(NamedTuple):
+    """The members of a launch before its arguments, which nobody changes, and the same as text."""
+    members: Dict[str, Any]
+    text: str
 
 
 def dims(value: Any, what: str) -> List[int]:
@@ -46,6 +56,7 @@ class Kernel(Unpicklable):
         self.name: str = info["name"]
         self.params = params
         self._converter = Converter(self.name, params)
+        self._starts: Dict[Tuple[Any, ...], _Start] = {}
 
     @property
     def session(self) -> Session:
@@ -64,33 +75,59 @@ class Kernel(Unpicklable):
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
                  stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True,
-                 casting: str = "no") -> Launch:
+                 casting: str = "no", cooperative: bool = False) -> Launch:
         """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
 
-        `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped."""
-        document = self._document(grid, block, args, shared_bytes or shared_mem, casting)
-        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
+        `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped. `cooperative`: all blocks run at once and may
+        wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
+        start = self._starting(grid, block, shared_bytes or shared_mem, cooperative)
+        converted = self._converted(args, casting)
+        session = self.module._session
+        if session._batch_now() is not None:
+            return send_launch(session, self.name, {**start.members, "args": converted}, stream, timeout_ms, wait)
+        return send_written(session, self.name, start.text, converted, stream, timeout_ms, wait)
 
-    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str) -> Dict[str, Any]:
-        self.module._check()
+    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str,
+                  cooperative: bool = False) -> Dict[str, Any]:
+        return {**self._starting(grid, block, shared_bytes, cooperative).members, "args": self._converted(args, casting)}
+
+    def _converted(self, args: Sequence[Any], casting: str) -> List[Json]:
         if casting not in ("no", "same_kind"):
             raise ArgumentError('casting is "no" or "same_kind"')
         if not isinstance(args, (tuple, list)):
             raise ArgumentError(f"the arguments of {self.name} are a tuple: kernel(grid, block, (a, b))")
-        for value in args:
-            if hasattr(value, "_flush"):  # arrays: what they stand for must have been computed
-                value._flush()
-        document: Dict[str, Any] = {"module": self.module.id, "kernel": self.name}
+        return self._converter.convert(args, self.module._session, casting == "same_kind")
+
+    def _starting(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
+        """What the service is told before the arguments; the same is often asked for again."""
+        self.module._check()
+        if type(grid) is not tuple or type(block) is not tuple:
+            return self._start(grid, block, shared_bytes, cooperative)
+        key = (grid, block, shared_bytes, bool(cooperative), *map(type, grid), *map(type, block))  # (1.0,) equals (1,) and is refused
+        try:
+            found = self._starts.get(key)
+        except TypeError:  # of arrays of NumPy without dimensions
+            return self._start(grid, block, shared_bytes, cooperative)
+        if found is None:
+            found = self._start(grid, block, shared_bytes, cooperative)
+            if len(self._starts) >= STARTS_MAX:
+                self._starts.clear()
+            self._starts[key] = found
+        return found
+
+    def _start(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
+        members: Dict[str, Any] = {"module": self.module.id, "kernel": self.name}
         if type(grid) is not tuple and isinstance(grid, Mapping):
-            document["grid"] = {"threads": int(grid["threads"])}
+            members["grid"] = {"threads": int(grid["threads"])}
         else:
-            document["grid"] = dims(grid, "grid")
+            members["grid"] = dims(grid, "grid")
         if block is not None:
-            document["block"] = dims(block, "block")
+            members["block"] = dims(block, "block")
         if shared_bytes:
-            document["shared_bytes"] = int(shared_bytes)
-        document["args"] = self._converter.convert(args, self.session, casting == "same_kind")
-        return document
+            members["shared_bytes"] = int(shared_bytes)
+        if cooperative:
+            members["cooperative"] = True
+        return _Start(members, written(members)[:-1] + ",")
 
     def __getitem__(self, config: Any) -> Configured:
         """kernel[grid, block] or kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]."""
@@ -122,6 +159,6 @@ class Configured:
         self.kernel, self.grid, self.block = kernel, grid, block
         self._shared_bytes, self._stream = shared_bytes, stream
 
-    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> Launch:
+    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> Launch:
         return self.kernel(self.grid, self.block, args, shared_bytes=self._shared_bytes, stream=self._stream, timeout_ms=timeout_ms, wait=wait,
-                           casting=casting)
+                           casting=casting, cooperative=cooperative)

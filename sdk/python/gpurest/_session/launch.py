@@ -1,15 +1,17 @@
 """Launches: what is known of one, the same for both clients, and how those that wait ask for it."""
 from __future__ import annotations
 
+import json
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from .._shown.printing import show
 from .._transport.steps import Steps
 from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
 from . import requests
+from .args import Json, written_argument
 from .batch import Future, LaunchResult
-from .handle import Unpicklable, caller
+from .handle import Unpicklable, calling_line, named
 
 if TYPE_CHECKING:
     from .session import Session
@@ -20,10 +22,10 @@ FINISHED = ("succeeded", "failed", "cancelled")
 POLL_S = 30
 
 
-def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") -> GpurestError:
+def located(error: GpurestError, kernel: str, queued_at: Tuple[str, int], stdout: str = "") -> GpurestError:
     """Says which kernel it was, and which line asked for it."""
     if isinstance(error, CudaError):
-        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or queued_at
+        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or named(queued_at)
         error.stdout = error.stdout or stdout
     return error
 
@@ -33,18 +35,27 @@ class LaunchTold(Unpicklable):
 
     _instead = "pickle its results"
 
-    def __init__(self, session: SessionState, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
+    def __init__(self, session: SessionState, info: Union[Dict[str, Any], bytes], kernel: str, queued_at: Tuple[str, int]) -> None:
+        """`info`: as the service told; its text where it has succeeded and printed nothing."""
         self._session: Any = session  # of the same client
-        self._info: Dict[str, Any] = {}
+        self._told = info
         self._kernel = kernel
         self._queued_at = queued_at
-        self._hear(dict(info))
-
-    def _hear(self, info: Dict[str, Any]) -> None:
-        """What the service tells of it now; what the kernel printed appears when its end is first heard of."""
-        known, self._info = self._info.get("state") in FINISHED, info
-        if not known and info.get("state") in FINISHED:
+        if not isinstance(info, bytes) and info.get("state") in FINISHED:
             show(info)
+
+    @property
+    def _info(self) -> Dict[str, Any]:
+        if isinstance(self._told, bytes):
+            self._told = json.loads(self._told)
+        found: Dict[str, Any] = self._told  # type: ignore[assignment]
+        return found
+
+    def _hear(self, info: Union[Dict[str, Any], bytes]) -> None:
+        """What the service tells of it now; what the kernel printed appears when its end is first heard of."""
+        known, self._told = self.state in FINISHED, info
+        if not known and self.state in FINISHED:
+            show(self._info)
 
     @property
     def id(self) -> str:
@@ -54,7 +65,7 @@ class LaunchTold(Unpicklable):
     @property
     def state(self) -> str:
         """As last heard: queued, running, succeeded, failed, cancelled."""
-        return str(self._info["state"])
+        return "succeeded" if isinstance(self._told, bytes) else str(self._info["state"])
 
     @property
     def gpu_us(self) -> Optional[float]:
@@ -99,7 +110,7 @@ class QueuedTold(LaunchTold):
     """A launch in a batch: known when the batch has run."""
 
     def __init__(self, session: SessionState, kernel: str, future: Future[LaunchResult]) -> None:
-        super().__init__(session, {}, kernel, "")
+        super().__init__(session, {}, kernel, ("", 0))
         self._future = future
 
     def _waiting(self, timeout: Optional[float]) -> Steps[None]:
@@ -138,18 +149,15 @@ def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, do
               timeout_ms: Optional[int], wait: bool) -> Steps[Union[Told, Queued]]:
     """By a request of its own, or into the batch that is being recorded. `kinds`: what becomes of the one and of the other."""
     batch = session._batch_now()
-    name = batch._stream_of(stream) if batch is not None else session._stream_name(stream)
-    if name:
-        document["stream"] = name
     if batch is not None:
         if timeout_ms is not None:
             raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
+        name = batch._stream_of(stream)
+        if name:
+            document["stream"] = name
         return kinds[1](session, kernel, batch._launch(document, kernel))
-    if timeout_ms is None:
-        timeout_ms = session.timeout_ms
-    if timeout_ms is not None:
-        document["timeout_ms"] = timeout_ms
-    queued_at = caller()
+    document.update(_how(session, stream, timeout_ms))
+    queued_at = calling_line()
     try:
         info = yield requests.launch(session.id, document, None if wait else 0)
     except GpurestError as error:
@@ -158,6 +166,19 @@ def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, do
     if wait:
         yield from launch._waiting(None)
     return launch
+
+
+def _how(session: SessionState, stream: Optional[Stream], timeout_ms: Optional[int]) -> Dict[str, Any]:
+    """The members of a launch that say where it goes and how long it may run."""
+    found: Dict[str, Any] = {}
+    name = session._stream_name(stream)
+    if name:
+        found["stream"] = name
+    if timeout_ms is None:
+        timeout_ms = session.timeout_ms
+    if timeout_ms is not None:
+        found["timeout_ms"] = timeout_ms
+    return found
 
 
 class Launch(LaunchTold):
@@ -204,3 +225,16 @@ class QueuedLaunch(QueuedTold, Launch):
 def send_launch(session: Session, *what: Any) -> Launch:
     """See launching(), for programs that wait."""
     return session._drive(launching((Launch, QueuedLaunch), session, *what))
+
+
+def send_written(session: Session, kernel: str, start: str, args: Sequence[Json], stream: Optional[Stream], timeout_ms: Optional[int],
+                 wait: bool) -> Launch:
+    """As send_launch(), by a request of its own, of which the text up to the arguments is written already."""
+    more = "".join([f',"{name}":{requests.written(value)}' for name, value in _how(session, stream, timeout_ms).items()])
+    queued_at = calling_line()
+    try:
+        info = session._do(requests.launch(session.id, f'{start}"args":[{",".join(map(written_argument, args))}]{more}}}', None if wait else 0))
+    except GpurestError as error:
+        raise located(error, kernel, queued_at)
+    launch = Launch(session, info, kernel, queued_at)
+    return launch.wait() if wait and not isinstance(info, bytes) else launch

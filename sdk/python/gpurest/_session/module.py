@@ -4,15 +4,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
 from .._transport.steps import Steps
+from .._values.dtypes import DType, dtype_of
 from .._values.signature import signature
-from ..errors import NotFoundError
+from ..errors import ArgumentError, NotFoundError
 from . import requests
 from .args import params_of
+from .buffer import Buffer, Slot
 from .handle import Handle
 from .kernel import Kernel
 
 if TYPE_CHECKING:
     from .session import Session
+
+
+class Variable(Buffer):
+    """Memory of a module, see Module.get_global()."""
+
+    def __init__(self, module: Module, row: Mapping[str, Any], dtype: Optional[DType]) -> None:
+        if dtype is not None and int(row["bytes"]) % dtype.itemsize:
+            raise ArgumentError(f"the {row['bytes']} bytes of {row['name']} are no whole number of {dtype.name}")
+        super().__init__(module._session, Slot(row["buffer"]), int(row["bytes"]), dtype, None, owned=False)
+        self._module = module
+        self.name: str = row["name"]
+
+    def _check(self) -> None:
+        self._module._check()
+        super()._check()
+
+    def free(self) -> None:
+        """It is part of its module."""
+        raise ArgumentError(f"the variable {self.name} is freed with its module")
 
 
 class Module(Handle):
@@ -59,6 +80,16 @@ class Module(Handle):
 
     def __getitem__(self, name: str) -> Kernel:
         return self.kernel(name)
+
+    def get_global(self, name: str, dtype: Any = None) -> Buffer:
+        """A `__device__` or `__constant__` variable, by its name in the source, its name expression, or its mangled name: a Buffer that get(), set(),
+        fill(), kernels and batches take. It is the module's: free() unloads that. `globals` lists all."""
+        self._check()
+        row = next((row for row in self.globals if name in (row["name"], row["mangled"])), None)
+        if row is None:
+            raise NotFoundError(f"the module has no variable {name!r}; it has {', '.join(row['name'] for row in self.globals) or 'none'}",
+                                code="global_not_found", hint="variables in an unnamed namespace, or static, are not listed by their plain name")
+        return Variable(self, row, None if dtype is None else dtype_of(dtype))
 
     def code(self, form: str = "ptx") -> bytes:
         """The compiled code: "ptx" or "cubin"."""

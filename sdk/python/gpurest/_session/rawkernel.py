@@ -11,6 +11,7 @@ from .launch import Launch
 from .module import Module
 
 if TYPE_CHECKING:
+    from .buffer import Buffer
     from .client import Client
     from .session import Session
 
@@ -52,6 +53,10 @@ class RawModule:
         """A kernel of the module by its name."""
         return self.compile().kernel(name)
 
+    def get_global(self, name: str, dtype: Any = None) -> Buffer:
+        """A variable of the module: Module.get_global()."""
+        return self.compile().get_global(name, dtype)
+
     @property
     def log(self) -> str:
         """What the compiler said."""
@@ -66,6 +71,7 @@ class RawKernel:
         self.name = name
         expressions = (name,) if "<" in name else ()
         self._module = RawModule(code=code, options=options, name_expressions=expressions, headers=headers, session=session, client=client)
+        self._known: Optional[Kernel] = None  # in the session of the last call
 
     @property
     def code(self) -> str:
@@ -74,8 +80,14 @@ class RawKernel:
 
     @property
     def kernel(self) -> Kernel:
-        """Compiles it, the first time."""
-        return self._module.get_function(self.name)
+        """Compiles it, the first time in a session."""
+        session, known = self._module._place(), self._known
+        if known is None or known.module._session is not session or known.module._freed or known.module._gone():
+            known = self._known = self._module.get_function(self.name)
+        return known
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_known": None}
 
     def compile(self) -> Kernel:
         """Compiles now instead of at the first call."""

@@ -58,7 +58,8 @@ class SessionBase(SessionState):
         self._reliefs: List[Relief] = []
 
     def _do(self, call: Call[T]) -> T:
-        self._check()
+        if self._closed or self._lost is not None:
+            self._check()  # says so; the rest of it the transport looks at
         self._asked_at = clock()
         try:
             return self.client._transport.do(call)
@@ -89,9 +90,13 @@ class SessionBase(SessionState):
         try:
             return request()
         except ResourceExhausted as error:
-            if not is_memory_refused(error) or not self._relieved_of(error) or error.completed_ops:
-                raise
+            self._relieve_of(error)
         return request()
+
+    def _relieve_of(self, error: ResourceExhausted) -> None:
+        """Raises the refusal unless the request is to be made once more."""
+        if not is_memory_refused(error) or not self._relieved_of(error) or error.completed_ops:
+            raise error
 
     def _relieved_of(self, error: ResourceExhausted) -> bool:
         """Whether one of the session's reliefs says so; all are asked. On the thread whose request it was."""
@@ -124,14 +129,18 @@ class SessionBase(SessionState):
         Returns the answer's document and what the batch read, by segment id, as views into one block of memory. Raises what the
         failure stands for; `error.op_index` and `error.completed_ops` tell how far it came. Buffers left behind by finalizers are freed
         by operations at the end, after those of the document. Thread-safe."""
-        return self._allocating(lambda: self._send_batch(document, segments))
+        try:
+            return self._send_batch(document, segments)
+        except ResourceExhausted as error:
+            self._relieve_of(error)
+        return self._send_batch(document, segments)
 
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         count = document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count))
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage else []
         try:
-            return self._do(requests.session_batch(self.id, _with_frees(document, garbage), segments))
+            return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))
         except OutOfMemoryError as error:
             self._put_back(garbage)
             if not garbage or error.completed_ops:

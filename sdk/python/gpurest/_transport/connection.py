@@ -48,7 +48,6 @@ class Connection:
 
     def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float]) -> None:
         self.sock = sock
-        self.fresh = True
         self.used_at = time.monotonic()
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
         self._rest = b""
@@ -91,16 +90,20 @@ class Connection:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
         sent = self._send(request, progress)
         try:
-            head = self._head(request)
-            body = self._body(head, into if 200 <= head.status < 300 else None, progress)
+            status, headers, length, _, keep_alive = head = self._head(request)
+            if into is None and length == len(self._rest):  # nearly always
+                body: BytesLike = self._rest
+                self._rest = b""
+            else:
+                self.sock.settimeout(self._idle_s)
+                body = self._body(head, into if 200 <= status < 300 else None, progress)
         except BaseException:
             close_all(self._descriptors)
             raise
         descriptors, self._descriptors = self._descriptors, []
-        self.fresh = False
         self.used_at = time.monotonic()
-        self.reusable = head.keep_alive and sent
-        return Response(head.status, head.headers, body, descriptors)
+        self.reusable = keep_alive and sent
+        return Response(status, headers, body, descriptors)
 
     reusable = False
 
@@ -108,14 +111,15 @@ class Connection:
         """The head, and the body's pieces as they come."""
         self._send(request, None)
         head = self._head(request)
+        self.sock.settimeout(self._idle_s)
         return head, self._pieces(head)
 
     # ---- sending ----
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
-        raw = head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix)
         body_bytes = request.body_bytes
+        raw = head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix, body_bytes)
         self.sock.settimeout(self._idle_s)
         try:
             if body_bytes <= JOIN_BYTES_MAX:
@@ -157,10 +161,9 @@ class Connection:
                         raise self._broken(request, None)
                     self._rest += piece
                     continue
-                self._rest = split[1]
-                head = parse_head(split[0], request.method)
+                raw, self._rest = split
+                head = parse_head(raw, request.method)
                 if head.status >= 200:
-                    self.sock.settimeout(self._idle_s)
                     return head
         except socket.timeout as error:
             raise TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle") from error

@@ -10,17 +10,20 @@ from ..errors import ProtocolError
 
 BATCH_TYPE = "application/vnd.gpurest.batch"
 _MAGIC = b"\x89GPR\r\n\x1a\n"
-_HEAD = struct.Struct("<8sHHI")
+_START = _MAGIC + struct.pack("<HH", 1, 0)  # version, and no flags
+_LENGTH = struct.Struct("<I")  # of the document
+HEAD_BYTES = len(_START) + _LENGTH.size
 _ALIGN = 64
 _ZEROS = bytes(_ALIGN)
 BytesLike = Union[bytes, bytearray, memoryview]
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_EXACT_MAX = 1 << 53  # beyond, JSON's numbers lose digits to many readers: the contract wants decimal texts
+_decode = json.JSONDecoder().raw_decode
+EXACT_MAX = 1 << 53  # beyond, JSON's numbers lose digits to many readers: the contract wants decimal texts
 
 
 def _exact(value: Any) -> Any:
-    if isinstance(value, int) and abs(value) > _EXACT_MAX:
+    if isinstance(value, int) and abs(value) > EXACT_MAX:
         return str(int(value))
     if isinstance(value, Mapping):
         return {name: _exact(one) for name, one in value.items()}
@@ -33,8 +36,8 @@ def dumps(document: Any) -> bytes:
     return _encode(_exact(document)).encode() if _LONG_NUMBER.search(text) else text
 
 
-def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
-    """The pieces of a frame, in order, and their total of bytes. "segments" of the document is set from the mapping.
+def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> List[BytesLike]:
+    """The pieces of a frame, in order. "segments" of the document is set from the mapping.
 
     The segments' memory is referred to, not copied."""
     return pack_text(dumps({**document, "segments": declared(segments)}), segments)
@@ -45,39 +48,40 @@ def declared(segments: Mapping[str, BytesLike]) -> List[Dict[str, Any]]:
     return [{"id": name, "size": memoryview(data).nbytes} for name, data in segments.items()]
 
 
-def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
+def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> List[BytesLike]:
     """As pack(), of a document that is text already and declares these segments."""
-    text += b" " * (-(_HEAD.size + len(text)) % _ALIGN)
-    pieces: List[BytesLike] = [_HEAD.pack(_MAGIC, 1, 0, len(text)) + text]
+    text += b" " * (-(HEAD_BYTES + len(text)) % _ALIGN)
+    pieces: List[BytesLike] = [_START + _LENGTH.pack(len(text)) + text]
     for data in segments.values():
         view = memoryview(data).cast("B")
         pieces.append(view)
         if len(view) % _ALIGN:
             pieces.append(_ZEROS[:-len(view) % _ALIGN])
-    return pieces, sum(len(piece) for piece in pieces)
+    return pieces
 
 
 def unpack(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
     """The document and its segments, as views into `body`."""
     document, at = unpack_document(body)
-    return document, _segments(document.get("segments", []), memoryview(body), at)
+    declared = document.get("segments")
+    return document, _segments(declared, memoryview(body), at) if declared else {}
 
 
 def unpack_document(body: BytesLike) -> Tuple[Dict[str, Any], int]:
     """The document alone, and where the segments begin, which need not be there: the first piece of pack() is enough."""
-    view = memoryview(body)
-    if len(view) < _HEAD.size:
+    if len(body) < HEAD_BYTES:
         raise ProtocolError("the batch's answer is shorter than its head")
-    magic, version, flags, length = _HEAD.unpack_from(view)
-    if (magic, version, flags) != (_MAGIC, 1, 0) or length > len(view) - _HEAD.size:
+    end = HEAD_BYTES + _LENGTH.unpack_from(body, len(_START))[0]
+    if body[:len(_START)] != _START or end > len(body):
         raise ProtocolError("the batch's answer is not a frame of version 1")
     try:
-        document = json.loads(str(view[_HEAD.size:_HEAD.size + length], "utf-8"))
+        text = str(body[HEAD_BYTES:end], "utf-8").strip()
+        document, read = _decode(text)
     except ValueError as error:
         raise ProtocolError("the batch's answer has no JSON document") from error
-    if not isinstance(document, dict):
+    if type(document) is not dict or read != len(text):
         raise ProtocolError("the batch's answer has no JSON object")
-    return document, _HEAD.size + length
+    return document, end
 
 
 def _segments(declared: Sequence[Mapping[str, Any]], view: memoryview, at: int) -> Dict[str, memoryview]:

@@ -116,9 +116,9 @@ class Transport(TransportBase):
     def _take(self) -> Connection:
         self._check()
         while True:
-            with self._lock:
-                connection = self._free.pop() if self._free else None
-            if connection is None:
+            try:
+                connection = self._free.pop()
+            except IndexError:
                 return self._open()
             if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
                 return connection
@@ -129,7 +129,9 @@ class Transport(TransportBase):
         return Connection(sock, self.endpoint, self._token, self.timeout.idle)
 
     def _give(self, connection: Connection) -> None:
+        """After a request. What is not taken back is closed."""
         with self._lock:
+            self.requests_sent += 1
             if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
                 self._free.append(connection)
                 return
@@ -164,17 +166,21 @@ class Transport(TransportBase):
         """The successful answer, after further attempts where these are safe."""
         if self._keys:
             request = with_key(request, True)
+        if progress or cancel or log.isEnabledFor(logging.DEBUG):
+            return self._persistently(request, into, progress, cancel, [])
+        outcome: Any
+        try:
+            outcome = self._once(request, into, None, None)
+            if outcome.status < 300:  # nearly always: nothing but an attempt that succeeds
+                return outcome  # type: ignore[no-any-return]
+        except (ConnectionError_, TimeoutError_) as error:
+            outcome = error
+        return self._persistently(request, into, None, None, [outcome])
+
+    def _persistently(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel],
+                      known: List[Any]) -> Response:
+        """`known`: how an attempt ended that was made already."""
         counted = Counted(progress) if progress else None
-        known: List[Any] = []  # how an attempt ended that was made already
-        if not (counted or cancel or log.isEnabledFor(logging.DEBUG)):  # nearly always: nothing but an attempt that succeeds
-            try:
-                response = self._once(request, into, None, None)
-            except (ConnectionError_, TimeoutError_) as error:
-                known.append(error)
-            else:
-                if response.status < 300:
-                    return response
-                known.append(response)
 
         def step(pause: Optional[float]) -> Optional[Response]:
             if pause is None:
@@ -188,18 +194,17 @@ class Transport(TransportBase):
 
     def _once(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel]) -> Response:
         connection = self._take()
+        started = time.perf_counter() if self.observers else None
         try:
             if cancel:
                 cancel.add(connection)
-            started = time.perf_counter()
-            with self._lock:
-                self.requests_sent += 1
             response = connection.exchange(request, into, progress)
         except BaseException:
-            connection.close()
+            connection.reusable = False
+            self._give(connection)
             raise
         self._give(connection)
-        if self.observers:
+        if started is not None:
             for observer in tuple(self.observers):
                 observer(request, response, time.perf_counter() - started)
         return response

@@ -6,12 +6,14 @@ import json
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from functools import lru_cache
+from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from ..errors import GpurestError, ProtocolError, from_problem
 from .frame import BytesLike, dumps
 
 HEAD_BYTES_MAX = 64 * 1024
+STARTS_MAX = 256  # of requests, kept as bytes: a program asks for the same few
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
 OCTETS = "application/octet-stream"
@@ -99,23 +101,29 @@ def clean(text: str) -> str:
     return text
 
 
-def head_of(request: Request, host: str, token: Optional[str], prefix: str = "") -> bytes:
-    """The request line and the headers. `prefix`: of the path."""
-    if NO_PATH.search(request.path):
-        raise ValueError(f"not a path: {request.path!r}")
-    lines = [f"{request.method} {prefix}{request.path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}"]
+def head_of(request: Request, host: str, token: Optional[str], prefix: str = "", body_bytes: Optional[int] = None) -> bytes:
+    """The request line and the headers. `prefix`: of the path; `body_bytes`: the request's, where they are known."""
+    start = _start_of(request.method, request.path, tuple(request.headers.items()), host, token, prefix)
+    if request.pieces or request.method in ("POST", "PUT", "PATCH"):
+        return b"%bContent-Length: %d\r\n\r\n" % (start, request.body_bytes if body_bytes is None else body_bytes)
+    return start + b"\r\n"
+
+
+@lru_cache(maxsize=STARTS_MAX)
+def _start_of(method: str, path: str, headers: Sequence[Tuple[str, str]], host: str, token: Optional[str], prefix: str) -> bytes:
+    """All but the body's length and the empty line."""
+    if NO_PATH.search(path):
+        raise ValueError(f"not a path: {path!r}")
+    lines = [f"{method} {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}"]
     if token:
         lines.append(f"Authorization: Bearer {token}")
-    if request.pieces or request.method in ("POST", "PUT", "PATCH"):
-        lines.append(f"Content-Length: {request.body_bytes}")
-    for name, value in request.headers.items():
+    for name, value in headers:
         lines.append(f"{name}: {clean(value)}")
-    lines.append("\r\n")
+    lines.append("")
     return "\r\n".join(lines).encode("latin-1")
 
 
-@dataclass
-class Head:
+class Head(NamedTuple):
     """Of an answer. `length` None: until the connection closes, or chunked."""
     status: int
     headers: Mapping[str, str]
@@ -162,9 +170,8 @@ def parse_head(raw: bytes, method: str) -> Head:
     """`raw` is everything before the empty line."""
     if raw.startswith(b"HTTP/1.1 200 ") and method != "HEAD":
         lower = raw.lower()
-        at = lower.find(b"\r\ncontent-length: ") + 18
-        digits = raw[at:].partition(b"\r\n")[0]
-        if at > 17 and digits.isdigit() and b"\r\ntransfer-encoding:" not in lower and b"\r\nconnection:" not in lower:
+        digits = lower.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
+        if digits.isdigit() and b"\r\ntransfer-encoding:" not in lower and b"\r\nconnection:" not in lower:
             return Head(200, Fields(raw), int(digits), False, True)
     first, *lines = raw.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)

@@ -9,6 +9,7 @@ from .._session.kernel import Dims, Grid, Kernel
 from .._session.launch import LaunchTold, QueuedTold, launching
 from .._session.module import Module
 from ..errors import ArgumentError
+from .buffer import AsyncBuffer
 
 if TYPE_CHECKING:
     from .session import AsyncSession
@@ -50,8 +51,8 @@ class AsyncKernel(Unpicklable):
         self.name = inner.name
 
     async def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
-                       timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> AsyncLaunch:
-        document = self._inner._document(grid, block, args, shared_bytes or shared_mem, casting)
+                       timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> AsyncLaunch:
+        document = self._inner._document(grid, block, args, shared_bytes or shared_mem, casting, cooperative)
         return await _send_launch(self.session, self.name, document, timeout_ms, wait)
 
     def __getitem__(self, config: Any) -> _AsyncConfigured:
@@ -107,6 +108,10 @@ class AsyncModule:
 
     get_function = kernel
     __getitem__ = kernel
+
+    def get_global(self, name: str, dtype: Any = None) -> AsyncBuffer:
+        """See Module.get_global()."""
+        return AsyncBuffer(self.session, self._inner.get_global(name, dtype))
 
     async def free(self) -> None:
         """Unloads it on the server; a second time nothing happens."""

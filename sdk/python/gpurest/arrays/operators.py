@@ -20,7 +20,8 @@ class Operators:
     def _binary(self, name: str, other: Any, turned: bool = False) -> "ndarray":
         if not _is_operand(other):
             return NotImplemented  # type: ignore[no-any-return]
-        return call(name, other, self) if turned else call(name, self, other)
+        function = FUNCTIONS[name]
+        return function(other, self) if turned else function(self, other)  # type: ignore[no-any-return]
 
     def _in_place(self, name: str, other: Any) -> "ndarray":
         if not _is_operand(other):
@@ -185,6 +186,9 @@ class Operators:
         return self._in_place("right_shift", other)
 
 
+_OPERANDS = (Operators, bool, int, float, complex, list, tuple)
+
+
 def _is_operand(value: Any) -> bool:
     """What can stand beside an array: numbers, arrays, and what has elements. Strings and other objects have their own say."""
-    return isinstance(value, (Operators, bool, int, float, complex, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")
+    return isinstance(value, _OPERANDS) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from functools import lru_cache
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .._values import dtypes
 from .._values.dtypes import DType
 from . import host, ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
-from ._engine.expr import REDUCE, SCAN, Const, Node
+from ._engine.expr import REDUCE, SCAN, Const, Node, Shared
 from .functions import method
-from .ndarray import UNSET, AxisLike, ndarray, wrap
+from .ndarray import UNSET, AxisLike, ndarray, queued, wrap
 from .ufuncs import as_array
 
 NAN = float("nan")
@@ -29,14 +30,25 @@ def into(out: Any, result: ndarray, name: str, casting: str = "same_kind") -> nd
 
 def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None) -> ndarray:
     """Queues the reduction `op` of the array."""
-    axes = shapes.normalize_axes(axis, array.ndim)
-    kept = tuple(at for at in range(array.ndim) if at not in axes)
-    shape = tuple(array._shape[at] for at in kept)
+    axes = shapes.normalize_axes(axis, len(array._shape))
+    left = _left(array._shape, axes)
     engine = array._engine
     with engine.lock:
-        node = Node(engine, REDUCE, result, shape, op, (array._load(),), {"kept": kept, "reduced": axes, **(params or {})})
-        value = wrap(node)
-    return value.reshape(tuple(1 if at in axes else extent for at, extent in enumerate(array._shape))) if keepdims else value
+        value = queued(Node(engine, REDUCE, result, left.shape, op, (array._load(),), {**left.params, **params} if params else left.params, 4))
+    return value.reshape(tuple([1 if at in axes else extent for at, extent in enumerate(array._shape)])) if keepdims else value
+
+
+class _Left(NamedTuple):
+    """By a reduction along certain axes: the shape, and what its nodes know."""
+
+    shape: shapes.Shape
+    params: Shared
+
+
+@lru_cache(maxsize=shapes.KNOWN_MAX)
+def _left(shape: shapes.Shape, axes: Tuple[int, ...]) -> _Left:
+    kept = tuple([at for at in range(len(shape)) if at not in axes])
+    return _Left(tuple([shape[at] for at in kept]), Shared({"kept": kept, "reduced": axes}))
 
 
 def masked(array: ndarray, where: Any, neutral: Any) -> ndarray:

@@ -12,12 +12,13 @@ from .._values import dtypes
 from .._values.dtypes import DType, Scalar
 from . import host
 from ._engine import shapes
+from ._engine.engine import Engine
 from ._engine.elementwise import has_kind
-from ._engine.expr import ELEMENTWISE, Const, Input, Node
+from ._engine.expr import ELEMENTWISE, Const, Input, Node, Shared
 from .casting import check as check_cast
 from .current import current_engine
 from .functions import FUNCTIONS, method
-from .ndarray import UNSET, AxisLike, ndarray, same_engine, wrap
+from .ndarray import UNSET, AxisLike, ndarray, queued, same_engine
 
 
 class Weak(NamedTuple):
@@ -32,6 +33,11 @@ class Types(NamedTuple):
     operands: Tuple[DType, ...]
     result: DType
     mixed: bool = False
+    params: Optional[Shared] = None  # of its nodes, where they are kept
+
+    def as_params(self) -> Dict[str, Any]:
+        """What nodes know of it."""
+        return {"types": self.operands, "operand": self.operands[-1] if self.operands else None, "mixed": self.mixed}
 
 
 Resolver = Callable[[str, Sequence[Any]], Types]
@@ -185,7 +191,8 @@ def _kind_of(one: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
-    return resolver(name, [Weak(kind()) if isinstance(kind, type) else Const(0, dtypes.dtype_of(kind)) for kind in kinds])
+    found = resolver(name, [Weak(kind()) if isinstance(kind, type) else Const(0, dtypes.dtype_of(kind)) for kind in kinds])
+    return found._replace(params=Shared(found.as_params()))
 
 
 # ---- calls ----
@@ -194,25 +201,23 @@ def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
 def _as_input(one: Any, wanted: DType, shape: shapes.Shape, strict: bool) -> Input:
     if isinstance(one, ndarray):
         return one._load().broadcast(shape)
-    if isinstance(one, Const):
-        return one
-    value = one.value
-    if wanted.kind in "iu" and not isinstance(value, bool) and strict:
-        return Const(dtypes.checked(value, wanted), wanted)
-    return Const(dtypes.checked(value, wanted) if wanted.kind in "fc" else value, wanted)
+    return one if isinstance(one, Const) else _const(one.value, wanted, strict)
+
+
+def _const(value: Scalar, wanted: DType, strict: bool = True) -> Const:
+    """A Python scalar among operands."""
+    is_checked = wanted.kind in "fc" or wanted.kind in "iu" and not isinstance(value, bool) and strict
+    return Const(dtypes.checked(value, wanted) if is_checked else value, wanted)
 
 
 def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True) -> ndarray:
     """Queues one elementwise node over prepared operands."""
-    engine = same_engine(values)
-    if engine is None:
-        engine = current_engine()
+    engine = same_engine(values) or current_engine()
     if shape is None:
         shape = shapes.broadcast_shapes(*[one._shape for one in values if isinstance(one, ndarray)])
     with engine.lock:
         inputs = tuple([_as_input(one, wanted, shape, strict) for one, wanted in zip(values, types.operands)])
-        params: Dict[str, Any] = {"types": types.operands, "operand": types.operands[-1] if types.operands else None, "mixed": types.mixed}
-        return wrap(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, params))
+        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params or types.as_params(), 4))
 
 
 def warn_if_discarding(source: DType, target: DType) -> None:
@@ -228,11 +233,28 @@ def cast_to(array: ndarray, dtype: DType) -> ndarray:
     return apply("identity", [array], Types((dtype,), dtype))
 
 
-def plain(name: str, resolver: Resolver, values: Sequence[Any]) -> ndarray:
-    """One elementwise function of operands as users give them, without any option."""
-    prepared = operands_of(values)
-    types = _types(name, resolver, tuple([_kind_of(one) for one in prepared]))
-    return _compare(name, prepared, types) if resolver is comparison else apply(name, prepared, types)
+def plain(name: str, resolver: Resolver, *values: Any) -> ndarray:
+    """As call() without any option. Of arrays and Python's own numbers in the shortest way: programs are made of these."""
+    engine: Optional[Engine] = None
+    shape: shapes.Shape = ()
+    kinds: List[Any] = []
+    for value in values:
+        kind: Any = type(value)
+        if kind is ndarray:
+            kind = value._dtype.name
+            if engine is None:
+                engine, shape = value._storage.node.engine, value._shape
+            elif value._storage.node.engine is not engine or value._shape != shape:
+                return call(name, resolver, values)
+        elif kind is not float and kind is not int:
+            return call(name, resolver, values)
+        kinds.append(kind)
+    if engine is None or resolver is comparison:
+        return call(name, resolver, values)
+    types = _types(name, resolver, tuple(kinds))
+    with engine.lock:
+        inputs = tuple([value._load() if type(value) is ndarray else _const(value, wanted) for value, wanted in zip(values, types.operands)])
+        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 4))
 
 
 def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
@@ -335,7 +357,7 @@ class ufunc:
 
     def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> ndarray:
         if out is None and where is True and dtype is None and len(operands) == self.nin and casting == "same_kind" and order == "K":
-            return plain(self.__name__, self._resolver, operands)  # the commonest way to be called
+            return plain(self.__name__, self._resolver, *operands)  # the commonest way to be called
         inputs, target = self._split(operands, out)
         made = call(self.__name__, self._resolver, inputs, target, dtype, where, casting)
         return made if order in ("K", "C", "A") else FUNCTIONS["in_order"](made, order)
@@ -573,25 +595,6 @@ def cast_to_array(one: Any) -> ndarray:
 def as_array(a: Any) -> ndarray:
     """`a` as an array; numbers as one without dimensions."""
     return a if isinstance(a, ndarray) else cast_to_array(operand(a))
-
-
-def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Optional[float] = None, neginf: Optional[float] = None) -> ndarray:
-    """NaN becomes `nan`; infinities become `posinf` and `neginf`, or the greatest and least finite numbers. Without `copy`, in place."""
-    array = cast_to_array(operand(x))
-    if array._dtype.kind == "c":
-        made = from_parts(*(nan_to_num(part, True, nan, posinf, neginf) for part in (array.real, array.imag)))
-        return made if copy or not isinstance(x, ndarray) else into(x, made)
-    if array._dtype.kind != "f":
-        return cast_to(array, array._dtype) if copy else array
-    greatest = {2: 65504.0, 4: 3.4028234663852886e38, 8: 1.7976931348623157e308}[array._dtype.itemsize]
-    bounds = [Const(dtypes.rounded(float(given), array._dtype) if given is not None else extreme, array._dtype)
-              for given, extreme in ((neginf, -greatest), (posinf, greatest))]
-    finite = choose(isinf(array), choose(signbit(array), *bounds), array)
-    made = choose(isnan(array), nan, finite)
-    if not copy and isinstance(x, ndarray):
-        x[...] = made
-        return x
-    return made
 
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None

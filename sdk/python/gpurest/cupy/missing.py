@@ -76,7 +76,7 @@ HINTS: Dict[str, str] = {
     "RawKernel.max_dynamic_shared_size_bytes": "shared_mem= of a call asks for as much as it says",
     **{f"RawKernel.{name}": "attributes has what the service tells" for name in ("ptx_version", "binary_version", "cache_mode_ca",
                                                                                  "preferred_shared_memory_carveout", "file_path")},
-    "RawModule.get_global": "give the kernel an array where it has a variable of its own; gpurest.Module.globals lists them",
+    "RawModule.get_global": "RawModule.module.get_global(name) is a gpurest.Buffer, with get(), set() and fill(); memory has no pointers here",
     # cupyx
     "cupyx.GeneralizedUFunc": "functions of arrays, and vectorize by broadcasting",
     "cupyx.allow_synchronize": "cupy.config.eager = True sends every operation at once; gpurest.profiler counts the requests",

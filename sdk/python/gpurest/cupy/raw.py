@@ -24,13 +24,11 @@ def _with_ours(code: Optional[str], headers: Optional[Mapping[str, str]]) -> Dic
     return {**{name: text for name, text in HEADERS.items() if name in (code or "")}, **(headers or {})}
 
 
-def _check(backend: str, translate_cucomplex: bool, cooperative: bool, jitify: Any) -> None:
+def _check(backend: str, translate_cucomplex: bool, jitify: Any) -> None:
     if backend != "nvrtc":
         raise MissingError(f"the service compiles with NVRTC; there is no backend {backend!r}")
     if translate_cucomplex or jitify:
         raise MissingError("source is compiled as it is: translate_cucomplex and jitify are not there; headers= gives it files to include")
-    if cooperative:
-        raise MissingError("cooperative launches are not there: split the kernel where its grid would wait")
 
 
 class RawKernel(_RawKernel):
@@ -41,7 +39,7 @@ class RawKernel(_RawKernel):
 
     def __init__(self, code: str, name: str, options: Sequence[str] = (), backend: str = "nvrtc", translate_cucomplex: bool = False, *,
                  enable_cooperative_groups: bool = False, jitify: Any = None, headers: Any = None) -> None:
-        _check(backend, translate_cucomplex, enable_cooperative_groups, jitify)
+        _check(backend, translate_cucomplex, jitify)
         super().__init__(code, name, options, headers=_with_ours(code, headers))
         self.options, self.backend, self.enable_cooperative_groups = tuple(options), backend, enable_cooperative_groups
         self.__name__ = name
@@ -49,6 +47,7 @@ class RawKernel(_RawKernel):
     def __call__(self, grid: Any, block: Any, args: Sequence[Any] = (), *, shared_mem: int = 0, stream: Any = None, **more: Any) -> Any:
         """Launches, and waits for the end. `stream` is not looked at."""
         more.setdefault("casting", "same_kind")
+        more.setdefault("cooperative", self.enable_cooperative_groups)
         waited = bool(more.get("wait", True))
         return self.kernel(tuple(grid), tuple(block), [_argument(one, waited) for one in args], shared_mem=shared_mem, **more)
 
@@ -79,11 +78,12 @@ class RawModule:
     def __init__(self, *, code: Optional[str] = None, path: Optional[str] = None, options: Sequence[str] = (), backend: str = "nvrtc",
                  translate_cucomplex: bool = False, enable_cooperative_groups: bool = False, name_expressions: Optional[Sequence[str]] = None,
                  jitify: Any = None, headers: Any = None) -> None:
-        _check(backend, translate_cucomplex, enable_cooperative_groups, jitify)
+        _check(backend, translate_cucomplex, jitify)
         self._module = _RawModule(code=code, path=path, options=options, name_expressions=name_expressions or (),
                                   headers=_with_ours(code, headers))
         self.code, self.file_path, self.options, self.backend = code, path, tuple(options), backend
         self.name_expressions = tuple(name_expressions or ())
+        self._cooperative = enable_cooperative_groups
 
     def compile(self, log_stream: Any = None) -> None:
         """Compiles or loads it now; what the compiler says is written to `log_stream`."""
@@ -98,7 +98,7 @@ class RawModule:
 
     def get_function(self, name: str) -> RawKernel:
         """By the name in the source, or a name expression."""
-        found = RawKernel(str(self.code), name, self.options)
+        found = RawKernel(str(self.code), name, self.options, enable_cooperative_groups=self._cooperative)
         found._module = self._module
         found.compile()  # so that a wrong name is told here
         return found

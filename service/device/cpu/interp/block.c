@@ -61,11 +61,15 @@ static uint32_t stack_bottom(const struct block_run *r)
 /* A kernel may read what it never wrote: it must not see data of this process, where pointers into it may lie. */
 static bool prepare_shared(struct block_run *r)
 {
-    if (r->shared)
+    uint32_t room = r->shared_bytes <= CPU_STATIC_SHARED_BYTES_MAX ? CPU_STATIC_SHARED_BYTES_MAX : CPU_SHARED_BYTES_MAX;
+
+    if (r->shared && r->shared_room >= room)
         return true;
-    r->shared = aligned_alloc(LANE_ROUNDING, CPU_SHARED_BYTES_MAX);
+    free(r->shared);
+    r->shared = aligned_alloc(LANE_ROUNDING, room);
+    r->shared_room = r->shared ? room : 0;
     if (r->shared)
-        memset(r->shared, 0, CPU_SHARED_BYTES_MAX);
+        memset(r->shared, 0, room);
     return r->shared != NULL;
 }
 
@@ -146,6 +150,7 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     case PTX_SPECIAL_ENVREG1:  return r->grid->workspace >> 32;
     case PTX_SPECIAL_ENVREG2:  return r->grid->workspace & UINT32_MAX;
     case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return k->shared_bytes;
+    case PTX_SPECIAL_AGGR_SMEM_SIZE:
     case PTX_SPECIAL_TOTAL_SMEM_SIZE:   return r->shared_bytes;
     case PTX_SPECIAL_LANEMASK_EQ: case PTX_SPECIAL_LANEMASK_LT: case PTX_SPECIAL_LANEMASK_LE:
     case PTX_SPECIAL_LANEMASK_GE: case PTX_SPECIAL_LANEMASK_GT: return lane_mask(which, lane);
@@ -205,6 +210,11 @@ static void fill_registers(struct block_run *r, struct activation *a, const stru
     }
     a->filled_code = code;
     a->filled_block = r->block_number + 1;
+}
+
+void fill_specials(struct block_run *r, struct activation *a)
+{
+    fill_registers(r, a, a->filled_code);
 }
 
 /* Only entries have a prologue: all lanes live. Affine results are written to their arrays, too, since they stay for every block. */

@@ -163,7 +163,7 @@ struct block_run {
     uint64_t            block_number;
     struct fault_guard  guard;
     uint8_t            *shared;
-    uint32_t            shared_bytes;
+    uint32_t            shared_bytes, shared_room;
     uint8_t            *local; /* [lanes][local_bytes] */
     size_t              local_room;
     uint32_t            local_bytes;
@@ -188,6 +188,7 @@ struct block_run {
     uint32_t            starts;            /* of blocks of threads and of calls */
     unsigned            host_thread;
     struct native_call *native; /* owned; NULL until compiled code runs here */
+    bool                tired;  /* its chunks went round a loop that may wait for other lanes, and came out for them */
     enum fault_code     fault;
     struct problem      problem; /* valid when fault is set */
 };
@@ -226,6 +227,8 @@ enum status native_prepare(struct block_run *r);
 void        native_finish(struct block_run *r);
 /* After a fault in compiled code: makes the operation and its addresses what a handler would have left. */
 void native_explain(struct block_run *r);
+/* The arrays of special registers that are another for each block, for the block that runs. */
+void fill_specials(struct block_run *r, struct activation *a);
 /* Of a compiled code that ran out of rounds. */
 void check_clock(struct block_run *r);
 
@@ -262,7 +265,6 @@ bool barriers_settle(struct block_run *r);
 bool activation_waits(const struct block_run *r);
 /* No lane can run and some still wait: a launch failure. */
 _Noreturn void barriers_stuck(struct block_run *r);
-void           pending_add(struct activation *a, uint32_t block, const struct mask *m);
 void           pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
 
 /* device/cpu/interp/ops/warp.c: lets lanes pass that wait at different bar.warp.sync but together are all members; false: none could. */

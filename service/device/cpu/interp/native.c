@@ -113,6 +113,32 @@ void native_explain(struct block_run *r)
     }
 }
 
+/* ---- operations that the interpreter lends ---- */
+
+static void operate(struct native_call *c)
+{
+    struct block_run        *r = c->run;
+    struct lanes            *l = &r->lanes;
+    const struct code       *code = r->grid->code;
+    const struct native_ops *ops = &code->native->ops[c->insn];
+    struct mask              m = {.m = c->mask, .low = c->lane, .count = (uint32_t)__builtin_popcount(c->lanes)};
+
+    if (!c->lanes)
+        return;
+    m.high = m.low + 32 - (uint32_t)__builtin_clz(c->lanes);
+    m.low += (uint32_t)__builtin_ctz(c->lanes);
+    for (unsigned k = 0; k < code->native->lanes; k += BYTES_OF_LANES)
+        add_lanes(c->mask + c->lane + k, c->lanes >> k);
+    c->active = false;
+    for (uint32_t i = ops->first; i < ops->first + ops->count; i++) {
+        lanes_use(l, &m);
+        l->current = &code->ops[i];
+        code->ops[i].run(l, &code->ops[i]);
+    }
+    c->active = true;
+    memset(c->mask + c->lane, 0, code->native->lanes);
+}
+
 /* ---- chunks ---- */
 
 /* The lanes of a chunk now stand before a block. */
@@ -145,6 +171,13 @@ static uint32_t chunk_bits(const struct mask *m, uint32_t at, unsigned lanes)
     for (unsigned k = 0; k < lanes; k += BYTES_OF_LANES)
         bits |= bits_of(m->m + at + k) << k;
     return bits;
+}
+
+static uint32_t chunk_live(const struct block_run *r, uint32_t at)
+{
+    const struct mask live = {.m = r->live};
+
+    return chunk_bits(&live, at, r->grid->code->native->lanes);
 }
 
 static void measure_reached(struct block_run *r, struct activation *a)
@@ -193,15 +226,21 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
     const struct code_native *n = a->code->native;
     struct native_call       *c = r->native;
     uint32_t                  low = a->current.low / n->lanes * n->lanes, same = NO_BLOCK;
-    bool                      parted = false, refused = false;
+    bool                      parted = false, refused = false, all = c->trusted && a->current.count == r->lanes.count;
 
-    for (uint32_t at = low; at < a->current.high; at += n->lanes) {
-        uint32_t bits = chunk_bits(&a->current, at, n->lanes), to;
+    for (uint32_t at = low; at < a->current.high; at += n->lanes, all = false) {
+        uint32_t bits = chunk_bits(&a->current, at, n->lanes), to, stopped;
 
         if (!bits)
             continue;
         c->lane = at;
-        if (!n->run(c, at, bits, block)) {
+        c->live = n->warps ? chunk_live(r, at) : bits;
+        stopped = n->run(c, at, bits, block, all ? r->lanes.count : at + 1, NO_BLOCK);
+        if ((stopped & ~NATIVE_REFUSED) > at) { /* the first round: nothing has parted */
+            same = c->same;
+            at = stopped & ~NATIVE_REFUSED;
+        }
+        if (stopped & NATIVE_REFUSED) {
             part(a, low, at, n->lanes, same);
             same = NO_BLOCK;
             parted = refused = true;
@@ -246,6 +285,7 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
         c->trusted = 0;
         if (++r->back_edges % RUNS_PER_CLOCK == 0 || c->tired)
             check_clock(r);
+        r->tired = c->tired && n->spins;
         c->tired = 0;
         if (next == NO_BLOCK || n->passes[next] != PASSES_BARRIER || a->current.count != r->live_count || !n->entry[next + 1])
             return next;
@@ -288,13 +328,19 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
     memcpy(c->ctaid, r->block, sizeof c->ctaid);
     if (r->starts++ % RUNS_PER_CLOCK == 0)
         check_clock(r);
+    if (n->fills)
+        fill_specials(r, &r->activations[0]);
     c->active = true;
     for (uint32_t at = 0; at < count; at += n->lanes) {
         uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to;
+        uint32_t stopped;
         bool     ran;
 
         c->lane = at;
-        ran = n->run(c, at, bits, 0);
+        c->live = bits;
+        stopped = n->run(c, at, bits, 0, count, n->returns);
+        at = stopped & ~NATIVE_REFUSED; /* those before have returned */
+        ran = !(stopped & NATIVE_REFUSED);
         to = ran ? only_block(c) : NO_BLOCK;
         if (to != NO_BLOCK && n->passes[to] == PASSES_RETURN) {
             forget_chunk(c, to);
@@ -314,6 +360,15 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
 /* ---- start and end ---- */
 
 /* They stay as long as blocks have the same shape. */
+static bool make_mask(struct native_call *c, const struct block_run *r)
+{
+    if (c->mask && c->stride >= r->lanes.stride)
+        return true;
+    free(c->mask);
+    c->mask = calloc(r->lanes.stride, 1);
+    return c->mask != NULL;
+}
+
 static bool make_thread_ids(struct native_call *c, const struct block_run *r)
 {
     const uint32_t *b = r->grid->launch->block;
@@ -350,9 +405,10 @@ enum status native_prepare(struct block_run *r)
     const struct grid_run *g = r->grid;
     struct native_call    *c = r->native = r->native ? r->native : calloc(1, sizeof *c);
 
-    if (!c || !make_thread_ids(c, r))
+    if (!c || !make_thread_ids(c, r) || !make_mask(c, r))
         return STATUS_OUT_OF_MEMORY;
     forget_all(c);
+    memset(c->mask, 0, r->lanes.stride);
     c->stride = r->lanes.stride;
     c->params = g->launch->params;
     c->memory_base = g->memory_base;
@@ -362,7 +418,10 @@ enum status native_prepare(struct block_run *r)
     c->local = r->local;
     c->local_bytes = r->local_bytes;
     c->budget = NATIVE_BACK_EDGES;
+    c->threads = r->lanes.count;
+    c->contended = &g->contended;
     c->access = access_lanes;
+    c->operate = operate;
     c->run = r;
     memcpy(c->nctaid, g->launch->grid, sizeof c->nctaid);
     return STATUS_OK;
@@ -370,8 +429,10 @@ enum status native_prepare(struct block_run *r)
 
 void native_finish(struct block_run *r)
 {
-    if (r->native)
+    if (r->native) {
         free(r->native->tid[0]);
+        free(r->native->mask);
+    }
     free(r->native);
     r->native = NULL;
 }

@@ -27,7 +27,7 @@ static void mark_pending(struct activation *a, uint32_t block)
     a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
 }
 
-void pending_add(struct activation *a, uint32_t block, const struct mask *m)
+static void pending_add(struct activation *a, uint32_t block, const struct mask *m)
 {
     if (!m->count)
         return;
@@ -335,23 +335,49 @@ static void run_ops(struct block_run *r, struct activation *a, const struct code
     l->current = &b->last;
 }
 
+/* Compiled chunks have had their rounds of a loop that may wait for others. */
+static uint32_t take_turn(struct block_run *r, struct activation *a)
+{
+    uint32_t low = lowest_pending(a, 0, false), next;
+
+    if (low == NO_BLOCK)
+        return NO_BLOCK;
+    take_pending(a, low);
+    a->spins = CPU_SPIN_ROUNDS;
+    next = turn_for_others(r, a, low);
+    if (next == NO_BLOCK)
+        return low;
+    pending_add(a, low, &a->current);
+    mask_clear(&a->current);
+    take_pending(a, next);
+    return next;
+}
+
+/* False: the lanes of current are not all that the block's warp operation waits for, but were let through; the interpreter runs it. */
+static bool gather_warps(struct block_run *r, struct activation *a, uint32_t block)
+{
+    uint32_t passing = r->passing;
+
+    if (a->code->blocks[block].warp_first && (a->current.count != r->live_count || passing))
+        warp_gather(r, a, block);
+    return passing == r->passing;
+}
+
 static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t block)
 {
     const struct code_block *b = &a->code->blocks[block];
+    bool                     all = gather_warps(r, a, block);
 
-    if (a->code->native && native_begins(a->code, block)) {
+    if (!a->current.count)
+        return fall_through(r, a, b, block);
+    if (a->code->native && all && native_begins(a->code, block)) {
         uint32_t next = native_run(r, a, &block);
 
         b = &a->code->blocks[block];
         if (next != NO_BLOCK)
             return enter_block(r, a, b, block, next);
         if (!a->current.count)
-            return fall_through(r, a, b, block);
-    }
-    if (b->warp_first && (a->current.count != r->live_count || r->passing)) {
-        warp_gather(r, a, block);
-        if (!a->current.count)
-            return fall_through(r, a, b, block);
+            return r->tired ? take_turn(r, a) : fall_through(r, a, b, block);
     }
     run_ops(r, a, b);
     switch (b->end) {

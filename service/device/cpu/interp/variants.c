@@ -53,14 +53,3 @@ const struct interpreter *interpreter_best(void)
         best = next;
     return best;
 }
-
-const struct interpreter *interpreter_named(const char *name)
-{
-    const struct interpreter *next;
-
-    for (unsigned i = 0; (next = interpreter_at(i)) != NULL; i++) {
-        if (strcmp(next->name, name) == 0)
-            return next;
-    }
-    return NULL;
-}

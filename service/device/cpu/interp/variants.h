@@ -16,8 +16,6 @@ struct interpreter {
 /* NULL past the end; those that the host cannot run are left out. The last one is the best. */
 const struct interpreter *interpreter_at(unsigned i);
 const struct interpreter *interpreter_best(void);
-/* NULL: no such name, or the host cannot run it. */
-const struct interpreter *interpreter_named(const char *name);
 
 enum code_option {
     CODE_PLAIN = 1,   /* without the decoder's optimisations and the handlers' fast paths: the reference for them */
@@ -25,7 +23,8 @@ enum code_option {
     CODE_CHECKED = 2, /* every access to device memory is checked against the memory's shadow, which must be on when it runs */
 };
 
-/* cpu_code_load by a given interpreter (NULL: the best), with the given options. */
+/* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code), by a given interpreter (NULL: the
+ * best). MODULE_INVALID names the first instruction that cannot be executed, with its line. */
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why);
 
 #endif

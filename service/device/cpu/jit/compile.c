@@ -7,6 +7,7 @@
 #include "base/log/log.h"
 #include "device/cpu/interp/variants.h"
 #include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/subset.h"
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
 #define PASSES(COMBINE)                                                                                                                    \
@@ -26,6 +27,7 @@ struct loaded {
     struct code_native native;
     llvm_tracker       tracker;
     uint8_t           *entry, *passes; /* owned */
+    struct native_ops *ops;            /* owned */
 };
 
 static enum status failed(const struct llvm *ll, llvm_error e, struct problem *why)
@@ -104,6 +106,19 @@ static enum status translate_and_load(struct emitter *e, struct loaded *out, str
     return st;
 }
 
+/* Of each instruction, as they stand one after the other in the code. */
+static bool find_ops(struct loaded *l, const struct code *c, const struct ptx_function *f)
+{
+    l->ops = calloc((size_t)f->insns_count + 1, sizeof *l->ops);
+    l->native.ops = l->ops;
+    for (uint32_t i = 0; l->ops && i < c->ops_count; i++) {
+        struct native_ops *o = &l->ops[c->ops[i].insn - f->insns];
+
+        o->first = o->count++ ? o->first : i;
+    }
+    return l->ops != NULL;
+}
+
 static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f,
                                 unsigned lanes, bool rows, bool whole, struct problem *why)
 {
@@ -119,10 +134,14 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
     if (!st) {
         struct emitter e = {.ll = ll, .plan = &plan};
 
-        st = translate_and_load(&e, l, why);
+        st = find_ops(l, c, f) ? translate_and_load(&e, l, why) : STATUS_OUT_OF_MEMORY;
         l->native.entry = l->entry = plan.entry;
         l->native.passes = l->passes = plan.passes;
         l->native.whole = plan.whole;
+        l->native.returns = plan.returns;
+        l->native.spins = plan.spins;
+        l->native.warps = plan.warps;
+        l->native.fills = plan.fills;
         plan.entry = plan.passes = NULL;
     }
     if (l)
@@ -170,9 +189,19 @@ void jit_release(struct code *c)
     if (l) {
         free(l->entry);
         free(l->passes);
+        free(l->ops);
     }
     free(l);
     code_destroy(c);
+}
+
+bool jit_meets_warp(const struct ptx_module *m, const struct ptx_function *f)
+{
+    for (uint32_t i = 0; i < f->insns_count; i++) {
+        if (native_meets_warp(m, &f->insns[i]))
+            return true;
+    }
+    return false;
 }
 
 enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, struct problem *why)
@@ -183,7 +212,7 @@ enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f,
 
     if (st)
         return st;
-    st = plan_make(&plan, m, f, c, llvm_lanes(), true, true, why);
+    st = plan_make(&plan, m, f, c, jit_meets_warp(m, f) ? WARP_LANES : llvm_lanes(), true, true, why);
     plan_finish(&plan);
     code_destroy(c);
     return st;

@@ -13,6 +13,8 @@ enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f
                         bool whole, struct code **out, struct problem *why);
 /* Not while it runs, nor during jit_compile. NULL is a no-op. */
 void jit_release(struct code *c);
+/* Whether its chunks must be warps. */
+bool jit_meets_warp(const struct ptx_module *m, const struct ptx_function *f);
 /* STATUS_OK: jit_compile of all of it would try. NOT_IMPLEMENTED with the reason: it would not. */
 enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, struct problem *why);
 

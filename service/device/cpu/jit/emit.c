@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/cpu/jit/subset.h"
+
 static const struct code_block *block_of(const struct emitter *e, uint32_t block)
 {
     return &e->plan->code->blocks[block];
@@ -38,7 +40,7 @@ static llvm_value array_of(struct emitter *e, uint32_t reg)
     return binary(e, LLVM_ADD, e->frame, at);
 }
 
-static void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
+void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
 {
     unsigned     bytes = e->plan->function->registers[reg].bytes;
     struct value v = read_register(e, reg);
@@ -57,22 +59,30 @@ static void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
     intrinsic(e, "llvm.masked.store", types, 2, args, 4);
 }
 
+struct value array_value(struct emitter *e, uint32_t reg)
+{
+    unsigned   bytes = e->plan->function->registers[reg].bytes;
+    llvm_type  type = vector_of(e, int_type(e, 8 * bytes));
+    llvm_value all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, array_of(e, reg), type), "");
+
+    e->ll->LLVMSetAlignment(all, bytes);
+    if (bytes == 1)
+        all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
+    return vector_value(all, bytes == 1 ? 1 : 8 * bytes);
+}
+
 /* From the arrays. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also whether all lanes of `mask` have
  * the register's shape: otherwise *bad gets a bit. */
 static void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)
 {
     const struct shape *s = &e->plan->shapes[reg];
     unsigned            bytes = e->plan->function->registers[reg].bytes;
-    llvm_type           element = int_type(e, 8 * bytes), type = vector_of(e, element);
+    llvm_type           element = int_type(e, 8 * bytes);
     llvm_value          at = array_of(e, reg), all = NULL, differ;
     struct value        v = {.scalar = true, .bits = bytes == 1 ? 1 : 8 * bytes, .shape = *s};
 
-    if (!trusted || s->kind == SHAPE_VARYING) {
-        all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
-        e->ll->LLVMSetAlignment(all, bytes);
-        if (bytes == 1)
-            all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
-    }
+    if (!trusted || s->kind == SHAPE_VARYING)
+        all = array_value(e, reg).v;
     if (s->kind == SHAPE_VARYING) {
         e->ll->LLVMBuildStore(e->b, all, e->slot[reg]);
         return;
@@ -130,25 +140,27 @@ static void wait_there(struct emitter *e, uint32_t block, llvm_value mask)
     e->awaited[block] = 1;
 }
 
+static void note_mixed(struct emitter *e, llvm_value yes)
+{
+    llvm_value before = load_slot(e, e->i32, e->mixed_slot);
+
+    e->ll->LLVMBuildStore(e->b, binary(e, LLVM_OR, before, cast(e, LLVM_ZEXT, yes, e->i32)), e->mixed_slot);
+}
+
 static void count_leave(struct emitter *e, uint32_t block)
 {
-    size_t leaves = offsetof(struct native_call, leaves), mixed = offsetof(struct native_call, mixed),
-           last = offsetof(struct native_call, last);
-    llvm_value before = member(e, leaves, 32), other = icmp(e, LLVM_NE, member(e, last, 32), number(e, 32, block));
+    llvm_value before = load_slot(e, e->i32, e->leaves_slot),
+               other = icmp(e, LLVM_NE, load_slot(e, e->i32, e->last_slot), number(e, 32, block));
 
-    other = binary(e, LLVM_AND, other, icmp(e, LLVM_NE, before, number(e, 32, 0)));
-    set_member(e, mixed, binary(e, LLVM_OR, member(e, mixed, 32), cast(e, LLVM_ZEXT, other, e->i32)), false);
-    set_member(e, leaves, binary(e, LLVM_ADD, before, number(e, 32, 1)), false);
-    set_member(e, last, number(e, 32, block), false);
+    note_mixed(e, binary(e, LLVM_AND, other, icmp(e, LLVM_NE, before, number(e, 32, 0))));
+    e->ll->LLVMBuildStore(e->b, binary(e, LLVM_ADD, before, number(e, 32, 1)), e->leaves_slot);
+    e->ll->LLVMBuildStore(e->b, number(e, 32, block), e->last_slot);
 }
 
 /* A line that has wrapped is no line in the arrays. */
 static void note_turn(struct emitter *e, uint32_t reg)
 {
-    size_t     mixed = offsetof(struct native_call, mixed);
-    llvm_value turned = icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes));
-
-    set_member(e, mixed, binary(e, LLVM_OR, member(e, mixed, 32), cast(e, LLVM_ZEXT, turned, e->i32)), false);
+    note_mixed(e, icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes)));
 }
 
 static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
@@ -174,13 +186,14 @@ static void finish_path(struct emitter *e, uint32_t from)
 }
 
 /* The interpreter looks at the clock and for others' turns when a chunk has gone round often enough. */
-static void count_round(struct emitter *e, uint32_t to, llvm_value mask)
+static void count_round(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
 {
     llvm_block out = new_block(e, "out"), on = new_block(e, "on");
-    llvm_value left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, 1));
+    uint32_t   cost = block_of(e, from)->spins ? NATIVE_SPIN_COST : 1;
+    llvm_value left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, cost));
 
     e->ll->LLVMBuildStore(e->b, left, e->budget_slot);
-    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_NE, left, number(e, 32, 0))), on, out);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_SGT, left, number(e, 32, 0))), on, out);
     go_on_in(e, out);
     wait_there(e, to, mask);
     e->ll->LLVMBuildBr(e->b, e->leave);
@@ -199,7 +212,7 @@ static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask
         return;
     }
     if (to <= from)
-        count_round(e, to, mask);
+        count_round(e, from, to, mask);
     e->ll->LLVMBuildStore(e->b, mask, e->mask_slot);
     if (!e->plan->divergent[from]) {
         e->ll->LLVMBuildBr(e->b, e->blocks[to]);
@@ -283,6 +296,10 @@ static void leave_block(struct emitter *e, uint32_t block)
 
 static void emit_insn(struct emitter *e)
 {
+    if (native_way(e->plan->module, e->plan->function, e->insn) == NATIVE_BORROWED) {
+        emit_borrowed(e);
+        return;
+    }
     switch ((int)e->insn->opcode) {
     case PTX_OP_MOV:
         emit_move(e);
@@ -305,6 +322,22 @@ static void emit_insn(struct emitter *e)
         break;
     case PTX_OP_SELP:
         emit_select(e);
+        break;
+    case PTX_OP_SHFL:
+        emit_shuffle(e);
+        break;
+    case PTX_OP_VOTE:
+        emit_vote(e);
+        break;
+    case PTX_OP_ACTIVEMASK:
+        emit_activemask(e);
+        break;
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+        emit_atomic(e);
+        break;
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER: /* of a warp: its block has let all members meet */
         break;
     default:
         emit_arithmetic(e);
@@ -353,6 +386,18 @@ static void emit_versions(struct emitter *e, llvm_value ok)
     go_on_in(e, end);
 }
 
+/* Operations of a warp wait for their members, which the interpreter lets meet. */
+static void meet_warp(struct emitter *e, uint32_t block)
+{
+    llvm_block stay = new_block(e, "stay"), go = new_block(e, "go");
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, warp_is_here(e, &e->plan->function->insns[block_of(e, block)->insn_first])), go, stay);
+    go_on_in(e, stay);
+    leave_there(e, block, e->mask);
+    e->ll->LLVMBuildBr(e->b, e->dispatch);
+    go_on_in(e, go);
+}
+
 static void emit_block(struct emitter *e, uint32_t block)
 {
     llvm_value ok;
@@ -361,6 +406,8 @@ static void emit_block(struct emitter *e, uint32_t block)
     e->block = block;
     e->groups_count = 0;
     e->mask = load_slot(e, vector_of(e, e->i1), e->mask_slot);
+    if (block_of(e, block)->warp_first)
+        meet_warp(e, block);
     ok = check_block(e);
     if (ok)
         emit_versions(e, ok);
@@ -395,7 +442,7 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_
         refused = new_block(e, "refused");
         e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_EQ, mask_bits(e, bad), number(e, 32, 0))), good, refused);
         go_on_in(e, refused);
-        e->ll->LLVMBuildRet(e->b, number(e, 32, 0));
+        e->ll->LLVMBuildRet(e->b, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
         go_on_in(e, good);
     }
     e->ll->LLVMBuildBr(e->b, e->blocks[block]);
@@ -410,7 +457,7 @@ static void emit_dispatch(struct emitter *e)
     bits = load_slot(e, e->bits_type, e->bits_slot);
     e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, bits, e->ll->LLVMConstNull(e->bits_type)), none, some);
     go_on_in(e, none);
-    e->ll->LLVMBuildRet(e->b, number(e, 32, 1));
+    e->ll->LLVMBuildBr(e->b, e->done);
     go_on_in(e, some);
     args[0] = bits;
     args[1] = number(e, 1, 1);
@@ -456,7 +503,7 @@ static void emit_leave(struct emitter *e)
             save_register(e, r, mask);
     }
     set_member(e, offsetof(struct native_call, tired), number(e, 32, 1), false);
-    set_member(e, offsetof(struct native_call, mixed), number(e, 32, 1), false);
+    note_mixed(e, number(e, 1, 1));
     bits = load_slot(e, e->bits_type, e->bits_slot);
     for (unsigned w = 0; w < e->bits_words; w++) {
         size_t     at = offsetof(struct native_call, touched) + sizeof(uint64_t) * w;
@@ -469,7 +516,102 @@ static void emit_leave(struct emitter *e)
         }
         set_member(e, at, binary(e, LLVM_OR, member(e, at, 64), word), false);
     }
-    e->ll->LLVMBuildRet(e->b, number(e, 32, 1));
+    e->ll->LLVMBuildBr(e->b, e->done);
+}
+
+/* ---- chunk after chunk ---- */
+
+static llvm_value parameter(const struct emitter *e, unsigned i)
+{
+    return e->ll->LLVMGetParam(e->function, i);
+}
+
+/* Of the registers nothing is left from the chunk before. */
+static void start_chunk(struct emitter *e)
+{
+    const struct jit_plan *p = e->plan;
+
+    for (uint32_t r = 0; r < p->function->registers_count; r++) {
+        unsigned  bytes = p->function->registers[r].bytes;
+        llvm_type type = int_type(e, bytes == 1 ? 1 : 8 * bytes);
+
+        if (e->slot[r])
+            e->ll->LLVMBuildStore(e->b, e->ll->LLVMGetUndef(p->shapes[r].kind == SHAPE_VARYING ? vector_of(e, type) : type), e->slot[r]);
+    }
+    e->ll->LLVMBuildStore(e->b, lanes_vector(e, e->chunk_lanes), e->mask_slot);
+    e->ll->LLVMBuildStore(e->b, e->ll->LLVMConstNull(e->bits_type), e->bits_slot);
+    e->ll->LLVMBuildStore(e->b, member(e, offsetof(struct native_call, budget), 32), e->budget_slot);
+    e->ll->LLVMBuildStore(e->b, number(e, 32, 0), e->leaves_slot);
+    e->ll->LLVMBuildStore(e->b, number(e, 32, 0), e->mixed_slot);
+    e->ll->LLVMBuildStore(e->b, number(e, 32, 0), e->last_slot);
+}
+
+static void start_chunks(struct emitter *e)
+{
+    llvm_value first[3] = {parameter(e, 1), parameter(e, 2), parameter(e, 5)};
+    llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
+
+    e->chunk = new_block(e, "chunk");
+    e->ll->LLVMBuildBr(e->b, e->chunk);
+    go_on_in(e, e->chunk);
+    e->chunk_lane = e->ll->LLVMBuildPhi(e->b, e->i32, "");
+    e->chunk_lanes = e->ll->LLVMBuildPhi(e->b, e->i32, "");
+    e->chunk_same = e->ll->LLVMBuildPhi(e->b, e->i32, "");
+    e->ll->LLVMAddIncoming(e->chunk_lane, &first[0], &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_lanes, &first[1], &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_same, &first[2], &from, 1);
+    e->lane = cast(e, LLVM_ZEXT, e->chunk_lane, e->i64);
+    start_chunk(e);
+}
+
+/* The lanes of the next chunk: all, or as many as are left. */
+static void go_on_with(struct emitter *e, llvm_value lane, llvm_value last)
+{
+    llvm_value left = binary(e, LLVM_SUB, parameter(e, 4), lane), few, word, at;
+    llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
+    uint32_t   all = (uint32_t)((1ull << e->lanes) - 1);
+
+    few = binary(e, LLVM_SUB, binary(e, LLVM_SHL, number(e, 32, 1), binary(e, LLVM_AND, left, number(e, 32, 31))), number(e, 32, 1));
+    few = choose(e, icmp(e, LLVM_UGE, left, number(e, 32, e->lanes)), number(e, 32, all), few);
+    word = cast(e, LLVM_ZEXT, last, e->i64);
+    at = binary(e, LLVM_ADD, e->call, binary(e, LLVM_SHL, word, number(e, 64, 2)));
+    at = binary(e, LLVM_ADD, at, number(e, 64, pending_at(0)));
+    e->ll->LLVMBuildStore(e->b, number(e, 32, 0), pointer(e, at, e->i32));
+    at = binary(e, LLVM_ADD, e->call, binary(e, LLVM_SHL, binary(e, LLVM_LSHR, word, number(e, 64, 6)), number(e, 64, 3)));
+    at = binary(e, LLVM_ADD, at, number(e, 64, offsetof(struct native_call, touched)));
+    e->ll->LLVMBuildStore(e->b, number(e, 64, 0), pointer(e, at, e->i64));
+    set_member(e, offsetof(struct native_call, same), last, false);
+    set_member(e, offsetof(struct native_call, lane), lane, false);
+    set_member(e, offsetof(struct native_call, live), few, false);
+    e->ll->LLVMBuildBr(e->b, e->chunk);
+    e->ll->LLVMAddIncoming(e->chunk_lane, &lane, &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_lanes, &few, &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_same, &last, &from, 1);
+}
+
+/* On to the next chunk if this one left as a whole for the block that it should, or for that of those before. */
+static void emit_done(struct emitter *e)
+{
+    llvm_block next = new_block(e, "next"), out = new_block(e, "out");
+    llvm_value leaves, mixed, last, lane, good;
+
+    go_on_in(e, e->done);
+    leaves = load_slot(e, e->i32, e->leaves_slot);
+    mixed = load_slot(e, e->i32, e->mixed_slot);
+    last = load_slot(e, e->i32, e->last_slot);
+    lane = binary(e, LLVM_ADD, e->chunk_lane, number(e, 32, e->lanes));
+    good = binary(e, LLVM_OR, icmp(e, LLVM_EQ, e->chunk_same, number(e, 32, NO_BLOCK)), icmp(e, LLVM_EQ, e->chunk_same, last));
+    good = binary(e, LLVM_AND, good, icmp(e, LLVM_NE, leaves, number(e, 32, 0)));
+    good = binary(e, LLVM_AND, good, icmp(e, LLVM_EQ, mixed, number(e, 32, 0)));
+    good = binary(e, LLVM_AND, good, icmp(e, LLVM_ULT, lane, parameter(e, 4)));
+    e->ll->LLVMBuildCondBr(e->b, likely(e, good), next, out);
+    go_on_in(e, out);
+    set_member(e, offsetof(struct native_call, leaves), leaves, false);
+    set_member(e, offsetof(struct native_call, mixed), mixed, false);
+    set_member(e, offsetof(struct native_call, last), last, false);
+    e->ll->LLVMBuildRet(e->b, e->chunk_lane);
+    go_on_in(e, next);
+    go_on_with(e, lane, last);
 }
 
 /* ---- the function ---- */
@@ -508,6 +650,9 @@ static void make_slots(struct emitter *e)
     e->mask_slot = e->ll->LLVMBuildAlloca(e->b, vector_of(e, e->i1), "mask");
     e->bits_slot = e->ll->LLVMBuildAlloca(e->b, e->bits_type, "bits");
     e->budget_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "budget");
+    e->leaves_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "leaves");
+    e->mixed_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "mixed");
+    e->last_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "last");
 }
 
 static void load_members(struct emitter *e)
@@ -538,19 +683,17 @@ static void add_attribute(struct emitter *e, const char *key, const char *value)
 static void emit_start(struct emitter *e)
 {
     const struct jit_plan *p = e->plan;
-    llvm_value lanes = e->ll->LLVMGetParam(e->function, 2), block = e->ll->LLVMGetParam(e->function, 3), to, mask, first, trusted, args[2];
-    llvm_block refused = new_block(e, "unknown");
+    llvm_value             block = parameter(e, 3), to, mask, first, trusted, args[2];
+    llvm_block             refused = new_block(e, "unknown");
 
     load_members(e);
     make_slots(e);
-    mask = lanes_vector(e, lanes);
-    e->ll->LLVMBuildStore(e->b, mask, e->mask_slot);
-    e->ll->LLVMBuildStore(e->b, e->ll->LLVMConstNull(e->bits_type), e->bits_slot);
-    e->ll->LLVMBuildStore(e->b, member(e, offsetof(struct native_call, budget), 32), e->budget_slot);
-    args[0] = lanes;
+    trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
+    start_chunks(e);
+    mask = lanes_vector(e, e->chunk_lanes);
+    args[0] = e->chunk_lanes;
     args[1] = number(e, 1, 0);
     first = binary(e, LLVM_AND, intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), number(e, 32, e->lanes - 1));
-    trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
     to = e->ll->LLVMBuildSwitch(e->b, block, refused, 4);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         llvm_block entry;
@@ -563,23 +706,23 @@ static void emit_start(struct emitter *e)
         emit_entry(e, b, mask, first, trusted);
     }
     go_on_in(e, refused);
-    e->ll->LLVMBuildRet(e->b, number(e, 32, 0));
+    e->ll->LLVMBuildRet(e->b, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
 }
 
 static void emit_all(struct emitter *e, const char *name)
 {
     const struct jit_plan *p = e->plan;
-    llvm_type              arguments[4] = {e->i64, e->i32, e->i32, e->i32};
+    llvm_type              arguments[6] = {e->i64, e->i32, e->i32, e->i32, e->i32, e->i32};
     char                   width[16];
 
-    e->function = e->ll->LLVMAddFunction(e->module, name, e->ll->LLVMFunctionType(e->i32, arguments, 4, 0));
+    e->function = e->ll->LLVMAddFunction(e->module, name, e->ll->LLVMFunctionType(e->i32, arguments, 6, 0));
     snprintf(width, sizeof width, "%u", 32 * llvm_lanes());
     add_attribute(e, "min-legal-vector-width", width);
     add_attribute(e, "prefer-vector-width", width);
     go_on_in(e, new_block(e, "start"));
-    e->call = e->ll->LLVMGetParam(e->function, 0);
-    e->lane = cast(e, LLVM_ZEXT, e->ll->LLVMGetParam(e->function, 1), e->i64);
+    e->call = parameter(e, 0);
     e->dispatch = new_block(e, "dispatch");
+    e->done = new_block(e, "done");
     e->leave = new_block(e, "leave");
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         if (p->native[b])
@@ -592,6 +735,7 @@ static void emit_all(struct emitter *e, const char *name)
     }
     emit_dispatch(e);
     emit_leave(e);
+    emit_done(e);
 }
 
 bool emit_function(struct emitter *e, const char *name)

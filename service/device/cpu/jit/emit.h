@@ -48,10 +48,13 @@ struct emitter {
     llvm_type              bits_type;
     unsigned               bits_words;
     llvm_block             dispatch, leave;
-    uint8_t               *awaited; /* [blocks_count] 1: lanes may wait there */
-    llvm_value             mask;    /* of the lanes that run the block now */
-    llvm_value             taken;   /* of those, the lanes that run the instruction */
-    bool                   guarded; /* taken may be less than mask */
+    llvm_block             chunk, done; /* where a chunk begins and ends */
+    llvm_value             chunk_lane, chunk_lanes, chunk_same;
+    llvm_value             leaves_slot, mixed_slot, last_slot; /* as in struct native_call */
+    uint8_t               *awaited;                            /* [blocks_count] 1: lanes may wait there */
+    llvm_value             mask;                               /* of the lanes that run the block now */
+    llvm_value             taken;                              /* of those, the lanes that run the instruction */
+    bool                   guarded;                            /* taken may be less than mask */
     uint32_t               block;
     const struct ptx_insn *insn;
     struct access_group    groups[GROUPS_MAX]; /* of the block */
@@ -93,6 +96,10 @@ llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_va
 llvm_block new_block(struct emitter *e, const char *name);
 void       go_on_in(struct emitter *e, llvm_block block);
 
+/* device/cpu/jit/emit.c: a register to its array of the interpreter, for those lanes; and all of a chunk's lanes from there. */
+void         save_register(struct emitter *e, uint32_t reg, llvm_value mask);
+struct value array_value(struct emitter *e, uint32_t reg);
+
 /* One instruction each. */
 void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */
 void emit_convert(struct emitter *e);
@@ -102,6 +109,15 @@ void emit_move(struct emitter *e);
 void emit_address(struct emitter *e);
 void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
 void emit_store(struct emitter *e);
+void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit_borrow.c: any that is not emitted */
+void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit_warp.c */
+void emit_vote(struct emitter *e);
+void emit_activemask(struct emitter *e);
+void emit_atomic(struct emitter *e); /* device/cpu/jit/emit_atomic.c */
+/* device/cpu/jit/emit_memory.c: for it. */
+llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes);
+/* Whether all members of the warp that the instruction waits for run this block now. */
+llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
 /* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
 llvm_value check_block(struct emitter *e);
 

@@ -139,6 +139,10 @@ static bool writes(const struct ptx_insn *in, uint32_t reg)
         if (to->elements[k].kind == PTX_REG && to->elements[k].reg == reg)
             return true;
     }
+    for (unsigned k = 0; in->call && k < in->call->results_count; k++) {
+        if (in->call->results[k].kind == PTX_REG && in->call->results[k].reg == reg)
+            return true;
+    }
     return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
 }
 
@@ -259,6 +263,23 @@ static llvm_value plus(struct emitter *e, const struct access_plan *a, unsigned 
     return k ? binary(e, LLVM_ADD, a->at, like(e, a->one || a->row, 64, (uint64_t)k * a->bytes)) : a->at;
 }
 
+/* Hosts gather words of 32 bits: the one that the bytes lie in. */
+static llvm_value gather_narrow(struct emitter *e, const struct access_plan *a, unsigned k)
+{
+    llvm_value at = plus(e, a, k), in_word = binary(e, LLVM_AND, at, like(e, false, 64, 3)), args[4], word;
+    llvm_type  all = vector_of(e, e->i32), types[2] = {all, NULL};
+
+    args[0] =
+        e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, binary(e, LLVM_XOR, at, in_word), vector_of(e, e->ll->LLVMPointerType(e->i32, 0)), "");
+    args[1] = number(e, 32, 4);
+    args[2] = e->taken;
+    args[3] = e->ll->LLVMGetUndef(all);
+    types[1] = e->ll->LLVMTypeOf(args[0]);
+    word = intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
+    in_word = binary(e, LLVM_SHL, cast(e, LLVM_TRUNC, in_word, e->i32), like(e, false, 32, 3));
+    return cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, word, in_word), int_type(e, 8 * a->bytes));
+}
+
 static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsigned k)
 {
     llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
@@ -271,6 +292,8 @@ static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsi
         e->ll->LLVMSetVolatile(load, 1); /* its fault counts even if nobody uses its value */
         return load;
     }
+    if (!a->row && a->bytes < 4)
+        return gather_narrow(e, a, k);
     at = a->row ? pointer(e, a->at, all)
                 : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
     args[0] = at;
@@ -384,16 +407,37 @@ llvm_value check_block(struct emitter *e)
     return NULL;
 }
 
+/* The host addresses go to addresses[], for all lanes. Whether they are good, and only this host thread accesses that memory. */
+llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes)
+{
+    struct access_plan a = {.bytes = bytes, .count = 1, .total = bytes};
+    llvm_value         ok, at, shared;
+
+    native_space(e->insn, p, &a.space);
+    a.address = address_of(e, p);
+    ok = check_range(e, a.space, a.address, 0, bytes, bytes, e->taken);
+    at = as_vector(e, &a.address);
+    if (a.space == OP_SHARED)
+        at = binary(e, LLVM_ADD, at, spread(e, e->shared));
+    set_member(e, offsetof(struct native_call, addresses), at, false);
+    if (a.space == OP_SHARED)
+        return ok;
+    note_lanes(e, true);
+    set_member(e, offsetof(struct native_call, step), number(e, 64, (uint64_t)NATIVE_EACH), true);
+    shared = member(e, offsetof(struct native_call, contended), 64);
+    shared = e->ll->LLVMBuildLoad2(e->b, e->i8, pointer(e, shared, e->i8), "");
+    e->ll->LLVMSetVolatile(shared, 1);
+    return binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, shared, number(e, 8, 0)));
+}
+
 static void access_memory(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
 {
     llvm_block fast, slow, done, fast_end, slow_end, alone;
     llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL}, group;
 
     place(e, a);
-    if (!a->one && !a->row && a->bytes < 4) {
-        access_slowly(e, a); /* hosts have no vectors for these */
-        for (unsigned k = 0; a->load && k < a->count; k++)
-            a->loaded[k] = vector_value(a->loaded[k].v, 8 * a->bytes);
+    if (!a->one && !a->row && !a->load && a->bytes < 4) {
+        emit_borrowed(e); /* hosts have no vectors for these */
         return;
     }
     if (is_assumed(e, a, p)) {

@@ -28,6 +28,7 @@ struct jit_kernel {
     struct jit_kernel         *next; /* of all kernels that were launched */
     const struct ptx_module   *module;
     const struct ptx_function *function;
+    bool                       warps; /* its chunks are warps, whatever the form */
     struct jit_form            forms[FORMS];
 };
 
@@ -58,8 +59,11 @@ static void compile(struct jit_kernel *k, unsigned form)
     enum status    st;
 
     pthread_mutex_lock(&compiler);
-    st = jit_compile(k->module, k->function, k->function->code, form == TWO_VECTORS ? 2 * llvm_lanes() : llvm_lanes(), form != ANY_SHAPE,
-                     mode != JIT_NOW, &c, &why);
+    st = jit_compile(k->module, k->function, k->function->code,
+                     k->warps              ? WARP_LANES
+                     : form == TWO_VECTORS ? 2 * llvm_lanes()
+                                           : llvm_lanes(),
+                     form != ANY_SHAPE, mode != JIT_NOW, &c, &why);
     pthread_mutex_unlock(&compiler);
     if (!st && mode == JIT_AUTO)
         log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)),
@@ -131,18 +135,22 @@ static struct jit_kernel *kernel_of(const struct cpu_launch *l)
             return NULL;
         f->jit->module = l->module;
         f->jit->function = f;
+        f->jit->warps = jit_meets_warp(l->module, f);
         f->jit->next = kernels;
         kernels = f->jit;
     }
     return f->jit;
 }
 
-static unsigned form_of(const struct cpu_launch *l)
+static unsigned form_of(const struct cpu_launch *l, bool warps)
 {
-    bool one_row = l->block[1] == 1 && l->block[2] == 1;
+    bool     one_row = l->block[1] == 1 && l->block[2] == 1;
+    unsigned most = warps ? WARP_LANES : 2 * llvm_lanes();
 
-    if (one_row || l->block[0] % (2 * llvm_lanes()) == 0)
+    if (one_row || l->block[0] % most == 0)
         return TWO_VECTORS;
+    if (warps)
+        return ANY_SHAPE;
     return l->block[0] % llvm_lanes() == 0 ? ONE_VECTOR : ANY_SHAPE;
 }
 
@@ -157,9 +165,9 @@ const struct code *jit_code_for(const struct cpu_launch *l)
 
     if (mode == JIT_OFF || plain->checked || plain->plain || !llvm_open(&missing))
         return plain;
-    form = form_of(l);
     pthread_mutex_lock(&lock);
     k = kernel_of(l);
+    form = form_of(l, k && k->warps);
     f = k ? &k->forms[form] : NULL;
     if (f && f->state == NOT_ASKED && (mode == JIT_NOW || start_thread())) {
         f->state = mode == JIT_NOW ? AT_WORK : ASKED;

@@ -12,6 +12,7 @@ enum {
     NATIVE_ELEMENTS_MAX = 8,  /* of a vector access */
     NATIVE_BLOCKS_MAX = 256,  /* basic blocks of a kernel that can be compiled */
     NATIVE_BACK_EDGES = 2048, /* of a chunk, before the interpreter looks at the clock */
+    NATIVE_SPIN_COST = 8,     /* back edges that one counts for that closes a loop in which a lane may be waiting */
 };
 
 enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
@@ -34,7 +35,9 @@ struct native_call {
     uint64_t       local_bytes; /* of a lane */
     uint32_t      *tid[3];      /* of each lane; the first owns all three */
     uint32_t       ntid[3], ctaid[3], nctaid[3];
-    uint32_t       budget; /* back edges left to this chunk */
+    uint32_t       budget;    /* back edges left to this chunk */
+    uint32_t       threads;   /* of the block */
+    const bool    *contended; /* other host threads may access device memory */
 
     /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
     uint32_t insn;  /* index in the function */
@@ -48,6 +51,10 @@ struct native_call {
 
     /* Makes the access of addresses[] and values[], lane by lane; faults as the interpreter does. */
     void (*access)(struct native_call *c);
+    /* Runs the interpreter's operations of `insn` for `lanes`, on its arrays. */
+    void (*operate)(struct native_call *c);
+    uint8_t *mask; /* owned: [stride] lanes for operations; 0 between them */
+    uint32_t live; /* bit i: lane + i had not returned when the chunk began */
 
     struct block_run *run;
     bool              active;  /* compiled code runs */
@@ -55,22 +62,36 @@ struct native_call {
     uint32_t          leaves;  /* how often lanes of the chunk left compiled code; */
     uint32_t          mixed;   /* 1: not always for the same block, or with a line that has wrapped; */
     uint32_t          last;    /* for this block, the last time */
+    uint32_t          same;    /* for this block all chunks before left as one */
     uint32_t          tired;   /* 1: a chunk used up its back edges */
     uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
     uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
 };
 
-/* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on, and returns 1. 0, and nothing has happened: their registers are not what the
- * compiler took for granted (the same in all lanes, or evenly growing): the interpreter runs them. */
-typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lanes, uint32_t block);
+/* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on; then, chunk by chunk, all lanes below `end`, as long as each chunk
+ * leaves as one for block `same`, or, if that is NO_BLOCK, for the same block as those before. Returns the first lane of the last chunk that
+ * ran; those before it went to call->same. With NATIVE_REFUSED, that one did not: its registers are not what the compiler took for
+ * granted (the same in all lanes, or evenly growing), and the interpreter runs it. */
+typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lanes, uint32_t block, uint32_t end, uint32_t same);
+#define NATIVE_REFUSED (1u << 31)
+
+/* The interpreter's operations of one instruction. */
+struct native_ops {
+    uint32_t first, count;
+};
 
 struct code_native {
     native_fn      run;
     unsigned       lanes; /* of a chunk */
     const uint8_t *entry; /* [blocks_count] 1: run() can begin there */
     const uint8_t
-        *passes; /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
-    bool whole;  /* all but plain returns is compiled */
+            *passes;  /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
+    bool     whole;   /* all but plain returns is compiled */
+    uint32_t returns; /* a block with PASSES_RETURN; blocks_count: there is none */
+    bool     spins;   /* some loop may wait for other lanes or blocks */
+    bool     warps;   /* a chunk is a warp, and some of its operations wait for members */
+    bool     fills;   /* its borrowed operations read special registers */
+    const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };
 

@@ -24,13 +24,22 @@ static void visit(struct jit_plan *p, const struct ptx_operand *o, reg_fn fn, vo
 
 static bool has_result(const struct ptx_insn *in)
 {
-    return in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA && in->operands_count > 0;
+    switch ((int)in->opcode) {
+    case PTX_OP_ST:
+    case PTX_OP_RED:
+    case PTX_OP_BRA:
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return false;
+    default:
+        return in->operands_count > 0;
+    }
 }
 
-/* Registers that it reads; of instructions that are not compiled, all that it names. */
+/* Registers that it reads; of instructions that the interpreter runs, all that it names. */
 static void each_source(struct jit_plan *p, const struct ptx_insn *in, reg_fn fn, void *context)
 {
-    bool compiled = native_insn(p->function, in);
+    bool compiled = native_way(p->module, p->function, in) == NATIVE_EMITTED;
 
     if (in->guard != PTX_NO_REG)
         fn(p, in->guard, context);
@@ -129,7 +138,7 @@ static bool find_live(struct jit_plan *p)
         for (uint32_t i = c->blocks[b].insn_first; i < c->blocks[b].insn_first + c->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_use, &s);
-            if (in->guard == PTX_NO_REG && native_insn(p->function, in))
+            if (in->guard == PTX_NO_REG && native_insn(p->module, p->function, in))
                 each_result(p, in, note_kill, &s);
         }
     }
@@ -162,32 +171,67 @@ static uint8_t passes(const struct jit_plan *p, uint32_t block)
     return (k->end == END_RETURN || k->end == END_EXIT) && k->count == 0 && k->last.guard == OP_NONE ? PASSES_RETURN : 0;
 }
 
+static bool reads_special(const struct ptx_insn *in)
+{
+    for (unsigned i = 0; i < in->operands_count; i++) {
+        if (in->operands[i].kind == PTX_SPECIAL_)
+            return true;
+        for (unsigned k = 0; in->operands[i].kind == PTX_VECTOR && k < in->operands[i].count; k++) {
+            if (in->operands[i].elements[k].kind == PTX_SPECIAL_)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Barriers and returns, which the interpreter keeps. */
+static bool is_kept(const struct ptx_insn *in)
+{
+    return in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT ||
+           ((in->opcode == PTX_OP_BAR || in->opcode == PTX_OP_BARRIER) && !in->warp);
+}
+
+/* What the block's instructions ask of the whole; false: one is not compiled. */
+static bool survey_insns(struct jit_plan *p, const struct code_block *k)
+{
+    bool ok = true;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        const struct ptx_insn *in = &p->function->insns[i];
+        enum native_way        way = native_way(p->module, p->function, in);
+        bool                   fits = way != NATIVE_LEAVES && (p->lanes == WARP_LANES || !native_meets_warp(p->module, in));
+
+        ok = ok && fits;
+        if (!fits && !is_kept(in) && !p->first_refused)
+            p->first_refused = in;
+        p->fills |= way == NATIVE_BORROWED && reads_special(in);
+        p->calls |=
+            in->opcode == PTX_OP_CALL && in->call && in->call->function != PTX_NO_INDEX && p->module->functions[in->call->function].defined;
+    }
+    return ok;
+}
+
 static void find_native(struct jit_plan *p)
 {
     const struct code *c = p->code;
 
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         const struct code_block *k = &c->blocks[b];
-        bool                     ok = (k->end == END_FALL || k->end == END_BRANCH) && !k->spins && k->insn_count > 0;
 
-        for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
-            const struct ptx_insn *in = &p->function->insns[i];
-            bool                   fits = native_insn(p->function, in);
-            bool                   plain = in->opcode == PTX_OP_RET || in->opcode == PTX_OP_EXIT || (in->opcode == PTX_OP_BAR && !in->warp);
-
-            ok = ok && fits;
-            if (!fits && !plain && !p->first_refused)
-                p->first_refused = in;
-        }
-        p->native[b] = ok;
+        p->native[b] = survey_insns(p, k) && (k->end == END_FALL || k->end == END_BRANCH) && k->insn_count > 0;
+        p->spins |= k->spins;
+        p->warps |= k->warp_first;
         p->insns_total += k->insn_count;
-        p->insns_native += ok ? k->insn_count : 0;
+        p->insns_native += p->native[b] ? k->insn_count : 0;
     }
+    p->returns = c->blocks_count;
     p->entry[0] = p->native[0];
-    p->whole = p->native[0];
+    p->whole = p->native[0] && !p->calls;
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
+        p->returns = p->passes[b] == PASSES_RETURN ? b : p->returns;
         p->whole = p->whole && (p->native[b] || p->passes[b] == PASSES_RETURN);
+        p->entry[b] |= p->native[b] && c->blocks[b].warp_first; /* lanes may leave before it and come back */
     }
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         uint32_t next[2];
@@ -236,7 +280,7 @@ static bool find_local(struct jit_plan *p)
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_source, &h);
-            if (in->guard != PTX_NO_REG || !native_insn(p->function, in))
+            if (in->guard != PTX_NO_REG || !native_insn(p->module, p->function, in))
                 each_result(p, in, note_source, &h);
             else
                 each_result(p, in, note_result, &h);
@@ -316,7 +360,8 @@ static bool spread_shapes(struct jit_plan *p)
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
 
-            m.shape = p->native[b] && in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA
+            m.shape = p->native[b] && in->opcode != PTX_OP_ST && in->opcode != PTX_OP_BRA &&
+                              native_way(p->module, p->function, in) == NATIVE_EMITTED
                           ? fitted(p, in, guarded(p, in, plan_result(p, in)))
                           : varying;
             each_result(p, in, meet, &m);
@@ -384,6 +429,54 @@ static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
     return w.changed;
 }
 
+/* While the blocks of `seen` run, other lanes stand before block `at`. */
+static bool note_waiting(struct jit_plan *p, const uint8_t *seen, uint32_t at)
+{
+    bool changed = false;
+
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        for (size_t w = 0; seen[b] && w < p->words; w++) {
+            uint64_t more = p->live[at * p->words + w] & ~p->waited[b * p->words + w];
+
+            p->waited[b * p->words + w] |= more;
+            changed |= more != 0;
+        }
+    }
+    return changed;
+}
+
+/* Lanes of `seen` come out of compiled code while others are inside, from `low` and `high` on: all may meet again before that block. */
+static bool note_left(struct jit_plan *p, uint32_t low, uint32_t high, uint32_t at)
+{
+    uint8_t inside[NATIVE_BLOCKS_MAX] = {0};
+
+    if (p->passes[at] == PASSES_RETURN)
+        return false;
+    walk(p, low, p->code->blocks_count, inside);
+    walk(p, high, p->code->blocks_count, inside);
+    return note_waiting(p, inside, at);
+}
+
+/* While the blocks of `seen` run, others wait before `high` or where blocks of `seen` lead beyond it, or have come out of compiled code. */
+static bool note_places(struct jit_plan *p, uint32_t low, uint32_t high, const uint8_t *seen)
+{
+    uint8_t  waits[NATIVE_BLOCKS_MAX] = {0};
+    uint32_t next[2];
+    bool     changed = false;
+
+    waits[high] = 1;
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        for (unsigned n = seen[b] ? successors(p->code, b, next) : 0; n-- > 0;) {
+            waits[next[n]] |= p->native[next[n]] && next[n] >= high;
+            if (!p->native[next[n]])
+                changed |= note_left(p, low, high, next[n]);
+        }
+    }
+    for (uint32_t b = 0; b < p->code->blocks_count; b++)
+        changed |= waits[b] && note_waiting(p, seen, b);
+    return changed;
+}
+
 /* The lower way runs first; lanes of the upper one wait until the lower ones have come there, or beyond. */
 static bool mark_divergence(struct jit_plan *p, uint32_t block)
 {
@@ -414,23 +507,29 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
         changed |= seen[b] && !p->divergent[b];
         p->divergent[b] |= seen[b];
     }
-    return changed;
+    return note_places(p, low, high, seen) || changed;
 }
+
+struct standing {
+    uint32_t block;
+    bool     changed;
+};
 
 static void make_varying(struct jit_plan *p, uint32_t reg, void *context)
 {
-    bool *changed = context;
+    struct standing *s = context;
 
-    if (p->local[reg] || p->shapes[reg].kind == SHAPE_VARYING)
+    if (p->local[reg] || p->shapes[reg].kind == SHAPE_VARYING || !(p->waited[s->block * p->words + reg / 64] >> (reg % 64) & 1))
         return;
     p->shapes[reg] = varying;
-    *changed = true;
+    s->changed = true;
 }
 
 /* One number cannot stand for lanes that are at different places. */
 static bool spread_divergence(struct jit_plan *p)
 {
-    bool changed = false;
+    struct standing s = {0, false};
+    bool            changed = false;
 
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         const struct ptx_insn *last = p->native[b] && p->code->blocks[b].end == END_BRANCH ? p->code->blocks[b].last.insn : NULL;
@@ -439,11 +538,12 @@ static bool spread_divergence(struct jit_plan *p)
             changed |= mark_divergence(p, b);
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        s.block = b;
         for (uint32_t i = p->code->blocks[b].insn_first;
              p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            each_result(p, &p->function->insns[i], make_varying, &changed);
+            each_result(p, &p->function->insns[i], make_varying, &s);
     }
-    return changed;
+    return changed || s.changed;
 }
 
 static void find_shapes(struct jit_plan *p)
@@ -493,7 +593,9 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     p->dirty = calloc(registers, 1);
     p->read = calloc(registers, 1);
     p->live = calloc(blocks * p->words, sizeof *p->live);
-    if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live)
+    p->waited = calloc(blocks * p->words, sizeof *p->waited);
+    if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live ||
+        !p->waited)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
@@ -516,4 +618,5 @@ void plan_finish(struct jit_plan *p)
     free(p->dirty);
     free(p->read);
     free(p->live);
+    free(p->waited);
 }

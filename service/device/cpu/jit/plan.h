@@ -13,17 +13,20 @@ struct jit_plan {
     const struct ptx_function *function;
     const struct code         *code;
     unsigned                   lanes;
-    bool                       rows;   /* a chunk is a piece of one row of the block */
-    uint8_t                   *native; /* [blocks_count] 1: compiled */
-    uint8_t                   *passes; /* [blocks_count] see struct code_native */
-    bool                       whole;
-    uint8_t                   *entry;     /* [blocks_count] 1: compiled code can begin there */
-    uint8_t                   *divergent; /* [blocks_count] 1: other lanes of the chunk may wait elsewhere while it runs */
-    struct shape              *shapes;    /* [registers_count] */
-    uint8_t                   *local;     /* [registers_count] 1: not read in other blocks, nor before it is written */
-    uint8_t                   *dirty;     /* [registers_count] 1: compiled code writes it */
-    uint8_t                   *read;      /* [registers_count] 1: compiled code reads it */
-    uint64_t                  *live;      /* [blocks_count][words] registers that are read from there on */
+    bool                       rows;                       /* a chunk is a piece of one row of the block */
+    uint8_t                   *native;                     /* [blocks_count] 1: compiled */
+    uint8_t                   *passes;                     /* [blocks_count] see struct code_native */
+    bool                       whole, spins, warps, fills; /* see struct code_native */
+    bool                       calls;                      /* functions with frames of their own */
+    uint32_t                   returns;                    /* see struct code_native */
+    uint8_t                   *entry;                      /* [blocks_count] 1: compiled code can begin there */
+    uint8_t                   *divergent;                  /* [blocks_count] 1: other lanes of the chunk may wait elsewhere while it runs */
+    uint64_t                  *waited;                     /* [blocks_count][words] registers that those lanes may still read */
+    struct shape              *shapes;                     /* [registers_count] */
+    uint8_t                   *local;                      /* [registers_count] 1: not read in other blocks, nor before it is written */
+    uint8_t                   *dirty;                      /* [registers_count] 1: compiled code writes it */
+    uint8_t                   *read;                       /* [registers_count] 1: compiled code reads it */
+    uint64_t                  *live;                       /* [blocks_count][words] registers that are read from there on */
     size_t                     words;
     uint32_t                   insns_native, insns_total;
     const struct ptx_insn     *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */

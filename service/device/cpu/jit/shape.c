@@ -178,6 +178,14 @@ static struct shape arithmetic_shape(const struct jit_plan *p, const struct ptx_
     }
 }
 
+/* All lanes see the same vote if they name the same members. */
+static struct shape members_shape(const struct jit_plan *p, const struct ptx_operand *o)
+{
+    struct shape s = plan_operand(p, o, 4);
+
+    return s.kind == SHAPE_LINEAR ? varying : s;
+}
+
 struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in)
 {
     unsigned bytes = ptx_type_bytes((enum ptx_type)in->type), from = ptx_type_bytes((enum ptx_type)in->stype);
@@ -199,6 +207,15 @@ struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in)
     case PTX_OP_SETP:
     case PTX_OP_SELP:
         return all_uniform(p, in);
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+        return varying;
+    case PTX_OP_SHFL:
+        return shuffles_first(in) ? uniform : varying;
+    case PTX_OP_VOTE:
+        return in->operands_count > 2 ? members_shape(p, &in->operands[2]) : uniform;
+    case PTX_OP_ACTIVEMASK:
+        return uniform;
     default:
         return arithmetic_shape(p, in);
     }

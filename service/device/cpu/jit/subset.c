@@ -4,6 +4,8 @@
 #include "device/cpu/bounds.h"
 #include "device/cpu/jit/native.h"
 
+enum { CALLS_FOLLOWED_MAX = 8 }; /* functions that call functions that ... */
+
 bool is_plain_float(uint8_t t)
 {
     return t == PTX_F32 || t == PTX_F64;
@@ -267,7 +269,45 @@ static bool move_fits(const struct ptx_insn *in)
     return true;
 }
 
-bool native_insn(const struct ptx_function *f, const struct ptx_insn *in)
+bool shuffles_first(const struct ptx_insn *in)
+{
+    const struct ptx_operand *b = &in->operands[2], *c = &in->operands[3];
+
+    return in->action == PTX_DO_IDX && b->kind == PTX_IMMEDIATE && (b->value & 31) == 0 && c->kind == PTX_IMMEDIATE &&
+           (c->value >> 8 & 31) == 0;
+}
+
+static bool shuffle_fits(const struct ptx_insn *in)
+{
+    return in->action >= PTX_DO_UP && in->action <= PTX_DO_IDX && in->operands_count >= 4 && in->operands[0].kind == PTX_REG &&
+           sources_fit(in, 1, in->operands_count) && in->predicate.kind != PTX_VECTOR;
+}
+
+static bool vote_fits(const struct ptx_insn *in)
+{
+    return in->action >= PTX_DO_ALL && in->action <= PTX_DO_BALLOT && in->operands_count >= 2 && in->operands[0].kind == PTX_REG &&
+           in->operands[1].kind == PTX_REG && sources_fit(in, 2, in->operands_count);
+}
+
+/* Lane after lane in memory that this host thread has for itself. */
+static bool atomic_fits(const struct ptx_function *f, const struct ptx_insn *in)
+{
+    unsigned      first = in->opcode == PTX_OP_ATOM, bytes = ptx_type_bytes((enum ptx_type)in->type);
+    unsigned      operands = in->action == PTX_DO_CAS ? 2 : 1;
+    enum op_space space;
+
+    if (in->vector > 1 || in->operands_count != first + 1 + operands || in->operands[first].kind != PTX_ADDRESS ||
+        (!is_plain_int(in->type) && !is_plain_float(in->type)) || bytes < 4 || in->action < PTX_DO_ADD || in->action > PTX_DO_CAS ||
+        in->action == PTX_DO_POPC || (is_plain_float(in->type) && in->action != PTX_DO_ADD))
+        return false;
+    if (!native_space(in, &in->operands[first], &space) || (space != OP_GLOBAL && space != OP_SHARED))
+        return false;
+    if (first && in->operands[0].kind != PTX_SINK && (in->operands[0].kind != PTX_REG || f->registers[in->operands[0].reg].bytes < bytes))
+        return false;
+    return sources_fit(in, first + 1, in->operands_count);
+}
+
+static bool emitted(const struct ptx_function *f, const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_BRA:
@@ -287,7 +327,161 @@ bool native_insn(const struct ptx_function *f, const struct ptx_insn *in)
         return compare_fits(in);
     case PTX_OP_SELP:
         return in->operands_count == 4 && in->operands[0].kind == PTX_REG && sources_fit(in, 1, 3) && in->operands[3].kind == PTX_REG;
+    case PTX_OP_SHFL:
+        return shuffle_fits(in);
+    case PTX_OP_VOTE:
+        return vote_fits(in);
+    case PTX_OP_ACTIVEMASK:
+        return in->operands_count == 1 && in->operands[0].kind == PTX_REG;
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+        return atomic_fits(f, in);
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return in->warp && (in->operands_count == 0 || source_fits(&in->operands[0]));
     default:
         return arithmetic_fits(in);
     }
+}
+
+/* ---- what the interpreter's operations do for the lanes of a chunk ---- */
+
+static bool registers_fit(const struct ptx_function *f, const struct ptx_operand *o)
+{
+    if (o->kind == PTX_REG || (o->kind == PTX_ADDRESS && o->reg != PTX_NO_REG))
+        return f->registers[o->reg].bytes <= 8;
+    for (unsigned k = 0; o->kind == PTX_VECTOR && k < o->count; k++) {
+        if (!registers_fit(f, &o->elements[k]))
+            return false;
+    }
+    return true;
+}
+
+static bool all_registers_fit(const struct ptx_function *f, const struct ptx_insn *in)
+{
+    bool ok = registers_fit(f, &in->predicate);
+
+    for (unsigned i = 0; i < in->operands_count; i++)
+        ok = ok && registers_fit(f, &in->operands[i]);
+    for (unsigned k = 0; in->call && k < in->call->args_count; k++)
+        ok = ok && registers_fit(f, &in->call->args[k]);
+    for (unsigned k = 0; in->call && k < in->call->results_count; k++)
+        ok = ok && registers_fit(f, &in->call->results[k]);
+    return ok;
+}
+
+static bool is_control(const struct ptx_insn *in)
+{
+    switch ((int)in->opcode) {
+    case PTX_OP_BRA:
+    case PTX_OP_BRX:
+    case PTX_OP_RET:
+    case PTX_OP_EXIT:
+        return true;
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return !in->warp;
+    default:
+        return false;
+    }
+}
+
+static bool call_fits(const struct ptx_module *m, const struct ptx_insn *in, unsigned depth);
+
+/* Only threads of its own chunk are in it: it must not wait for others, nor end some of them. */
+static bool function_fits(const struct ptx_module *m, const struct ptx_function *f, unsigned depth)
+{
+    for (uint32_t i = 0; i < f->insns_count; i++) {
+        const struct ptx_insn *in = &f->insns[i];
+
+        if (in->opcode == PTX_OP_EXIT || ((in->opcode == PTX_OP_BAR || in->opcode == PTX_OP_BARRIER) && !in->warp))
+            return false;
+        if (in->opcode == PTX_OP_CALL && !call_fits(m, in, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+static bool call_fits(const struct ptx_module *m, const struct ptx_insn *in, unsigned depth)
+{
+    const struct ptx_function *f;
+
+    if (!in->call || in->call->function == PTX_NO_INDEX || depth > CALLS_FOLLOWED_MAX)
+        return false;
+    f = &m->functions[in->call->function];
+    return !f->defined || function_fits(m, f, depth);
+}
+
+enum native_way native_way(const struct ptx_module *m, const struct ptx_function *f, const struct ptx_insn *in)
+{
+    if (emitted(f, in))
+        return NATIVE_EMITTED;
+    if (is_control(in) || !all_registers_fit(f, in) || (in->opcode == PTX_OP_CALL && !call_fits(m, in, 0)))
+        return NATIVE_LEAVES;
+    return NATIVE_BORROWED;
+}
+
+static bool called_meets_warp(const struct ptx_module *m, const struct ptx_insn *in)
+{
+    const struct ptx_function *f = in->call && in->call->function != PTX_NO_INDEX ? &m->functions[in->call->function] : NULL;
+
+    for (uint32_t i = 0; f && i < f->insns_count; i++) {
+        if (f->insns[i].opcode == PTX_OP_CALL || native_meets_warp(m, &f->insns[i]))
+            return true;
+    }
+    return false;
+}
+
+bool native_meets_warp(const struct ptx_module *m, const struct ptx_insn *in)
+{
+    switch ((int)in->opcode) {
+    case PTX_OP_SHFL:
+    case PTX_OP_VOTE:
+    case PTX_OP_MATCH:
+    case PTX_OP_REDUX:
+    case PTX_OP_ELECT:
+    case PTX_OP_ACTIVEMASK:
+    case PTX_OP_MMA:
+    case PTX_OP_WMMA:
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX:
+    case PTX_OP_MOVMATRIX:
+        return true;
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        return in->warp;
+    case PTX_OP_LD:
+    case PTX_OP_ST: /* programs that count on warps in lockstep say so by this */
+        return in->order == PTX_VOLATILE;
+    case PTX_OP_CALL:
+        return called_meets_warp(m, in);
+    default:
+        return false;
+    }
+}
+
+const struct ptx_operand *native_members(const struct ptx_insn *in)
+{
+    unsigned i;
+
+    switch ((int)in->opcode) {
+    case PTX_OP_SHFL:
+        i = 4;
+        break;
+    case PTX_OP_VOTE:
+    case PTX_OP_MATCH:
+    case PTX_OP_REDUX:
+        i = 2;
+        break;
+    case PTX_OP_ELECT:
+        i = 1;
+        break;
+    case PTX_OP_BAR:
+    case PTX_OP_BARRIER:
+        i = 0;
+        break;
+    default:
+        return NULL;
+    }
+    return i < in->operands_count ? &in->operands[i] : NULL;
 }

@@ -5,25 +5,28 @@
 #include <stdlib.h>
 
 /* One ".param type name" of a list, placed at *used. `of`: the function's name; results come before it. */
-static bool take_param(struct ptx_parser *p, struct span of, struct ptx_variable *out, uint32_t *used)
+static bool take_param(struct ptx_parser *p, bool entry, struct span of, struct ptx_variable *out, uint32_t *used)
 {
     struct ptx_declaration d;
     uint64_t               offset = *used;
+    bool                   reg = !entry && ptx_accept_word(p, ".reg");
 
-    if (ptx_is_word(p, ".reg"))
-        return ptx_fail(p, p->now.line, "parameters in registers are not supported on device cpu");
-    if (!ptx_accept_word(p, ".param"))
-        return ptx_expected(p, "`.param`");
+    if (!reg && !ptx_accept_word(p, ".param"))
+        return ptx_expected(p, entry ? "`.param`" : "`.param` or `.reg`");
     if (!ptx_take_declaration(p, &d))
         return false;
+    if (reg && (d.vector > 1 || d.dimensions_count))
+        return ptx_fail(p, p->now.line, "a parameter in a register must be a scalar");
+    if (reg && d.bytes < 2)
+        d.bytes = d.align = 2; /* as wide as such a register */
     if (!ptx_align_up(&offset, d.align, KERNEL_PARAM_BYTES_MAX) || d.bytes > KERNEL_PARAM_BYTES_MAX - offset)
         return ptx_fail(p, p->now.line, "the parameters of %.*s exceed %d bytes", (int)of.bytes, of.data, KERNEL_PARAM_BYTES_MAX);
-    *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes};
+    *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes, reg};
     *used = (uint32_t)(offset + d.bytes);
     return true;
 }
 
-static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_variable **out, unsigned *count, uint32_t *used)
+static bool take_params(struct ptx_parser *p, bool entry, struct span of, const struct ptx_variable **out, unsigned *count, uint32_t *used)
 {
     struct ptx_variable all[KERNEL_PARAMS_MAX];
 
@@ -33,7 +36,7 @@ static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_v
     while (!ptx_accept(p, ')')) {
         if (*count == KERNEL_PARAMS_MAX)
             return ptx_fail(p, p->now.line, "too many parameters, at most %d are allowed", KERNEL_PARAMS_MAX);
-        if ((*count && !ptx_expect(p, ',')) || !take_param(p, of, &all[*count], used))
+        if ((*count && !ptx_expect(p, ',')) || !take_param(p, entry, of, &all[*count], used))
             return false;
         ++*count;
     }
@@ -41,15 +44,16 @@ static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_v
     return *out != NULL;
 }
 
-bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes)
+/* "(results) name (params)"; the name may be _. Offsets are those of the frame, or of the kernel's block. */
+static bool parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes)
 {
     *out = (struct ptx_prototype){0};
     *bytes = 0;
-    if (!entry && ptx_is_mark(p, '(') && !take_params(p, span_of("a function"), &out->results, &out->results_count, bytes))
+    if (!entry && ptx_is_mark(p, '(') && !take_params(p, entry, span_of("a function"), &out->results, &out->results_count, bytes))
         return false;
     if (!ptx_take_name(p, &out->name, "a function's name"))
         return false;
-    return !ptx_is_mark(p, '(') || take_params(p, out->name, &out->params, &out->params_count, bytes);
+    return !ptx_is_mark(p, '(') || take_params(p, entry, out->name, &out->params, &out->params_count, bytes);
 }
 
 static bool add_prototype(struct ptx_parser *p, struct span name, const struct ptx_prototype *prototype)
@@ -63,19 +67,20 @@ static bool add_prototype(struct ptx_parser *p, struct span name, const struct p
     return true;
 }
 
-bool ptx_parse_callprototype(struct ptx_parser *p, struct span name)
+/* After "name : .callprototype". */
+static bool parse_callprototype(struct ptx_parser *p, struct span name)
 {
     struct ptx_prototype prototype;
     uint32_t             bytes;
 
-    if (!ptx_parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
+    if (!parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
         return false;
     ptx_accept_word(p, ".noreturn");
     return ptx_expect(p, ';');
 }
 
-/* All targets must have the signature of the first one. */
-bool ptx_parse_calltargets(struct ptx_parser *p, struct span name)
+/* After "name : .calltargets". All targets must have the signature of the first one. */
+static bool parse_calltargets(struct ptx_parser *p, struct span name)
 {
     const struct ptx_prototype *first = NULL;
     const struct ptx_name      *known;
@@ -201,7 +206,7 @@ static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
     return true;
 }
 
-static bool add_register(struct ptx_parser *p, enum ptx_type type, uint64_t count, uint32_t *first)
+bool ptx_add_register(struct ptx_parser *p, enum ptx_type type, uint64_t count, uint32_t *first)
 {
     struct ptx_body *b = &p->body;
     unsigned         bytes = ptx_type_bytes(type);
@@ -218,7 +223,7 @@ static bool add_register(struct ptx_parser *p, enum ptx_type type, uint64_t coun
 }
 
 /* "name" or "name<count>" */
-static bool parse_register(struct ptx_parser *p, enum ptx_type type)
+static bool parse_register(struct ptx_parser *p, enum ptx_type type, unsigned vector)
 {
     struct span      text;
     struct ptx_name *name;
@@ -233,13 +238,14 @@ static bool parse_register(struct ptx_parser *p, enum ptx_type type)
         return false;
     if (ptx_names_has_since(&p->names, text, p->body.scopes[p->body.scope].names))
         return ptx_fail_twice(p, text);
-    if (!add_register(p, type, count, &first))
+    if (!ptx_add_register(p, type, count * vector, &first))
         return false;
     name = ptx_names_add(&p->names, text, range ? NAME_REGISTERS : NAME_REGISTER);
     if (!name)
         return ptx_fail_memory(p);
     name->first = first;
     name->count = (uint32_t)count;
+    name->vector = vector;
     return true;
 }
 
@@ -247,12 +253,14 @@ static bool parse_registers(struct ptx_parser *p)
 {
     enum ptx_type type;
 
-    if (ptx_is_word(p, ".v2") || ptx_is_word(p, ".v4"))
-        return ptx_fail(p, p->now.line, "vector registers are not supported on device cpu");
+    unsigned      vector = ptx_accept_word(p, ".v2") ? 2 : ptx_accept_word(p, ".v4") ? 4 : 1;
+
     if (!ptx_take_type(p, &type))
         return false;
+    if (vector > 1 && (type == PTX_PRED || ptx_type_bytes(type) * vector > PTX_VECTOR_REGISTER_BYTES_MAX))
+        return ptx_fail(p, p->now.line, "a vector of registers must have at most %d bytes", PTX_VECTOR_REGISTER_BYTES_MAX);
     do {
-        if (!parse_register(p, type))
+        if (!parse_register(p, type, vector))
             return false;
     } while (ptx_accept(p, ','));
     return ptx_expect(p, ';');
@@ -287,9 +295,9 @@ static bool parse_label(struct ptx_parser *p, struct span name, uint32_t line)
     if (ptx_accept_word(p, ".branchtargets"))
         return ptx_parse_targets(p, name);
     if (ptx_accept_word(p, ".calltargets"))
-        return ptx_parse_calltargets(p, name);
+        return parse_calltargets(p, name);
     if (ptx_accept_word(p, ".callprototype"))
-        return ptx_parse_callprototype(p, name);
+        return parse_callprototype(p, name);
     return ptx_label_define(p, name, line);
 }
 
@@ -332,11 +340,62 @@ static bool parse_statements(struct ptx_parser *p)
     return true;
 }
 
-static bool name_params(struct ptx_parser *p, const struct ptx_variable *all, unsigned count, enum ptx_space space)
+/* Loads or stores a parameter that is a register of the body. */
+static bool move_parameter(struct ptx_parser *p, enum ptx_opcode opcode, const struct ptx_variable *v, uint32_t reg, const struct ptx_insn *guard)
+{
+    unsigned         value = opcode == PTX_OP_ST;
+    struct ptx_insn  in = {.opcode = (uint8_t)opcode,
+                           .type = v->bytes == 8 ? PTX_B64 : v->bytes == 4 ? PTX_B32 : PTX_B16,
+                           .space = PTX_PARAM,
+                           .vector = 1,
+                           .guard = guard ? guard->guard : PTX_NO_REG,
+                           .guard_not = guard && guard->guard_not,
+                           .operands_count = 2,
+                           .line = guard ? guard->line : p->now.line,
+                           .text = opcode == PTX_OP_ST ? SPAN_LITERAL("st.param") : SPAN_LITERAL("ld.param")};
+
+    in.operands[value] = (struct ptx_operand){.kind = PTX_REG, .reg = reg, .index = PTX_NO_INDEX};
+    in.operands[!value] =
+        (struct ptx_operand){.kind = PTX_ADDRESS, .space = PTX_PARAM, .reg = PTX_NO_REG, .index = PTX_NO_INDEX, .value = v->offset};
+    return ptx_emit(p, &in);
+}
+
+static bool name_register(struct ptx_parser *p, const struct ptx_variable *v, bool load)
+{
+    struct ptx_name *name = ptx_names_add(&p->names, v->name, NAME_REGISTER);
+    uint32_t         reg;
+
+    if (!name)
+        return ptx_fail_memory(p);
+    name->vector = name->count = 1;
+    if (!ptx_add_register(p, v->type, 1, &reg))
+        return false;
+    name->first = reg;
+    return !load || move_parameter(p, PTX_OP_LD, v, reg, NULL);
+}
+
+bool ptx_emit_results(struct ptx_parser *p, const struct ptx_insn *ret)
+{
+    const struct ptx_prototype *s = &p->body.function->signature;
+    uint32_t                    reg = p->body.results_first;
+
+    for (unsigned i = 0; i < s->results_count; i++)
+        if (s->results[i].reg && !move_parameter(p, PTX_OP_ST, &s->results[i], reg++, ret))
+            return false;
+    return true;
+}
+
+static bool name_params(struct ptx_parser *p, const struct ptx_variable *all, unsigned count, enum ptx_space space, bool load)
 {
     for (unsigned i = 0; i < count; i++) {
-        struct ptx_name *name = ptx_names_add(&p->names, all[i].name, NAME_VARIABLE);
+        struct ptx_name *name;
 
+        if (all[i].reg) {
+            if (!name_register(p, &all[i], load))
+                return false;
+            continue;
+        }
+        name = ptx_names_add(&p->names, all[i].name, NAME_VARIABLE);
         if (!name)
             return ptx_fail_memory(p);
         name->bytes = all[i].bytes;
@@ -349,13 +408,9 @@ static bool name_params(struct ptx_parser *p, const struct ptx_variable *all, un
 /* A body always ends with `ret`, so that labels at its end name an instruction. */
 static bool add_return(struct ptx_parser *p)
 {
-    struct ptx_body *b = &p->body;
+    struct ptx_insn in = {.opcode = PTX_OP_RET, .guard = PTX_NO_REG, .line = p->now.line, .vector = 1, .text = SPAN_LITERAL("ret")};
 
-    if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
-        return ptx_fail_memory(p);
-    b->insns[b->insns_count++] =
-        (struct ptx_insn){.opcode = PTX_OP_RET, .guard = PTX_NO_REG, .line = p->now.line, .vector = 1, .text = SPAN_LITERAL("ret")};
-    return true;
+    return ptx_emit_results(p, &in) && ptx_emit(p, &in);
 }
 
 static bool complete_body(struct ptx_parser *p)
@@ -394,8 +449,9 @@ static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
     p->body.function = f;
     p->source_line = 0;
     p->body.params_used = f->param_frame_bytes;
-    ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space) &&
-         name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);
+    p->body.results_first = p->body.registers_count;
+    ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space, false) &&
+         name_params(p, f->signature.params, f->signature.params_count, space, true) && parse_statements(p) && complete_body(p);
     ptx_body_finish(&p->body);
     return ok;
 }
@@ -406,7 +462,7 @@ bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
     struct ptx_function *f;
     uint32_t             bytes, index = PTX_NO_INDEX;
 
-    if (!ptx_parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
+    if (!parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
         return false;
     f = &p->functions[index];
     f->params_bytes = entry ? bytes : 0;

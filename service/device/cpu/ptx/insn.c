@@ -27,9 +27,11 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
 
         if (in->operands_count && !ptx_expect(p, ','))
             return false;
+        p->body.sums = in->operands_count > 0;
         if (!ptx_parse_operand(p, full ? PTX_U64 : ptx_operand_type(in, in->operands_count),
                                full ? &extra : &in->operands[in->operands_count]))
             return false;
+        p->body.sums = false;
         if (full)
             return ptx_fail(p, in->line, "`%.*s` has too many operands", SPAN_ARG(span_first(in->text, 64)));
         in->operands_count++;
@@ -66,11 +68,20 @@ static bool take_rest(struct ptx_parser *p, struct ptx_insn *in, bool policy)
     return take_operands(p, in, policy) && ptx_check_form(p, in);
 }
 
-bool ptx_parse_insn(struct ptx_parser *p)
+bool ptx_emit(struct ptx_parser *p, const struct ptx_insn *in)
 {
     struct ptx_body *b = &p->body;
-    struct ptx_insn  in = {.line = p->now.line, .source_file = p->source_file, .source_line = p->source_line};
-    bool             policy;
+
+    if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
+        return ptx_fail_memory(p);
+    b->insns[b->insns_count++] = *in;
+    return true;
+}
+
+bool ptx_parse_insn(struct ptx_parser *p)
+{
+    struct ptx_insn in = {.line = p->now.line, .source_file = p->source_file, .source_line = p->source_line};
+    bool            policy;
 
     if (!take_guard(p, &in))
         return false;
@@ -82,8 +93,7 @@ bool ptx_parse_insn(struct ptx_parser *p)
     ptx_next(p);
     if (!take_rest(p, &in, policy) || !ptx_expect(p, ';'))
         return false;
-    if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
-        return ptx_fail_memory(p);
-    b->insns[b->insns_count++] = in;
-    return true;
+    if (in.opcode == PTX_OP_RET && !ptx_emit_results(p, &in))
+        return false;
+    return ptx_emit(p, &in);
 }

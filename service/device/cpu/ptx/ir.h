@@ -148,6 +148,7 @@ struct ptx_variable { /* a parameter, or a .param variable of a body */
     enum ptx_type type;
     uint32_t      offset; /* in its frame */
     uint32_t      bytes;
+    bool          reg; /* of a function: a register of the body, which is loaded from its place at the start, or stored there at the end */
 };
 
 struct ptx_prototype {
@@ -179,7 +180,7 @@ struct ptx_function {
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   required_block[3]; /* .reqntid, else 0: the only block that it may be launched with */
     bool                       explicit_cluster;  /* threads of one block: others are refused */
-    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
+    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load_as */
     struct jit_kernel         *jit;               /* its compiled forms, set by device/cpu/jit/jit.c; or NULL */
 };
 /* In functions (not entries) results come first in the param frame, then params, then the variables of calls, as the variables' offsets

@@ -3,23 +3,9 @@
 
 #include <stdlib.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool starts_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' || c == '.';
-}
-
-static int hex_value(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return is_letter(c) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
 void ptx_lexer_init(struct ptx_lexer *l, struct span text)
@@ -77,7 +63,7 @@ static bool read_digits(struct ptx_lexer *l, unsigned base, uint64_t *value)
 
     *value = 0;
     for (; l->at < l->end; l->at++) {
-        int digit = hex_value(*l->at);
+        int digit = hex_digit(*l->at);
         if (digit < 0 || (unsigned)digit >= base)
             break;
         if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, (unsigned)digit, value))

@@ -88,22 +88,59 @@ static size_t digits_at_end(struct span text)
     return digits;
 }
 
-/* "%r<5>" declares %r0 to %r4; the prefix may itself end with digits. */
-uint32_t ptx_names_register(const struct ptx_names *n, struct span text)
+/* "%r<5>" declares %r0 to %r4; the prefix may itself end with digits. *first: the register, or the first of the vector. */
+static const struct ptx_name *find_register(const struct ptx_names *n, struct span text, uint32_t *first)
 {
     const struct ptx_name *found = ptx_names_find(n, text);
     uint64_t               number;
 
-    if (found && found->kind == NAME_REGISTER)
-        return found->first;
+    if (found && found->kind == NAME_REGISTER) {
+        *first = found->first;
+        return found;
+    }
     for (size_t digits = digits_at_end(text); digits > 0; digits--) {
         struct span tail = span_from(text, text.bytes - digits);
         found = ptx_names_find(n, span_first(text, text.bytes - digits));
         if (found && found->kind == NAME_REGISTERS && span_u64(tail, &number) && number < found->count &&
-            (digits == 1 || tail.data[0] != '0'))
-            return found->first + (uint32_t)number;
+            (digits == 1 || tail.data[0] != '0')) {
+            *first = found->first + (uint32_t)number * found->vector;
+            return found;
+        }
     }
-    return PTX_NO_REG;
+    return NULL;
+}
+
+/* "%v.x", also as a colour: "%v.r". */
+static uint32_t find_element(const struct ptx_names *n, struct span text)
+{
+    static const char      elements[] = "xyzwrgba";
+    struct span            base = span_first(text, text.bytes < 2 ? 0 : text.bytes - 2), tail = span_from(text, base.bytes);
+    const char            *at = tail.bytes == 2 && tail.data[0] == '.' && tail.data[1] ? strchr(elements, tail.data[1]) : NULL;
+    uint32_t               first = 0, i = at ? (uint32_t)(at - elements) % 4 : 0;
+    const struct ptx_name *found = at ? find_register(n, base, &first) : NULL;
+
+    return found && found->vector > 1 && i < found->vector ? first + i : PTX_NO_REG;
+}
+
+uint32_t ptx_names_register(const struct ptx_names *n, struct span text)
+{
+    uint32_t               first;
+    const struct ptx_name *found = find_register(n, text, &first);
+
+    if (found)
+        return found->vector == 1 ? first : PTX_NO_REG;
+    return find_element(n, text);
+}
+
+uint32_t ptx_names_vector(const struct ptx_names *n, struct span text, unsigned *elements)
+{
+    uint32_t               first;
+    const struct ptx_name *found = find_register(n, text, &first);
+
+    if (!found || found->vector == 1)
+        return PTX_NO_REG;
+    *elements = found->vector;
+    return first;
 }
 
 void ptx_names_release(struct ptx_names *n, uint32_t mark)

@@ -6,7 +6,7 @@
 #include "device/cpu/ptx/ir.h"
 
 enum ptx_name_kind {
-    NAME_REGISTER,  /* first = register */
+    NAME_REGISTER,  /* first = register, or the first of a vector's */
     NAME_REGISTERS, /* prefix of registers first .. first + count */
     NAME_VARIABLE,  /* operand: as an instruction refers to it */
     NAME_FUNCTION,  /* first = index of the function */
@@ -18,6 +18,7 @@ struct ptx_name {
     enum ptx_name_kind          kind;
     uint32_t                    first;
     uint32_t                    count;
+    uint32_t                    vector; /* of registers: elements of each */
     struct ptx_operand          operand;
     uint64_t                    bytes; /* NAME_VARIABLE: its size */
     const struct ptx_prototype *prototype;
@@ -38,8 +39,10 @@ struct ptx_name *ptx_names_add(struct ptx_names *n, struct span text, enum ptx_n
 struct ptx_name *ptx_names_find(const struct ptx_names *n, struct span text);
 /* Whether the name is among those added since there were `mark`. */
 bool ptx_names_has_since(const struct ptx_names *n, struct span text, uint32_t mark);
-/* Register that a name such as "%r12" means; PTX_NO_REG if none. */
+/* Register that a name such as "%r12" or "%v.x" means; PTX_NO_REG if none. */
 uint32_t ptx_names_register(const struct ptx_names *n, struct span text);
+/* First register of the vector of that name, with the number of its elements; PTX_NO_REG if none. */
+uint32_t ptx_names_vector(const struct ptx_names *n, struct span text, unsigned *elements);
 /* Removes the names added since there were `mark`. */
 void ptx_names_release(struct ptx_names *n, uint32_t mark);
 

@@ -53,11 +53,46 @@ static bool take_offset(struct ptx_parser *p, uint64_t *offset)
     return true;
 }
 
+/* "register + number": the sum is made by an instruction before. */
+static bool take_sum(struct ptx_parser *p, struct ptx_operand *out)
+{
+    enum ptx_type   type = p->body.registers[out->reg].type, sum = ptx_type_bytes(type) == 8 ? PTX_U64 : ptx_type_bytes(type) == 4 ? PTX_U32 : PTX_U16;
+    struct ptx_insn in = {.opcode = PTX_OP_ADD, .type = (uint8_t)sum, .vector = 1, .guard = PTX_NO_REG, .operands_count = 3, .line = p->now.line,
+                          .source_file = p->source_file, .source_line = p->source_line, .text = SPAN_LITERAL("add")};
+    uint64_t        value = 0;
+    uint32_t        made;
+
+    if (type == PTX_PRED || type == PTX_F32 || type == PTX_F64 || type == PTX_F16)
+        return ptx_fail(p, p->now.line, "a number can be added to a register of integers only");
+    if (!take_offset(p, &value) || !ptx_add_register(p, type, 1, &made))
+        return false;
+    in.operands[0] = (struct ptx_operand){.kind = PTX_REG, .reg = made, .index = PTX_NO_INDEX};
+    in.operands[1] = *out;
+    in.operands[2] = (struct ptx_operand){.kind = PTX_IMMEDIATE, .reg = PTX_NO_REG, .index = PTX_NO_INDEX, .value = value};
+    out->reg = made;
+    return ptx_emit(p, &in);
+}
+
+/* A vector of registers by its name. */
+static bool take_vector_register(struct ptx_parser *p, uint32_t first, unsigned elements, struct ptx_operand *out)
+{
+    struct ptx_operand all[PTX_VECTOR_MAX];
+
+    for (unsigned i = 0; i < elements; i++)
+        all[i] = (struct ptx_operand){.kind = PTX_REG, .reg = first + i, .index = PTX_NO_INDEX};
+    *out = (struct ptx_operand){.kind = PTX_VECTOR, .count = (uint8_t)elements, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+    out->elements = ptx_copy_array(p, all, elements, sizeof *all);
+    ptx_next(p);
+    return out->elements != NULL;
+}
+
 static bool take_name(struct ptx_parser *p, struct ptx_operand *out)
 {
     struct span            text = p->now.text;
     const struct ptx_name *name = ptx_names_find(&p->names, text);
     enum ptx_special       special;
+    uint32_t               first;
+    unsigned               elements;
 
     if (name && name->kind == NAME_VARIABLE) {
         *out = name->operand;
@@ -69,14 +104,26 @@ static bool take_name(struct ptx_parser *p, struct ptx_operand *out)
         ptx_next(p);
         return true;
     }
+    if (ptx_is_reserved_shared(text)) {
+        *out = (struct ptx_operand){.kind = PTX_IMMEDIATE, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+        if (!ptx_take_reserved_shared(p, &out->value))
+            return false;
+        ptx_next(p);
+        return true;
+    }
     special = ptx_special_find(text);
     if (special != PTX_SPECIAL_COUNT) {
         *out = (struct ptx_operand){.kind = PTX_SPECIAL_, .special = (uint8_t)special, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
         ptx_next(p);
         return true;
     }
+    first = ptx_names_vector(&p->names, text, &elements);
+    if (first != PTX_NO_REG)
+        return take_vector_register(p, first, elements, out);
     out->kind = PTX_REG;
-    return ptx_take_register(p, &out->reg);
+    if (!ptx_take_register(p, &out->reg))
+        return false;
+    return p->body.sums && (ptx_is_mark(p, '+') || ptx_is_mark(p, '-')) ? take_sum(p, out) : true;
 }
 
 static bool take_word(struct ptx_parser *p, struct ptx_operand *out)
@@ -127,6 +174,7 @@ static bool take_address(struct ptx_parser *p, struct ptx_operand *out)
 {
     struct ptx_operand base;
 
+    p->body.sums = false; /* an address has its own offset */
     if (!take_simple(p, PTX_U64, &base))
         return false;
     if (base.kind == PTX_REG || base.kind == PTX_IMMEDIATE) {

@@ -161,12 +161,35 @@ bool ptx_skip_directive(struct ptx_parser *p)
     return true;
 }
 
+static bool version_exists(struct span text)
+{
+    static const struct {
+        uint64_t major, minor;
+    } last[] = {
+#define PTX_VERSIONS(major, minor) {major, minor},
+#include "device/cpu/ptx/tables/versions.def"
+#undef PTX_VERSIONS
+    };
+    struct span rest = text, whole = span_cut(&rest, '.');
+    uint64_t    major, minor;
+
+    if (!span_u64(whole, &major) || !span_u64(rest, &minor))
+        return false;
+    for (size_t i = 0; i < COUNT(last); i++)
+        if (last[i].major == major)
+            return minor <= last[i].minor;
+    return false;
+}
+
 static bool parse_head(struct ptx_parser *p)
 {
     if (!ptx_accept_word(p, ".version"))
         return ptx_expected(p, "`.version`");
     if (p->now.kind != TOKEN_FLOAT64)
         return ptx_expected(p, "a version such as 7.8");
+    if (!version_exists(p->now.text))
+        return ptx_fail(p, p->now.line, "PTX has no version %.*s, or device cpu does not know it yet",
+                        SPAN_ARG(span_first(p->now.text, 16)));
     ptx_next(p);
     if (!ptx_accept_word(p, ".target"))
         return ptx_expected(p, "`.target`");
@@ -252,9 +275,9 @@ static bool place_shared(struct ptx_parser *p)
         if (!function->entry)
             continue;
         function->shared_bytes = function->shared_bytes ? (uint32_t)base + function->shared_bytes : p->shared_module;
-        if (function->shared_bytes > CPU_SHARED_BYTES_MAX)
+        if (function->shared_bytes > CPU_STATIC_SHARED_BYTES_MAX)
             return ptx_fail(p, p->now.line, "`%.*s` needs %u bytes of shared memory, %d are allowed", SPAN_ARG(function->name),
-                            function->shared_bytes, CPU_SHARED_BYTES_MAX);
+                            function->shared_bytes, CPU_STATIC_SHARED_BYTES_MAX);
         dynamic = function->shared_bytes > dynamic ? function->shared_bytes : dynamic;
     }
     ptx_align_up(&dynamic, p->shared_align, UINT32_MAX);

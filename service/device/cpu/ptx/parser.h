@@ -53,6 +53,8 @@ struct ptx_body {
     uint32_t                scopes_count, scopes_room;
     uint32_t                scope, depth;
     uint32_t                params_used; /* bytes of the frame of .param variables, now */
+    uint32_t                results_first; /* register of the first result that is one; the others follow */
+    bool                    sums; /* the operand that is read may be "register + number" */
 };
 
 /* A word of an initialiser that names a symbol or function: resolved at the end of the text. */
@@ -84,6 +86,8 @@ struct ptx_parser {
     uint32_t             source_file, source_line; /* of the following instructions, by `.loc`; line 0: unknown */
     uint32_t             shared_module;            /* bytes */
     uint32_t             shared_align;
+    bool                 reserves; /* shared memory for the system, at shared_reserved */
+    uint32_t             shared_reserved;
 };
 
 /* device/cpu/ptx/tables/tables.c */
@@ -140,6 +144,10 @@ enum ptx_space ptx_space_word(struct span word); /* ".global" ...; PTX_GENERIC i
 /* `.space ... ;` of a module or a body; the space is the current token. */
 bool ptx_parse_variable(struct ptx_parser *p, bool external);
 bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max);
+/* "%reserved_smem_offset_…": where in shared memory the system has a part of its own, which CUDA's headers use. A module that asks has one,
+ * among its variables. */
+bool ptx_is_reserved_shared(struct span word);
+bool ptx_take_reserved_shared(struct ptx_parser *p, uint64_t *value);
 
 /* device/cpu/ptx/initialiser.c */
 bool ptx_parse_initialiser(struct ptx_parser *p, const struct ptx_declaration *d, uint32_t symbol);
@@ -147,12 +155,10 @@ bool ptx_resolve_initialisers(struct ptx_parser *p);
 
 /* device/cpu/ptx/function.c */
 bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external);
-/* "(results) name (params)"; the name may be _. Offsets are those of the frame, or of the kernel's block. */
-bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes);
-/* After "name : .callprototype" and "name : .calltargets". */
-bool ptx_parse_callprototype(struct ptx_parser *p, struct span name);
-bool ptx_parse_calltargets(struct ptx_parser *p, struct span name);
 void ptx_body_finish(struct ptx_body *b);
+
+/* Adds `count` registers to the body; *first is the first of them. */
+bool ptx_add_register(struct ptx_parser *p, enum ptx_type type, uint64_t count, uint32_t *first);
 
 /* device/cpu/ptx/labels.c */
 bool ptx_label_define(struct ptx_parser *p, struct span name, uint32_t line);
@@ -174,6 +180,10 @@ bool          ptx_check_form(struct ptx_parser *p, const struct ptx_insn *in);
 
 /* device/cpu/ptx/insn.c, device/cpu/ptx/call.c: from the guard or opcode to the ';' */
 bool ptx_parse_insn(struct ptx_parser *p);
+/* Appends it to the body. */
+bool ptx_emit(struct ptx_parser *p, const struct ptx_insn *in);
+/* Appends what a return by that guard (of *ret) does before: results that are registers are stored. */
+bool ptx_emit_results(struct ptx_parser *p, const struct ptx_insn *ret);
 bool ptx_parse_call(struct ptx_parser *p, struct ptx_insn *in);
 
 #endif

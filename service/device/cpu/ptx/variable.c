@@ -165,7 +165,40 @@ static bool declare_shared(struct ptx_parser *p, const struct ptx_declaration *d
         return true;
     }
     name->operand.index = own ? SHARED_OF_ENTRY : SHARED_OF_MODULE;
-    return place_variable(p, d, own ? &f->shared_bytes : &p->shared_module, CPU_SHARED_BYTES_MAX, &name->operand.value);
+    return place_variable(p, d, own ? &f->shared_bytes : &p->shared_module, CPU_STATIC_SHARED_BYTES_MAX, &name->operand.value);
+}
+
+#define RESERVED "%reserved_smem_offset_"
+
+bool ptx_is_reserved_shared(struct span word)
+{
+    return span_starts(word, RESERVED);
+}
+
+bool ptx_take_reserved_shared(struct ptx_parser *p, uint64_t *value)
+{
+    static const struct {
+        const char *word;
+        uint32_t    offset;
+    } places[] = {{"begin", 0}, {"0", 0}, {"1", PTX_RESERVED_SHARED_BYTES / 2}, {"end", PTX_RESERVED_SHARED_BYTES}};
+    struct ptx_declaration all = {.name = p->now.text, .align = PTX_RESERVED_SHARED_ALIGN, .bytes = PTX_RESERVED_SHARED_BYTES};
+    struct span            which = span_from(p->now.text, strlen(RESERVED));
+    uint64_t               offset = 0;
+
+    if (!p->reserves) {
+        if (!place_variable(p, &all, &p->shared_module, CPU_STATIC_SHARED_BYTES_MAX, &offset))
+            return false;
+        p->reserves = true;
+        p->shared_reserved = (uint32_t)offset;
+        p->shared_align = all.align > p->shared_align ? all.align : p->shared_align;
+    }
+    for (unsigned i = 0; i < COUNT(places); i++)
+        if (span_is(which, places[i].word)) {
+            *value = p->shared_reserved + places[i].offset;
+            return true;
+        }
+    *value = PTX_RESERVED_SHARED_BYTES;
+    return span_is(which, "cap") || ptx_fail_unsupported(p, p->now.line, p->now.text);
 }
 
 static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)

@@ -62,7 +62,7 @@ static void *run_member(void *context)
     else if (!by->block_run(&m->run, m->number))
         m->failed(m->context, &m->run.problem);
     block_run_finish(&m->run);
-    fault_thread_end(&m->run.guard);
+    fault_thread_end();
     return NULL;
 }
 

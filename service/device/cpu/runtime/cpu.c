@@ -12,6 +12,7 @@
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/module.h"
 #include "device/cpu/runtime/queue.h"
+#include "device/cpu/vendor/vendor.h"
 
 /* An object of the caller's that is not destroyed yet: close() frees it. */
 struct owned {
@@ -134,6 +135,7 @@ static enum status open_parts(struct device *d)
 {
     enum status st = cpu_memory_create(0, &d->memory);
 
+    cpu_libraries_start(cpu_host_threads());
     if (!st)
         st = cpu_engine_create(d->memory, 0, &d->engine);
     if (!st)
@@ -256,9 +258,42 @@ static enum status module_load(struct device *d, const char *image, size_t bytes
     return STATUS_OK;
 }
 
+static enum status vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
+                               struct problem *why)
+{
+    struct device_module *m;
+    enum status           st = cpu_queue_lost(d->queue, why);
+
+    if (st)
+        return st;
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+    st = cpu_module_of_plan(d->memory, ask, &m->loaded, why);
+    if (st) {
+        free(m);
+        return st;
+    }
+    own(&d->modules, &m->owned);
+    *workspace_bytes = m->loaded->plan->workspace_bytes;
+    *out = m;
+    return STATUS_OK;
+}
+
 static const struct kernel_table *module_table(const struct device_module *m)
 {
     return &m->loaded->table;
+}
+
+static enum status prepare_plan(const struct device_launch *l, struct cpu_launch *run, struct problem *why)
+{
+    const struct kernel_table *table = &l->module->loaded->table;
+
+    *run = (struct cpu_launch){
+        .plan = l->module->loaded->plan, .params = l->params, .params_bytes = l->params_bytes, .deadline_ms = l->deadline_ms};
+    if (l->kernel >= table->kernels_count || l->params_bytes != table->kernels[l->kernel].params_bytes)
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the plan has other parameters");
+    return l->cooperative ? problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "launches of a library cannot be cooperative") : STATUS_OK;
 }
 
 /* The queue's form of a launch; borrows the parameters. */
@@ -266,6 +301,8 @@ static enum status prepare_launch(const struct device_launch *l, struct cpu_laun
 {
     const struct ptx_function *kernel = cpu_module_kernel(l->module->loaded, l->kernel);
 
+    if (l->module->loaded->plan)
+        return prepare_plan(l, run, why);
     *run = (struct cpu_launch){.module = l->module->loaded->program,
                                .kernel = kernel,
                                .shared_bytes = l->shared_bytes,
@@ -427,8 +464,11 @@ static void choose_jit(const char *value)
         jit_choose(JIT_NOW);
 }
 
-static bool prepare(void)
+static bool prepare(bool runs_kernels)
 {
+    cpu_libraries_open();
+    if (!runs_kernels)
+        return false;
     jit_choose(wants_jit ? JIT_AUTO : JIT_OFF);
     return jit_open();
 }
@@ -443,7 +483,7 @@ static bool                    set(struct span name, const char *value)
         return true;
     }
     if (!span_is(name, "cpu-threads"))
-        return false;
+        return cpu_library_choose(name, value);
     if (value && span_u64(span_of(value), &threads) && threads <= CPU_POOL_THREADS_MAX)
         cpu_host_threads_choose((unsigned)threads);
     return true;
@@ -469,6 +509,7 @@ const struct device_ops device_cpu = {
     .mem_copy = mem_copy,
     .mem_fill = mem_fill,
     .module_load = module_load,
+    .vendor_load = vendor_load,
     .module_unload = module_unload,
     .module_table = module_table,
     .launch = launch,

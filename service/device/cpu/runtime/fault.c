@@ -11,6 +11,8 @@ enum { SIGNAL_STACK_BYTES = 64 * 1024 };
 static _Thread_local struct fault_guard *guard_of_thread;
 static bool                              installed;
 static struct sigaction                  before_segv, before_bus;
+static pthread_key_t                     stack_key; /* of the thread's alternate signal stack */
+static bool                              have_key;
 
 /* Whoever was there before is put back, and the access repeats on return; a signal that somebody sent would not. */
 static void not_ours(int number, const siginfo_t *info)
@@ -55,31 +57,50 @@ bool fault_install(void)
     return installed;
 }
 
+/* The thread ends. */
+static void drop_stack(void *stack)
+{
+    stack_t none = {.ss_flags = SS_DISABLE};
+
+    sigaltstack(&none, NULL);
+    free(stack);
+}
+
+static void make_key(void)
+{
+    have_key = pthread_key_create(&stack_key, drop_stack) == 0;
+}
+
+/* A thread keeps its stack: setting one costs a system call, which is long beside a small launch. */
+static bool has_stack(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    stack_t               ours = {.ss_size = SIGNAL_STACK_BYTES};
+
+    pthread_once(&once, make_key);
+    if (!have_key)
+        return false;
+    if (pthread_getspecific(stack_key))
+        return true;
+    ours.ss_sp = malloc(SIGNAL_STACK_BYTES);
+    if (!ours.ss_sp)
+        return false;
+    if (sigaltstack(&ours, NULL) == 0 && pthread_setspecific(stack_key, ours.ss_sp) == 0)
+        return true;
+    drop_stack(ours.ss_sp);
+    return false;
+}
+
 bool fault_thread_start(struct fault_guard *g, uint64_t base, uint64_t span)
 {
-    stack_t ours = {.ss_size = SIGNAL_STACK_BYTES};
-
     *g = (struct fault_guard){.base = base, .span = span};
-    g->stack = malloc(SIGNAL_STACK_BYTES);
-    if (!g->stack)
+    if (!has_stack())
         return false;
-    ours.ss_sp = g->stack;
-    if (sigaltstack(&ours, NULL) != 0) {
-        free(g->stack);
-        g->stack = NULL;
-        return false;
-    }
     guard_of_thread = g;
     return true;
 }
 
-void fault_thread_end(struct fault_guard *g)
+void fault_thread_end(void)
 {
-    stack_t none = {.ss_flags = SS_DISABLE};
-
     guard_of_thread = NULL;
-    if (g->stack)
-        sigaltstack(&none, NULL);
-    free(g->stack);
-    g->stack = NULL;
 }

@@ -15,13 +15,13 @@ struct fault_guard {
     uint64_t          span;
     volatile uint64_t address; /* of the fault, valid after the jump */
     volatile bool     armed;
-    void             *stack; /* the alternate signal stack */
 };
 
 /* Once per process, any number of calls. False: the handlers cannot be set. */
 bool fault_install(void);
-/* Gives the calling thread its signal stack and makes *g its guard. */
+/* Makes *g the calling thread's guard, and gives the thread an alternate signal stack, which it keeps until it ends. */
 bool fault_thread_start(struct fault_guard *g, uint64_t base, uint64_t span);
-void fault_thread_end(struct fault_guard *g);
+/* It has none any more. */
+void fault_thread_end(void);
 
 #endif

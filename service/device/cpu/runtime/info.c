@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "device/cpu/runtime/cooperative.h"
+#include "device/cpu/vendor/vendor_library.h"
 
 enum {
     LINE_BYTES = 256,
@@ -108,7 +109,7 @@ static void fill_attributes(struct device_info *out)
         {"max_grid_dim_x", INT32_MAX},
         {"max_grid_dim_y", GRID_YZ_MAX},
         {"max_grid_dim_z", GRID_YZ_MAX},
-        {"max_shared_memory_per_block", CPU_SHARED_BYTES_MAX},
+        {"max_shared_memory_per_block", CPU_STATIC_SHARED_BYTES_MAX},
         {"max_shared_memory_per_block_optin", CPU_SHARED_BYTES_MAX},
         {"max_shared_memory_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_SHARED_BYTES_MAX},
         {"total_constant_memory", PTX_CONST_BYTES_MAX},
@@ -143,6 +144,21 @@ static const char unsupported[] =
 #undef UNSUPPORTED
     ;
 
+static void fill_libraries(struct device_info *out)
+{
+    const struct {
+        const char *name, *version;
+    } rows[] = {{"openblas", openblas_version()}, {"fftw", fftw_version_text()}};
+    unsigned count = 0;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (!rows[i].version[0])
+            continue;
+        snprintf(out->libraries[count].name, sizeof out->libraries[count].name, "%s", rows[i].name);
+        snprintf(out->libraries[count++].version, sizeof out->libraries[0].version, "%s", rows[i].version);
+    }
+}
+
 void cpu_info_read(struct device_info *out)
 {
     memset(out, 0, sizeof *out);
@@ -169,4 +185,5 @@ void cpu_info_read(struct device_info *out)
     out->unified_addressing = 1;
     out->unified_memory = 1;
     fill_attributes(out);
+    fill_libraries(out);
 }

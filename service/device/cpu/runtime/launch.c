@@ -12,10 +12,16 @@
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/heap.h"
 #include "device/cpu/runtime/memcheck.h"
+#include "device/cpu/vendor/vendor.h"
 
 /* Launches of fewer threads begin on the caller alone: waking a helper costs more than most of them take. Helpers are called when a
  * launch turns out to take longer. */
 enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
+/* Launches that will take less than this, by what blocks of the kernel took before, are small, too; and how many kernels are remembered. */
+enum { WORTH_HELPERS_US = 2 * HELPER_WAKE_US, PACES = 64 };
+/* Host threads take several blocks at once where there are many, but at most so many, and leave so many turns to each thread: taking them
+ * one by one, two threads wait longer for the counter than a short block runs. */
+enum { BLOCKS_AT_ONCE = 16, TURNS = 64 };
 /* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */
@@ -42,6 +48,12 @@ struct pace {
     bool     leaving; /* they were sent away, and some may still be at work */
 };
 
+/* What the caller's blocks of a kernel took the last time. A hint: another kernel may have taken the place of one that is gone. */
+struct known_pace {
+    const struct code *code;
+    uint64_t           ns_per_block;
+};
+
 struct cpu_engine {
     struct cpu_memory *memory;
     struct cpu_output  output;
@@ -63,6 +75,9 @@ struct cpu_engine {
     atomic_bool        cancelled;
     atomic_bool        sent_away; /* helpers take no more blocks */
     struct pace        pace;
+    uint64_t           own_blocks;   /* that the caller ran in this launch */
+    uint64_t           at_once;      /* blocks that are taken together */
+    struct known_pace  known[PACES]; /* the caller's; by the code's address */
     _Alignas(CACHE_LINE) atomic_ullong
         next; /* the next block to take: ascending, so that waiting for lower blocks makes progress. In a cache line of its own, away from what other threads read all the time */
     _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
@@ -152,6 +167,20 @@ static void keep_pace(struct cpu_engine *e)
     }
 }
 
+/* False: one failed, or the launch stops. */
+static bool run_some(struct cpu_engine *e, struct helper *h, uint64_t from, uint64_t to)
+{
+    for (uint64_t number = from; number < to; number++) {
+        if (atomic_load_explicit(&e->stop, memory_order_relaxed) != STOP_NONE)
+            return false;
+        if (!e->grid->code->by->block_run(&h->run, number)) {
+            record_problem(e, &h->run.problem);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
 {
     const struct interpreter *by = grid->code->by;
@@ -165,19 +194,20 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
     }
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
         bool     own = h == &e->helpers[0];
-        uint64_t number;
+        uint64_t number, end;
 
         if (!own && atomic_load_explicit(&e->sent_away, memory_order_relaxed))
             return;
-        number = atomic_fetch_add(&e->next, 1);
+        number = atomic_fetch_add(&e->next, e->at_once);
         if (number >= e->blocks)
             return;
-        if (!by->block_run(&h->run, number)) {
-            record_problem(e, &h->run.problem);
+        end = number + e->at_once < e->blocks ? number + e->at_once : e->blocks;
+        if (!run_some(e, h, number, end))
             return;
-        }
-        if (own)
+        if (own) {
+            e->own_blocks += end - number;
             keep_pace(e);
+        }
     }
 }
 
@@ -205,7 +235,7 @@ static void *run_helper(void *context)
             pthread_cond_signal(&e->done);
     }
     pthread_mutex_unlock(&e->lock);
-    fault_thread_end(&h->run.guard);
+    fault_thread_end();
     return NULL;
 }
 
@@ -327,10 +357,30 @@ static bool is_small(const struct cpu_launch *l, uint64_t blocks)
     return blocks < 2 || blocks * l->block[0] * l->block[1] * l->block[2] < SMALL_GRID_THREADS;
 }
 
+static struct known_pace *pace_of(struct cpu_engine *e, const struct code *code)
+{
+    return &e->known[(uintptr_t)code / sizeof *code % PACES];
+}
+
+/* By what its blocks took before. */
+static bool is_short(struct cpu_engine *e, const struct code *code)
+{
+    const struct known_pace *p = pace_of(e, code);
+
+    return p->code == code && p->ns_per_block < WORTH_HELPERS_US * NS_PER_US / e->blocks;
+}
+
+static void remember_pace(struct cpu_engine *e, const struct code *code)
+{
+    if (e->own_blocks)
+        *pace_of(e, code) = (struct known_pace){code, (now_ns() - e->pace.began) / e->own_blocks};
+}
+
 static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
 {
-    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (is_small(grid->launch, e->blocks) || grid->code->meets);
-    uint64_t first_us = grid->code->meets ? ALONE_US : HELPER_WAKE_US;
+    bool alone = e->threads == 1 || e->blocks == 1, brief = !alone && is_short(e, grid->code),
+         later = !alone && (is_small(grid->launch, e->blocks) || grid->code->meets || brief);
+    uint64_t first_us = brief ? WORTH_HELPERS_US : grid->code->meets ? ALONE_US : HELPER_WAKE_US;
 
     pthread_mutex_lock(&e->lock);
     e->grid = grid;
@@ -344,6 +394,8 @@ static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
     crash_doing("running a kernel", NULL);
     run_blocks(e, &e->helpers[0], grid);
     crash_doing(NULL, NULL);
+    if (!alone)
+        remember_pace(e, grid->code);
     pthread_mutex_lock(&e->lock);
     e->wanted = 0;
     while (e->busy)
@@ -376,6 +428,9 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     grid->contended = e->blocks > 1 && l->cooperative;
     e->failed = false;
     atomic_store(&e->next, 0);
+    e->own_blocks = 0;
+    e->at_once = e->blocks / ((uint64_t)e->threads * TURNS);
+    e->at_once = e->at_once < 1 ? 1 : e->at_once > BLOCKS_AT_ONCE ? BLOCKS_AT_ONCE : e->at_once;
     atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
 }
 
@@ -412,15 +467,30 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
     if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot allocate a signal stack");
     deal_blocks(e, grid);
-    fault_thread_end(&own->run.guard);
+    fault_thread_end();
     return STATUS_OK;
+}
+
+static enum status run_plan(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
+{
+    struct cpu_plan_watch watch = {.stop = &e->stop, .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER};
+    enum status           st;
+
+    atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
+    crash_doing("running a library", NULL);
+    st = cpu_plan_run(l->plan, l->params, &watch, why);
+    crash_doing(NULL, NULL);
+    return st;
 }
 
 enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
 {
     struct grid_run grid;
-    enum status     st = cpu_launch_check(l, why);
+    enum status     st;
 
+    if (l->plan)
+        return run_plan(e, l, why);
+    st = cpu_launch_check(l, why);
     if (st)
         return st;
     start_launch(e, l, &grid);
@@ -453,11 +523,6 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
     buf_finish(&e->output.text);
     buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
     pthread_mutex_unlock(&e->output.lock);
-}
-
-enum status cpu_code_load(struct ptx_module *m, struct problem *why)
-{
-    return cpu_code_load_as(m, NULL, 0, why);
 }
 
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)

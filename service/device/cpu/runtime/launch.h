@@ -10,10 +10,12 @@
 struct ptx_module;
 struct ptx_function;
 struct cpu_engine;
+struct cpu_plan;
 
 struct cpu_launch {
     const struct ptx_module   *module;
     const struct ptx_function *kernel;
+    const struct cpu_plan     *plan; /* not NULL: a library of the host does it; module, kernel, grid and block are unused */
     uint32_t                   grid[3];
     uint32_t                   block[3];
     uint32_t                   shared_bytes; /* dynamic */
@@ -34,10 +36,7 @@ enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, str
 /* From any thread: the running kernel, and every later one, ends with CANCELLED. */
 void cpu_engine_cancel(struct cpu_engine *e);
 
-/* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code).
- * MODULE_INVALID names the first instruction that cannot be executed, with its line. */
-enum status cpu_code_load(struct ptx_module *m, struct problem *why);
-/* Frees what cpu_code_load made, also after a failure. */
+/* Frees what cpu_code_load_as made, also after a failure. */
 void cpu_code_unload(struct ptx_module *m);
 
 /* Moves the printed text into out, as much as fits; the rest is dropped. */

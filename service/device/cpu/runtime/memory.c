@@ -331,13 +331,6 @@ uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address)
     return left;
 }
 
-bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes)
-{
-    uint64_t left = cpu_memory_left(m, address);
-
-    return left > 0 && bytes <= left;
-}
-
 /* Under lock. The part of the range behind all that was filled before, in whole pages except at its end; 0 bytes: none. */
 static uint64_t take_unfilled(struct cpu_memory *m, uint64_t address, uint64_t bytes, uint64_t *from)
 {

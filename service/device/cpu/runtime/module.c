@@ -9,6 +9,7 @@
 #include "device/cpu/ptx/parser.h"
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/memcheck.h"
+#include "device/cpu/vendor/vendor.h"
 
 enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
 
@@ -199,10 +200,47 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
     return st;
 }
 
+static enum status describe_plan(struct cpu_module *m, uint32_t params, struct problem *why)
+{
+    struct kernel_desc *k = kernel_table_add(&m->table, span_of(VENDOR_KERNEL), params);
+
+    if (!k)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+    k->max_threads = 1;
+    k->params_bytes = params * (uint32_t)sizeof(uint64_t);
+    for (uint32_t i = 0; i < params; i++)
+        k->params[i] = (struct kernel_param){.offset = i * (uint32_t)sizeof(uint64_t), .size = sizeof(uint64_t), .type = "u64"};
+    return STATUS_OK;
+}
+
+/* Under memcheck our own kernels do it: nothing looks at what a library reads and writes. */
+enum status cpu_module_of_plan(struct cpu_memory *memory, const struct vendor_plan *ask, struct cpu_module **out, struct problem *why)
+{
+    struct cpu_module *m;
+    enum status        st;
+
+    if (cpu_memory_shadow(memory))
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "memcheck does not look into libraries");
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+    m->memory = memory;
+    kernel_table_init(&m->table);
+    st = cpu_plan_make(ask, &m->plan, why);
+    if (!st)
+        st = describe_plan(m, vendor_params_count(ask->operation), why);
+    if (st)
+        cpu_module_unload(m);
+    else
+        *out = m;
+    return st;
+}
+
 void cpu_module_unload(struct cpu_module *m)
 {
     if (!m)
         return;
+    cpu_plan_free(m->plan);
     if (m->program)
         cpu_code_unload(m->program);
     if (m->variables)
@@ -215,5 +253,5 @@ void cpu_module_unload(struct cpu_module *m)
 
 const struct ptx_function *cpu_module_kernel(const struct cpu_module *m, unsigned kernel)
 {
-    return kernel < m->table.kernels_count ? &m->program->functions[m->kernels[kernel]] : NULL;
+    return m->program && kernel < m->table.kernels_count ? &m->program->functions[m->kernels[kernel]] : NULL;
 }

@@ -78,8 +78,8 @@ static bool transform_fits(const struct vendor_plan *ask)
     uint64_t all, last;
 
     return (ask->number == VENDOR_F32 || ask->number == VENDOR_F64) && ask->inverse <= 1 && ask->length >= 1 && ask->batch >= 1 &&
-           ask->stride >= 1 && ask->distance >= 1 && !__builtin_mul_overflow(ask->length, ask->batch, &all) && all <= INT64_MAX / 16 &&
-           !__builtin_mul_overflow(ask->length, ask->stride, &last) && last <= INT64_MAX / 16 &&
+           ask->stride >= 1 && ask->distance >= 1 && ask->repeats == 1 && !__builtin_mul_overflow(ask->length, ask->batch, &all) &&
+           all <= INT64_MAX / 16 && !__builtin_mul_overflow(ask->length, ask->stride, &last) && last <= INT64_MAX / 16 &&
            !__builtin_mul_overflow(ask->batch, ask->distance, &last) && last <= INT64_MAX / 16;
 }
 

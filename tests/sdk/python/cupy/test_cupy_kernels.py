@@ -305,7 +305,7 @@ def test_wrong_arguments_of_a_raw_kernel():
     for args in ((cp.zeros(3), 2.0, 3), (cp.zeros(3, "f4"), 2.0), (np.zeros(3, "f4"), 2.0, 3), (cp.zeros(3, "f4"), 2.0, 2.5)):
         with pytest.raises(TypeError):
             kernel((1,), (4,), args)
-    for more in ({"backend": "nvcc"}, {"translate_cucomplex": True}, {"enable_cooperative_groups": True}, {"jitify": True}):
+    for more in ({"backend": "nvcc"}, {"translate_cucomplex": True}, {"jitify": True}):
         with pytest.raises(NotImplementedError):
             cp.RawKernel(SCALE, "scale", **more)
 
@@ -332,8 +332,26 @@ def test_modules_have_templates_and_shared_memory():
     np.testing.assert_array_equal(z.get(), np.arange(64)[::-1])
     with pytest.raises(errors.NotFoundError, match="fill<float>"):
         module.get_function("missing")
-    with pytest.raises(NotImplementedError, match="globals"):
+    with pytest.raises(NotImplementedError, match="module.get_global"):
         module.get_global("counter")
+
+
+def test_cooperative_groups():
+    code = r"""
+    #include <cooperative_groups.h>
+    __device__ int total;
+    extern "C" __global__ void k(int *out) {
+        atomicAdd(&total, 1);
+        cooperative_groups::this_grid().sync();
+        if (threadIdx.x == 0) out[blockIdx.x] = total;
+    }"""
+    out = cp.zeros(5, "i4")
+    cp.RawKernel(code, "k", enable_cooperative_groups=True)((5,), (32,), (out,))
+    assert out.tolist() == [160] * 5
+    module = cp.RawModule(code=code + "// of a module", enable_cooperative_groups=True)
+    module.get_function("k")((2,), (32,), (out,))
+    assert out.tolist()[:2] == [64] * 2
+    assert list(module.module.get_global("total", "i4").get()) == [64]
 
 
 def test_structs_of_numpy_are_passed_by_value():

@@ -346,7 +346,7 @@ Test(launch, past_its_deadline_is_ended_by_the_janitor)
     fake_await_running();
     janitor_sweep(f.registry, now_ns() + 59 * NS_PER_S);
     cr_assert(!waitlist_over(launch_end(l)));
-    janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S);
+    janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S + LAUNCH_GRACE_MS * NS_PER_MS);
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
     cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);

@@ -16,11 +16,11 @@ from . import shapes
 from .assemble import Assembly
 from .codegen import OPTIONS, Kernel, module_source
 from .config import config
-from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
+from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SETTLED, SORT, Load, Node
 from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
 from .prelude_random import FIRST_CODE, RULES
 from .prepared import Plans, Prepared
-from .structure import Structure
+from .structure import Structure, bytes_of
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -74,20 +74,26 @@ class Engine:
         """Queues a node. An update stands between what was queued before and what comes after."""
         with self.lock:
             self.epoch += update
-            node.epoch = self.epoch
+            self.queue(node)
             self.epoch += update
-            self.pending[node.number] = weakref.ref(node)
-            self.queued += WEIGHTS.get(node.kind, WEIGHT_ELSE)
-            if node.kind == HOST:
-                self.inline_bytes += node.nbytes
         return node
+
+    def queue(self, node: Node) -> None:
+        """Queues a node that is no update. With the lock held."""
+        node.epoch = self.epoch
+        self.pending[node.number] = weakref.ref(node)
+        self.queued += WEIGHTS.get(node.kind, WEIGHT_ELSE)
+        if node.kind == HOST:
+            self.inline_bytes += node.nbytes
 
     def relieve(self) -> None:
         """Flushes when the queue is full, or at once in eager mode. To be called when the newest node has its holder."""
         if config.eager:
             self.flush()
             return
-        most = min(config.queue_max, SEGMENTS_MAX)
+        most = config.queue_max if config.queue_max < SEGMENTS_MAX else SEGMENTS_MAX
+        if self.queued < most and self.inline_bytes <= config.inline_bytes_max:
+            return
         if self.queued >= most:
             with self.lock:
                 nodes = self._live()
@@ -97,7 +103,7 @@ class Engine:
 
     def _live(self) -> List[Node]:
         """The nodes that somebody still needs, in the order of their numbers. The others are forgotten."""
-        found = [node for reference in list(self.pending.values()) if (node := reference()) is not None and node.pending]
+        found = [node for reference in list(self.pending.values()) if (node := reference()) is not None and node.kind not in SETTLED]
         if len(found) != len(self.pending):
             self.pending = {node.number: weakref.ref(node) for node in found}
         found.sort(key=NUMBER)
@@ -108,25 +114,38 @@ class Engine:
     def flush(self) -> None:
         """Computes everything that is pending, in one request if there is anything. Failures stay with the arrays that they concern."""
         with self.lock:
-            self._send([])
+            if self.pending or self.dead:
+                self._send([])
 
     def fetch(self, loads: Sequence[Load], progress: Any = None) -> List[memoryview]:
         """The bytes of contiguous views, read along with a flush as far as one answer holds them. Raises what became of the arrays."""
         with self.lock:
-            sizes = [shapes.size_of(load.shape) * load.dtype.itemsize for load in loads]
-            room = READ_BYTES_MAX
-            along: List[Optional[Load]] = []
-            for load, nbytes in zip(loads, sizes):
-                if nbytes <= room and len(along) < READS_MAX:
-                    along.append(load if nbytes else None)
-                    room -= nbytes
-                else:
-                    break
-            got = iter(self._send([load for load in along if load is not None]))
+            sizes = [bytes_of(load) for load in loads]
+            if not all(sizes) or sum(sizes) > READ_BYTES_MAX or len(sizes) > READS_MAX:
+                return self._fetch_in_parts(loads, sizes, progress)
+            got = self._send(loads)
             for load in loads:
                 self.check(load.node)
-            first = [memoryview(b"") if load is None else next(got) for load in along]
-            return first + [self._fetch_large(load, nbytes, progress) for load, nbytes in zip(loads[len(along):], sizes[len(along):])]
+            return got
+
+    def _fetch_in_parts(self, loads: Sequence[Load], sizes: Sequence[int], progress: Any) -> List[memoryview]:
+        """As fetch(), of views without elements, too, and of more than an answer holds."""
+        count = self._along(sizes)
+        got = iter(self._send([load for load, nbytes in zip(loads[:count], sizes) if nbytes]))
+        for load in loads:
+            self.check(load.node)
+        first = [next(got) if nbytes else memoryview(b"") for nbytes in sizes[:count]]
+        return first + [self._fetch_large(load, nbytes, progress) for load, nbytes in zip(loads[count:], sizes[count:])]
+
+    @staticmethod
+    def _along(sizes: Sequence[int]) -> int:
+        """How many pieces of so many bytes an answer of a batch holds."""
+        room = READ_BYTES_MAX
+        for count, nbytes in enumerate(sizes):
+            room -= nbytes
+            if room < 0 or count == READS_MAX:
+                return count
+        return len(sizes)
 
     def check(self, node: Node) -> None:
         """Raises the one cause when the array is lost."""
@@ -169,10 +188,8 @@ class Engine:
             self.operations.clear()
             take_all(self.dead)
 
-    def _usable(self, nodes: List[Node]) -> List[Node]:
+    def _usable(self, nodes: Sequence[Node]) -> List[Node]:
         """Without those that need something lost; these fail with the same cause. In the order of their numbers."""
-        if not any([self._is_lost(one.node) for node in nodes for one in node.inputs if type(one) is Load]):
-            return nodes
         good = []
         for node in nodes:
             try:
@@ -184,28 +201,28 @@ class Engine:
                 good.append(node)
         return good
 
-    def _is_lost(self, node: Node) -> bool:
-        return node.error is not None or node.memory is not None and node.memory.generation != self.session.generation
-
     def _send(self, reads: Sequence[Load]) -> List[memoryview]:
-        session = self.session
         self._renew()
-        nodes = self._usable(self._live())
+        structure = Structure(self._live(), reads)
+        if structure.lost:
+            structure = Structure(self._usable(structure.nodes), reads)
         for one in reads:
             self.check(one.node)
+        nodes = structure.nodes
         self.queued = self.inline_bytes = 0
         if not nodes and not reads:
             self._let_go(take_all(self.dead))
             return []
-        dead = [one for one in take_all(self.dead) if one.generation == self.generation]
-        self._unload_some()
+        dead = take_all(self.dead)
+        if len(self.modules) > MODULES_MAX:
+            self._unload_some()
         request: Optional[_Request] = None
         try:
-            structure = Structure(nodes, reads)
             request = _Request(self, structure, self._prepared(structure), dead)
-            self._let_go(request.unused)
+            if request.unused:
+                self._let_go(request.unused)
             if request.document.length or reads:
-                answer, got = session._submit_batch(request.document, request.segments)
+                answer, got = self.session._submit_batch(request.document, request.segments)
             else:  # only memory is wanted, and what nobody needs any more serves
                 answer, got = {}, {}
         except BaseException as error:
@@ -273,7 +290,7 @@ class _Request:
         self.nodes = structure.nodes
         self.memories = structure.memories
         self.prepared = prepared
-        self.bound, self.unused = prepared.bind(dead)
+        self.bound, self.unused = prepared.bind(dead, engine.generation)
         self.new: List[Kernel] = []
         modules = [self._module(name) for name in prepared.kernels]
         names, allocs, kept, self.segments = self._places()
@@ -340,12 +357,14 @@ class _Request:
             if memory is not None:
                 node.settle(self.memories[memory])
                 continue
-            if owned[place] is None:
-                owned[place] = DeviceMemory(self._id(place, answer), prepared.places[place].nbytes, engine.generation, engine.dead)
-            node.settle(owned[place])
-        self._keep_rest(owned, answer)
+            owner = owned[place]
+            if owner is None:
+                owner = owned[place] = DeviceMemory(self._id(place, answer), prepared.places[place].nbytes, engine.generation, engine.dead)
+            node.settle(owner)
+        if None in owned:
+            self._keep_rest(owned, answer)
         for node in self.nodes:
-            if node.pending:
+            if node.kind not in SETTLED:
                 node.fail(NOT_STORED)
 
     def _id(self, place: int, answer: Dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ ROWS = "rows"  # a built-in over the rows of a dense array
 UPDATE = "update"  # an older value with some of its elements written over
 EMPTY = "empty"  # memory with whatever is in it
 FAILED = "failed"
+SETTLED = (BUFFER, FAILED)
 
 
 class Load(NamedTuple):
@@ -72,6 +73,14 @@ class Const(NamedTuple):
 Input = Union[Load, Const]
 
 
+class Shared(Dict[str, Any]):
+    """Parameters of many nodes, of which nobody changes anything: those that are kept once, for all nodes of an operation, are compared as objects."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class Node:
     """One value of the graph."""
 
@@ -79,7 +88,8 @@ class Node:
                  "engine", "__weakref__")
 
     def __init__(self, engine: "Engine", kind: str, dtype: DType, shape: shapes.Shape, op: str = "", inputs: Tuple[Input, ...] = (),
-                 params: Optional[Dict[str, Any]] = None) -> None:
+                 params: Optional[Dict[str, Any]] = None, inside: int = 2) -> None:
+        """`inside`: so many calls up to this one, counted from calling_line(), are known to be of the package."""
         self.number = next(_numbers)
         self.engine = engine
         self.kind = kind
@@ -89,7 +99,7 @@ class Node:
         self.dtype = dtype
         self.shape = shape
         self.epoch = 0
-        self.line: Union[str, Tuple[str, int]] = calling_line()
+        self.line: Union[str, Tuple[str, int]] = calling_line(inside)
         self.memory: Optional["DeviceMemory"] = None
         self.error: Optional[BaseException] = None
         self.holder: Optional["weakref.ref[Storage]"] = None  # the array storage whose value this is
@@ -118,7 +128,7 @@ class Node:
     @property
     def pending(self) -> bool:
         """Whether it is still to be computed."""
-        return self.kind not in (BUFFER, FAILED)
+        return self.kind not in SETTLED
 
     @property
     def wanted(self) -> bool:

@@ -136,11 +136,12 @@ class Prepared:
 
     # ---- using ----
 
-    def bind(self, dead: Iterable[Dead]) -> Tuple[List[Optional[Dead]], List[Dead]]:
-        """Which memory that nobody needs any more becomes which place, and what of it is left."""
+    def bind(self, dead: Iterable[Dead], generation: int) -> Tuple[List[Optional[Dead]], List[Dead]]:
+        """Which memory that nobody needs any more becomes which place, and what of it is left. Memory of other generations is gone."""
         by_size: Dict[int, List[Dead]] = {}
         for one in dead:
-            by_size.setdefault(one.nbytes, []).append(one)
+            if one.generation == generation:
+                by_size.setdefault(one.nbytes, []).append(one)
         bound: List[Optional[Dead]] = []
         for place in self.places:
             waiting = by_size.get(place.nbytes) if place.upload is None else None
@@ -159,26 +160,29 @@ def _picker(order: Sequence[int]) -> Callable[[Sequence[str]], Tuple[str, ...]]:
 
 
 class Plans:
-    """Prepared requests by structure, the least recently used first. `nodes_max` bounds the nodes of all of them together, and with them the memory."""
+    """Prepared requests by structure. `nodes_max` bounds the nodes of all of them together, and with them the memory: when those used lately have
+    half of it, they are the ones of before, and what was not used since the last time goes. So a look-up of what is used hashes its key once."""
 
     def __init__(self, nodes_max: int) -> None:
-        self._nodes_max = nodes_max
-        self._nodes = 0
-        self._known: Dict[Any, Prepared] = {}
+        self._nodes_max = nodes_max // 2
+        self._nodes = 0  # of those used lately
+        self._lately: Dict[Any, Prepared] = {}
+        self._before: Dict[Any, Prepared] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._lately) + len(self._before)
 
     def get(self, key: Any) -> Optional[Prepared]:
-        found = self._known.pop(key, None)
-        if found is not None:
-            self._known[key] = found
+        found = self._lately.get(key)
+        if found is None and (found := self._before.pop(key, None)) is not None:
+            self.put(key, found)
         return found
 
     def put(self, key: Any, prepared: Prepared) -> None:
-        if not prepared.repeatable or prepared.nodes + 1 > self._nodes_max:
+        nodes = prepared.nodes + 1
+        if not prepared.repeatable or nodes > self._nodes_max:
             return
-        self._known[key] = prepared
-        self._nodes += prepared.nodes + 1
-        while self._nodes > self._nodes_max:
-            self._nodes -= self._known.pop(next(iter(self._known))).nodes + 1
+        if self._nodes + nodes > self._nodes_max:
+            self._before, self._lately, self._nodes = self._lately, {}, 0
+        self._lately[key] = prepared
+        self._nodes += nodes

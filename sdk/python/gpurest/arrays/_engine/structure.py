@@ -14,7 +14,7 @@ from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
 from .config import config
-from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node
+from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node, Shared
 from .memory import DeviceMemory
 
 MOVABLE = frozenset({ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE})  # their kernels get a view's start as a pointer, and nothing else of it
@@ -30,24 +30,37 @@ class Structure:
     """Of the nodes of a flush, in the order of their numbers, and of what is read along with it. What others may change meanwhile, such as
     whether a node is wanted, is asked once, here."""
 
-    __slots__ = ("nodes", "reads", "wanted", "memories", "key", "consts", "offsets", "_numbers", "_memory_numbers", "_outside", "_movable")
+    __slots__ = ("nodes", "reads", "wanted", "memories", "key", "lost", "consts", "offsets", "_numbers", "_memory_numbers", "_outside",
+                 "_may_move")
 
     def __init__(self, nodes: Sequence[Node], reads: Sequence[Load]) -> None:
         self.nodes = nodes
         self.reads = reads
         self.wanted: Set[Node] = set()  # of the nodes, and of those whose place they take
         self.memories: List[DeviceMemory] = []  # that is there already
+        self.lost = False  # something that is used has failed, or was on the device before the session was reset
         self.consts: Dict[Tuple[str, str], Tuple[int, Const]] = {}
         self.offsets: Dict[int, int] = {}  # bytes -> number
         self._numbers: Dict[Node, int] = {}
         self._memory_numbers: Dict[int, int] = {}
         self._outside: List[Tuple[Any, ...]] = []
-        self._movable = all([node.kind in MOVABLE and "steps" not in node.params for node in nodes])
+        self._may_move: Optional[bool] = None
         parts: List[Any] = [config.fusion, config.builtins]
+        load, const, first_epoch = self._load, self._const, nodes[0].epoch if nodes else 0
         for number, node in enumerate(nodes):
-            parts.append(self._node(node, nodes[0].epoch))
+            holder = node.holder
+            storage = None if holder is None else holder()
+            wanted = storage is not None and storage.node is node
+            if wanted:
+                self.wanted.add(node)
+            inputs = tuple([load(one) if type(one) is Load else const(one) for one in node.inputs])  # type: ignore[arg-type]
+            params: Any = node.params
+            if type(params) is not Shared:
+                params = self._params(node)
+            reuse = None if node.reuse is None else self._reuse(node.reuse)
+            parts.append((node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, reuse, inputs, params))
             self._numbers[node] = number
-        parts.append(tuple([self._load(load) for load in reads]))
+        parts += map(load, reads)
         self.key = (*parts, *self._outside)
 
     def number(self, node: Node) -> int:
@@ -56,14 +69,8 @@ class Structure:
 
     # ---- the key ----
 
-    def _node(self, node: Node, first_epoch: int) -> Tuple[Any, ...]:
-        wanted = node.wanted
-        if wanted:
-            self.wanted.add(node)
-        inputs = tuple([self._load(one) if type(one) is Load else self._const(one) for one in node.inputs])
-        params = () if node.kind == HOST else tuple([self._param(*item) for item in node.params.items()])
-        reuse = None if node.reuse is None else self._reuse(node.reuse)
-        return node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, reuse, inputs, params
+    def _params(self, node: Node) -> Tuple[Any, ...]:
+        return () if node.kind == HOST else tuple([self._param(*item) for item in node.params.items()])
 
     def _param(self, name: str, value: Any) -> Tuple[str, Any]:
         if type(value) is Load:
@@ -82,35 +89,49 @@ class Structure:
             self.wanted.add(old)
         return self._number(old), wanted
 
-    def _const(self, one: Any) -> Tuple[int, str]:
-        name = (repr(one.value), one.dtype.name)
-        found = self.consts.get(name)
+    def _const(self, one: Const) -> Tuple[int, str]:
+        name = one.dtype.name
+        found = self.consts.get((text := repr(one.value), name))
         if found is None:
-            found = self.consts[name] = (len(self.consts), one)
-        return found[0], one.dtype.name
+            found = self.consts[text, name] = (len(self.consts), one)
+        return found[0], name
 
     def _load(self, load: Load) -> Tuple[Any, ...]:
         node, dtype, shape, strides, offset, scattered = load
+        number = self._numbers.get(node)
+        if number is None:
+            number = self._number(node)
         if offset and self._movable:
             offset = -1 - self.offsets.setdefault(offset * dtype.itemsize, len(self.offsets))
-        return self._number(node), dtype.name, shape, strides, offset, scattered
+        return number, dtype.name, shape, strides, offset, scattered
 
     def _number(self, node: Node) -> int:
         """Below 0: it was computed before."""
         number = self._numbers.get(node)
         if number is None:
             number = self._numbers[node] = -1 - len(self._outside)
-            self._outside.append((self._memory(node.memory), node.dtype.name, node.shape))
+            memory = node.memory
+            if memory is None:  # of a value without elements, or of one that failed
+                self.lost = self.lost or node.error is not None
+                self._outside.append((None, node.dtype.name, node.shape))
+            else:
+                self.lost = self.lost or memory.generation != node.engine.generation
+                self._outside.append((self._memory(memory), memory.nbytes, node.dtype.name, node.shape))
         return number
 
-    def _memory(self, memory: Optional[DeviceMemory]) -> Optional[Tuple[int, int]]:
-        if memory is None:  # of a value without elements
-            return None
+    def _memory(self, memory: DeviceMemory) -> int:
         number = self._memory_numbers.get(id(memory))
         if number is None:
             number = self._memory_numbers[id(memory)] = len(self.memories)
             self.memories.append(memory)
-        return number, memory.nbytes
+        return number
+
+    @property
+    def _movable(self) -> bool:
+        """Whether views may begin elsewhere."""
+        if self._may_move is None:
+            self._may_move = all([node.kind in MOVABLE and "steps" not in node.params for node in self.nodes])
+        return self._may_move
 
     # ---- the holes ----
 

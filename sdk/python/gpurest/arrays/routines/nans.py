@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out."""
+"""Reductions that leave NaN out, and numbers in their place."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Optional
 
 from ..._values import dtypes
 from .. import reductions, sorting, ufuncs
+from .._engine.expr import Const
 from ..ndarray import UNSET, AxisLike, ndarray
 from ..ufuncs import as_array
 from .picking import take_along_axis
 from .statistics import lines
 
-__all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+__all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+           "nan_to_num"]
 
 
 def _replaced(a: Any, value: float) -> ndarray:
@@ -123,3 +125,22 @@ def nanmedian(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, over
         mean = ufuncs.where(ufuncs.equal(low, high), low, (low + high) / 2)
         made = ufuncs.where(count == 0, math.nan, mean).reshape(line._shape[:-1])
     return reductions.into(out, made.reshape(kept) if keepdims else made, "nanmedian", "unsafe")
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Optional[float] = None, neginf: Optional[float] = None) -> ndarray:
+    """NaN becomes `nan`; infinities become `posinf` and `neginf`, or the greatest and least finite numbers. Without `copy`, in place."""
+    array = as_array(x)
+    if array._dtype.kind == "c":
+        made = ufuncs.from_parts(*(nan_to_num(part, True, nan, posinf, neginf) for part in (array.real, array.imag)))
+        return made if copy or not isinstance(x, ndarray) else ufuncs.into(x, made)
+    if array._dtype.kind != "f":
+        return ufuncs.cast_to(array, array._dtype) if copy else array
+    greatest = {2: 65504.0, 4: 3.4028234663852886e38, 8: 1.7976931348623157e308}[array._dtype.itemsize]
+    bounds = [Const(dtypes.rounded(float(given), array._dtype) if given is not None else extreme, array._dtype)
+              for given, extreme in ((neginf, -greatest), (posinf, greatest))]
+    finite = ufuncs.choose(ufuncs.isinf(array), ufuncs.choose(ufuncs.signbit(array), *bounds), array)
+    made = ufuncs.choose(ufuncs.isnan(array), nan, finite)
+    if not copy and isinstance(x, ndarray):
+        x[...] = made
+        return x
+    return made

@@ -92,8 +92,7 @@ class FakeBackground:
 
 
 def _framed(work: Work) -> bytes:
-    pieces, _ = pack(*work())
-    return b"".join(pieces)
+    return b"".join(pack(*work()))
 
 
 def _check_names(session: FakeSession, ops: Any) -> None:

@@ -263,7 +263,7 @@ static void find_leaders(struct decoder *d)
             d->leader[i + 1] = 1;
         if (needs_warp(in))
             d->leader[i] = 1;
-        if (d->parted && i > 0 && native_insn(f, in) != native_insn(f, in - 1))
+        if (d->parted && i > 0 && native_insn(d->module, f, in) != native_insn(d->module, f, in - 1))
             d->leader[i] = 1;
     }
     for (uint32_t i = 0, block = 0; i <= f->insns_count; i++) {

@@ -1,22 +1,17 @@
 /* Rarer integer operations: carry chains, byte permutation, dot products, three-input logic, masks, tests of floats. */
 #include "device/cpu/interp/ops/ops.h"
 
-/* Carry chains: mode says whether the condition code is read and written; subtraction borrows, as the carry of x + ~y + 1. */
+/* Carry chains: mode says whether the condition code is read and written. x - y is x + ~y + 1, and subc puts the code in the place of the 1: it is 1
+ * after a subtraction without borrow (measured on an H100, 2026-11-25; PTX speaks of a borrow). */
 enum { CARRY_IN = 1, CARRY_OUT = 2, CARRY_SUBTRACT = 4, CARRY_HIGH = 8, CARRY_SIGNED = 16 };
 
 #define CARRY_ADD(bits, T)                                                \
     static T chain_##bits(T x, T y, uint8_t mode, uint8_t *carry)         \
     {                                                                     \
-        unsigned in = (mode & CARRY_IN) ? *carry & 1u : 0;                \
-        T        sum, all;                                                \
-        bool     c1, c2;                                                  \
-        if (mode & CARRY_SUBTRACT) {                                      \
-            c1 = __builtin_sub_overflow(x, y, &sum);                      \
-            c2 = __builtin_sub_overflow(sum, (T)in, &all);                \
-        } else {                                                          \
-            c1 = __builtin_add_overflow(x, y, &sum);                      \
-            c2 = __builtin_add_overflow(sum, (T)in, &all);                \
-        }                                                                 \
+        T    in = mode & CARRY_IN ? *carry & 1u : (mode & CARRY_SUBTRACT) != 0; \
+        T    sum, all;                                                    \
+        bool c1 = __builtin_add_overflow(x, mode & CARRY_SUBTRACT ? (T)~y : y, &sum); \
+        bool c2 = __builtin_add_overflow(sum, in, &all);                  \
         if (mode & CARRY_OUT)                                             \
             *carry = c1 | c2;                                             \
         return all;                                                       \

@@ -51,7 +51,8 @@ bool matrix_sum_fits(enum ptx_type product, enum ptx_type sum)
     }
 }
 
-bool matrix_modifiers_fit(const struct ptx_insn *in, enum ptx_type product)
+/* Which modifiers a product of those types may have. */
+static bool matrix_modifiers_fit(const struct ptx_insn *in, enum ptx_type product)
 {
     enum ptx_type t = matrix_type_family(product);
 

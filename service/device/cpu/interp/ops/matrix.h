@@ -33,8 +33,6 @@ unsigned matrix_type_bits(enum ptx_type t);
 enum ptx_type matrix_type_family(enum ptx_type t);
 /* Whether sums of such products may have that type. */
 bool matrix_sum_fits(enum ptx_type product, enum ptx_type sum);
-/* Which modifiers a product of those types may have. */
-bool matrix_modifiers_fit(const struct ptx_insn *in, enum ptx_type product);
 /* The place of element j of register r of that lane (of the warp). */
 void     matrix_place(const struct fragment *f, unsigned lane, unsigned r, unsigned j, unsigned *row, unsigned *column);
 uint64_t matrix_register(struct lanes *l, const struct fragment *f, unsigned r, uint32_t lane);

@@ -1,7 +1,7 @@
 /* Loads and stores. Every address of every active lane is checked against its space before it is used. */
 #include "device/cpu/interp/ops/access.h"
 
-const char *space_name(enum op_space s)
+static const char *space_name(enum op_space s)
 {
     static const char *const names[] = {"generic", "global", "shared", "local", "param", "param"};
 

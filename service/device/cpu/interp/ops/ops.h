@@ -67,7 +67,6 @@ struct vector_places {
 uint8_t    *lane_pointer(struct lanes *l, enum op_space s, uint64_t address, uint32_t bytes, uint32_t lane);
 /* The same for a generic address and any alignment; NULL instead of a fault. */
 const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint32_t lane);
-const char *space_name(enum op_space s);
 
 op_fn memory_handler(bool store, unsigned memory_bytes, unsigned reg_bytes, bool is_signed);
 void  load_vector(struct lanes *l, const struct op *o);

@@ -138,7 +138,8 @@ static bool shuffle_source(enum shfl_mode mode, uint32_t lane, uint32_t b, uint3
     return inside;
 }
 
-/* Results are gathered before any is written: the destination may be the source. */
+/* Results are gathered before any is written: the destination may be the source. PTX leaves open what a lane gives that does not take part; it is
+ * 0, and the predicate speaks of the segment alone (measured on an H100, 2026-11-25: of lanes elsewhere and of those that have ended). */
 void warp_shuffle(struct lanes *l, const struct op *o)
 {
     const uint32_t *a_ = LANE(uint32_t, o->a), *b_ = LANE(uint32_t, o->b), *c_ = LANE(uint32_t, o->c);
@@ -151,7 +152,7 @@ void warp_shuffle(struct lanes *l, const struct op *o)
 
         for (uint32_t k = 0; k < n; k++) {
             inside[k] = shuffle_source((enum shfl_mode)o->mode, k, b_[w + k], c_[w + k], &source);
-            got[k] = a_[w + (source < n ? source : k)];
+            got[k] = source < n && l->m[w + source] ? a_[w + source] : 0;
         }
         for (uint32_t k = 0; k < n; k++) {
             if (!l->m[w + k])

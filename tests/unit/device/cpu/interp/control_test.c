@@ -1,4 +1,6 @@
 /* Divergence, loops, barriers, warp operations, atomics, calls, spaces, faults and stopping. */
+#include <stdio.h>
+
 #include "unit/device/cpu/interp/the_rig.h"
 
 TestSuite(interp_control, .init = the_rig_start, .fini = the_rig_stop);
@@ -139,6 +141,30 @@ Test(interp_control, a_shuffle_waits_for_its_members)
 
     for (unsigned i = 0; i < 32; i++)
         cr_assert_eq(out[i], (i ^ 16) + (i < 16 ? 1000 : 0), "lane %u: %u", i, out[i]);
+}
+
+/* Lanes that are elsewhere, or have ended, give 0; the predicate speaks of the segment alone. */
+Test(interp_control, a_shuffle_from_a_lane_that_takes_no_part)
+{
+    static const char *const others[] = {"@!%p1 bra END;\n", "@!%p1 exit;\n"};
+
+    for (size_t k = 0; k < COUNT(others); k++) {
+        char text[2048];
+
+        snprintf(text, sizeof text,
+                 "%s%smov.u32 %%r4, 0; setp.lt.u32 %%p1, %%r1, 16; add.u32 %%r3, %%r1, 100; st.global.u32 [%%rd3], %%r1; %s"
+                 "shfl.sync.idx.b32 %%r2|%%p2, %%r3, 20, 31, 0xffff; selp.u32 %%r4, 1, 0, %%p2; st.global.u32 [%%rd3], %%r2; st.global.u32 "
+                 "[%%rd3+256], %%r4;\n"
+                 "shfl.sync.down.b32 %%r2, %%r3, 8, 31, 0xffff; st.global.u32 [%%rd3+512], %%r2;\nEND: ret; }",
+                 HEAD ENTRY(".param .u64 out"), OUT, others[k]);
+        const uint32_t *out = the_rig_output(text, SHAPE(1, 32));
+
+        for (unsigned i = 0; i < 32; i++) {
+            cr_assert_eq(out[i], i < 16 ? 0 : i, "lane %u: %u", i, out[i]);
+            cr_assert_eq(out[64 + i], i < 16);
+            cr_assert_eq(out[128 + i], i < 8 ? i + 108 : 0);
+        }
+    }
 }
 
 /* This form livelocks if a whole warp must leave the loop together. */

@@ -8,9 +8,10 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, SEEDS = 30, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, SEEDS = 40, TEXT_BYTES = 16384 };
 
-static uint32_t *in, *out, expected[WORDS];
+static uint32_t   *in, *out, expected[WORDS];
+static const char *functions = ""; /* before the kernel */
 
 static void start(void)
 {
@@ -40,8 +41,8 @@ static void load(const char *body)
 
     cr_assert_lt((size_t)snprintf(
                      text, sizeof text,
-                     ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 pin, .param .u64 pout)\n{\n%s%s\n}\n",
-                     REGISTERS, body),
+                     ".version 7.8\n.target sm_75\n.address_size 64\n%s.visible .entry k(.param .u64 pin, .param .u64 pout)\n{\n%s%s\n}\n",
+                     functions, REGISTERS, body),
                  sizeof text);
     rig_load(&r, text);
 }
@@ -50,7 +51,7 @@ static bool whole(void)
 {
     char reason[192];
 
-    return jit_engine(r.module, &r.module->functions[0], reason, sizeof reason);
+    return jit_engine(r.module, &r.module->functions[r.module->functions_count - 1], reason, sizeof reason);
 }
 
 /* In the interpreter, then compiled. */
@@ -109,6 +110,109 @@ Test(jit, threads_that_part_and_meet)
           "N: bar.sync 0; shr.u32 %r10, %r10, 1; setp.ne.s32 %p2, %r10, 0; @%p2 bra L; st.global.u32 [%rd5], %r11; ret;");
 }
 
+/* What shuffles take from lanes that do not exist is their own; members of warps that are not full are not waited for. */
+Test(jit, warps)
+{
+    agree("shuffles",
+          "mul.lo.s32 %r10, %r5, 77; shfl.sync.down.b32 %r11|%p1, %r10, 5, 31, -1; shfl.sync.up.b32 %r12|%p2, %r10, 3, 0, -1;"
+          "shfl.sync.bfly.b32 %r13, %r10, 9, 31, -1; shfl.sync.idx.b32 %r14, %r10, 2, 31, -1; and.b32 %r15, %r1, 31;"
+          "xor.b32 %r15, %r15, 21; shfl.sync.idx.b32 %r16, %r10, %r15, 31, -1; shfl.sync.down.b32 %r17|%p3, %r10, %r15, 6175, -1;"
+          "shfl.sync.bfly.b32 %r18, %r10, 1, 7199, -1; selp.b32 %r19, 1, 0, %p1; selp.b32 %r20, 2, 0, %p2; selp.b32 %r21, 4, 0, %p3;"
+          "add.s32 %r11, %r11, %r19; mad.lo.s32 %r11, %r11, 3, %r12; mad.lo.s32 %r11, %r11, 3, %r13; mad.lo.s32 %r11, %r11, 3, %r14;"
+          "mad.lo.s32 %r11, %r11, 3, %r16; mad.lo.s32 %r11, %r11, 3, %r17; mad.lo.s32 %r11, %r11, 3, %r18; add.s32 %r11, %r11, %r20;"
+          "add.s32 %r11, %r11, %r21; st.global.u32 [%rd5], %r11; ret;");
+    agree("votes", "and.b32 %r10, %r1, 3; setp.eq.s32 %p1, %r10, 1; vote.sync.ballot.b32 %r11, %p1, -1; vote.sync.any.pred %p2, %p1, -1;"
+                   "vote.sync.all.pred %p3, !%p1, -1; vote.sync.uni.pred %p4, %p1, -1; activemask.b32 %r12; selp.b32 %r13, 1, 0, %p2;"
+                   "selp.b32 %r14, 2, 0, %p3; selp.b32 %r15, 4, 0, %p4; xor.b32 %r11, %r11, %r12; add.s32 %r11, %r11, %r13; add.s32 %r11, "
+                   "%r11, %r14; add.s32 %r11, %r11, %r15; vote.sync.ballot.b32 %r16, !%p1, 0xff; add.s32 %r11, %r11, %r16;"
+                   "st.global.u32 [%rd5], %r11; ret;");
+    agree("matches and sums",
+          "and.b32 %r10, %r1, 5; match.any.sync.b32 %r11, %r10, -1; match.all.sync.b32 %r12|%p1, %r10, -1; activemask.b32 %r15;"
+          "selp.b32 %r14, 9, 0, %p1; add.s32 %r11, %r11, %r12; add.s32 %r11, %r11, %r14; st.global.u32 [%rd5], %r11; ret;");
+    agree("some ask others",
+          "mov.u32 %r12, 5; and.b32 %r10, %r1, 31; setp.lt.u32 %p1, %r10, 16; @%p1 bra A; shfl.sync.bfly.b32 %r12, %r5, 1, 31, 0xffff0000;"
+          "bra B; A: vote.sync.ballot.b32 %r12, %p1, 0x0000ffff; activemask.b32 %r13; add.s32 %r12, %r12, %r13; B: bar.warp.sync -1;"
+          "shfl.sync.idx.b32 %r14, %r12, 0, 31, -1; add.s32 %r12, %r12, %r14; st.global.u32 [%rd5], %r12; ret;");
+    agree("some have returned", "and.b32 %r10, %r1, 7; setp.eq.s32 %p1, %r10, 3; @%p1 bra E; vote.sync.ballot.b32 %r11, %p1, -1;"
+                                "activemask.b32 %r12; add.s32 %r11, %r11, %r12; st.global.u32 [%rd5], %r11; E: ret;");
+    agree("they come by different ways",
+          "and.b32 %r10, %r1, 31; mov.u32 %r3, %r1; setp.lt.u32 %p1, %r10, 9; @!%p1 bra LONG; S: shfl.sync.bfly.b32 %r12, %r3, 16, 31, -1;"
+          "st.global.u32 [%rd5], %r12; ret; LONG: mov.u32 %r4, 0; M: add.s32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, %r10; @%p2 bra M;"
+          "add.s32 %r3, %r3, 1000; bra S;");
+    agree(
+        "they meet at different instructions",
+        "and.b32 %r10, %r1, 31; setp.lt.u32 %p1, %r10, 9; @!%p1 bra O; bar.warp.sync -1; add.s32 %r12, %r1, 3; bra J; O: bar.warp.sync -1;"
+        "mov.u32 %r12, 8; J: st.global.u32 [%rd5], %r12; ret;");
+    agree("under a guard", "and.b32 %r10, %r1, 1; setp.eq.s32 %p1, %r10, 0; mov.u32 %r12, 7; @%p1 shfl.sync.bfly.b32 %r12, %r5, 2, 31, "
+                           "0x55555555; @!%p1 vote.sync.ballot.b32 %r12, %p1, 0xaaaaaaaa; st.global.u32 [%rd5], %r12; ret;");
+    agree("a loop", "mov.u32 %r10, 16; mov.u32 %r11, %r5; L: shfl.sync.down.b32 %r12, %r11, %r10, 31, -1; add.s32 %r11, %r11, %r12;"
+                    "shr.u32 %r10, %r10, 1; setp.ne.s32 %p1, %r10, 0; @%p1 bra L; st.global.u32 [%rd5], %r11; ret;");
+}
+
+/* Sums of whole numbers, whose order does not matter; what was there before is added up, too. */
+Test(jit, atomics)
+{
+    agree("shared", "mov.u64 %rd10, mem; and.b32 %r10, %r1, 7; mul.wide.u32 %rd11, %r10, 4; add.s64 %rd11, %rd10, %rd11; mov.u32 %r11, 0;"
+                    "st.shared.u32 [%rd11], %r11; bar.sync 0; atom.shared.add.u32 %r12, [%rd11], %r5; atom.shared.max.u32 %r13, [%rd11], 3;"
+                    "bar.sync 0; ld.shared.u32 %r14, [%rd11]; st.global.u32 [%rd5], %r14; ret;");
+    agree("its own word", "st.global.u32 [%rd5], %r1; atom.global.add.u32 %r10, [%rd5], 5; atom.global.exch.b32 %r11, [%rd5], %r10;"
+                          "atom.global.cas.b32 %r12, [%rd5], %r10, %r11; red.global.xor.b32 [%rd5], 77; add.s32 %r12, %r12, %r11;"
+                          "red.global.add.u32 [%rd5], %r12; ret;");
+    agree("generic", "mov.u64 %rd10, mem; cvta.shared.u64 %rd10, %rd10; mov.u32 %r11, 0; st.u32 [%rd10], %r11; bar.sync 0;"
+                     "atom.add.u32 %r12, [%rd10], 1; bar.sync 0; ld.u32 %r13, [%rd10]; st.u32 [%rd5], %r13; ret;");
+    agree("a loop that waits",
+          "mov.u64 %rd10, mem; mov.u32 %r11, 0; st.shared.u32 [%rd10], %r11; st.shared.u32 [%rd10+4], %r11; bar.sync 0;"
+          "T: atom.shared.cas.b32 %r12, [%rd10], 0, 1; setp.ne.s32 %p1, %r12, 0; @%p1 bra T; ld.volatile.shared.u32 "
+          "%r13, [%rd10+4]; add.s32 %r13, %r13, 3; st.volatile.shared.u32 [%rd10+4], %r13; membar.cta;"
+          "atom.shared.exch.b32 %r14, [%rd10], 0; bar.sync 0; ld.shared.u32 %r15, [%rd10+4]; st.global.u32 [%rd5], %r15; ret;");
+}
+
+#define CALLED                                                                                                                             \
+    ".func (.param .b32 ret) half(.param .b32 n) { .reg .b32 %r<4>; .reg .pred %p<2>; ld.param.u32 %r1, [n]; mov.u32 %r2, 0;\n"            \
+    "L: add.s32 %r2, %r2, 2; setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; shfl.sync.bfly.b32 %r3, %r2, 1, 31, 3; st.param.b32 [ret], %r2; ret; " \
+    "}\n"
+Test(jit, what_the_interpreter_lends)
+{
+    agree("bits of all kinds",
+          "bfi.b32 %r10, %r5, %r1, 3, 9; bfe.s32 %r11, %r10, 2, 7; prmt.b32 %r12, %r10, %r11, 0x3614; bfind.u32 %r13, %r12;"
+          "sad.u32 %r14, %r10, %r12, %r13; lop3.b32 %r15, %r10, %r14, %r12, 0x96; dp4a.s32.s32 %r15, %r10, %r12, %r15;"
+          "st.global.u32 [%rd5], %r15; ret;");
+    agree("in some threads",
+          "setp.gt.u32 %p1, %r1, 4; mov.u32 %r15, 8; @%p1 bfi.b32 %r15, %r5, %r1, 3, 9; @!%p1 bra B; mul.lo.s32 %r15, %r15, 3;"
+          "dp4a.s32.s32 %r15, %r15, %r1, %r5; B: st.global.u32 [%rd5], %r15; ret;");
+    agree("approximations", "cvt.rn.f32.u32 %f1, %r5; sin.approx.f32 %f2, %f1; cos.approx.f32 %f3, %f1; lg2.approx.f32 %f4, %f1;"
+                            "add.f32 %f2, %f2, %f3; fma.rz.f32 %f2, %f2, %f3, %f1; st.global.f32 [%rd5], %f2; ret;");
+    agree("halves",
+          "cvt.rn.f32.u32 %f1, %r1; { .reg .b16 %h<4>; cvt.rn.f16.f32 %h1, %f1; fma.rn.f16 %h2, %h1, %h1, %h1; cvt.f32.f16 %f2, %h2; }"
+          "st.global.f32 [%rd5], %f2; ret;");
+    agree("numbers of its place", "mov.u32 %r10, %ctaid.x; mov.u32 %r11, %lanemask_lt; add.s32 %r10, %r10, %r11; mov.u32 %r12, %nwarpid;"
+                                  "bfi.b32 %r10, %ctaid.x, %r10, 4, 3; add.s32 %r10, %r10, %r12; st.global.u32 [%rd5], %r10; ret;");
+    agree(
+        "wide, narrow and scattered memory",
+        "and.b32 %r10, %r1, 60; mul.wide.u32 %rd10, %r10, 3; add.s64 %rd10, %rd1, %rd10; ld.global.u8 %r11, [%rd10+1]; ld.global.s16 %r12, "
+        "[%rd10+2]; mov.u64 %rd11, mem; and.b32 %r13, %r1, 63; mul.wide.u32 %rd12, %r13, 24; add.s64 %rd11, %rd11, %rd12;"
+        "st.shared.u8 [%rd11+1], %r11; st.shared.u16 [%rd11+2], %r12; st.shared.v2.u32 [%rd11+8], {%r11, %r12}; ld.shared.s8 %r14, "
+        "[%rd11+1];"
+        "ld.shared.v2.u32 {%r15, %r16}, [%rd11+8]; add.s32 %r14, %r14, %r15; add.s32 %r14, %r14, %r16; st.global.u32 [%rd5], %r14; ret;");
+}
+
+/* Functions that compiled code calls run in the interpreter, for a chunk. */
+Test(jit, functions_and_what_they_may_not_do)
+{
+    static const char *const calls =
+        "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b; call.uni (b), half, (a); ld.param.b32 %r10, [b]; }"
+        "st.global.u32 [%rd5], %r10; ret;";
+    char reason[192];
+
+    functions = CALLED;
+    agree("calls", calls);
+    functions = ".func (.param .b32 ret) half(.param .b32 n) { bar.sync 0; ret; }\n";
+    load(calls);
+    cr_assert_not(jit_engine(r.module, &r.module->functions[1], reason, sizeof reason));
+    cr_assert(strstr(reason, "call.uni"), "%s", reason);
+    functions = "";
+}
+
 /* More than the bits of a word have; each sends some threads another way. */
 Test(jit, many_blocks)
 {
@@ -146,7 +250,10 @@ Test(jit, random_programs)
 
         for (unsigned i = 0; i < WORDS; i++)
             in[i] = maker_value(&state);
-        maker_write_alone(text, sizeof text, seed);
+        if (seed % 2)
+            maker_write_warps(text, sizeof text, seed);
+        else
+            maker_write_alone(text, sizeof text, seed);
         rig_load(&r, text);
         for (unsigned compiled = 0; compiled < 2; compiled++) {
             jit_choose(compiled ? JIT_NOW : JIT_OFF);
@@ -208,9 +315,9 @@ Test(jit, what_is_not_compiled_is_told)
     char reason[192];
 
     jit_choose(JIT_NOW);
-    load("atom.global.add.u32 %r10, [%rd5], 1; ret;");
+    load("T: .branchtargets L, E; L: brx.idx %r1, T; E: ret;");
     cr_assert_not(jit_engine(r.module, &r.module->functions[0], reason, sizeof reason));
-    cr_assert(strstr(reason, "atom.global.add.u32") && strstr(reason, "PTX line"), "%s", reason);
+    cr_assert(strstr(reason, "brx.idx") && strstr(reason, "PTX line"), "%s", reason);
     jit_choose(JIT_OFF);
     cr_assert_not(jit_engine(r.module, &r.module->functions[0], reason, sizeof reason));
     cr_assert(strstr(reason, "cpu_jit"), "%s", reason);

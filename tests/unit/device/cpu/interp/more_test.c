@@ -46,6 +46,36 @@ Test(interp_more, a_branch_table_sends_each_thread_its_way)
         cr_assert_eq(out[i], 10 * (i % 3 + 1), "thread %u: %u", i, out[i]);
 }
 
+/* Parameters and results of functions in registers, vectors of registers, and sums as operands: read as what they stand for. */
+Test(interp_more, registers_as_parameters_and_vectors)
+{
+    const uint32_t *out = the_rig_output(
+        HEAD ".func (.reg .u32 total, .param .u64 twice) sum(.reg .u32 a, .param .b32 b, .reg .u8 small)\n"
+             "{ .reg .u32 %x<3>; .reg .u64 %y; .reg .pred %q; ld.param.u32 %x0, [b]; cvt.u32.u8 %x1, small; add.u32 total, a, %x0; add.u32 total, total, %x1;\n"
+             "mul.wide.u32 %y, total, 2; st.param.u64 [twice], %y; setp.gt.u32 %q, a, 15; @%q ret; add.u32 total, total, 1000; ret; }\n"
+             ENTRY(".param .u64 out") OUT
+        ".reg .v4 .u32 %v<2>; .reg .v2 .f32 pair; .reg .u8 %c; .reg .u64 %wide;\n"
+        "{ .param .b32 p; .param .b64 q; st.param.u32 [p], 7; mov.u32 %r5, 300; cvt.u8.u32 %c, %r5; call (%r4, q), sum, (%r1, p, %c);\n"
+        "ld.param.u64 %wide, [q]; st.global.u32 [%rd3], %r4; cvt.u32.u64 %r6, %wide; st.global.u32 [%rd3+256], %r6; }\n"
+        "mov.u32 %v1.x, %r1; mov.u32 %v1.y, %r1+1; add.u32 %v1.z, %v1.y, %r1 + 1; mov.u32 %v1.w, %r1-1;\n"
+        "mad.lo.u32 %r7, %v1.x, 16, 0; cvt.u64.u32 %rd5, %r7; ld.param.u64 %rd6, [out]; add.u64 %rd5, %rd6, %rd5; st.global.v4.u32 [%rd5+1024], %v1;\n"
+        "ld.global.v4.u32 %v0, [%rd5+1024]; mov.f32 pair.x, 0f40000000; mov.f32 pair.g, pair.r; cvt.rzi.u32.f32 %r8, pair.y;\n"
+        "add.u32 %r9, %v0.a, %r8; add.u32 %r9, %r9, %v0.b; st.global.u32 [%rd3+512], %r9; ret; }",
+        SHAPE(1, 32));
+
+    for (unsigned i = 0; i < 32; i++) {
+        unsigned total = i + 7 + 44;
+
+        cr_assert_eq(out[i], i > 15 ? total : total + 1000, "lane %u: %u", i, out[i]);
+        cr_assert_eq(out[64 + i], 2 * total);
+        cr_assert_eq(out[256 + 4 * i], i);
+        cr_assert_eq(out[256 + 4 * i + 1], i + 1);
+        cr_assert_eq(out[256 + 4 * i + 2], 2 * i + 2);
+        cr_assert_eq(out[256 + 4 * i + 3], i - 1);
+        cr_assert_eq(out[128 + i], 3 * i + 3, "lane %u: %u", i, out[128 + i]);
+    }
+}
+
 Test(interp_more, a_shuffle_whose_members_never_come_is_a_failure)
 {
     uint32_t *out = rig_memory(&r, 64 * 4);

@@ -84,6 +84,17 @@ Test(interp_ops, several_results_and_results_that_go_on)
     const struct row rows[] = {
         {"add.cc.u32 %r0, %r1, 1; addc.u32 %r0, %r2, 0;" R0, 0xffffffff, 7, 0, 8},
         {"sub.cc.u32 %r0, %r1, 1; subc.u32 %r0, %r2, 0;" R0, 0, 7, 0, 6},
+        /* The code between kinds of operations, as an H100 has it. */
+        {"sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, 0, 0;" R0, 5, 3, 0, 1},
+        {"sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, 0, 0;" R0, 3, 5, 0, 0},
+        {"sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, 0, 0;" R0, 4, 4, 0, 1},
+        {"sub.cc.u32 %r4, %r1, %r2; subc.u32 %r0, 0, 0;" R0, 0, 1, 0, 0xffffffff},
+        {"add.cc.u32 %r4, %r1, %r2; subc.u32 %r0, 0, 0;" R0, 5, 3, 0, 0xffffffff},
+        {"add.cc.u32 %r4, %r1, %r2; subc.u32 %r0, 0, 0;" R0, 0xffffffff, 1, 0, 0},
+        {"add.cc.u32 %r4, %r1, %r2; subc.cc.u32 %r4, 0, 0; addc.u32 %r0, 0, 0;" R0, 0xffffffff, 1, 0, 1},
+        {"add.cc.u32 %r4, %r1, %r2; subc.cc.u32 %r4, 0, 0; addc.u32 %r0, 0, 0;" R0, 1, 1, 0, 0},
+        {"sub.cc.u32 %r4, %r1, %r2; madc.lo.u32 %r0, %r1, %r2, 0;" R0, 5, 3, 0, 16},
+        {"sub.cc.u64 %rd4, %rd1, %rd2; addc.u64 %rd0, 0, 0;", 3, 5, 0, 0},
         {"mad.lo.cc.u32 %r0, %r1, %r2, %r3; madc.hi.u32 %r0, %r1, %r2, 0;" R0, 0xffffffff, 2, 2, 2},
         {"mov.b64 {%r4, %r0}, %rd1;" R0, 0x1234567800000000ull, 0, 0, 0x12345678},
         {"mov.b64 %rd0, {%r1, %r2};", 1, 2, 0, 0x200000001ull},

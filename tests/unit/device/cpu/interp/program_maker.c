@@ -15,6 +15,7 @@ struct maker {
     uint32_t state;
     unsigned labels;
     bool     alone; /* no thread may see the others */
+    bool     warps; /* but those of its warp, by operations that are for it */
 };
 
 uint32_t maker_random(uint32_t *state)
@@ -189,6 +190,35 @@ static void add_atomic(struct maker *m)
 
 static void add_step(struct maker *m);
 
+/* Where all threads are. What a shuffle takes from threads that are elsewhere is not defined. */
+static void add_warp_operation(struct maker *m)
+{
+    static const char *const forms[] = {
+        "shfl.sync.down.b32 R|P, R, 3, 31, -1", "shfl.sync.up.b32 R|P, R, 5, 0, -1", "shfl.sync.bfly.b32 R, R, 9, 31, -1",
+        "shfl.sync.idx.b32 R, R, 0, 31, -1", "shfl.sync.idx.b32 R|P, R, R, 31, -1", "shfl.sync.down.b32 R|P, R, R, R, -1",
+        "shfl.sync.up.b32 R, R, R, 6144, -1", "shfl.sync.bfly.b32 R|P, R, 2, 7199, -1", "shfl.sync.idx.b32 R|P, R, R, R, -1",
+        "vote.sync.ballot.b32 R, P, -1", "vote.sync.any.pred P, !P, -1", "vote.sync.all.pred P, P, -1",
+        "vote.sync.uni.pred P, P, -1", "match.any.sync.b32 R, R, -1", "match.all.sync.b64 R|P, L, -1",
+        "redux.sync.add.u32 R, R, -1", "redux.sync.min.s32 R, R, -1", "bar.warp.sync -1", "vote.sync.ballot.b32 R, P, 0xffff00ff",
+    };
+
+    add_shape(m, forms[pick(m, sizeof forms / sizeof *forms)]);
+}
+
+/* Where some may be elsewhere: those that are here name each other. */
+static void add_meeting(struct maker *m)
+{
+    unsigned a = pick(m, 6), b = pick(m, 6), p = pick(m, 4), q = pick(m, 4);
+
+    add(m, "activemask.b32 %%r21;\n");
+    switch (pick(m, 4)) {
+    case 0:  add(m, "vote.sync.ballot.b32 %%r%u, %%p%u, %%r21;\n", a, p); break;
+    case 1:  add(m, "vote.sync.any.pred %%p%u, !%%p%u, %%r21;\n", p, q); break;
+    case 2:  add(m, "match.any.sync.b32 %%r%u, %%r%u, %%r21;\n", a, b); break;
+    default: add(m, "bar.warp.sync %%r21;\n"); break;
+    }
+}
+
 static void add_block(struct maker *m)
 {
     unsigned label = m->labels++, steps = 1 + pick(m, 5), kind = pick(m, 3);
@@ -211,7 +241,9 @@ static void add_step(struct maker *m)
 {
     unsigned what = pick(m, 12);
 
-    if (what < 8) {
+    if (m->warps && pick(m, 12) == 0) {
+        add_meeting(m);
+    } else if (what < 8) {
         add_guard(m);
         add_shape(m, shapes[pick(m, sizeof shapes / sizeof *shapes)]);
     } else if (what < 11) {
@@ -243,13 +275,15 @@ static void add_start(struct maker *m)
             (i + 3) % 6);
 }
 
-static void write_program(char *text, size_t bytes, uint32_t seed, bool alone)
+static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, bool warps)
 {
-    struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345, .alone = alone};
+    struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345, .alone = alone, .warps = warps};
 
     add_start(&m);
     for (unsigned i = 0; i < STEPS; i++) {
-        if (pick(&m, 6) == 0)
+        if (warps && pick(&m, 5) == 0)
+            add_warp_operation(&m);
+        else if (pick(&m, 6) == 0)
             add_block(&m);
         else
             add_step(&m);
@@ -263,10 +297,15 @@ static void write_program(char *text, size_t bytes, uint32_t seed, bool alone)
 
 void maker_write(char *text, size_t bytes, uint32_t seed)
 {
-    write_program(text, bytes, seed, false);
+    write_program(text, bytes, seed, false, false);
 }
 
 void maker_write_alone(char *text, size_t bytes, uint32_t seed)
 {
-    write_program(text, bytes, seed, true);
+    write_program(text, bytes, seed, true, false);
+}
+
+void maker_write_warps(char *text, size_t bytes, uint32_t seed)
+{
+    write_program(text, bytes, seed, true, true);
 }

@@ -18,6 +18,8 @@ void maker_write(char *text, size_t bytes, uint32_t seed);
 /* The same kernel, but each thread stores only to its own places (64 bytes of `stores` each, by its number in the grid) and sees nothing
  * that depends on how the grid is cut into blocks: any shape with as many threads gives the same results. At most 512 threads. */
 void maker_write_alone(char *text, size_t bytes, uint32_t seed);
+/* As maker_write_alone, with shuffles, votes and the like among the threads of each warp: grids that are cut into blocks alike give the same. */
+void maker_write_warps(char *text, size_t bytes, uint32_t seed);
 
 /* NaNs are equal: which payload survives an operation is not defined. */
 static inline bool maker_same(uint32_t a, uint32_t b, bool is_float)

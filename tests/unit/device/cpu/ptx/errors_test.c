@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/cpu/interp/variants.h"
 #include "device/cpu/runtime/launch.h"
 #include "unit/device/cpu/ptx/fixture.h"
 
@@ -40,7 +41,12 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {"@%r1 bra x; x:", "a guard must be a predicate"},
         {"call nothing, ();", "`nothing` is not declared"},
         {".reg .b32 %r<3>;", "`%r` is declared twice"},
-        {".reg .v4 .f32 %v;", "vector registers are not supported"},
+        {".reg .v4 .f32 %v; mov.f32 %f1, %v.q;", "`%v.q` is not declared"},
+        {".reg .v2 .f32 %v; mov.f32 %f1, %v.z;", "`%v.z` is not declared"},
+        {".reg .v2 .f32 %v; mov.f32 %f1, %v;", "has an element of the wrong width"},
+        {".reg .v2 .pred %v;", "a vector of registers must have at most 32 bytes"},
+        {"add.f32 %f1, %f2+4, %f3;", "a register of integers only"},
+        {"add.s32 %r1+4, %r2, %r3;", "expected `,`"},
         {".reg .b32 %x<4000000000>;", "is too large"},
         {"ret", "expected an operand"},
         {"mov.u32 %r1, 99999999999999999999;", "expected an operand"},
@@ -95,7 +101,7 @@ Test(ptx_errors, what_the_device_lacks_is_refused_by_name)
         struct ptx_module *m = parse_body(absent[i].body, &why);
 
         if (m) { /* then the interpreter refuses it */
-            cr_expect_neq(cpu_code_load(m, &why), STATUS_OK, "%s", absent[i].body);
+            cr_expect_neq(cpu_code_load_as(m, NULL, 0, &why), STATUS_OK, "%s", absent[i].body);
             ptx_module_destroy(m);
             m = NULL;
         }
@@ -118,7 +124,7 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
                                       &why);
 
     if (m) {
-        cr_expect_neq(cpu_code_load(m, &why), STATUS_OK);
+        cr_expect_neq(cpu_code_load_as(m, NULL, 0, &why), STATUS_OK);
         ptx_module_destroy(m);
     }
     cr_expect_not_null(strstr(why.detail, "cudaLaunchDeviceV2"), "%s", why.detail);
@@ -138,6 +144,10 @@ Test(ptx_errors, modules_are_refused)
     } rows[] = {
         {".version nothing", "expected a version such as 7.8, got `nothing`, PTX line 1"},
         {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
+        {".version 5.1 .target sm_75\n", "PTX has no version 5.1"},
+        {".version 9.9 .target sm_75\n", "PTX has no version 9.9"},
+        {".version 0.9 .target sm_75\n", "PTX has no version 0.9"},
+        {".version 1e0 .target sm_75\n", "PTX has no version 1e0"},
         {"nonsense", "`.func` or `.entry`, got `nonsense`, PTX line 4"},
         {".tex .u64 t;", "`.tex` is not supported"},
         {".global .u32 a; .global .u32 a;", "`a` is declared twice"},

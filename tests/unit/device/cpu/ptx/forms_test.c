@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "device/cpu/interp/variants.h"
 #include "device/cpu/runtime/launch.h"
 #include "unit/device/cpu/ptx/fixture.h"
 
@@ -50,7 +51,7 @@ Test(ptx_forms, the_interpreter_takes_every_form)
         struct ptx_module *m = parse_form(forms[i].text);
         struct problem     why = {0};
 
-        cr_expect_eq(cpu_code_load(m, &why), STATUS_OK, "%s: %s", forms[i].text, why.detail);
+        cr_expect_eq(cpu_code_load_as(m, NULL, 0, &why), STATUS_OK, "%s: %s", forms[i].text, why.detail);
         cpu_code_unload(m);
         ptx_module_destroy(m);
     }

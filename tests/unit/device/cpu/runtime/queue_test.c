@@ -93,7 +93,7 @@ Test(cpu_queue, memory_is_freed_behind_the_work_before)
     cr_assert_eq(cpu_queue_free(q, a), STATUS_OK);
     cr_assert_eq(cpu_queue_drain(q, NULL), STATUS_OK);
     cr_assert_eq(out[63], 5);
-    cr_assert(!cpu_memory_inside(m, a, 1));
+    cr_assert(cpu_memory_left(m, a) == 0);
 }
 
 Test(cpu_queue, a_failure_is_sticky_but_what_was_done_before_stays_done)

@@ -54,6 +54,12 @@ struct vendor_plan vendor_dense(enum vendor_number number, uint64_t m, uint64_t 
 
 struct vendor_plan vendor_transform(enum vendor_number number, uint64_t n, uint64_t batch, bool inverse)
 {
-    return (struct vendor_plan){
-        .operation = VENDOR_FFT, .number = (uint32_t)number, .batch = batch, .length = n, .stride = 1, .distance = n, .inverse = inverse};
+    return (struct vendor_plan){.operation = VENDOR_FFT,
+                                .number = (uint32_t)number,
+                                .batch = batch,
+                                .length = n,
+                                .stride = 1,
+                                .distance = n,
+                                .repeats = 1,
+                                .inverse = inverse};
 }

@@ -342,5 +342,19 @@ uint64_t ref_carry_out(const struct ref_call *c)
 {
     wide_t v = chained(c);
 
-    return v < 0 || v >> TYPE->bits & 1;
+    return c->form->opcode[0] == 's' ? v >= 0 : v >> TYPE->bits & 1;
+}
+
+/* sub.cc, then addc: the code is 1 where nothing was borrowed. */
+uint64_t ref_no_borrow(const struct ref_call *c)
+{
+    wide_t v = chained(c);
+
+    return OUT((wide_t)c->in[2] + (v >= 0));
+}
+
+/* add.cc, then subc: without a carry 1 more is subtracted. */
+uint64_t ref_borrow_of_sum(const struct ref_call *c)
+{
+    return OUT((wide_t)c->in[2] - 1 + (chained(c) >> TYPE->bits & 1));
 }

@@ -1,5 +1,5 @@
 /* Checks and repairs text from outside. */
-#include "ipc/utf8.h"
+#include "base/utf8.h"
 
 static const struct {
     unsigned char first_low, first_high;   /* of the first byte */

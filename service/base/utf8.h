@@ -1,6 +1,6 @@
 /* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
-#ifndef GPUREST_IPC_UTF8_H
-#define GPUREST_IPC_UTF8_H
+#ifndef GPUREST_BASE_UTF8_H
+#define GPUREST_BASE_UTF8_H
 
 #include "base/span.h"
 

@@ -1,5 +1,5 @@
 /* The limits of open files, tested from inside. */
-#include "worker/jail/files.h"
+#include "worker/jail/file_limit.h"
 #include "worker/bounds.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/log/log.h"
 #include "worker/jail/privileges.h"
 
-void files_raise(void)
+void file_limit_raise(void)
 {
     if (!privileges_limit_raise(RLIMIT_NOFILE))
         log_warn("worker", "cannot raise the limit of open files: %s", strerror(errno));
@@ -32,7 +32,7 @@ static int open_reserve(void)
     return error == EMFILE || error == ENFILE || error == ENOMEM ? error : 0;
 }
 
-bool files_suffice(unsigned limit, struct problem *why)
+bool file_limit_suffices(unsigned limit, struct problem *why)
 {
     struct rlimit now = {0, 0};
     int           error = open_reserve();

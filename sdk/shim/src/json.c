@@ -1,0 +1,368 @@
+/* The C SDK's base/json.h without cJSON, whose symbols a stranger's process could see and replace.. */
+#include "base/json.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 64 };
+
+enum kind { KIND_NULL, KIND_FALSE, KIND_TRUE, KIND_NUMBER, KIND_TEXT, KIND_ARRAY, KIND_OBJECT };
+
+struct json {
+    enum kind    kind;
+    double       number;
+    char        *text; /* owned; of KIND_TEXT */
+    char        *name; /* owned; of members */
+    struct json *first, *next;
+};
+
+struct parser {
+    const char *at, *end;
+};
+
+/* ---- memory ---- */
+
+/* Not recursive over a list's length, which can be large; over its depth, which is bounded. */
+void json_destroy(struct json *v)
+{
+    while (v) {
+        struct json *next = v->next;
+
+        json_destroy(v->first);
+        free(v->text);
+        free(v->name);
+        free(v);
+        v = next;
+    }
+}
+
+/* ---- words ---- */
+
+static void skip_blanks(struct parser *p)
+{
+    while (p->at < p->end && strchr(" \t\r\n", *p->at) && *p->at)
+        p->at++;
+}
+
+static bool take(struct parser *p, char c)
+{
+    skip_blanks(p);
+    if (p->at >= p->end || *p->at != c)
+        return false;
+    p->at++;
+    return true;
+}
+
+static bool take_word(struct parser *p, const char *word)
+{
+    size_t chars = strlen(word);
+
+    if ((size_t)(p->end - p->at) < chars || memcmp(p->at, word, chars) != 0)
+        return false;
+    p->at += chars;
+    return true;
+}
+
+/* ---- texts ---- */
+
+static bool take_hex(struct parser *p, uint32_t *out)
+{
+    *out = 0;
+    if (p->end - p->at < 4)
+        return false;
+    for (int i = 0; i < 4; i++, p->at++) {
+        char c = *p->at;
+
+        if (!isxdigit((unsigned char)c))
+            return false;
+        *out = *out << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return true;
+}
+
+static size_t put_utf8(uint32_t c, char *out)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xc0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xe0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* After \u: one unit, or a pair of surrogates. */
+static bool take_code_point(struct parser *p, uint32_t *out)
+{
+    uint32_t low;
+
+    if (!take_hex(p, out) || *out == 0 || (*out >= 0xdc00 && *out < 0xe000))
+        return false;
+    if (*out < 0xd800 || *out >= 0xdc00)
+        return true;
+    if (!take_word(p, "\\u") || !take_hex(p, &low) || low < 0xdc00 || low >= 0xe000)
+        return false;
+    *out = 0x10000 + ((*out - 0xd800) << 10) + (low - 0xdc00);
+    return true;
+}
+
+/* Writes at most as many bytes as it reads. */
+static bool take_escape(struct parser *p, char *out, size_t *length)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char       *found;
+    uint32_t          c;
+
+    if (p->at >= p->end)
+        return false;
+    if (*p->at == 'u') {
+        p->at++;
+        if (!take_code_point(p, &c))
+            return false;
+        *length += put_utf8(c, out + *length);
+        return true;
+    }
+    found = *p->at ? strchr(from, *p->at++) : NULL;
+    if (!found)
+        return false;
+    out[(*length)++] = to[found - from];
+    return true;
+}
+
+static char *take_text(struct parser *p)
+{
+    const char *close = p->at;
+    char       *out;
+    size_t      length = 0;
+
+    if (!take(p, '"'))
+        return NULL;
+    for (close = p->at; close < p->end && *close != '"'; close++)
+        close += *close == '\\' && close + 1 < p->end;
+    out = malloc((size_t)(close - p->at) + 1);
+    while (out && p->at < p->end && *p->at != '"') {
+        char c = *p->at++;
+
+        if ((unsigned char)c < ' ' || (c == '\\' && !take_escape(p, out, &length)))
+            break;
+        if (c != '\\')
+            out[length++] = c;
+    }
+    if (!out || !take_word(p, "\"")) {
+        free(out);
+        return NULL;
+    }
+    out[length] = '\0';
+    return out;
+}
+
+/* ---- values ---- */
+
+static struct json *take_value(struct parser *p, int depth);
+
+/* The members of an object or the items of an array up to `close`. */
+static bool take_list(struct parser *p, struct json *list, char close, int depth)
+{
+    struct json **last = &list->first;
+
+    if (take(p, close))
+        return true;
+    do {
+        char        *name = list->kind == KIND_OBJECT ? take_text(p) : NULL;
+        struct json *v;
+
+        if (list->kind == KIND_OBJECT && (!name || !take(p, ':'))) {
+            free(name);
+            return false;
+        }
+        v = take_value(p, depth + 1);
+        if (!v) {
+            free(name);
+            return false;
+        }
+        v->name = name;
+        *last = v;
+        last = &v->next;
+    } while (take(p, ','));
+    return take(p, close);
+}
+
+/* strtod reads more than JSON has, such as hexadecimal numbers and "inf"; the characters are checked first. */
+static bool take_number(struct parser *p, struct json *v)
+{
+    char   text[64];
+    size_t chars = 0;
+    char  *end;
+
+    while (p->at + chars < p->end && chars < sizeof text - 1 && strchr("+-.0123456789eE", p->at[chars]) && p->at[chars])
+        chars++;
+    memcpy(text, p->at, chars);
+    text[chars] = '\0';
+    if (chars == 0 || (text[0] != '-' && !isdigit((unsigned char)text[0])))
+        return false;
+    v->kind = KIND_NUMBER;
+    v->number = strtod(text, &end);
+    p->at += chars;
+    return *end == '\0';
+}
+
+static bool fill_value(struct parser *p, struct json *v, int depth)
+{
+    skip_blanks(p);
+    if (p->at >= p->end || depth > DEPTH_MAX)
+        return false;
+    if (*p->at == '"') {
+        v->kind = KIND_TEXT;
+        v->text = take_text(p);
+        return v->text != NULL;
+    }
+    v->kind = *p->at == '{' ? KIND_OBJECT : *p->at == '[' ? KIND_ARRAY : KIND_NULL;
+    if (v->kind != KIND_NULL) {
+        p->at++;
+        return take_list(p, v, v->kind == KIND_OBJECT ? '}' : ']', depth);
+    }
+    if (take_word(p, "null"))
+        return true;
+    v->kind = KIND_TRUE;
+    if (take_word(p, "true"))
+        return true;
+    v->kind = KIND_FALSE;
+    return take_word(p, "false") || take_number(p, v);
+}
+
+static struct json *take_value(struct parser *p, int depth)
+{
+    struct json *v = calloc(1, sizeof *v);
+
+    if (v && fill_value(p, v, depth))
+        return v;
+    json_destroy(v);
+    return NULL;
+}
+
+struct json *json_parse(const char *text, size_t bytes)
+{
+    struct parser p = {text, text ? text + bytes : NULL};
+    struct json  *v = text && bytes ? take_value(&p, 0) : NULL;
+
+    skip_blanks(&p);
+    if (v && p.at == p.end)
+        return v;
+    json_destroy(v);
+    return NULL;
+}
+
+/* ---- what it holds ---- */
+
+const struct json *json_first(const struct json *list)
+{
+    return list ? list->first : NULL;
+}
+
+const struct json *json_next(const struct json *value)
+{
+    return value ? value->next : NULL;
+}
+
+const struct json *json_member(const struct json *object, const char *name)
+{
+    const struct json *v = json_is_object(object) ? object->first : NULL;
+
+    while (v && strcmp(v->name, name) != 0)
+        v = v->next;
+    return v;
+}
+
+const struct json *json_item(const struct json *array, size_t index)
+{
+    const struct json *v = json_first(array);
+
+    while (v && index--)
+        v = v->next;
+    return v;
+}
+
+size_t json_count(const struct json *array)
+{
+    size_t n = 0;
+
+    for (const struct json *v = json_first(array); v; v = v->next)
+        n++;
+    return n;
+}
+
+bool json_is_object(const struct json *value)
+{
+    return value && value->kind == KIND_OBJECT;
+}
+
+const char *json_name(const struct json *value)
+{
+    return value && value->name ? value->name : "";
+}
+
+const char *json_text_or(const struct json *value, const char *otherwise)
+{
+    return value && value->kind == KIND_TEXT ? value->text : otherwise;
+}
+
+double json_number_or(const struct json *value, double otherwise)
+{
+    return value && value->kind == KIND_NUMBER ? value->number : otherwise;
+}
+
+bool json_true(const struct json *value)
+{
+    return value && value->kind == KIND_TRUE;
+}
+
+/* Digits and nothing else. */
+static bool text_integer(const char *text, uint64_t *out)
+{
+    errno = 0;
+    if (*text == '\0' || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *out = strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
+bool json_integer(const struct json *value, uint64_t *out)
+{
+    double number = json_number_or(value, -1);
+
+    if (value && value->kind == KIND_TEXT)
+        return text_integer(value->text, out);
+    if (!(number >= 0 && number <= 9007199254740992.0) || (double)(uint64_t)number != number)
+        return false;
+    *out = (uint64_t)number;
+    return true;
+}
+
+uint64_t json_integer_or(const struct json *value, uint64_t otherwise)
+{
+    json_integer(value, &otherwise);
+    return otherwise;
+}
+
+bool json_copy(const struct json *value, char *out, size_t room)
+{
+    const char *text = json_text_or(value, NULL);
+
+    return text && strlen(text) < room && snprintf(out, room, "%s", text) >= 0;
+}

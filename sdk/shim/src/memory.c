@@ -1,0 +1,646 @@
+/* Memory: of the device, by its own addresses, and of the host. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "batch/batch.h"
+#include "shim.h"
+
+struct allocation {
+    uint64_t              address, bytes;
+    const struct context *context;
+    struct gpu           *gpu;
+    gpurest_buffer        buffer;
+    uint64_t              number;   /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    bool                  variable; /* of a module, with which it goes */
+};
+
+static struct allocation *allocations; /* sorted by address */
+static size_t             count, room;
+static uint64_t           allocations_made;
+
+/* ---- the table ---- */
+
+/* The number of allocations that begin at `address` or below it. */
+static size_t count_below(uint64_t address)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (allocations[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* NULL: the address is none of the device's. */
+static struct allocation *find(uint64_t address)
+{
+    size_t i = count_below(address);
+
+    return i && address - allocations[i - 1].address < allocations[i - 1].bytes ? &allocations[i - 1] : NULL;
+}
+
+static bool add(const struct allocation *a)
+{
+    size_t             at = count_below(a->address), more = room ? 2 * room : 64;
+    struct allocation *larger = count < room ? allocations : realloc(allocations, more * sizeof *allocations);
+
+    if (!larger)
+        return false;
+    room = count < room ? room : more;
+    allocations = larger;
+    memmove(&allocations[at + 1], &allocations[at], (count - at) * sizeof *allocations);
+    allocations[at] = *a;
+    count++;
+    return true;
+}
+
+static void drop(struct allocation *a)
+{
+    size_t at = (size_t)(a - allocations);
+
+    memmove(a, a + 1, (--count - at) * sizeof *allocations);
+}
+
+/* ---- allocate and free ---- */
+
+/* The service's answer to a new buffer has its address. */
+static CUresult allocate(struct gpu *g, size_t bytes, struct allocation *out)
+{
+    struct buffer_entry e;
+    CUresult            r = gpu_session(g);
+
+    if (r)
+        return r;
+    if (gpurest_alloc(g->session, &out->buffer, bytes) || session_buffer(g->session, out->buffer, NULL, &e))
+        return gpu_failed(g);
+    if (e.address)
+        out->address = e.address;
+    else {
+        tell("the service does not tell addresses of buffers: it is older than this library");
+        r = CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return r;
+}
+
+/* Memory that is freed in the queue may be what is missing. */
+static CUresult allocate_or_flush(struct gpu *g, size_t bytes, struct allocation *out)
+{
+    CUresult r = allocate(g, bytes, out);
+
+    if (r != CUDA_ERROR_OUT_OF_MEMORY)
+        return r;
+    r = queue_flush(g);
+    return r ? r : allocate(g, bytes, out);
+}
+
+/* An address where this process has memory of its own is of no use; it is kept until another one is found, so that it does not come again. */
+static CUresult allocate_apart(struct gpu *g, size_t bytes, struct allocation *out)
+{
+    gpurest_buffer taken[ADDRESS_TRIES];
+    size_t         tries = 0;
+    CUresult       r;
+
+    for (;;) {
+        r = allocate_or_flush(g, bytes, out);
+        if (r || address_reserve(out->address, bytes))
+            break;
+        taken[tries++] = out->buffer;
+        r = CUDA_ERROR_OUT_OF_MEMORY;
+        if (tries == ADDRESS_TRIES)
+            break;
+    }
+    while (tries)
+        gpurest_free(g->session, taken[--tries]);
+    return r;
+}
+
+CUresult shim_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct context   *c = context_current();
+    struct allocation a = {.bytes = bytesize, .context = c, .gpu = c->gpu, .number = ++allocations_made};
+    CUresult          r;
+
+    if (!dptr || bytesize == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytesize > c->gpu->total_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = allocate_apart(c->gpu, bytesize, &a);
+    if (r)
+        return r;
+    if (!add(&a)) {
+        gpurest_free(c->gpu->session, a.buffer);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *dptr = a.address;
+    return CUDA_SUCCESS;
+}
+
+enum { PITCH_ALIGN = 512 };
+
+CUresult shim_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+{
+    size_t   pitch = (WidthInBytes + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN, bytes;
+    CUresult r;
+
+    if (!pPitch || WidthInBytes == 0 || Height == 0 || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = shim_cuMemAlloc_v2(dptr, bytes);
+    if (!r)
+        *pPitch = pitch;
+    return r;
+}
+
+/* Queued, so that kernels that were launched before still find it. */
+static CUresult release(struct allocation *a)
+{
+    struct gpu         *g = a->gpu;
+    gpurest_buffer      buffer = a->buffer;
+    struct buffer_entry e;
+    CUresult            r;
+    gpurest_batch      *b = queue_begin(g, 0, &r);
+    gpurest_status      st;
+
+    drop(a);
+    if (!b)
+        return r;
+    st = session_buffer(g->session, buffer, b, &e);
+    return queue_end(g, st ? st : batch_free(b, buffer, &e));
+}
+
+CUresult shim_cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct allocation *a = dptr ? find(dptr) : NULL;
+
+    if (dptr == 0)
+        return CUDA_SUCCESS;
+    return a && a->address == dptr && !a->variable ? release(a) : CUDA_ERROR_INVALID_VALUE;
+}
+
+void memory_forget(const struct gpu *g, const struct context *c)
+{
+    for (size_t i = count; i-- > 0;)
+        if (allocations[i].gpu == g && (!c || allocations[i].context == c)) {
+            if (g->session && !g->sticky && c && !allocations[i].variable)
+                release(&allocations[i]);
+            else
+                drop(&allocations[i]);
+        }
+}
+
+/* ---- variables of modules ---- */
+
+CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes)
+{
+    struct allocation   a = {.context = c, .gpu = c->gpu, .buffer = buffer, .number = ++allocations_made, .variable = true};
+    struct buffer_entry e;
+
+    if (session_buffer(c->gpu->session, buffer, NULL, &e))
+        return gpu_failed(c->gpu);
+    a.address = *address = e.address;
+    a.bytes = *bytes = e.bytes;
+    if (!e.address)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return address_reserve(e.address, e.bytes) && add(&a) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void memory_remove_variable(uint64_t address)
+{
+    struct allocation *a = find(address);
+
+    if (!a || !a->variable)
+        return;
+    session_remove_buffer(a->gpu->session, a->buffer);
+    drop(a);
+}
+
+CUresult shim_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    struct gpu           *g = context_current()->gpu;
+    gpurest_memory_info_t info = GPUREST_MEMORY_INFO_INIT;
+    CUresult              r;
+
+    if (!free || !total)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = queue_flush(g); /* it has frees */
+    if (!r && gpurest_memory_info(g->session, &info))
+        r = gpu_failed(g);
+    if (r)
+        return r;
+    *free = (size_t)info.free_bytes;
+    *total = (size_t)g->total_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult shim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    const struct allocation *a = find(dptr);
+
+    if (!a)
+        return CUDA_ERROR_NOT_FOUND;
+    if (pbase)
+        *pbase = a->address;
+    if (psize)
+        *psize = (size_t)a->bytes;
+    return CUDA_SUCCESS;
+}
+
+/* ---- copies ---- */
+
+/* The allocation that has all of the range; *e is what batches know it by. */
+static const struct allocation *range(uint64_t address, size_t bytes)
+{
+    const struct allocation *a = find(address);
+
+    return a && bytes <= a->bytes - (address - a->address) ? a : NULL;
+}
+
+static CUresult entry_of(const struct allocation *a, const gpurest_batch *b, struct buffer_entry *out)
+{
+    return session_buffer(a->gpu->session, a->buffer, b, out) ? gpu_failed(a->gpu) : CUDA_SUCCESS;
+}
+
+/* The bytes are taken now: the program may change them when this returns. */
+static CUresult upload(uint64_t to, const void *from, size_t bytes)
+{
+    const struct allocation *a = range(to, bytes);
+    struct buffer_entry      e;
+    gpurest_batch           *b;
+    CUresult                 r;
+
+    if (bytes == 0)
+        return CUDA_SUCCESS;
+    if (!a || !from)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > QUEUE_BYTES_MAX / 2) {
+        r = queue_flush(a->gpu);
+        return r ? r : queue_end(a->gpu, gpurest_write(a->gpu->session, a->buffer, to - a->address, from, bytes));
+    }
+    b = queue_begin(a->gpu, bytes, &r);
+    r = b ? entry_of(a, b, &e) : r;
+    return r ? r : queue_end(a->gpu, batch_write(b, &e, to - a->address, from, bytes));
+}
+
+static CUresult download(void *to, uint64_t from, size_t bytes)
+{
+    const struct allocation *a = range(from, bytes);
+    struct buffer_entry      e;
+    gpurest_batch           *b;
+    CUresult                 r;
+
+    if (bytes == 0)
+        return CUDA_SUCCESS;
+    if (!a || !to)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > READ_IN_FRAME_BYTES_MAX) {
+        r = queue_flush(a->gpu);
+        return r ? r : queue_end(a->gpu, gpurest_read(a->gpu->session, a->buffer, from - a->address, to, bytes));
+    }
+    b = queue_begin(a->gpu, 0, &r);
+    r = b ? entry_of(a, b, &e) : r;
+    if (!r)
+        r = queue_end(a->gpu, batch_read(b, &e, from - a->address, to, bytes));
+    return r ? r : queue_flush(a->gpu);
+}
+
+/* Ranges that overlap have no defined result in CUDA; the service refuses them, so that they are refused here at once. */
+static CUresult copy_on_device(uint64_t to, uint64_t from, size_t bytes)
+{
+    const struct allocation *a = range(to, bytes), *source = range(from, bytes);
+    struct buffer_entry      e, s;
+    gpurest_batch           *b;
+    CUresult                 r;
+
+    if (bytes == 0 || to == from)
+        return CUDA_SUCCESS;
+    if (!a || !source)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (a->gpu != source->gpu)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (a == source && to < from + bytes && from < to + bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    b = queue_begin(a->gpu, 0, &r);
+    r = b ? entry_of(a, b, &e) : r;
+    r = r ? r : entry_of(source, b, &s);
+    return r ? r : queue_end(a->gpu, batch_copy(b, &e, to - a->address, &s, from - source->address, bytes, ""));
+}
+
+/* Where an address points tells the direction. */
+static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes)
+{
+    CUresult r;
+
+    if (find(to))
+        return find(from) ? copy_on_device(to, from, bytes) : upload(to, (const void *)(uintptr_t)from, bytes);
+    if (find(from))
+        return download((void *)(uintptr_t)to, from, bytes);
+    if (bytes && (!to || !from))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = queue_flush(context_current()->gpu);
+    if (!r)
+        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return r;
+}
+
+CUresult shim_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+    return upload(dstDevice, srcHost, ByteCount);
+}
+
+CUresult shim_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = stream_check(hStream);
+
+    return r ? r : upload(dstDevice, srcHost, ByteCount);
+}
+
+CUresult shim_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return download(dstHost, srcDevice, ByteCount);
+}
+
+CUresult shim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = stream_check(hStream);
+
+    return r ? r : download(dstHost, srcDevice, ByteCount);
+}
+
+CUresult shim_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_on_device(dstDevice, srcDevice, ByteCount);
+}
+
+CUresult shim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = stream_check(hStream);
+
+    return r ? r : copy_on_device(dstDevice, srcDevice, ByteCount);
+}
+
+CUresult shim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+    return copy_any(dst, src, ByteCount);
+}
+
+CUresult shim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = stream_check(hStream);
+
+    return r ? r : copy_any(dst, src, ByteCount);
+}
+
+/* ---- copies of rows ---- */
+
+/* One side of a copy: where its rows begin, and how far from each other. */
+struct side {
+    uint64_t start;
+    size_t   pitch;
+    bool     host;
+};
+
+static CUresult side_of(struct side *s, CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
+                        size_t width)
+{
+    uint64_t base = type == MEMORY_HOST ? (uint64_t)(uintptr_t)host : device;
+
+    if (type == MEMORY_ARRAY)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (type < MEMORY_HOST || type > MEMORY_UNIFIED || base == 0 || (pitch && pitch < x + width))
+        return CUDA_ERROR_INVALID_VALUE;
+    s->pitch = pitch ? pitch : x + width;
+    s->start = base + y * s->pitch + x;
+    s->host = type == MEMORY_HOST || (type == MEMORY_UNIFIED && !find(base));
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_row(uint64_t to, bool to_host, uint64_t from, bool from_host, size_t bytes)
+{
+    if (to_host && from_host) {
+        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+        return CUDA_SUCCESS;
+    }
+    if (to_host)
+        return download((void *)(uintptr_t)to, from, bytes);
+    return from_host ? upload(to, (const void *)(uintptr_t)from, bytes) : copy_on_device(to, from, bytes);
+}
+
+CUresult shim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    struct side to, from;
+    size_t      bytes, rows;
+    CUresult    r;
+
+    if (!pCopy)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pCopy->WidthInBytes == 0 || pCopy->Height == 0)
+        return CUDA_SUCCESS;
+    r = side_of(&to, pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstDevice, pCopy->dstPitch, pCopy->dstXInBytes, pCopy->dstY,
+                pCopy->WidthInBytes);
+    if (!r)
+        r = side_of(&from, pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcDevice, pCopy->srcPitch, pCopy->srcXInBytes, pCopy->srcY,
+                    pCopy->WidthInBytes);
+    if (!r && to.host && from.host)
+        r = queue_flush(context_current()->gpu);
+    bytes = pCopy->WidthInBytes;
+    rows = pCopy->Height;
+    if (!r && to.pitch == bytes && from.pitch == bytes) { /* rows without gaps are one */
+        bytes *= rows;
+        rows = 1;
+    }
+    for (size_t i = 0; i < rows && !r; i++)
+        r = copy_row(to.start + i * to.pitch, to.host, from.start + i * from.pitch, from.host, bytes);
+    return r;
+}
+
+CUresult shim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return shim_cuMemcpy2D_v2(pCopy);
+}
+
+CUresult shim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    CUresult r = stream_check(hStream);
+
+    return r ? r : shim_cuMemcpy2D_v2(pCopy);
+}
+
+/* ---- memset ---- */
+
+static CUresult fill(uint64_t to, uint32_t value, unsigned width, size_t items)
+{
+    static const char *const types[] = {[1] = "u8", [2] = "u16", [4] = "u32"};
+    const struct allocation *a;
+    struct buffer_entry      e;
+    size_t                   bytes;
+    gpurest_batch           *b;
+    CUresult                 r;
+
+    if (__builtin_mul_overflow(items, (size_t)width, &bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0)
+        return CUDA_SUCCESS;
+    a = range(to, bytes);
+    if (!a || to % width)
+        return CUDA_ERROR_INVALID_VALUE;
+    b = queue_begin(a->gpu, 0, &r);
+    r = b ? entry_of(a, b, &e) : r;
+    return r ? r : queue_end(a->gpu, batch_fill(b, &e, to - a->address, types[width], value, bytes, ""));
+}
+
+static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t items, size_t rows)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    if (rows > 1 && (pitch % width || pitch / width < items))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pitch == items * width && !__builtin_mul_overflow(items, rows, &items))
+        rows = 1;
+    for (size_t i = 0; i < rows && !r; i++)
+        r = fill(to + i * pitch, value, width, items);
+    return r;
+}
+
+#define MEMSET(bits, type)                                                                                                                 \
+    CUresult shim_cuMemsetD##bits##_v2(CUdeviceptr dstDevice, type value, size_t N)                                                        \
+    {                                                                                                                                      \
+        return fill(dstDevice, value, bits / 8, N);                                                                                        \
+    }                                                                                                                                      \
+    CUresult shim_cuMemsetD##bits##Async(CUdeviceptr dstDevice, type value, size_t N, CUstream hStream)                                    \
+    {                                                                                                                                      \
+        CUresult r = stream_check(hStream);                                                                                                \
+                                                                                                                                           \
+        return r ? r : fill(dstDevice, value, bits / 8, N);                                                                                \
+    }                                                                                                                                      \
+    CUresult shim_cuMemsetD2D##bits##_v2(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height)                  \
+    {                                                                                                                                      \
+        return fill_rows(dstDevice, dstPitch, value, bits / 8, Width, Height);                                                             \
+    }                                                                                                                                      \
+    CUresult shim_cuMemsetD2D##bits##Async(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height,                \
+                                           CUstream hStream)                                                                               \
+    {                                                                                                                                      \
+        CUresult r = stream_check(hStream);                                                                                                \
+                                                                                                                                           \
+        return r ? r : fill_rows(dstDevice, dstPitch, value, bits / 8, Width, Height);                                                     \
+    }
+MEMSET(8, unsigned char)
+MEMSET(16, unsigned short)
+MEMSET(32, unsigned int)
+
+/* ---- pointers ---- */
+
+enum {
+    POINTER_CONTEXT = 1,
+    POINTER_MEMORY_TYPE = 2,
+    POINTER_DEVICE_POINTER = 3,
+    POINTER_HOST_POINTER = 4,
+    POINTER_SYNC_MEMOPS = 6,
+    POINTER_BUFFER_ID = 7,
+    POINTER_IS_MANAGED = 8,
+    POINTER_DEVICE_ORDINAL = 9,
+    POINTER_RANGE_START = 11,
+    POINTER_RANGE_SIZE = 12,
+    POINTER_MAPPED = 13,
+    POINTER_ACCESS_FLAGS = 16,
+    ACCESS_READ_WRITE = 3,
+};
+
+/* What an attribute of an address of the device is. */
+static CUresult describe(const struct allocation *a, CUdeviceptr ptr, CUpointer_attribute attribute, void *data)
+{
+    switch (attribute) {
+    case POINTER_CONTEXT:
+        *(CUcontext *)data = a->context->handle;
+        break;
+    case POINTER_MEMORY_TYPE:
+        *(int *)data = MEMORY_DEVICE;
+        break;
+    case POINTER_DEVICE_POINTER:
+        *(CUdeviceptr *)data = ptr;
+        break;
+    case POINTER_SYNC_MEMOPS:
+        *(int *)data = 0;
+        break;
+    case POINTER_BUFFER_ID:
+        *(unsigned long long *)data = a->number;
+        break;
+    case POINTER_IS_MANAGED:
+        *(int *)data = 0;
+        break;
+    case POINTER_DEVICE_ORDINAL:
+        *(int *)data = a->gpu->ordinal;
+        break;
+    case POINTER_RANGE_START:
+        *(CUdeviceptr *)data = a->address;
+        break;
+    case POINTER_RANGE_SIZE:
+        *(size_t *)data = (size_t)a->bytes;
+        break;
+    case POINTER_MAPPED:
+        *(int *)data = 1;
+        break;
+    case POINTER_ACCESS_FLAGS:
+        *(int *)data = ACCESS_READ_WRITE;
+        break;
+    case POINTER_HOST_POINTER:
+        return CUDA_ERROR_INVALID_VALUE;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult shim_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    const struct allocation *a = find(ptr);
+
+    return data && a ? describe(a, ptr, attribute, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of plain host memory, all attributes are 0, and that is no error. */
+static void describe_host(CUpointer_attribute attribute, void *data)
+{
+    switch (attribute) {
+    case POINTER_CONTEXT:
+        *(CUcontext *)data = NULL;
+        break;
+    case POINTER_DEVICE_ORDINAL:
+        *(int *)data = -2;
+        break;
+    case POINTER_DEVICE_POINTER:
+    case POINTER_HOST_POINTER:
+    case POINTER_BUFFER_ID:
+    case POINTER_RANGE_START:
+    case POINTER_RANGE_SIZE:
+        *(uint64_t *)data = 0;
+        break;
+    default:
+        *(int *)data = 0;
+        break;
+    }
+}
+
+CUresult shim_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+    const struct allocation *a = find(ptr);
+    CUresult                 r = CUDA_SUCCESS;
+
+    if (!attributes || !data || numAttributes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < numAttributes && !r; i++) {
+        if (!data[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!a || attributes[i] == POINTER_HOST_POINTER)
+            describe_host(attributes[i], data[i]);
+        else
+            r = describe(a, ptr, attributes[i], data[i]);
+    }
+    return r;
+}

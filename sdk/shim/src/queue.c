@@ -1,0 +1,144 @@
+/* Operations of a device in the order of the program's calls, sent as one frame. Streams keep that order too, so that an operation is done when
+ * its frame is. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "batch/batch.h"
+#include "shim.h"
+
+enum { TIMES_MAX = QUEUE_OPS_MAX };
+
+struct noted_time {
+    uint64_t *at_ns; /* NULL: nobody wants it any more */
+    float     before_end_ms;
+    char      event[16];
+};
+
+struct queue {
+    gpurest_batch    *batch; /* NULL: nothing is queued */
+    size_t            bytes; /* of uploads */
+    uint64_t          frame;
+    struct noted_time times[TIMES_MAX];
+    size_t            times_count;
+};
+
+static struct queue *queue_of(struct gpu *g)
+{
+    if (!g->queue)
+        g->queue = calloc(1, sizeof *g->queue);
+    return g->queue;
+}
+
+void queue_drop(struct gpu *g)
+{
+    if (!g->queue)
+        return;
+    batch_destroy(g->queue->batch);
+    g->queue->batch = NULL;
+    g->queue->bytes = g->queue->times_count = 0;
+    g->queue->frame++;
+}
+
+static bool is_full(const struct queue *q, size_t bytes)
+{
+    return q->batch && (q->batch->ops_count >= QUEUE_OPS_MAX || q->batch->ops.bytes + q->bytes + bytes > QUEUE_BYTES_MAX ||
+                        q->times_count == TIMES_MAX);
+}
+
+gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
+{
+    struct queue *q = queue_of(g);
+
+    *why = q ? gpu_session(g) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*why && is_full(q, bytes))
+        *why = queue_flush(g);
+    if (*why)
+        return NULL;
+    if (!q->batch) {
+        q->batch = batch_create(g->session);
+        if (!q->batch) {
+            *why = CUDA_ERROR_OUT_OF_MEMORY;
+            return NULL;
+        }
+        q->batch->prints = true;
+    }
+    q->bytes += bytes;
+    return q->batch;
+}
+
+CUresult queue_end(struct gpu *g, gpurest_status st)
+{
+    return st ? gpu_failed(g) : CUDA_SUCCESS;
+}
+
+uint64_t queue_frame(const struct gpu *g)
+{
+    return g->queue ? g->queue->frame : 0;
+}
+
+/* ---- times ---- */
+
+CUresult queue_note_time(struct gpu *g, uint64_t *at_ns)
+{
+    CUresult       r;
+    gpurest_batch *b = queue_begin(g, 0, &r);
+    struct queue  *q = g->queue;
+    gpurest_status st;
+
+    if (!b)
+        return r;
+    snprintf(q->times[q->times_count].event, sizeof q->times[0].event, "t%zu", q->times_count);
+    st = batch_event(b, "record", q->times[q->times_count].event, "");
+    if (!st)
+        q->times[q->times_count++].at_ns = at_ns;
+    return queue_end(g, st);
+}
+
+void queue_forget_time(struct gpu *g, const uint64_t *at_ns)
+{
+    for (size_t i = 0; g->queue && i < g->queue->times_count; i++)
+        if (g->queue->times[i].at_ns == at_ns)
+            g->queue->times[i].at_ns = NULL;
+}
+
+/* The device tells what lies between two of its moments. The last one of the frame is set on this process's clock when the answer comes, so that
+ * times of several frames can be compared. */
+static gpurest_status ask_for_times(struct queue *q)
+{
+    gpurest_status st = q->times_count ? batch_event(q->batch, "record", "end", "") : GPUREST_OK;
+
+    for (size_t i = 0; i < q->times_count && !st; i++)
+        st = batch_elapsed(q->batch, q->times[i].event, "end", &q->times[i].before_end_ms);
+    return st;
+}
+
+static void set_times(struct queue *q)
+{
+    uint64_t end = now_ns();
+
+    for (size_t i = 0; i < q->times_count; i++)
+        if (q->times[i].at_ns)
+            *q->times[i].at_ns = end - (uint64_t)((double)q->times[i].before_end_ms * 1e6);
+}
+
+CUresult queue_flush(struct gpu *g)
+{
+    struct queue  *q = g->queue;
+    gpurest_status st;
+
+    if (g->sticky || !q || !q->batch)
+        return g->sticky;
+    st = ask_for_times(q);
+    if (!st)
+        st = batch_perform(q->batch, NULL, NULL);
+    if (!st)
+        set_times(q);
+    else {
+        gpu_failed(g);
+        if (!g->sticky)
+            tell("%s: %s", g->id, gpurest_last_error()->message);
+        gpu_fail(g, result_of_failure()); /* what came after the failed operation was not done */
+    }
+    queue_drop(g);
+    return g->sticky;
+}

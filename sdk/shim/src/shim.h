@@ -1,0 +1,202 @@
+/* Shared by the shim's files. One lock is held during every call of a program, except in those that need nothing: functions here are called
+ * with it, unless stated otherwise. Files above others: entry, resolve -> the files of calls -> queue -> gpu -> call, handles. */
+#ifndef GPUREST_SHIM_SHIM_H
+#define GPUREST_SHIM_SHIM_H
+
+#include <gpurest/gpurest.h>
+#include <stdbool.h>
+
+#include "types.h"
+
+enum {
+    DRIVER_VERSION = 13000, /* of the interface that is offered: 1000 * major + 10 * minor */
+    DEVICES_MAX = 16,
+    ATTRIBUTES_MAX = 160,                  /* device attributes are below it */
+    CONTEXTS_PER_THREAD = 1024,            /* of a thread's stack */
+    QUEUE_OPS_MAX = 256,                   /* a frame is sent when so many operations are queued, */
+    QUEUE_BYTES_MAX = 64 * 1024,           /* ... or so many bytes */
+    READ_IN_FRAME_BYTES_MAX = 1024 * 1024, /* longer reads have a request of their own, with the SDK's parallel connections */
+    ADDRESS_TRIES = 8,                     /* of an allocation whose address is taken in this process */
+    LEASE_S = 60,                          /* the service ends the session of a process that is gone */
+    IMAGE_BYTES_MAX = 256 * 1024 * 1024,
+    MESSAGE_ROOM = 1024,
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- call.c: what surrounds every call ---- */
+
+enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+
+/* CUDA_SUCCESS: the call may go on, and holds the lock if it needs anything. call_leave() must follow in any case. */
+struct call {
+    const char *symbol;
+    uint64_t    begun_ns, messages;
+    bool        locked;
+};
+CUresult call_enter(struct call *c, const char *symbol, enum needs needs);
+CUresult call_leave(struct call *c, CUresult result);
+/* Calls of this thread are refused from now on, as in callbacks of streams. */
+void call_forbid(bool forbidden);
+/* Gives the lock away and takes it again. */
+void call_unlock(void);
+void call_lock(void);
+bool call_traced(void);
+/* One line on standard error. */
+void     tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+CUresult call_init(unsigned flags);
+
+/* ---- errors.c ---- */
+
+/* What the last failure of the SDK on this thread is in CUDA's words. */
+CUresult result_of_failure(void);
+
+/* ---- handles.c: what programs hold is a number, so that a stale or invented one is found out ---- */
+
+enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LINK };
+
+/* NULL: out of memory. */
+void *handle_add(enum handle_kind kind, void *object);
+/* NULL: it is none of that kind. */
+void *handle_get(enum handle_kind kind, const void *handle);
+void  handle_remove(const void *handle);
+/* Visits all of a kind; `visit` may remove the one it is given. */
+void handle_each(enum handle_kind kind, void (*visit)(void *handle, void *object, void *arg), void *arg);
+
+/* ---- gpu.c: devices of the service, each with the session of this process ---- */
+
+struct queue;
+
+struct gpu {
+    CUdevice         ordinal;
+    char             id[32], name[128];
+    CUuuid           uuid;
+    uint64_t         total_bytes;
+    int64_t          attributes[ATTRIBUTES_MAX];
+    gpurest_session *session; /* NULL: not needed yet */
+    CUresult         sticky;  /* CUDA_SUCCESS, or what every later call returns */
+    struct queue    *queue;   /* NULL: nothing was queued yet */
+    struct context  *primary; /* NULL: not active */
+    unsigned         primary_flags;
+};
+
+/* CUDA_ERROR_NO_DEVICE if the service cannot be reached, which a line on standard error then says once. */
+CUresult gpus_find(void);
+int      gpus_count(void);
+/* NULL: CUDA_ERROR_INVALID_DEVICE. */
+struct gpu *gpu_at(CUdevice device);
+/* Opens its session if there is none. */
+CUresult gpu_session(struct gpu *g);
+/* Notes an error after which the device's contents are unknown; returns it. */
+CUresult gpu_fail(struct gpu *g, CUresult result);
+/* The same for the SDK's last failure, if it is of that kind. */
+CUresult gpu_failed(struct gpu *g);
+/* Another worker, without the contents and errors of the old one. */
+CUresult gpu_reset(struct gpu *g);
+/* Ends all sessions, at the end of the process. */
+void gpus_close(void);
+/* Requests that were sent so far. */
+uint64_t gpu_messages(void);
+
+/* ---- context.c ---- */
+
+struct context {
+    struct gpu *gpu;
+    void       *handle;
+    unsigned    references; /* of a primary context */
+    unsigned    flags;
+    uint64_t    number;
+};
+
+/* Of this thread; NULL: none. */
+struct context *context_current(void);
+/* NULL: the current one. */
+struct context *context_of(CUcontext handle);
+
+/* ---- queue.c: operations that wait until something is asked for ---- */
+
+/* The batch to add an operation of about `bytes` to; it is sent first if it is full. NULL: failed, with *why. */
+gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why);
+/* After each operation. `st`: the result of adding it. */
+CUresult queue_end(struct gpu *g, gpurest_status st);
+/* Sends what is queued and waits until the device has done it. */
+CUresult queue_flush(struct gpu *g);
+/* Number of the frame that is being filled; one below it was done. */
+uint64_t queue_frame(const struct gpu *g);
+/* The time of this moment of the frame is known in *at_ns when the frame is done; *at_ns must live until then. */
+CUresult queue_note_time(struct gpu *g, uint64_t *at_ns);
+/* *at_ns does not live any longer. */
+void queue_forget_time(struct gpu *g, const uint64_t *at_ns);
+/* Forgets what is queued. */
+void queue_drop(struct gpu *g);
+
+/* ---- memory.c ---- */
+
+/* All of a context's memory is freed; NULL: of the device, because its session is gone. */
+void memory_forget(const struct gpu *g, const struct context *c);
+/* A variable of a module, as the SDK knows it. */
+CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes);
+void     memory_remove_variable(uint64_t address);
+
+/* ---- image.c: code as programs hand it over, without a length ---- */
+
+struct image {
+    const void *data;
+    size_t      bytes;
+    void       *owned; /* what data lies in, if it was unpacked; NULL: the program's own */
+};
+/* Finds PTX, or a cubin, that the device can run. `image` is PTX, a cubin, a fatbin or its wrapper. */
+CUresult image_find(const struct gpu *g, const void *image, struct image *out);
+void     image_finish(struct image *i);
+/* The bytes of an ELF file, 0 if it is none. Exposed for tests. */
+size_t image_elf_bytes(const void *image);
+
+/* ---- module.c ---- */
+
+struct variable {
+    char            *name;
+    uint64_t         address, bytes;
+    struct variable *next;
+};
+struct module {
+    struct context  *context;
+    gpurest_module  *at_service;
+    struct variable *variables; /* those that were asked for */
+    void            *handle;
+    void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
+    bool             library;
+};
+struct function {
+    struct module        *module;
+    const gpurest_kernel *kernel;
+    gpurest_kernel_info_t info;
+    uint32_t              dynamic_shared_max; /* of attribute 8 */
+};
+
+CUresult module_load(CUmodule *out, const void *image, unsigned options, const CUjit_option *names, void **values, bool library);
+/* CUfunction and CUkernel are the same here. */
+struct function *function_of(const void *handle);
+/* All of a context's; NULL: of the device. */
+void modules_forget(const struct gpu *g, const struct context *c);
+/* Writes a text where the options of a compilation want it. */
+void jit_log(unsigned options, const CUjit_option *names, void **values, const char *text, bool error);
+
+/* ---- stream.c ---- */
+
+/* CUDA_SUCCESS if a stream of this context, or a special value. */
+CUresult stream_check(CUstream stream);
+/* All of a context's; NULL: of the device. */
+void     streams_forget(const struct gpu *g, const struct context *c);
+uint64_t now_ns(void);
+
+/* ---- the functions that are supported ---- */
+
+#define SUPPORTED(symbol, name, version, needs, parameters, names) CUresult shim_##symbol parameters;
+#define REFUSED(symbol, name, version, needs, parameters, names)
+#define SAME(symbol, name, version, other)
+#include "driver.def"
+#undef SUPPORTED
+#undef REFUSED
+#undef SAME
+
+#endif

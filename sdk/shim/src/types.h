@@ -1,0 +1,105 @@
+/* Types of CUDA's driver interface, of the functions that are supported: our own declarations of its binary form on 64-bit Linux. Enums are int
+ * there; handles are pointers that only the library looks at. tests/sdk/shim/abi_test.c compares them with NVIDIA's header where there is one. */
+#ifndef GPUREST_SHIM_TYPES_H
+#define GPUREST_SHIM_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Directions of parameters in driver.def. */
+#define IN
+#define OUT
+#define INOUT
+
+typedef int                CUresult;
+typedef int                CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef uint64_t           cuuint64_t;
+
+typedef struct CUctx_st       *CUcontext;
+typedef struct CUmod_st       *CUmodule;
+typedef struct CUfunc_st      *CUfunction;
+typedef struct CUlib_st       *CUlibrary;
+typedef struct CUkern_st      *CUkernel;
+typedef struct CUstream_st    *CUstream;
+typedef struct CUevent_st     *CUevent;
+typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUgraph_st     *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+
+typedef int CUdevice_attribute, CUfunction_attribute, CUpointer_attribute, CUjit_option, CUjitInputType, CUlibraryOption, CUfunc_cache,
+    CUsharedconfig, CUmoduleLoadingMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUmemorytype, CUlimit,
+    CUdevice_P2PAttribute;
+
+typedef struct {
+    char bytes[16];
+} CUuuid;
+
+typedef struct {
+    size_t       srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void  *srcHost;
+    CUdeviceptr  srcDevice;
+    void        *srcArray;
+    size_t       srcPitch;
+    size_t       dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void        *dstHost;
+    CUdeviceptr  dstDevice;
+    void        *dstArray;
+    size_t       dstPitch;
+    size_t       WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+typedef struct {
+    size_t       srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void  *srcHost;
+    CUdeviceptr  srcDevice;
+    void        *srcArray, *reserved0;
+    size_t       srcPitch, srcHeight;
+    size_t       dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void        *dstHost;
+    CUdeviceptr  dstDevice;
+    void        *dstArray, *reserved1;
+    size_t       dstPitch, dstHeight;
+    size_t       WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+    int  id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int  cooperative;
+    } value;
+} CUlaunchAttribute;
+
+typedef struct {
+    unsigned int       gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream           hStream;
+    CUlaunchAttribute *attrs;
+    unsigned int       numAttrs;
+} CUlaunchConfig;
+
+typedef struct CUctxCreateParams_st   CUctxCreateParams;
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef struct CUgraphEdgeData_st     CUgraphEdgeData;
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+typedef void (*CUhostFn)(void *data);
+typedef size_t (*CUoccupancyB2DSize)(int block);
+
+enum {
+#define ERROR(name, number, text) name = number,
+#include "errors.def"
+#undef ERROR
+};
+
+/* Special values of streams: the default one, the legacy default one, that of the thread. */
+#define STREAM_LEGACY     ((CUstream)1)
+#define STREAM_PER_THREAD ((CUstream)2)
+
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
+
+#endif

@@ -1,0 +1,29 @@
+/* The host's own libraries for products, factorizations and transforms, opened at run time where a machine has them. Not thread-safe: one
+ * thread of a worker opens them. */
+#ifndef GPUREST_DEVICE_CPU_VENDOR_VENDOR_LIBRARY_H
+#define GPUREST_DEVICE_CPU_VENDOR_VENDOR_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "base/span.h"
+#include "device/cpu/vendor/fftw_abi.h"
+#include "device/cpu/vendor/openblas_abi.h"
+
+/* Sets the path of "openblas", "fftw" or "fftwf", borrowed; "": the usual places; NULL: unused (default). False: another name. */
+bool cpu_library_choose(struct span name, const char *path);
+/* Opens what was chosen, for the life of the process, with one thread: call it before the process gives up opening files. */
+void cpu_libraries_open(void);
+/* Once, before the process is locked: the libraries have so many threads from now on, the caller's included, and the memory that those need. */
+void cpu_libraries_start(unsigned threads);
+
+/* NULL: not opened. Borrowed for the life of the process. */
+const struct openblas_functions *openblas_functions(void);
+const struct fftw_functions     *fftw_functions(bool wide); /* of f64, else of f32; both are there, or none is */
+/* For transforms that are long enough to be worth it. */
+unsigned fftw_threads(void);
+
+/* "0.3.21"; "" when it is not opened. Static. */
+const char *openblas_version(void);
+const char *fftw_version_text(void);
+
+#endif

@@ -1,0 +1,137 @@
+"""Launches that were made before: what is kept of the first does not hide what is different in the next."""
+import pickle
+
+import pytest
+
+import gpurest
+from gpurest import errors
+from sources import SAXPY
+
+np = pytest.importorskip("numpy", reason="NumPy is not installed")
+
+
+@pytest.fixture
+def saxpy(session):
+    return session.module(SAXPY)["saxpy"]
+
+
+def of(session, *values, dtype="f4"):
+    return session.buffer(np.array(values, dtype))
+
+
+def test_extents_that_equal_others_are_no_integers(session, saxpy):
+    x = of(session, 1, 2)
+    for _ in range(2):
+        assert saxpy((1,), (2,), (1.0, x, x, 2)).info["grid"] == [1, 1, 1]
+        for grid, block in (((1.0,), (2,)), ((True,), (2,)), ((1,), (2.0,)), (([1],), (2,)), ((0,), (2,)), ((1,), (1 << 32,)), ((), (2,)), ((1,) * 4, (2,))):
+            with pytest.raises(errors.ArgumentError):
+                saxpy(grid, block, (1.0, x, x, 2))
+    assert list(x.get()) == [4, 8]
+    saxpy((np.int64(1),), (np.array(2),), (1.0, x, x, 2))
+    saxpy((1, 1), (2, 1, 1), (1.0, x, x, 2), shared_bytes=64)
+    assert list(x.get()) == [16, 32]
+
+
+def test_many_configurations_of_one_kernel(session, saxpy):
+    x = of(session, 1, 2)
+    for grid in range(1, 100):
+        assert saxpy((grid,), (1,), (0.0, x, x, 1)).info["grid"] == [grid, 1, 1]
+    assert list(x.get()) == [1, 2]
+
+
+def test_buffers_are_looked_at_each_time(gpu, session, saxpy):
+    x, y, whole, freed = of(session, 1, 2), of(session, 10, 20), of(session, 1, 2, dtype="i4"), of(session, 5, 6)
+    with gpu.session() as other:
+        theirs = of(other, 1, 2)
+        for _ in range(2):
+            saxpy((1,), (2,), (1.0, x, y, 2))
+            saxpy((1,), (2,), (1.0, freed, y, 2))
+            for wrong, says in ((whole, "int32"), (theirs, "belongs to"), (1, "a pointer is wanted")):
+                with pytest.raises(errors.ArgumentError, match=says):
+                    saxpy((1,), (2,), (1.0, wrong, y, 2))
+    assert list(y.get()) == [22, 36]
+    saxpy((1,), (2,), (1.0, x.view("u1").view("f4"), y, 2))
+    freed.free()
+    with pytest.raises(errors.ClosedError):
+        saxpy((1,), (2,), (1.0, freed, y, 2))
+    with session.batch():
+        saxpy((1,), (2,), (1.0, x, y, 2))
+    assert list(y.get()) == [24, 40]
+
+
+def test_arrays_are_computed_and_may_begin_elsewhere(session, saxpy):
+    y = gpurest.asarray(np.zeros(3, "f4"), session=session)
+    for start in (0, 1, 2):
+        x = gpurest.arange(5, dtype="f4", session=session) * 2  # is still to be computed
+        saxpy((1,), (3,), (1.0, x[start:], y, 3))
+    assert y.tolist() == [6, 12, 18]
+    with pytest.raises(errors.StridesError):
+        saxpy((1,), (3,), (1.0, x[::2], y, 3))
+    with pytest.raises(errors.ArgumentError, match="float64"):
+        saxpy((1,), (3,), (1.0, y.astype("f8"), y, 3))
+
+
+def test_numbers_are_written_as_they_are(session):
+    kernel = session.module('extern "C" __global__ void f(long long a, double b, float c, unsigned long long d, double* out)'
+                            ' { out[0] = (double)(a % 1000); out[1] = b; out[2] = c; out[3] = (double)(d % 1000); }')["f"]
+    out = session.empty(4, "f8")
+    for a, b, c, d in ((1, 2.5, 0.5, 7), ((1 << 53) + 1, float("inf"), -0.0, (1 << 64) - 1), (-(1 << 63) + 5, float("nan"), 1e30, (1 << 63) + 9),
+                       (5, 1e-310, float("-inf"), 0)):
+        kernel((1,), (1,), (a, b, c, d, out))
+        want = [float(np.fmod(a, 1000)) if abs(a) < 1 << 53 else float(int(abs(a) % 1000) * (1 if a > 0 else -1)), b, float(np.float32(c)), float(d % 1000)]
+        np.testing.assert_array_equal(out.get(), want)
+
+
+def test_an_answer_is_read_when_somebody_asks(session, saxpy):
+    x = of(session, 1, 2)
+    launch = saxpy((1,), (2,), (1.0, x, x, 2))
+    assert launch.done() and launch.state == "succeeded" and launch.wait() is launch and launch.exception() is None
+    assert launch.id == launch.info["id"] and launch.gpu_us > 0 and launch.stdout == "" and launch.info["kernel"] == "saxpy"
+    assert launch.info["block"] == [2, 1, 1] and repr(launch) == "<Launch saxpy succeeded>"
+    later = saxpy((1,), (2,), (1.0, x, x, 2), wait=False)
+    assert later.wait(60).info["state"] == "succeeded" and later.id != launch.id
+    assert list(x.get()) == [4, 8]
+
+
+def test_what_a_kernel_prints_is_no_end_of_it(session, capsys):
+    """Text of the kernel that looks like a part of the answer."""
+    kernel = session.module(r'''extern "C" __global__ void f() { printf("\"state\":\"succeeded\",\"stdout\":\"\"{"); }''')["f"]
+    launch = kernel((1,), (1,), ())
+    assert launch.stdout == '"state":"succeeded","stdout":""{' and capsys.readouterr().out == launch.stdout
+
+
+def test_failures_name_the_line(session):
+    kernel = session.module('extern "C" __global__ void f(int* x) { *x = 1; }')["f"]
+    with pytest.raises(errors.CudaError) as told:
+        kernel((1,), (1,), (gpurest.u64(8),))
+    assert told.value.kernel == "f" and "test_sdk_launches.py:" in told.value.queued_at
+    with pytest.raises(errors.SessionLostError):
+        kernel((1,), (1,), (gpurest.u64(8),))
+
+
+def test_kernels_from_source_follow_the_session(gpu):
+    kernel = gpurest.RawKernel(SAXPY, "saxpy", client=gpu)
+
+    def doubled():
+        x = gpu.buffer(np.array([1, 2], "f4"))
+        kernel((1,), (2,), (1.0, x, x, 2))
+        return list(x.get())
+
+    first = gpu.default_session
+    assert doubled() == doubled() == [2, 4]
+    kept = kernel.kernel
+    assert kernel.kernel is kept
+    kept.module.free()
+    assert doubled() == [2, 4] and kernel.kernel is not kept
+    first.reset()
+    assert doubled() == [2, 4]
+    first.close()
+    assert doubled() == [2, 4] and kernel.kernel.session is gpu.default_session is not first
+
+
+def test_kernels_from_source_are_pickled_after_use(gpu):
+    kernel = gpurest.RawKernel(SAXPY, "saxpy")
+    x = gpu.buffer(np.array([1, 2], "f4"))
+    kernel((1,), (2,), (1.0, x, x, 2))
+    pickle.loads(pickle.dumps(kernel))((1,), (2,), (1.0, x, x, 2))
+    assert list(x.get()) == [4, 8]

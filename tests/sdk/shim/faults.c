@@ -1,0 +1,64 @@
+/* A fault sticks to the device until its primary context is reset, and a child of fork() has no driver. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+static void in_child(void)
+{
+    pid_t id = fork();
+    int   status;
+
+    if (id == 0) {
+        CUdeviceptr p;
+        CUcontext   c;
+        int         count;
+        bool        none = cuMemAlloc_v2(&p, 4) == CUDA_ERROR_NOT_INITIALIZED && cuCtxGetCurrent(&c) == CUDA_ERROR_NOT_INITIALIZED &&
+                    cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED;
+
+        _exit(none ? 0 : 1);
+    }
+    CHECK(waitpid(id, &status, 0) == id && status == 0);
+}
+
+int main(void)
+{
+    CUcontext   c, current;
+    CUmodule    m;
+    CUdeviceptr p, q;
+    CUfunction  f;
+    int         value = 0;
+
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == NULL); /* retaining makes nothing current */
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuModuleLoadData(&m, kernels_ptx));
+    OK(cuCtxPushCurrent_v2(c));
+    in_child();
+    OK(cuModuleLoadData(&m, kernels_ptx));
+    OK(cuMemAlloc_v2(&p, 4));
+    f = kernel(m, "fault");
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuMemsetD32_v2(p, 5, 1)); /* queued behind it */
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyDtoH_v2(&value, p, 4));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc_v2(&q, 4));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuCtxGetCurrent(&current)); /* asks for nothing of the device */
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc_v2(&q, 4));
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuCtxSetCurrent(c));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(p));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuMemAlloc_v2(&q, 4));
+    OK(cuMemsetD32_v2(q, 5, 1));
+    OK(cuMemcpyDtoH_v2(&value, q, 4));
+    CHECK(value == 5);
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
+    puts("PASS");
+    return 0;
+}

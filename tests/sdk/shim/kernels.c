@@ -1,0 +1,28 @@
+/* Kernels of the programs, as PTX: they need no compiler of CUDA C++. */
+#include "driver.h"
+
+const char kernels_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                           ".visible .global .align 4 .u32 counter = 7;\n"
+                           ".visible .entry vecadd(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)\n{\n"
+                           " .reg .pred %p<2>; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<8>;\n"
+                           " mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;\n"
+                           " ld.param.u32 %r5, [pn]; setp.ge.s32 %p1, %r4, %r5; @%p1 bra DONE;\n"
+                           " ld.param.u64 %rd1, [pa]; ld.param.u64 %rd2, [pb]; ld.param.u64 %rd3, [pc]; mul.wide.s32 %rd4, %r4, 4;\n"
+                           " add.s64 %rd5, %rd1, %rd4; add.s64 %rd6, %rd2, %rd4; add.s64 %rd7, %rd3, %rd4;\n"
+                           " ld.global.f32 %f1, [%rd5]; ld.global.f32 %f2, [%rd6]; add.f32 %f3, %f1, %f2; st.global.f32 [%rd7], %f3;\n"
+                           "DONE: ret;\n}\n"
+                           ".visible .entry scale(.param .u64 px, .param .f32 pf, .param .u32 pn)\n{\n"
+                           " .reg .pred %p<2>; .reg .b32 %r<3>; .reg .f32 %f<4>; .reg .b64 %rd<4>;\n"
+                           " mov.u32 %r1, %tid.x; ld.param.u32 %r2, [pn]; setp.ge.s32 %p1, %r1, %r2; @%p1 bra DONE;\n"
+                           " ld.param.u64 %rd1, [px]; mul.wide.s32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
+                           " ld.param.f32 %f1, [pf]; ld.global.f32 %f2, [%rd3]; mul.f32 %f3, %f1, %f2; st.global.f32 [%rd3], %f3;\n"
+                           "DONE: ret;\n}\n"
+                           ".visible .entry fault()\n{\n .reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
+                           " mov.u64 %rd1, 16; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; ret;\n}\n"
+                           /* struct { float *from, *to; int n; }: to[i] = from[i] */
+                           ".visible .entry by_struct(.param .align 8 .b8 ps[24])\n{\n"
+                           " .reg .pred %p<2>; .reg .b32 %r<3>; .reg .f32 %f<2>; .reg .b64 %rd<6>;\n"
+                           " mov.u32 %r1, %tid.x; ld.param.u32 %r2, [ps+16]; setp.ge.s32 %p1, %r1, %r2; @%p1 bra DONE;\n"
+                           " ld.param.u64 %rd1, [ps]; ld.param.u64 %rd2, [ps+8]; mul.wide.s32 %rd3, %r1, 4;\n"
+                           " add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.f32 %f1, [%rd4]; st.global.f32 [%rd5], %f1;\n"
+                           "DONE: ret;\n}\n";

@@ -1,0 +1,103 @@
+/* Streams, events and callbacks; and that 2,000 launches are few requests. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "driver.h"
+
+enum { N = 64, LAUNCHES = 2000 };
+
+static atomic_int calls, refused;
+
+static void of_stream(CUstream stream, CUresult status, void *data)
+{
+    CUdeviceptr p;
+
+    (void)stream;
+    if (status == CUDA_SUCCESS && data == &calls)
+        atomic_fetch_add(&calls, 1);
+    if (cuMemAlloc_v2(&p, 4) == CUDA_ERROR_NOT_PERMITTED)
+        atomic_fetch_add(&refused, 1);
+}
+
+static void of_host(void *data)
+{
+    atomic_fetch_add((atomic_int *)data, 1);
+}
+
+static void *in_thread(void *context)
+{
+    CUcontext   c;
+    CUdeviceptr p;
+
+    OK(cuCtxGetCurrent(&c));
+    CHECK(c == NULL);
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc_v2(&p, 4));
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuMemFree_v2(p));
+    return NULL;
+}
+
+int main(void)
+{
+    CUcontext   context = context_of_first_device();
+    CUmodule    m;
+    CUdeviceptr x;
+    CUstream    first, second;
+    CUevent     begin, end, untimed;
+    CUcontext   of;
+    int         n = N, status = 5, least = 1, greatest = 1;
+    float       host[N], factor = 1.0f, ms = -1;
+    void       *args[] = {&x, &factor, &n};
+    pthread_t   thread;
+
+    OK(cuModuleLoadData(&m, kernels_ptx));
+    OK(cuMemAlloc_v2(&x, sizeof host));
+    OK(cuStreamCreate(&first, 1));
+    OK(cuStreamCreateWithPriority(&second, 0, -3));
+    OK(cuEventCreate(&begin, 0));
+    OK(cuEventCreate(&end, 1));
+    OK(cuEventCreate(&untimed, 2));
+    for (int i = 0; i < N; i++)
+        host[i] = 1.0f;
+    OK(cuMemcpyHtoDAsync_v2(x, host, sizeof host, first));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, begin, end)); /* not recorded */
+    OK(cuEventRecord(begin, first));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, begin, end));
+    for (int i = 0; i < LAUNCHES; i++) {
+        factor = i % 2 ? 0.5f : 2.0f;
+        OK(cuLaunchKernel(kernel(m, "scale"), 1, 1, 1, N, 1, 1, 0, i % 3 ? first : second, args, NULL));
+    }
+    OK(cuEventRecord(end, first));
+    OK(cuStreamWaitEvent(second, end, 0));
+    EXPECT(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, begin, end));
+    OK(cuEventSynchronize(end));
+    OK(cuEventQuery(end));
+    OK(cuEventElapsedTime_v2(&ms, begin, end));
+    CHECK(ms > 0 && ms < 600000);
+    OK(cuEventRecord(untimed, second));
+    OK(cuStreamQuery(second));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, begin, untimed));
+    OK(cuMemcpyDtoH_v2(host, x, sizeof host));
+    for (int i = 0; i < N; i++)
+        CHECK(host[i] == 1.0f);
+    OK(cuStreamAddCallback(first, of_stream, &calls, 0));
+    OK(cuLaunchHostFunc(STREAM_PER_THREAD, of_host, &calls));
+    while (atomic_load(&calls) < 2)
+        continue;
+    CHECK(atomic_load(&refused) == 1);
+    OK(cuStreamGetCtx(first, &of));
+    CHECK(of == context);
+    OK(cuStreamIsCapturing(STREAM_LEGACY, &status));
+    CHECK(status == 0);
+    OK(cuCtxGetStreamPriorityRange(&least, &greatest));
+    CHECK(least == 0 && greatest == 0);
+    CHECK(pthread_create(&thread, NULL, in_thread, context) == 0 && pthread_join(thread, NULL) == 0);
+    OK(cuStreamDestroy_v2(first));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize(first));
+    OK(cuEventDestroy_v2(begin));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(begin, NULL));
+    OK(cuCtxDestroy_v2(context)); /* with the other stream and events */
+    puts("PASS");
+    return 0;
+}

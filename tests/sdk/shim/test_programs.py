@@ -1,0 +1,119 @@
+"""Programs for the driver's interface against a service, unchanged: one for each family of calls. What they check is in their sources."""
+import ctypes
+import os
+import re
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+from service_under_test import Service
+
+
+def ptx():
+    """The kernels of the programs."""
+    source = (ROOT / "tests" / "sdk" / "shim" / "kernels.c").read_text()
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', source.split("kernels_ptx[] =")[1])).encode().decode("unicode_escape").encode() + b"\0"
+
+
+def lz4(data):
+    library = ctypes.CDLL("liblz4.so.1")
+    room = library.LZ4_compressBound(len(data))
+    out = ctypes.create_string_buffer(room)
+    length = library.LZ4_compress_default(data, out, len(data), room)
+    return out.raw[:length]
+
+
+def zstd(data):
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
+    room = library.ZSTD_compressBound(ctypes.c_size_t(len(data)))
+    out = ctypes.create_string_buffer(room)
+    length = library.ZSTD_compress(out, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)), 3)
+    return out.raw[:length]
+
+
+def entry(payload, kind=1, architecture=70, flags=0x11, unpacked=0):
+    """One part of a fatbin, as nvcc writes them: 1 is PTX, 2 a cubin."""
+    packed = len(payload) if unpacked else 0
+    payload += bytes(-len(payload) % 8)
+    return struct.pack("<HHIQIIIIIIQQQ", kind, 0x101, 64, len(payload), packed, 0, 0, architecture, 64, 0, flags, 0, unpacked) + payload
+
+
+def fatbin(*entries):
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, sum(map(len, entries))) + b"".join(entries)
+
+
+def images():
+    text, newer = ptx(), entry(b".version 9.0\n.target sm_121\n\0", architecture=121)
+    cubin = entry(b"\x7fELF" + bytes(60), kind=2, architecture=75)
+    return {"plain": text, "fatbin": fatbin(cubin, entry(b"nonsense\0", architecture=50), entry(text), newer),
+            "lz4": fatbin(entry(lz4(text), flags=0x2011, unpacked=len(text))), "zstd": fatbin(newer, entry(zstd(text), flags=0x8011, unpacked=len(text)))}
+
+
+def test_vector_add(run_program, url):
+    assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
+
+
+@pytest.mark.parametrize("name", ["memory", "streams"])
+def test_program(run_program, url, name):
+    assert run_program(name, url=url)[0] == "PASS\n"
+
+
+def test_modules_of_every_form(run_program, url, tmp_path):
+    for name, data in images().items():
+        (tmp_path / name).write_bytes(data)
+    assert run_program("modules", *images(), url=url)[0] == "PASS\n"
+
+
+@pytest.mark.parametrize("name,data,result", [
+    ("cubin", b"\x7fELF\x02" + bytes(200), "CUDA_ERROR_NO_BINARY_FOR_GPU"), ("only_newer", fatbin(entry(b"x\0", architecture=120)), "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+    ("empty", b"", "CUDA_ERROR_INVALID_IMAGE"), ("cut", fatbin(struct.pack("<HHIQ", 1, 0x101, 64, 1 << 40) + bytes(48)), "CUDA_ERROR_INVALID_IMAGE"),
+    ("not_packed", fatbin(entry(b"abcdefgh", flags=0x8011, unpacked=100)), "CUDA_ERROR_INVALID_IMAGE"), ("text", b"hello", "CUDA_ERROR_INVALID_IMAGE")])
+def test_images_that_do_not_load(run_program, url, tmp_path, name, data, result):
+    (tmp_path / name).write_bytes(data)
+    _, said = run_program("modules", name, url=url, code=1)
+    assert "cuModuleLoad(&m, argv[i])" in said and result in said
+    if "NO_BINARY" in result:
+        assert "PTX" in said
+
+
+def test_faults_stick(run_program, url):
+    out, said = run_program("faults", url=url)
+    assert out == "PASS\n" and said.count("gpurest: cpu:0:") == 1, said
+
+
+def test_launches_are_few_requests(run_program, url):
+    _, said = run_program("streams", url=url, GPUREST_TRACE="1")
+    requests = sum(int(n) for n in re.findall(r"us, (\d+) requests", said))
+    assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
+
+
+def test_without_a_service(run_program, tmp_path):
+    out, said = run_program("vector_add", url=f"unix://{tmp_path}/nobody", code=1)
+    assert "CUDA_ERROR_NO_DEVICE" in said and "cuDeviceGetCount" in said and said.count("no device: no connection") == 1 and out == ""
+
+
+def test_only_the_device_that_is_asked_for(run_program, url):
+    assert run_program("vector_add", url=url, GPUREST_DEVICE="cpu:0")[0] == "Result = PASS\n"
+    assert "CUDA_ERROR_NO_DEVICE" in run_program("vector_add", url=url, code=1, GPUREST_DEVICE="cuda:7")[1]
+
+
+def test_the_session_ends_with_the_program(run_program, service, url):
+    run_program("vector_add", url=url)
+    assert service.client().get("/v1/sessions").json()["items"] == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_service_ends_meanwhile(build, library, tmp_path, executable, how):
+    service = Service(executable, tmp_path)
+    program = subprocess.Popen([build / "tests" / "sdk" / "shim" / "programs" / "gone"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "LD_LIBRARY_PATH": str(library.parent), "GPUREST_URL": f"http://127.0.0.1:{service.port}"})
+    assert program.stdout.readline() == "allocated\n"
+    service.process.send_signal(how)
+    service.process.wait(120)
+    out, errors = program.communicate("go\ngo\n", timeout=300)
+    assert out == "ended\nPASS\n" and program.returncode == 0, (out, errors)
+    assert errors.count("gpurest: cpu:0:") == 1, errors
