@@ -2,8 +2,8 @@
 #include "api/devices.h"
 
 #include "api/call.h"
-#include "base/host_memory.h"
 #include "api/endpoints.h"
+#include "base/host_memory.h"
 #include "kernels/kernels.h"
 
 const char *device_state_name(enum device_state s)
