@@ -253,7 +253,7 @@ static bool parse_registers(struct ptx_parser *p)
 {
     enum ptx_type type;
 
-    unsigned      vector = ptx_accept_word(p, ".v2") ? 2 : ptx_accept_word(p, ".v4") ? 4 : 1;
+    unsigned vector = ptx_accept_word(p, ".v2") ? 2 : ptx_accept_word(p, ".v4") ? 4 : 1;
 
     if (!ptx_take_type(p, &type))
         return false;
@@ -341,18 +341,21 @@ static bool parse_statements(struct ptx_parser *p)
 }
 
 /* Loads or stores a parameter that is a register of the body. */
-static bool move_parameter(struct ptx_parser *p, enum ptx_opcode opcode, const struct ptx_variable *v, uint32_t reg, const struct ptx_insn *guard)
+static bool move_parameter(struct ptx_parser *p, enum ptx_opcode opcode, const struct ptx_variable *v, uint32_t reg,
+                           const struct ptx_insn *guard)
 {
-    unsigned         value = opcode == PTX_OP_ST;
-    struct ptx_insn  in = {.opcode = (uint8_t)opcode,
-                           .type = v->bytes == 8 ? PTX_B64 : v->bytes == 4 ? PTX_B32 : PTX_B16,
-                           .space = PTX_PARAM,
-                           .vector = 1,
-                           .guard = guard ? guard->guard : PTX_NO_REG,
-                           .guard_not = guard && guard->guard_not,
-                           .operands_count = 2,
-                           .line = guard ? guard->line : p->now.line,
-                           .text = opcode == PTX_OP_ST ? SPAN_LITERAL("st.param") : SPAN_LITERAL("ld.param")};
+    unsigned        value = opcode == PTX_OP_ST;
+    struct ptx_insn in = {.opcode = (uint8_t)opcode,
+                          .type = v->bytes == 8   ? PTX_B64
+                                  : v->bytes == 4 ? PTX_B32
+                                                  : PTX_B16,
+                          .space = PTX_PARAM,
+                          .vector = 1,
+                          .guard = guard ? guard->guard : PTX_NO_REG,
+                          .guard_not = guard && guard->guard_not,
+                          .operands_count = 2,
+                          .line = guard ? guard->line : p->now.line,
+                          .text = opcode == PTX_OP_ST ? SPAN_LITERAL("st.param") : SPAN_LITERAL("ld.param")};
 
     in.operands[value] = (struct ptx_operand){.kind = PTX_REG, .reg = reg, .index = PTX_NO_INDEX};
     in.operands[!value] =

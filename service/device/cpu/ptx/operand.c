@@ -56,9 +56,18 @@ static bool take_offset(struct ptx_parser *p, uint64_t *offset)
 /* "register + number": the sum is made by an instruction before. */
 static bool take_sum(struct ptx_parser *p, struct ptx_operand *out)
 {
-    enum ptx_type   type = p->body.registers[out->reg].type, sum = ptx_type_bytes(type) == 8 ? PTX_U64 : ptx_type_bytes(type) == 4 ? PTX_U32 : PTX_U16;
-    struct ptx_insn in = {.opcode = PTX_OP_ADD, .type = (uint8_t)sum, .vector = 1, .guard = PTX_NO_REG, .operands_count = 3, .line = p->now.line,
-                          .source_file = p->source_file, .source_line = p->source_line, .text = SPAN_LITERAL("add")};
+    enum ptx_type   type = p->body.registers[out->reg].type, sum = ptx_type_bytes(type) == 8   ? PTX_U64
+                                                                   : ptx_type_bytes(type) == 4 ? PTX_U32
+                                                                                               : PTX_U16;
+    struct ptx_insn in = {.opcode = PTX_OP_ADD,
+                          .type = (uint8_t)sum,
+                          .vector = 1,
+                          .guard = PTX_NO_REG,
+                          .operands_count = 3,
+                          .line = p->now.line,
+                          .source_file = p->source_file,
+                          .source_line = p->source_line,
+                          .text = SPAN_LITERAL("add")};
     uint64_t        value = 0;
     uint32_t        made;
 

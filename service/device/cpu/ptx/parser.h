@@ -52,9 +52,9 @@ struct ptx_body {
     struct ptx_scope       *scopes;
     uint32_t                scopes_count, scopes_room;
     uint32_t                scope, depth;
-    uint32_t                params_used; /* bytes of the frame of .param variables, now */
+    uint32_t                params_used;   /* bytes of the frame of .param variables, now */
     uint32_t                results_first; /* register of the first result that is one; the others follow */
-    bool                    sums; /* the operand that is read may be "register + number" */
+    bool                    sums;          /* the operand that is read may be "register + number" */
 };
 
 /* A word of an initialiser that names a symbol or function: resolved at the end of the text. */

@@ -43,7 +43,7 @@ static bool faults(uint64_t address)
         cr_assert_eq(g.address, address);
     }
     g.armed = false;
-    fault_thread_end(&g);
+    fault_thread_end();
     return fault;
 }
 
