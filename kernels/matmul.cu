@@ -7,7 +7,8 @@
  * 256 x 128, or 128 x 64 where those would leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies,
  * four stages deep, into shared memory whose 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage
  * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
- * next piece of the operands being loaded meanwhile.
+ * next piece of the operands being loaded meanwhile. Small results of long sums, which would leave most of such a tile empty, are computed in tiles of
+ * 8 x 4, each thread of a block having a part of all their sums.
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
 #include "common.cuh"
@@ -193,6 +194,70 @@ template <class T, class C, int G> struct plain_product {
         u64 tiles = tiles_of(z, TILE, TILE);
         for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
             one(a, b, out, z, place_of(t, z, TILE, TILE), *(pieces *)room);
+            __syncthreads();
+        }
+    }
+};
+
+/* ---- small results of long sums ---- */
+
+/* Each thread takes every so many columns of a and rows of b. */
+template <class T, class C> struct thin_product {
+    static constexpr int ROWS = 8, COLUMNS = 4, WARPS = THREADS / 32;
+    static constexpr u64 LONG = 2 * THREADS; /* shorter sums leave threads without work */
+    typedef C pieces[WARPS][ROWS * COLUMNS];
+
+    /* Whether larger tiles would be less than a quarter full. */
+    static DEVICE bool suits(const sizes &z)
+    {
+        return z.k >= LONG && tiles_of(z, ROWS, COLUMNS) * (ROWS * COLUMNS * 4) <= tiles_of(z, 64, 64) * (64 * 64);
+    }
+
+    static DEVICE void one(const T *a, const T *b, T *out, const sizes &z, place p, pieces &s)
+    {
+        C   sum[ROWS][COLUMNS] = {};
+        u32 rows = z.m - p.row < ROWS ? (u32)(z.m - p.row) : ROWS, columns = z.n - p.column < COLUMNS ? (u32)(z.n - p.column) : COLUMNS;
+
+        a += p.batch * z.a.matrix + p.row * z.a.row;
+        b += p.batch * z.b.matrix + p.column;
+        out += p.batch * z.out.matrix + p.row * z.out.row + p.column;
+        for (u64 k = threadIdx.x; k < z.k; k += THREADS) {
+            C left[ROWS], right[COLUMNS];
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                left[i] = i < rows ? (C)(compute_t<T>)a[i * z.a.row + k] : (C)0;
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                right[j] = j < columns ? (C)(compute_t<T>)b[k * z.b.row + j] : (C)0;
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++)
+                    sum[i][j] += left[i] * right[j];
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                C part = warp_reduce(sum[i][j], 32, [](C x, C y) { return x + y; });
+                if (threadIdx.x % 32 == 0)
+                    s[threadIdx.x / 32][i * COLUMNS + j] = part;
+            }
+        __syncthreads();
+        u32 i = threadIdx.x / COLUMNS, j = threadIdx.x % COLUMNS;
+        if (i < rows && j < columns) {
+            C total = s[0][threadIdx.x];
+            for (int w = 1; w < WARPS; w++)
+                total += s[w][threadIdx.x];
+            out[i * z.out.row + j] = (T)total;
+        }
+    }
+
+    static DEVICE void all(const T *a, const T *b, T *out, const sizes &z, void *room)
+    {
+        u64 tiles = tiles_of(z, ROWS, COLUMNS);
+        for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+            one(a, b, out, z, place_of(t, z, ROWS, COLUMNS), *(pieces *)room);
             __syncthreads();
         }
     }
@@ -449,6 +514,10 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
         return;
     }
 #endif
+    if (thin_product<T, C>::suits(z)) {
+        thin_product<T, C>::all(a, b, out, z, room);
+        return;
+    }
     if constexpr (sizeof(C) == 4)
         if (many<T>(z, 128, 128)) {
             plain_product<T, C, 2>::all(a, b, out, z, room);

@@ -6,7 +6,7 @@ RELEASE='13.0.*'
 # The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; their includes from crt/; cub, thrust, libcu++.
 WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime'
 MORE_WHEELS='nvidia-cuda-crt nvidia-cuda-cccl'
-TEST_WHEELS='nvidia-nvjitlink'
+TEST_WHEELS='nvidia-nvjitlink nvidia-nvvm'
 HEADER_WHEELS='nvidia-cublas==13.0.* nvidia-cufft==12.0.*'
 
 fail() {

@@ -11,7 +11,7 @@
 # Each step, a run of this script for it alone, and its limit in seconds. The service's tests are in four parts, each with every fourth
 # file.
 LIMITS=(contract=300 local_launch=60 upload-memory=200 latency=120 storm=300 service-1=400 service-2=400 service-3=400 service-4=400
-    kernels=500 sdk=400 cli=200 faults=500 bench=500 bench-kernels=500)
+    kernels=500 sdk=400 cli=200 shim=300 faults=500 bench=500 bench-kernels=500)
 
 if [ "${STEPS:-}" = list ]; then printf '%s\n' "${LIMITS[@]}"; exit; fi
 for step in ${STEPS:-}; do [[ " ${LIMITS[*]} " == *" $step="* ]] || die "there is no step $step; STEPS=list names them"; done
@@ -95,6 +95,7 @@ run_step() {
     kernels) tests tests/kernels ;;
     sdk) tests tests/sdk/python ;;
     cli) tests tests/sdk/cli ;;
+    shim) tests tests/sdk/shim ;;
     faults) python3 tests/fault/gpu_full.py --service "$GPURESTD" --backend cuda --device cuda:0 --libcuda "$LIBCUDA" --seconds 450 ;;
     bench) python3 tests/bench/run.py --build "$BUILD" --gpurestd "$GPURESTD" --backends cuda --json "$logs/bench.json" ;;
     bench-kernels) python3 tests/bench/kernels.py --seconds 440 --gpurestd "$GPURESTD" --json "$logs/kernels.json" ;;

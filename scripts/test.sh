@@ -128,8 +128,9 @@ await_beside() { # NAME SCRIPT'S-NAME
     else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
 }
 
-# Once is enough for tests of the document, the pages, the manual and the corpus: a sanitizer finds nothing more for the time it takes.
-OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,docs,curl}.py)
+# Once is enough for tests of the document, the pages, the manual, the corpus and code for newer architectures: a sanitizer finds nothing more for
+# the time it takes.
+OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py)
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
@@ -150,6 +151,7 @@ run_release() {
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
+    GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "programs for CUDA" "$daemon" tests/sdk/shim
     # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
@@ -171,6 +173,8 @@ run_asan() {
     if comes tsan; then start_tsan; fi
     run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
+    # The other tests load the library into Python, which is built without the sanitizer.
+    GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "programs for CUDA, asan" "$daemon" tests/sdk/shim/test_programs.py
     # The tests of error paths; the others take minutes under a sanitizer, and are a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
 }

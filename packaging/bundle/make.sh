@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Creates gpurest-bundle.tar.gz: the programs with the libraries that a minimal machine lacks. Runs from any folder. The target `bundle` runs this script.
-# make.sh OUTPUT.tar.gz VERSION PROGRAM...
+# make.sh OUTPUT.tar.gz VERSION PROGRAM... [LIBRARY.so.N]...: libraries go into lib/gpurest, for `gpurest exec`
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
-[ $# -ge 3 ] || { echo "usage: make.sh OUTPUT.tar.gz VERSION PROGRAM..." >&2; exit 2; }
+[ $# -ge 3 ] || { echo "usage: make.sh OUTPUT.tar.gz VERSION PROGRAM... [LIBRARY.so.N]..." >&2; exit 2; }
 output=$1 version=$2
 shift 2
 work=$(mktemp -d)
@@ -32,8 +32,15 @@ licence_of() { # FILE: Debian's statement of the library's terms, where dpkg kno
     fi
 }
 
+programs=()
 for program; do
     base=$(basename "$program")
+    if [[ $base == *.so* ]]; then
+        install -D -m 644 "$program" "$top/lib/gpurest/$base"
+        strip --strip-debug "$top/lib/gpurest/$base"
+        continue
+    fi
+    programs+=(--program "$top/libexec/$base")
     install -m 755 "$program" "$top/libexec/$base"
     strip --strip-debug "$top/libexec/$base"
     install -m 755 "$HERE/launcher.sh" "$top/bin/$base"
@@ -45,8 +52,6 @@ for program; do
     done <<<"$libraries"
 done
 
-programs=()
-for program; do programs+=(--program "$top/libexec/$(basename "$program")"); done
 touch "$work/packages"
 status=/var/lib/dpkg/status
 [ -e "$status" ] || status=/dev/null
@@ -61,7 +66,7 @@ fi
 install -m 644 "$ROOT/LICENSE" "$top/LICENSE"
 mkdir -p "$top/share/systemd"
 install -m 644 "$ROOT"/packaging/systemd/* "$top/share/systemd/"
-glibc=$(objdump -T "$top"/libexec/* "$top"/lib/* | grep -oE 'GLIBC_[0-9]+\.[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
+glibc=$(find "$top/libexec" "$top/lib" -type f -exec objdump -T {} + | grep -oE 'GLIBC_[0-9]+\.[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
 sed -e "s/@VERSION@/$version/" -e "s/@GLIBC@/$glibc/" -e "s/@MACHINE@/$(uname -m)/" "$HERE/README.in" >"$top/README"
 
 mkdir -p "$(dirname "$output")"

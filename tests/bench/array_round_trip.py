@@ -18,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve()
 SOURCE = 'extern "C" __global__ void bump(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }'
 
+ONE = 'extern "C" __global__ void bump(float *x) { x[threadIdx.x] += 1; }'
 
 # ---- a version's process ----
 
@@ -59,7 +60,9 @@ def cases(gpurest, session):
     wide = gpurest.asarray(np.arange(4096, dtype="f4"), session=session)
     state = [x, 0]
     kernel = session.module(SOURCE).kernel("bump")
+    raw = gpurest.RawKernel(ONE, "bump", session=session)
     memory = session.buffer(np.arange(16, dtype="f4"))
+    wide_array = gpurest.asarray(np.arange(32, dtype="f4"), session=session)
 
     def chain():
         z = x
@@ -75,13 +78,25 @@ def cases(gpurest, session):
         state[1] = state[1] % 4000 + 1
         return float((wide[:state[1]] + 1).sum())
 
+    def ten():
+        z = x
+        for _ in range(5):
+            z = z * 2 + 1
+        z._flush()
+
     def launch():
         kernel((1,), (32,), (memory, 16))
 
-    for one in (chain, step, new_structure, launch):
+    def launches():
+        for _ in range(10):
+            kernel((1,), (32,), (memory, 16), wait=False)
+        session.sync()
+
+    for one in (chain, step, ten, new_structure, launch, launches):
         one()
     return {"float((x + x).sum())": (lambda: float((x + x).sum()), 300), "ten times z * 1.01 + y, an element": (chain, 100), "x = x * 0.5 + y, stored": (step, 300),
-            "float(x[3])": (lambda: float(x[3]), 300), "another size each time": (new_structure, 60), "a kernel call": (launch, 300),
+            "ten operations (z * 2 + 1), stored": (ten, 100), "float(x[3])": (lambda: float(x[3]), 300), "another size each time": (new_structure, 60), "a kernel call": (launch, 300),
+            "RawKernel of an array": (lambda: raw((1,), (32,), (wide_array,)), 300), "ten kernel calls, one wait": (launches, 30),
             "a plain socket's exchange of it": (exchange_of(session.client, launch), 300)}
 
 

@@ -37,6 +37,12 @@ def scalar(value, dtype):
     return {dtype: bool(value)} if dtype == "bool" else {dtype: str(int(value))}
 
 
+def has_library(client, kernel, dtype="f32"):
+    """Whether a library of the first device does it."""
+    there = client.get("/v1/devices").json()["items"][0]["libraries"]
+    return any(there[one["name"]] and dtype in one["dtypes"] for one in client.get(f"/v1/kernels/{kernel}").json()["libraries"])
+
+
 class Kernels:
     def __init__(self, client, session, engine="builtin"):
         """Uses our kernels even where a library could do the same, unless `engine` says otherwise; None: the service's choice."""

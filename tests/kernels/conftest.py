@@ -39,16 +39,10 @@ def kernels(ours):
     return ours
 
 
-def has_library(client, kernel, dtype="f32"):
-    """Whether a library of the first device does it."""
-    there = client.get("/v1/devices").json()["items"][0]["libraries"]
-    return any(there[one["name"]] and dtype in one["dtypes"] for one in client.get(f"/v1/kernels/{kernel}").json()["libraries"])
-
-
 @pytest.fixture(scope="session")
 def libraries(client, ours):
     """The same, run by the device's libraries, which must be there."""
-    from arrays import Kernels
+    from arrays import Kernels, has_library
     if not (has_library(client, "matmul") and has_library(client, "fft")):
         pytest.skip("the device has no libraries")
     return Kernels(client, ours.session, "vendor")

@@ -7,8 +7,7 @@ np = pytest.importorskip("numpy")
 
 import test_fft  # noqa: E402
 import test_matmul  # noqa: E402
-from arrays import EPSILON, REALS, decode, encode  # noqa: E402
-from conftest import has_library  # noqa: E402
+from arrays import EPSILON, REALS, decode, encode, has_library  # noqa: E402
 
 
 

@@ -9,7 +9,8 @@ np = pytest.importorskip("numpy")
 from arrays import EPSILON, NUMPY, REALS, decode, encode  # noqa: E402
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "kernels"
-SHAPES = ((1, 1, 1, 1), (1, 3, 5, 2), (1, 64, 64, 64), (1, 65, 130, 33), (2, 128, 64, 48), (1, 200, 100, 7), (3, 17, 9, 40), (1, 140, 132, 16))
+SHAPES = ((1, 1, 1, 1), (1, 3, 5, 2), (1, 64, 64, 64), (1, 65, 130, 33), (2, 128, 64, 48), (1, 200, 100, 7), (3, 17, 9, 40), (1, 140, 132, 16),
+          (1, 8, 4, 3001), (2, 3, 1, 512), (1, 30, 13, 1025), (1, 1, 70, 600))
 
 
 def values(dtype, shape, seed):

@@ -4,8 +4,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from arrays import Kernels  # noqa: E402
-from conftest import has_library  # noqa: E402
+from arrays import Kernels, has_library  # noqa: E402
 
 DTYPES = ("f32", "f64")
 EPS = {"f32": 2.0 ** -23, "f64": 2.0 ** -52}

@@ -115,6 +115,14 @@ def test_it_serves_with_an_empty_environment(bundle, run_bundled):
     assert service.stop() == 0
 
 
+def test_it_runs_programs_for_cuda(bundle):
+    """On a service of their own; what they inherit has none of the bundle's libraries but the CUDA driver's."""
+    code = ("import ctypes, os; d = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); "
+            "print(d.cuInit(0), d.cuDeviceGetCount(ctypes.byref(n)), n.value, os.environ['LD_LIBRARY_PATH'])")
+    done = subprocess.run([bundle / "bin" / "gpurest", "exec", "--local", "--device", "cpu:0", "--", sys.executable, "-c", code], capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0 and done.stdout == f"0 0 1 {bundle}/lib/gpurest\n", (done.stdout, done.stderr)
+
+
 def test_front_end_and_workers_use_the_bundles_libraries(bundle, run_bundled):
     service = run_bundled(bundle / "bin" / "gpurestd", {})
     assert service.request("PUT", "/v1/sessions/bundled")[0] == 201
@@ -152,7 +160,7 @@ def test_the_command_line_tool_reaches_the_service(bundle, run_bundled):
 
 
 def test_it_holds_nothing_of_the_c_library(bundle):
-    names = [p.name for p in (bundle / "lib").iterdir()]
+    names = [p.name for p in (bundle / "lib").iterdir() if p.is_file()]
     assert not [n for n in names if re.match(r"(ld-linux|lib(c|m|pthread|dl|rt|resolv))[.-]", n)]
     assert not [n for n in names if n.startswith(("libcuda", "libnvrtc", "libnvidia"))], "NVIDIA's are under terms of their own"
 
@@ -162,7 +170,7 @@ def test_all_that_is_needed_is_there(bundle):
     if not shutil.which("readelf"):
         pytest.skip("readelf is not installed")
     missing = []
-    for file in [*(bundle / "libexec").iterdir(), *(bundle / "lib").iterdir()]:
+    for file in [*(bundle / "libexec").iterdir(), *(path for path in (bundle / "lib").rglob("*") if path.is_file())]:
         listed = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", listed)
         assert needed, file

@@ -5,6 +5,8 @@ default client: the first that connect() made, else the one that GPUREST_URL and
 `gpurest.errors`."""
 from __future__ import annotations
 
+import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from . import arrays, cuda, errors, linalg
@@ -37,9 +39,15 @@ from .arrays.kernels import ElementwiseKernel, ReductionKernel
 from .arrays.routines import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from . import aio as aio
+    from . import core as core
+    from . import profiler as profiler
     from .aio import AsyncClient as AsyncClient
 
+_LATER = ("aio", "core", "profiler")  # loaded by those who use them
+
 __version__ = "1.0.0"
+logging.getLogger("gpurest").addHandler(logging.NullHandler())  # programs that ask for no log get none, on standard error either
 
 __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Client", "Config", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
@@ -77,4 +85,6 @@ def __getattr__(name: str) -> Any:
     if name == "AsyncClient":  # asyncio is loaded by those who use it
         from .aio import AsyncClient
         return AsyncClient
+    if name in _LATER:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gpurest' has no attribute {name!r}")

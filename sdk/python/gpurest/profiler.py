@@ -19,9 +19,9 @@ _UNITS = 1e6  # printed in microseconds
 
 @dataclass
 class Result:
-    """Seconds, one entry per repetition. `cpu`: the client's, processor time of the calling thread; `network`: on the wire, the rest of the time by the
-    clock that the service does not report; `queue`: waiting for the device; `gpu`: in kernels; `server`: all that the service reports; `requests`:
-    their number."""
+    """Seconds, one entry per repetition. `cpu`: the client's, processor time of the calling thread; `network`: on the wire, the time by the clock
+    that requests took of which neither the thread nor the service reports; `queue`: waiting for the device; `gpu`: in kernels; `server`: all that the
+    service reports; `requests`: their number. What `f` waits for without a request is in none of them."""
     name: str
     cpu: List[float]
     network: List[float]
@@ -56,11 +56,12 @@ class _Watch:
 
     def __init__(self) -> None:
         self.requests = 0
-        self.server = self.queue = self.gpu = 0.0
+        self.waited = self.server = self.queue = self.gpu = 0.0
 
     def __call__(self, request: Request, response: Response, seconds: float) -> None:
         parts = server_timing(response.headers)
         self.requests += 1
+        self.waited += seconds
         self.server += (sum(parts.values()) - (parts.get("kernel", 0.0) if "run" in parts else 0.0)) / 1000  # kernels are a part of a batch's run
         self.queue += parts.get("queue", 0.0) / 1000
         self.gpu += _gpu_seconds(response, parts)
@@ -102,7 +103,7 @@ def benchmark(f: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[
 
 def _add(result: Result, watch: _Watch, elapsed: float, used: float) -> None:
     result.cpu.append(used)
-    result.network.append(max(0.0, elapsed - used - watch.server))
+    result.network.append(max(0.0, min(elapsed - used, watch.waited) - watch.server))
     result.queue.append(watch.queue)
     result.gpu.append(watch.gpu)
     result.server.append(watch.server)

@@ -35,11 +35,17 @@ uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The environment is read once: a program may change it while other threads call. */
 bool call_traced(void)
 {
-    const char *wanted = getenv("GPUREST_TRACE");
+    static atomic_int traced; /* 0: not known yet; 1: no; 2: yes */
+    const char       *wanted;
 
-    return wanted && *wanted && strcmp(wanted, "0") != 0;
+    if (!atomic_load(&traced)) {
+        wanted = getenv("GPUREST_TRACE");
+        atomic_store(&traced, wanted && *wanted && strcmp(wanted, "0") != 0 ? 2 : 1);
+    }
+    return atomic_load(&traced) == 2;
 }
 
 void call_lock(void)
@@ -69,7 +75,7 @@ static CUresult check_context(void)
 {
     const struct context *c = context_current();
 
-    return c ? c->gpu->sticky : CUDA_ERROR_INVALID_CONTEXT;
+    return c ? c->gpu->sticky : context_absent();
 }
 
 CUresult call_enter(struct call *c, const char *symbol, enum needs needs)

@@ -20,6 +20,11 @@ struct context *context_current(void)
     return depth ? handle_get(HANDLE_CONTEXT, stack[depth - 1]) : NULL;
 }
 
+CUresult context_absent(void)
+{
+    return depth ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static CUresult push(CUcontext handle)
 {
     if (depth == CONTEXTS_PER_THREAD)
@@ -108,14 +113,13 @@ static void forget_context(void *handle, void *object, void *arg)
 CUresult shim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     struct gpu *g = gpu_at(dev);
-    CUresult    r;
 
     if (!g)
         return CUDA_ERROR_INVALID_DEVICE;
-    r = gpu_reset(g);
+    gpu_fail(g, CUDA_ERROR_CONTEXT_IS_DESTROYED); /* so that nothing is sent for what goes with the session */
     handle_each(HANDLE_CONTEXT, forget_context, g);
     g->primary = NULL;
-    return r;
+    return gpu_reset(g);
 }
 
 CUresult shim_cuDevicePrimaryCtxReset(CUdevice dev)
@@ -198,7 +202,7 @@ CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
     struct context *c = ctx ? handle_get(HANDLE_CONTEXT, ctx) : NULL;
 
     if (!c || c == c->gpu->primary)
-        return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (depth && stack[depth - 1] == ctx)
         depth--;
     destroy(c);

@@ -154,7 +154,7 @@ struct gpu *gpu_at(CUdevice device)
 
 CUresult gpu_session(struct gpu *g)
 {
-    const char             *name = getenv("GPUREST_SESSION");
+    const char             *name = getenv("GPUREST_SESSION"), *memcheck = getenv("GPUREST_MEMCHECK");
     gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
 
     if (g->session || g->sticky)
@@ -162,6 +162,7 @@ CUresult gpu_session(struct gpu *g)
     o.device = g->id;
     o.name = name && *name ? name : NULL;
     o.keep = o.name != NULL;
+    o.memcheck = memcheck && *memcheck && strcmp(memcheck, "0") != 0;
     o.lease_s = o.name ? 0 : LEASE_S;
     if (gpurest_session_open(&g->session, client, &o)) {
         tell("no session on %s: %s; %s", g->id, gpurest_last_error()->message, gpurest_last_error()->hint);

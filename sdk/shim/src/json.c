@@ -150,21 +150,21 @@ static char *take_text(struct parser *p)
     const char *close = p->at;
     char       *out;
     size_t      length = 0;
+    bool        valid = true;
 
     if (!take(p, '"'))
         return NULL;
     for (close = p->at; close < p->end && *close != '"'; close++)
         close += *close == '\\' && close + 1 < p->end;
     out = malloc((size_t)(close - p->at) + 1);
-    while (out && p->at < p->end && *p->at != '"') {
+    while (out && valid && p->at < p->end && *p->at != '"') {
         char c = *p->at++;
 
-        if ((unsigned char)c < ' ' || (c == '\\' && !take_escape(p, out, &length)))
-            break;
+        valid = (unsigned char)c >= ' ' && (c != '\\' || take_escape(p, out, &length));
         if (c != '\\')
             out[length++] = c;
     }
-    if (!out || !take_word(p, "\"")) {
+    if (!out || !valid || !take_word(p, "\"")) {
         free(out);
         return NULL;
     }

@@ -549,6 +549,7 @@ enum {
     POINTER_RANGE_SIZE = 12,
     POINTER_MAPPED = 13,
     POINTER_ACCESS_FLAGS = 16,
+    POINTER_ATTRIBUTES_LAST = 22,
     ACCESS_READ_WRITE = 3,
 };
 
@@ -592,7 +593,7 @@ static CUresult describe(const struct allocation *a, CUdeviceptr ptr, CUpointer_
     case POINTER_HOST_POINTER:
         return CUDA_ERROR_INVALID_VALUE;
     default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return attribute > 0 && attribute <= POINTER_ATTRIBUTES_LAST ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/module.h"
 #include "shim.h"
 
 /* ---- options of compilations ---- */
@@ -56,7 +57,10 @@ static void destroy(struct module *m)
     }
     free(m->functions);
     handle_remove(m->handle);
-    gpurest_module_unload(m->at_service);
+    if (m->context->gpu->sticky)
+        module_destroy(m->at_service); /* at the service it is gone, or cannot be reached */
+    else
+        gpurest_module_unload(m->at_service);
     free(m);
 }
 

@@ -110,6 +110,8 @@ struct context {
 
 /* Of this thread; NULL: none. */
 struct context *context_current(void);
+/* Why there is no current one: none was set, or it was destroyed. */
+CUresult context_absent(void);
 /* NULL: the current one. */
 struct context *context_of(CUcontext handle);
 

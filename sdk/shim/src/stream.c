@@ -111,17 +111,6 @@ CUresult shim_cuStreamQuery(CUstream hStream)
     return shim_cuStreamSynchronize(hStream);
 }
 
-CUresult shim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-    CUresult r = stream_check(hStream);
-
-    if (r)
-        return r;
-    if (!handle_get(HANDLE_EVENT, hEvent))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return Flags & ~1u ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
 CUresult shim_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
     CUresult r = stream_check(hStream);
@@ -212,7 +201,7 @@ CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
     struct event *e;
 
-    if (!phEvent || Flags & ~(unsigned)EVENT_FLAGS)
+    if (!phEvent || Flags & ~(unsigned)EVENT_FLAGS || (Flags & EVENT_INTERPROCESS && !(Flags & EVENT_UNTIMED)))
         return CUDA_ERROR_INVALID_VALUE;
     if (Flags & EVENT_INTERPROCESS)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -278,6 +267,21 @@ CUresult shim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned 
 static CUresult finish(const struct event *e)
 {
     return e->recorded && e->frame == queue_frame(e->context->gpu) ? queue_flush(e->context->gpu) : e->context->gpu->sticky;
+}
+
+/* An event of another device is waited for here; one of this device comes first anyway. */
+CUresult shim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+    const struct event *e = handle_get(HANDLE_EVENT, hEvent);
+    CUresult            r = stream_check(hStream);
+
+    if (r)
+        return r;
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (Flags & ~1u)
+        return CUDA_ERROR_INVALID_VALUE;
+    return e->context->gpu == context_current()->gpu ? CUDA_SUCCESS : finish(e);
 }
 
 CUresult shim_cuEventSynchronize(CUevent hEvent)

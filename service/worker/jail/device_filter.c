@@ -127,6 +127,8 @@ static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing, bo
         bad |= allow_given(c);
     /* malloc reads a setting before it shrinks an arena; the zone's file */
     bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 0);
+    /* OpenBLAS asks for memory near its threads, and does without. */
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mbind), 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_CONTROL_FD));
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)); /* the log */
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),

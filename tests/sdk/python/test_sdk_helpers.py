@@ -4,16 +4,20 @@ import ast
 import importlib.util
 import io
 import math
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 import gpurest
 from conftest import ROOT
+from fake_server import fake
 from gpurest import core, errors, profiler, testing
+from gpurest._session import requests
 from gpurest._transport.progress import Meter, bytes_text, line
 from sources import SAXPY
 
@@ -265,6 +269,38 @@ def test_the_profiler_tells_times_apart(session):
     assert not session.client._transport.observers
 
 
+def test_the_profiler_tells_client_wire_queue_and_device_apart():
+    """Each is what it must be at least, of a service that takes 40 ms and says that it spent 1 + 5 + 7 of them."""
+    def script(peer):
+        while peer.request():
+            time.sleep(0.04)
+            peer.answer(body={}, Server_Timing="recv;dur=1.000, queue;dur=5.000, h2d;dur=0.000, kernel;dur=7.000, d2h;dur=0.000")
+
+    def busy_and_asking():
+        began = time.thread_time()
+        while time.thread_time() - began < 0.01:
+            pass
+        client._transport.do(requests.get("/version"))
+
+    with fake(script) as server, gpurest.connect(server.url, lease_s=None) as client:
+        asked = profiler.benchmark(busy_and_asking, n_repeat=2, n_warmup=0, client=client)
+        idle = profiler.benchmark(time.sleep, (0.01,), n_repeat=2, n_warmup=0, client=client)
+    for cpu, network, queue, gpu, served, count in zip(asked.cpu, asked.network, asked.queue, asked.gpu, asked.server, asked.requests):
+        assert cpu >= 0.01 and queue == pytest.approx(0.005) and gpu == pytest.approx(0.007) and served == pytest.approx(0.013) and count == 1
+        assert network >= 0.026, "40 ms without the 13 that the service reports, and without the thread's own"
+    assert idle.network == idle.queue == idle.gpu == idle.server == [0.0, 0.0] and idle.requests == [0, 0], "nothing was on a wire"
+    text = str(asked)
+    assert [text.index(label) for label in ("CPU:", "wire:", "queue:", "GPU:")] == sorted(text.index(label) for label in ("CPU:", "wire:", "queue:", "GPU:"))
+    assert "queue: 5000.000 us" in text and "GPU: 7000.000 us" in text and "1.0 requests" in text
+
+
+def test_device_time_is_that_of_the_launch(session):
+    kernel, x = session.module(SAXPY)["saxpy"], session.zeros(1000, "f4")
+    told = []
+    found = profiler.benchmark(lambda: told.append(kernel(4, 256, (1.0, x, x, 1000)).gpu_us), n_repeat=5, n_warmup=1, client=session.client)
+    assert found.gpu == pytest.approx([one / 1e6 for one in told[1:]], abs=1.1e-6)  # Server-Timing has whole microseconds
+
+
 def test_a_trace_lists_requests(session):
     out = io.StringIO()
     with profiler.trace(session.client, out) as requests:
@@ -323,6 +359,15 @@ def test_finding_and_starting_a_service(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(errors.GpurestError, match="ended at once"):
         testing.Service(tmp_path)
+
+
+def test_modules_are_there_when_somebody_asks():
+    """Also by `import gpurest` alone, which does not load what few need."""
+    source = ("import sys, gpurest\n"
+              "assert not {'asyncio', 'gpurest.aio', 'gpurest.profiler', 'gpurest.core'} & set(sys.modules)\n"
+              "assert gpurest.profiler.benchmark and gpurest.core.Device and gpurest.aio.AsyncClient is gpurest.AsyncClient\n"
+              "assert gpurest.profiler is sys.modules['gpurest.profiler'] and not hasattr(gpurest, 'nothing')\n")
+    subprocess.run([sys.executable, "-c", source], check=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, timeout=120)
 
 
 def test_every_module_is_python_3_9():

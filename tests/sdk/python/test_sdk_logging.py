@@ -1,10 +1,16 @@
 """Lines for Python's logging: requests, retries, and what becomes of sessions."""
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 
 import gpurest
+from conftest import ROOT
 from gpurest import errors
+
+PACKAGE = ROOT / "sdk" / "python"
 
 
 def test_requests_and_sessions_are_logged(any_url, caplog):
@@ -29,3 +35,16 @@ def test_a_retry_is_a_warning(caplog):
         gpurest.connect("http://127.0.0.1:9", retries=1).devices()
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1 and "trying again in" in warnings[0]
+
+
+def test_a_program_that_asks_for_no_log_gets_none(any_url):
+    source = ("import gpurest, logging, sys\n"
+              "gpu = gpurest.connect(sys.argv[1])\n"
+              "x = gpurest.ones(3)\n"
+              "gpu._transport.do(gpurest._session.requests.delete(f'/v1/sessions/{x.session.id}'))\n"
+              "try:\n    x.tolist()\nexcept gpurest.errors.SessionLostError:\n    print('lost')\n"
+              "logging.basicConfig(format='%(name)s %(message)s')\n"
+              "gpurest.zeros(3).session.reset()\n"
+              "logging.getLogger('gpurest.session').warning('told')\n")
+    done = subprocess.run([sys.executable, "-c", source, any_url], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    assert (done.stdout, done.stderr, done.returncode) == ("lost\n", "gpurest.session told\n", 0)

@@ -156,7 +156,7 @@ static void apart(void)
     for (int i = 0; i < 200; i++)
         OK(cuMemFree_v2(a[i]));
     OK(cuMemGetInfo_v2(&free_bytes, &total));
-    CHECK(free_bytes > 0 && free_bytes <= total);
+    CHECK(total > 0 && free_bytes <= total); /* nothing may be free on a loaded machine */
 }
 
 int main(void)

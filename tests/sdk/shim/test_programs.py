@@ -11,6 +11,9 @@ import pytest
 from conftest import ROOT
 from service_under_test import Service
 
+BACKEND = os.environ.get("GPUREST_TEST_BACKENDS", "cpu").split(",")[0]
+FAILED = re.compile(r"^gpurest: \w+:0: .*$", re.M)  # what a device says once
+
 
 def ptx():
     """The kernels of the programs."""
@@ -57,7 +60,7 @@ def test_vector_add(run_program, url):
     assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
 
 
-@pytest.mark.parametrize("name", ["memory", "streams"])
+@pytest.mark.parametrize("name", ["memory", "streams", "threads"])
 def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
 
@@ -68,6 +71,7 @@ def test_modules_of_every_form(run_program, url, tmp_path):
     assert run_program("modules", *images(), url=url)[0] == "PASS\n"
 
 
+@pytest.mark.skipif(BACKEND != "cpu", reason="these images are not for the cpu device")
 @pytest.mark.parametrize("name,data,result", [
     ("cubin", b"\x7fELF\x02" + bytes(200), "CUDA_ERROR_NO_BINARY_FOR_GPU"), ("only_newer", fatbin(entry(b"x\0", architecture=120)), "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     ("empty", b"", "CUDA_ERROR_INVALID_IMAGE"), ("cut", fatbin(struct.pack("<HHIQ", 1, 0x101, 64, 1 << 40) + bytes(48)), "CUDA_ERROR_INVALID_IMAGE"),
@@ -82,7 +86,7 @@ def test_images_that_do_not_load(run_program, url, tmp_path, name, data, result)
 
 def test_faults_stick(run_program, url):
     out, said = run_program("faults", url=url)
-    assert out == "PASS\n" and said.count("gpurest: cpu:0:") == 1, said
+    assert out == "PASS\n" and len(FAILED.findall(said)) == 1, said
 
 
 def test_launches_are_few_requests(run_program, url):
@@ -91,19 +95,38 @@ def test_launches_are_few_requests(run_program, url):
     assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
 
 
+def test_wrong_calls(run_program, url):
+    """More than 180 of them return what CUDA says."""
+    out, said = run_program("wrong_calls", url=url)
+    assert len(out.splitlines()) > 180 and said.splitlines()[-1].endswith(" 0 wrong")
+
+
 def test_without_a_service(run_program, tmp_path):
     out, said = run_program("vector_add", url=f"unix://{tmp_path}/nobody", code=1)
     assert "CUDA_ERROR_NO_DEVICE" in said and "cuDeviceGetCount" in said and said.count("no device: no connection") == 1 and out == ""
 
 
 def test_only_the_device_that_is_asked_for(run_program, url):
-    assert run_program("vector_add", url=url, GPUREST_DEVICE="cpu:0")[0] == "Result = PASS\n"
-    assert "CUDA_ERROR_NO_DEVICE" in run_program("vector_add", url=url, code=1, GPUREST_DEVICE="cuda:7")[1]
+    assert run_program("vector_add", url=url, GPUREST_DEVICE=f"{BACKEND}:0")[0] == "Result = PASS\n"
+    assert "CUDA_ERROR_NO_DEVICE" in run_program("vector_add", url=url, code=1, GPUREST_DEVICE="cuda:77")[1]
 
 
 def test_the_session_ends_with_the_program(run_program, service, url):
     run_program("vector_add", url=url)
     assert service.client().get("/v1/sessions").json()["items"] == []
+
+
+def test_a_named_session_stays(run_program, service, url):
+    run_program("vector_add", url=url, GPUREST_SESSION="of-the-shim")
+    assert [item["id"] for item in service.client().get("/v1/sessions").json()["items"]] == ["of-the-shim"]
+    assert service.client().delete("/v1/sessions/of-the-shim").status == 204
+
+
+@pytest.mark.skipif(BACKEND != "cpu", reason="the cpu device has the option")
+def test_memory_checks(run_program, url):
+    assert run_program("vector_add", url=url, GPUREST_MEMCHECK="1")[0] == "Result = PASS\n"
+    _, said = run_program("faults", url=url, GPUREST_MEMCHECK="1")
+    assert "fault" in FAILED.search(said)[0], said
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -116,4 +139,4 @@ def test_the_service_ends_meanwhile(build, library, tmp_path, executable, how):
     service.process.wait(120)
     out, errors = program.communicate("go\ngo\n", timeout=300)
     assert out == "ended\nPASS\n" and program.returncode == 0, (out, errors)
-    assert errors.count("gpurest: cpu:0:") == 1, errors
+    assert len(FAILED.findall(errors)) == 1, errors

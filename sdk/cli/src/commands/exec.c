@@ -18,7 +18,7 @@ struct plan {
     char        folder[PATH_BYTES];  /* of the private service */
     char        socket[PATH_BYTES], log[PATH_BYTES], url[URL_BYTES];
     const char *device;
-    bool        local, trace;
+    bool        local, trace, memcheck;
 };
 
 /* ---- where things are ---- */
@@ -65,14 +65,48 @@ static void find_service(char out[PATH_BYTES])
 
 /* ---- the environment ---- */
 
-static bool put_first(const char *variable, const char *value)
+/* The folder of the libraries that this program has in a bundle, whose launcher put it into LD_LIBRARY_PATH: other programs must not load them. */
+static void own_libraries(char out[PATH_BYTES])
 {
-    const char *before = getenv(variable);
-    size_t      bytes = strlen(value) + (before ? strlen(before) : 0) + 2;
-    char       *both = malloc(bytes);
-    bool done = both && snprintf(both, bytes, before && *before ? "%s:%s" : "%s", value, before) > 0 && setenv(variable, both, 1) == 0;
+    char  folder[PATH_BYTES - 16], path[PATH_BYTES];
+    char *real;
 
-    free(both);
+    out[0] = '\0';
+    if (!program_folder(folder, sizeof folder))
+        return;
+    snprintf(path, sizeof path, "%s/../lib", folder);
+    real = path_resolved(path);
+    if (real)
+        snprintf(out, PATH_BYTES, "%s", real);
+    free(real);
+}
+
+/* The folder first, then what was there before, without our own libraries. */
+static void join_paths(char *all, size_t bytes, const char *first, char *before)
+{
+    char own[PATH_BYTES], *part;
+    int  used = snprintf(all, bytes, "%s", first);
+
+    own_libraries(own);
+    while ((part = next_part(&before, ':')))
+        if (*part && strcmp(part, own) != 0)
+            used += snprintf(all + used, bytes - (size_t)used, ":%s", part);
+}
+
+static bool set_library_path(const char *first)
+{
+    const char *before = getenv("LD_LIBRARY_PATH");
+    char       *rest = strdup(before ? before : "");
+    size_t      bytes = strlen(first) + (rest ? strlen(rest) : 0) + 2;
+    char       *all = malloc(bytes);
+    bool        done = false;
+
+    if (rest && all) {
+        join_paths(all, bytes, first, rest);
+        done = setenv("LD_LIBRARY_PATH", all, 1) == 0;
+    }
+    free(rest);
+    free(all);
     return done;
 }
 
@@ -81,11 +115,12 @@ static bool set_environment(const struct cli *c, const struct plan *p)
     char driver[PATH_BYTES + 16];
 
     snprintf(driver, sizeof driver, "%s/libcuda.so.1", p->library);
-    return put_first("LD_LIBRARY_PATH", p->library) && setenv("NUMBA_CUDA_DRIVER", driver, 1) == 0 &&
+    return set_library_path(p->library) && setenv("NUMBA_CUDA_DRIVER", driver, 1) == 0 &&
            (!p->local || setenv("GPUREST_URL", p->url, 1) == 0) && (p->local || !c->url || setenv("GPUREST_URL", c->url, 1) == 0) &&
            (!c->session || setenv("GPUREST_SESSION", c->session, 1) == 0) &&
            (!c->token_file || setenv("GPUREST_TOKEN_FILE", c->token_file, 1) == 0) &&
-           (!p->device || setenv("GPUREST_DEVICE", p->device, 1) == 0) && (!p->trace || setenv("GPUREST_TRACE", "1", 1) == 0);
+           (!p->device || setenv("GPUREST_DEVICE", p->device, 1) == 0) && (!p->trace || setenv("GPUREST_TRACE", "1", 1) == 0) &&
+           (!p->memcheck || setenv("GPUREST_MEMCHECK", "1", 1) == 0);
 }
 
 /* ---- a service of its own ---- */
@@ -195,6 +230,7 @@ static enum exit_code run_program(struct cli *c, struct plan *p, char *const *ar
 
     p->local = take_flag(c, "--local");
     p->trace = take_flag(c, "--trace");
+    p->memcheck = take_flag(c, "--memcheck");
     take_value(c, "--device", &p->device, &ok);
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;

@@ -36,7 +36,7 @@ class LaunchTold(Unpicklable):
     _instead = "pickle its results"
 
     def __init__(self, session: SessionState, info: Union[Dict[str, Any], bytes], kernel: str, queued_at: Tuple[str, int]) -> None:
-        """`info`: as the service told; its text where it has succeeded and printed nothing."""
+        """`info`: as the service told, or the text of it: see requests.launch()."""
         self._session: Any = session  # of the same client
         self._told = info
         self._kernel = kernel
@@ -65,7 +65,9 @@ class LaunchTold(Unpicklable):
     @property
     def state(self) -> str:
         """As last heard: queued, running, succeeded, failed, cancelled."""
-        return "succeeded" if isinstance(self._told, bytes) else str(self._info["state"])
+        if isinstance(self._told, bytes) and requests.SUCCEEDED in self._told:
+            return "succeeded"
+        return str(self._info["state"])
 
     @property
     def gpu_us(self) -> Optional[float]:
@@ -237,4 +239,4 @@ def send_written(session: Session, kernel: str, start: str, args: Sequence[Json]
     except GpurestError as error:
         raise located(error, kernel, queued_at)
     launch = Launch(session, info, kernel, queued_at)
-    return launch.wait() if wait and not isinstance(info, bytes) else launch
+    return launch.wait() if wait and launch.state != "succeeded" else launch

@@ -20,6 +20,7 @@ EXECUTION_TIMEOUT_MS = 60_000  # the service's default
 EXECUTION_TIMEOUT_MS_MAX = 3_600_000
 SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
 CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
+SUCCEEDED = b'"state":"succeeded"'  # of a launch
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -277,10 +278,10 @@ def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int]) -> Call[
 
 
 def _launch_told(response: Response) -> Union[Document, bytes]:
-    """The description of a launch; or the text of it, where it says that the launch has succeeded and printed nothing: few ask for more. Nothing else
-    is in doubt there, since within JSON's strings a quote has a backslash before it, and there is one object."""
+    """The description of a launch; or the text of it, where it says that the launch is queued, or has succeeded and printed nothing: few ask for more.
+    Nothing else is in doubt there, since within JSON's strings a quote has a backslash before it, and there is one object."""
     body = response.body
-    if type(body) is bytes and body.count(b"{") == 1 and b'"state":"succeeded"' in body and b'"stdout":""' in body:
+    if isinstance(body, bytes) and body.count(b"{") == 1 and (b'"state":"queued"' in body or SUCCEEDED in body and b'"stdout":""' in body):
         return body
     return _object(response)
 

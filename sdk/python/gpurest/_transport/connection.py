@@ -52,6 +52,9 @@ class Connection:
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
         self._rest = b""
         self._descriptors: List[int] = []
+        self._look = None if isinstance(sock, ssl.SSLSocket) or not hasattr(select, "poll") else select.poll()
+        if self._look is not None:
+            self._look.register(sock, select.POLLIN)
 
     def close(self) -> None:
         self.sock.close()
@@ -66,7 +69,7 @@ class Connection:
     @property
     def stale(self) -> bool:
         """The server has closed it, or sent what nobody asked for."""
-        return self._answered()
+        return bool(self._rest or self._look.poll(0)) if self._look is not None else self._answered()
 
     def _answered(self) -> bool:
         """Bytes of an answer, or the end, are here already."""
@@ -120,17 +123,17 @@ class Connection:
         """False: the server answered before it had everything."""
         body_bytes = request.body_bytes
         raw = head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix, body_bytes)
-        self.sock.settimeout(self._idle_s)
         try:
-            if body_bytes <= JOIN_BYTES_MAX:
+            if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
                 self.sock.sendall(b"".join([raw, *request.pieces]))
                 if progress and request.pieces:
                     progress(body_bytes)
                 return True
+            self.sock.settimeout(self._idle_s)
             self.sock.sendall(raw)
             return all(self._send_piece(piece, progress) for piece in request.pieces)
         except socket.timeout as error:
-            raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self._idle_s} s", phase="idle") from error
+            raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self.sock.gettimeout()} s", phase="idle") from error
         except (BrokenPipeError, ConnectionResetError):
             return False  # refused before the body was read: the answer may be there all the same
         except OSError as error:

@@ -11,8 +11,7 @@ from ..errors import ProtocolError
 BATCH_TYPE = "application/vnd.gpurest.batch"
 _MAGIC = b"\x89GPR\r\n\x1a\n"
 _START = _MAGIC + struct.pack("<HH", 1, 0)  # version, and no flags
-_LENGTH = struct.Struct("<I")  # of the document
-HEAD_BYTES = len(_START) + _LENGTH.size
+_HEAD = struct.Struct(f"<{len(_START)}sI")  # with the document's length
 _ALIGN = 64
 _ZEROS = bytes(_ALIGN)
 BytesLike = Union[bytes, bytearray, memoryview]
@@ -50,8 +49,8 @@ def declared(segments: Mapping[str, BytesLike]) -> List[Dict[str, Any]]:
 
 def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> List[BytesLike]:
     """As pack(), of a document that is text already and declares these segments."""
-    text += b" " * (-(HEAD_BYTES + len(text)) % _ALIGN)
-    pieces: List[BytesLike] = [_START + _LENGTH.pack(len(text)) + text]
+    text += b" " * (-(_HEAD.size + len(text)) % _ALIGN)
+    pieces: List[BytesLike] = [_HEAD.pack(_START, len(text)) + text]
     for data in segments.values():
         view = memoryview(data).cast("B")
         pieces.append(view)
@@ -69,17 +68,18 @@ def unpack(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
 
 def unpack_document(body: BytesLike) -> Tuple[Dict[str, Any], int]:
     """The document alone, and where the segments begin, which need not be there: the first piece of pack() is enough."""
-    if len(body) < HEAD_BYTES:
+    if len(body) < _HEAD.size:
         raise ProtocolError("the batch's answer is shorter than its head")
-    end = HEAD_BYTES + _LENGTH.unpack_from(body, len(_START))[0]
-    if body[:len(_START)] != _START or end > len(body):
+    start, length = _HEAD.unpack_from(body)
+    end = _HEAD.size + length
+    if start != _START or end > len(body):
         raise ProtocolError("the batch's answer is not a frame of version 1")
     try:
-        text = str(body[HEAD_BYTES:end], "utf-8").strip()
+        text = str(body[_HEAD.size:end], "utf-8").strip()
         document, read = _decode(text)
     except ValueError as error:
         raise ProtocolError("the batch's answer has no JSON document") from error
-    if type(document) is not dict or read != len(text):
+    if not isinstance(document, dict) or read != len(text):
         raise ProtocolError("the batch's answer has no JSON object")
     return document, end
 

@@ -13,6 +13,7 @@ from ..errors import GpurestError, ProtocolError, from_problem
 from .frame import BytesLike, dumps
 
 HEAD_BYTES_MAX = 64 * 1024
+PLAIN_STARTS = (b"HTTP/1.1 200 ", b"HTTP/1.1 202 ")  # of nearly all answers
 STARTS_MAX = 256  # of requests, kept as bytes: a program asks for the same few
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
@@ -168,11 +169,11 @@ def _fields_of(lines: Sequence[str]) -> Dict[str, str]:
 
 def parse_head(raw: bytes, method: str) -> Head:
     """`raw` is everything before the empty line."""
-    if raw.startswith(b"HTTP/1.1 200 ") and method != "HEAD":
+    if raw.startswith(PLAIN_STARTS) and method != "HEAD":
         lower = raw.lower()
         digits = lower.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
         if digits.isdigit() and b"\r\ntransfer-encoding:" not in lower and b"\r\nconnection:" not in lower:
-            return Head(200, Fields(raw), int(digits), False, True)
+            return Head(int(raw[9:12]), Fields(raw), int(digits), False, True)
     first, *lines = raw.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():

@@ -89,8 +89,10 @@ def _product(left: ndarray, right: ndarray) -> ndarray:
 
 
 def _few_tiles(left: ndarray, right: ndarray) -> bool:
-    """A small result of long sums would keep a few multiprocessors busy, and leave the others idle. Halves are not cut: the pieces of their
-    sums would be rounded to halves."""
+    """A small result of long sums would keep a few multiprocessors of a GPU busy, and leave the others idle. Halves are not cut: the pieces of their
+    sums would be rounded to halves. On a cpu device the library, or our kernel, deals such sums out itself."""
+    if left.session.device.startswith("cpu"):
+        return False
     return left._shape[0] * right._shape[1] <= SMALL_RESULT and left._shape[1] >= 2 * PIECE_MIN and left._dtype.name != "float16"
 
 

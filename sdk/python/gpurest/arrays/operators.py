@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Tuple, cast
 
 from .casting import check as check_cast
-from .functions import FUNCTIONS, call
+from .functions import FUNCTIONS, OPERATORS, call
 
 if TYPE_CHECKING:
     from .ndarray import ndarray
@@ -20,7 +20,7 @@ class Operators:
     def _binary(self, name: str, other: Any, turned: bool = False) -> "ndarray":
         if not _is_operand(other):
             return NotImplemented  # type: ignore[no-any-return]
-        function = FUNCTIONS[name]
+        function = OPERATORS[name]
         return function(other, self) if turned else function(self, other)  # type: ignore[no-any-return]
 
     def _in_place(self, name: str, other: Any) -> "ndarray":

@@ -81,7 +81,8 @@ def sum_type(array: ndarray, dtype: Any) -> DType:
 
 def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
     result = sum_type(array, dtype)
-    array = masked(array, where, 0 if op == "sum" else 1)
+    if where is not True:
+        array = masked(array, where, 0 if op == "sum" else 1)
     if result.kind == "b":
         made = reduced("any" if op == "sum" else "all", array, axis, result, keepdims)
     else:

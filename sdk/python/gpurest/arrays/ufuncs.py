@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, overload
 
 from .._session.handle import levels_to_caller
@@ -17,7 +17,7 @@ from ._engine.elementwise import has_kind
 from ._engine.expr import ELEMENTWISE, Const, Input, Node, Shared
 from .casting import check as check_cast
 from .current import current_engine
-from .functions import FUNCTIONS, method
+from .functions import FUNCTIONS, OPERATORS, method
 from .ndarray import UNSET, AxisLike, ndarray, queued, same_engine
 
 
@@ -197,7 +197,6 @@ def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
 
 # ---- calls ----
 
-
 def _as_input(one: Any, wanted: DType, shape: shapes.Shape, strict: bool) -> Input:
     if isinstance(one, ndarray):
         return one._load().broadcast(shape)
@@ -254,7 +253,7 @@ def plain(name: str, resolver: Resolver, *values: Any) -> ndarray:
     types = _types(name, resolver, tuple(kinds))
     with engine.lock:
         inputs = tuple([value._load() if type(value) is ndarray else _const(value, wanted) for value, wanted in zip(values, types.operands)])
-        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 4))
+        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 3))
 
 
 def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
@@ -467,6 +466,7 @@ class _Power(ufunc):
 
 power = UFUNCS["power"] = _Power("power", 2, arithmetic)
 FUNCTIONS.update(UFUNCS)
+OPERATORS.update({_name: partial(plain, _name, _one._resolver) for _name, _one in UFUNCS.items() if _one.nin == 2}, power=power)
 
 # Other names of the same functions.
 abs, true_divide, mod, pow = absolute, divide, remainder, power  # noqa: A001

@@ -72,12 +72,12 @@ static llvm_value permuted(struct emitter *e, llvm_value v, llvm_value lane)
     return intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
 }
 
-/* Lanes beyond the block's last thread do not exist: who asks one, gets its own. */
-static llvm_value if_it_exists(struct emitter *e, llvm_value lane, llvm_value got, llvm_value own)
+/* Lanes beyond the block's last thread do not exist: they give 0. */
+static llvm_value if_it_exists(struct emitter *e, llvm_value lane, llvm_value got)
 {
     llvm_value count = binary(e, LLVM_SUB, member(e, offsetof(struct native_call, threads), 32), cast(e, LLVM_TRUNC, e->lane, e->i32));
 
-    return choose(e, icmp(e, LLVM_ULT, lane, spread(e, count)), got, own);
+    return choose(e, icmp(e, LLVM_ULT, lane, spread(e, count)), got, like(e, false, 32, 0));
 }
 
 void emit_shuffle(struct emitter *e)
@@ -85,7 +85,7 @@ void emit_shuffle(struct emitter *e)
     const struct ptx_insn    *in = e->insn;
     const struct ptx_operand *b = &in->operands[2], *c = &in->operands[3];
     struct value  v[3] = {source_value(e, &in->operands[1], 4, false), source_value(e, b, 4, false), source_value(e, c, 4, false)};
-    llvm_value    own = as_vector(e, &v[0]), got;
+    llvm_value    own = choose(e, e->taken, as_vector(e, &v[0]), like(e, false, 32, 0)), got; /* lanes that take no part give 0 */
     struct source s = shuffle_source(e, as_vector(e, &v[1]), as_vector(e, &v[2]));
 
     if (shuffles_first(in)) {
@@ -101,7 +101,7 @@ void emit_shuffle(struct emitter *e)
         } else {
             got = permuted(e, own, s.lane);
         }
-        write_register(e, in->operands[0].reg, vector_value(if_it_exists(e, s.lane, got, own), 32), false);
+        write_register(e, in->operands[0].reg, vector_value(if_it_exists(e, s.lane, got), 32), false);
     }
     if (in->predicate.kind == PTX_REG)
         write_register(e, in->predicate.reg, vector_value(s.inside, 1), false);

@@ -51,6 +51,8 @@ struct device_stream {
     struct owned owned; /* a stream is only a name here */
 };
 
+static bool runs_kernels; /* callers' ones, in this process */
+
 enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first-level caches */
 
 static unsigned device_count(struct problem *why)
@@ -135,7 +137,8 @@ static enum status open_parts(struct device *d)
 {
     enum status st = cpu_memory_create(0, &d->memory);
 
-    cpu_libraries_start(cpu_host_threads());
+    if (runs_kernels)
+        cpu_libraries_start(cpu_host_threads());
     if (!st)
         st = cpu_engine_create(d->memory, 0, &d->engine);
     if (!st)
@@ -464,10 +467,11 @@ static void choose_jit(const char *value)
         jit_choose(JIT_NOW);
 }
 
-static bool prepare(bool runs_kernels)
+static bool prepare(bool kernels)
 {
     cpu_libraries_open();
-    if (!runs_kernels)
+    runs_kernels = kernels;
+    if (!kernels)
         return false;
     jit_choose(wants_jit ? JIT_AUTO : JIT_OFF);
     return jit_open();

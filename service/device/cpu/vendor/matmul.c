@@ -63,6 +63,7 @@ enum status cpu_matmul_run(const struct cpu_plan *p, const struct vendor_matmul_
     const uint64_t            each = blas_bytes(p->number);
     enum status               st = STATUS_OK;
 
+    openblas_use_threads(ask->m * ask->n > UINT64_MAX / ask->k ? UINT64_MAX : ask->m * ask->n * ask->k);
     for (uint64_t i = 0; i < ask->batch && !st; i++) {
         st = i ? cpu_plan_watched(watch, why) : STATUS_OK;
         if (!st)

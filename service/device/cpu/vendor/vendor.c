@@ -153,6 +153,7 @@ enum status cpu_plan_run(const struct cpu_plan *p, const void *params, const str
         return cpu_matmul_run(p, params, watch, why);
     if (p->ask.operation == VENDOR_FFT)
         return cpu_fft_run(p, params, watch, why);
+    openblas_use_threads(p->ask.m * p->ask.n * (p->ask.m < p->ask.n ? p->ask.m : p->ask.n)); /* below 2^60: cpu_factor_make() */
     for (uint64_t i = 0; i < p->ask.batch && !st; i++) {
         run_factor(p, params, i);
         st = i + 1 < p->ask.batch ? cpu_plan_watched(watch, why) : STATUS_OK;

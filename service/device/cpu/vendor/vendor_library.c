@@ -9,7 +9,7 @@
 
 #include "base/log/log.h"
 
-enum { VERSION_BYTES = 32, SYMBOL_BYTES = 64, WARM_SIDE = 512 };
+enum { VERSION_BYTES = 32, SYMBOL_BYTES = 64, THREADED_MULTIPLICATIONS_MIN = 1 << 25 };
 
 static const struct openblas_row {
     const char *symbol;
@@ -42,7 +42,7 @@ static struct library            blas = {.usual = openblas_usual}, fft = {.usual
 static struct openblas_functions blas_functions;
 static struct fftw_functions     fft_functions, fft_single_functions;
 static bool                      opened, has_blas, has_fft;
-static unsigned                  threads_of_fft = 1;
+static unsigned                  threads_there = 1;
 static char                      blas_version[VERSION_BYTES], fft_version[VERSION_BYTES];
 
 bool cpu_library_choose(struct span name, const char *path)
@@ -141,26 +141,11 @@ void cpu_libraries_open(void)
         take_version(fft_functions.version, "fftw-", fft_version);
 }
 
-/* Threads and their memory are made at the first product that uses them. */
-static void warm_blas(void)
-{
-    const int    side = WARM_SIDE;
-    const double one = 1, zero = 0;
-    double      *a = calloc((size_t)side * side, sizeof *a), *out = calloc((size_t)side * side, sizeof *out);
-
-    if (a && out)
-        blas_functions.of[BLAS_F64].gemm("N", "N", &side, &side, &side, &one, a, &side, a, &side, &zero, out, &side, 1, 1);
-    free(a);
-    free(out);
-}
-
 void cpu_libraries_start(unsigned threads)
 {
-    if (has_blas) {
+    if (has_blas)
         blas_functions.set_num_threads((int)threads);
-        warm_blas();
-    }
-    threads_of_fft = threads;
+    threads_there = threads;
 }
 
 const struct openblas_functions *openblas_functions(void)
@@ -175,7 +160,12 @@ const struct fftw_functions *fftw_functions(bool wide)
 
 unsigned fftw_threads(void)
 {
-    return threads_of_fft;
+    return threads_there;
+}
+
+void openblas_use_threads(uint64_t multiplications)
+{
+    blas_functions.set_num_threads(multiplications < THREADED_MULTIPLICATIONS_MIN ? 1 : (int)threads_there);
 }
 
 const char *openblas_version(void)

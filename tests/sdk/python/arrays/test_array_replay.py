@@ -146,6 +146,20 @@ def test_after_a_reset_everything_is_made_anew(g, session):
             float(lost.sum())
 
 
+def test_what_was_lost_in_a_reset_may_be_written_over(g, session):
+    for _ in range(2):
+        x, y, other = g.ones(3, session=session), g.ones(3, session=session), g.ones(3, session=session)
+        assert x.tolist() == y.tolist() == other.tolist() == [1, 1, 1]
+        session.reset()
+        x[...] = 5.0
+        y[...] = g.arange(3, session=session)
+        beside = g.ones(2, session=session) + 1
+        assert beside.tolist() == [2, 2] and x.tolist() == [5, 5, 5] and y.tolist() == [0, 1, 2]
+        with pytest.raises(g.errors.SessionLostError):
+            other[1:] = 5.0
+            other.tolist()
+
+
 def test_a_refused_request_is_no_reason_to_refuse_the_next(g, client):
     with client.session(memory_limit=1_000_000) as session:
         x = g.asarray(np.arange(10, dtype="f8"), session=session)

@@ -206,8 +206,8 @@ class Engine:
         structure = Structure(self._live(), reads)
         if structure.lost:
             structure = Structure(self._usable(structure.nodes), reads)
-        for one in reads:
-            self.check(one.node)
+            for one in reads:
+                self.check(one.node)
         nodes = structure.nodes
         self.queued = self.inline_bytes = 0
         if not nodes and not reads:
@@ -293,7 +293,7 @@ class _Request:
         self.bound, self.unused = prepared.bind(dead, engine.generation)
         self.new: List[Kernel] = []
         modules = [self._module(name) for name in prepared.kernels]
-        names, allocs, kept, self.segments = self._places()
+        names, allocs, kept, self.segments = self._places() if None in self.bound else ([quoted(one.id) for one in self.bound if one], [], [], {})
         operations = prepared.operations(structure.texts(), names, modules)
         self.allocs = len(allocs)
         timeout_ms = engine.session.timeout_ms or min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
@@ -357,10 +357,9 @@ class _Request:
             if memory is not None:
                 node.settle(self.memories[memory])
                 continue
-            owner = owned[place]
-            if owner is None:
-                owner = owned[place] = DeviceMemory(self._id(place, answer), prepared.places[place].nbytes, engine.generation, engine.dead)
-            node.settle(owner)
+            if owned[place] is None:
+                owned[place] = DeviceMemory(self._id(place, answer), prepared.places[place].nbytes, engine.generation, engine.dead)
+            node.settle(owned[place])
         if None in owned:
             self._keep_rest(owned, answer)
         for node in self.nodes:

@@ -143,14 +143,11 @@ class Node:
     def settle(self, memory: Optional["DeviceMemory"]) -> None:
         """It is in device memory now; None when there is not a single element."""
         self.kind, self.memory = BUFFER, memory
-        self._let_go()
+        self.inputs, self.params, self.reuse = (), {}, None
 
     def fail(self, error: BaseException) -> None:
         """It will never be there, and why."""
         self.kind, self.error = FAILED, error
-        self._let_go()
-
-    def _let_go(self) -> None:
         self.inputs, self.params, self.reuse = (), {}, None
 
 

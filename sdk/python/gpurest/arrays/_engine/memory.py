@@ -64,6 +64,10 @@ class DeviceMemory:
             dead, this = self._left
             dead.append(this)
 
+    def is_gone(self, generation: int) -> bool:
+        """It was there before the session was reset to this generation."""
+        return self.generation != generation
+
     def export(self, session: "Session") -> Buffer:
         """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
         again for something else."""

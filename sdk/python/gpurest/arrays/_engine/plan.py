@@ -204,7 +204,7 @@ class Planner:
 def may_overwrite(node: Node, step_at: int, steps: Sequence[Step], wanted: Set[Node]) -> bool:
     """Whether `node` may be stored over the value that it replaces: nobody reads that later, and here only element by element."""
     old = node.reuse
-    if old is None or old.memory is None or old in wanted or old.memory.nbytes != max(node.nbytes, 1):
+    if old is None or old.memory is None or old in wanted or old.memory.nbytes != max(node.nbytes, 1) or old.memory.is_gone(node.engine.generation):
         return False
     for at, step in enumerate(steps[step_at:], step_at):
         for one in step.loads:

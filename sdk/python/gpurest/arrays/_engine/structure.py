@@ -42,7 +42,7 @@ class Structure:
         self.consts: Dict[Tuple[str, str], Tuple[int, Const]] = {}
         self.offsets: Dict[int, int] = {}  # bytes -> number
         self._numbers: Dict[Node, int] = {}
-        self._memory_numbers: Dict[int, int] = {}
+        self._memory_numbers: Dict[DeviceMemory, int] = {}
         self._outside: List[Tuple[Any, ...]] = []
         self._may_move: Optional[bool] = None
         parts: List[Any] = [config.fusion, config.builtins]
@@ -82,12 +82,13 @@ class Structure:
         return name, tuple(value) if type(value) is list else value
 
     def _reuse(self, old: Node) -> Optional[Tuple[int, bool]]:
-        if old.memory is None:
+        if old.memory is None or old.memory.is_gone(old.engine.generation):
             return None
         wanted = old.wanted
         if wanted:
             self.wanted.add(old)
-        return self._number(old), wanted
+        number = self._numbers.get(old)
+        return self._outer(old) if number is None else number, wanted
 
     def _const(self, one: Const) -> Tuple[int, str]:
         name = one.dtype.name
@@ -100,30 +101,25 @@ class Structure:
         node, dtype, shape, strides, offset, scattered = load
         number = self._numbers.get(node)
         if number is None:
-            number = self._number(node)
+            number = self._outer(node)
         if offset and self._movable:
             offset = -1 - self.offsets.setdefault(offset * dtype.itemsize, len(self.offsets))
         return number, dtype.name, shape, strides, offset, scattered
 
-    def _number(self, node: Node) -> int:
-        """Below 0: it was computed before."""
-        number = self._numbers.get(node)
-        if number is None:
-            number = self._numbers[node] = -1 - len(self._outside)
-            memory = node.memory
-            if memory is None:  # of a value without elements, or of one that failed
-                self.lost = self.lost or node.error is not None
-                self._outside.append((None, node.dtype.name, node.shape))
-            else:
-                self.lost = self.lost or memory.generation != node.engine.generation
-                self._outside.append((self._memory(memory), memory.nbytes, node.dtype.name, node.shape))
-        return number
-
-    def _memory(self, memory: DeviceMemory) -> int:
-        number = self._memory_numbers.get(id(memory))
-        if number is None:
-            number = self._memory_numbers[id(memory)] = len(self.memories)
+    def _outer(self, node: Node) -> int:
+        """The number, below 0, of what was computed before."""
+        number = self._numbers[node] = -1 - len(self._outside)
+        memory = node.memory
+        if memory is None:  # of a value without elements, or of one that failed
+            self.lost = self.lost or node.error is not None
+            self._outside.append((None, node.dtype.name, node.shape))
+            return number
+        place = self._memory_numbers.get(memory)
+        if place is None:
+            place = self._memory_numbers[memory] = len(self.memories)
             self.memories.append(memory)
+            self.lost = self.lost or memory.is_gone(node.engine.generation)
+        self._outside.append((place, memory.nbytes, node.dtype.name, node.shape))
         return number
 
     @property
@@ -144,7 +140,7 @@ class Structure:
         return len(self.memories) + len(self.offsets) + len(self.consts)
 
     def memory_number(self, memory: DeviceMemory) -> int:
-        return self._memory_numbers[id(memory)]
+        return self._memory_numbers[memory]
 
     def offset(self, nbytes: int) -> Any:
         """Of a view's start, as an operation has it."""
