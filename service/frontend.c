@@ -48,7 +48,12 @@ struct frontend {
 
 static bool refuse_start(const char *what, const struct problem *why)
 {
-    fprintf(stderr, "gpurestd: %s%s%s\n", what, why->detail[0] ? ": " : "", why->detail);
+    const char *colon = why->detail[0] ? ": " : "";
+
+    if (log_is_json())
+        log_critical("frontend", "%s%s%s", what, colon, why->detail);
+    else
+        fprintf(stderr, "gpurestd: %s%s%s\n", what, colon, why->detail);
     return false;
 }
 
@@ -308,17 +313,26 @@ static bool write_port_file(const struct frontend *f)
     return !st || refuse_start("--port-file", &why);
 }
 
+/* A line of its own on standard output; in the log where all lines are to be JSON. */
 static void announce(const struct frontend *f)
 {
-    printf("gpurestd %s serving", GPUREST_VERSION);
+    struct buf text;
+
+    buf_init(&text, PORT_FILE_BYTES_MAX);
+    buf_printf(&text, "gpurestd %s serving", GPUREST_VERSION);
     for (unsigned i = 0; i < f->listen_count; i++) {
         const char *address = server_address(f->server, i);
         const char *scheme = f->config->tls_cert[0] ? "https://" : "http://";
 
-        printf(" %s%s", span_starts(span_of(address), "unix:") ? "" : scheme, address);
+        buf_printf(&text, " %s%s", span_starts(span_of(address), "unix:") ? "" : scheme, address);
     }
-    putchar('\n');
-    fflush(stdout);
+    if (log_is_json()) {
+        log_info("frontend", "%s", text.data ? text.data : "serving");
+    } else {
+        puts(text.data ? text.data : "gpurestd is serving");
+        fflush(stdout);
+    }
+    buf_finish(&text);
 }
 
 static bool start_parts(struct frontend *f)
@@ -353,6 +367,18 @@ static void reload_tokens(struct frontend *f)
         log_info("auth", "reloaded the token file");
 }
 
+static void reload_certificates(struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (!f->config->tls_cert[0])
+        return;
+    if (server_reload_tls(f->server, &why))
+        log_error("http", "cannot reload the files of TLS; the old ones stay in use: %s", why.detail);
+    else
+        log_info("http", "reloaded the files of TLS");
+}
+
 static bool read_again(struct frontend *f)
 {
     struct config now;
@@ -366,12 +392,43 @@ static bool read_again(struct frontend *f)
     return true;
 }
 
-/* The count goes on in the background, and the log tells its result. */
-static void count_devices(struct frontend *f)
+static void set_levels(const struct config *c)
 {
-    if (!read_again(f))
-        log_error("frontend", "the settings have an error, which standard error tells; devices are not counted again");
-    else if (pool_count_again(f->app.pool, f->rereads ? f->again.visible_devices : f->config->visible_devices))
+    enum log_level most = LOG_LEVEL_INFO;
+
+    log_level_parse(span_of(c->log_level), &most);
+    for (unsigned category = 0; category < LOG_CATEGORIES; category++)
+        log_level_set(category, most);
+    if (!c->access_log)
+        log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
+}
+
+/* The settings as last read. */
+static const struct config *present(const struct frontend *f)
+{
+    return f->again.node ? &f->again : f->config;
+}
+
+/* Those that can change while the service runs; levels that /v1/admin/logging has changed stay unless the settings say something new. The count
+ * of devices goes on in the background, and the log tells its result. */
+static void reload_settings(struct frontend *f)
+{
+    const struct config *before = present(f), *now;
+    bool                 had_access = before->access_log;
+    enum log_level       most = LOG_LEVEL_INFO, then = LOG_LEVEL_INFO;
+
+    log_level_parse(span_of(before->log_level), &then);
+    if (!read_again(f)) {
+        log_error("frontend",
+                  "the settings have an error, which standard error tells; none of them is taken, and devices are not counted again");
+        return;
+    }
+    now = present(f);
+    log_level_parse(span_of(now->log_level), &most);
+    if (most != then || now->access_log != had_access)
+        set_levels(now);
+    server_set_rate(f->server, (unsigned)now->rate);
+    if (pool_count_again(f->app.pool, now->visible_devices))
         log_error("frontend", "not enough memory to count devices again");
 }
 
@@ -379,7 +436,8 @@ static void reload(struct frontend *f)
 {
     notify_reloading();
     reload_tokens(f);
-    count_devices(f);
+    reload_certificates(f);
+    reload_settings(f);
     notify("READY=1");
 }
 
@@ -397,7 +455,7 @@ static void serve_signals(struct frontend *f)
 /* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. */
 static void drain_sessions(struct frontend *f)
 {
-    uint64_t deadline = deadline_after_ns(f->config->drain_timeout * NS_PER_S);
+    uint64_t deadline = deadline_after_ns(present(f)->drain_timeout * NS_PER_S);
 
     app_leave(&f->app);
     notify("STOPPING=1\nSTATUS=draining");
@@ -450,6 +508,7 @@ static bool start_log(const struct config *c)
     log_level_parse(span_of(c->log_level), &most);
     log_init("frontend", most);
     log_format_set(format);
+    log_node_set(c->node);
     if (!c->access_log)
         log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
     if (!log_set_for_workers(most))

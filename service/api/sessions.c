@@ -178,6 +178,7 @@ void session_members(struct json_writer *w, const struct request *r, const struc
     json_add_u64(w, "buffers", i->buffers);
     json_add_u64(w, "modules", i->modules);
     json_add_u64(w, "launches", i->launches);
+    json_add_u64(w, "launches_finished", i->launches_finished);
     json_close_object(w);
     json_add_text(w, "instance", app_of(r)->instance);
     add_node(w, r);

@@ -47,7 +47,8 @@ enum {
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,
     TLS_FILE_BYTES_MAX = 1024 * 1024, /* each of certificate chain, key and client authorities */
     TLS_CRL_BYTES_MAX = 16 * 1024 * 1024, /* the lists of revoked certificates */
-    TLS_CHAIN_CERTIFICATES_MAX = 16, /* that a client shows, when lists of revoked ones are there */
+    TLS_CHAIN_CERTIFICATES_MAX = 16, /* of the service's chain, and that a client shows when lists of revoked ones are there */
+    TLS_REPLACED_S = 600, /* for which replaced certificates are kept: handshakes and requests that use them are over */
 };
 
 static_assert(OFFLOAD_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is offloaded some of it is still in the socket");

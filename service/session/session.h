@@ -126,6 +126,7 @@ struct session_info {
     struct problem     fault; /* status OK: none */
     uint64_t           device_time_us;
     uint64_t           memory_bytes;
+    uint64_t           launches_finished; /* all, those of batches included */
     unsigned           buffers, modules, launches;
     char               fault_domain[CLIENT_ID_CHARS_MAX + 1]; /* "": none; else: */
     bool               shared_server;                         /* its sessions share an MPS server */

@@ -1,6 +1,7 @@
 // The operator's view of the service. An event stream names the resources that changed, and the page requests those again; without a stream it
 // requests all of them every few seconds. Only while the page is visible.
 import { showActivity } from "/web/activity.js";
+import { forgetTimelines, showTimelines } from "/web/timelines.js";
 import { ask, authorization, bytes, element, replace, tokenForm } from "/web/common.js";
 
 const PERIOD_MS = 2000;
@@ -66,7 +67,7 @@ function empty(columns, words) {
 }
 
 function serviceList(version) {
-  const rows = [["version", version.version], ["API", `${version.api.least} to ${version.api.most}`], ["compiler", version.compiler || "none"],
+  const rows = [...(version.node ? [["node", version.node]] : []), ["version", version.version], ["API", `${version.api.least} to ${version.api.most}`], ["compiler", version.compiler || "none"],
     ["backends", version.backends.map((b) => (b.driver ? `${b.name} (driver ${b.driver})` : b.name)).join(", ")]];
   return rows.flatMap(([term, text]) => [element("dt", { className: "quiet" }, term), element("dd", null, text)]);
 }
@@ -80,7 +81,11 @@ async function readiness() {
 
 async function showService() {
   await readiness();
-  replace("service", ...serviceList(await ask("/version")));
+  const version = await ask("/version");
+  const title = version.node ? `gpurest · ${version.node}` : "gpurest";
+  document.title = title;
+  replace("title", title);
+  replace("service", ...serviceList(version));
 }
 
 async function showDevices() {
@@ -93,7 +98,7 @@ async function showSessions() {
   replace("limits", ...Object.entries(limits.limits).filter(([, limit]) => limit.used !== null).map(limitRow));
 }
 
-const SHOW = { service: showService, devices: showDevices, sessions: showSessions, activity: showActivity };
+const SHOW = { service: showService, devices: showDevices, sessions: showSessions, activity: showActivity, timelines: showTimelines };
 
 async function show(parts) {
   try {
@@ -179,6 +184,7 @@ async function sense() {
     if (!document.hidden && document.body.dataset.updates === "stream") {
       showStale("devices");
       showStale("activity");
+      showStale("timelines");
     }
   }
 }
@@ -196,6 +202,9 @@ async function run() {
   }
 }
 
-tokenForm(() => show(Object.keys(SHOW)));
+tokenForm(() => {
+  forgetTimelines();
+  show(Object.keys(SHOW));
+});
 sense();
 run();

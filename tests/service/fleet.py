@@ -1,5 +1,6 @@
 """Several services behind a HAProxy, whose configuration deploy/haproxy makes: with TLS in front and behind, and tokens."""
 import hashlib
+import http.client
 import json
 import pathlib
 import shutil
@@ -7,8 +8,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
-import http.client
 
 from service_under_test import Client, Service, until
 
@@ -49,8 +48,12 @@ class Fleet:
         self._make_secrets()
         self.context = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
         self.router = None
-        for name in self.names:
-            self.start(name)
+        try:
+            for name in self.names:
+                self.start(name)
+        except BaseException:
+            self.kill_all()
+            raise
 
     def _make_secrets(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
@@ -123,7 +126,19 @@ class Fleet:
     def await_state(self, wanted):
         until(lambda: wanted.items() <= self.states().items(), lambda: f"the router says {self.states()}, not {wanted}")
 
+    def kill_all(self):
+        for service in self.services.values():
+            service.process.kill()
+            service.process.wait()
+
     def stop(self):
+        """All of it, in order; what went wrong with one is told when all have ended."""
+        try:
+            self._stop()
+        finally:
+            self.kill_all()
+
+    def _stop(self):
         if self.router:
             self.router.send_signal(signal.SIGTERM)
             try:
@@ -139,7 +154,3 @@ class Fleet:
 def missing():
     """What the fleet's tests need and this machine has not; None: nothing."""
     return next((tool for tool in ("haproxy", "openssl") if not shutil.which(tool)), None)
-
-
-def wait_a_moment():
-    time.sleep(0.05)

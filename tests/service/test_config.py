@@ -3,9 +3,12 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
+
+from service_under_test import until
 
 
 def run(executable, *arguments, **environment):
@@ -177,3 +180,26 @@ def test_variables_of_the_clients_are_known(executable):
     assert {"GPUREST_URL", "GPUREST_TOKEN", "GPUREST_SESSION"} <= names
     got = run(executable, "--check-config", **{name: "x" for name in names})
     assert got.stderr == ""
+
+
+def test_hangup_takes_what_can_change_from_the_file(start, tmp_path):
+    file = tmp_path / "now.conf"
+    file.write_text("log_level = info\nrate = 0\n")
+    service = start("--config", str(file))
+    client = service.client()
+
+    def hang_up(text, logged):
+        file.write_text(text)
+        service.process.send_signal(signal.SIGHUP)
+        service.logged(logged)
+
+    client.get("/version?seen=0")
+    hang_up("log_level = debug\naccess_log = 1\nrate = 3\n", "level=debug")
+    until(lambda: client.get("/v1/limits").json().get("limits", {}).get("requests_per_s", {}).get("max") == 3)
+    until(lambda: 429 in [client.get("/version").status for _ in range(10)])
+    assert "category=access" in service.logged("path=/version")
+    levels = until(lambda: client.get("/v1/admin/logging").json().get("levels"))
+    assert levels["http"] == "debug"
+    hang_up("log_level = inof\n", "none of them is taken")
+    assert until(lambda: client.get("/v1/admin/logging").json().get("levels")) == levels
+    client.close()

@@ -57,6 +57,24 @@ def test_json_lines(logging):
     assert access["trace"] == TRACE and access["caller"] == "anonymous" and access["ms"] > 0
 
 
+def test_json_from_the_first_line_to_the_last(executable, tmp_path):
+    """On both outputs together, as journals and containers gather them: also of a service that does not start."""
+    service = Service(executable, tmp_path, "--log-format", "json", "--node", "n1")
+    service.stop()
+    rows = [json.loads(line) for line in ((tmp_path / "stdout").read_text() + service.stderr()).splitlines()]
+    assert {row["node"] for row in rows} == {"n1"} and any(re.match(r"gpurestd \S+ serving http://127", row["message"]) for row in rows)
+    for refused in (["--listen", "0.0.0.0:0"], ["--node", "N 1"], ["--tokens", "/nowhere"]):
+        got = subprocess.run([executable, "--log-format", "json", "--backends", "cpu", *refused], capture_output=True, text=True, timeout=60, env=environment(tmp_path))
+        rows = [json.loads(line) for line in (got.stdout + got.stderr).splitlines()]
+        assert got.returncode and rows and rows[-1]["level"] == "critical", got
+
+
+def test_the_node_is_in_every_line(logging):
+    service, client = logging("--node", "n1", "--access-log")
+    assert client.get("/version").status == 200
+    assert all(" node=n1 role=" in line for line in service.logged("path=/version").splitlines())
+
+
 @pytest.mark.parametrize("header", ["", "00", PARENT.upper(), PARENT + "0", PARENT.replace("00-", "ff-"), PARENT.replace(TRACE, "0" * 32)])
 def test_a_malformed_trace_is_ignored(logging, header):
     service, client = logging("--log-format", "json", "--access-log")

@@ -111,6 +111,11 @@ def test_the_nodes_are_those_that_the_router_tells(node, client):
     assert told == [{"name": "n1", "state": "up"}, {"name": "n2", "state": "down", "endpoint": "https://n2:1"}, {"name": "n3", "state": None}]
 
 
+def test_names_of_files_are_no_ids(node):
+    for path in ("/web/dashboard.js", "/web/style.css", "/problems/wrong_node"):
+        node.get(path).expect(200)
+
+
 def test_a_restarted_node_tells_so(start):
     before = start("--node", "n1").client()
     id = before.post("/v1/sessions").expect(201).json()["id"]

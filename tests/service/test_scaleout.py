@@ -172,6 +172,7 @@ def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
         gpurest("buf", "get", "x", "y")
         assert (tmp_path / "y").read_bytes() == floats(range(256))
         assert name in gpurest("sessions", "get", name)
+        assert [line.split()[:2] for line in gpurest("nodes").splitlines()[1:]] == [[node, "up"] for node in fleet.names]
         gpurest("disconnect")
 
 

@@ -9,7 +9,7 @@ def test_life(client):
     assert path == "/v1/sessions/" + info["id"] and info["id"].startswith("s_")
     assert info["state"] == "ready" and info["labels"] == {"for": "test"} and info["memory_limit"] == 1 << 20
     assert info["idle_timeout_s"] == 60 and info["created_at"] < info["expires_at"] and "fault" not in info
-    assert set(info["usage"]) == {"device_time_us", "memory_bytes", "buffers", "modules", "launches"}
+    assert set(info["usage"]) == {"device_time_us", "memory_bytes", "buffers", "modules", "launches", "launches_finished"}
     assert client.get(path).json()["id"] == info["id"]
     assert client.head(path).status == 200
     assert client.delete(path).status == 204

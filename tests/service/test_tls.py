@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -47,6 +48,7 @@ def make_lists(folder, openssl):
     def list_of(authority, out, *times):
         openssl("ca", "-config", "ca.cnf", "-gencrl", "-cert", f"{authority}.pem", "-keyfile", f"{authority}.key", "-out", out, *times)
 
+    list_of("ca", "empty.pem", "-crldays", "2")
     openssl("ca", "-config", "ca.cnf", "-revoke", "withdrawn.pem", "-cert", "ca.pem", "-keyfile", "ca.key")
     list_of("ca", "crl.pem", "-crldays", "2")
     list_of("ca", "expired.pem", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z")
@@ -256,3 +258,73 @@ def test_wrong_files_are_told_apart(executable, pki, arguments, words):
     run = subprocess.run([executable, "--listen", "127.0.0.1:0", "--backends", "cpu", "--cache", "none", *arguments], cwd=pki, capture_output=True,
                          text=True, timeout=60)
     assert run.returncode != 0 and words in run.stderr, run.stderr
+
+
+# ---- new files while the service runs ----
+
+def shown(service, pki):
+    """The certificate that a new connection is shown."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as plain, context(pki).wrap_socket(plain, server_hostname="localhost") as tls:
+        return tls.getpeercert()["serialNumber"]
+
+
+def place(pki, folder, name):
+    for end in (".pem", ".key"):
+        shutil.copy(pki / (name + end), folder / ("now" + end))
+
+
+def hang_up(service, text, times):
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: service.stderr().count(text) >= times, f"{text!r} is not logged")
+
+
+def test_new_certificates_hold_from_the_next_connection_on(start, pki, tmp_path):
+    place(pki, tmp_path, "server")
+    service = start("--tls-cert", str(tmp_path / "now.pem"), "--tls-key", str(tmp_path / "now.key"))
+    first = shown(service, pki)
+    open_before = connect(service, pki)
+    open_before.request("GET", "/version")
+    assert open_before.getresponse().read()
+    for turn, name in enumerate(("client", "server", "client"), 1):
+        place(pki, tmp_path, name)
+        hang_up(service, "reloaded the files of TLS", turn)
+        assert (shown(service, pki) == first) == (name == "server")
+    open_before.request("GET", "/version")
+    assert open_before.getresponse().status == 200
+    open_before.close()
+    second = shown(service, pki)
+    for text in ("", "nonsense", (pki / "server.key").read_text()):  # the last one is no key of this certificate
+        (tmp_path / "now.key").write_text(text)
+        hang_up(service, "cannot reload the files of TLS; the old ones stay in use", 1)
+        assert shown(service, pki) == second
+
+
+def test_a_new_list_of_revoked_certificates_holds_for_the_next_request(start, pki, tmp_path):
+    lists = tmp_path / "now.crl"
+    shutil.copy(pki / "empty.pem", lists)
+    service = start("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"), "--tls-client-ca", str(pki / "ca.pem"),
+                    "--tls-client-crl", str(lists))
+
+    def status():
+        client = connect(service, pki, "withdrawn")
+        client.request("GET", "/version")
+        answer = client.getresponse()
+        answer.read()
+        client.close()
+        return answer.status
+
+    assert status() == 200
+    shutil.copy(pki / "crl.pem", lists)
+    hang_up(service, "reloaded the files of TLS", 1)
+    assert status() == 401
+    shutil.copy(pki / "expired.pem", lists)
+    hang_up(service, "cannot reload the files of TLS", 1)
+    assert status() == 401
+
+
+def test_other_authorities_need_a_restart(start, pki, tmp_path):
+    shutil.copy(pki / "ca.pem", tmp_path / "ca.pem")
+    service = start("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"), "--tls-client-ca", str(tmp_path / "ca.pem"))
+    shutil.copy(pki / "stranger.pem", tmp_path / "ca.pem")
+    hang_up(service, "which needs a restart", 1)
+    assert connect(service, pki, "client").request("GET", "/version") is None

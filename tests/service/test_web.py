@@ -21,7 +21,7 @@ def test_a_browser_gets_the_dashboard_and_everybody_else_the_document(client):
         assert answer.headers["Content-Type"].startswith("text/html" if html else "application/json"), accept
 
 
-@pytest.mark.parametrize("path", ["/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js", "/web/common.js", "/web/style.css"])
+@pytest.mark.parametrize("path", ["/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js", "/web/timelines.js", "/web/common.js", "/web/style.css"])
 def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(client, path):
     answer = client.get(path)
     policy = answer.headers["Content-Security-Policy"]
@@ -33,7 +33,7 @@ def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(client, path):
 
 
 def test_every_file_that_a_page_names_is_there(client):
-    for page in ("/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js"):
+    for page in ("/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js", "/web/timelines.js"):
         for name in re.findall(r"[\"'](/web/[^\"']+)", client.get(page).body.decode()):
             assert client.get(name).status == 200, name
 
@@ -189,3 +189,53 @@ def test_the_dashboard_says_which_scopes_it_has_not(start, tmp_path):
         dashboard.wait_for("document.querySelectorAll('#latencies tr').length === 5")
         dashboard.wait_for("!" + on_page("needs the scope admin"))
     boss.close()
+
+
+PHONE = (390, 844)
+
+
+@needs_browser
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_fit_a_phone(start, tmp_path, path):
+    """Nothing but what scrolls by itself is wider than the screen."""
+    service = start("--node", "n1")
+    client = service.client()
+    client.put("/v1/sessions/" + "a-session-of-a-long-name-" * 2, {"labels": {"a": "b"}}).expect(201)
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}{path}") as opened:
+        opened.wait_for(on_page("a-session-of-a-long-name") if path == "/" else on_page("/v1/sessions"))
+        if path == "/":
+            opened.wait_for("document.querySelector('#timelines polyline')")
+        opened.browser.command("Emulation.setDeviceMetricsOverride", opened.session, width=PHONE[0], height=PHONE[1], deviceScaleFactor=1, mobile=False)
+        opened.wait_for(f"innerWidth === {PHONE[0]} && document.documentElement.scrollWidth <= {PHONE[0]}")
+
+
+@needs_browser
+def test_the_dashboard_is_titled_by_the_node(start, tmp_path):
+    service = start("--node", "n1")
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        dashboard.wait_for("document.title === 'gpurest · n1'")
+        assert dashboard.value("document.getElementById('title').textContent") == "gpurest · n1"
+
+
+def legend(part):
+    return f"[...document.querySelectorAll('#timelines .legend li')].some((one) => one.textContent.startsWith({part!r}))"
+
+
+@needs_browser
+def test_lines_of_the_last_minutes_by_session_and_caller(start, tmp_path):
+    tokens = token_file(tmp_path / "tokens.json", ada=["read", "write", "launch", "compile"], root=["read", "admin", "metrics"])
+    service = start("--tokens", tokens)
+    ada = service.client(Authorization="Bearer ada-secret")
+    ada.put("/v1/sessions/worked").expect(201)
+    ada.put("/v1/sessions/worked/buffers/x", {"size": 3 << 20}).expect(201)
+    for caller, seen, unseen in (("ada", ["worked: 3.0 MiB"], ["worked of ada", "ada: "]), ("root", ["worked of ada: 3.0 MiB", "ada: 3.0 MiB"], [])):
+        with page(BROWSER, tmp_path / caller, f"http://127.0.0.1:{service.port}/") as dashboard:
+            dashboard.wait_for("document.getElementById('token-form')")
+            dashboard.value(f"sessionStorage.setItem('gpurest-token', '{caller}-secret'); location.reload()")
+            for text in seen:
+                dashboard.wait_for(legend(text))
+            dashboard.wait_for("document.querySelectorAll('#timelines polyline').length >= 3")
+            ada.post("/v1/sessions/worked/launches", FILL).expect(200)
+            dashboard.wait_for("[...document.querySelectorAll('#timelines section')].some((s) => /^launches/.test(s.textContent) && !/at most 0.0/.test(s.textContent))")
+            for text in unseen:
+                assert not dashboard.value(legend(text))

@@ -95,7 +95,7 @@ static void write_limit(struct json_writer *w, const char *name, uint64_t max, u
 static uint64_t rate_of(const struct request *r)
 {
     uint32_t own = __atomic_load_n(&r->caller->requests_per_s, __ATOMIC_RELAXED);
-    uint64_t rate = own == REQUESTS_PER_S_UNSET ? app_of(r)->config->rate : own;
+    uint64_t rate = own == REQUESTS_PER_S_UNSET ? server_rate(atomic_load(&app_of(r)->server)) : own;
 
     return rate ? rate : UNCOUNTED;
 }

@@ -27,6 +27,7 @@ static const char *const category_names[] = {
 };
 
 static const char               *log_role = "gpurestd";
+static const char               *log_node = "";
 static enum log_format           log_format = LOG_FORMAT_TEXT;
 static _Atomic int               levels[LOG_CATEGORIES]; /* level + 1, so that 0 before log_init() means LOG_LEVEL_INFO */
 static _Thread_local const char *request, *trace;
@@ -90,6 +91,16 @@ void log_format_set(enum log_format format)
     log_format = format;
 }
 
+bool log_is_json(void)
+{
+    return log_format == LOG_FORMAT_JSON;
+}
+
+void log_node_set(const char *node)
+{
+    log_node = node;
+}
+
 void log_init(const char *role, enum log_level most)
 {
     const char *told = getenv(LEVEL_VARIABLE), *format = getenv(FORMAT_VARIABLE);
@@ -123,6 +134,8 @@ static void add_head(struct log_line *l, struct span role, pid_t pid, enum log_l
     log_line_begin(l, log_format);
     log_line_text(l, "time", time_text(wall_ns(), now));
     log_line_text(l, "level", span_of(level_names[level]));
+    if (log_node[0])
+        log_line_text(l, "node", span_of(log_node));
     log_line_text(l, "role", role);
     log_line_count(l, "pid", (uint64_t)pid);
     log_line_text(l, "category", span_of(category_names[category]));

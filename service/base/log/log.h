@@ -34,6 +34,9 @@ enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_RELAY };
  * log_set_for_workers() in the front-end, replace `most` and text. */
 void log_init(const char *role, enum log_level most);
 void log_format_set(enum log_format format);
+bool log_is_json(void);
+/* The node's name in all lines, "" = none; borrowed. Call before threads start. */
+void log_node_set(const char *node);
 /* Logs to that file and rotates it at `bytes_max`; keeps `files` files, older ones as PATH.1, PATH.2, … The file must be a regular file that this
  * user owns and that has one hard link, or not exist: a planted link is not followed. Call before threads start. */
 enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, struct problem *why);

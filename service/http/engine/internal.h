@@ -231,6 +231,8 @@ struct tls;
 
 /* Reads the configured files. *out is NULL if none is configured. INVALID_REQUEST with the reason. */
 enum status tls_create(struct tls **out, const struct server_config *config, struct problem *why);
+/* Reads the files again, for later handshakes and requests. An error changes nothing. One thread at a time. */
+enum status tls_reload(struct tls *t, const struct server_config *config, struct problem *why);
 void        tls_destroy(struct tls *t); /* NULL is a no-op; after the daemons that use it */
 /* Additional options for the daemon, terminated; without TLS only the terminator. They borrow from t. */
 enum { TLS_OPTIONS_MAX = 5 };
@@ -512,6 +514,7 @@ struct server {
     struct networks         proxies; /* the trusted proxies */
     struct caller           nobody;  /* the caller of public endpoints without a valid token */
     atomic_uint             in_flight;
+    atomic_uint             requests_per_s; /* of a caller without a rate of its own; 0 = no limit */
     struct held_bodies      held;
     atomic_bool             quiescing;
     atomic_bool             stopping; /* requests see their client as disconnected */

@@ -86,6 +86,7 @@ static struct server *allocate(const struct server_config *config)
     if (!s)
         return NULL;
     s->config = *config;
+    atomic_init(&s->requests_per_s, config->requests_per_s);
     pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
     TAILQ_INIT(&s->newcomers);
@@ -130,6 +131,21 @@ enum status server_create(struct server **out, const struct server_config *confi
     }
     *out = s;
     return STATUS_OK;
+}
+
+enum status server_reload_tls(struct server *s, struct problem *why)
+{
+    return s->tls ? tls_reload(s->tls, &s->config, why) : problem_set(why, STATUS_FEATURE_DISABLED, "there is no TLS");
+}
+
+void server_set_rate(struct server *s, unsigned requests_per_s)
+{
+    atomic_store(&s->requests_per_s, requests_per_s);
+}
+
+unsigned server_rate(const struct server *s)
+{
+    return atomic_load(&s->requests_per_s);
 }
 
 const char *server_address(const struct server *s, unsigned i)

@@ -59,6 +59,12 @@ enum status server_check_proxy(const char *text, struct problem *why);
 
 /* Binds and starts serving. INVALID_REQUEST for an invalid address; *why has the reason of any failure. */
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why);
+/* Reads the files of TLS again: certificate, key and revocation lists hold from then on; other authorities of clients are refused. An error changes
+ * nothing; *why has the reason. FEATURE_DISABLED without TLS. One thread at a time. */
+enum status server_reload_tls(struct server *s, struct problem *why);
+/* Of callers without a rate of their own; 0 = no limit. Any thread. */
+void     server_set_rate(struct server *s, unsigned requests_per_s);
+unsigned server_rate(const struct server *s);
 /* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the startup line and the port file. */
 const char *server_address(const struct server *s, unsigned i);
 /* Stops accepting connections; requests in progress are finished with "Connection: close". Does not wait. */

@@ -57,7 +57,7 @@ static enum status check_rate(struct exchange *x, const struct route *route)
     if (route->endpoint && route->endpoint->scope == SCOPE_NONE)
         return STATUS_OK;
     if (rate == REQUESTS_PER_S_UNSET)
-        rate = x->loop->server->config.requests_per_s;
+        rate = server_rate(x->loop->server);
     if (!rate || rate_take(&c->requests, NS_PER_S / rate, rate, now_ns(), &wait_ns))
         return STATUS_OK;
     problem_limit(&x->r.problem, STATUS_RATE_LIMITED, "requests_per_s", rate, rate, 1);

@@ -21,12 +21,14 @@ static enum status check_header(struct exchange *x)
     return check_name(x, named);
 }
 
-/* Handlers know sessions by their names without the node. */
+/* Handlers know sessions by their names without the node. Pages have file names, which are no ids. */
 static enum status check_params(struct exchange *x)
 {
     struct span rest;
     enum status st = STATUS_OK;
 
+    if (!span_starts(span_of(x->r.endpoint->path), "/v1/"))
+        return STATUS_OK;
     for (unsigned i = 0; i < ROUTE_PARAMS_MAX && x->r.params[i].data && !st; i++)
         st = check_name(x, node_of_id(x->r.params[i], &rest));
     if (!st && strstr(x->r.endpoint->path, "/{sid}")) {

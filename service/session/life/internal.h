@@ -269,6 +269,7 @@ struct session {
     struct label           labels[LABELS_MAX];
     unsigned               labels_count;
     double                 device_time_us;
+    _Atomic uint64_t       launches_finished; /* those of batches included */
     uint64_t               memory_bytes;
     bool                   memory_low;      /* more than MEMORY_LOW_PERCENT of the limit is in use, as last told in an event */
     uint64_t               memory_limit;    /* MEMORY_LIMIT_NONE: none */

@@ -459,6 +459,7 @@ void session_info_of(struct session *s, struct session_info *out)
     out->fault = s->fault;
     out->device_time_us = (uint64_t)fmin(s->device_time_us, (double)JSON_INTEGER_MAX);
     out->memory_bytes = s->memory_bytes;
+    out->launches_finished = atomic_load(&s->launches_finished);
     if (s->worker_session) {
         out->buffers = s->worker_session->buffers.count;
         out->modules = s->worker_session->modules.count;

@@ -31,6 +31,7 @@ void use_add_time(struct session *s, double us)
 
 void use_add_launches(struct session *s, unsigned count)
 {
+    atomic_fetch_add(&s->launches_finished, count);
     atomic_fetch_add(&s->use->launches, count);
 }
 

@@ -571,3 +571,11 @@ def test_long_lists_are_shown_whole(gpurest):
     device = json.loads(gpurest("devices", "--json").stdout)["items"][0]
     shown = gpurest("devices", "get", device["id"]).stdout.decode()
     assert json.dumps(device["unsupported"], separators=(",", ":")) in shown
+
+
+def test_the_nodes_of_a_fleet_are_listed(gpurest):
+    """Of a service without a name and a router, itself; tests/service/test_scaleout.py has three."""
+    told = json.loads(gpurest("nodes", "--json").stdout)
+    assert (told["schema"], [(one["name"], one["state"]) for one in told["items"]]) == ("gpurest.nodes/1", [(None, "up")])
+    assert gpurest("nodes").stdout.decode().splitlines()[0].split() == ["NODE", "STATE", "ENDPOINT"]
+    assert gpurest("nodes", "more").returncode == USAGE
