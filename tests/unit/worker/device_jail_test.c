@@ -170,6 +170,7 @@ Test(device_jail, what_a_worker_without_a_driver_must_not_do_kills_it)
 static void act_open_refused(void)
 {
     need(openat(AT_FDCWD, "/proc/self/maps", O_RDONLY) < 0 && errno == EACCES);
+    need(syscall(SYS_mbind, 0, 0, 0, 0, 0, 0) < 0 && errno == EPERM); /* OpenBLAS tries it */
 }
 
 Test(device_jail, opening_a_file_is_refused_where_the_c_library_tries_it)
@@ -295,6 +296,7 @@ static const int listed[] = {
 #undef CALL
     SYS_mprotect, /* without rights: not code */
     SYS_openat,   /* refused */
+    SYS_mbind,    /* refused */
     SYS_clone3,   /* likewise */
 };
 
