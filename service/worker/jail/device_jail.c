@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +37,13 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
 
 /* ---- files ---- */
 
-/* Read while a cpu device opens, to describe the host; the last by mapped_bytes(). */
-static const char *const plain_reads[] = {"/proc/cpuinfo",   "/proc/meminfo",  "/sys/devices/system/cpu", "/sys/fs/cgroup",
-                                          "/etc/machine-id", "/etc/localtime", "/proc/self/statm"};
+/* Read while a cpu device opens, to describe the host. */
+static const char *const plain_reads[] = {"/proc/cpuinfo",  "/proc/meminfo",   "/sys/devices/system/cpu",
+                                          "/sys/fs/cgroup", "/etc/machine-id", "/etc/localtime"};
+
+/* The process's own, open since before files are guarded, for mapped_bytes(): a kernel that is short of memory forgets the path's inode and makes
+ * another one, which a rule does not know. */
+static int statm = -1;
 
 /* Where libraries of drivers lie, and what describes devices. Nothing of a caller's or the operator's lies there. */
 static const char *const driven_reads[] = {"/usr", "/lib",           "/lib64",    "/opt",      "/nix/store",  "/etc/ld.so.cache",
@@ -92,6 +97,7 @@ void device_jail_prepare(const struct device_jail *j)
 
     if (j->driver || DEVICE_JAIL_RELAXED)
         return;
+    statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     ruleset = landlock_create(LANDLOCK_AND_PEERS);
     if (ruleset >= 0)
         allow_reading(ruleset, plain_reads, COUNT(plain_reads));
@@ -129,7 +135,7 @@ static bool logs_to_a_file(void)
 /* A driver maps and registers at will, and its printf writes to a memory file: it keeps its limits. */
 static bool lower_limits(const struct device_jail *j)
 {
-    /* One number is free below the socket: that of the shared memory, now closed. */
+    /* One number will be free below the socket: that of the shared memory. */
     rlim_t descriptors = j->sharing ? WORKER_SHARE_FD + 1 : 0;
     bool   ok = privileges_limit(RLIMIT_CORE, 0, 0);
 
@@ -148,13 +154,13 @@ struct mapped {
 static bool mapped_bytes(struct mapped *out)
 {
     const rlim_t       page = (rlim_t)sysconf(_SC_PAGESIZE);
+    char               text[160];
     unsigned long long all = 0, data = 0;
-    FILE              *f = fopen("/proc/self/statm", "re");
+    ssize_t            n = pread(statm, text, sizeof text - 1, 0);
+    bool               ok;
 
-    bool ok = f && fscanf(f, "%llu %*u %*u %*u %*u %llu", &all, &data) == 2;
-
-    if (f)
-        fclose(f);
+    text[n > 0 ? n : 0] = '\0';
+    ok = sscanf(text, "%llu %*u %*u %*u %*u %llu", &all, &data) == 2;
     *out = (struct mapped){(rlim_t)all * page, (rlim_t)data * page};
     return ok;
 }
@@ -226,9 +232,9 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
     *level = WORKER_SANDBOX_NONE;
     tzset(); /* for the log's time stamps: reads the zone's file now or never */
     report_unknown_driver(j);
-    close_others(j);
     if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
         return STATUS_DEVICE_ERROR;
+    close_others(j);
     if (!j->driver && !privileges_drop_user(&own_user) && !may_miss(j, "user of its own", why))
         return STATUS_DEVICE_ERROR;
     if (!limit_tasks(j, own_user) && !may_miss(j, "limit of threads", why))
