@@ -1,6 +1,7 @@
 """CuPy's RawKernel and RawModule."""
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import ArgumentError
@@ -71,7 +72,7 @@ class RawKernel:
         self.name = name
         expressions = (name,) if "<" in name else ()
         self._module = RawModule(code=code, options=options, name_expressions=expressions, headers=headers, session=session, client=client)
-        self._known: Optional[Kernel] = None  # in the session of the last call
+        self._known: Optional[weakref.ref[Kernel]] = None  # in the session of the last call, which holds it
 
     @property
     def code(self) -> str:
@@ -81,9 +82,10 @@ class RawKernel:
     @property
     def kernel(self) -> Kernel:
         """Compiles it, the first time in a session."""
-        session, known = self._module._place(), self._known
+        session, known = self._module._place(), None if self._known is None else self._known()
         if known is None or known.module._session is not session or known.module._freed or known.module._gone():
-            known = self._known = self._module.get_function(self.name)
+            known = self._module.get_function(self.name)
+            self._known = weakref.ref(known)
         return known
 
     def __getstate__(self) -> Dict[str, Any]:
