@@ -1,6 +1,5 @@
 /* The duties of a container's first process. */
-#ifndef GPUREST_INIT_H
-#define GPUREST_INIT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@
  * and returns false with the exit code when the service has ended. As any other process: true at once. Call it before any thread and any
  * other child exist. */
 bool init_become_service(int *exit_code);
-
-#endif

@@ -1,8 +1,7 @@
 /* Bounds that a user meets or that several rooms share, each with its unit in its name. Bounds of one room are in its bounds.h. Nothing
  * grows without a bound in one of them. Bounds that an operator may change are settings (config.def), whose limits are here; all others
  * are fixed. */
-#ifndef GPUREST_LIMITS_H
-#define GPUREST_LIMITS_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -209,5 +208,3 @@ static_assert(BATCHES_QUEUED_BYTES_MAX >= 4 * REQUEST_ARENA_BYTES, "any batch ca
 static_assert(BATCH_CALLS_IN_FLIGHT_MAX <= OUTPUTS_KEPT_MAX, "the worker forgets no output of a batch before it is fetched");
 static_assert(BATCH_CALLS_IN_FLIGHT_MAX < RING_SLOTS - CALLS_RESERVED, "a batch leaves room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 4 * BATCH_JSON_BYTES_MAX, "a batch's JSON in its decoded form must fit");
-
-#endif

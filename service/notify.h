@@ -1,6 +1,5 @@
 /* Notifies the service manager: datagrams to the socket that NOTIFY_SOCKET names, as in sd_notify(3). */
-#ifndef GPUREST_NOTIFY_H
-#define GPUREST_NOTIFY_H
+#pragma once
 
 /* Stores the socket's name and removes it from the environment: workers must not notify. Before any thread starts. */
 void notify_begin(void);
@@ -8,5 +7,3 @@ void notify_begin(void);
 void notify(const char *state);
 /* RELOADING=1 with the current time, as the protocol requires; notify("READY=1") follows when the reload is done. */
 void notify_reloading(void);
-
-#endif

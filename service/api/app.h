@@ -1,6 +1,5 @@
 /* Shared by the handlers: created by frontend.c, reached through request.app. All parts outlive the server. */
-#ifndef GPUREST_API_APP_H
-#define GPUREST_API_APP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,5 +24,3 @@ struct app {
     pthread_mutex_t          phase_lock; /* serializes changes of the two below and of the registry's state; outer to registry.lock */
     atomic_bool              draining, leaving; /* no new sessions; and the process will end. Changed by drain.c */
 };
-
-#endif

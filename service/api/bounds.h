@@ -1,6 +1,5 @@
 /* Bounds of api/ alone, each with its unit in its name. Bounds that a user meets or several folders share are in limits.h. */
-#ifndef GPUREST_API_BOUNDS_H
-#define GPUREST_API_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -27,5 +26,3 @@ enum {
 };
 
 #define MEMORY_BYTES_ASKED_MAX (1ull << 62) /* of a buffer or a session; a macro, for the tables of request fields */
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by nearly every handler: caller, body, session, paging, answer. */
-#ifndef GPUREST_API_CALL_H
-#define GPUREST_API_CALL_H
+#pragma once
 
 #include "api/app.h"
 #include "http/json/json.h"
@@ -62,4 +61,3 @@ enum status answer_list(struct request *r, unsigned most, size_t item_bytes, voi
 
 /* Writes a struct problem as a member; nothing for status OK. */
 void add_problem(struct json_writer *w, const char *name, const struct request *r, const struct problem *why);
-#endif

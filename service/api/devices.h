@@ -1,6 +1,5 @@
 /* What several resources use of devices. */
-#ifndef GPUREST_API_DEVICES_H
-#define GPUREST_API_DEVICES_H
+#pragma once
 
 #include "http/message/request.h"
 #include "pool/pool.h"
@@ -14,5 +13,3 @@ enum status device_answer(struct request *r, unsigned device);
 
 /* What is left of the device's memory. The cpu device's is the host's, which others take, too. */
 uint64_t device_free_bytes(const struct device_info *i);
-
-#endif

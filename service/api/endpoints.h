@@ -1,6 +1,5 @@
 /* The table of all endpoints, and their handlers' prototypes, from endpoints.def. */
-#ifndef GPUREST_API_ENDPOINTS_H
-#define GPUREST_API_ENDPOINTS_H
+#pragma once
 
 #include "http/message/route.h"
 
@@ -16,5 +15,3 @@
 
 /* Static. */
 const struct endpoint *endpoints_table(size_t *count);
-
-#endif

@@ -1,7 +1,6 @@
 /* Long polls: a request follows what it made, or asks for, until that ends or for as long as Prefer: wait=N says, over several calls of its
  * handler. No thread waits. */
-#ifndef GPUREST_API_FOLLOW_H
-#define GPUREST_API_FOLLOW_H
+#pragma once
 
 #include "base/waitlist.h"
 #include "http/message/request.h"
@@ -25,5 +24,3 @@ void follow_applied(const struct follow *f, struct request *r);
 
 /* The ETag of what enters each of its states once; its time of birth tells it from others that had the same id. True: If-None-Match names it. */
 bool follow_etag(struct request *r, uint64_t created_wall_ns, const char *state);
-
-#endif

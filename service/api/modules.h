@@ -1,6 +1,5 @@
 /* Modules from and to JSON. */
-#ifndef GPUREST_API_MODULES_H
-#define GPUREST_API_MODULES_H
+#pragma once
 
 #include "api/call.h"
 
@@ -11,5 +10,3 @@ void module_members(struct json_writer *w, struct request *r, const struct modul
  * `pointer` is the object's own JSON pointer. */
 enum status module_decode(const struct json *object, const char *pointer, bool lenient, struct arena *a, struct module_spec *out,
                           struct problem *why);
-
-#endif

@@ -1,11 +1,8 @@
 /* A session as JSON. */
-#ifndef GPUREST_API_SESSION_MEMBERS_H
-#define GPUREST_API_SESSION_MEMBERS_H
+#pragma once
 
 #include "api/call.h"
 #include "api/endpoints.h"
 
 /* Into the object that is open. */
 void session_members(struct json_writer *w, const struct request *r, const struct session_info *i);
-
-#endif

@@ -1,6 +1,5 @@
 /* An arena per request: a hard cap, everything freed at once. Not thread-safe: one thread at a time. */
-#ifndef GPUREST_BASE_ARENA_H
-#define GPUREST_BASE_ARENA_H
+#pragma once
 
 #include "base/span.h"
 
@@ -24,5 +23,3 @@ void *arena_array(struct arena *a, size_t count, size_t size);
 struct span arena_copy(struct arena *a, struct span s);
 /* printf into the arena; NULL if it does not fit. */
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

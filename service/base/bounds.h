@@ -1,6 +1,5 @@
 /* Bounds of base/, each with its unit in its name. Bounds that users see, or that several folders share, are in limits.h. */
-#ifndef GPUREST_BASE_BOUNDS_H
-#define GPUREST_BASE_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -25,5 +24,3 @@ enum {
     WORKER_BUSY_SPIN_US = 200, /* ... and for the end of device work */
     LOOP_SPIN_MANY_US = 100, /* an event loop, for the next request; with few CPUs it sleeps at once */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* A growing byte buffer with a mandatory maximum. Not thread-safe. */
-#ifndef GPUREST_BASE_BUF_H
-#define GPUREST_BASE_BUF_H
+#pragma once
 
 #include "base/span.h"
 
@@ -44,5 +43,3 @@ static inline struct span buf_span(const struct buf *b)
 {
     return (struct span){b->data, b->bytes};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* CRC-32C (Castagnoli), as in iSCSI (RFC 3720) and Content-Digest. Detects corruption, not tampering. Thread-safe. */
-#ifndef GPUREST_BASE_CRC32C_H
-#define GPUREST_BASE_CRC32C_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ uint32_t crc32c_add(uint32_t crc, const void *data, size_t bytes);
 bool     crc32c_has_instruction(void);
 uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t bytes);
 uint32_t crc32c_by_instruction(uint32_t crc, const void *data, size_t bytes);
-
-#endif

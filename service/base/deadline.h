@@ -1,6 +1,5 @@
 /* Monotonic time in nanoseconds; a deadline is a time of that clock. Wall time is for display only. */
-#ifndef GPUREST_BASE_DEADLINE_H
-#define GPUREST_BASE_DEADLINE_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -54,5 +53,3 @@ static inline struct timespec timespec_of_ns(uint64_t ns)
 {
     return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
-
-#endif

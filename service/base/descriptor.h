@@ -1,6 +1,5 @@
 /* Sends and receives file descriptors over Unix sockets (SCM_RIGHTS), one per message. Neither call blocks. */
-#ifndef GPUREST_BASE_DESCRIPTOR_H
-#define GPUREST_BASE_DESCRIPTOR_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -10,5 +9,3 @@ ssize_t descriptor_send(int socket, const void *data, size_t bytes, int fd);
 /* The caller owns *fd, close-on-exec; -1 = none was sent. Of several the kernel keeps only the first. Returns the bytes received; 0 = the peer has
  * closed; -1 with errno, EAGAIN if nothing is available. */
 ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* SHA-256 (FIPS 180-4) by nettle, and constant-time comparison. Thread-safe: no shared state. */
-#ifndef GPUREST_BASE_DIGEST_H
-#define GPUREST_BASE_DIGEST_H
+#pragma once
 
 #include "base/span.h"
 
@@ -21,5 +20,3 @@ void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
 void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
 /* Constant time. */
 bool bytes_equal_secret(const void *a, const void *b, size_t bytes);
-
-#endif

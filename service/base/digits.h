@@ -1,7 +1,6 @@
 /* Numbers and times as text, by hand: printf is slow for answers full of numbers, and the C library's time functions take a lock, which a thread
  * that crashes may hold. Async-signal-safe. */
-#ifndef GPUREST_BASE_DIGITS_H
-#define GPUREST_BASE_DIGITS_H
+#pragma once
 
 #include "base/span.h"
 
@@ -16,5 +15,3 @@ struct span digits_of(uint64_t n, unsigned base, char room[DIGITS_MAX]);
 void digits_put(char *at, unsigned count, uint64_t n);
 /* RFC 3339 in UTC with milliseconds. */
 struct span time_text(uint64_t wall_ns_since_1970, char out[TIME_TEXT_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* For asserts: whether the calling thread holds that mutex. A few instructions. */
-#ifndef GPUREST_BASE_HELD_H
-#define GPUREST_BASE_HELD_H
+#pragma once
 
 #include <assert.h>
 #include <pthread.h>
@@ -8,5 +7,3 @@
 
 /* Not in a child between fork and exec. */
 bool held(const pthread_mutex_t *m);
-
-#endif

@@ -1,10 +1,7 @@
 /* Memory of this host. */
-#ifndef GPUREST_BASE_HOST_MEMORY_H
-#define GPUREST_BASE_HOST_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
 /* What processes can still take without swapping, as the kernel estimates it; UINT64_MAX: it does not tell. */
 uint64_t host_memory_free(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Small files of the operator: settings, tokens, certificates. */
-#ifndef GPUREST_BASE_INPUT_FILE_H
-#define GPUREST_BASE_INPUT_FILE_H
+#pragma once
 
 #include "base/bounds.h"
 #include "base/buf.h"
@@ -15,5 +14,3 @@ enum status input_file_read(int fd, struct buf *out, struct problem *why);
 
 /* Opens, reads and closes. */
 enum status input_file_take(const char *path, struct buf *out, struct problem *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* Counters and histograms of this process, and their output as Prometheus text. Thread-safe: relaxed atomics, no locks. A reader may see
  * only one of two counts that were made together. */
-#ifndef GPUREST_BASE_METRICS_H
-#define GPUREST_BASE_METRICS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ void metrics_histogram(struct buf *out, enum metric m, const char *labels, enum 
 void metrics_label(struct buf *labels, const char *name, const char *value);
 /* Appends all families that this file stores, with their HELP and TYPE lines. */
 void metrics_write(struct buf *out);
-
-#endif

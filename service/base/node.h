@@ -1,7 +1,6 @@
 /* The names of nodes within ids. A service whose node has a name puts it into what it names: n2.train, which a client chose, and
  * s_n2_ with 22 characters, which the service chose. So a router finds the node by the id alone. */
-#ifndef GPUREST_BASE_NODE_H
-#define GPUREST_BASE_NODE_H
+#pragma once
 
 #include "base/span.h"
 #include "limits.h"
@@ -17,5 +16,3 @@ struct span node_of_id(struct span id, struct span *rest);
 
 /* The tag of the process in an id that the service chose: its first characters behind the prefix; empty: the client chose the id. */
 struct span node_tag_of_id(struct span id);
-
-#endif

@@ -1,7 +1,6 @@
 /* The portion of a shared bound that one caller may use: three quarters of what the others leave, rounded up. A lone caller gets most of it, and a
  * new caller always finds something free. The owner of the bound counts and locks. */
-#ifndef GPUREST_BASE_PORTION_H
-#define GPUREST_BASE_PORTION_H
+#pragma once
 
 #include "base/problem.h"
 
@@ -16,5 +15,3 @@ uint64_t portion_max(const struct portion *p);
 bool     portion_fits(const struct portion *p, uint64_t more);
 /* OVERLOADED if the bound or the caller's portion is used up; the problem has the maximum and the use of the portion. */
 enum status portion_check(const struct portion *p, uint64_t more, struct problem *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* The reason of a failure, recorded once, where it happened, in words for the caller.
  * A text must not contain paths, addresses, keys or names of other callers. Plain data: copy it freely. */
-#ifndef GPUREST_BASE_PROBLEM_H
-#define GPUREST_BASE_PROBLEM_H
+#pragma once
 
 #include "base/span.h"
 #include "base/status.h"
@@ -76,5 +75,3 @@ void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned
 
 /* Prefixes the pointers of all fields with the pointer of their part of the request, such as "/ops/3". */
 void problem_within(struct problem *why, const char *pointer);
-
-#endif

@@ -1,6 +1,5 @@
 /* Unguessable names. Thread-safe. */
-#ifndef GPUREST_BASE_RANDOM_H
-#define GPUREST_BASE_RANDOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ enum { RANDOM_ID_CHARS = 22 };
 bool random_bytes(void *out, size_t bytes);
 /* `prefix` ("s_", "b_", ...), then RANDOM_ID_CHARS characters of [0-9A-Za-z], then NUL. False if it does not fit or the generator fails. */
 bool random_id(const char *prefix, char *out, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* A rate limit: a token bucket, stored as the time at which it is full again. Thread-safe, without a lock. */
-#ifndef GPUREST_BASE_RATE_H
-#define GPUREST_BASE_RATE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ struct rate_bucket {
 bool rate_take(struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns);
 /* True if rate_take() would succeed. */
 bool rate_has(const struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* A thread that runs what is posted to it, in order: for ends and follow-ups that the posting thread may not do itself, because it holds locks or
  * must not wait. After nng's core/reap.h. Thread-safe. */
-#ifndef GPUREST_BASE_REAPER_H
-#define GPUREST_BASE_REAPER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ void reaper_stop(struct reaper *r);
 bool reaper_post(struct reaper *r, struct reap_item *item);
 /* Blocks until everything that was posted before has run. Not from run(). */
 void reaper_flush(struct reaper *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* A borrowed run of bytes. Never owns, not NUL-terminated; {NULL, 0} is the empty span. */
-#ifndef GPUREST_BASE_SPAN_H
-#define GPUREST_BASE_SPAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ bool span_u64_saturated(struct span a, uint64_t *out);
 
 /* Copies into dst, NUL-terminated. False if it does not fit; dst is then empty. */
 bool span_copy(struct span a, char *dst, size_t room);
-
-#endif

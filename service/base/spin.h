@@ -1,7 +1,6 @@
 /* How long a thread spins before it sleeps. A wake-up takes several microseconds, which is much of a short request. With few CPUs, however, a
  * spinning thread takes the CPU from the thread that it waits for. */
-#ifndef GPUREST_BASE_SPIN_H
-#define GPUREST_BASE_SPIN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ const struct spin_budgets *spin_budgets(void);
 unsigned spin_cpus(void);
 /* Call before the first use; 0 = detect. */
 void spin_cpus_set(unsigned cpus);
-
-#endif

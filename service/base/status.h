@@ -1,6 +1,5 @@
 /* All outcomes. A CUresult or errno is translated where it arises and not passed on. */
-#ifndef GPUREST_BASE_STATUS_H
-#define GPUREST_BASE_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ bool status_blames_service(enum status s);
 bool status_retryable(enum status st);
 /* Whether an answer of 5xx is the fault of the service or its devices, and not of what its callers asked for. */
 bool status_blames_service(enum status st);
-
-#endif

@@ -1,6 +1,5 @@
 /* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
-#ifndef GPUREST_BASE_UTF8_H
-#define GPUREST_BASE_UTF8_H
+#pragma once
 
 #include "base/span.h"
 
@@ -11,5 +10,3 @@ bool   utf8_valid(struct span s);
 void utf8_repair(char *text, size_t bytes);
 /* At most `max` bytes of s, cut between characters. s is valid. */
 struct span utf8_first(struct span s, size_t max);
-
-#endif

@@ -1,6 +1,5 @@
 /* Who waits for something that changes under a lock: all are woken together. */
-#ifndef GPUREST_BASE_WAITLIST_H
-#define GPUREST_BASE_WAITLIST_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,5 +31,3 @@ void waitlist_remove(struct waitlist *l, struct waker *w);
 void waitlist_wake(struct waitlist *l);
 /* It is over: wakes all. */
 void waitlist_end(struct waitlist *l);
-
-#endif

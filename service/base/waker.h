@@ -1,6 +1,5 @@
 /* Notifies an object that cannot block when an operation finishes. */
-#ifndef GPUREST_BASE_WAKER_H
-#define GPUREST_BASE_WAKER_H
+#pragma once
 
 /* Embedded in the waiting object and registered with what it waits for (base/waitlist.h, staging_take, ...), which links it.
  * wake() is called at most once per registration, from any thread, possibly with locks held: it must not block or call into the watched
@@ -9,5 +8,3 @@ struct waker {
     void (*wake)(struct waker *w);
     struct waker *next; /* used by the list; NULL when not registered */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Compiles CUDA C++ at run time. Runs in a compile worker: one process per compilation, with an empty environment. */
-#ifndef GPUREST_COMPILE_COMPILER_H
-#define GPUREST_COMPILE_COMPILER_H
+#pragma once
 
 #include "ipc/compile_job.h"
 
@@ -15,5 +14,3 @@ bool compiler_include_folder(char *out, size_t room);
 void compiler_use_include(const char *folder);
 /* Compiles one job; *out must be initialised. Returns out->status. */
 enum status compiler_run(const struct compile_job *job, struct compile_output *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The identity of this process's compiler: it differs from that of any compiler that may make other code of the same source. Runs in a
  * compile worker, as compiler.h. */
-#ifndef GPUREST_COMPILE_IDENTITY_H
-#define GPUREST_COMPILE_IDENTITY_H
+#pragma once
 
 #include "base/digest.h"
 
@@ -11,5 +10,3 @@
  * time, and another release changes many files. A tree that cannot be read whole gives an identity that no other process has: then no
  * earlier code is used. */
 void identity_make(const char *header_folder, char out[SHA256_HEX_BYTES]);
-
-#endif

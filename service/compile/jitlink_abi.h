@@ -1,7 +1,6 @@
 /* The part of nvJitLink's binary interface that is used, declared here so that building needs no CUDA header.
  * tests/unit/compile/jitlink_abi_test.c compares it with the real nvJitLink.h where a toolkit exists. */
-#ifndef GPUREST_COMPILE_JITLINK_ABI_H
-#define GPUREST_COMPILE_JITLINK_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct jitlink_functions {
 #include "compile/jitlink.def"
 #undef JITLINK_FUNCTION
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Finds and loads the NVRTC library. One per process; not thread-safe: a compile worker has one thread. */
-#ifndef GPUREST_COMPILE_NVRTC_H
-#define GPUREST_COMPILE_NVRTC_H
+#pragma once
 
 #include "base/problem.h"
 #include "compile/nvrtc_abi.h"
@@ -30,5 +29,3 @@ struct nvrtc {
 enum status nvrtc_load(struct nvrtc *out, const char *path, struct problem *why);
 /* The folder of CUDA headers that belongs to the library, else the toolkit's; false when there is none. */
 bool nvrtc_include_folder(const struct nvrtc *n, char *out, size_t room);
-
-#endif

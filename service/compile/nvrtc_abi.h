@@ -1,7 +1,6 @@
 /* The part of NVRTC's binary interface that is used, declared here so that building needs no CUDA header.
  * tests/unit/compile/nvrtc_abi_test.c compares it with the real nvrtc.h where a toolkit exists. */
-#ifndef GPUREST_COMPILE_NVRTC_ABI_H
-#define GPUREST_COMPILE_NVRTC_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ struct nvrtc_functions {
 #include "compile/nvrtc.def"
 #undef NVRTC_FUNCTION
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Which listen addresses are allowed without tokens or TLS. Pure. */
-#ifndef GPUREST_API_BIND_H
-#define GPUREST_API_BIND_H
+#pragma once
 
 #include "base/problem.h"
 #include "config/config.h"
@@ -11,5 +10,3 @@ bool address_is_local(const char *listen);
 /* Rejects addresses that other machines can reach without tokens (unless --insecure-no-auth) or without TLS (unless --allow-plaintext);
  * *why says what to do. */
 enum status bind_check(const struct config *c, struct problem *why);
-
-#endif

@@ -1,11 +1,8 @@
 /* `gpurestd --check-config`: checks whether a service could start with these settings on this machine as this user. */
-#ifndef GPUREST_CONFIG_CHECK_H
-#define GPUREST_CONFIG_CHECK_H
+#pragma once
 
 struct config;
 
 /* 0, or 2 after one line on standard error per error. What may be right when the service starts, such as a folder that the service manager
  * creates, is a comment on standard output instead. Nothing is started or left open. */
 int config_check(const struct config *c);
-
-#endif

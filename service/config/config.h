@@ -1,6 +1,5 @@
 /* The settings of the front-end, one member per row of config.def. */
-#ifndef GPUREST_CONFIG_H
-#define GPUREST_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool config_file_stays(const struct config *c);
 bool config_reread(int argc, char *const argv[], struct config *out);
 /* Accepts a zeroed config. */
 void config_finish(struct config *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a service is told of the fleet that it is part of. Pure. */
-#ifndef GPUREST_CONFIG_FLEET_H
-#define GPUREST_CONFIG_FLEET_H
+#pragma once
 
 #include "base/problem.h"
 #include "config/config.h"
@@ -9,5 +8,3 @@
  * expected. */
 enum status fleet_check_node(const struct config *c, struct problem *why);
 enum status fleet_check_endpoint(const struct config *c, struct problem *why);
-
-#endif

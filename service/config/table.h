@@ -1,6 +1,5 @@
 /* Shared by the files of config/: config.def as a table, and setting one value. */
-#ifndef GPUREST_CONFIG_TABLE_H
-#define GPUREST_CONFIG_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ void config_print_help(void);
 void config_print_manual(void);
 /* Every setting as a line of a configuration file. */
 void config_print_settings(struct config *c);
-
-#endif

@@ -5,8 +5,7 @@
  * without events. Operations marked "async" return once they are queued; what they do wrong shows when an event recorded
  * behind them is queried, and from then on every call answers the same KERNEL_FAULT or DEVICE_ERROR: the context is lost
  * and the worker ends. */
-#ifndef GPUREST_DEVICE_DEVICE_H
-#define GPUREST_DEVICE_DEVICE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/problem.h"
@@ -201,5 +200,3 @@ const char *device_ops_missing(const struct device_ops *ops);
 
 /* Offers a setting to every backend; ignored where none has it. Before the first count() and open(). The value is borrowed. */
 void device_set(struct span name, const char *value);
-
-#endif

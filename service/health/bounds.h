@@ -1,6 +1,5 @@
 /* Bounds of health/ alone, each with its unit in its name. Bounds that a user meets or several folders share are in limits.h. */
-#ifndef GPUREST_HEALTH_BOUNDS_H
-#define GPUREST_HEALTH_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -9,5 +8,3 @@ enum {
     PROBE_ANSWER_BYTES = 1024, /* of an answer to a health check, head and body */
     PROBE_RETRY_MS = 10, /* between two tries to connect to a Unix socket with a full queue */
 };
-
-#endif

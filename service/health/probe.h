@@ -1,6 +1,5 @@
 /* One GET request to a gpurestd, as its health check sends it. An image needs no other client. */
-#ifndef GPUREST_HTTP_PROBE_H
-#define GPUREST_HTTP_PROBE_H
+#pragma once
 
 #include "base/problem.h"
 #include "health/bounds.h"
@@ -29,5 +28,3 @@ bool probe_wait(int fd, short events, uint64_t deadline);
 enum status probe_tls(int fd, struct span request, uint64_t deadline, struct probe_answer *out, struct problem *why);
 /* Parses the status line of an answer of `bytes` bytes in out->text. */
 enum status probe_take(struct probe_answer *out, size_t bytes, struct problem *why);
-
-#endif

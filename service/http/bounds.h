@@ -1,6 +1,5 @@
 /* Bounds of http/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_HTTP_BOUNDS_H
-#define GPUREST_HTTP_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -54,5 +53,3 @@ enum {
 static_assert(OFFLOAD_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is offloaded some of it is still in the socket");
 static_assert(REQUEST_HEADER_BYTES_MAX + REQUEST_HEADERS_MAX * 64 <= CONNECTION_MEMORY_BYTES, "the longest header and its table fit MHD's memory");
 static_assert((int)URI_BYTES_MAX < (int)REQUEST_HEADER_BYTES_MAX, "a target that is too long is told its limit");
-
-#endif

@@ -1,6 +1,5 @@
 /* Bounds of ipc/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_IPC_BOUNDS_H
-#define GPUREST_IPC_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -10,5 +9,3 @@ enum {
     COMPLETION_BYTES_MAX = 512,
     DEVICE_UUID_BYTES = 64, /* with the NUL */
 };
-
-#endif

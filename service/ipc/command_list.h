@@ -3,8 +3,7 @@
  *
  * A list is a sequence of entries. Each has a head, the body of that command's message, and padding to 8 bytes. Both stay where
  * they are until the command is answered: the worker reads the list there, and the worker and the device itself write the state. */
-#ifndef GPUREST_IPC_COMMAND_LIST_H
-#define GPUREST_IPC_COMMAND_LIST_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -43,5 +42,3 @@ static inline const void *run_entry_body(const struct run_entry *e)
 {
     return e + 1;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The request and the result of a compile worker, and both as bytes. Shared by the front-end, the compile worker and the code cache. */
-#ifndef GPUREST_IPC_COMPILE_JOB_H
-#define GPUREST_IPC_COMPILE_JOB_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -52,5 +51,3 @@ enum status compile_job_encode(const struct compile_job *job, struct buf *out);
 enum status compile_job_decode(struct span bytes, struct arena *a, struct compile_job *job);
 enum status compile_output_encode(const struct compile_output *o, struct buf *out);
 enum status compile_output_decode(struct span bytes, struct compile_output *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* The answer of the role `count`: which devices exist. One row per backend, through a pipe. */
-#ifndef GPUREST_IPC_DEVICE_COUNT_H
-#define GPUREST_IPC_DEVICE_COUNT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct device_count {
     char     why[232];                              /* why there is none; "" if there are some */
     char     uuids[DEVICES_MAX][DEVICE_UUID_BYTES]; /* by index; "" where the driver does not tell */
 };
-
-#endif

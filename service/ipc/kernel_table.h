@@ -1,6 +1,5 @@
 /* The kernels and globals of a loaded module: made by the device, sent as bytes through staging, read by the session. */
-#ifndef GPUREST_IPC_KERNEL_TABLE_H
-#define GPUREST_IPC_KERNEL_TABLE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/status.h"
@@ -60,5 +59,3 @@ int kernel_table_find(const struct kernel_table *t, struct span name);
 enum status kernel_table_encode(const struct kernel_table *t, struct buf *out);
 /* From untrusted bytes: every count, length and parameter range is checked. INTERNAL when malformed; *t is empty then. */
 enum status kernel_table_decode(struct span bytes, struct kernel_table *t);
-
-#endif

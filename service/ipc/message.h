@@ -1,7 +1,6 @@
 /* The messages between the front-end and a worker: fixed structs, no pointers. Both sides are the same executable. The front-end trusts
  * nothing that a worker wrote: it copies, checks the copy, and uses the copy. */
-#ifndef GPUREST_IPC_MESSAGE_H
-#define GPUREST_IPC_MESSAGE_H
+#pragma once
 
 #include "base/problem.h"
 #include "ipc/bounds.h"
@@ -348,5 +347,3 @@ size_t message_bytes(enum message m);
 bool message_status_fits(uint32_t status);
 /* Whether a body of that message may have `bytes` bytes. */
 bool message_fits(uint32_t message, const void *body, size_t bytes);
-
-#endif

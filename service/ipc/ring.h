@@ -2,8 +2,7 @@
  *
  * Neither side trusts the other: each keeps its own index privately, copies a slot out before reading it, and detects impossible indices
  * instead of following them. The producer alone writes `head`; the consumer alone writes `tail` and `sleeping`. */
-#ifndef GPUREST_IPC_RING_H
-#define GPUREST_IPC_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ static inline void ring_relax(void)
     __asm__ volatile("yield");
 #endif
 }
-
-#endif

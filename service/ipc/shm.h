@@ -1,7 +1,6 @@
 /* The memory that a front-end shares with one worker: a sealed memfd of header, command ring, completion ring, staging. It is sealed so
  * that a hostile worker cannot shrink it under the front-end (SIGBUS). */
-#ifndef GPUREST_IPC_SHM_H
-#define GPUREST_IPC_SHM_H
+#pragma once
 
 #include "ipc/message.h"
 #include "ipc/ring.h"
@@ -25,5 +24,3 @@ void shm_finish(struct shm *m);
 
 /* A checked piece of staging; `ref` must be a private copy. INVALID_REQUEST when it lies outside. */
 enum status shm_piece(const struct shm *m, struct shm_ref ref, unsigned char **out);
-
-#endif

@@ -1,8 +1,7 @@
 /* A product, a transform or a factorization for a library to prepare: one of the GPU's maker, or of the host. Fixed bytes, all of them
  * set: equal plans are equal bytes. A plan becomes a module of one kernel. Its parameters are addresses: of the built-in kernel's buffers,
  * in the order of its parameters, then of the workspace. */
-#ifndef GPUREST_IPC_VENDOR_PLAN_H
-#define GPUREST_IPC_VENDOR_PLAN_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ static inline uint32_t vendor_params_count(uint32_t operation)
 
     return operation < VENDOR_OPERATIONS ? bytes[operation] / (uint32_t)sizeof(uint64_t) : 0;
 }
-
-#endif

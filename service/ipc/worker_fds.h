@@ -1,6 +1,5 @@
 /* The descriptors that a worker inherits, and its exit codes. */
-#ifndef GPUREST_IPC_WORKER_FDS_H
-#define GPUREST_IPC_WORKER_FDS_H
+#pragma once
 
 enum {
     WORKER_SHM_FD = 3,     /* the sealed memory (role worker) */
@@ -14,5 +13,3 @@ enum {
     WORKER_EXIT_LOST = 3,   /* the context or the device was lost, and the worker reported it */
     WORKER_EXIT_UNABLE = 4, /* the start failed before it touched the device */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* The built-in kernels: their names, parameters and launch shapes. Their rows are in kernels/kernels.def, beside the CUDA C++ sources;
  * both are part of the executable. Pure functions over constant tables: thread-safe, nothing is owned. */
-#ifndef GPUREST_KERNELS_KERNELS_H
-#define GPUREST_KERNELS_KERNELS_H
+#pragma once
 
 #include "base/problem.h"
 #include "base/span.h"
@@ -148,5 +147,3 @@ enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dty
 /* ---- made by kernels/embed.py ---- */
 extern const struct builtin_source builtin_sources[];
 extern const unsigned              builtin_sources_count;
-
-#endif

@@ -1,6 +1,5 @@
 /* Bounds of pool/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_POOL_BOUNDS_H
-#define GPUREST_POOL_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -39,5 +38,3 @@ enum {
 };
 
 static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* longest plausible time of a launch, or between two events, beyond deadline and grace */
-
-#endif

@@ -1,7 +1,6 @@
 /* The front-end's side of all device workers: which devices there are, a warm set per device, respawn, quarantine.
  * Thread-safe. A worker belongs to at most one session in its whole life; a used one ends and a fresh one takes its slot. */
-#ifndef GPUREST_POOL_POOL_H
-#define GPUREST_POOL_POOL_H
+#pragma once
 
 #include "pool/workers/worker.h"
 
@@ -136,5 +135,3 @@ enum status pool_reset_outcome(struct pool *p, unsigned i, uint64_t ticket, stru
  * anew if older; blocks up to 1 s a device), and has a warm worker, or could have one. Either way *why has the detail on every device
  * that does not pass; empty: all pass. `why` may be NULL. */
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why);
-
-#endif

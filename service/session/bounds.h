@@ -1,6 +1,5 @@
 /* Bounds of session/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_SESSION_BOUNDS_H
-#define GPUREST_SESSION_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -56,5 +55,3 @@ static const uint64_t CONTEXT_BYTES_MAX =
 
 static_assert(TRANSFER_LONG_PIECE_BYTES % STAGING_SLICE_BYTES == 0, "a long piece is whole slices");
 static_assert((int)LAUNCHES_IN_RING_MAX < (int)RING_SLOTS, "transfers and syncs find room in the ring");
-
-#endif

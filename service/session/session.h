@@ -3,8 +3,7 @@
  * A session is one worker and one worker session, and falls alone unless it joins a fault domain. Everything here is thread-safe. A struct session * is borrowed
  * (session_borrow) and returned, and survives its own deletion until then. Objects are named by ids; info structs are copies. An id of
  * another caller's object is treated as unknown: *_NOT_FOUND with the same text. `why` is not NULL, unless a line says so. */
-#ifndef GPUREST_SESSION_SESSION_H
-#define GPUREST_SESSION_SESSION_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/digest.h"
@@ -415,5 +414,3 @@ enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, 
 /* As launch_cancel(), without the outcome and without waiting. */
 void     launch_abandon(struct launch *l);
 unsigned launch_list(struct session *s, struct page *page, struct launch **items); /* references, to be returned */
-
-#endif

@@ -1,6 +1,5 @@
 /* Bounds of worker/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_WORKER_BOUNDS_H
-#define GPUREST_WORKER_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -30,5 +29,3 @@ enum {
 
 static const uint64_t WORKER_OWN_BYTES = 4ull << 30; /* memory of a cpu worker beyond its device's: modules, its heap, stacks of its threads */
 static const uint64_t WORKER_OWN_BYTES_PER_CPU = 1ull << 30; /* ... and for each processor: registers of the blocks that run there, and stacks of a cooperative launch's threads */
-
-#endif

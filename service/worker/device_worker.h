@@ -1,6 +1,5 @@
 /* The roles of the executable that load a device backend. Each is a process of its own. */
-#ifndef GPUREST_WORKER_DEVICE_WORKER_H
-#define GPUREST_WORKER_DEVICE_WORKER_H
+#pragma once
 
 /* Role `worker`: --backend=NAME --index=N [--uuid=ID, which decides where indices have changed] [--spin-cpus=N] [--device-monitor]
  * [--allow-no-sandbox] [--mps=FOLDER] [settings of backends]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
@@ -14,5 +13,3 @@ int device_count_main(int argc, char **argv);
 const char *worker_argument(int argc, char **argv, const char *name);
 /* Offers each --NAME=VALUE to the backends: their settings are among them. */
 void worker_arguments_set(int argc, char **argv);
-
-#endif

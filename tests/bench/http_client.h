@@ -1,6 +1,5 @@
 /* A plain HTTP/1.1 client on one kept connection, with as little of its own cost as possible. For benchmarks only. */
-#ifndef GPUREST_TESTS_HTTP_CLIENT_H
-#define GPUREST_TESTS_HTTP_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ size_t http_build(const struct http_client *c, char *out, size_t room, const cha
                   const void *body, size_t body_bytes);
 /* Build and exchange in one; ends the program unless the status is 2xx. */
 void http_must(struct http_client *c, const char *method, const char *path, const char *type, const void *body, size_t body_bytes);
-
-#endif

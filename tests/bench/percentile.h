@@ -1,6 +1,5 @@
 /* Collects durations and tells their percentiles. */
-#ifndef GPUREST_TESTS_PERCENTILE_H
-#define GPUREST_TESTS_PERCENTILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
 double percentile_us(uint64_t ns[], size_t count, double pct);
 /* Prints "name: p50_us=… p90_us=… p99_us=… max_us=… n=…" and returns the median in microseconds. */
 double percentile_print(const char *name, uint64_t ns[], size_t count);
-
-#endif

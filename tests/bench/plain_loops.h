@@ -1,6 +1,5 @@
 /* The work of the measured kernels as plain loops on one thread: what a C programmer would write, left to the compiler. */
-#ifndef GPUREST_TESTS_BENCH_PLAIN_LOOPS_H
-#define GPUREST_TESTS_BENCH_PLAIN_LOOPS_H
+#pragma once
 
 enum { MILLION = 1 << 20, MATRIX = 512, IMAGE = 1024, ESCAPE_ROUNDS = 256 };
 
@@ -13,5 +12,3 @@ void plain_histogram(const float *x, const float *y, float *z);  /* of x's bytes
 void plain_softmax(const float *x, const float *y, float *z);    /* of IMAGE rows */
 void plain_mandelbrot(const float *x, const float *y, float *z); /* z: IMAGE x IMAGE ints */
 void plain_heat(const float *x, const float *y, float *z);       /* one step over IMAGE x IMAGE */
-
-#endif

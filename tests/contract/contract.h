@@ -1,6 +1,5 @@
 /* The device contract suite: tests the promises of device.h on every backend that is present. */
-#ifndef GPUREST_TESTS_CONTRACT_H
-#define GPUREST_TESTS_CONTRACT_H
+#pragma once
 
 #include "device/device.h"
 
@@ -54,5 +53,3 @@ void                 read_all(struct bench *b, void *to, uint64_t from, size_t b
 bool                 is_cuda(const struct bench *b);
 /* Runs another case in a new process; its exit status, or -1. */
 int run_case(const struct bench *b, const char *name);
-
-#endif

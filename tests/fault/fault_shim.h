@@ -1,7 +1,6 @@
 /* Shared by a test and the library that it preloads into the front-end: one page of a file, mapped by both. All counters are relaxed
  * atomics. */
-#ifndef GPUREST_TESTS_FAULT_SHIM_H
-#define GPUREST_TESTS_FAULT_SHIM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ struct fault_control {
     int64_t  shutdown_us;    /* duration of shutdown() */
     int64_t  calls[FAULT_COUNT];
 };
-
-#endif

@@ -11,8 +11,7 @@
  * at the third parameter is changed. One with ".driver" holds the driver's version.
  * With CUDA_MPS_PIPE_DIRECTORY it is a client of the fake MPS daemon there (tests/service/fake_mps.py).
  * Kernels run at once, on the calling thread. Not thread-safe. */
-#ifndef GPUREST_TESTS_FAKE_CUDA_H
-#define GPUREST_TESTS_FAKE_CUDA_H
+#pragma once
 
 #include "device/cuda/abi.h"
 
@@ -111,5 +110,3 @@ cuda_result fake_capture_launch(const struct CUfunc_st *f, const struct fake_lau
 bool fake_is_memory(cuda_address address, size_t bytes);
 /* Of a module that is loaded. */
 bool fake_is_variable(cuda_address address, size_t bytes);
-
-#endif

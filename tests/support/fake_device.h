@@ -1,6 +1,5 @@
 /* What the files of the fake device's worker share. */
-#ifndef GPUREST_TESTS_FAKE_DEVICE_H
-#define GPUREST_TESTS_FAKE_DEVICE_H
+#pragma once
 
 #include "device/device.h"
 #include "support/fake_script.h"
@@ -44,5 +43,3 @@ enum status fake_mem_write(struct device *d, struct device_stream *s, uint64_t t
 enum status fake_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
 enum status fake_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
 enum status fake_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t n, uint64_t count);
-
-#endif

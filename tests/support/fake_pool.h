@@ -1,7 +1,6 @@
 /* A real pool of real workers on the fake device, as tests of sessions script it. Every module image that loads ("bad …" does not) has the kernels of
  * fake_device.c. */
-#ifndef GPUREST_TESTS_FAKE_POOL_H
-#define GPUREST_TESTS_FAKE_POOL_H
+#pragma once
 
 #include "pool/compile/compile.h"
 #include "support/fake_script.h"
@@ -46,5 +45,3 @@ unsigned fake_modules_loaded(void);
 unsigned fake_graphs(void);
 unsigned fake_hosts_mapped(void);
 uint64_t fake_compiles(void);
-
-#endif

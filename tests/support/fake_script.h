@@ -1,7 +1,6 @@
 /* The page that a test and the workers on its fake device share: what the device is to do, and what it holds. A worker maps the file that --script
  * names. */
-#ifndef GPUREST_TESTS_FAKE_SCRIPT_H
-#define GPUREST_TESTS_FAKE_SCRIPT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ struct fake_script *fake_script(void);
 void steer(const char *words);
 /* A pool of real workers on the fake device; what *with leaves open is chosen. */
 enum status fake_pool_create(struct pool **out, struct pool_config with, struct problem *why);
-
-#endif

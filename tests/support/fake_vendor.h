@@ -2,8 +2,7 @@
  * loops. FAKE_VENDOR_FAIL="cublasLtMatmul:2:13,cufftCreate:1:2"   the second call of the one answers 13, the first of the other 2 (call 0:
  * every one) What they check of their callers, an honest library only trusts: addresses as aligned as was promised, workspace that is
  * memory. */
-#ifndef GPUREST_TESTS_FAKE_VENDOR_H
-#define GPUREST_TESTS_FAKE_VENDOR_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -42,5 +41,3 @@ static int fake_vendor_step(struct fake_vendor_function *functions, size_t count
     }
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What a worker can do to the memory that it shares with the front-end. */
-#ifndef GPUREST_TESTS_POOL_HOSTILE_H
-#define GPUREST_TESTS_POOL_HOSTILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ enum lie {
     LIES = LIE_STATUS + 4
 };
 void hostile_lie(uint32_t lie, uint64_t call);
-
-#endif

@@ -1,7 +1,6 @@
 /* The OpenAPI document as openapi/bundle.py wrote it at build time: pieces of text, each followed by a bound that the configuration
  * decides. */
-#ifndef GPUREST_API_ABOUT_OPENAPI_DOCUMENT_H
-#define GPUREST_API_ABOUT_OPENAPI_DOCUMENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ struct openapi_piece {
 };
 extern const struct openapi_piece openapi_pieces[];
 extern const size_t               openapi_pieces_count;
-
-#endif

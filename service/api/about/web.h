@@ -1,6 +1,5 @@
 /* Whether and how "/" answers a browser. */
-#ifndef GPUREST_API_ABOUT_WEB_H
-#define GPUREST_API_ABOUT_WEB_H
+#pragma once
 
 #include "http/message/request.h"
 
@@ -8,5 +7,3 @@
 bool web_is_wanted(const struct request *r);
 /* Answers with the page instead of the discovery document. */
 enum status web_dashboard(struct request *r);
-
-#endif

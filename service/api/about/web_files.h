@@ -1,6 +1,5 @@
 /* The pages for browsers, embedded into the executable by web/embed.py at build time. */
-#ifndef GPUREST_API_ABOUT_WEB_FILES_H
-#define GPUREST_API_ABOUT_WEB_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ struct web_file {
 };
 extern const struct web_file web_files[];
 extern const size_t          web_files_count;
-
-#endif

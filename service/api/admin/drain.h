@@ -1,10 +1,7 @@
 /* Whether the service accepts new sessions: serving, draining, or leaving. */
-#ifndef GPUREST_API_ADMIN_DRAIN_H
-#define GPUREST_API_ADMIN_DRAIN_H
+#pragma once
 
 #include "api/app.h"
 
 /* Irrevocable: no new sessions, and the process ends when the present sessions have ended or their time is up. Any thread. */
 void app_leave(struct app *app);
-
-#endif

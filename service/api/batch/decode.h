@@ -1,6 +1,5 @@
 /* Batches from JSON: REST contract §4 and §15. */
-#ifndef GPUREST_API_BATCH_DECODE_H
-#define GPUREST_API_BATCH_DECODE_H
+#pragma once
 
 #include "base/arena.h"
 #include "http/json/json.h"
@@ -27,5 +26,3 @@ enum status batch_decode(const struct json *root, bool inline_json, bool lenient
 /* The member "segments" alone, NULL allowed. */
 enum status batch_segments_decode(const struct json *array, bool inline_json, bool lenient, struct arena *a,
                                   const struct batch_segment **out, unsigned *count, struct problem *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* The framing of batches: REST contract §4. A head of 16 bytes, JSON padded with blanks, then segments, each padded with zeros, so
  * that everything begins at a multiple of 64. Pure. */
-#ifndef GPUREST_API_BATCH_FRAME_H
-#define GPUREST_API_BATCH_FRAME_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/problem.h"
@@ -35,5 +34,3 @@ enum status batch_zeros_check(struct span padding, struct problem *why);
 
 /* Head and JSON of an answer, padded; false when it does not fit. */
 bool batch_head_add(struct buf *out, struct span json);
-
-#endif

@@ -1,6 +1,5 @@
 /* Programs from JSON: a batch without bytes; and their runs: the bytes, and other scalars. */
-#ifndef GPUREST_API_BATCH_PROGRAM_DECODE_H
-#define GPUREST_API_BATCH_PROGRAM_DECODE_H
+#pragma once
 
 #include "api/batch/decode.h"
 #include "session/batch/program.h"
@@ -26,5 +25,3 @@ static inline const struct program_message *program_message_of(const struct prog
  * take the places of scalars of the same size. *out borrows from the program. */
 enum status program_run_decode(const struct json *root, struct program *p, bool inline_json, bool lenient, struct arena *a,
                                struct batch_message *out, struct problem *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* A batch's request: its body on the way in, what that says, and its answer, around the job that it asks for. It outlives the HTTP request when
  * its answer is streamed, or when it is done in the background. One thread at a time, but for an answer that is kept: that may have many readers. */
-#ifndef GPUREST_API_BATCH_REQUEST_H
-#define GPUREST_API_BATCH_REQUEST_H
+#pragma once
 
 #include "api/batch/decode.h"
 #include "api/batch/frame.h"
@@ -59,5 +58,3 @@ uint64_t batch_answer_bytes(const struct batch_answer *a);
 /* Makes the request's reply, and takes over the reference of r->progress, which it returns when all was sent. May block for the first bytes of what
  * lies on the device: until then a failing device is no 200. */
 enum status batch_answer_send_take(struct batch_request *b, struct request *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* Kernel arguments from JSON: REST contract §6. */
-#ifndef GPUREST_API_DECODE_ARGS_H
-#define GPUREST_API_DECODE_ARGS_H
+#pragma once
 
 #include "base/arena.h"
 #include "http/json/json.h"
@@ -12,5 +11,3 @@ enum status args_decode(const struct json *array, struct arena *a, const struct 
 
 /* One scalar, {"i32": 5}. `pointer` is its JSON pointer. */
 enum status scalar_decode(const struct json *value, const char *pointer, struct launch_arg *out, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Floating-point formats smaller than double, as bits. Pure. */
-#ifndef GPUREST_API_DECODE_FLOATS_H
-#define GPUREST_API_DECODE_FLOATS_H
+#pragma once
 
 #include "base/span.h"
 
@@ -17,5 +16,3 @@ struct float_format {
 bool float_bits(double value, struct float_format f, uint64_t *out);
 /* A decimal number, or nan, inf, infinity with an optional sign, in any case. No hexadecimal, no blanks. */
 bool float_text(struct span text, double *out);
-
-#endif

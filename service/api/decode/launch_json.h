@@ -1,6 +1,5 @@
 /* Launches from and to JSON. */
-#ifndef GPUREST_API_DECODE_LAUNCH_JSON_H
-#define GPUREST_API_DECODE_LAUNCH_JSON_H
+#pragma once
 
 #include "api/bounds.h"
 #include "api/call.h"
@@ -30,5 +29,3 @@ enum status launch_decode(struct request *r, struct launch_spec *out);
 /* For a kernel of a module (the module may be absent) or a built-in one. Pointers are "/grid", "/dtype" and so on. */
 enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why);
 void        launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by all streams of server-sent events. A stream holds no thread: it is a source that the server asks for bytes. */
-#ifndef GPUREST_API_EVENTS_EVENT_STREAM_H
-#define GPUREST_API_EVENTS_EVENT_STREAM_H
+#pragma once
 
 #include "api/call.h"
 
@@ -28,5 +27,3 @@ enum status event_stream_create(struct request *r, size_t bytes, struct event_st
 void event_stream_destroy(struct event_stream *s);
 /* Answers with the stream, which then belongs to the reply. */
 enum status event_stream_answer(struct event_stream *s, uint64_t seconds);
-
-#endif

@@ -1,7 +1,6 @@
 /* If-Match and If-None-Match of a request that writes to a buffer. A condition must hold at the moment of the write: the state that was
  * checked is kept here and compared again under the session's lock. */
-#ifndef GPUREST_API_MEMORY_CONDITION_H
-#define GPUREST_API_MEMORY_CONDITION_H
+#pragma once
 
 #include "http/message/request.h"
 #include "session/session.h"
@@ -21,5 +20,3 @@ enum status condition_of_id(struct request *r, struct session *s, struct span id
 const struct contents *condition_contents(const struct condition *c);
 /* The buffer must be new, but exists. */
 enum status condition_not_absent(struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Digests of buffer contents that a GET or HEAD asks for. */
-#ifndef GPUREST_API_MEMORY_DATA_DIGEST_H
-#define GPUREST_API_MEMORY_DATA_DIGEST_H
+#pragma once
 
 #include "api/call.h"
 #include "http/message/integrity.h"
@@ -21,5 +20,3 @@ enum status digest_add_repr(struct request *r, struct session *s, struct span et
 /* Reads the range into the reply's body and adds its Content-Digest. At most VERIFIED_BODY_BYTES_MAX bytes. Blocks. */
 enum status digest_answer(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
                           enum digest_algorithm algorithm);
-
-#endif

@@ -1,6 +1,5 @@
 /* The entity tag of a buffer's contents: "<generation>.<write epoch of the session>.<the buffer's number>". */
-#ifndef GPUREST_API_MEMORY_ETAG_H
-#define GPUREST_API_MEMORY_ETAG_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,5 +22,3 @@ static inline void etag_add(struct reply *r, struct contents c)
     etag_of(c, tag);
     reply_header_text(r, "ETag", tag);
 }
-
-#endif

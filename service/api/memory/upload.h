@@ -1,6 +1,5 @@
 /* A streamed request body that is written to a buffer, which may have to be created first. One per request, in request.progress. */
-#ifndef GPUREST_API_MEMORY_UPLOAD_H
-#define GPUREST_API_MEMORY_UPLOAD_H
+#pragma once
 
 #include "api/call.h"
 #include "api/memory/condition.h"
@@ -21,5 +20,3 @@ enum status upload_finish(struct request *r);
 /* After upload_finish(): borrowed until the request ends. */
 struct contents           upload_contents(const struct request *r);
 const struct buffer_info *upload_buffer(const struct request *r, bool *created);
-
-#endif

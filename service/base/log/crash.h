@@ -1,7 +1,6 @@
 /* The last words of a process that crashes: by which signal, where, as what and doing what, with a backtrace, as lines of the log. Then the
  * signal takes its course, to a core file where these are kept. Under sanitizers they report; only the log is flushed first. */
-#ifndef GPUREST_BASE_LOG_CRASH_H
-#define GPUREST_BASE_LOG_CRASH_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ static inline void               crash_doing(const char *what, const char *which
     crash_what = what;
     crash_which = which;
 }
-
-#endif

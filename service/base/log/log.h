@@ -2,8 +2,7 @@
  * file that is rotated by its size. The last lines are kept for readers. Thread-safe; lines never interleave, and are ASCII: other
  * bytes become '?'. No text contains secrets. Between log_start() and log_stop() a caller that logs never waits for the reader of the log: one
  * thread writes, and lines that it cannot write are dropped and counted. */
-#ifndef GPUREST_BASE_LOG_LOG_H
-#define GPUREST_BASE_LOG_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ uint64_t log_newest(void);
 /* Appends the next line after *last with at least this severity to `out`, at most LOG_LINE_BYTES, and returns its length; 0 = none.
  * Skips lines that are no longer kept. */
 size_t log_next(uint64_t *last, enum log_level most, char *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Format and destination of log lines; internal to log.c. */
-#ifndef GPUREST_BASE_LOG_LOG_LINES_H
-#define GPUREST_BASE_LOG_LOG_LINES_H
+#pragma once
 
 #include "base/log/log.h"
 #include "limits.h"
@@ -35,5 +34,3 @@ void log_crash_flush(void);
 void log_crash_write(const struct log_line *l);
 /* Queues the line for writing and keeps it. Thread-safe; never waits after log_start(). */
 void log_sink_write(enum log_level level, const struct log_line *l);
-
-#endif

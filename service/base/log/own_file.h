@@ -1,6 +1,5 @@
 /* Files that the service writes at a configured path, possibly in a folder that other users can write: /tmp, or a folder of a group. */
-#ifndef GPUREST_BASE_LOG_OWN_FILE_H
-#define GPUREST_BASE_LOG_OWN_FILE_H
+#pragma once
 
 #include "base/problem.h"
 
@@ -9,5 +8,3 @@
 int own_file_open(const char *path, int flags, unsigned mode, struct problem *why);
 /* Atomically replaces the file by a new one with this text. INTERNAL or OUT_OF_MEMORY: nothing has changed. */
 enum status own_file_replace(const char *path, struct span text, struct problem *why);
-
-#endif

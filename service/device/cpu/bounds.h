@@ -1,6 +1,5 @@
 /* Bounds of device/cpu/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_DEVICE_CPU_BOUNDS_H
-#define GPUREST_DEVICE_CPU_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -49,5 +48,3 @@ static const uint64_t CPU_TRANSFORM_BYTES_MAX = 1ull << 30; /* host memory for t
 
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
 static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */
-
-#endif

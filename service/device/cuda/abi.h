@@ -1,7 +1,6 @@
 /* The part of the CUDA driver's binary interface that is used, declared here so that building needs no CUDA header. Unit tests check it
  * against cuda.h, where that exists. Enumerations travel as unsigned int, as the compiler makes them. */
-#ifndef GPUREST_DEVICE_CUDA_ABI_H
-#define GPUREST_DEVICE_CUDA_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ enum {
 #include "device/attributes.def"
 #undef ATTRIBUTE
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Bounds of device/cuda/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
-#ifndef GPUREST_DEVICE_CUDA_BOUNDS_H
-#define GPUREST_DEVICE_CUDA_BOUNDS_H
+#pragma once
 
 #include "limits.h"
 
@@ -11,5 +10,3 @@ enum {
     NVML_READ_MS_MAX = 250, /* a slower management library is not asked for NVML_REST_MS */
     NVML_REST_MS = 5000, /* a device that handles faults makes it slow for a while */
 };
-
-#endif

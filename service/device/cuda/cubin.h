@@ -1,6 +1,5 @@
 /* Reads the ELF image that a GPU compiler makes: kernels, their parameters, globals. From untrusted bytes: every offset is checked. */
-#ifndef GPUREST_DEVICE_CUBIN_H
-#define GPUREST_DEVICE_CUBIN_H
+#pragma once
 
 #include "base/span.h"
 #include "base/status.h"
@@ -38,5 +37,3 @@ bool cubin_next_kernel(const struct cubin *c, size_t *cursor, struct span *name)
 bool cubin_next_global(const struct cubin *c, size_t *cursor, struct cubin_global *out);
 /* In order of declaration. MODULE_INVALID when the table is damaged or has holes. */
 enum status cubin_params(const struct cubin *c, struct span kernel, struct cubin_param out[KERNEL_PARAMS_MAX], unsigned *count);
-
-#endif

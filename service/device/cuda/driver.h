@@ -1,6 +1,5 @@
 /* The CUDA driver as a table of functions, loaded at run time. Not thread-safe: one thread of a worker uses it. */
-#ifndef GPUREST_DEVICE_CUDA_DRIVER_H
-#define GPUREST_DEVICE_CUDA_DRIVER_H
+#pragma once
 
 #include "base/problem.h"
 #include "device/cuda/abi.h"
@@ -30,5 +29,3 @@ enum status cuda_problem(const struct cuda_driver *cu, cuda_result r, struct pro
 /* For other libraries of the driver: opens `path` (a plain name also beside the driver) and fills slots[i] with names[i], NULL where
  * missing. Never closed. False: the library is not there. */
 bool library_symbols(const char *path, const char *const names[], void *slots[], size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the parts of the cuda backend share: the open device and its objects. Private to device/cuda/.
  * Everything belongs to the worker's one command thread, whose current context is the device's. */
-#ifndef GPUREST_DEVICE_CUDA_DEVICE_H
-#define GPUREST_DEVICE_CUDA_DEVICE_H
+#pragma once
 
 #include "device/cuda/driver.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
@@ -177,5 +176,3 @@ enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t in
 enum status cuda_graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why);
 void        cuda_graph_destroy(struct device *d, struct device_graph *g);
 enum status cuda_take_output(struct device *d, struct device_stream *s, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Live clocks and sensors of a GPU from the driver's management library, and its settings. One thread of a worker uses it. */
-#ifndef GPUREST_DEVICE_NVML_H
-#define GPUREST_DEVICE_NVML_H
+#pragma once
 
 #include "device/cuda/bounds.h"
 #include "ipc/message.h"
@@ -13,5 +12,3 @@ void nvml_read(struct device_info *info);
 enum status nvml_set(const char *uuid, enum device_setting s, const struct device_setting_value *v, struct problem *why);
 /* Names another library before the first read; NULL = "libnvidia-ml.so.1". */
 void nvml_library(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* Parses addresses: HOST:PORT, [V6]:PORT, :PORT, unix:PATH. */
-#ifndef GPUREST_HTTP_ADDRESS_H
-#define GPUREST_HTTP_ADDRESS_H
+#pragma once
 
 #include <netdb.h>
 #include <sys/un.h>
@@ -15,5 +14,3 @@ enum status address_unix(const char *address, struct sockaddr_un *out, struct pr
 /* Resolves a TCP address. `any`: the host is empty, which means the IPv6 wildcard, or loopback for a client (`passive` false).
  * On success the caller frees *out with freeaddrinfo(). */
 enum status address_resolve(const char *address, bool passive, struct addrinfo **out, bool *any, struct problem *why);
-
-#endif

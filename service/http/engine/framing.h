@@ -1,8 +1,7 @@
 /* Finds the start and the end of each request on a connection. Scans the client's bytes without sockets and without keeping them.
  * Accepts what RFC 9112 allows and the HTTP library reads in the same way. Rejects the rest: bare CR or LF, folded lines, lines without a name,
  * control characters, several lengths, codings other than chunked, versions other than 1.0 and 1.1, blocks that are too long. */
-#ifndef GPUREST_HTTP_FRAMING_H
-#define GPUREST_HTTP_FRAMING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct framing {
 /* Scans the bytes after those of the previous call. Returns how many of them belong to valid requests: all, or those before the start of the
  * rejected request, or none if that started in an earlier call. The division of the bytes into calls changes only this number. */
 size_t framing_scan(struct framing *f, const char *data, size_t bytes);
-
-#endif

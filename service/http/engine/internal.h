@@ -3,8 +3,7 @@
  * Threads: N event loops and the executor's threads. A loop owns its MHD daemon, its connections and their exchanges; all of MHD's
  * callbacks run on it. Other threads reach a loop only through loop_post(). The loop calls both MHD_suspend_connection and
  * MHD_resume_connection, so that a wake before the suspension is not lost. */
-#ifndef GPUREST_HTTP_SERVER_INTERNAL_H
-#define GPUREST_HTTP_SERVER_INTERNAL_H
+#pragma once
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -528,5 +527,3 @@ struct server {
     unsigned               reserved_count;
     unsigned               displaced_count; /* displaced connections that are not closed yet */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The HTTP server: libmicrohttpd daemons driven by our event loops. Only engine/ and filter/ include microhttpd.h. */
-#ifndef GPUREST_HTTP_SERVER_H
-#define GPUREST_HTTP_SERVER_H
+#pragma once
 
 #include "http/filter/auth.h"
 #include "http/message/request.h"
@@ -79,5 +78,3 @@ void server_write_metrics(const struct server *s, struct buf *out);
 void server_destroy(struct server *s);
 /* Monotonic time of the last turn of the slowest event loop, for /livez. */
 uint64_t server_last_turn_ns(const struct server *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Revoked client certificates; shared by http/engine/tls.c and http/engine/tls_crl.c. */
-#ifndef GPUREST_HTTP_SERVER_TLS_H
-#define GPUREST_HTTP_SERVER_TLS_H
+#pragma once
 
 #include <gnutls/gnutls.h>
 
@@ -21,5 +20,3 @@ void        tls_revocations_destroy(struct tls_revocations *r); /* NULL is a no-
 /* UNAUTHENTICATED if the peer's certificate or an intermediate one is revoked, or if a list has expired. NULL revokes nothing. Any
  * thread. */
 enum status tls_revocations_check(const struct tls_revocations *r, gnutls_session_t session, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Authentication and scopes: bearer tokens from a file (SHA-256 only), or one anonymous caller without a file. */
-#ifndef GPUREST_HTTP_AUTH_H
-#define GPUREST_HTTP_AUTH_H
+#pragma once
 
 #include "base/digest.h"
 #include "http/message/request.h"
@@ -30,5 +29,3 @@ enum status auth_admit(struct auth *a, struct span header, struct caller **out, 
 /* Whether the token is still in the file, with the same caller and these scopes, and has not expired. Cheap unless the file was
  * reloaded. Thread-safe. */
 bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes);
-
-#endif

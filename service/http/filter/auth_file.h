@@ -1,6 +1,5 @@
 /* The tokens file, read into a plain array. */
-#ifndef GPUREST_HTTP_AUTH_FILE_H
-#define GPUREST_HTTP_AUTH_FILE_H
+#pragma once
 
 #include "base/digest.h"
 #include "base/problem.h"
@@ -23,5 +22,3 @@ struct auth_token {
  * Tokens with the same name belong to one caller and must agree in scopes and quotas; each token may occur once. Problems name the
  * entry, never the file or a hash. */
 enum status auth_file_read(const char *path, struct auth_token **out, size_t *count, struct problem *why);
-
-#endif

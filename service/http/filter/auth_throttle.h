@@ -1,8 +1,7 @@
 /* Wrong tokens by the address that sent them: one that sends too many is refused whatever token it shows, so that guessing tells it
  * nothing. Callers that were let in from that address before are let in all the same, or whoever shares an address could lock them out.
  * Thread-safe; nobody waits but for a short lock. */
-#ifndef GPUREST_HTTP_FILTER_AUTH_THROTTLE_H
-#define GPUREST_HTTP_FILTER_AUTH_THROTTLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void                  auth_throttle_destroy(struct auth_throttle *g); /* NULL is
  * heard again. */
 bool auth_throttle_admit(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller,
                          uint64_t now, uint64_t *wait_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Answers of requests with an Idempotency-Key. A repeated request gets the stored answer; nothing is done twice. Thread-safe. All in
  * memory and bounded. The caller passes in monotonic times, so that a test can advance them. */
-#ifndef GPUREST_HTTP_IDEMPOTENCY_H
-#define GPUREST_HTTP_IDEMPOTENCY_H
+#pragma once
 
 #include "base/digest.h"
 #include "http/message/request.h"
@@ -47,5 +46,3 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
                                uint64_t now, struct reply *answer, struct problem *why);
 /* Forgets keys older than IDEMPOTENCY_S. */
 void idempotency_sweep(struct idempotency *store, uint64_t now);
-
-#endif

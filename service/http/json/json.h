@@ -1,6 +1,5 @@
 /* JSON in and out. The only owner of cJSON. Input is strict RFC 8259: UTF-8, unique names, no NUL, bounded depth and number of values. */
-#ifndef GPUREST_HTTP_JSON_H
-#define GPUREST_HTTP_JSON_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -97,5 +96,3 @@ void json_add_raw(struct json_writer *w, const char *name, struct span text);
 bool base64_decode(struct span text, struct arena *a, struct span *out);
 /* Appends; false, with out->failed set, when it does not fit. */
 bool base64_add(struct buf *out, struct span bytes);
-
-#endif

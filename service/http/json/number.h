@@ -1,6 +1,5 @@
 /* Exact properties of a JSON number's text, which its double may have lost. Pure. */
-#ifndef GPUREST_HTTP_JSON_NUMBER_H
-#define GPUREST_HTTP_JSON_NUMBER_H
+#pragma once
 
 #include "base/span.h"
 
@@ -13,5 +12,3 @@ bool json_number_is_integer(struct span number);
 
 /* Cuts the next number off the front of a text that the scanner accepted; skips strings. False at the end. */
 bool json_number_next(struct span *rest, struct span *number);
-
-#endif

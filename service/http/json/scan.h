@@ -1,6 +1,5 @@
 /* A strict check of JSON text (RFC 8259) before the parser, which is lenient. Allocates nothing, does not recurse. */
-#ifndef GPUREST_HTTP_JSON_SCAN_H
-#define GPUREST_HTTP_JSON_SCAN_H
+#pragma once
 
 #include "base/span.h"
 #include "http/bounds.h"
@@ -17,5 +16,3 @@ struct json_scan_error {
  * values_max values. Does not compare names. *long_numbers: the double of some number may be an integer although the number is not, see
  * http/json/number.h. *error is set only on false. */
 bool json_scan(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error);
-
-#endif

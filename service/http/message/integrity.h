@@ -1,7 +1,6 @@
 /* Digest fields of RFC 9530: the digest that a body must have, the one it has, and the one that a client wants. Two algorithms: sha-256,
  * and crc32c, whose four bytes are in network order. Independent of requests and the server. */
-#ifndef GPUREST_HTTP_INTEGRITY_H
-#define GPUREST_HTTP_INTEGRITY_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/crc32c.h"
@@ -42,5 +41,3 @@ enum status digest_compare(const struct expected_digest *e, struct body_digest *
 /* The preferred algorithm in Want-Content-Digest or Want-Repr-Digest (`name`); DIGEST_NONE when the field is absent or wants no
  * supported one. INVALID_HEADER when it is malformed. */
 enum status digest_wanted(const char *name, struct span field, enum digest_algorithm *out, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Conditional requests (RFC 9110 §13). Pure. */
-#ifndef GPUREST_API_PRECONDITION_H
-#define GPUREST_API_PRECONDITION_H
+#pragma once
 
 #include "base/span.h"
 
@@ -18,5 +17,3 @@ bool etag_listed(struct span list, struct span etag, bool weak);
 /* Headers without data are absent; others must be valid. `reading`: the method is GET or HEAD, for which a match of If-None-Match gives
  * NOT_MODIFIED. */
 enum precondition precondition_check(struct span if_match, struct span if_none_match, struct span etag, bool reading);
-
-#endif

@@ -1,6 +1,5 @@
 /* A struct problem as the answer to a client: application/problem+json (RFC 9457). */
-#ifndef GPUREST_HTTP_PROBLEM_DOCUMENT_H
-#define GPUREST_HTTP_PROBLEM_DOCUMENT_H
+#pragma once
 
 #include "base/problem.h"
 #include "http/message/reply.h"
@@ -18,5 +17,3 @@ void problem_document_write(const struct problem *why, const struct problem_plac
 
 /* Replaces *r by the problem's answer: status, headers and the document. */
 void problem_document_reply(const struct problem *why, const struct problem_place *place, struct reply *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* What proxies report about their clients: the PROXY protocol, version 2, and the fields X-Forwarded-For and Forwarded (RFC 7239). Texts
  * and bytes in, addresses out. The operator's list of networks says which proxies are trusted. */
-#ifndef GPUREST_HTTP_PROXIES_H
-#define GPUREST_HTTP_PROXIES_H
+#pragma once
 
 #include <netinet/in.h>
 
@@ -57,5 +56,3 @@ enum proxy_verdict proxy_header_read(const unsigned char *data, size_t bytes, st
  * itself a trusted proxy. Stops at an element that is no address, with the proxy that wrote it. If the two fields differ, *client stays:
  * it is unknown which of them the proxy wrote. */
 void forwarded_client(const struct networks *trusted, struct span x_forwarded_for, struct span forwarded, struct ip_address *client);
-
-#endif

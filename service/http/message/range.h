@@ -1,6 +1,5 @@
 /* Byte ranges of RFC 9110 §14: the range that a GET asks for or a PUT writes. Pure. */
-#ifndef GPUREST_API_RANGE_H
-#define GPUREST_API_RANGE_H
+#pragma once
 
 #include "base/problem.h"
 
@@ -25,5 +24,3 @@ enum status content_range_parse(struct span header, uint64_t size, struct byte_r
 
 /* Fills *why with RANGE_NOT_SATISFIABLE and the size for the answer's Content-Range. */
 enum status range_unsatisfied(struct problem *why, uint64_t size);
-
-#endif

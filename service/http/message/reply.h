@@ -1,6 +1,5 @@
 /* An answer in the making. */
-#ifndef GPUREST_HTTP_REPLY_H
-#define GPUREST_HTTP_REPLY_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/problem.h"
@@ -65,5 +64,3 @@ enum status reply_json_take(struct reply *r, unsigned http_status, struct buf *b
 enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes);
 /* Takes the descriptor; only if request.is_local. Call it after setting the body: any other body drops the descriptor. */
 void reply_descriptor_take(struct reply *r, int fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* One request as handlers see it. Only the thread that runs the handler touches it. */
-#ifndef GPUREST_HTTP_REQUEST_H
-#define GPUREST_HTTP_REQUEST_H
+#pragma once
 
 #include <pthread.h>
 
@@ -162,5 +161,3 @@ struct prefer request_prefer(const struct request *r);
 bool request_accepts(const struct request *r, const char *media_type);
 /* The media type without parameters, such as "application/json"; empty without Content-Type. */
 struct span request_media_type(const struct request *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* From method and path to a row of the endpoint table. Knows no endpoint: frontend.c passes the table in. */
-#ifndef GPUREST_HTTP_ROUTE_H
-#define GPUREST_HTTP_ROUTE_H
+#pragma once
 
 #include "base/span.h"
 #include "base/status.h"
@@ -77,5 +76,3 @@ void route_find(const struct endpoint *table, size_t count, enum method method, 
 /* False for an unknown method. */
 bool        method_parse(struct span name, enum method *out);
 const char *method_name(enum method m);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads header fields that are dictionaries of RFC 8941 (Structured Field Values): "sha-256=:q2k=:, crc32c=3;a". */
-#ifndef GPUREST_HTTP_STRUCTURED_H
-#define GPUREST_HTTP_STRUCTURED_H
+#pragma once
 
 #include "base/span.h"
 
@@ -26,5 +25,3 @@ struct field_dictionary {
 void field_dictionary_init(struct field_dictionary *d, struct span value);
 /* The next member; its parameters are checked and skipped. A repeated key is returned each time: the last one counts. */
 enum field_item field_dictionary_next(struct field_dictionary *d, struct field_member *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The names that a request is followed by in logs: X-Request-Id, and traceparent of W3C Trace Context. */
-#ifndef GPUREST_HTTP_TRACE_H
-#define GPUREST_HTTP_TRACE_H
+#pragma once
 
 #include "base/span.h"
 
@@ -10,5 +9,3 @@ enum { REQUEST_ID_BYTES = 64, TRACE_ID_BYTES = 33 };
 void request_id_take(struct span header, char id[REQUEST_ID_BYTES]);
 /* The trace id of a well-formed header, with NUL; "" for others, which the recommendation says to ignore. */
 void trace_id_parse(struct span header, char out[TRACE_ID_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* One compile worker, from start to end. It serves one job: what a source does to its compiler ends with it. Used by one thread at a
  * time. */
-#ifndef GPUREST_POOL_COMPILE_CHILD_H
-#define GPUREST_POOL_COMPILE_CHILD_H
+#pragma once
 
 #include "base/buf.h"
 #include "pool/workers/spawn.h"
@@ -32,5 +31,3 @@ bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadl
 enum status compile_child_read(const struct compile_child *c, uint64_t deadline, struct buf *into);
 /* Kills it, unless it ends by itself while `patient`; returns its wait status and closes everything. */
 int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline);
-
-#endif

@@ -1,6 +1,5 @@
 /* The front-end's side of compile workers: one process per compilation, limited in number, time, memory and output. Thread-safe. */
-#ifndef GPUREST_POOL_COMPILE_H
-#define GPUREST_POOL_COMPILE_H
+#pragma once
 
 #include "ipc/compile_job.h"
 #include "pool/bounds.h"
@@ -36,5 +35,3 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
                                 struct compile_output *out);
 /* Compilations of that caller's sources that wait for a turn. */
 unsigned compile_service_waiting(struct compile_service *s, const char *caller);
-
-#endif

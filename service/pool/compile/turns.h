@@ -1,8 +1,7 @@
 /* Whose turn it is to compile. The next turn goes to the caller with the fewest compilations under way, then to the one served longest
  * ago, and within a caller in order of arrival. Built-in kernels go before callers' sources and have COMPILE_BUILTIN_TURNS of their own,
  * so that no source delays them. Thread-safe. */
-#ifndef GPUREST_POOL_COMPILE_TURNS_H
-#define GPUREST_POOL_COMPILE_TURNS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ void compile_turns_close(struct compile_turns *t);
 unsigned compile_turns_waiting(struct compile_turns *t, const char *caller);
 /* True: nothing compiles now. */
 bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn);
-
-#endif

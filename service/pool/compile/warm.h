@@ -1,6 +1,5 @@
 /* The warm compiler: a compile worker ready for its one job, loaded, locked down, and warmed by a source of our own. Thread-safe. */
-#ifndef GPUREST_POOL_COMPILE_WARM_H
-#define GPUREST_POOL_COMPILE_WARM_H
+#pragma once
 
 #include "pool/compile/child.h"
 
@@ -15,5 +14,3 @@ bool warm_compiler_take(struct warm_compiler *s, struct compile_child *out);
 /* Nothing compiles at the moment: starts another one, unless one is ready. `arch`: the likely target of the next job ("" = unknown).
  * NULL is a no-op. */
 void warm_compiler_refill(struct warm_compiler *s, struct span arch);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run of the process that counts devices (role `count`). The caller polls it. */
-#ifndef GPUREST_POOL_COUNTER_H
-#define GPUREST_POOL_COUNTER_H
+#pragma once
 
 #include "ipc/device_count.h"
 #include "pool/bounds.h"
@@ -33,5 +32,3 @@ static inline bool counter_runs(const struct device_counter *c)
 {
     return c->process.pid != 0;
 }
-
-#endif

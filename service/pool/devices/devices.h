@@ -1,6 +1,5 @@
 /* The inside of the pool: its devices, their device monitors and warm workers. */
-#ifndef GPUREST_POOL_DEVICES_H
-#define GPUREST_POOL_DEVICES_H
+#pragma once
 
 #include "pool/bounds.h"
 #include "pool/devices/counter.h"
@@ -186,5 +185,3 @@ enum status device_monitor_set(struct pool *p, struct device_slot *d, enum devic
 /* ---- settings.c ---- */
 /* Health thread, no lock held: the device may have lost what was set, for its last process has ended or it was reset. */
 void device_settings_again(struct pool *p, struct device_slot *d);
-
-#endif

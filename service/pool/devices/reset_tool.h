@@ -1,6 +1,5 @@
 /* A run of the vendor's tool that resets a device. The caller polls it. */
-#ifndef GPUREST_POOL_RESET_TOOL_H
-#define GPUREST_POOL_RESET_TOOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ enum status reset_tool_start(struct reset_tool *t, const char *path, const char 
 enum status reset_tool_look(struct reset_tool *t, struct problem *why);
 /* Kills one that still runs. */
 void reset_tool_drop(struct reset_tool *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* The pool's part of a fault domain whose sessions share an MPS server: the server, and the workers that wait in it. All but the take under
  * the pool's lock. */
-#ifndef GPUREST_POOL_DOMAINS_H
-#define GPUREST_POOL_DOMAINS_H
+#pragma once
 
 #include "pool/domains/server.h"
 
@@ -45,5 +44,3 @@ bool domains_leave_device(struct pool *p, unsigned device);
 bool domains_on_device(const struct pool *p, unsigned device);
 /* Any worker that waits, taken out; NULL: none. */
 struct worker *domains_any_worker(struct pool *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* One MPS server of the pool's: the process that supervises it (worker/mps_supervisor.h), and its folder. */
-#ifndef GPUREST_POOL_SERVER_H
-#define GPUREST_POOL_SERVER_H
+#pragma once
 
 #include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
@@ -47,5 +46,3 @@ void mps_server_free(struct mps_server *s);
  * use: close it when the process ends, after mps_base_remove(). False with errno. */
 bool mps_base_create(char path[SERVER_PATH_BYTES], int *lock_fd);
 void mps_base_remove(const char *path, int *lock_fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* How many warm workers a device's use asks for. Pure: no clock, no lock. */
-#ifndef GPUREST_POOL_RESERVE_H
-#define GPUREST_POOL_RESERVE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ struct reserve {
 void reserve_note(struct reserve *r, uint64_t now_ns);
 /* As many as were taken within a second, for WARM_KEEP_MS after that; at most WARM_TAKEN_MAX. */
 unsigned reserve_wanted(const struct reserve *r, uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* Starts our own executable in another role, or a tool, with exactly the given descriptors. Thread-safe. A role that asks to die with its parent
  * dies with the thread that started it: start it from a thread that stays. */
-#ifndef GPUREST_POOL_SPAWN_H
-#define GPUREST_POOL_SPAWN_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -31,5 +30,3 @@ void        spawn_kill(const struct spawned *s);
 /* Waits for the end; *wait_status as of waitpid(). The descriptor stays until spawn_close(). */
 void spawn_reap(struct spawned *s, int *wait_status);
 void spawn_close(int *fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* One worker process as the front-end sees it: a slot, a process id, rings and staging memory in a sealed memfd.
  * Thread-safe: any thread may call; calls of one stream keep their order of submission. */
-#ifndef GPUREST_POOL_WORKER_H
-#define GPUREST_POOL_WORKER_H
+#pragma once
 
 #include "base/deadline.h"
 #include "ipc/message.h"
@@ -83,5 +82,3 @@ enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, st
 void        staging_give(struct worker *w, struct slice *s);
 void        staging_unwatch(struct worker *w, struct waker *waker);
 uint64_t    staging_bytes(const struct worker *w);
-
-#endif

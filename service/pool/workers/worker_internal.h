@@ -1,6 +1,5 @@
 /* One worker as the files of pool/ see it. */
-#ifndef GPUREST_POOL_INTERNAL_H
-#define GPUREST_POOL_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -143,5 +142,3 @@ void        monitor_destroy(struct monitor *m);
 enum status monitor_add(struct monitor *m, struct watched *w);
 /* Puts them, and `visible` unless it is NULL, behind the first argc places of argv, which has room for DEVICE_ARGUMENTS_MAX + 1 more. */
 void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more, const char *visible);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * batch_create() makes the buffers, batch_write() streams the segments of the request into them, batch_run() does the operations in
  * order. Device work is pipelined: an operation waits on the host only for what it needs. One thread at a time per batch. */
-#ifndef GPUREST_SESSION_BATCH_H
-#define GPUREST_SESSION_BATCH_H
+#pragma once
 
 #include "session/session.h"
 
@@ -128,5 +127,3 @@ struct batch_times batch_times_of(const struct batch *b);
 
 /* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
 void batch_destroy(struct batch *b);
-
-#endif

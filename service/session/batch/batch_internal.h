@@ -1,6 +1,5 @@
 /* A batch while it is made and run: what the files of batch/ share. */
-#ifndef GPUREST_SESSION_BATCH_INTERNAL_H
-#define GPUREST_SESSION_BATCH_INTERNAL_H
+#pragma once
 
 #include "session/batch/batch.h"
 #include "session/launch/internal.h"
@@ -215,4 +214,3 @@ enum status batch_item_address(struct batch *b, const struct batch_item *item, s
 enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
                               struct problem *why);
 enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why);
-#endif

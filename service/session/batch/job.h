@@ -3,8 +3,7 @@
  * embeds the job. No HTTP, no JSON.
  *
  * Jobs in the background belong to their session and outlive its resets; a reset ends those that wait or run. */
-#ifndef GPUREST_SESSION_JOB_H
-#define GPUREST_SESSION_JOB_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -91,5 +90,3 @@ void batch_job_info_of(struct batch_job *j, struct batch_job_info *out);
 enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *why);
 /* A finished one is found no more. */
 void batch_job_forget(struct batch_job *j);
-
-#endif

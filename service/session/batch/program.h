@@ -3,8 +3,7 @@
  * A program has its buffers ("$names") and its modules as long as it lives; a run gives it segments, and maybe other scalars. Sequences of
  * launches that follow each other on one stream are prepared in the worker as graphs. Runs of one program follow each other. A program
  * ends with its worker session: a reset voids it. */
-#ifndef GPUREST_SESSION_PROGRAM_H
-#define GPUREST_SESSION_PROGRAM_H
+#pragma once
 
 #include "base/digest.h"
 #include "session/batch/batch.h"
@@ -43,5 +42,3 @@ void                       program_info_of(struct program *p, struct program_inf
 const struct program_text *program_text_of(const struct program *p);
 /* Up to page->limit, over the session's present generation. */
 unsigned program_list(struct session *s, struct page *page, struct program_info *items);
-
-#endif

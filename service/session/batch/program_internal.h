@@ -1,6 +1,5 @@
 /* What program.c, program_graph.c and the files of batches share. */
-#ifndef GPUREST_SESSION_PROGRAM_PARTS_H
-#define GPUREST_SESSION_PROGRAM_PARTS_H
+#pragma once
 
 #include "session/batch/batch_internal.h"
 #include "session/batch/program.h"
@@ -53,5 +52,3 @@ void program_graphs_doubt(struct program *p);
 /* Blocks. Needs a use of the worker session. */
 void program_graphs_end(struct program *p);
 void program_graphs_free(struct program *p);
-
-#endif

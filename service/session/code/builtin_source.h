@@ -1,7 +1,6 @@
 /* A built-in kernel's source as what a module is made from, for a launch of it and for code that is compiled ahead of one: the same in both,
  * so that one finds what the other has left in the cache. */
-#ifndef GPUREST_SESSION_BUILTIN_SOURCE_H
-#define GPUREST_SESSION_BUILTIN_SOURCE_H
+#pragma once
 
 #include "kernels/kernels.h"
 #include "session/bounds.h"
@@ -24,5 +23,3 @@ enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype
                                      struct problem *why);
 /* The architecture that they are compiled for: with what it alone has (wgmma), which code for "sm_90" would have to do without. */
 void builtin_arch(const struct device_facts *facts, char out[COMPILE_ARCH_BYTES]);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Each entry has a holder. When room is short, entries that nobody used for CACHE_UNUSED_S_MAX go first, then the least recently used ones of
  * the holder who has most: a lone holder may fill it all, and no holder costs another entries who has less than it. */
-#ifndef GPUREST_SESSION_CODE_CACHE_H
-#define GPUREST_SESSION_CODE_CACHE_H
+#pragma once
 
 #include "base/digest.h"
 #include "ipc/compile_job.h"
@@ -51,5 +50,3 @@ struct code_cache_use {
 void code_cache_use_of(struct code_cache *c, const char *holder, struct code_cache_use *out);
 /* Removes entries that nobody used for that time; 0: all. `holder` NULL: of all. *removed: entries and bytes. */
 void code_cache_clear(struct code_cache *c, const char *holder, uint64_t unused_s, struct code_cache_use *removed);
-
-#endif

@@ -1,6 +1,5 @@
 /* One entry of the code cache as a file. Thread-safe: no shared state. */
-#ifndef GPUREST_SESSION_CODE_ENTRY_H
-#define GPUREST_SESSION_CODE_ENTRY_H
+#pragma once
 
 #include "ipc/compile_job.h"
 
@@ -13,5 +12,3 @@ enum { CODE_ENTRY_HEAD_BYTES = 48 };
 enum status code_entry_read(int folder, const char *key, struct compile_output *out);
 /* Written aside, synced and renamed: a reader sees all of it or nothing. False, errno set and nothing left, on failure. */
 bool code_entry_write(int folder, const char *key, struct span payload);
-
-#endif

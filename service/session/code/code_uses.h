@@ -1,6 +1,5 @@
 /* How often code was found in the cache, and how often not: of each holder, and of all together. Thread-safe. */
-#ifndef GPUREST_SESSION_CODE_USES_H
-#define GPUREST_SESSION_CODE_USES_H
+#pragma once
 
 #include <pthread.h>
 
@@ -26,5 +25,3 @@ void code_uses_finish(struct code_uses *u);
 void code_uses_count(struct code_uses *u, const char *key, bool hit);
 /* `holder` NULL: of all. */
 void code_uses_of(struct code_uses *u, const char *holder, uint64_t *hits, uint64_t *misses);
-
-#endif

@@ -1,6 +1,5 @@
 /* Source -> code: cache asked, compile worker run, failures put into words. */
-#ifndef GPUREST_SESSION_COMPILE_MODULE_H
-#define GPUREST_SESSION_COMPILE_MODULE_H
+#pragma once
 
 #include "ipc/compile_job.h"
 #include "pool/compile/turns.h"
@@ -30,5 +29,3 @@ enum status compile_architecture(const struct device_facts *facts, const struct 
 enum status compile_module(struct code_cache *cache, struct compile_service *service, struct compile_for whom, const char *holder,
                            const struct module_spec *spec, struct span arch, bool want_cubin, struct arena *arena, struct compiled *out,
                            struct problem *why);
-
-#endif

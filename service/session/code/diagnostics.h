@@ -1,6 +1,5 @@
 /* The compiler's log as text -> its messages one by one. */
-#ifndef GPUREST_SESSION_DIAGNOSTICS_H
-#define GPUREST_SESSION_DIAGNOSTICS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/problem.h"
@@ -11,5 +10,3 @@
 size_t diagnostics_parse(struct span log, struct arena *arena, const struct diagnostic **out);
 /* The first that is an error of any kind, else NULL. */
 const struct diagnostic *diagnostics_first_error(const struct diagnostic *list, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Modules of a worker session: what was compiled for it and is loaded there. */
-#ifndef GPUREST_SESSION_CODE_INTERNAL_H
-#define GPUREST_SESSION_CODE_INTERNAL_H
+#pragma once
 
 #include "session/code/compile_module.h"
 #include "session/memory/internal.h"
@@ -58,4 +57,3 @@ void globals_number(struct module *m);
 struct buffer *module_global(struct module *m, struct span name);
 /* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->worker_session. */
 enum status module_load(struct module *m, struct span image, struct problem *why);
-#endif

@@ -1,6 +1,5 @@
 /* Kernels by the names that they have in the source. Pure functions. */
-#ifndef GPUREST_SESSION_KERNEL_NAME_H
-#define GPUREST_SESSION_KERNEL_NAME_H
+#pragma once
 
 #include "base/span.h"
 #include "ipc/kernel_table.h"
@@ -12,5 +11,3 @@ int kernel_index(const struct kernel_table *table, struct span name);
 /* What may be launched, for an error's text: "vadd, ns::scale and 3 more" by the source's names, "none" without kernels. What does not fit into
  * `room`, at least 64 bytes, is counted. */
 void kernel_names(const struct kernel_table *table, char *out, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* Compiler options as callers send them -> the canonical ones that the compiler gets. An allow-list: options.def. */
-#ifndef GPUREST_SESSION_OPTIONS_H
-#define GPUREST_SESSION_OPTIONS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/problem.h"
@@ -14,5 +13,3 @@ enum status options_canonical(const struct span *sent, size_t count, struct aren
 bool options_architecture(struct span option, struct span *out);
 /* "compute_90" and similar: one that a caller may ask for. */
 bool options_knows_architecture(struct span arch);
-
-#endif

@@ -2,8 +2,7 @@
  * would, so it takes turns with the caller's requests. Thread-safe.
  *
  * Jobs belong to a caller and to no session. What a job finds or leaves in the cache is its caller's, or of the built-in kernels. */
-#ifndef GPUREST_SESSION_WARM_H
-#define GPUREST_SESSION_WARM_H
+#pragma once
 
 #include "base/waitlist.h"
 #include "kernels/kernels.h"
@@ -65,5 +64,3 @@ struct waitlist *warm_job_end(struct warm_job *j);
 bool warm_job_cancel(struct warm_job *j);
 /* One that has ended is found no more. */
 void warm_job_forget(struct warm_job *j);
-
-#endif

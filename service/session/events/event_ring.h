@@ -1,6 +1,5 @@
 /* The ring of a session's kept events, and the functions that record them. events.h is the reader's side. */
-#ifndef GPUREST_SESSION_EVENT_RING_H
-#define GPUREST_SESSION_EVENT_RING_H
+#pragma once
 
 #include "session/events/events.h"
 
@@ -32,5 +31,3 @@ void events_publish_memory(struct session *s, uint64_t requested, enum status st
 /* After the last event: wakes all followers, for whom it is over. */
 void events_end(struct session *s);
 void event_ring_finish(struct event_ring *ring);
-
-#endif

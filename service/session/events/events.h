@@ -1,8 +1,7 @@
 /* What happens in a session, as a stream of numbered events. The last EVENTS_KEPT_MAX are kept. Followers are woken by each new event;
  * without followers an event costs only its place in the ring. Thread-safe. Launches within batches have no id: they are reported when
  * their batch ends, in the order of operations, by the number of the batch and of the operations. */
-#ifndef GPUREST_SESSION_EVENTS_H
-#define GPUREST_SESSION_EVENTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "pool/pool.h"
@@ -76,5 +75,3 @@ enum status session_observe(struct session *s, struct problem *why);
 void        session_unobserve(struct session *s);
 /* Ends every follower's stream, when the server stops. */
 void events_end_all(struct registry *r);
-
-#endif

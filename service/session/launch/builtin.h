@@ -1,7 +1,6 @@
 /* Launches of built-in kernels: what the client said becomes a launch of a module that the service makes itself, with a grid, a block and
  * scratch memory that follow from the arguments. */
-#ifndef GPUREST_SESSION_BUILTIN_H
-#define GPUREST_SESSION_BUILTIN_H
+#pragma once
 
 #include "kernels/kernels.h"
 #include "session/bounds.h"
@@ -37,5 +36,3 @@ enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup
 bool builtin_falls_back(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again);
 /* NULL is a no-op. */
 void builtin_close(struct worker_session *c, struct builtin_call *call);
-
-#endif

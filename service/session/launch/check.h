@@ -1,6 +1,5 @@
 /* What can be known about a launch before it reaches the device. Pure functions: no locks, no worker. */
-#ifndef GPUREST_SESSION_CHECK_H
-#define GPUREST_SESSION_CHECK_H
+#pragma once
 
 #include "session/life/device_facts.h"
 #include "session/session.h"
@@ -11,5 +10,3 @@ enum status check_config(const struct kernel_desc *kernel, const struct device_f
 /* As many blocks as hold `threads`, in one dimension. LAUNCH_CONFIG_INVALID when there is no such number. */
 enum status check_grid_of(uint64_t threads, const uint32_t block[3], const struct device_facts *device, uint32_t grid[3],
                           struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Launches of a worker session, on their way to the device and back. */
-#ifndef GPUREST_SESSION_LAUNCH_INTERNAL_H
-#define GPUREST_SESSION_LAUNCH_INTERNAL_H
+#pragma once
 
 #include "session/code/internal.h"
 #include "session/launch/check.h"
@@ -77,4 +76,3 @@ enum status launch_send(struct worker_session *c, struct launch *l, struct fligh
 void        flight_release(struct flight *f);
 /* With session.lock held: takes it out of the backlog, as cancelled. False when it is not in there. */
 bool launch_withdraw(struct worker_session *c, struct launch *l);
-#endif

@@ -1,6 +1,5 @@
 /* Kernel parameters made of arguments. Pure functions: no locks, no worker. */
-#ifndef GPUREST_SESSION_LAUNCH_PARAMS_H
-#define GPUREST_SESSION_LAUNCH_PARAMS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ bool param_kind_fits(const struct launch_arg *scalar, const char *wanted);
 /* Lays the arguments out as the kernel wants them. ARGUMENT_MISMATCH names /args/N, BUFFER_NOT_FOUND too. *out is whole only on OK. */
 enum status params_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
                         void *context, struct packed *out, struct problem *why);
-
-#endif

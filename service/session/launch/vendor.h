@@ -1,6 +1,5 @@
 /* Built-in kernels that a library of the GPU's maker does: whether it can, and the plan that it prepares. */
-#ifndef GPUREST_SESSION_VENDOR_H
-#define GPUREST_SESSION_VENDOR_H
+#pragma once
 
 #include "ipc/vendor_plan.h"
 #include "session/bounds.h"
@@ -17,5 +16,3 @@ enum status vendor_open(struct worker_session *c, struct builtin_call *call, con
 unsigned vendor_args(const struct builtin_call *call, uint64_t workspace, struct launch_arg out[BUILTIN_ARGS_MAX]);
 /* True: without the library the launch may still be made. */
 bool vendor_may_be_missed(enum status st);
-
-#endif

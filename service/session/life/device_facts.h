@@ -1,6 +1,5 @@
 /* What a session knows about its worker's device. */
-#ifndef GPUREST_SESSION_DEVICE_FACTS_H
-#define GPUREST_SESSION_DEVICE_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct device_facts {
     uint64_t sharing_unit; /* bytes; sizes of shared allocations are multiples of it */
     uint32_t libraries;    /* that compute there: a bit for each enum builtin_library */
 };
-
-#endif

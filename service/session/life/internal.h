@@ -5,8 +5,7 @@
  *
  * A session has at most one worker session: a worker and all that lives in it. A reset or delete detaches it from the session and kills
  * the worker, which ends every call. After the last use the worker goes back to the pool. */
-#ifndef GPUREST_SESSION_LIFE_INTERNAL_H
-#define GPUREST_SESSION_LIFE_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <sys/queue.h>
@@ -470,5 +469,3 @@ void session_close_finish(struct session *s);
 enum status stream_number(struct worker_session *c, struct span name, uint32_t *number, struct problem *why);
 /* False when the stream does not exist yet. With session.lock held. */
 bool stream_known(const struct worker_session *c, struct span name, uint32_t *number);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the rooms above life/ do for it: while a worker session works, when it is lost, and when it ends. life/ calls these functions and
  * each room defines its own, so life/ includes nothing of those rooms. session.lock is held unless a line says otherwise. */
-#ifndef GPUREST_SESSION_LIFE_PARTS_H
-#define GPUREST_SESSION_LIFE_PARTS_H
+#pragma once
 
 #include "session/life/internal.h"
 
@@ -73,5 +72,3 @@ void result_store_expire(struct session *s, uint64_t now);
 void result_store_finish(struct session *s);
 /* Waits until all runner threads have ended; their sessions are closed. No lock held. */
 void batch_runners_await(struct registry *r);
-
-#endif

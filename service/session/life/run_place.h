@@ -1,7 +1,6 @@
 /* Runs of one caller, each on an implicit session of its own: no run waits for another or sees another's fault. A caller has
  * RUNS_AT_ONCE_PER_CALLER places; a run that finds none free waits. */
-#ifndef GPUREST_SESSION_RUN_PLACE_H
-#define GPUREST_SESSION_RUN_PLACE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -27,5 +26,3 @@ enum status run_session(struct registry *r, const struct tenant *t, const struct
 enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
 /* As implicit_session(), but only if the session exists. */
 enum status implicit_session_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
-
-#endif

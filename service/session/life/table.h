@@ -1,6 +1,5 @@
 /* Objects by id, sorted by id so that a list can continue after a cursor. Not thread-safe. */
-#ifndef GPUREST_SESSION_TABLE_H
-#define GPUREST_SESSION_TABLE_H
+#pragma once
 
 #include "base/problem.h"
 #include "limits.h"
@@ -36,5 +35,3 @@ unsigned table_page(const struct table *t, struct page *page, struct entry *cons
 bool client_id_valid(struct span id);
 /* Sets e->id: to `id` if given (INVALID_FIELD unless it is a client id), else to a server id with that prefix. */
 enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why);
-
-#endif

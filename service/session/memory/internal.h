@@ -1,6 +1,5 @@
 /* Buffers, temporary buffers, transfers and shared memory of a worker session, and memory that was freed but is not available yet. */
-#ifndef GPUREST_SESSION_MEMORY_INTERNAL_H
-#define GPUREST_SESSION_MEMORY_INTERNAL_H
+#pragma once
 
 #include "session/life/parts.h"
 
@@ -97,5 +96,3 @@ enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *
 /* Another allocating call, of so many bytes, for memory_allocate's retries. */
 typedef enum status allocate_function(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why);
 enum status memory_allocate_by(struct worker_session *c, uint64_t bytes, allocate_function *allocate, void *what, struct problem *why);
-
-#endif

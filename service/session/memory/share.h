@@ -9,8 +9,7 @@
  * device gets the memory back once the last process releases it.
  *
  * Host memory counts against shared_bytes_max of the whole process. */
-#ifndef GPUREST_SESSION_SHARE_H
-#define GPUREST_SESSION_SHARE_H
+#pragma once
 
 #include "session/session.h"
 
@@ -41,5 +40,3 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
                        struct problem *why);
 /* Frees the memory before it returns, unless a copy is in progress. SHARE_NOT_FOUND, also for a buffer's own memory. */
 enum status share_close(struct session *s, struct span buffer, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by share.c, share_buffer.c and share_move.c. */
-#ifndef GPUREST_SESSION_SHARE_PARTS_H
-#define GPUREST_SESSION_SHARE_PARTS_H
+#pragma once
 
 #include "session/memory/internal.h"
 
@@ -27,5 +26,3 @@ uint32_t share_unref(struct share *m);
 /* Lets the worker drop its mapping after everything in progress; host 0: nothing to do. Needs a use of the worker session; no lock held. */
 void        share_unmap(struct worker_session *c, uint32_t host);
 enum status share_enabled(const struct session *s, struct problem *why);
-
-#endif

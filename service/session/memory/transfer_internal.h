@@ -1,6 +1,5 @@
 /* Shared by transfer.c, transfer_write.c and transfer_read.c. */
-#ifndef GPUREST_SESSION_TRANSFER_PARTS_H
-#define GPUREST_SESSION_TRANSFER_PARTS_H
+#pragma once
 
 #include "session/bounds.h"
 #include "session/memory/internal.h"
@@ -61,5 +60,3 @@ void        transfer_lend_end(struct transfer *t);
 enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out, struct waker *w);
 /* Submits a piece. PENDING, with w registered, when earlier launches or pieces must go first. In a step. */
 enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why);
-
-#endif

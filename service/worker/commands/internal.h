@@ -1,6 +1,5 @@
 /* The device worker as its files see it: one process, one device, one thread that does everything. */
-#ifndef GPUREST_WORKER_INTERNAL_H
-#define GPUREST_WORKER_INTERNAL_H
+#pragma once
 
 #include "device/device.h"
 #include "ipc/shm.h"
@@ -246,5 +245,3 @@ enum status canary_run(struct device_worker *w, struct problem *why);
 /* ---- sandbox.c ---- */
 /* Before anything else: dies with the parent, ignores the terminal's signals, writes no core file. False: that failed. */
 bool sandbox_enter(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The lock-down of a compile worker. NVRTC reads any file that its process can read and prints it in the log. So for this process the
  * folder of CUDA headers is the whole file system, read-only. */
-#ifndef GPUREST_WORKER_COMPILE_JAIL_H
-#define GPUREST_WORKER_COMPILE_JAIL_H
+#pragma once
 
 #include "base/problem.h"
 
@@ -16,5 +15,3 @@ struct compile_jail {
  * compiler and the machine's files, it refuses, unless `optional`: COMPILER_UNAVAILABLE or NOT_IMPLEMENTED. Afterwards the include
  * folder is "/", standard input, output and error are /dev/null, and only COMPILE_JOB_FD and COMPILE_OUTPUT_FD are open besides. */
 enum status compile_jail_enter(const struct compile_jail *wanted, struct problem *why);
-
-#endif

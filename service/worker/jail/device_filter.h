@@ -1,6 +1,5 @@
 /* The lists of system calls of device workers. */
-#ifndef GPUREST_WORKER_DEVICE_FILTER_H
-#define GPUREST_WORKER_DEVICE_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ enum device_filter_sharing {
 bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing, bool makes_code);
 /* Whether there are rows for this build of the driver's library. */
 bool device_filter_knows(const char *driver);
-
-#endif

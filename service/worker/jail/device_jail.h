@@ -5,8 +5,7 @@
  * (device_calls_driver.def); for other builds, and for clients
  * of a server, only calls that lead out of the process are refused. Built with a sanitizer, which needs
  * more than any list, a worker without a driver gets the deny-list, too, and logs that. */
-#ifndef GPUREST_WORKER_DEVICE_JAIL_H
-#define GPUREST_WORKER_DEVICE_JAIL_H
+#pragma once
 
 #include "device/device.h"
 #include "ipc/message.h"
@@ -27,5 +26,3 @@ struct device_jail {
 void device_jail_prepare(const struct device_jail *j);
 /* Once, by the command thread, after everything is open and every thread has started. *level: the sandbox from now on. */
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why);
-
-#endif

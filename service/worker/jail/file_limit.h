@@ -1,6 +1,5 @@
 /* How many files this process may open: raised, and whether it is enough. */
-#ifndef GPUREST_WORKER_FILE_LIMIT_H
-#define GPUREST_WORKER_FILE_LIMIT_H
+#pragma once
 
 #include "base/problem.h"
 #include "worker/bounds.h"
@@ -9,5 +8,3 @@
 void file_limit_raise(void);
 /* Whether the limit is at least `limit` and WORKER_FILES_RESERVE more files can be opened now. When not, *why is OVERLOADED. */
 bool file_limit_suffices(unsigned limit, struct problem *why);
-
-#endif

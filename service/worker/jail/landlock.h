@@ -1,7 +1,6 @@
 /* Landlock for kernels of any ABI, without headers newer than Debian 12's. A rule set applies to the calling thread and those that it
  * starts. */
-#ifndef GPUREST_WORKER_LANDLOCK_H
-#define GPUREST_WORKER_LANDLOCK_H
+#pragma once
 
 #include <linux/landlock.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ bool landlock_allow(int ruleset, const char *path, uint64_t rights);
 bool landlock_allow_at(int ruleset, int fd, uint64_t rights);
 /* Needs NO_NEW_PRIVS. Closes the rule set, also on failure. */
 bool landlock_enter(int ruleset);
-
-#endif

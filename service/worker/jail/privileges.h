@@ -1,6 +1,5 @@
 /* What a process gives up besides files and system calls, and whether this machine can enforce it. */
-#ifndef GPUREST_WORKER_PRIVILEGES_H
-#define GPUREST_WORKER_PRIVILEGES_H
+#pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -19,5 +18,3 @@ bool privileges_limit(int which, rlim_t soft, rlim_t hard);
 bool privileges_limit_raise(int which);
 /* Whether the kernel kills for a forbidden system call. Without that there is no sandbox: NOT_IMPLEMENTED. */
 enum status privileges_check(struct problem *why);
-
-#endif

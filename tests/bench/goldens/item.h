@@ -1,6 +1,5 @@
 /* What is run on the backends that are compared: one launch with its buffers, from a row of kernels.def or forms.def. */
-#ifndef GPUREST_TESTS_BENCH_ITEM_H
-#define GPUREST_TESTS_BENCH_ITEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ bool item_make(unsigned i, struct item *out);
 void item_free(struct item *it);
 /* The PTX text of a form's module. */
 void item_form_text(const struct item *it, char *out, unsigned room);
-
-#endif

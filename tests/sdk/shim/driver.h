@@ -1,6 +1,5 @@
 /* For programs that use the driver's interface as any program does: its functions, and a check that says where a call failed. */
-#ifndef GPUREST_TESTS_SHIM_DRIVER_H
-#define GPUREST_TESTS_SHIM_DRIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,5 +55,3 @@ static inline CUfunction kernel(CUmodule m, const char *name)
     OK(cuModuleGetFunction(&f, m, name));
     return f;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Requests to the real handlers without a server: routed by the real table, on sessions with real workers of the fake device. */
-#ifndef GPUREST_TESTS_API_EXCHANGE_H
-#define GPUREST_TESTS_API_EXCHANGE_H
+#pragma once
 
 #include "api/app.h"
 #include "http/message/request.h"
@@ -34,5 +33,3 @@ void        exchange_close(struct exchange *x);
 
 /* One whole request: method, target, JSON body or NULL. Returns the HTTP status, and the body's start in *text if given. */
 unsigned ask(const char *method, const char *target, const char *json, char text[4096]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the compile tests: a service with the real role, and jobs in one line. */
-#ifndef GPUREST_TESTS_COMPILE_SUPPORT_H
-#define GPUREST_TESTS_COMPILE_SUPPORT_H
+#pragma once
 
 #include "pool/compile/compile.h"
 
@@ -28,5 +27,3 @@ void compile_with_toolkit(const char *header, const char *source);
 /* As compile_text, for threads and comparisons; the caller must finish the output. */
 struct compile_output compile_apart(const char *source, const char *arch);
 bool                  log_has(const struct compile_output *o, const char *text);
-
-#endif

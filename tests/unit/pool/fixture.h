@@ -1,6 +1,5 @@
 /* Starts real workers of the fake device for the tests of the pool. */
-#ifndef GPUREST_TESTS_POOL_FIXTURE_H
-#define GPUREST_TESTS_POOL_FIXTURE_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -36,5 +35,3 @@ uint64_t deadline(void); /* far enough for any call of a test */
 /* A launch of that kernel, with at most 16 bytes of parameters. */
 struct msg_launch launch_of(uint32_t module, uint32_t kernel, uint32_t stream, uint64_t tag, const void *params, uint32_t bytes);
 uint64_t          memory_of(struct worker *w, uint64_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Every test of the file's suite has one taken worker with the module loaded. */
-#ifndef GPUREST_TESTS_POOL_ONE_WORKER_H
-#define GPUREST_TESTS_POOL_ONE_WORKER_H
+#pragma once
 
 #include "unit/pool/fixture.h"
 
@@ -26,5 +25,3 @@ static inline void one_worker_end(void)
     pool_give_back(p, w);
     pool_destroy(p);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A registry on a pool of workers of the fake device with one session in it. */
-#ifndef GPUREST_TESTS_SESSION_FIXTURE_H
-#define GPUREST_TESTS_SESSION_FIXTURE_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -72,5 +71,3 @@ struct bell {
 void     bell_init(struct bell *b);
 void     bell_wait(struct bell *b);
 unsigned bell_rung(struct bell *b);
-
-#endif

@@ -5,8 +5,7 @@
  * An affine value holds for every lane that may still read it. So a result becomes one only when all live lanes take part, or when only
  * later operations of the same basic block read it (`local`). device/cpu/interp/decode/affine_plan.c decides at load which operations may
  * use affine values; every other operation reads and writes plain arrays. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_AFFINE_H
-#define GPUREST_DEVICE_CPU_INTERP_AFFINE_H
+#pragma once
 
 #include "device/cpu/interp/ops/ops.h"
 
@@ -78,5 +77,3 @@ struct affine_value *affine_address(struct lanes *l, const struct op *o);
 
 /* Plans the operations of a decoded entry. False: out of memory. */
 bool affine_plan(struct code *c, const struct ptx_function *f, const uint32_t *places);
-
-#endif

@@ -1,7 +1,6 @@
 /* The interpreter: executes a decoded function for all threads of a block in lockstep.
  * A running block belongs to one host thread; nothing here is shared except device memory and the stop flag. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_H
-#define GPUREST_DEVICE_CPU_INTERP_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -273,5 +272,3 @@ bool warp_release(struct block_run *r, struct activation *a);
 _Noreturn void warp_stuck(struct block_run *r, struct activation *a);
 /* Removes lanes from `a->current` whose named members of the warp have not arrived, and puts them back as deferred. */
 void warp_gather(struct block_run *r, struct activation *a, uint32_t block);
-
-#endif

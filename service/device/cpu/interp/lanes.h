@@ -1,7 +1,6 @@
 /* The state of one running block of threads, and the loops that operations consist of. A register is an array over all threads ("lanes")
  * of the block; an operation is one loop over the active lanes. */
-#ifndef GPUREST_DEVICE_CPU_LANES_H
-#define GPUREST_DEVICE_CPU_LANES_H
+#pragma once
 
 #include "device/cpu/interp/ops/math.h"
 #include "limits.h"
@@ -116,5 +115,3 @@ static inline void lane_write(const struct lanes *l, uint32_t place, unsigned wi
             }                                                             \
         }                                                                 \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* The interpreter exists several times in the executable: the same sources, compiled for different instruction sets. All give the same
  * results, bit for bit. A module is loaded for the best one that the host can run. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
-#define GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
+#pragma once
 
 #include "device/cpu/interp/interp.h"
 
@@ -26,5 +25,3 @@ enum code_option {
 /* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code), by a given interpreter (NULL: the
  * best). MODULE_INVALID names the first instruction that cannot be executed, with its line. */
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why);
-
-#endif

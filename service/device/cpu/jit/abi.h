@@ -1,6 +1,5 @@
 /* The part of LLVM's C interface that is used, declared here so that building needs no LLVM header. It is the same in LLVM 14 to 19. */
-#ifndef GPUREST_DEVICE_CPU_JIT_ABI_H
-#define GPUREST_DEVICE_CPU_JIT_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ enum llvm_float_compare {
 };
 enum { LLVM_OPTIMISE = 2, LLVM_RELOC_PIC = 2, LLVM_CODE_MODEL_JIT = 1, LLVM_OBJECT_FILE = 1 };
 #define LLVM_FUNCTION_INDEX 0xffffffffu
-
-#endif

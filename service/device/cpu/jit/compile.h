@@ -1,6 +1,5 @@
 /* Compiles one kernel. */
-#ifndef GPUREST_DEVICE_CPU_JIT_COMPILE_H
-#define GPUREST_DEVICE_CPU_JIT_COMPILE_H
+#pragma once
 
 #include "base/problem.h"
 #include "device/cpu/interp/interp.h"
@@ -17,5 +16,3 @@ void jit_release(struct code *c);
 bool jit_meets_warp(const struct ptx_module *m, const struct ptx_function *f);
 /* STATUS_OK: jit_compile of all of it would try. NOT_IMPLEMENTED with the reason: it would not. */
 enum status jit_survey(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* Makes LLVM's intermediate form of a planned kernel. */
-#ifndef GPUREST_DEVICE_CPU_JIT_EMIT_H
-#define GPUREST_DEVICE_CPU_JIT_EMIT_H
+#pragma once
 
 #include "device/cpu/interp/ops/ops.h"
 #include "device/cpu/jit/llvm.h"
@@ -120,5 +119,3 @@ llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsign
 llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
 /* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
 llvm_value check_block(struct emitter *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Compiled kernels: which there are, and the thread that makes them. A kernel runs in the interpreter until its compiled form is ready;
  * later launches take that. */
-#ifndef GPUREST_DEVICE_CPU_JIT_JIT_H
-#define GPUREST_DEVICE_CPU_JIT_JIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ const struct code *jit_code_for(const struct cpu_launch *l);
 void jit_forget(struct ptx_module *m);
 /* Whether a decoded kernel's launches change over to compiled code; and in a few words why, or why not. */
 bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* libLLVM, opened at run time. */
-#ifndef GPUREST_DEVICE_CPU_JIT_LLVM_H
-#define GPUREST_DEVICE_CPU_JIT_LLVM_H
+#pragma once
 
 #include "device/cpu/jit/abi.h"
 
@@ -20,5 +19,3 @@ struct llvm {
 const struct llvm *llvm_open(const char **why);
 /* How many numbers of 32 bits a vector register of this host has, 8 or 16; 0: its processor has no instructions that make it worthwhile. */
 unsigned llvm_lanes(void);
-
-#endif

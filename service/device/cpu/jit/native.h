@@ -1,7 +1,6 @@
 /* What compiled code and the interpreter share. A compiled kernel runs some lanes of a block, a chunk, from one of its entry blocks until
  * each of them stands before a basic block that only the interpreter can run. Registers stay in the interpreter's arrays in between. */
-#ifndef GPUREST_DEVICE_CPU_JIT_NATIVE_H
-#define GPUREST_DEVICE_CPU_JIT_NATIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ struct code_native {
     const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };
-
-#endif

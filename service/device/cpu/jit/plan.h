@@ -1,6 +1,5 @@
 /* What is known about a kernel's blocks and registers before it is compiled. */
-#ifndef GPUREST_DEVICE_CPU_JIT_PLAN_H
-#define GPUREST_DEVICE_CPU_JIT_PLAN_H
+#pragma once
 
 #include "base/problem.h"
 #include "device/cpu/interp/interp.h"
@@ -42,5 +41,3 @@ static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32
 {
     return p->live[block * p->words + reg / 64] >> (reg % 64) & 1;
 }
-
-#endif

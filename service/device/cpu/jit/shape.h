@@ -1,6 +1,5 @@
 /* How the values of a register or of a result lie over the lanes of a chunk. */
-#ifndef GPUREST_DEVICE_CPU_JIT_SHAPE_H
-#define GPUREST_DEVICE_CPU_JIT_SHAPE_H
+#pragma once
 
 #include "device/cpu/ptx/ir.h"
 
@@ -26,5 +25,3 @@ struct shape shape_widened(const struct jit_plan *p, struct shape a);
 
 /* The operand is a number in the text: extended from `bytes`. */
 bool operand_constant(const struct ptx_operand *o, unsigned bytes, bool is_signed, uint64_t *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which instructions are compiled; every other one ends a stretch of compiled code. */
-#ifndef GPUREST_DEVICE_CPU_JIT_SUBSET_H
-#define GPUREST_DEVICE_CPU_JIT_SUBSET_H
+#pragma once
 
 #include "device/cpu/interp/ops/ops.h"
 #include "device/cpu/ptx/ir.h"
@@ -25,5 +24,3 @@ bool native_space(const struct ptx_insn *in, const struct ptx_operand *p, enum o
 /* Of an enum ptx_type: f32 or f64; an integer of 16 to 64 bits. */
 bool is_plain_float(uint8_t type);
 bool is_plain_int(uint8_t type);
-
-#endif

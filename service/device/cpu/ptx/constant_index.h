@@ -1,6 +1,5 @@
 /* Finds a function's constants by value and width. Used only while it is decoded. */
-#ifndef GPUREST_DEVICE_CPU_CONSTANT_INDEX_H
-#define GPUREST_DEVICE_CPU_CONSTANT_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void constant_index_finish(struct constant_index *x);
 bool constant_index_find(struct constant_index *x, uint64_t value, uint32_t width, uint32_t *place);
 /* Adds a new one; width > 0. False: out of memory. */
 bool constant_index_add(struct constant_index *x, uint64_t value, uint32_t width, uint32_t place);
-
-#endif

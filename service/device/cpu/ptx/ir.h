@@ -1,7 +1,6 @@
 /* A PTX module as the parser gives it to the interpreter: names resolved, immediates converted, targets indexed. Made once at load,
  * immutable afterwards. The module owns all pointers. */
-#ifndef GPUREST_DEVICE_CPU_IR_H
-#define GPUREST_DEVICE_CPU_IR_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/problem.h"
@@ -250,5 +249,3 @@ const char *ptx_feature_of(struct span text);
 
 /* The address of function number i as kernels see it: never a valid data address. */
 #define PTX_FUNCTION_ADDRESS(i) (0xF000000000000000ull + 16ull * (i))
-
-#endif

@@ -1,6 +1,5 @@
 /* PTX text to tokens. */
-#ifndef GPUREST_DEVICE_CPU_PTX_LEX_H
-#define GPUREST_DEVICE_CPU_PTX_LEX_H
+#pragma once
 
 #include "base/span.h"
 
@@ -30,5 +29,3 @@ struct ptx_lexer {
 
 void ptx_lexer_init(struct ptx_lexer *l, struct span text);
 void ptx_lexer_next(struct ptx_lexer *l, struct ptx_token *out);
-
-#endif

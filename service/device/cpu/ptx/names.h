@@ -1,6 +1,5 @@
 /* The names that a PTX text declares, innermost scope first. Used only while parsing. */
-#ifndef GPUREST_DEVICE_CPU_PTX_NAMES_H
-#define GPUREST_DEVICE_CPU_PTX_NAMES_H
+#pragma once
 
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/ir.h"
@@ -48,5 +47,3 @@ void ptx_names_release(struct ptx_names *n, uint32_t mark);
 
 /* Room for one more element in an array of `count`; doubles. False: out of memory, or at `max`. */
 bool ptx_grow(void **array, uint32_t *room, uint32_t count, size_t element_bytes, uint32_t max);
-
-#endif

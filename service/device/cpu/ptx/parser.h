@@ -1,6 +1,5 @@
 /* What the files of the PTX parser share. A function that returns bool has recorded the problem when it returns false. */
-#ifndef GPUREST_DEVICE_CPU_PTX_PARSER_H
-#define GPUREST_DEVICE_CPU_PTX_PARSER_H
+#pragma once
 
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/ir.h"
@@ -187,5 +186,3 @@ bool ptx_emit(struct ptx_parser *p, const struct ptx_insn *in);
 /* Appends what a return by that guard (of *ret) does before: results that are registers are stored. */
 bool ptx_emit_results(struct ptx_parser *p, const struct ptx_insn *ret);
 bool ptx_parse_call(struct ptx_parser *p, struct ptx_insn *in);
-
-#endif

@@ -1,6 +1,5 @@
 /* Cooperative launches: every block of the grid has a host thread of its own, so that blocks can wait for each other. */
-#ifndef GPUREST_DEVICE_CPU_COOPERATIVE_H
-#define GPUREST_DEVICE_CPU_COOPERATIVE_H
+#pragma once
 
 #include "device/cpu/interp/interp.h"
 
@@ -17,5 +16,3 @@ typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);
 
 /* Runs blocks 0 to `blocks` - 1 to their ends. grid->workspace is zero. */
 void cooperative_run(struct grid_run *grid, uint32_t blocks, uint64_t shared_bytes, cooperative_failed_fn failed, void *context);
-
-#endif

@@ -1,8 +1,7 @@
 /* The second barrier behind the interpreter's own range checks: a kernel's access to a guard page ends its block, not the process.
  * (Thread sanitizer does not follow the jump out of the handler: tests that fault run without it.) Only accesses into the guarded range
  * while a guard is armed are caught; any other fault kills the process as usual. */
-#ifndef GPUREST_DEVICE_CPU_FAULT_H
-#define GPUREST_DEVICE_CPU_FAULT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ bool fault_install(void);
 bool fault_thread_start(struct fault_guard *g, uint64_t base, uint64_t span);
 /* It has none any more. */
 void fault_thread_end(void);
-
-#endif

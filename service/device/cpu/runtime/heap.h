@@ -1,7 +1,6 @@
 /* malloc and free of kernels: one bounded piece of device memory, allocated at a kernel's first request and kept until the device
  * closes. Thread-safe: blocks of a grid run on several threads. */
-#ifndef GPUREST_DEVICE_CPU_HEAP_H
-#define GPUREST_DEVICE_CPU_HEAP_H
+#pragma once
 
 #include <pthread.h>
 
@@ -27,5 +26,3 @@ void cpu_heap_finish(struct cpu_heap *h);
 uint64_t cpu_heap_alloc(struct cpu_heap *h, uint64_t bytes);
 /* False: malloc did not return that address, or it was freed before. 0 is fine. */
 bool cpu_heap_free(struct cpu_heap *h, uint64_t address);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs kernels: blocks in ascending order, taken by a few threads. One kernel at a time, on the calling thread plus helpers. */
-#ifndef GPUREST_DEVICE_CPU_LAUNCH_H
-#define GPUREST_DEVICE_CPU_LAUNCH_H
+#pragma once
 
 #include "base/problem.h"
 #include "device/cpu/runtime/memory.h"
@@ -41,5 +40,3 @@ void cpu_code_unload(struct ptx_module *m);
 
 /* Moves the printed text into out, as much as fits; the rest is dropped. */
 void cpu_engine_take_output(struct cpu_engine *e, struct buf *out);
-
-#endif

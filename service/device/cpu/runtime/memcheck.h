@@ -1,7 +1,6 @@
 /* memcheck's knowledge of device memory: one byte of state for each byte of the reserved range, in a second range of addresses. Bytes of
  * state are plain: threads that race for a byte of device memory race only for its state. */
-#ifndef GPUREST_DEVICE_CPU_MEMCHECK_H
-#define GPUREST_DEVICE_CPU_MEMCHECK_H
+#pragma once
 
 #include "base/problem.h"
 
@@ -42,5 +41,3 @@ static inline enum shadow_state cpu_shadow_lowest(const struct cpu_shadow *s, ui
         lowest = state[i] < lowest ? state[i] : lowest;
     return (enum shadow_state)lowest;
 }
-
-#endif

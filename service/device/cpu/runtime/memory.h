@@ -1,7 +1,6 @@
 /* Device memory of the `cpu` device: one reserved range of addresses, allocations inside it between guard pages.
  * Thread-safe: the command thread allocates while the dispatcher frees. Addresses are host addresses of this process. */
-#ifndef GPUREST_DEVICE_CPU_MEMORY_H
-#define GPUREST_DEVICE_CPU_MEMORY_H
+#pragma once
 
 #include "base/problem.h"
 #include "ipc/message.h"
@@ -42,5 +41,3 @@ void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, siz
 /* The reserved range: a power of two of bytes, aligned to its size. Every device address lies in it. */
 uint64_t cpu_memory_base(const struct cpu_memory *m);
 uint64_t cpu_memory_span(const struct cpu_memory *m);
-
-#endif

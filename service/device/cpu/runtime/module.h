@@ -1,6 +1,5 @@
 /* A loaded module of the `cpu` device: parsed PTX, its variables in device memory, its code decoded. */
-#ifndef GPUREST_DEVICE_CPU_MODULE_H
-#define GPUREST_DEVICE_CPU_MODULE_H
+#pragma once
 
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/memory.h"
@@ -27,5 +26,3 @@ enum status cpu_module_of_plan(struct cpu_memory *memory, const struct vendor_pl
 void cpu_module_unload(struct cpu_module *m);
 /* The function of that kernel; the index is within the table. NULL: there is none, or it is a plan's. */
 const struct ptx_function *cpu_module_kernel(const struct cpu_module *m, unsigned kernel);
-
-#endif

@@ -1,6 +1,5 @@
 /* What kernels print. Records are formatted as they arrive; the text is bounded. */
-#ifndef GPUREST_DEVICE_CPU_OUTPUT_H
-#define GPUREST_DEVICE_CPU_OUTPUT_H
+#pragma once
 
 #include <pthread.h>
 
@@ -20,5 +19,3 @@ struct cpu_output {
 int output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args);
 /* A kernel's string; "?" when the address is illegal. */
 void output_string(struct lanes *l, uint32_t lane, uint64_t address, char *out, size_t room);
-
-#endif

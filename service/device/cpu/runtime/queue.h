@@ -1,7 +1,6 @@
 /* The asynchronous half of the `cpu` device: operations of all streams, executed in the order of issue by one thread.
  * The command thread alone calls these; the dispatcher thread runs what was queued. */
-#ifndef GPUREST_DEVICE_CPU_QUEUE_H
-#define GPUREST_DEVICE_CPU_QUEUE_H
+#pragma once
 
 #include "base/problem.h"
 #include "device/cpu/bounds.h"
@@ -42,5 +41,3 @@ enum status cpu_queue_drain(struct cpu_queue *q, struct problem *why);
 enum status cpu_queue_lost(struct cpu_queue *q, struct problem *why);
 /* The running kernel stops at its next back edge; the context is lost (CANCELLED). */
 void cpu_queue_cancel(struct cpu_queue *q);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the factorizations share: where their parts lie. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_FACTOR_H
-#define GPUREST_DEVICE_CPU_VENDOR_FACTOR_H
+#pragma once
 
 #include <string.h>
 
@@ -22,5 +21,3 @@ void                        *factor_at(const struct cpu_plan *p, uint64_t base, 
 const struct blas_functions *factor_blas(const struct cpu_plan *p);
 /* The lower triangle of an n x n matrix in rows, and zeros above it; may be the same matrix. */
 void factor_copy_lower(const struct cpu_plan *p, void *out, const void *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* The part of FFTW 3's binary interface that is used, the same in the library of f64 and in that of f32, declared here so that building
  * needs no header. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_FFTW_ABI_H
-#define GPUREST_DEVICE_CPU_VENDOR_FFTW_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ struct fftw_functions {
     void (*execute_dft)(fftw_plan_handle plan, void *in, void *out);
     const char *version; /* "fftw-3.3.10-..." */
 };
-
-#endif

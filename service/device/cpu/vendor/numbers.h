@@ -1,6 +1,5 @@
 /* Moving matrices between rows and columns, and looking at their numbers, for any type of them. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_NUMBERS_H
-#define GPUREST_DEVICE_CPU_VENDOR_NUMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ bool numbers_are_finite(const void *x, uint64_t count, uint64_t part_bytes);
 void numbers_fill_nan(void *x, uint64_t count, uint64_t part_bytes);
 /* Turns `count` complex numbers into their conjugates. */
 void numbers_conjugate(void *x, uint64_t count, uint64_t part_bytes);
-
-#endif

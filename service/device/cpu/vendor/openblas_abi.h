@@ -1,8 +1,7 @@
 /* The part of BLAS and LAPACK that is used, by the names and with the arguments that Fortran gives them: everything by its address, whole
  * numbers of 32 bits, matrices by columns, and behind all others the length of each text. Declared here, so that building needs no header.
  * tests/unit/device/cpu/vendor/vendor_test.c calls each function of the real library where there is one. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_OPENBLAS_ABI_H
-#define GPUREST_DEVICE_CPU_VENDOR_OPENBLAS_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -47,5 +46,3 @@ struct openblas_functions {
         lapack_complex_gesdd *complex_gesdd;
     } of[BLAS_NUMBERS];
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Products, transforms and factorizations by the host's libraries, as kernels of one block. A plan is made by the command thread and run by
  * the dispatcher; what a run needs beside the data is in the plan, or in the launch's own workspace. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_VENDOR_H
-#define GPUREST_DEVICE_CPU_VENDOR_VENDOR_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -60,5 +59,3 @@ const void *blas_zero(enum blas_number n);
 uint64_t    blas_bytes(enum blas_number n);      /* of an element */
 uint64_t    blas_part_bytes(enum blas_number n); /* of its real part */
 bool        blas_is_complex(enum blas_number n);
-
-#endif

@@ -1,7 +1,6 @@
 /* The host's own libraries for products, factorizations and transforms, opened at run time where a machine has them. Not thread-safe: one
  * thread of a worker opens them. */
-#ifndef GPUREST_DEVICE_CPU_VENDOR_VENDOR_LIBRARY_H
-#define GPUREST_DEVICE_CPU_VENDOR_VENDOR_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void openblas_use_threads(uint64_t multiplications);
 /* "0.3.21"; "" when it is not opened. Static. */
 const char *openblas_version(void);
 const char *fftw_version_text(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The part of cuBLASLt's binary interface that is used, declared here so that building needs no CUDA header. It is the same in versions
  * 12 and 13. tests/unit/device/cuda/vendor/abi_test.c compares it with the real cublasLt.h where a toolkit exists. */
-#ifndef GPUREST_DEVICE_CUDA_VENDOR_CUBLASLT_ABI_H
-#define GPUREST_DEVICE_CUDA_VENDOR_CUBLASLT_ABI_H
+#pragma once
 
 #include "device/cuda/abi.h"
 
@@ -64,5 +63,3 @@ struct cublaslt_functions {
 #include "device/cuda/vendor/cublaslt.def"
 #undef CUBLASLT
 };
-
-#endif

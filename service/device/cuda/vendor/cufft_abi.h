@@ -1,7 +1,6 @@
 /* The part of cuFFT's binary interface that is used, declared here so that building needs no CUDA header. It is the same in versions 11
  * and 12. tests/unit/device/cuda/vendor/abi_test.c compares it with the real cufft.h where a toolkit exists. */
-#ifndef GPUREST_DEVICE_CUDA_VENDOR_CUFFT_ABI_H
-#define GPUREST_DEVICE_CUDA_VENDOR_CUFFT_ABI_H
+#pragma once
 
 #include "device/cuda/abi.h"
 
@@ -29,5 +28,3 @@ struct cufft_functions {
 #include "device/cuda/vendor/cufft.def"
 #undef CUFFT
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Products and transforms by cuBLASLt and cuFFT, as modules of one kernel. Private to device/cuda/; everything belongs to the worker's
  * one command thread. A plan's resources are made with it, so that its launches make nothing. */
-#ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_H
-#define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_H
+#pragma once
 
 #include "device/cuda/internal.h"
 #include "device/cuda/vendor/vendor_library.h"
@@ -55,5 +54,3 @@ enum status cuda_plan_capture(struct device *d, const struct device_launch *l, c
 bool cuda_can_capture(const struct cuda_driver *cu);
 /* Frees what all plans share. No plan is left. */
 void cuda_vendor_stop(struct device *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* Libraries of the GPU's maker, loaded at run time where a machine has them. Not thread-safe: one thread of a worker uses them. */
-#ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
-#define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
+#pragma once
 
 #include "base/span.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
@@ -20,5 +19,3 @@ const struct cufft_functions    *cufft_functions(void);
 /* "13.1.0"; "" when it is not loaded. Static. */
 const char *cublaslt_version(void);
 const char *cufft_version(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* A real gpurestd on the cpu device, and clients of it. */
-#ifndef GPUREST_TESTS_SDK_FIXTURE_H
-#define GPUREST_TESTS_SDK_FIXTURE_H
+#pragma once
 
 #include <gpurest/gpurest.h>
 #include <sys/types.h>
@@ -47,5 +46,3 @@ const gpurest_kernel *world_kernel(const char *name);
 
 /* 0 where fine; else prints the thread's error and gives 1. For cr_assert_not(). */
 int bad(gpurest_status st);
-
-#endif

@@ -1,6 +1,5 @@
 /* A service within the test: a TCP server whose answers come from a function of the test. */
-#ifndef GPUREST_TESTS_SDK_MOCK_H
-#define GPUREST_TESTS_SDK_MOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void         tiny_destroy(struct tiny *t);
 mock_handler tiny_handle; /* its arg is a struct tiny */
 
 #define MOCK_VERSION "{\"server\":\"gpurestd\",\"version\":\"1.0.0\",\"api\":{\"least\":\"v1\",\"most\":\"v1\"}}"
-
-#endif

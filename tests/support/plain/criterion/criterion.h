@@ -1,7 +1,6 @@
 /* Stands in for Criterion under ThreadSanitizer, in whose address space Criterion's own process maker does not work: the same test files,
  * each test in a forked child, one after the other. Covers what the threaded tests use. */
-#ifndef GPUREST_TESTS_PLAIN_CRITERION_H
-#define GPUREST_TESTS_PLAIN_CRITERION_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,5 +64,3 @@ void plain_suite_add(struct plain_suite *s);
 #define cr_assert_str_neq(a, b, ...) cr_assert(strcmp(a, b) != 0)
 #define cr_assert_float_eq(a, b, epsilon, ...) cr_assert((a) - (b) <= (epsilon) && (b) - (a) <= (epsilon))
 #define cr_assert_arr_eq(a, b, bytes, ...) cr_assert(memcmp(a, b, bytes) == 0)
-
-#endif

@@ -1,6 +1,5 @@
 /* The cuda backend on the fake driver, loaded like a real one. */
-#ifndef GPUREST_TESTS_CUDA_FIXTURE_H
-#define GPUREST_TESTS_CUDA_FIXTURE_H
+#pragma once
 
 #include "device/device.h"
 
@@ -32,5 +31,3 @@ struct vadd_params {
 /* A launch of one block of `threads` threads. */
 struct device_launch fixture_launch(const struct device_module *m, const char *kernel, const void *params, uint32_t bytes,
                                     uint32_t threads);
-
-#endif

@@ -1,6 +1,5 @@
 /* A device for every test of the file's suite: .init and .fini; nothing may be left when it was closed. */
-#ifndef GPUREST_TESTS_CUDA_DEVICE_H
-#define GPUREST_TESTS_CUDA_DEVICE_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -26,5 +25,3 @@ static inline struct device_memory the_device_memory(void)
     cr_assert_eq(ops->memory(d, &m), STATUS_OK);
     return m;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * lends a MiB at a time without waiting, for a body of at most 15 MiB, and sums it in its handler; "keeps-some" does so until it has
  * more than 3 MiB, and fails. GET /memory/{size} answers with so many bytes of memory_byte(); "broken" fails in the middle of 8 MiB,
  * "recalled" is as above. */
-#ifndef GPUREST_TESTS_MEMORY_ENDPOINTS_H
-#define GPUREST_TESTS_MEMORY_ENDPOINTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -35,5 +34,3 @@ static inline uint64_t memory_sum(uint64_t sum, const char *data, size_t bytes)
         sum = sum * 31 + (unsigned char)data[i];
     return sum;
 }
-
-#endif

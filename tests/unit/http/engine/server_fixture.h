@@ -1,6 +1,5 @@
 /* A real server on port 0 with endpoints that wait, stream and fail on purpose, and a raw client. */
-#ifndef GPUREST_TESTS_SERVER_FIXTURE_H
-#define GPUREST_TESTS_SERVER_FIXTURE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -73,5 +72,3 @@ bool client_at_end(struct client *c);
 unsigned client_get(struct client *c, const char *path);
 /* Waits, up to a deadline, until *value == wanted. */
 bool reaches(atomic_uint *value, unsigned wanted);
-
-#endif

@@ -1,6 +1,5 @@
 /* Turns a parsed function into code: the state of that work, and the functions that its parts share. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_DECODE_DECODE_H
-#define GPUREST_DEVICE_CPU_INTERP_DECODE_DECODE_H
+#pragma once
 
 #include "device/cpu/interp/ops/ops.h"
 #include "device/cpu/ptx/constant_index.h"
@@ -131,5 +130,3 @@ void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_
 void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block; there is only one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* How the addresses of one memory operation lie: found once for all lanes, so that most accesses need no check per lane. Unless the pattern
  * is ASTRAY, every active lane's address lies inside its space and is aligned. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_OPS_ACCESS_H
-#define GPUREST_DEVICE_CPU_INTERP_OPS_ACCESS_H
+#pragma once
 
 #include "device/cpu/interp/ops/ops.h"
 
@@ -35,5 +34,3 @@ enum op_space space_of(uint64_t *address);
 
 #define ACCESSED(T, i)     ((T *)(void *)(at.origin + (address[i] + at.add)))
 #define ACCESSED_OWN(T, i) ((T *)(void *)(at.origin + (address[i] + at.add) + (size_t)(i)*at.pitch))
-
-#endif

@@ -1,7 +1,6 @@
 /* Arithmetic that C's operators lack: directed rounding, halves, saturating conversions, approximations. All functions are pure.
  * Compiled without contraction: every operation rounds once. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_OPS_MATH_H
-#define GPUREST_DEVICE_CPU_INTERP_OPS_MATH_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -127,5 +126,3 @@ uint16_t bf16_from_f64(double d, enum rounding r);
 /* High half of the product. */
 uint64_t mul_high_u64(uint64_t a, uint64_t b);
 int64_t  mul_high_s64(int64_t a, int64_t b);
-
-#endif

@@ -1,6 +1,5 @@
 /* What mma and wmma share: how the elements of a matrix are distributed over the threads of a warp, and the product of two matrices. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_OPS_MATRIX_H
-#define GPUREST_DEVICE_CPU_INTERP_OPS_MATRIX_H
+#pragma once
 
 #include "device/cpu/interp/decode/decode.h"
 
@@ -43,5 +42,3 @@ bool matrix_fragment(struct decoder *d, unsigned i, char matrix, enum ptx_type t
 bool matrix_multiply(struct decoder *d, const struct matrix_shape *s, const enum ptx_type t[4], unsigned a_registers);
 /* All threads of the warp take part in the instruction. */
 void matrix_name_all_members(struct decoder *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* What operations share with the decoder: each file tells which handler executes a form of an instruction, NULL: none. */
-#ifndef GPUREST_DEVICE_CPU_INTERP_OPS_OPS_H
-#define GPUREST_DEVICE_CPU_INTERP_OPS_OPS_H
+#pragma once
 
 #include "base/span.h"
 #include "device/cpu/interp/interp.h"
@@ -102,5 +101,3 @@ void warp_sync(struct lanes *l, const struct op *o);
 
 /* 0 when the operation has no instruction. */
 uint32_t op_line(const struct op *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs PTX texts on a small engine. */
-#ifndef GPUREST_TESTS_INTERP_FIXTURE_H
-#define GPUREST_TESTS_INTERP_FIXTURE_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -46,5 +45,3 @@ static inline uint64_t bits_of_double(double f)
     memcpy(&u, &f, sizeof u);
     return u;
 }
-
-#endif

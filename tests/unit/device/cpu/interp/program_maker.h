@@ -1,7 +1,6 @@
 /* Generates random PTX programs: straight code with branches, short loops, guards and accesses of many address patterns, over registers
  * of several types. The same seed gives the same program. */
-#ifndef GPUREST_TESTS_PROGRAM_MAKER_H
-#define GPUREST_TESTS_PROGRAM_MAKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ static inline bool maker_same(uint32_t a, uint32_t b, bool is_float)
 {
     return a == b || (is_float && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
 }
-
-#endif

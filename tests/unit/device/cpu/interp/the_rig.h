@@ -1,6 +1,5 @@
 /* A rig for every test of the file's suite: .init and .fini; and the parts that their PTX texts share. */
-#ifndef GPUREST_TESTS_INTERP_RIG_H
-#define GPUREST_TESTS_INTERP_RIG_H
+#pragma once
 
 #include "unit/device/cpu/interp/fixture.h"
 
@@ -50,5 +49,3 @@ static inline const uint32_t *the_rig_output(const char *text, struct rig_shape 
     OK("k", shape, ADDRESS(out));
     return out;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Text around the tested line. */
-#ifndef GPUREST_TESTS_PTX_FIXTURE_H
-#define GPUREST_TESTS_PTX_FIXTURE_H
+#pragma once
 
 #include "device/cpu/ptx/ir.h"
 
@@ -8,5 +7,3 @@
 struct ptx_module *parse_text(const char *text, struct problem *why);
 /* Parses one kernel whose body is `body`, with registers %p, %rs, %r, %rd, %f, %fd (1000 each), %a, %b (10), variables and parameters. */
 struct ptx_module *parse_body(const char *body, struct problem *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* The cuda backend on the fake driver with the fake cuBLASLt and cuFFT. */
-#ifndef GPUREST_TESTS_VENDOR_FIXTURE_H
-#define GPUREST_TESTS_VENDOR_FIXTURE_H
+#pragma once
 
 #include "unit/device/cuda/fixture.h"
 
@@ -15,5 +14,3 @@ enum status vendor_launch(struct device *d, struct device_module *m, const void 
 /* Rows and matrices without gaps. */
 struct vendor_plan vendor_dense(enum vendor_number number, uint64_t m, uint64_t n, uint64_t k, uint64_t batch);
 struct vendor_plan vendor_transform(enum vendor_number number, uint64_t n, uint64_t batch, bool inverse);
-
-#endif

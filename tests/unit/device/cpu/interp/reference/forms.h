@@ -1,6 +1,5 @@
 /* From the patterns of references.def to programs: every choice of braces, with operands from the front end's own table. */
-#ifndef GPUREST_TESTS_REFERENCE_FORMS_H
-#define GPUREST_TESTS_REFERENCE_FORMS_H
+#pragma once
 
 #include "reference.h"
 
@@ -34,5 +33,3 @@ void form_read(const struct reference_row *row, struct ref_form *f);
 void form_program(const char *body, char *out, size_t room);
 /* Whether the threads of a warp or block cooperate in it. */
 bool form_is_joint(const struct ref_form *f);
-
-#endif

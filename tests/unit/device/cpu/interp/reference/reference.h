@@ -1,7 +1,6 @@
 /* The results of instructions in C that shares nothing with the interpreter: one function per operation, controlled by the words of the
  * form (".sat", ".hi", the types). references.def lists the forms. */
-#ifndef GPUREST_TESTS_REFERENCE_H
-#define GPUREST_TESTS_REFERENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ double ref_distance(const struct ref_type *t, uint64_t a, uint64_t b);
 #include "references.def"
 #undef REFERENCE
 #undef REFERENCE_ELSEWHERE
-
-#endif
