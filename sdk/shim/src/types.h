@@ -1,5 +1,5 @@
 /* Types of CUDA's driver interface, of the functions that are supported: our own declarations of its binary form on 64-bit Linux. Enums are int
- * there; handles are pointers that only the library looks at. tests/sdk/shim/abi_test.c compares them with NVIDIA's header where there is one. */
+ * there; handles are pointers that only the library looks at. tests/sdk/shim/test_abi.py compares them with NVIDIA's header where there is one. */
 #ifndef GPUREST_SHIM_TYPES_H
 #define GPUREST_SHIM_TYPES_H
 
