@@ -201,6 +201,8 @@ CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
 {
     struct context *c = ctx ? handle_get(HANDLE_CONTEXT, ctx) : NULL;
 
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!c || c == c->gpu->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (depth && stack[depth - 1] == ctx)
@@ -218,9 +220,9 @@ CUresult shim_cuCtxDestroy(CUcontext ctx)
 
 CUresult shim_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-    if (!ctx || !handle_get(HANDLE_CONTEXT, ctx))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return push(ctx);
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    return handle_get(HANDLE_CONTEXT, ctx) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult shim_cuCtxPushCurrent(CUcontext ctx)

@@ -58,10 +58,10 @@ static CUresult look_up(struct gpu **g, CUdevice dev, const void *out)
 CUresult shim_cuDeviceGetName(char *name, int len, CUdevice dev)
 {
     struct gpu *g;
-    CUresult    r = len > 0 ? look_up(&g, dev, name) : CUDA_ERROR_INVALID_VALUE;
+    CUresult    r = len ? look_up(&g, dev, name) : CUDA_ERROR_INVALID_VALUE;
 
     if (!r)
-        snprintf(name, (size_t)len, "%s", g->name);
+        snprintf(name, len > 0 ? (size_t)len : sizeof g->name, "%s", g->name); /* a negative length bounds nothing in NVIDIA's either */
     return r;
 }
 

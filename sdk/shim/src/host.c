@@ -70,6 +70,8 @@ CUresult shim_cuMemFreeHost(void *p)
 {
     struct host_range *r = find(p);
 
+    if (!p)
+        return CUDA_SUCCESS;
     if (!r || r->registered)
         return CUDA_ERROR_INVALID_VALUE;
     free(r->start);

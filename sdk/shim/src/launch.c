@@ -64,9 +64,11 @@ static CUresult args_of_extra(const gpurest_kernel *k, void **extra, gpurest_arg
 
 static CUresult args_of(const gpurest_kernel *k, void **pointers, void **extra, gpurest_arg *out)
 {
-    if (pointers && extra)
+    bool block = extra && *extra != EXTRA_END;
+
+    if (pointers && block)
         return CUDA_ERROR_INVALID_VALUE;
-    return extra ? args_of_extra(k, extra, out) : args_of_pointers(k, pointers, out);
+    return block ? args_of_extra(k, extra, out) : args_of_pointers(k, pointers, out);
 }
 
 static CUresult launch(const struct function *f, const gpurest_launch_config *config, CUstream stream, void **pointers, void **extra)

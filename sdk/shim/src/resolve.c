@@ -72,12 +72,14 @@ CUresult shim_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersio
         memcpy(pfn, &found->address, sizeof *pfn);
     if (symbolStatus)
         *symbolStatus = found ? SYMBOL_FOUND : known ? VERSION_NOT_SUFFICIENT : SYMBOL_NOT_FOUND;
-    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return found || !symbolStatus ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND; /* who asks for no status looks at the pointer */
 }
 
 CUresult shim_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-    return shim_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+    CUresult r = shim_cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+
+    return r || *pfn ? r : CUDA_ERROR_NOT_FOUND;
 }
 
 /* Private tables of the genuine driver, of which the static CUDA runtime, cuBLAS and cuDNN need some: there are none here. */
