@@ -5,7 +5,9 @@ const SPAN_MS = 5 * 60 * 1000;
 const WIDTH = 300, HEIGHT = 80;
 const COLOURS = 8; // of style.css
 const LINES_MAX = 8;
-const SVG = "http://www.w3.org/2000/svg";
+const template = document.createElement("template");
+template.innerHTML = "<svg></svg>";
+const SVG = template.content.firstChild.namespaceURI;
 const percent = (value) => `${(100 * value).toFixed(0)} %`;
 const CHARTS = [
   { title: "load: device time per second", of: (use) => use.device_time_us / 1e6, rate: true, say: percent },

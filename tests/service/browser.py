@@ -9,6 +9,10 @@ import time
 DEADLINE_S = 90
 
 
+class Navigated(Exception):
+    """The page went away while it was asked."""
+
+
 class Browser:
     def __init__(self, executable, folder):
         ours_in, its_out = os.pipe()
@@ -35,6 +39,8 @@ class Browser:
         os.write(self.outgoing, json.dumps(message).encode() + b"\0")
         while (answer := self.message()).get("id") != self.number:
             continue
+        if "navigated" in answer.get("error", {}).get("message", ""):
+            raise Navigated(answer)
         assert "error" not in answer, answer
         return answer["result"]
 
@@ -62,7 +68,11 @@ class Page:
         self.session = browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
     def value(self, expression):
-        return self.browser.command("Runtime.evaluate", self.session, expression=expression, returnByValue=True)["result"].get("value")
+        """None too while the page is being replaced by another."""
+        try:
+            return self.browser.command("Runtime.evaluate", self.session, expression=expression, returnByValue=True)["result"].get("value")
+        except Navigated:
+            return None
 
     def wait_for(self, expression):
         """Waits until the expression is true in the page."""

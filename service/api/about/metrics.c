@@ -117,20 +117,25 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     add_budgets(out, labels, app_of(r)->registry, devices, known);
 }
 
+static const char *caller_label(struct buf *labels, const struct caller_info *c)
+{
+    buf_clear(labels);
+    return metric_label(labels, "caller", c->name);
+}
+
 static void caller_samples(struct buf *out, struct buf *labels, enum metric metric, const struct caller_info *items, unsigned count)
 {
     metrics_head(out, metric);
     for (unsigned i = 0; i < count; i++) {
-        buf_clear(labels);
-        metric_label(labels, "caller", items[i].name);
+        const char *caller = caller_label(labels, &items[i]);
+
         if (metric == METRIC_CALLER_TIME)
-            metrics_sample(out, metric, labels->data, (double)items[i].device_ns / 1e9);
+            metrics_sample(out, metric, caller, (double)items[i].device_ns / 1e9);
         else if (metric == METRIC_CALLER_LAUNCHES)
-            metrics_sample(out, metric, labels->data, (double)items[i].launches);
+            metrics_sample(out, metric, caller, (double)items[i].launches);
         else {
             metrics_sample(out, metric, metric_label(labels, "direction", "to_device"), (double)items[i].to_device_bytes);
-            buf_clear(labels);
-            metric_label(labels, "caller", items[i].name);
+            caller_label(labels, &items[i]);
             metrics_sample(out, metric, metric_label(labels, "direction", "from_device"), (double)items[i].from_device_bytes);
         }
     }
