@@ -276,8 +276,8 @@ def test_a_failure_names_the_line_that_queued_the_operation(g, client):
     session = client.session()
     g.config.timeout_s = 0.3
     try:
-        n = 24000 if str(session.device).startswith("cuda") else 1100  # longer than the time-out on either
-        slow = g.ones((n, n), session=session) @ g.ones((n, n), session=session)  # the line in question
+        n = 24000 if str(session.device).startswith("cuda") else 1100  # longer than the time-out on either; of integers, which no library does
+        slow = g.ones((n, n), "i4", session=session) @ g.ones((n, n), "i4", session=session)  # the line in question
         with pytest.raises(g.errors.KernelTimeoutError, match=r"test_array_requests\.py:\d+") as caught:
             slow.get()
         line = int(caught.value.queued_at.rpartition(":")[2])
