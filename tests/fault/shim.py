@@ -1,4 +1,5 @@
 """The test's side of fault_shim.c: chooses which call fails, and counts failures."""
+import contextlib
 import ctypes
 import errno
 import mmap
@@ -72,11 +73,12 @@ def open_files(pid):
 
 
 def open_sockets(pid):
-    """Descriptors of connections and listeners. A starting worker or compiler opens other files, but no sockets."""
-    count = 0
+    """Descriptors of TCP connections and listeners. Workers that start meanwhile have sockets, too, but not of TCP."""
+    count, of_tcp = 0, set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/net/{table}") as lines:
+            of_tcp |= {f"socket:[{line.split()[9]}]" for line in list(lines)[1:]}
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            count += os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
-        except FileNotFoundError:
-            pass  # closed since it was listed
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            count += os.readlink(f"/proc/{pid}/fd/{fd}") in of_tcp
     return count
