@@ -24,6 +24,8 @@ bool output_reader_gone(void);
 bool programs_supported(void);
 /* The folder of this program's file; false: not known. */
 bool program_folder(char *out, size_t room);
+/* A variable of the environment, for programs that are started from here on; NULL: without it. False: failed. */
+bool program_set_variable(const char *name, const char *value);
 /* Becomes that program, found in $PATH. Returns only if it failed: the error's number. */
 int program_become(char *const *argv);
 /* Starts a program in the background, with its standard output and standard error in a file. It ends with this process. Its id; < 0: failed. */

@@ -115,6 +115,13 @@ bool program_folder(char *out, size_t room)
     return false;
 }
 
+bool program_set_variable(const char *name, const char *value)
+{
+    (void)name;
+    (void)value;
+    return false;
+}
+
 int program_become(char *const *argv)
 {
     (void)argv;

@@ -41,6 +41,11 @@ bool program_folder(char *out, size_t room)
 }
 
 /* A program gets the signals as they were before this one took some. */
+bool program_set_variable(const char *name, const char *value)
+{
+    return (value ? setenv(name, value, 1) : unsetenv(name)) == 0;
+}
+
 int program_become(char *const *argv)
 {
     sigset_t none;

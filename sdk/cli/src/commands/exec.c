@@ -103,7 +103,7 @@ static bool set_library_path(const char *first)
 
     if (rest && all) {
         join_paths(all, bytes, first, rest);
-        done = setenv("LD_LIBRARY_PATH", all, 1) == 0;
+        done = program_set_variable("LD_LIBRARY_PATH", all);
     }
     free(rest);
     free(all);
@@ -112,7 +112,7 @@ static bool set_library_path(const char *first)
 
 static bool set(const char *name, const char *value)
 {
-    return !value || setenv(name, value, 1) == 0;
+    return !value || program_set_variable(name, value);
 }
 
 /* The service, token and session that other commands would use. */
@@ -122,7 +122,7 @@ static bool set_service(const struct cli *c)
     const char *session = cli_session_name(c);
 
     if (c->token_file)
-        unsetenv("GPUREST_TOKEN"); /* which would be preferred */
+        program_set_variable("GPUREST_TOKEN", NULL); /* which would be preferred */
     return set("GPUREST_URL", c->url) && set("GPUREST_TOKEN_FILE", cli_token_file(c, path)) && (session || !c->session) &&
            set("GPUREST_SESSION", session);
 }
