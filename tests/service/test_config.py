@@ -37,8 +37,8 @@ def test_what_it_prints_is_a_configuration_file(executable, tmp_path):
 
 
 def test_every_option_of_help_is_a_line(executable):
-    options = re.findall(r"^  --([a-z-]+)", run(executable, "--help").stdout, re.M)
-    names = set(re.findall(r"^(?:# )?([a-z_]+) (?:=|is not set)", run(executable, "--check-config").stdout, re.M))
+    options = re.findall(r"^  --([a-z0-9-]+)", run(executable, "--help").stdout, re.M)
+    names = set(re.findall(r"^(?:# )?([a-z0-9_]+) (?:=|is not set)", run(executable, "--check-config").stdout, re.M))
     assert {o.replace("-", "_") for o in options} - {"help", "version", "man", "check_config", "config"} == names
 
 
@@ -72,7 +72,7 @@ def test_the_manual_has_every_option_and_variable(executable):
     manual = run(executable, "--man")
     assert (manual.returncode, manual.stderr) == (0, "")
     plain = manual.stdout.replace("\\-", "-")
-    for option in re.findall(r"^  (--[a-z-]+)", run(executable, "--help").stdout, re.M):
+    for option in re.findall(r"^  (--[a-z0-9-]+)", run(executable, "--help").stdout, re.M):
         assert f".B {option}" in plain
         if option not in ("--help", "--version", "--man", "--check-config"):
             assert f".B GPUREST_{option[2:].replace('-', '_').upper()}\n" in plain

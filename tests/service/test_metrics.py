@@ -159,7 +159,7 @@ def test_devices_and_build(client):
 
 
 def test_usage_of_a_session_is_true(client, vadd):
-    assert client.get(vadd).json()["usage"] == {"device_time_us": 0, "memory_bytes": 3 * 4096, "buffers": 3, "modules": 1, "launches": 0}
+    assert client.get(vadd).json()["usage"] == {"device_time_us": 0, "memory_bytes": 3 * 4096, "buffers": 3, "modules": 1, "launches": 0, "launches_finished": 0}
     total = 0.0
     for _ in range(5):
         answer = client.post(vadd + "/launches", launch_vadd())
