@@ -91,7 +91,7 @@ def test_addresses_in_details_are_the_kernels_own(service, client, kernel, scala
         return
     assert answer.code == "kernel_fault", answer
     texts = json.dumps([answer.json(), client.get(base).json()])
-    addresses = {int(text, 16) for text in re.findall(r"(?<!\w)0x([0-9a-fA-F]+)", texts)}
+    addresses = {int(text, 16) for text in re.findall(r'(?<![\w"])0x([0-9a-fA-F]+)', texts)}
     if shown is not None:
         assert addresses == {buffer + scalar["u64"] if shown == "buffer" else shown}, texts
     for address in addresses - {buffer + by for by in (2, 4, 1 << 38)}:

@@ -131,6 +131,9 @@ def test_free_memory_of_the_cpu_device_is_the_hosts(service):
     told = client.get("/v1/devices/cpu:0").json()["memory"]
     assert 0 < told["free_bytes"] <= told["total_bytes"]
     assert abs(told["free_bytes"] - min(host_free(), told["total_bytes"])) < told["total_bytes"] / 4
+    if host_free() > told["total_bytes"] + (1 << 30):  # so much that what is taken here does not show
+        assert told["total_bytes"] - told["free_bytes"] < 1 << 20
+        return
     with mmap.mmap(-1, 64 << 20) as taken:
         seen = set()
         for page in range(0, 64 << 20, 4096):
