@@ -14,6 +14,6 @@ enum status {
 unsigned    status_http(enum status st);
 const char *status_code(enum status st);
 const char *status_title(enum status st);
-bool status_retryable(enum status st);
+bool        status_retryable(enum status st);
 /* Whether an answer of 5xx is the fault of the service or its devices, and not of what its callers asked for. */
 bool status_blames_service(enum status st);
