@@ -1,4 +1,4 @@
-/* The C SDK's base/json.h without cJSON, whose symbols a stranger's process could see and replace.. */
+/* The C SDK's base/json.h without cJSON, whose symbols a stranger's process could see and replace. */
 #include "base/json.h"
 
 #include <ctype.h>
@@ -289,24 +289,6 @@ const struct json *json_member(const struct json *object, const char *name)
     return v;
 }
 
-const struct json *json_item(const struct json *array, size_t index)
-{
-    const struct json *v = json_first(array);
-
-    while (v && index--)
-        v = v->next;
-    return v;
-}
-
-size_t json_count(const struct json *array)
-{
-    size_t n = 0;
-
-    for (const struct json *v = json_first(array); v; v = v->next)
-        n++;
-    return n;
-}
-
 bool json_is_object(const struct json *value)
 {
     return value && value->kind == KIND_OBJECT;
@@ -330,39 +312,4 @@ double json_number_or(const struct json *value, double otherwise)
 bool json_true(const struct json *value)
 {
     return value && value->kind == KIND_TRUE;
-}
-
-/* Digits and nothing else. */
-static bool text_integer(const char *text, uint64_t *out)
-{
-    errno = 0;
-    if (*text == '\0' || strspn(text, "0123456789") != strlen(text))
-        return false;
-    *out = strtoull(text, NULL, 10);
-    return errno == 0;
-}
-
-bool json_integer(const struct json *value, uint64_t *out)
-{
-    double number = json_number_or(value, -1);
-
-    if (value && value->kind == KIND_TEXT)
-        return text_integer(value->text, out);
-    if (!(number >= 0 && number <= 9007199254740992.0) || (double)(uint64_t)number != number)
-        return false;
-    *out = (uint64_t)number;
-    return true;
-}
-
-uint64_t json_integer_or(const struct json *value, uint64_t otherwise)
-{
-    json_integer(value, &otherwise);
-    return otherwise;
-}
-
-bool json_copy(const struct json *value, char *out, size_t room)
-{
-    const char *text = json_text_or(value, NULL);
-
-    return text && strlen(text) < room && snprintf(out, room, "%s", text) >= 0;
 }

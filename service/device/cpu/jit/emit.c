@@ -24,11 +24,6 @@ static llvm_value lanes_vector(struct emitter *e, llvm_value bits)
     return e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, few, vector_of(e, e->i1), "");
 }
 
-static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
-{
-    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
-}
-
 /* ---- registers and the interpreter's arrays ---- */
 
 static llvm_value array_of(struct emitter *e, uint32_t reg)

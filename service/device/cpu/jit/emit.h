@@ -88,6 +88,7 @@ llvm_value pointer(struct emitter *e, llvm_value address, llvm_type to);
 llvm_value mask_bits(struct emitter *e, llvm_value mask); /* as a number of 32 bits */
 llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count);
 llvm_value binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
+llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y);
 llvm_value cast(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type element); /* element by element */
 llvm_value like(struct emitter *e, bool scalar, unsigned bits, uint64_t v);               /* a constant, as scalar or vector */
 llvm_value likely(struct emitter *e, llvm_value condition);

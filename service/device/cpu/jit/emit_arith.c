@@ -16,11 +16,6 @@ static llvm_value same(struct emitter *e, const struct work *w, uint64_t v)
     return like(e, w->scalar, w->bits, v);
 }
 
-static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
-{
-    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
-}
-
 static llvm_value fcmp(struct emitter *e, enum llvm_float_compare how, llvm_value x, llvm_value y)
 {
     return e->ll->LLVMBuildFCmp(e->b, how, x, y, "");

@@ -44,11 +44,6 @@ static llvm_value narrow(struct emitter *e, const struct access_plan *a, llvm_va
     return a->bytes == 8 ? v : cast(e, LLVM_TRUNC, v, int_type(e, 8 * a->bytes));
 }
 
-static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
-{
-    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
-}
-
 /* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
 static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
 {

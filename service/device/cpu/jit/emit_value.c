@@ -62,6 +62,11 @@ static llvm_value steps(struct emitter *e, unsigned bits, int64_t step)
     return e->ll->LLVMConstVector(elements, e->lanes);
 }
 
+llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
+{
+    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
+}
+
 llvm_value binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y)
 {
     return e->ll->LLVMBuildBinOp(e->b, op, x, y, "");

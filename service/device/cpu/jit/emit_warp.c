@@ -3,11 +3,6 @@
 
 #include "device/cpu/jit/subset.h"
 
-static llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y)
-{
-    return e->ll->LLVMBuildICmp(e->b, how, x, y, "");
-}
-
 /* ---- shuffles ---- */
 
 /* Which lane each lane reads from, and whether that lies inside its segment. */

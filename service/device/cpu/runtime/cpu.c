@@ -241,17 +241,9 @@ static enum status mem_fill(struct device *d, struct device_stream *s, uint64_t 
     return cpu_queue_fill(d->queue, to, pattern, pattern_bytes, count);
 }
 
-static enum status module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+/* Of module_new(), loaded with the outcome st: freed if that failed. */
+static enum status module_keep(struct device *d, struct device_module *m, enum status st, struct device_module **out)
 {
-    struct device_module *m;
-    enum status           st = cpu_queue_lost(d->queue, why);
-
-    if (st)
-        return st;
-    m = calloc(1, sizeof *m);
-    if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
-    st = cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why);
     if (st) {
         free(m);
         return st;
@@ -261,26 +253,35 @@ static enum status module_load(struct device *d, const char *image, size_t bytes
     return STATUS_OK;
 }
 
+static enum status module_new(struct device *d, struct device_module **out, struct problem *why)
+{
+    enum status st = cpu_queue_lost(d->queue, why);
+
+    if (st)
+        return st;
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+}
+
+static enum status module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+{
+    struct device_module *m;
+    enum status           st = module_new(d, &m, why);
+
+    return st ? st : module_keep(d, m, cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why), out);
+}
+
 static enum status vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
                                struct problem *why)
 {
     struct device_module *m;
-    enum status           st = cpu_queue_lost(d->queue, why);
+    enum status           st = module_new(d, &m, why);
 
-    if (st)
-        return st;
-    m = calloc(1, sizeof *m);
-    if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
-    st = cpu_module_of_plan(d->memory, ask, &m->loaded, why);
-    if (st) {
-        free(m);
-        return st;
-    }
-    own(&d->modules, &m->owned);
-    *workspace_bytes = m->loaded->plan->workspace_bytes;
-    *out = m;
-    return STATUS_OK;
+    if (!st)
+        st = module_keep(d, m, cpu_module_of_plan(d->memory, ask, &m->loaded, why), out);
+    if (!st)
+        *workspace_bytes = m->loaded->plan->workspace_bytes;
+    return st;
 }
 
 static const struct kernel_table *module_table(const struct device_module *m)
