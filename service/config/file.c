@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <sys/stat.h>
 
-#include "base/input_file.h"
+#include "base/files/input_file.h"
 #include "config/table.h"
 
 static bool read_whole(const char *path, struct buf *text)

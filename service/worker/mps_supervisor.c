@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "base/log/log.h"
 #include "base/span.h"
 #include "ipc/worker_fds.h"

@@ -32,7 +32,7 @@ MAY_INCLUDE = {
 # The same between the rooms of a folder; "" are the files beside its rooms, which may include all unless a row says otherwise. In session/
 # events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
 ROOM_MAY_INCLUDE = {
-    "base": {"": set(), "log": set()},
+    "base": {"": set(), "log": set(), "files": set()},
     "api": {"about": set(), "admin": set(), "events": set(), "memory": {"decode"}, "decode": set(), "batch": {"decode"}},
     "session": {
         "life": {"events"},

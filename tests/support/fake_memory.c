@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
+#include "base/files/descriptor.h"
 #include "ipc/worker_fds.h"
 #include "support/fake_device.h"
 

@@ -2,7 +2,7 @@
  * which every client of HTTP/1.1 reads past), written before MHD writes the answer itself. */
 #include <errno.h>
 
-#include "base/descriptor.h"
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "http/engine/internal.h"
 

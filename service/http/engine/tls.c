@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/input_file.h"
+#include "base/files/input_file.h"
 #include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/input_file.h"
+#include "base/files/input_file.h"
 #include "http/json/json.h"
 #include "http/message/request.h"
 

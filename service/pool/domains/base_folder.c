@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "base/log/log.h"
 #include "pool/domains/server.h"
 

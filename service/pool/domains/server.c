@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "base/log/log.h"
 #include "ipc/worker_fds.h"
 

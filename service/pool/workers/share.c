@@ -2,7 +2,7 @@
  * at the next exchange: numbers ascend. */
 #include <unistd.h>
 
-#include "base/descriptor.h"
+#include "base/files/descriptor.h"
 #include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
+#include "base/files/descriptor.h"
 #include "ipc/worker_fds.h"
 #include "worker/jail/device_filter.h"
 

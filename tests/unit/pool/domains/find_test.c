@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "pool/domains/find.h"
 #include "pool/domains/server.h"
 

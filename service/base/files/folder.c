@@ -1,5 +1,5 @@
 /* Removal of whole folders, from the leaves up. */
-#include "base/folder.h"
+#include "base/files/folder.h"
 
 #include <ftw.h>
 #include <stdio.h>

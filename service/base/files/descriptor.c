@@ -1,5 +1,5 @@
 /* Sends and receives messages with one file descriptor. */
-#include "base/descriptor.h"
+#include "base/files/descriptor.h"
 
 #include <string.h>
 #include <sys/socket.h>

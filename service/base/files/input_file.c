@@ -1,5 +1,5 @@
 /* Reads small files. Opens them without blocking, so that a FIFO without a writer does not block the start of the service. */
-#include "base/input_file.h"
+#include "base/files/input_file.h"
 #include "base/bounds.h"
 
 #include <errno.h>
