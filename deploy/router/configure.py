@@ -9,20 +9,24 @@ reach it at (gpurestd --endpoint):
 
 Empty lines, and what follows a "#", count for nothing. The list may be a folder: then its files' lines are the list, in the order of their names.
 
-HAProxy's configuration goes to standard output; haproxy -c -f FILE checks it. Envoy's is a folder of files (--output): envoy -c FOLDER/envoy.json
-begins with them, and takes up the others whenever they are written anew."""
+HAProxy's configuration goes to standard output or a file (--output); haproxy -c -f FILE checks it. Envoy's is a folder of files (--output):
+envoy -c FOLDER/envoy.json begins with them, and takes up the others whenever they are written anew. --watch stays and does it again whenever the list
+changes; a list with an error, or without nodes, changes nothing."""
 import argparse
 import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
+import time
 
 import to_envoy
 import to_haproxy
 
 NAME = re.compile("[a-z0-9][a-z0-9-]{0,47}")
 ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
+WATCH_S = 1
 ENDPOINT = re.compile(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 
 
@@ -53,21 +57,51 @@ def nodes_of(path):
     return found
 
 
-def write_files(folder, files):
-    """Each by one rename, in this order, so that a router that watches them sees each whole."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, document in files.items():
-        fresh = folder / f".{name}.new"
-        fresh.write_text(json.dumps(document, indent=1) + "\n")
-        os.replace(fresh, folder / name)
+def files_of(arguments):
+    """{path: text} of the router's configuration, in the order in which they are to be written. Without --output, of HAProxy: {None: text}."""
+    nodes = nodes_of(arguments.nodes)
+    if arguments.router == "haproxy":
+        return {arguments.output and pathlib.Path(arguments.output): to_haproxy.configuration(arguments, nodes)}
+    return {pathlib.Path(arguments.output) / name: json.dumps(document, indent=1) + "\n" for name, document in to_envoy.configuration(arguments, nodes).items()}
+
+
+def write(path, text):
+    """By one rename, so that a router that watches the file sees it whole. Whether it was another before."""
+    if path.exists() and path.read_text() == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text)
+    os.replace(fresh, path)
+    return True
+
+
+def write_all(arguments):
+    changed = [write(path, text) for path, text in files_of(arguments).items()]
+    if any(changed) and arguments.then:
+        subprocess.run(arguments.then, shell=True, check=False)
+
+
+def watch(arguments):
+    told = None
+    while True:
+        try:
+            write_all(arguments)
+            told = None
+        except (SystemExit, OSError) as error:
+            if str(error) != told:
+                told = str(error)
+                print(f"{told}; the configuration stays as it is", file=sys.stderr, flush=True)
+        time.sleep(WATCH_S)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("nodes", help="file, or folder of files, with the list of nodes")
     parser.add_argument("--router", choices=("haproxy", "envoy"), default="haproxy", help="whose configuration (default: %(default)s)")
-    parser.add_argument("--output", metavar="FOLDER", help="where Envoy's files go")
+    parser.add_argument("--output", metavar="PATH", help="the file that HAProxy's configuration goes to; the folder that Envoy's files go to")
+    parser.add_argument("--watch", action="store_true", help="stay, and write again whenever the list changes")
+    parser.add_argument("--then", metavar="COMMAND", help="run it when a file has changed, as: systemctl reload haproxy")
     parser.add_argument("--bind", default="127.0.0.1:8080", help="address to serve at (default: %(default)s)")
     parser.add_argument("--cert", help="file of the router's certificate and key, PEM; without it, it serves in the clear")
     parser.add_argument("--node-ca", help="file of the authorities of the nodes' certificates; without it, nodes are asked in the clear")
@@ -79,13 +113,14 @@ def main():
     arguments = parser.parse_args()
     arguments.peer = arguments.peer or ["router=127.0.0.1:10000"]
     arguments.socket = arguments.socket or f"/run/{arguments.router}/admin.sock"
-    nodes = nodes_of(arguments.nodes)
-    if arguments.router == "haproxy":
-        sys.stdout.write(to_haproxy.configuration(arguments, nodes))
+    if not arguments.output and (arguments.router == "envoy" or arguments.watch or arguments.then):
+        parser.error("--router envoy, --watch and --then need --output PATH")
+    if arguments.watch:
+        watch(arguments)
     elif arguments.output:
-        write_files(arguments.output, to_envoy.configuration(arguments, nodes))
+        write_all(arguments)
     else:
-        parser.error("--router envoy needs --output FOLDER")
+        sys.stdout.write(files_of(arguments)[None])
 
 
 if __name__ == "__main__":
