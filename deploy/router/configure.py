@@ -100,6 +100,7 @@ def main():
     parser.add_argument("nodes", help="file, or folder of files, with the list of nodes")
     parser.add_argument("--router", choices=("haproxy", "envoy"), default="haproxy", help="whose configuration (default: %(default)s)")
     parser.add_argument("--output", metavar="PATH", help="the file that HAProxy's configuration goes to; the folder that Envoy's files go to")
+    parser.add_argument("--installed-at", metavar="FOLDER", help="where Envoy finds these files, if they are brought to another place than PATH")
     parser.add_argument("--watch", action="store_true", help="stay, and write again whenever the list changes")
     parser.add_argument("--then", metavar="COMMAND", help="run it when a file has changed, as: systemctl reload haproxy")
     parser.add_argument("--bind", default="127.0.0.1:8080", help="address to serve at (default: %(default)s)")

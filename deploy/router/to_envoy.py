@@ -150,7 +150,8 @@ def problems():
 # ---- the listener ----
 
 def from_file(folder, name):
-    return {"path_config_source": {"path": os.path.join(folder, name)}, "resource_api_version": "V3"}
+    """Read again when anything is moved in its folder: the file, or the link that Kubernetes has to the files of a ConfigMap."""
+    return {"path_config_source": {"path": os.path.join(folder, name), "watched_directory": {"path": folder}}, "resource_api_version": "V3"}
 
 
 def filters(folder):
@@ -200,7 +201,7 @@ def bootstrap(arguments, folder):
 
 def configuration(arguments, nodes):
     """{file name: document}, in the order in which they are to be written: clusters before the routes to them."""
-    folder = os.path.abspath(arguments.output)
+    folder = os.path.abspath(arguments.installed_at or arguments.output)
     table = {**type_of("config.route.v3.RouteConfiguration"), "name": "gpurest",
              "virtual_hosts": [{"name": "gpurest", "domains": ["*"], "routes": list(routes(nodes))}]}
     files = {"secrets.json": {"resources": [secrets(arguments.cert)]}} if arguments.cert else {}
