@@ -1,4 +1,5 @@
 """Three nodes behind each router, as deploy/router configures it: routed by the id, drained, reloaded, killed; nobody else notices."""
+import json
 import os
 import pathlib
 import ssl
@@ -154,11 +155,11 @@ def test_the_router_takes_up_a_new_certificate(fleet):
 
 # ---- clients ----
 
-def run_client(fleet, tmp_path, *command, **variables):
+def run_client(fleet, tmp_path, *command, code=0, **variables):
     done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
                           env={**os.environ, "GPUREST_URL": f"https://127.0.0.1:{fleet.port}", "GPUREST_CA_FILE": str(fleet.folder / "cert.pem"),
                                "GPUREST_TOKEN": "alice-secret", **variables})
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout
 
 
@@ -183,12 +184,13 @@ def test_the_python_client(fleet, tmp_path):
     assert len(ids) == 2 and all(node_of(id) in fleet.names for id in ids) and ids[1].endswith(".by-name")
 
 
-def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
+def command_line(fleet, executable, tmp_path):
     cli = os.environ.get("GPUREST_CLI") or pathlib.Path(executable).parents[1] / "sdk" / "cli" / "gpurest"
+    return lambda *words, **more: run_client(fleet, tmp_path, cli, *words, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path), **more)
 
-    def gpurest(*words):
-        return run_client(fleet, tmp_path, cli, *words, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
 
+def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
+    gpurest = command_line(fleet, executable, tmp_path)
     (tmp_path / "x").write_bytes(floats(range(256)))
     for name in ("by-cli", "n3.placed"):
         gpurest("connect", name)
@@ -197,6 +199,11 @@ def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
         assert (tmp_path / "y").read_bytes() == floats(range(256))
         assert name in gpurest("sessions", "get", name)
         assert [line.split()[:2] for line in gpurest("nodes").splitlines()[1:]] == [[node, "up" if fleet.router.tells_states else "-"] for node in fleet.names]
+        seen = json.loads(gpurest("top", "--fleet", "--json"))["item"]
+        assert [(one["name"], one["state"]) for one in seen["nodes"]] == [(node, "up") for node in fleet.names]
+        assert [one["id"] for one in seen["devices"]] == [node + "/cpu:0" for node in fleet.names]
+        assert {one["id"].split(".")[1]: one["device"].partition("/")[2] for one in seen["sessions"]} == {name.split(".")[-1]: "cpu:0"}
+        assert all(one["device"].startswith(one["node"] + "/") for one in seen["sessions"])
         gpurest("disconnect")
 
 
@@ -333,7 +340,7 @@ def meets_by_name(fleet, client, name):
         client.put("/v1/sessions/" + name).expect(503, "not_ready")
 
 
-def test_a_killed_node_harms_no_other_one(fleet, client):
+def test_a_killed_node_harms_no_other_one(fleet, client, executable, tmp_path):
     ids = {name: session_on(fleet, client, name) for name in fleet.names}
     client.put("/v1/sessions/n2.named").expect(201)
     by_name = name_on(client, "n2")
@@ -342,6 +349,8 @@ def test_a_killed_node_harms_no_other_one(fleet, client):
     assert lost.headers["Retry-After"] == "2" and lost.json()["retryable"]
     fleet.await_state({"n1": "up", "n2": "down"})
     meets_by_name(fleet, client, by_name)
+    seen = json.loads(command_line(fleet, executable, tmp_path)("top", "--fleet", "--json", code=9))["item"]
+    assert {one["name"]: one["state"] for one in seen["nodes"]} == {name: "down" if name == "n2" else "up" for name in fleet.names}
     for name, id in ids.items():
         for _ in range(3):
             assert client.get("/v1/sessions/" + id).status == (503 if name == "n2" else 200)
