@@ -396,8 +396,21 @@ with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
 """
 
 
-def test_long_transfers_go_to_the_node_itself(fleet, tmp_path):
-    id, *direct = run_client(fleet, tmp_path, "python3", "-c", BULK, PYTHONPATH=str(routers.ROOT / "sdk" / "python")).split()
+ASYNC_BULK = """
+import asyncio, os, gpurest.aio
+async def work():
+    async with gpurest.aio.AsyncClient(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
+        async with client.session() as gpu:
+            data = os.urandom(3 << 20)
+            assert bytes(await (await gpu.buffer(data)).get()) == data
+            print(gpu.id, *[url for url in client._detours._known])
+asyncio.run(work())
+"""
+
+
+@pytest.mark.parametrize("program", [BULK, ASYNC_BULK], ids=["blocking", "asyncio"])
+def test_long_transfers_go_to_the_node_itself(fleet, tmp_path, program):
+    id, *direct = run_client(fleet, tmp_path, "python3", "-c", program, PYTHONPATH=str(routers.ROOT / "sdk" / "python")).split()
     assert direct == [f"https://127.0.0.1:{fleet.ports[node_of(id)]}"]
     carried = [line for line in fleet.services[node_of(id)].logged("/data").splitlines() if f"/v1/sessions/{id}/buffers/" in line]
     assert carried, "the node has no line of it"
