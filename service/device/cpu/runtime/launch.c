@@ -55,29 +55,30 @@ struct known_pace {
 };
 
 struct cpu_engine {
-    struct cpu_memory *memory;
-    struct cpu_output  output;
-    struct cpu_heap    heap;
-    unsigned           threads; /* the caller included */
-    struct helper     *helpers; /* [threads]; the first is the caller's own */
-    pthread_mutex_t    lock;    /* guards all below but atomics */
-    pthread_cond_t     start;
-    pthread_cond_t     done;
-    struct grid_run   *grid;   /* of the running launch, for helpers */
-    unsigned           wanted; /* helpers that still may join */
-    unsigned           busy;
-    bool               ending;
-    struct problem     problem; /* the first fault of the launch */
-    bool               failed;
-    uint64_t           shared_bytes;
-    uint64_t           blocks;
-    atomic_int         stop;
-    atomic_bool        cancelled;
-    atomic_bool        sent_away; /* helpers take no more blocks */
-    struct pace        pace;
-    uint64_t           own_blocks;   /* that the caller ran in this launch */
-    uint64_t           at_once;      /* blocks that are taken together */
-    struct known_pace  known[PACES]; /* the caller's; by the code's address */
+    struct cpu_memory         *memory;
+    const struct cpu_textures *textures; /* NULL: none */
+    struct cpu_output          output;
+    struct cpu_heap            heap;
+    unsigned                   threads; /* the caller included */
+    struct helper             *helpers; /* [threads]; the first is the caller's own */
+    pthread_mutex_t            lock;    /* guards all below but atomics */
+    pthread_cond_t             start;
+    pthread_cond_t             done;
+    struct grid_run           *grid;   /* of the running launch, for helpers */
+    unsigned                   wanted; /* helpers that still may join */
+    unsigned                   busy;
+    bool                       ending;
+    struct problem             problem; /* the first fault of the launch */
+    bool                       failed;
+    uint64_t                   shared_bytes;
+    uint64_t                   blocks;
+    atomic_int                 stop;
+    atomic_bool                cancelled;
+    atomic_bool                sent_away; /* helpers take no more blocks */
+    struct pace                pace;
+    uint64_t                   own_blocks;   /* that the caller ran in this launch */
+    uint64_t                   at_once;      /* blocks that are taken together */
+    struct known_pace          known[PACES]; /* the caller's; by the code's address */
     _Alignas(CACHE_LINE) atomic_ullong
         next; /* the next block to take: ascending, so that waiting for lower blocks makes progress. In a cache line of its own, away from what other threads read all the time */
     _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
@@ -279,6 +280,11 @@ enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struc
     return STATUS_OK;
 }
 
+void cpu_engine_use_textures(struct cpu_engine *e, const struct cpu_textures *textures)
+{
+    e->textures = textures;
+}
+
 void cpu_engine_destroy(struct cpu_engine *e)
 {
     if (!e)
@@ -417,6 +423,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
         .stop = &e->stop,
         .company = l->cooperative || e->threads == 1 ? NULL : call_company,
         .memory = e->memory,
+        .textures = e->textures,
         .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory),
         .memory_span = cpu_memory_span(e->memory),
