@@ -140,7 +140,7 @@ struct device_ops {
     enum status (*mem_fill)(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes,
                             uint64_t count);
 
-    /* (optional, both or none) The description was checked (texture_check). A new one reads as zeros or as what a buffer may read. NOT_IMPLEMENTED,
+    /* (optional, both or none) The description was checked (texture_check). New texels are as those of mem_alloc. NOT_IMPLEMENTED,
      * DEVICE_MEMORY_EXHAUSTED; INVALID_FIELD: the device takes no such texture. Default: there are no textures. */
     enum status (*texture_create)(struct device *d, const struct texture_desc *t, struct device_texture *out, struct problem *why);
     /* Only what texture_create gave, by its `texture`; nothing queued uses it. Does not wait for running kernels. */

@@ -119,6 +119,11 @@ bool buffer_where_is(const struct worker_session *c, const struct buffer *b, str
 
 enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why)
 {
+    unsigned unit = texture_lies_in_order(b) ? 1 : texture_texel_bytes(&b->texture->desc);
+
+    if (offset % unit || bytes % unit)
+        return problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at offset %" PRIu64 " are not whole texels of %u bytes",
+                           bytes, offset, unit);
     if (offset <= b->bytes && bytes <= b->bytes - offset)
         return STATUS_OK;
     problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at offset %" PRIu64 " are outside the buffer of %" PRIu64 " bytes",
