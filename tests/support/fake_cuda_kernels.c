@@ -58,6 +58,29 @@ static void run_vadd(const struct CUfunc_st *f, const struct fake_launch *l)
         c[i] = a[i] + b[i];
 }
 
+/* look(texture of f32, f32 *out): the texels, in their order */
+static void run_look(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = threads(l);
+    void    *texels = fake_texels(argument(f, l, 0), 4 * n), *out = array(f, l, 1, 4 * n);
+
+    if (!texels)
+        fake_lose(CUDA_RESULT_ERROR_ILLEGAL_ADDRESS);
+    else if (out)
+        memcpy(out, texels, 4 * n);
+}
+
+/* number(surface of f32): texel i becomes i */
+static void run_number(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    float *texels = fake_texels(argument(f, l, 0), 4 * threads(l));
+
+    if (!texels)
+        fake_lose(CUDA_RESULT_ERROR_ILLEGAL_ADDRESS);
+    for (uint64_t i = 0; texels && i < threads(l); i++)
+        texels[i] = (float)i;
+}
+
 /* fill7(u32 *p, u32 n) */
 static void run_fill7(const struct CUfunc_st *f, const struct fake_launch *l)
 {
@@ -320,6 +343,8 @@ static const struct {
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
 } kernels[] = {
     {"vadd", run_vadd},
+    {"look", run_look},
+    {"number", run_number},
     {"fill7", run_fill7},
     {"add", run_add},
     {"fault", run_fault},
