@@ -291,12 +291,12 @@ CUresult shim_cuCtxSynchronize_v2(CUcontext ctx)
     const struct context *c = handle_get(HANDLE_CONTEXT, ctx);
 
     c = c ? c : context_current();
-    return c ? queue_flush(c->gpu) : CUDA_ERROR_INVALID_CONTEXT;
+    return c ? callbacks_await(queue_flush(c->gpu)) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult shim_cuCtxSynchronize(void)
 {
-    return queue_flush(context_current()->gpu);
+    return callbacks_await(queue_flush(context_current()->gpu));
 }
 
 CUresult shim_cuCtxGetFlags(unsigned int *flags)

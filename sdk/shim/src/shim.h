@@ -190,6 +190,8 @@ CUresult stream_check(CUstream stream);
 /* All of a context's; NULL: of the device. */
 void     streams_forget(const struct gpu *g, const struct context *c);
 uint64_t now_ns(void);
+/* Waits until the callbacks so far have returned; `result` is what it returns. */
+CUresult callbacks_await(CUresult result);
 
 /* ---- the functions that are supported ---- */
 

@@ -102,7 +102,8 @@ CUresult shim_cuStreamSynchronize(CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : queue_flush(context_current()->gpu);
+    r = r ? r : queue_flush(context_current()->gpu);
+    return callbacks_await(r);
 }
 
 /* Sends what is queued: a program that asks again and again waits for it. */
@@ -288,7 +289,7 @@ CUresult shim_cuEventSynchronize(CUevent hEvent)
 {
     const struct event *e = handle_get(HANDLE_EVENT, hEvent);
 
-    return e ? finish(e) : CUDA_ERROR_INVALID_HANDLE;
+    return e ? callbacks_await(finish(e)) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult shim_cuEventQuery(CUevent hEvent)
@@ -370,6 +371,7 @@ static struct {
     pthread_mutex_t  lock;
     pthread_cond_t   changed;
     struct callback *first, *last;
+    uint64_t         added, done;
     bool             started;
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -397,6 +399,7 @@ static void *run_callbacks(void *unused)
         run(c);
         pthread_mutex_lock(&callbacks.lock);
         callbacks.first = c->next;
+        callbacks.done++;
         free(c);
         pthread_cond_broadcast(&callbacks.changed);
     }
@@ -425,12 +428,28 @@ static CUresult add_callback(const struct callback *wanted)
         else
             callbacks.first = c;
         callbacks.last = c;
+        callbacks.added++;
         pthread_cond_broadcast(&callbacks.changed);
     }
     pthread_mutex_unlock(&callbacks.lock);
     if (!added)
         free(c);
     return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Without the lock of calls: a callback may wait for a thread of the program that is in a call. */
+CUresult callbacks_await(CUresult result)
+{
+    uint64_t last;
+
+    call_unlock();
+    pthread_mutex_lock(&callbacks.lock);
+    last = callbacks.added;
+    while (callbacks.done < last)
+        pthread_cond_wait(&callbacks.changed, &callbacks.lock);
+    pthread_mutex_unlock(&callbacks.lock);
+    call_lock();
+    return result;
 }
 
 CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
