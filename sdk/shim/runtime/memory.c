@@ -46,6 +46,29 @@ cudaError_t run_cudaMalloc3D(cudaPitchedPtr *pitchedDevPtr, cudaExtent extent)
     return r;
 }
 
+cudaError_t run_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
+{
+    return run_cudaMallocFromPoolAsync(devPtr, size, NULL, hStream);
+}
+
+/* Without a pool: of the device's own. */
+cudaError_t run_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
+{
+    CUdeviceptr address = 0;
+    cudaError_t r = ptr ? cudaSuccess : cudaErrorInvalidValue;
+
+    if (!r && size)
+        r = memPool ? cuMemAllocFromPoolAsync(&address, size, memPool, stream) : cuMemAllocAsync(&address, size, stream);
+    if (!r)
+        *ptr = POINTER(address);
+    return r;
+}
+
+cudaError_t run_cudaFreeAsync(void *devPtr, cudaStream_t hStream)
+{
+    return devPtr ? cuMemFreeAsync(ADDRESS(devPtr), hStream) : cudaSuccess;
+}
+
 /* ---- copies ---- */
 
 static cudaError_t copy(void *dst, const void *src, size_t count, cudaMemcpyKind kind, cudaStream_t stream)
@@ -119,6 +142,49 @@ cudaError_t run_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
 cudaError_t run_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind)
 {
     return run_cudaMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, NULL);
+}
+
+/* The extent's width counts bytes where no array is; ysize is the height of a slice in rows. */
+static CUDA_MEMCPY3D volume_of(const cudaMemcpy3DParms *p)
+{
+    return (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
+                           .srcY = p->srcPos.y,
+                           .srcZ = p->srcPos.z,
+                           .srcMemoryType = types_of[p->kind].from,
+                           .srcHost = p->srcPtr.ptr,
+                           .srcDevice = ADDRESS(p->srcPtr.ptr),
+                           .srcPitch = p->srcPtr.pitch,
+                           .srcHeight = p->srcPtr.ysize,
+                           .dstXInBytes = p->dstPos.x,
+                           .dstY = p->dstPos.y,
+                           .dstZ = p->dstPos.z,
+                           .dstMemoryType = types_of[p->kind].to,
+                           .dstHost = p->dstPtr.ptr,
+                           .dstDevice = ADDRESS(p->dstPtr.ptr),
+                           .dstPitch = p->dstPtr.pitch,
+                           .dstHeight = p->dstPtr.ysize,
+                           .WidthInBytes = p->extent.width,
+                           .Height = p->extent.height,
+                           .Depth = p->extent.depth};
+}
+
+cudaError_t run_cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+    CUDA_MEMCPY3D c;
+
+    if (!p)
+        return cudaErrorInvalidValue;
+    if (p->kind < 0 || p->kind > COPY_DEFAULT)
+        return cudaErrorInvalidMemcpyDirection;
+    if (p->srcArray || p->dstArray)
+        return cudaErrorNotSupported;
+    c = volume_of(p);
+    return cuMemcpy3DAsync_v2(&c, stream);
+}
+
+cudaError_t run_cudaMemcpy3D(const cudaMemcpy3DParms *p)
+{
+    return run_cudaMemcpy3DAsync(p, NULL);
 }
 
 /* ---- variables ---- */

@@ -16,8 +16,14 @@ typedef CUgraphNode cudaGraphNode_t;
 typedef CUuuid      cudaUUID_t;
 typedef void       *cudaArray_t;
 
+typedef CUmemoryPool    cudaMemPool_t;
+typedef CUmemPoolProps  cudaMemPoolProps;
+typedef CUmemLocation   cudaMemLocation;
+typedef CUmemAccessDesc cudaMemAccessDesc;
+
 typedef int cudaMemcpyKind, cudaDeviceAttr, cudaFuncCache, cudaSharedMemConfig, cudaFuncAttribute, cudaStreamCaptureStatus,
-    cudaDriverEntryPointQueryResult, cudaJitOption, cudaLibraryOption, cudaStreamCaptureMode;
+    cudaDriverEntryPointQueryResult, cudaJitOption, cudaLibraryOption, cudaStreamCaptureMode, cudaMemPoolAttr, cudaMemAccessFlags,
+    cudaMemAllocationType;
 typedef CUhostFn         cudaHostFn_t;
 typedef CUstreamCallback cudaStreamCallback_t;
 typedef CUgraphEdgeData  cudaGraphEdgeData;

@@ -53,7 +53,7 @@ CUresult result_of_failure(void);
 
 /* ---- handles.c: what programs hold is a number, so that a stale or invented one is found out ---- */
 
-enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LINK };
+enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LINK, HANDLE_POOL };
 
 /* NULL: out of memory. */
 void *handle_add(enum handle_kind kind, void *object);
@@ -78,6 +78,7 @@ struct gpu {
     struct queue    *queue;   /* NULL: nothing was queued yet */
     struct context  *primary; /* NULL: not active */
     unsigned         primary_flags;
+    struct pool     *default_pool, *pool; /* pool: that of cuMemAllocAsync; NULL: not needed yet */
 };
 
 /* CUDA_ERROR_NO_DEVICE if the service cannot be reached, which a line on standard error then says once. */
@@ -93,6 +94,8 @@ CUresult gpu_fail(struct gpu *g, CUresult result);
 CUresult gpu_failed(struct gpu *g);
 /* Another worker, without the contents and errors of the old one. */
 CUresult gpu_reset(struct gpu *g);
+/* The session finds accesses outside of allocations. */
+bool gpu_checks_memory(void);
 /* Ends all sessions, at the end of the process. */
 void gpus_close(void);
 /* Requests that were sent so far. */
@@ -134,11 +137,51 @@ void queue_drop(struct gpu *g);
 
 /* ---- memory.c ---- */
 
+struct allocation {
+    uint64_t              address, bytes;
+    const struct context *context;
+    struct gpu           *gpu;
+    struct pool          *pool; /* NULL: of none */
+    gpurest_buffer        buffer;
+    uint64_t              number;   /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    bool                  variable; /* of a module, with which it goes */
+};
+
+/* In the current context. *out: what the table has of it. */
+CUresult memory_allocate(size_t bytes, struct pool *pool, struct allocation *out);
+/* Queues the free of what the table no longer has. */
+CUresult memory_release(const struct allocation *a);
+/* Out of the table, and into it again. take: false if nothing of the program's begins there. */
+bool memory_take(uint64_t address, struct allocation *out);
+bool memory_put(const struct allocation *a);
+void memory_leave_pool(const struct pool *p);
 /* All of a context's memory is freed; NULL: of the device, because its session is gone. */
 void memory_forget(const struct gpu *g, const struct context *c);
 /* A variable of a module, as the SDK knows it. */
 CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes);
 void     memory_remove_variable(uint64_t address);
+
+/* All of the range lies in one allocation. */
+bool memory_has(uint64_t address, size_t bytes);
+/* The bytes are taken now. */
+CUresult memory_upload(uint64_t to, const void *from, size_t bytes);
+/* now: they are there when this returns; otherwise when the frame was sent, and *to must live until then. */
+CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now);
+CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes);
+
+/* ---- pool.c ---- */
+
+/* Queues frees of what pools have beyond their thresholds: the program waits for the device. */
+void pools_trim(struct gpu *g);
+/* The device's session is gone. */
+void pools_forget(struct gpu *g);
+/* Memory of the pool was freed without its order. */
+void pool_freed(struct pool *p, const struct allocation *a);
+
+/* ---- rows.c ---- */
+
+/* Rows of both sides are width bytes of a pitch; those of one side have no gaps if its pitch is 0. */
+CUresult rows_copy(const CUDA_MEMCPY3D *c);
 
 /* ---- image.c: code as programs hand it over, without a length ---- */
 
@@ -190,8 +233,8 @@ CUresult stream_check(CUstream stream);
 /* All of a context's; NULL: of the device. */
 void     streams_forget(const struct gpu *g, const struct context *c);
 uint64_t now_ns(void);
-/* Waits until the callbacks so far have returned; `result` is what it returns. */
-CUresult callbacks_await(CUresult result);
+/* Sends what is queued, waits for it and for the callbacks so far, and lets pools give memory back. */
+CUresult stream_wait(struct gpu *g);
 
 /* ---- the functions that are supported ---- */
 

@@ -33,6 +33,8 @@ struct event {
 
 static uint64_t streams_made;
 
+static CUresult callbacks_await(CUresult result);
+
 /* ---- streams ---- */
 
 static bool is_special(CUstream stream)
@@ -102,8 +104,7 @@ CUresult shim_cuStreamSynchronize(CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    r = r ? r : queue_flush(context_current()->gpu);
-    return callbacks_await(r);
+    return r ? r : stream_wait(context_current()->gpu);
 }
 
 /* Sends what is queued: a program that asks again and again waits for it. */
@@ -289,7 +290,10 @@ CUresult shim_cuEventSynchronize(CUevent hEvent)
 {
     const struct event *e = handle_get(HANDLE_EVENT, hEvent);
 
-    return e ? callbacks_await(finish(e)) : CUDA_ERROR_INVALID_HANDLE;
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return e->recorded && e->frame == queue_frame(e->context->gpu) ? stream_wait(e->context->gpu)
+                                                                   : callbacks_await(e->context->gpu->sticky);
 }
 
 CUresult shim_cuEventQuery(CUevent hEvent)
@@ -438,7 +442,7 @@ static CUresult add_callback(const struct callback *wanted)
 }
 
 /* Without the lock of calls: a callback may wait for a thread of the program that is in a call. */
-CUresult callbacks_await(CUresult result)
+static CUresult callbacks_await(CUresult result)
 {
     uint64_t last;
 
@@ -450,6 +454,15 @@ CUresult callbacks_await(CUresult result)
     pthread_mutex_unlock(&callbacks.lock);
     call_lock();
     return result;
+}
+
+CUresult stream_wait(struct gpu *g)
+{
+    CUresult r = queue_flush(g);
+
+    if (!r)
+        pools_trim(g);
+    return callbacks_await(r);
 }
 
 CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)

@@ -16,20 +16,21 @@ typedef int                CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef uint64_t           cuuint64_t;
 
-typedef struct CUctx_st       *CUcontext;
-typedef struct CUmod_st       *CUmodule;
-typedef struct CUfunc_st      *CUfunction;
-typedef struct CUlib_st       *CUlibrary;
-typedef struct CUkern_st      *CUkernel;
-typedef struct CUstream_st    *CUstream;
-typedef struct CUevent_st     *CUevent;
-typedef struct CUlinkState_st *CUlinkState;
-typedef struct CUgraph_st     *CUgraph;
-typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUctx_st           *CUcontext;
+typedef struct CUmod_st           *CUmodule;
+typedef struct CUfunc_st          *CUfunction;
+typedef struct CUlib_st           *CUlibrary;
+typedef struct CUkern_st          *CUkernel;
+typedef struct CUstream_st        *CUstream;
+typedef struct CUevent_st         *CUevent;
+typedef struct CUlinkState_st     *CUlinkState;
+typedef struct CUgraph_st         *CUgraph;
+typedef struct CUgraphNode_st     *CUgraphNode;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef int CUdevice_attribute, CUfunction_attribute, CUpointer_attribute, CUjit_option, CUjitInputType, CUlibraryOption, CUfunc_cache,
     CUsharedconfig, CUmoduleLoadingMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUmemorytype, CUlimit,
-    CUdevice_P2PAttribute;
+    CUdevice_P2PAttribute, CUmemPool_attribute, CUmemAccess_flags, CUmemAllocationType;
 
 typedef struct {
     char bytes[16];
@@ -83,7 +84,31 @@ typedef struct {
     unsigned int       numAttrs;
 } CUlaunchConfig;
 
-typedef struct CUctxCreateParams_st   CUctxCreateParams;
+typedef struct {
+    void *execAffinityParams;
+    int   numExecAffinityParams;
+    void *cigParams;
+} CUctxCreateParams;
+
+typedef struct {
+    int type, id;
+} CUmemLocation;
+
+typedef struct {
+    CUmemAllocationType allocType;
+    int                 handleTypes;
+    CUmemLocation       location;
+    void               *win32SecurityAttributes;
+    size_t              maxSize;
+    unsigned short      usage;
+    unsigned char       reserved[54];
+} CUmemPoolProps;
+
+typedef struct {
+    CUmemLocation     location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUgraphEdgeData_st     CUgraphEdgeData;
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);

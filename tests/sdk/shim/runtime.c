@@ -157,7 +157,8 @@ static void memory_of_rows(void)
     cudaPitchedPtr        volume;
     cudaExtent            extent = {WIDTH, HEIGHT, DEPTH}, inner = {WIDTH - 1, HEIGHT - 1, DEPTH};
     cudaPointerAttributes what;
-    void                 *p, *pinned;
+    cudaMemcpy3DParms     copy = {0};
+    void                 *p, *p2, *pinned;
     size_t                pitch, free_bytes, total;
 
     memset(host, 9, sizeof host);
@@ -176,6 +177,18 @@ static void memory_of_rows(void)
     for (int i = 0; i < HEIGHT * DEPTH; i++)
         for (int x = 0; x < WIDTH; x++)
             CHECK(back[i][x] == (x < WIDTH - 1 && i % HEIGHT < HEIGHT - 1 ? 2 : 1));
+    memset(back, 0, sizeof back);
+    copy.srcPtr = volume;
+    copy.dstPtr = (cudaPitchedPtr){back, WIDTH, WIDTH, HEIGHT};
+    copy.srcPos = copy.dstPos = (cudaPos){WIDTH - 2, HEIGHT - 2, DEPTH - 1};
+    copy.extent = (cudaExtent){2, 2, 1};
+    copy.kind = COPY_TO_HOST;
+    OK(cudaMemcpy3D(&copy));
+    CHECK(back[HEIGHT * DEPTH - 2][WIDTH - 2] == 2 && back[HEIGHT * DEPTH - 1][WIDTH - 1] == 1 && back[HEIGHT * DEPTH - 3][WIDTH - 1] == 0);
+    copy.kind = 9;
+    EXPECT(cudaErrorInvalidMemcpyDirection, cudaMemcpy3D(&copy));
+    OK(cudaMallocAsync(&p2, 100, NULL));
+    OK(cudaFreeAsync(p2, NULL));
     OK(cudaHostAlloc(&pinned, ROW, 1));
     OK(cudaPointerGetAttributes(&what, pinned));
     CHECK(what.type == 1 && what.hostPointer == pinned);
