@@ -145,9 +145,15 @@ cudaError_t run_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t s
 }
 
 /* The extent's width counts bytes where no array is; ysize is the height of a slice in rows. */
-static CUDA_MEMCPY3D volume_of(const cudaMemcpy3DParms *p)
+cudaError_t memory_volume(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
-    return (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
+    if (!p)
+        return cudaErrorInvalidValue;
+    if (p->kind < 0 || p->kind > COPY_DEFAULT)
+        return cudaErrorInvalidMemcpyDirection;
+    if (p->srcArray || p->dstArray)
+        return cudaErrorNotSupported;
+    *out = (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
                            .srcY = p->srcPos.y,
                            .srcZ = p->srcPos.z,
                            .srcMemoryType = types_of[p->kind].from,
@@ -166,20 +172,15 @@ static CUDA_MEMCPY3D volume_of(const cudaMemcpy3DParms *p)
                            .WidthInBytes = p->extent.width,
                            .Height = p->extent.height,
                            .Depth = p->extent.depth};
+    return cudaSuccess;
 }
 
 cudaError_t run_cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)
 {
     CUDA_MEMCPY3D c;
+    cudaError_t   r = memory_volume(p, &c);
 
-    if (!p)
-        return cudaErrorInvalidValue;
-    if (p->kind < 0 || p->kind > COPY_DEFAULT)
-        return cudaErrorInvalidMemcpyDirection;
-    if (p->srcArray || p->dstArray)
-        return cudaErrorNotSupported;
-    c = volume_of(p);
-    return cuMemcpy3DAsync_v2(&c, stream);
+    return r ? r : cuMemcpy3DAsync_v2(&c, stream);
 }
 
 cudaError_t run_cudaMemcpy3D(const cudaMemcpy3DParms *p)
@@ -189,7 +190,7 @@ cudaError_t run_cudaMemcpy3D(const cudaMemcpy3DParms *p)
 
 /* ---- variables ---- */
 
-static cudaError_t part_of(const void *symbol, size_t offset, size_t count, void **out)
+cudaError_t memory_part(const void *symbol, size_t offset, size_t count, void **out)
 {
     CUdeviceptr address = 0;
     size_t      bytes = 0;
@@ -207,7 +208,7 @@ cudaError_t run_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, siz
 {
     void       *at = NULL;
     cudaError_t r =
-        kind == COPY_TO_HOST || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : part_of(symbol, offset, count, &at);
+        kind == COPY_TO_HOST || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, &at);
 
     return r ? r : copy(at, src, count, kind, stream);
 }
@@ -217,7 +218,7 @@ cudaError_t run_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
 {
     void       *at = NULL;
     cudaError_t r =
-        kind == COPY_TO_DEVICE || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : part_of(symbol, offset, count, &at);
+        kind == COPY_TO_DEVICE || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, &at);
 
     return r ? r : copy(dst, at, count, kind, stream);
 }

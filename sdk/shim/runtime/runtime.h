@@ -51,6 +51,12 @@ cudaError_t symbol_variable(const void *variable, CUdeviceptr *address, size_t *
 /* Modules of a context that is going to be destroyed. */
 void symbol_forget(CUcontext context);
 
+/* ---- memory.c ---- */
+
+cudaError_t memory_volume(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+/* The device's address of `count` bytes of a variable. */
+cudaError_t memory_part(const void *variable, size_t offset, size_t count, void **out);
+
 /* ---- the functions ---- */
 
 #define SUPPORTED(symbol, needs, parameters, names)       cudaError_t run_##symbol parameters;

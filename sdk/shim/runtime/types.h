@@ -28,9 +28,23 @@ typedef CUhostFn         cudaHostFn_t;
 typedef CUstreamCallback cudaStreamCallback_t;
 typedef CUgraphEdgeData  cudaGraphEdgeData;
 
+typedef CUgraphExec                   cudaGraphExec_t;
+typedef CUDA_MEMSET_NODE_PARAMS       cudaMemsetParams;
+typedef CUDA_HOST_NODE_PARAMS         cudaHostNodeParams;
+typedef CUDA_GRAPH_INSTANTIATE_PARAMS cudaGraphInstantiateParams;
+typedef CUgraphExecUpdateResultInfo   cudaGraphExecUpdateResultInfo;
+typedef CUgraphNodeType               cudaGraphNodeType;
+
 typedef struct {
     unsigned int x, y, z;
 } dim3;
+
+typedef struct {
+    void        *func;
+    dim3         gridDim, blockDim;
+    unsigned int sharedMemBytes;
+    void       **kernelParams, **extra;
+} cudaKernelNodeParams;
 
 typedef struct {
     size_t width, height, depth;

@@ -385,6 +385,8 @@ CUresult shim_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, s
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dstDevice, MEMORY_DEVICE, (uint64_t)(uintptr_t)srcHost, MEMORY_HOST, ByteCount);
     return r ? r : memory_upload(dstDevice, srcHost, ByteCount);
 }
 
@@ -397,6 +399,8 @@ CUresult shim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t 
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, (uint64_t)(uintptr_t)dstHost, MEMORY_HOST, srcDevice, MEMORY_DEVICE, ByteCount);
     return r ? r : download(dstHost, srcDevice, ByteCount);
 }
 
@@ -409,6 +413,8 @@ CUresult shim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dstDevice, MEMORY_DEVICE, srcDevice, MEMORY_DEVICE, ByteCount);
     return r ? r : memory_copy(dstDevice, srcDevice, ByteCount);
 }
 
@@ -421,6 +427,8 @@ CUresult shim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, 
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dst, MEMORY_UNIFIED, src, MEMORY_UNIFIED, ByteCount);
     return r ? r : copy_any(dst, src, ByteCount);
 }
 
@@ -460,6 +468,15 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     return r;
 }
 
+static CUresult fill_in_order(CUstream stream, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    CUresult r = stream_check(stream);
+
+    if (!r && capture_on(stream))
+        return capture_fill(stream, p);
+    return r ? r : fill_rows(p->dst, p->pitch, p->value, p->elementSize, p->width, p->height);
+}
+
 #define MEMSET(bits, type)                                                                                                                 \
     CUresult shim_cuMemsetD##bits##_v2(CUdeviceptr dstDevice, type value, size_t N)                                                        \
     {                                                                                                                                      \
@@ -467,9 +484,7 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     }                                                                                                                                      \
     CUresult shim_cuMemsetD##bits##Async(CUdeviceptr dstDevice, type value, size_t N, CUstream hStream)                                    \
     {                                                                                                                                      \
-        CUresult r = stream_check(hStream);                                                                                                \
-                                                                                                                                           \
-        return r ? r : fill(dstDevice, value, bits / 8, N);                                                                                \
+        return fill_in_order(hStream, &(CUDA_MEMSET_NODE_PARAMS){dstDevice, 0, value, bits / 8, N, 1});                                    \
     }                                                                                                                                      \
     CUresult shim_cuMemsetD2D##bits##_v2(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height)                  \
     {                                                                                                                                      \
@@ -478,9 +493,7 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     CUresult shim_cuMemsetD2D##bits##Async(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height,                \
                                            CUstream hStream)                                                                               \
     {                                                                                                                                      \
-        CUresult r = stream_check(hStream);                                                                                                \
-                                                                                                                                           \
-        return r ? r : fill_rows(dstDevice, dstPitch, value, bits / 8, Width, Height);                                                     \
+        return fill_in_order(hStream, &(CUDA_MEMSET_NODE_PARAMS){dstDevice, dstPitch, value, bits / 8, Width, Height});                    \
     }
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)

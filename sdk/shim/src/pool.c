@@ -146,6 +146,14 @@ void pool_freed(struct pool *p, const struct allocation *a)
 
 /* ---- allocate and free ---- */
 
+/* Nodes of graphs that allocate are not supported. */
+static CUresult check_stream(CUstream stream)
+{
+    CUresult r = stream_check(stream);
+
+    return r || !capture_on(stream) ? r : capture_refuse(stream);
+}
+
 static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
 {
     struct allocation *kept, a;
@@ -182,7 +190,7 @@ static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
 CUresult shim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
     struct pool *p;
-    CUresult     r = stream_check(hStream);
+    CUresult     r = check_stream(hStream);
 
     if (r)
         return r;
@@ -193,7 +201,7 @@ CUresult shim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
 CUresult shim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
     struct pool *p = pool_of(pool);
-    CUresult     r = stream_check(hStream);
+    CUresult     r = check_stream(hStream);
 
     return r ? r : p ? allocate(p, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -202,7 +210,7 @@ CUresult shim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemo
 CUresult shim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct allocation a;
-    CUresult          r = stream_check(hStream);
+    CUresult          r = check_stream(hStream);
 
     if (r || dptr == 0)
         return r ? r : CUDA_ERROR_INVALID_VALUE;

@@ -140,6 +140,8 @@ CUresult shim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_copy(hStream, pCopy);
     return r ? r : shim_cuMemcpy3D_v2(pCopy);
 }
 

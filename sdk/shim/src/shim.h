@@ -53,7 +53,18 @@ CUresult result_of_failure(void);
 
 /* ---- handles.c: what programs hold is a number, so that a stale or invented one is found out ---- */
 
-enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LINK, HANDLE_POOL };
+enum handle_kind {
+    HANDLE_CONTEXT = 1,
+    HANDLE_MODULE,
+    HANDLE_FUNCTION,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_LINK,
+    HANDLE_POOL,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_EXEC
+};
 
 /* NULL: out of memory. */
 void *handle_add(enum handle_kind kind, void *object);
@@ -233,8 +244,48 @@ CUresult stream_check(CUstream stream);
 /* All of a context's; NULL: of the device. */
 void     streams_forget(const struct gpu *g, const struct context *c);
 uint64_t now_ns(void);
+/* Where the stream is in a capture; NULL: a default stream, which cannot be captured. */
+struct captured *stream_captured(CUstream stream);
 /* Sends what is queued, waits for it and for the callbacks so far, and lets pools give memory back. */
 CUresult stream_wait(struct gpu *g);
+
+/* ---- launch.c ---- */
+
+/* Shapes that CUDA refuses at once. */
+CUresult launch_check(const struct function *f, const gpurest_launch_config *config);
+/* The parameters as the SDK wants them, of one of CUDA's two forms; `out` has room for PARAMS_MAX. */
+CUresult launch_args(const gpurest_kernel *k, void **params, void **extra, gpurest_arg *out);
+CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config, CUstream stream, void **params, void **extra);
+
+/* ---- capture.c: calls on a stream that becomes a graph. Functions with a stream are for those that capture_on() is true for ---- */
+
+/* Of a stream, or of an event that was recorded in a capture: the nodes that the next one comes after. */
+struct captured {
+    uint64_t     capture; /* its number; 0: none */
+    CUgraphNode *last;
+    size_t       last_count;
+    bool         of_stream;
+};
+struct work;
+
+bool capture_on(CUstream stream);
+bool captures_active(void);
+/* The stream or event is destroyed, or the event is recorded anew. */
+void captured_forget(struct captured *p);
+/* Adds a node; takes the work. */
+CUresult capture_work(CUstream stream, struct work *work);
+CUresult capture_copy(CUstream stream, const CUDA_MEMCPY3D *copy);
+CUresult capture_bytes(CUstream stream, uint64_t to, CUmemorytype to_type, uint64_t from, CUmemorytype from_type, size_t bytes);
+CUresult capture_fill(CUstream stream, const CUDA_MEMSET_NODE_PARAMS *fill);
+CUresult capture_launch(CUstream stream, CUfunction function, const gpurest_launch_config *config, void **params, void **extra);
+CUresult capture_host(CUstream stream, CUhostFn fn, void *data);
+CUresult capture_record(CUstream stream, struct captured *event);
+/* For any stream, if it or the event is in a capture. */
+CUresult capture_wait(CUstream stream, const struct captured *event);
+/* What cannot be captured: the capture is void, too. */
+CUresult capture_refuse(CUstream stream);
+/* The legacy default stream is used, which waits for the others: an error in a capture. */
+CUresult captures_implicit(void);
 
 /* ---- the functions that are supported ---- */
 

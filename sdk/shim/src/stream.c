@@ -12,7 +12,6 @@ enum {
     EVENT_FLAGS = 7,  /* blocking sync, disable timing, interprocess */
     EVENT_UNTIMED = 2,
     EVENT_INTERPROCESS = 4,
-    CAPTURE_NONE = 0,
 };
 
 struct stream {
@@ -20,6 +19,7 @@ struct stream {
     void           *handle;
     unsigned        flags;
     uint64_t        number;
+    struct captured captured;
 };
 
 struct event {
@@ -29,6 +29,7 @@ struct event {
     bool            recorded;
     uint64_t        frame; /* in which it was recorded */
     uint64_t        at_ns;
+    struct captured captured; /* recorded in a capture, it is a place there */
 };
 
 static uint64_t streams_made;
@@ -52,10 +53,17 @@ CUresult stream_check(CUstream stream)
     const struct stream *s = is_special(stream) ? NULL : stream_of(stream);
 
     if (is_special(stream))
-        return CUDA_SUCCESS;
+        return captures_active() && stream != STREAM_PER_THREAD ? captures_implicit() : CUDA_SUCCESS;
     if (!s)
         return CUDA_ERROR_INVALID_HANDLE;
     return s->context->gpu == context_current()->gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+struct captured *stream_captured(CUstream stream)
+{
+    struct stream *s = is_special(stream) ? NULL : stream_of(stream);
+
+    return s ? &s->captured : NULL;
 }
 
 CUresult shim_cuStreamCreate(CUstream *phStream, unsigned int Flags)
@@ -66,7 +74,7 @@ CUresult shim_cuStreamCreate(CUstream *phStream, unsigned int Flags)
         return CUDA_ERROR_INVALID_VALUE;
     s = calloc(1, sizeof *s);
     if (s) {
-        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made};
+        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made, .captured.of_stream = true};
         s->handle = handle_add(HANDLE_STREAM, s);
     }
     if (!s || !s->handle) {
@@ -90,6 +98,7 @@ CUresult shim_cuStreamDestroy_v2(CUstream hStream)
 
     if (!s)
         return CUDA_ERROR_INVALID_HANDLE;
+    captured_forget(&s->captured);
     handle_remove(s->handle);
     free(s);
     return CUDA_SUCCESS;
@@ -104,6 +113,8 @@ CUresult shim_cuStreamSynchronize(CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
+    if (!r && capture_on(hStream))
+        return capture_refuse(hStream);
     return r ? r : stream_wait(context_current()->gpu);
 }
 
@@ -163,40 +174,6 @@ CUresult shim_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
-/* ---- captures: none can begin ---- */
-
-CUresult shim_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-    CUresult r = stream_check(hStream);
-
-    if (r || !captureStatus)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = CAPTURE_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult shim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                        const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-    (void)id_out; /* are set of captures alone */
-    (void)graph_out;
-    (void)dependencies_out;
-    (void)numDependencies_out;
-    return shim_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult shim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                        const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-                                        size_t *numDependencies_out)
-{
-    (void)id_out;
-    (void)graph_out;
-    (void)dependencies_out;
-    (void)edgeData_out;
-    (void)numDependencies_out;
-    return shim_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
 /* ---- events ---- */
 
 CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -223,6 +200,7 @@ CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 static void destroy_event(struct event *e)
 {
     queue_forget_time(e->context->gpu, &e->at_ns);
+    captured_forget(&e->captured);
     handle_remove(e->handle);
     free(e);
 }
@@ -252,6 +230,9 @@ CUresult shim_cuEventRecord(CUevent hEvent, CUstream hStream)
     if (e->context->gpu != context_current()->gpu)
         return CUDA_ERROR_INVALID_HANDLE;
     queue_forget_time(e->context->gpu, &e->at_ns);
+    captured_forget(&e->captured);
+    if (capture_on(hStream))
+        return capture_record(hStream, &e->captured);
     if (!(e->flags & EVENT_UNTIMED))
         r = queue_note_time(e->context->gpu, &e->at_ns);
     if (r)
@@ -283,6 +264,8 @@ CUresult shim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
         return CUDA_ERROR_INVALID_HANDLE;
     if (Flags & ~1u)
         return CUDA_ERROR_INVALID_VALUE;
+    if (e->captured.capture || capture_on(hStream))
+        return capture_wait(hStream, &e->captured);
     return e->context->gpu == context_current()->gpu ? CUDA_SUCCESS : finish(e);
 }
 
@@ -290,8 +273,8 @@ CUresult shim_cuEventSynchronize(CUevent hEvent)
 {
     const struct event *e = handle_get(HANDLE_EVENT, hEvent);
 
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!e || e->captured.capture)
+        return e ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE;
     return e->recorded && e->frame == queue_frame(e->context->gpu) ? stream_wait(e->context->gpu)
                                                                    : callbacks_await(e->context->gpu->sticky);
 }
@@ -339,6 +322,7 @@ static void forget_stream(void *handle, void *object, void *arg)
 
     if (!is_meant(arg, s->context))
         return;
+    captured_forget(&s->captured);
     handle_remove(handle);
     free(s);
 }
@@ -471,6 +455,8 @@ CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, v
 
     if (r || !callback || flags)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
+    if (capture_on(hStream))
+        return capture_refuse(hStream);
     return add_callback(&(struct callback){.of_stream = callback, .stream = hStream, .data = userData});
 }
 
@@ -480,5 +466,7 @@ CUresult shim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 
     if (r || !fn)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
+    if (capture_on(hStream))
+        return capture_host(hStream, fn, userData);
     return add_callback(&(struct callback){.of_host = fn, .data = userData});
 }

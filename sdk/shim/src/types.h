@@ -109,10 +109,49 @@ typedef struct {
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
 
-typedef struct CUexecAffinityParam_st CUexecAffinityParam;
-typedef struct CUgraphEdgeData_st     CUgraphEdgeData;
-typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+typedef int                    CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult;
+typedef struct CUgraphExec_st *CUgraphExec;
+
 typedef void (*CUhostFn)(void *data);
+
+typedef struct {
+    CUfunction   func;
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void       **kernelParams, **extra;
+    CUkernel     kern;
+    CUcontext    ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+    CUdeviceptr  dst;
+    size_t       pitch;
+    unsigned int value, elementSize;
+    size_t       width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+    CUhostFn fn;
+    void    *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+    cuuint64_t  flags;
+    CUstream    hUploadStream;
+    CUgraphNode hErrNode_out;
+    int         result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+    CUgraphExecUpdateResult result;
+    CUgraphNode             errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef struct {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 typedef size_t (*CUoccupancyB2DSize)(int block);
 
 enum {

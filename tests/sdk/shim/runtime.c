@@ -243,6 +243,53 @@ static void streams(void)
     CHECK(called == 5);
 }
 
+/* A captured launch, and a copy and a kernel made by hand after it. */
+static void graphs(void)
+{
+    float               *x, factor = 2, host[BLOCK] = {1, 2, 3}, back[BLOCK];
+    int                  n = BLOCK, value = 0;
+    void                *args[] = {&x, &factor, &n};
+    cudaStream_t         stream;
+    cudaGraph_t          graph;
+    cudaGraphExec_t      exec;
+    cudaGraphNode_t      last, node, symbol;
+    cudaKernelNodeParams k = {.func = (void *)(uintptr_t)key(scale), .gridDim = one, .blockDim = row, .kernelParams = args}, found;
+    size_t               number = 1;
+
+    OK(cudaMalloc((void **)&x, sizeof host));
+    OK(cudaStreamCreate(&stream));
+    OK(cudaStreamBeginCapture(stream, 0));
+    OK(cudaMemcpyAsync(x, host, sizeof host, COPY_TO_DEVICE, stream));
+    OK(cudaLaunchKernel(key(scale), one, row, args, 0, stream));
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaGraphGetNodes(graph, NULL, &number));
+    CHECK(number == 2);
+    OK(cudaGraphGetRootNodes(graph, &last, &number));
+    number = 1;
+    OK(cudaGraphNodeGetDependentNodes(last, &last, NULL, &number));
+    OK(cudaGraphAddKernelNode(&node, graph, &last, 1, &k));
+    OK(cudaGraphKernelNodeGetParams(node, &found));
+    CHECK(found.blockDim.x == BLOCK);
+    OK(cudaGraphAddMemcpyNode1D(&last, graph, &node, 1, back, x, sizeof back, COPY_TO_HOST));
+    OK(cudaGraphAddMemcpyNodeFromSymbol(&symbol, graph, NULL, 0, &value, &counter, sizeof value, 0, COPY_TO_HOST));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(back[2] == 3 * 2 * 2 && value != 0);
+    factor = 5;
+    OK(cudaGraphExecKernelNodeSetParams(exec, node, &k));
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(back[2] == 3 * 2 * 5);
+    k.func = host;
+    EXPECT(cudaErrorInvalidDeviceFunction, cudaGraphAddKernelNode(&node, graph, NULL, 0, &k));
+    EXPECT(cudaErrorInvalidMemcpyDirection, cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, back, x, 4, 7));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaStreamDestroy(stream));
+    OK(cudaFree(x));
+}
+
 static void devices(void)
 {
     cudaDeviceProp properties;
@@ -352,6 +399,7 @@ int main(void)
     variables();
     memory_of_rows();
     streams();
+    graphs();
     devices();
     errors();
     managed();
