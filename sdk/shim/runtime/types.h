@@ -34,6 +34,7 @@ typedef CUDA_HOST_NODE_PARAMS         cudaHostNodeParams;
 typedef CUDA_GRAPH_INSTANTIATE_PARAMS cudaGraphInstantiateParams;
 typedef CUgraphExecUpdateResultInfo   cudaGraphExecUpdateResultInfo;
 typedef CUgraphNodeType               cudaGraphNodeType;
+typedef CUuserObject                  cudaUserObject_t;
 
 typedef struct {
     unsigned int x, y, z;

@@ -219,6 +219,28 @@ CUresult shim_cuCtxDestroy(CUcontext ctx)
     return shim_cuCtxDestroy_v2(ctx);
 }
 
+/* Counts of before CUDA 4, which PyCUDA still keeps. The context is the current one. */
+CUresult shim_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    if (!pctx || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    context_current()->references++;
+    *pctx = context_current()->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult shim_cuCtxDetach(CUcontext ctx)
+{
+    struct context *c = handle_get(HANDLE_CONTEXT, ctx);
+
+    if (!c || c != context_current() || c == c->gpu->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->references == 0)
+        return shim_cuCtxDestroy_v2(ctx);
+    c->references--;
+    return CUDA_SUCCESS;
+}
+
 /* ---- of the thread ---- */
 
 CUresult shim_cuCtxPushCurrent_v2(CUcontext ctx)

@@ -149,6 +149,7 @@ void graph_destroy(struct graph *g)
     for (size_t i = 0; i < g->count; i++)
         destroy_node(g->nodes[i]);
     free(g->nodes);
+    held_release(g->held, g->held_count);
     handle_remove(g->handle);
     free(g);
 }
@@ -182,7 +183,11 @@ struct graph *graph_copy(const struct graph *g)
         for (size_t k = 0; whole && k < g->nodes[i]->before_count; k++)
             whole = add_edge(copy->nodes[g->nodes[i]->before[k]->place], copy->nodes[i]) == CUDA_SUCCESS;
     if (whole)
+        copy->held = held_copy(g->held, g->held_count);
+    if (whole && copy->held) {
+        copy->held_count = g->held_count;
         return copy;
+    }
     graph_destroy(copy);
     return NULL;
 }

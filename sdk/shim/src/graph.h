@@ -39,10 +39,20 @@ struct node {
     size_t        place; /* scratch: number in the graph or in an order */
 };
 
+struct user_object;
+
+/* References to what the program wants kept. */
+struct held {
+    struct user_object *object;
+    uint64_t            count;
+};
+
 struct graph {
     void         *handle;
     struct node **nodes;
-    size_t        count, room;
+    size_t        count;
+    struct held  *held;
+    size_t        held_count;
     bool          owned; /* of a node or an instance: programs cannot destroy it */
 };
 
@@ -63,6 +73,13 @@ struct node *node_of_type(const void *handle, enum work_type type);
 struct node *graph_find_copy(const struct graph *g, const void *origin);
 /* More things after `count` of them; false: out of memory. */
 bool grow_list(void *list_of_pointers, size_t count);
+
+/* ---- user_object.c ---- */
+
+/* Frees the list, too. */
+void held_release(struct held *h, size_t count);
+/* NULL: out of memory. */
+struct held *held_copy(const struct held *h, size_t count);
 
 /* ---- graph_work.c ---- */
 

@@ -15,9 +15,11 @@ enum {
     CONTEXTS_PER_THREAD = 1024,            /* of a thread's stack */
     QUEUE_OPS_MAX = 256,                   /* a frame is sent when so many operations are queued, */
     QUEUE_BYTES_MAX = 64 * 1024,           /* ... or so many bytes */
+    FRAME_TIMEOUT_MS = 3600 * 1000,        /* CUDA knows none: the longest that a service grants */
     READ_IN_FRAME_BYTES_MAX = 1024 * 1024, /* longer reads have a request of their own, with the SDK's parallel connections */
     ADDRESS_TRIES = 8,                     /* of an allocation whose address is taken in this process */
     LEASE_S = 60,                          /* the service ends the session of a process that is gone */
+    LEGACY_PARAMS_BYTES = 4096,
     IMAGE_BYTES_MAX = 256 * 1024 * 1024,
     MESSAGE_ROOM = 1024,
 };
@@ -63,7 +65,8 @@ enum handle_kind {
     HANDLE_POOL,
     HANDLE_GRAPH,
     HANDLE_NODE,
-    HANDLE_EXEC
+    HANDLE_EXEC,
+    HANDLE_USER_OBJECT
 };
 
 /* NULL: out of memory. */
@@ -117,7 +120,7 @@ uint64_t gpu_messages(void);
 struct context {
     struct gpu *gpu;
     void       *handle;
-    unsigned    references; /* of a primary context */
+    unsigned    references; /* of a primary context; of another one by cuCtxAttach, beyond the first */
     unsigned    flags;
     uint64_t    number;
 };
@@ -222,11 +225,17 @@ struct module {
     void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
     bool             library;
 };
+/* What the functions of before CUDA 4 set for the next launch. */
+struct legacy_launch {
+    unsigned block[3], shared_bytes, params_bytes;
+    char     params[LEGACY_PARAMS_BYTES];
+};
 struct function {
     struct module        *module;
     const gpurest_kernel *kernel;
     gpurest_kernel_info_t info;
     uint32_t              dynamic_shared_max; /* of attribute 8 */
+    struct legacy_launch  legacy;
 };
 
 CUresult module_load(CUmodule *out, const void *image, unsigned options, const CUjit_option *names, void **values, bool library);
@@ -248,6 +257,8 @@ uint64_t now_ns(void);
 struct captured *stream_captured(CUstream stream);
 /* Sends what is queued, waits for it and for the callbacks so far, and lets pools give memory back. */
 CUresult stream_wait(struct gpu *g);
+/* Calls it on the thread of callbacks, after those that are there. Out of memory, it is not called. */
+void callback_later(CUhostFn fn, void *data);
 
 /* ---- launch.c ---- */
 

@@ -394,18 +394,15 @@ static void *run_callbacks(void *unused)
     return NULL;
 }
 
-/* What was queued before it is done first. Later work of the stream does not wait for the callback to end, which a program notices only if its
- * callback changes memory of the host that the work then reads: such uploads take their bytes when they are called. */
-static CUresult add_callback(const struct callback *wanted)
+static bool queue_callback(const struct callback *wanted)
 {
     struct callback *c = malloc(sizeof *c);
     pthread_t        thread;
     bool             added;
 
     if (!c)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
     *c = *wanted;
-    c->status = queue_flush(context_current()->gpu);
     pthread_mutex_lock(&callbacks.lock);
     if (!callbacks.started)
         callbacks.started = thread_make(&thread, run_callbacks, NULL) && pthread_detach(thread) == 0;
@@ -422,7 +419,20 @@ static CUresult add_callback(const struct callback *wanted)
     pthread_mutex_unlock(&callbacks.lock);
     if (!added)
         free(c);
-    return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return added;
+}
+
+void callback_later(CUhostFn fn, void *data)
+{
+    queue_callback(&(struct callback){.of_host = fn, .data = data});
+}
+
+/* What was queued before it is done first. Later work of the stream does not wait for the callback to end, which a program notices only if its
+ * callback changes memory of the host that the work then reads: such uploads take their bytes when they are called. */
+static CUresult add_callback(struct callback wanted)
+{
+    wanted.status = queue_flush(context_current()->gpu);
+    return queue_callback(&wanted) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Without the lock of calls: a callback may wait for a thread of the program that is in a call. */
@@ -457,7 +467,7 @@ CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, v
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     if (capture_on(hStream))
         return capture_refuse(hStream);
-    return add_callback(&(struct callback){.of_stream = callback, .stream = hStream, .data = userData});
+    return add_callback((struct callback){.of_stream = callback, .stream = hStream, .data = userData});
 }
 
 CUresult shim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
@@ -468,5 +478,5 @@ CUresult shim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     if (capture_on(hStream))
         return capture_host(hStream, fn, userData);
-    return add_callback(&(struct callback){.of_host = fn, .data = userData});
+    return add_callback((struct callback){.of_host = fn, .data = userData});
 }

@@ -109,8 +109,9 @@ typedef struct {
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
 
-typedef int                    CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult;
-typedef struct CUgraphExec_st *CUgraphExec;
+typedef int                     CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult;
+typedef struct CUgraphExec_st  *CUgraphExec;
+typedef struct CUuserObject_st *CUuserObject;
 
 typedef void (*CUhostFn)(void *data);
 

@@ -76,6 +76,10 @@ class Sample:
                 code, said = command(["nvcc", *target[:-4], "-I", self.common, "-ptx" if name.endswith("ptx") else "-fatbin", "-o", out / name, source], self.folder, BUILD_S)
                 if code:
                     return reason_in(said)
+        if "cooperative_groups.h" in self.text and not (out / "cooperative_groups.h").exists():  # for NVRTC, which looks where the program is
+            include = pathlib.Path(shutil.which("nvcc")).resolve().parents[1] / "include"
+            shutil.copytree(include / "cooperative_groups", out / "cooperative_groups")
+            shutil.copy(include / "cooperative_groups.h", out)
         return None
 
     def run(self, out, tool, device):
@@ -83,8 +87,7 @@ class Sample:
         with tempfile.TemporaryDirectory() as place:
             folder = pathlib.Path(place, "of", "a", self.name)
             shutil.copytree(self.folder, folder)
-            for path in out.iterdir():
-                shutil.copy(path, folder)
+            shutil.copytree(out, folder, dirs_exist_ok=True)
             (folder / "program").rename(folder / f"{self.name}.run")
             code, said = command([tool, "exec", "--local", "--device", device, "--", folder / f"{self.name}.run"], folder, RUN_S)
         if code == 0 and not re.search(r"\bFAILED\b|Test failed", said):

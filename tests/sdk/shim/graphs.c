@@ -278,6 +278,34 @@ static void launch_captured(void)
     OK(cuStreamDestroy_v2(stream));
 }
 
+/* The destructor is called once, when graph and instance have gone. */
+static void kept(void)
+{
+    CUuserObject object;
+    CUgraph      graph;
+    CUgraphExec  exec;
+    int          destroyed = 0;
+
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(&object, &destroyed, count, 1, 0));
+    OK(cuUserObjectCreate(&object, &destroyed, count, 1, 1));
+    OK(cuUserObjectRetain(object, 2));
+    OK(cuUserObjectRelease(object, 1));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphRetainUserObject(graph, object, 1, 1));
+    OK(cuGraphRetainUserObject(graph, object, 1, 0));
+    OK(cuGraphReleaseUserObject(graph, object, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 9));
+    OK(cuUserObjectRelease(object, 1));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuCtxSynchronize());
+    CHECK(destroyed == 0);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuCtxSynchronize());
+    CHECK(destroyed == 1);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1));
+}
+
 int main(void)
 {
     CUcontext context = context_of_first_device();
@@ -290,6 +318,7 @@ int main(void)
     captures_that_fail();
     made_by_hand();
     launch_captured();
+    kept();
     OK(cuMemFree_v2(x));
     OK(cuCtxDestroy_v2(context));
     puts("PASS");
