@@ -119,6 +119,7 @@ CUresult shim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
     gpu_fail(g, CUDA_ERROR_CONTEXT_IS_DESTROYED); /* so that nothing is sent for what goes with the session */
     handle_each(HANDLE_CONTEXT, forget_context, g);
     g->primary = NULL;
+    pools_forget(g);
     return gpu_reset(g);
 }
 
@@ -194,7 +195,9 @@ CUresult shim_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, 
 
 CUresult shim_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-    return ctxCreateParams ? CUDA_ERROR_NOT_SUPPORTED : shim_cuCtxCreate_v2(pctx, flags, dev);
+    if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams))
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return ctxCreateParams && ctxCreateParams->cigParams ? CUDA_ERROR_NOT_SUPPORTED : shim_cuCtxCreate_v2(pctx, flags, dev);
 }
 
 CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
@@ -214,6 +217,28 @@ CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
 CUresult shim_cuCtxDestroy(CUcontext ctx)
 {
     return shim_cuCtxDestroy_v2(ctx);
+}
+
+/* Counts of before CUDA 4, which PyCUDA still keeps. The context is the current one. */
+CUresult shim_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    if (!pctx || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    context_current()->references++;
+    *pctx = context_current()->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult shim_cuCtxDetach(CUcontext ctx)
+{
+    struct context *c = handle_get(HANDLE_CONTEXT, ctx);
+
+    if (!c || c != context_current() || c == c->gpu->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->references == 0)
+        return shim_cuCtxDestroy_v2(ctx);
+    c->references--;
+    return CUDA_SUCCESS;
 }
 
 /* ---- of the thread ---- */
@@ -291,12 +316,12 @@ CUresult shim_cuCtxSynchronize_v2(CUcontext ctx)
     const struct context *c = handle_get(HANDLE_CONTEXT, ctx);
 
     c = c ? c : context_current();
-    return c ? queue_flush(c->gpu) : CUDA_ERROR_INVALID_CONTEXT;
+    return c ? stream_wait(c->gpu) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult shim_cuCtxSynchronize(void)
 {
-    return queue_flush(context_current()->gpu);
+    return stream_wait(context_current()->gpu);
 }
 
 CUresult shim_cuCtxGetFlags(unsigned int *flags)

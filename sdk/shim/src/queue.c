@@ -61,6 +61,7 @@ gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
             return NULL;
         }
         q->batch->prints = true;
+        q->batch->timeout_ms = FRAME_TIMEOUT_MS;
     }
     q->bytes += bytes;
     return q->batch;

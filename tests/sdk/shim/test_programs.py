@@ -60,9 +60,14 @@ def test_vector_add(run_program, url):
     assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
 
 
-@pytest.mark.parametrize("name", ["memory", "streams", "threads"])
+@pytest.mark.parametrize("name", ["graphs", "memory", "streams", "threads"])
 def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
+
+
+def test_runtime(run_program, url):
+    out, said = run_program("runtime", url=url)
+    assert out == "PASS\n" and said.count("cudaMallocManaged is not supported") == 1 and "of_both" in said, said
 
 
 def test_modules_of_every_form(run_program, url, tmp_path):
