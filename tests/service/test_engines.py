@@ -364,6 +364,10 @@ def test_lu_and_cholesky_by_the_library(factors):
     for one in range(2):
         factors.near((np.tril(lu[one], -1) + np.eye(n)) @ np.triu(lu[one]), x[one][order[one]])
         assert round(np.linalg.det(np.eye(n)[order[one]])) == (-1) ** (exchanges[one] % 2)
+    spoiled = x.copy()
+    spoiled[0, 2, 2] = np.nan
+    lu = factors.call("lu", {"x": spoiled}, [("out", x.shape, factors.kind), ("order", (2, n), np.int32), ("exchanges", 2, np.int32), ("info", 2, np.int32)], [n, 2])[0]
+    assert np.isnan(lu[0]).all() and np.isfinite(lu[1]).all()
     positive = x @ x.conj().swapaxes(1, 2) + np.eye(n, dtype=factors.kind) * np.array([1, -100], factors.real)[:, None, None]
     lower, info = factors.call("cholesky", {"x": positive + np.triu(np.full((n, n), 9), 1).astype(factors.real)}, [("out", x.shape, factors.kind), ("info", 2, np.int32)], [n, 2])
     assert info[0] == 0 and info[1] == 1 and not np.triu(lower, 1).any()
@@ -400,6 +404,9 @@ def test_eigenvalues_by_the_library(factors):
     outputs = [("values", (3, n), factors.real), ("vectors", (3, n, n), factors.kind), ("info", 3, np.int32)]
     found, vectors, info = factors.call("eigh", {"x": np.tril(x)}, outputs, [n, 3, 1])
     assert info.tolist() == [0, 0, 1] and np.isnan(found[2]).all() and np.isnan(vectors[2]).all()
+    for by in (1e-35, 1e35) if factors.dtype == "f32" else (1e-300, 1e300):  # whose squares are beyond the type
+        small = factors.call("eigh", {"x": np.tril(x[:2]) * factors.real.type(by)}, outputs, [n, 2, 1])
+        factors.near(small[0][:2] / by, found[:2])
     for one in range(2):
         factors.near(found[one], np.linalg.eigvalsh(h[one]))
         factors.near(h[one] @ vectors[one].T, vectors[one].T * found[one])

@@ -274,26 +274,38 @@ static void run_clear_upper(const struct CUfunc_st *f, const struct fake_launch 
         memset(matrix + (i * n + i + 1) * words, 0, (n - i - 1) * words * 4);
 }
 
-/* gpurest_look_f32(float *x, u64 count, u32 *flag), and for f64 */
-static void run_look_for_infinite(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
+/* gpurest_greatest_f32(float *x, u64 count, u64 *word), and for f64 */
+static void run_greatest(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
 {
     uint64_t  n = argument(f, l, 1);
     void     *x = array(f, l, 0, (wide ? 8 : 4) * n);
-    uint32_t *flag = array(f, l, 2, 4);
+    uint64_t *word = array(f, l, 2, 8);
 
-    for (uint64_t i = 0; x && flag && i < n; i++)
-        if (!isfinite(wide ? ((double *)x)[i] : (double)((float *)x)[i]))
-            *flag = 1;
+    for (uint64_t i = 0; x && word && i < n; i++) {
+        uint64_t bits = wide ? ((uint64_t *)x)[i] & INT64_MAX : ((uint32_t *)x)[i] & INT32_MAX;
+
+        *word = bits > *word ? bits : *word;
+    }
 }
 
-static void run_look_f32(const struct CUfunc_st *f, const struct fake_launch *l)
+static void run_greatest_f32(const struct CUfunc_st *f, const struct fake_launch *l)
 {
-    run_look_for_infinite(f, l, false);
+    run_greatest(f, l, false);
 }
 
-static void run_look_f64(const struct CUfunc_st *f, const struct fake_launch *l)
+static void run_greatest_f64(const struct CUfunc_st *f, const struct fake_launch *l)
 {
-    run_look_for_infinite(f, l, true);
+    run_greatest(f, l, true);
+}
+
+/* gpurest_spoil(u32 *x, u64 count, u64 *found, u64 limit) */
+static void run_spoil(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = argument(f, l, 1), *found = array(f, l, 2, 8);
+    uint32_t *x = array(f, l, 0, 4 * n);
+
+    if (x && found && *found > argument(f, l, 3))
+        memset(x, 0xff, 4 * n);
 }
 
 static double real_at(const void *x, uint64_t i, bool wide)
@@ -366,8 +378,9 @@ static const struct {
     {"gpurest_scale_f64", run_scale_f64},
     {"gpurest_order", run_order},
     {"gpurest_clear_upper", run_clear_upper},
-    {"gpurest_look_f32", run_look_f32},
-    {"gpurest_look_f64", run_look_f64},
+    {"gpurest_greatest_f32", run_greatest_f32},
+    {"gpurest_greatest_f64", run_greatest_f64},
+    {"gpurest_spoil", run_spoil},
     {"gpurest_unpack_f32", run_unpack_f32},
     {"gpurest_unpack_f64", run_unpack_f64},
 };

@@ -82,6 +82,7 @@ enum status solver_size_factor(struct device *d, struct cuda_solver *x, struct p
 
 /* ---- running ---- */
 
+/* cuSOLVER takes a NaN for 0 (12.0.4 does, in its pivots and in what it subtracts): the result is made NaN then, as LAPACK's would mostly be. */
 enum status solver_run_lu(const struct solver_run *r, const struct vendor_lu_params *at, uint64_t index)
 {
     const struct cuda_solver *x = r->x;
@@ -89,12 +90,18 @@ enum status solver_run_lu(const struct solver_run *r, const struct vendor_lu_par
     enum status               st = solver_transpose(r, matrix, n, solver_at(r, at->x, index, n * n), n, n, n);
 
     if (!st)
+        st = solver_zero(r, solver_word(r), sizeof(uint64_t));
+    if (!st)
+        st = solver_find_greatest(r, matrix, n * n, solver_word(r));
+    if (!st)
         st = solver_did(r, cusolver_functions()->getrf(r->d->solver, r->d->solver_options, (int64_t)n, (int64_t)n, x->type,
                                                        solver_pointer(matrix), (int64_t)n, solver_pointer(pivots), x->type,
                                                        solver_pointer(solver_room(r, ROOM_WORK)), x->device_bytes, x->host, x->host_bytes,
                                                        solver_pointer(at->info + index * sizeof(int32_t))));
     if (!st)
         st = solver_transpose(r, solver_at(r, at->out, index, n * n), n, matrix, n, n, n);
+    if (!st)
+        st = solver_spoil(r, solver_at(r, at->out, index, n * n), n * n, solver_word(r));
     return st ? st : solver_order(r, pivots, at->order + index * n * sizeof(int32_t), at->exchanges + index * sizeof(int32_t), n);
 }
 

@@ -110,7 +110,7 @@ static bool sizes_fit(const struct vendor_plan *ask)
     const bool takes_k = ask->operation == VENDOR_TRIANGULAR_SOLVE || ask->operation == VENDOR_QR_Q;
     const bool square = ask->operation != VENDOR_QR && ask->operation != VENDOR_QR_Q && ask->operation != VENDOR_SVD;
 
-    return fits_int(ask->m) && fits_int(ask->n) && fits_int(ask->m * ask->n) && ask->batch && (!square || ask->m == ask->n) &&
+    return fits_int(ask->m) && fits_int(ask->n) && fits_int(2 * ask->m * ask->n) && ask->batch && (!square || ask->m == ask->n) &&
            (!takes_k || (fits_int(ask->k) && fits_int(ask->m * ask->k)));
 }
 
@@ -143,7 +143,7 @@ static enum status size_rooms(struct device *d, struct cuda_plan *p, struct prob
         return st;
     x->room_bytes[ROOM_WORK] = x->device_bytes;
     if (x->ask.operation != VENDOR_TRIANGULAR_SOLVE)
-        x->room_bytes[ROOM_INFO] = sizeof(int32_t);
+        x->room_bytes[ROOM_INFO] = 2 * sizeof(uint64_t);
     for (unsigned room = 0; room < SOLVER_ROOMS; room++)
         p->workspace_bytes += room_size(x, room);
     x->host = x->host_bytes ? malloc(x->host_bytes) : NULL;
@@ -233,7 +233,17 @@ enum status solver_zero(const struct solver_run *r, uint64_t at, uint64_t bytes)
     return bytes ? solver_driver_did(r, r->d->cu->cuMemsetD8Async(at, 0, bytes, r->s->handle)) : STATUS_OK;
 }
 
-enum status solver_read_word(const struct solver_run *r, uint64_t at, uint32_t *out)
+uint64_t solver_word(const struct solver_run *r)
+{
+    return solver_room(r, ROOM_INFO) + sizeof(uint64_t);
+}
+
+uint64_t solver_infinity(const struct cuda_solver *x)
+{
+    return x->part_bytes == sizeof(float) ? UINT64_C(0x7f800000) : UINT64_C(0x7ff0000000000000);
+}
+
+enum status solver_read_word(const struct solver_run *r, uint64_t at, uint64_t *out)
 {
     enum status st = solver_driver_did(r, r->d->cu->cuMemcpyDtoHAsync_v2(out, at, sizeof *out, r->s->handle));
 

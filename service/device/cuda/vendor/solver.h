@@ -50,15 +50,21 @@ enum status solver_transpose(const struct solver_run *r, uint64_t to, uint64_t t
                              uint64_t columns);
 enum status solver_copy(const struct solver_run *r, uint64_t to, uint64_t from, uint64_t elements);
 enum status solver_zero(const struct solver_run *r, uint64_t at, uint64_t bytes);
-/* A word of device memory, once the stream's work is done. */
-enum status solver_read_word(const struct solver_run *r, uint64_t at, uint32_t *out);
+/* 64 bits of device memory, once the stream's work is done. */
+enum status solver_read_word(const struct solver_run *r, uint64_t at, uint64_t *out);
+/* The second word of ROOM_INFO: the first one is for what the library tells. */
+uint64_t solver_word(const struct solver_run *r);
+/* The bits of infinity. */
+uint64_t solver_infinity(const struct cuda_solver *x);
 
 /* ---- our kernels around them: device/cuda/vendor/solver_kernels.c ---- */
 /* From LAPACK's exchanges to which row each row was, and their number. */
 enum status solver_order(const struct solver_run *r, uint64_t pivots, uint64_t order, uint64_t exchanges, uint64_t count);
 /* Zeros above the diagonal of an n x n matrix in rows. */
 enum status solver_clear_upper(const struct solver_run *r, uint64_t matrix, uint64_t n);
-/* Sets the word at `flag` where one of `count` elements is not finite. */
-enum status solver_look_for_infinite(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t flag);
+/* The bits of the greatest part of all elements in size to `word`, 64 bits that are 0: above solver_infinity() there is a NaN. */
+enum status solver_find_greatest(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t word);
+/* Makes all elements NaNs where solver_find_greatest() found one. */
+enum status solver_spoil(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t word);
 /* From geev's eigenvectors of a real matrix to complex ones in rows. */
 enum status solver_unpack_vectors(const struct solver_run *r, uint64_t packed, uint64_t values, uint64_t vectors, uint64_t n);

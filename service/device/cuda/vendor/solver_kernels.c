@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { BLOCK = 256, BLOCKS_MAX = 8192 };
+enum { BLOCK = 256, BLOCKS_MAX = 1024 };
 
 /* Up to AGAIN: %rd1 = this thread's number in the grid, %rd2 = threads in it. */
 #define FIRST_INDEX                                                                                                                        \
@@ -100,31 +100,63 @@ static const char clear_ptx[] = ".visible .entry gpurest_clear_upper(.param .u64
                                 "  ret;\n"
                                 "}\n";
 
-/* x has `count` reals. */
-#define LOOK(real, bytes)                                                                                                                  \
-    ".visible .entry gpurest_look_" real "(.param .u64 x, .param .u64 count, .param .u64 flag)\n"                                          \
+/* The bits of the greatest of `count` reals in size, which are in the order of the numbers: behind those of infinity come NaNs. `word` is 0 before. */
+#define GREATEST(real, bits, width, mask, bytes)                                                                                           \
+    ".visible .entry gpurest_greatest_" real "(.param .u64 x, .param .u64 count, .param .u64 word)\n"                                      \
     "{\n"                                                                                                                                  \
     "  .reg .pred %p<3>;\n"                                                                                                                \
-    "  .reg .b32 %r<6>;\n"                                                                                                                 \
-    "  .reg .b64 %rd<8>;\n"                                                                                                                \
-    "  .reg ." real " %x<2>;\n"                                                                                                            \
+    "  .reg .b32 %r<5>;\n"                                                                                                                 \
+    "  .reg .b64 %rd<10>;\n"                                                                                                               \
+    "  .reg ." bits " %b<3>;\n"                                                                                                            \
     "  ld.param.u64 %rd3, [x];\n"                                                                                                          \
     "  ld.param.u64 %rd4, [count];\n"                                                                                                      \
-    "  ld.param.u64 %rd5, [flag];\n"                                                                                                       \
+    "  ld.param.u64 %rd5, [word];\n"                                                                                                       \
     "  cvta.to.global.u64 %rd3, %rd3;\n"                                                                                                   \
     "  cvta.to.global.u64 %rd5, %rd5;\n"                                                                                                   \
-    "  mov.u32 %r5, 1;\n" FIRST_INDEX "AGAIN:\n"                                                                                           \
+    "  mov.u64 %rd7, 0;\n" FIRST_INDEX "AGAIN:\n"                                                                                          \
     "  setp.ge.u64 %p1, %rd1, %rd4;\n"                                                                                                     \
     "  @%p1 bra DONE;\n"                                                                                                                   \
     "  mad.lo.s64 %rd6, %rd1, " bytes ", %rd3;\n"                                                                                          \
-    "  ld.global." real " %x1, [%rd6];\n"                                                                                                  \
-    "  testp.finite." real " %p2, %x1;\n"                                                                                                  \
-    "  @!%p2 st.global.u32 [%rd5], %r5;\n"                                                                                                 \
+    "  ld.global." bits " %b1, [%rd6];\n"                                                                                                  \
+    "  and." bits " %b2, %b1, " mask ";\n"                                                                                                 \
+    "  cvt.u64.u" width " %rd8, %b2;\n"                                                                                                    \
+    "  max.u64 %rd7, %rd7, %rd8;\n"                                                                                                        \
     "  add.s64 %rd1, %rd1, %rd2;\n"                                                                                                        \
     "  bra AGAIN;\n"                                                                                                                       \
     "DONE:\n"                                                                                                                              \
+    "  ld.global.u64 %rd9, [%rd5];\n"                                                                                                      \
+    "  setp.le.u64 %p2, %rd7, %rd9;\n"                                                                                                     \
+    "  @%p2 ret;\n"                                                                                                                        \
+    "  red.global.max.u64 [%rd5], %rd7;\n"                                                                                                 \
     "  ret;\n"                                                                                                                             \
     "}\n"
+
+/* Fills `count` words of 32 bits with those of NaNs if the word at `found` is above `limit`. */
+static const char spoil_ptx[] = ".visible .entry gpurest_spoil(.param .u64 x, .param .u64 count, .param .u64 found, .param .u64 limit)\n"
+                                "{\n"
+                                "  .reg .pred %p<3>;\n"
+                                "  .reg .b32 %r<6>;\n"
+                                "  .reg .b64 %rd<9>;\n"
+                                "  ld.param.u64 %rd3, [x];\n"
+                                "  ld.param.u64 %rd4, [count];\n"
+                                "  ld.param.u64 %rd5, [found];\n"
+                                "  ld.param.u64 %rd6, [limit];\n"
+                                "  cvta.to.global.u64 %rd3, %rd3;\n"
+                                "  cvta.to.global.u64 %rd5, %rd5;\n"
+                                "  ld.global.u64 %rd7, [%rd5];\n"
+                                "  setp.le.u64 %p1, %rd7, %rd6;\n"
+                                "  @%p1 ret;\n"
+                                "  mov.u32 %r5, 0xffffffff;\n" FIRST_INDEX "AGAIN:\n"
+                                "  setp.ge.u64 %p2, %rd1, %rd4;\n"
+                                "  @%p2 bra DONE;\n"
+                                "  shl.b64 %rd8, %rd1, 2;\n"
+                                "  add.s64 %rd8, %rd3, %rd8;\n"
+                                "  st.global.u32 [%rd8], %r5;\n"
+                                "  add.s64 %rd1, %rd1, %rd2;\n"
+                                "  bra AGAIN;\n"
+                                "DONE:\n"
+                                "  ret;\n"
+                                "}\n";
 
 /* Of a pair of values, whose first has a positive imaginary part, the real and the imaginary parts of the first's vector are the two columns.
  * Element i of vector j is for the thread j * n + i. */
@@ -174,17 +206,17 @@ static const char clear_ptx[] = ".visible .entry gpurest_clear_upper(.param .u64
 static const char head_ptx[] = ".version 6.4\n"
                                ".target sm_75\n"
                                ".address_size 64\n";
-static const char look_ptx[] = LOOK("f32", "4") LOOK("f64", "8");
+static const char greatest_ptx[] = GREATEST("f32", "b32", "32", "0x7fffffff", "4") GREATEST("f64", "b64", "64", "0x7fffffffffffffff", "8");
 static const char unpack_ptx[] = UNPACK("f32", "4", "8", "0f00000000") UNPACK("f64", "8", "16", "0d0000000000000000");
 
 static enum status get_helpers(struct device *d, struct problem *why)
 {
-    char text[sizeof head_ptx + sizeof order_ptx + sizeof clear_ptx + sizeof look_ptx + sizeof unpack_ptx];
+    char text[sizeof head_ptx + sizeof order_ptx + sizeof clear_ptx + sizeof greatest_ptx + sizeof spoil_ptx + sizeof unpack_ptx];
     int  length;
 
     if (d->solver_helpers)
         return STATUS_OK;
-    length = snprintf(text, sizeof text, "%s%s%s%s%s", head_ptx, order_ptx, clear_ptx, look_ptx, unpack_ptx);
+    length = snprintf(text, sizeof text, "%s%s%s%s%s%s", head_ptx, order_ptx, clear_ptx, greatest_ptx, spoil_ptx, unpack_ptx);
     return cuda_module_load(d, text, (size_t)length, &d->solver_helpers, why);
 }
 
@@ -221,11 +253,19 @@ enum status solver_clear_upper(const struct solver_run *r, uint64_t matrix, uint
     return launch_helper(r, "gpurest_clear_upper", n * n * words, params, COUNT(params));
 }
 
-enum status solver_look_for_infinite(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t flag)
+enum status solver_find_greatest(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t word)
 {
-    const uint64_t count = elements * (r->x->bytes / r->x->part_bytes), params[] = {x, count, flag};
+    const uint64_t count = elements * (r->x->bytes / r->x->part_bytes), params[] = {x, count, word};
 
-    return launch_helper(r, r->x->part_bytes == sizeof(float) ? "gpurest_look_f32" : "gpurest_look_f64", count, params, COUNT(params));
+    return launch_helper(r, r->x->part_bytes == sizeof(float) ? "gpurest_greatest_f32" : "gpurest_greatest_f64", count, params,
+                         COUNT(params));
+}
+
+enum status solver_spoil(const struct solver_run *r, uint64_t x, uint64_t elements, uint64_t word)
+{
+    const uint64_t count = elements * (r->x->bytes / sizeof(uint32_t)), params[] = {x, count, word, solver_infinity(r->x)};
+
+    return launch_helper(r, "gpurest_spoil", count, params, COUNT(params));
 }
 
 enum status solver_unpack_vectors(const struct solver_run *r, uint64_t packed, uint64_t values, uint64_t vectors, uint64_t n)

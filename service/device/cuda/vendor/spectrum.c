@@ -1,6 +1,9 @@
 /* Eigenvalues and singular values by cuSOLVER. Its functions for them wait for the device between their steps, so the word that says how they
- * ended is read at once; a matrix that is not finite is not given to them, because they would try for seconds. */
+ * ended is read at once; a matrix that is not finite is not given to them, because they would try for seconds, and one whose numbers are near
+ * the ends of the type is scaled first. */
 #include "device/cuda/vendor/solver.h"
+
+#include <math.h>
 
 /* ---- what they work with ---- */
 
@@ -90,29 +93,52 @@ enum status solver_size_spectrum(struct device *d, struct cuda_solver *x, struct
 
 /* ---- running ---- */
 
-/* *finite: whether all elements are. */
-static enum status look_first(const struct solver_run *r, uint64_t x, uint64_t elements, bool *finite)
+/* Multiplies real numbers, or the parts of complex ones, `step` apart. */
+static enum status multiply(const struct solver_run *r, uint64_t at, uint64_t count, double factor, int step)
 {
-    const uint64_t flag = solver_room(r, ROOM_INFO);
-    uint32_t       found = 0;
-    enum status    st = solver_zero(r, flag, sizeof found);
+    const bool                   single = r->x->part_bytes == sizeof(float);
+    const float                  narrow = (float)factor;
+    const struct cusolver_typed *real = &cusolver_functions()->of[single ? SOLVER_F32 : SOLVER_F64];
+
+    return solver_blas_did(r,
+                           real->scal(r->d->solver_blas, (int)count, single ? (const void *)&narrow : &factor, solver_pointer(at), step));
+}
+
+/* The exponent of the greatest element, 0 if that is of middling size: the library squares elements. */
+static int exponent_of(const struct cuda_solver *x, uint64_t greatest)
+{
+    const bool single = x->part_bytes == sizeof(float);
+    const int  exponent = single ? (int)(greatest >> 23) - 127 : (int)(greatest >> 52) - 1023;
+    const int  middling = single ? 30 : 300, most = single ? 100 : 1000;
+
+    if (!greatest || (exponent >= -middling && exponent <= middling))
+        return 0;
+    return exponent > most ? most : exponent < -most ? -most : exponent;
+}
+
+/* *finite: whether all elements are. Then the matrix is divided by 2 to the *exponent. */
+static enum status look_first(const struct solver_run *r, uint64_t x, uint64_t elements, bool *finite, int *exponent)
+{
+    uint64_t    greatest = 0;
+    enum status st = solver_zero(r, solver_word(r), sizeof greatest);
 
     if (!st)
-        st = solver_look_for_infinite(r, x, elements, flag);
+        st = solver_find_greatest(r, x, elements, solver_word(r));
     if (!st)
-        st = solver_read_word(r, flag, &found);
-    *finite = !found;
-    return st;
+        st = solver_read_word(r, solver_word(r), &greatest);
+    *finite = greatest < solver_infinity(r->x);
+    *exponent = *finite ? exponent_of(r->x, greatest) : 0;
+    return st || !*exponent ? st : multiply(r, x, elements * (r->x->bytes / r->x->part_bytes), ldexp(1, -*exponent), 1);
 }
 
 /* From how the library's function ended, or 1 without it, to our word for it. */
 static enum status tell(const struct solver_run *r, bool tried, uint64_t info, bool *found)
 {
-    uint32_t    word = 1;
+    uint64_t    word = 1;
     enum status st = tried ? solver_read_word(r, solver_room(r, ROOM_INFO), &word) : STATUS_OK;
 
-    *found = !word;
-    return st ? st : solver_driver_did(r, r->d->cu->cuMemsetD32Async(info, word != 0, 1, r->s->handle));
+    *found = !(uint32_t)word; /* an int is what the library writes */
+    return st ? st : solver_driver_did(r, r->d->cu->cuMemsetD32Async(info, !*found, 1, r->s->handle));
 }
 
 /* What no result was found for. */
@@ -121,17 +147,12 @@ static enum status fill_nan(const struct solver_run *r, uint64_t at, uint64_t by
     return bytes ? solver_driver_did(r, r->d->cu->cuMemsetD8Async(at, 0xff, bytes, r->s->handle)) : STATUS_OK;
 }
 
-/* cuBLAS multiplies the imaginary parts, every second number, by -1. */
-static enum status conjugate(const struct solver_run *r, uint64_t at, uint64_t elements)
+/* The `count` values of a matrix that look_first() divided, or NaNs. */
+static enum status settle_values(const struct solver_run *r, bool found, int exponent, uint64_t values, uint64_t count)
 {
-    const bool                       single = r->x->part_bytes == sizeof(float);
-    static const float               minus_f32 = -1;
-    static const double              minus_f64 = -1;
-    const struct cusolver_functions *f = cusolver_functions();
-    const struct cusolver_typed     *real = &f->of[single ? SOLVER_F32 : SOLVER_F64];
-
-    return solver_blas_did(r, real->scal(r->d->solver_blas, (int)elements, single ? (const void *)&minus_f32 : &minus_f64,
-                                         solver_pointer(at + r->x->part_bytes), 2));
+    if (!found)
+        return fill_nan(r, values, count * r->x->part_bytes);
+    return exponent ? multiply(r, values, count, ldexp(1, exponent), 1) : STATUS_OK;
 }
 
 /* The lower triangle of x in rows is the upper one of its conjugate in columns; the vectors come as columns there, which are our rows. */
@@ -141,12 +162,13 @@ enum status solver_run_eigh(const struct solver_run *r, const struct vendor_eigh
     const uint64_t            n = x->ask.n, matrix = solver_room(r, ROOM_MATRIX), values = at->values + index * n * x->part_bytes;
     const uint64_t            vectors = solver_at(r, at->vectors, index, n * n);
     bool                      finite = false, found = false;
+    int                       exponent = 0;
     enum status               st = solver_copy(r, matrix, solver_at(r, at->x, index, n * n), n * n);
 
     if (!st)
         st = solver_clear_upper(r, matrix, n);
     if (!st)
-        st = look_first(r, matrix, n * n, &finite);
+        st = look_first(r, matrix, n * n, &finite, &exponent);
     if (!st && finite)
         st = solver_did(r, cusolver_functions()->syevd(r->d->solver, r->d->solver_options,
                                                        x->ask.lefts ? CUSOLVER_VECTORS : CUSOLVER_NO_VECTORS, CUBLAS_UPPER, (int64_t)n,
@@ -155,14 +177,14 @@ enum status solver_run_eigh(const struct solver_run *r, const struct vendor_eigh
                                                        x->host_bytes, solver_pointer(solver_room(r, ROOM_INFO))));
     if (!st)
         st = tell(r, finite, at->info + index * sizeof(int32_t), &found);
-    if (!st && !found)
-        st = fill_nan(r, values, n * x->part_bytes);
+    if (!st)
+        st = settle_values(r, found, exponent, values, n);
     if (st || !x->ask.lefts)
         return st;
     if (!found)
         return fill_nan(r, vectors, n * n * x->bytes);
     st = solver_copy(r, vectors, matrix, n * n);
-    return st || x->bytes == x->part_bytes ? st : conjugate(r, vectors, n * n);
+    return st || x->bytes == x->part_bytes ? st : multiply(r, vectors + x->part_bytes, n * n, -1, 2);
 }
 
 /* x itself in columns; each vector is a column, which is a row of ours. Real matrices have packed vectors. */
@@ -174,10 +196,11 @@ enum status solver_run_eig(const struct solver_run *r, const struct vendor_eig_p
     const uint64_t            values = at->values + index * n * pair, vectors = at->vectors + index * n * n * pair;
     const uint64_t            made = packed ? solver_room(r, ROOM_VECTORS) : vectors;
     bool                      finite = false, found = false;
+    int                       exponent = 0;
     enum status               st = solver_transpose(r, matrix, n, solver_at(r, at->x, index, n * n), n, n, n);
 
     if (!st)
-        st = look_first(r, matrix, n * n, &finite);
+        st = look_first(r, matrix, n * n, &finite, &exponent);
     if (!st && finite)
         st = solver_did(r, cusolver_functions()->geev(r->d->solver, r->d->solver_options, CUSOLVER_NO_VECTORS,
                                                       x->ask.lefts ? CUSOLVER_VECTORS : CUSOLVER_NO_VECTORS, (int64_t)n, x->type,
@@ -187,8 +210,8 @@ enum status solver_run_eig(const struct solver_run *r, const struct vendor_eig_p
                                                       x->host_bytes, solver_pointer(solver_room(r, ROOM_INFO))));
     if (!st)
         st = tell(r, finite, at->info + index * sizeof(int32_t), &found);
-    if (!st && !found)
-        st = fill_nan(r, values, n * pair);
+    if (!st)
+        st = settle_values(r, found, exponent, values, 2 * n);
     if (st || !x->ask.lefts)
         return st;
     if (!found)
@@ -207,11 +230,12 @@ enum status solver_run_svd(const struct solver_run *r, const struct vendor_svd_p
     const uint64_t            right = solver_at(r, at->right, index, x->ask.rights * columns), matrix = solver_room(r, ROOM_MATRIX);
     const uint64_t            u = is_turned(&x->ask) ? left : right, vt = solver_room(r, ROOM_VECTORS), least_side = (uint64_t)jobs.n;
     bool                      finite = false, found = false;
+    int                       exponent = 0;
     enum status               st =
         is_turned(&x->ask) ? solver_transpose(r, matrix, rows, from, columns, rows, columns) : solver_copy(r, matrix, from, rows * columns);
 
     if (!st)
-        st = look_first(r, matrix, rows * columns, &finite);
+        st = look_first(r, matrix, rows * columns, &finite, &exponent);
     if (!st && finite)
         st = solver_did(r, cusolver_functions()->gesvd(
                                r->d->solver, r->d->solver_options, jobs.u, jobs.vt, jobs.m, jobs.n, x->type, solver_pointer(matrix), jobs.m,
@@ -220,8 +244,8 @@ enum status solver_run_svd(const struct solver_run *r, const struct vendor_svd_p
                                x->device_bytes, x->host, x->host_bytes, solver_pointer(solver_room(r, ROOM_INFO))));
     if (!st)
         st = tell(r, finite, at->info + index * sizeof(int32_t), &found);
-    if (!st && !found)
-        st = fill_nan(r, values, columns * x->part_bytes);
+    if (!st)
+        st = settle_values(r, found, exponent, values, found ? least_side : columns);
     if (!st && !found)
         st = fill_nan(r, left, x->ask.lefts * rows * x->bytes);
     if (!st && !found)
