@@ -10,9 +10,6 @@
 enum {
     ALIGNMENT_BYTES = 256, /* of every buffer's address */
     PLAN_HEX_BYTES = 48,   /* of its digest: enough to tell plans from each other */
-    SOLVER_ROWS_EACH =
-        16, /* cuSOLVER does one matrix after the other, our kernels one on each multiprocessor. On an H100 it is 1 to 2 times as
-                              fast with one of 16 rows, 4 to 8 times with 128 and 20 to 75 times with 1024 (2026-11-25) */
 };
 
 static enum status unsuited(const struct builtin_call *call, struct problem *why, const char *reason)
@@ -155,32 +152,35 @@ static enum status plan_factor(const struct builtin_call *call, struct vendor_pl
 
 /* ---- all of them ---- */
 
+/* cuSOLVER does one matrix after the other, our kernels one on each multiprocessor. `rows_each`: a batch of more matrices than each has rows
+ * / rows_each is faster by ours, as measured on an H100 (tests/bench/results/2026-11-25-factorizations-h100.txt). */
 static const struct {
     const char           *kernel;
     enum vendor_operation operation;
+    unsigned              rows_each; /* 0: no factorization */
 } operations[] = {
-    {"matmul", VENDOR_MATMUL},
-    {"matmul_tf32", VENDOR_MATMUL},
-    {"matmul_strided", VENDOR_MATMUL},
-    {"matmul_tf32_strided", VENDOR_MATMUL},
-    {"fft", VENDOR_FFT},
-    {"fft_axis", VENDOR_FFT},
-    {"lu", VENDOR_LU},
-    {"lu_complex", VENDOR_LU},
-    {"cholesky", VENDOR_CHOLESKY},
-    {"cholesky_complex", VENDOR_CHOLESKY},
-    {"triangular_solve", VENDOR_TRIANGULAR_SOLVE},
-    {"triangular_solve_complex", VENDOR_TRIANGULAR_SOLVE},
-    {"qr", VENDOR_QR},
-    {"qr_complex", VENDOR_QR},
-    {"qr_q", VENDOR_QR_Q},
-    {"qr_q_complex", VENDOR_QR_Q},
-    {"eigh", VENDOR_EIGH},
-    {"eigh_complex", VENDOR_EIGH},
-    {"eig", VENDOR_EIG},
-    {"eig_complex", VENDOR_EIG},
-    {"svd", VENDOR_SVD},
-    {"svd_complex", VENDOR_SVD},
+    {"matmul", VENDOR_MATMUL, 0},
+    {"matmul_tf32", VENDOR_MATMUL, 0},
+    {"matmul_strided", VENDOR_MATMUL, 0},
+    {"matmul_tf32_strided", VENDOR_MATMUL, 0},
+    {"fft", VENDOR_FFT, 0},
+    {"fft_axis", VENDOR_FFT, 0},
+    {"lu", VENDOR_LU, 96},
+    {"lu_complex", VENDOR_LU, 96},
+    {"cholesky", VENDOR_CHOLESKY, 40},
+    {"cholesky_complex", VENDOR_CHOLESKY, 40},
+    {"triangular_solve", VENDOR_TRIANGULAR_SOLVE, 16},
+    {"triangular_solve_complex", VENDOR_TRIANGULAR_SOLVE, 16},
+    {"qr", VENDOR_QR, 140},
+    {"qr_complex", VENDOR_QR, 140},
+    {"qr_q", VENDOR_QR_Q, 140},
+    {"qr_q_complex", VENDOR_QR_Q, 140},
+    {"eigh", VENDOR_EIGH, 24},
+    {"eigh_complex", VENDOR_EIGH, 24},
+    {"eig", VENDOR_EIG, 64},
+    {"eig_complex", VENDOR_EIG, 64},
+    {"svd", VENDOR_SVD, 64},
+    {"svd_complex", VENDOR_SVD, 64},
 };
 
 static enum vendor_operation operation_of(const struct builtin *k)
@@ -208,11 +208,15 @@ enum status vendor_plan_of(const struct worker_session *c, const struct builtin_
 
 bool vendor_is_slower(const struct worker_session *c, const struct builtin_call *call, const struct vendor_plan *plan)
 {
-    bool                 takes;
-    enum builtin_library library = builtin_library_among(call->kernel, call->dtype, c->facts.libraries, &takes);
-    uint64_t             rows = plan->m < plan->n ? plan->m : plan->n;
+    bool     takes;
+    uint64_t rows = plan->m < plan->n ? plan->m : plan->n;
 
-    return library == BUILTIN_LIBRARY_CUSOLVER && plan->batch > rows / SOLVER_ROWS_EACH;
+    if (builtin_library_among(call->kernel, call->dtype, c->facts.libraries, &takes) != BUILTIN_LIBRARY_CUSOLVER)
+        return false;
+    for (size_t i = 0; i < COUNT(operations); i++)
+        if (operations[i].operation == plan->operation)
+            return plan->batch > rows / operations[i].rows_each;
+    return false;
 }
 
 /* Under which its module stands among the built-in ones: '/' stands in no id of a client's, and no built-in kernel is called so. */
