@@ -1,4 +1,6 @@
 """Textures and surfaces: made of arrays, sampled and written by kernels."""
+import asyncio
+
 import pytest
 
 import gpurest
@@ -140,3 +142,18 @@ def test_what_nobody_refers_to_is_freed(session, module):
         session.empty((4,))
     session.free_unused()
     assert session.textures() == session.buffers() == []
+
+
+def test_of_the_asyncio_client(agpu):
+    async def use():
+        async with agpu, agpu.session() as session:
+            module = await session.module(SOURCE)
+            texture, out = await session.texture(numpy.arange(12, dtype="f4").reshape(3, 4), surface=True), await session.empty((12,))
+            await module["twice"](1, (4, 3), (texture.surface,))
+            await module["look"](1, 12, (texture, out, 4))
+            assert (await out.get()).tolist() == [2.0 * i for i in range(12)]
+            assert (await texture.get()).shape == (3, 4) and len(await session.textures()) == 1
+            await texture.free()
+            assert await session.textures() == []
+
+    asyncio.run(use())

@@ -26,7 +26,7 @@ from .rawkernel import RawKernel, RawModule
 from .session_base import SessionBase, pages
 from .session_state import Wanted
 from .stream import Stream
-from .texture import Texture, checked, described
+from .texture import Texture, described
 
 if TYPE_CHECKING:
     from .client import Client
@@ -82,22 +82,13 @@ class Session(SessionBase):
         or for each, x first. `filter`: point or linear. `read`: "normalized_float" has kernels read integers of 8 and 16 bits as floats.
         `surface`: kernels may write it, as `.surface`. `buffer`: it reads that buffer's memory from byte `offset` on, with rows every `pitch`
         bytes, and has none of its own."""
-        whole, kind, spec = described(data, shape, dtype, dimension, channels)
-        spec.update(addressing=addressing if isinstance(addressing, str) else list(addressing), filter=filter, read=read, surface=surface)
-        if normalized_coordinates is not None:
-            spec["normalized_coordinates"] = normalized_coordinates
-        if buffer is not None:
-            buffer._check()
-            spec.update(buffer=buffer.id, offset=offset, **({} if pitch is None else {"pitch": pitch}))
-        if self._batch_now() is not None:
-            raise GpurestError("a batch is being recorded: make textures before or after it")
-        content = None if data is None else checked(data, whole, kind)
+        wanted = described(self, data, shape, dtype, dimension, channels, buffer)
+        wanted.sampled(addressing, filter, read, normalized_coordinates, surface, offset, pitch)
         name = self._new_name("t")
         self._relieve()
-        info = self._allocating(lambda: self._do(requests.texture_create(self.id, name, spec)))
-        made = Texture(self, info, kind, whole, buffer)
-        if content is not None:
-            made.write(content)
+        made = wanted.texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))))
+        if wanted.content is not None:
+            made.write(wanted.content)
         return made
 
     def textures(self) -> List[Dict[str, Any]]:

@@ -76,8 +76,32 @@ class Surface:
         return self.texture, 0
 
 
-def described(data: Any, shape: Union[int, Sequence[int], None], dtype: Any, dimension: Optional[str], channels: int) -> Tuple[Shape, DType, Dict[str, Any]]:
-    """The shape of all elements, their type, and the request's members that follow from these."""
+class Wanted:
+    """What a texture is asked for: the request, the shape of its elements, and what fills it."""
+
+    def __init__(self, spec: Dict[str, Any], shape: Shape, dtype: DType, content: Optional[memoryview], buffer: Optional[Buffer]) -> None:
+        self.spec, self.shape, self.dtype, self.content, self.buffer = spec, shape, dtype, content, buffer
+
+    def sampled(self, addressing: Union[str, Sequence[str]], filter: str, read: str, normalized_coordinates: Optional[bool], surface: bool, offset: int,
+                pitch: Optional[int]) -> None:
+        """How kernels reach it."""
+        self.spec.update(addressing=addressing if isinstance(addressing, str) else list(addressing), filter=filter, read=read, surface=surface)
+        if normalized_coordinates is not None:
+            self.spec["normalized_coordinates"] = normalized_coordinates
+        if self.buffer is not None:
+            self.spec.update(buffer=self.buffer.id, offset=offset, **({} if pitch is None else {"pitch": pitch}))
+
+    def texture(self, session: Any, info: Mapping[str, Any]) -> Texture:
+        """Once it is made."""
+        return Texture(session, info, self.dtype, self.shape, self.buffer)
+
+
+def described(session: SessionState, data: Any, shape: Union[int, Sequence[int], None], dtype: Any, dimension: Optional[str], channels: int,
+              buffer: Any) -> Wanted:
+    """Checked: its shape, its type, and the request's members that follow from these."""
+    session._check()
+    if session._batch_now() is not None:
+        raise GpurestError("a batch is being recorded: make textures before or after it")
     kind = dtype_of(dtype) if dtype is not None else dtype_from(data) if data is not None else dtype_of("f4")
     whole = shape_of(shape) + ((channels,) if channels > 1 else ()) if shape is not None else shape_from(data) if data is not None else None
     if kind is None or whole is None:
@@ -87,8 +111,11 @@ def described(data: Any, shape: Union[int, Sequence[int], None], dtype: Any, dim
         raise ArgumentError(f"texels of {kind.name} are not there; the formats are those of NumPy's {', '.join(FORMATS)}")
     if channels > 1 and (not whole or whole[-1] != channels):
         raise ArgumentError(f"an array of {channels} channels has these as its last axis, and this one has the shape {whole}")
-    axes = whole[:-1] if channels > 1 else whole
-    return whole, kind, {"format": FORMATS[code], "channels": channels, **_extent(axes, dimension)}
+    spec = {"format": FORMATS[code], "channels": channels, **_extent(whole[:-1] if channels > 1 else whole, dimension)}
+    memory = None if buffer is None else buffer.__gpurest_buffer__()[0]
+    if memory is not None:
+        memory._check()
+    return Wanted(spec, whole, kind, None if data is None else _content(data, whole, kind), memory)
 
 
 def _extent(axes: Shape, dimension: Optional[str]) -> Dict[str, Any]:
@@ -107,7 +134,7 @@ def _extent(axes: Shape, dimension: Optional[str]) -> Dict[str, Any]:
     return {"dimension": dimension, "extent": list(reversed(axes))}
 
 
-def checked(data: Any, whole: Shape, kind: DType) -> Any:
+def _content(data: Any, whole: Shape, kind: DType) -> memoryview:
     """Bytes of the host that fill it."""
     view = byte_view(data)
     if view.nbytes != count_of(whole) * kind.itemsize:
