@@ -26,6 +26,7 @@ from .rawkernel import RawKernel, RawModule
 from .session_base import SessionBase, pages
 from .session_state import Wanted
 from .stream import Stream
+from .texture import Texture, checked, described
 
 if TYPE_CHECKING:
     from .client import Client
@@ -68,6 +69,40 @@ class Session(SessionBase):
         made = self.empty(shape, dtype)
         made.view("u1").fill(0)
         return made
+
+    def texture(self, data: Any = None, *, shape: Union[int, Sequence[int], None] = None, dtype: Any = None, dimension: Optional[str] = None,
+                channels: int = 1, addressing: Union[str, Sequence[str]] = "clamp", filter: str = "point", read: str = "element",
+                normalized_coordinates: Optional[bool] = None, surface: bool = False, buffer: Optional[Buffer] = None, offset: int = 0,
+                pitch: Optional[int] = None) -> Texture:
+        """A texture with a copy of `data`, an array whose fastest axis is x: (height, width) is 2d. `dimension`: 1d, 2d, 3d (by default, after the
+        number of axes), 1d_layered, 2d_layered (the layers are the first axis), cube (6, n, n), cube_layered (6 * cubes, n, n). With `channels` 2
+        or 4 these are the last axis. Without data, `shape` (without the channels) and `dtype` say what it is; its texels are not defined then.
+
+        Coordinates outside: `addressing` clamp, border (0), and with `normalized_coordinates` (0 to 1 instead of texels) wrap and mirror, for all axes
+        or for each, x first. `filter`: point or linear. `read`: "normalized_float" has kernels read integers of 8 and 16 bits as floats.
+        `surface`: kernels may write it, as `.surface`. `buffer`: it reads that buffer's memory from byte `offset` on, with rows every `pitch`
+        bytes, and has none of its own."""
+        whole, kind, spec = described(data, shape, dtype, dimension, channels)
+        spec.update(addressing=addressing if isinstance(addressing, str) else list(addressing), filter=filter, read=read, surface=surface)
+        if normalized_coordinates is not None:
+            spec["normalized_coordinates"] = normalized_coordinates
+        if buffer is not None:
+            buffer._check()
+            spec.update(buffer=buffer.id, offset=offset, **({} if pitch is None else {"pitch": pitch}))
+        if self._batch_now() is not None:
+            raise GpurestError("a batch is being recorded: make textures before or after it")
+        content = None if data is None else checked(data, whole, kind)
+        name = self._new_name("t")
+        self._relieve()
+        info = self._allocating(lambda: self._do(requests.texture_create(self.id, name, spec)))
+        made = Texture(self, info, kind, whole, buffer)
+        if content is not None:
+            made.write(content)
+        return made
+
+    def textures(self) -> List[Dict[str, Any]]:
+        """The textures that the service has: `id`, their shape, and how they are sampled."""
+        return self._list("/textures")
 
     def _made(self, wanted: Wanted, progress: ProgressOption) -> Buffer:
         queued = self._queued_buffer(wanted)

@@ -138,7 +138,7 @@ class SessionBase(SessionState):
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         count = document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage else []
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage and not self._textures_left else []
         try:
             return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))
         except OutOfMemoryError as error:
