@@ -23,6 +23,11 @@ def free_ports(count):
     return ports
 
 
+def make_certificate(folder, cert, key):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], cwd=folder, check=True, capture_output=True)
+
+
 class TlsClient(Client):
     """`source`: the address that it comes from."""
 
@@ -55,12 +60,8 @@ class Fleet:
             self.kill_all()
             raise
 
-    def make_certificate(self, cert, key):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
-                        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], cwd=self.folder, check=True, capture_output=True)
-
     def _make_secrets(self):
-        self.make_certificate("cert.pem", "key.pem")
+        make_certificate(self.folder, "cert.pem", "key.pem")
         (self.folder / "both.pem").write_text((self.folder / "cert.pem").read_text() + (self.folder / "key.pem").read_text())
         callers = {"alice": SCOPES, "bob": SCOPES, "root": SCOPES + ["admin", "metrics"]}
         rows = [{"name": name, "sha256": hashlib.sha256((name + "-secret").encode()).hexdigest(), "scopes": scopes, "sessions_max": 64}

@@ -145,7 +145,7 @@ def test_the_router_takes_up_a_new_certificate(fleet):
         fleet.router.reload()
 
     before = (fleet.folder / "both.pem").read_text()
-    fleet.make_certificate("other.pem", "other-key.pem")
+    fleets.make_certificate(fleet.folder, "other.pem", "other-key.pem")
     other = (fleet.folder / "other.pem").read_text()
     put(other + (fleet.folder / "other-key.pem").read_text())
     until(lambda: shown() == other.split(), "the router shows its old certificate")
