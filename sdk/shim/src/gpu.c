@@ -208,6 +208,12 @@ CUresult gpu_reset(struct gpu *g)
     return CUDA_SUCCESS;
 }
 
+void gpus_flush(void)
+{
+    for (int i = 0; i < found; i++)
+        queue_flush(&gpus[i]);
+}
+
 void gpus_close(void)
 {
     for (int i = 0; i < found; i++) {
