@@ -67,6 +67,8 @@ OWNERS = {
     "nvrtc.h": r"tests/.*abi_test\.c",
     "cublasLt.h": r"tests/.*abi_test\.c",
     "cufft.h": r"tests/.*abi_test\.c",
+    "cublas_v2.h": r"tests/.*abi_test\.c",
+    "cusolverDn.h": r"tests/.*abi_test\.c",
 }
 
 LINES_HINT = 600
