@@ -84,6 +84,11 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
 /* How many sessions have work in progress on that device, transfers included. */
 unsigned registry_busy_on(struct registry *r, unsigned device);
 
+struct waiting_work {
+    unsigned launches, batches; /* accepted and not started; batches: those in the background */
+};
+struct waiting_work registry_waiting(struct registry *r);
+
 struct label {
     char key[LABEL_KEY_BYTES];
     char value[LABEL_VALUE_BYTES];

@@ -22,7 +22,7 @@ extern "C" __global__ void warps(unsigned *c)
 
 @pytest.fixture
 def compiling(start):
-    return start("--cpu-jit", "auto")
+    return start("--cpu-jit", "eager")
 
 
 def kernels(client, path):
@@ -44,9 +44,11 @@ def fill(client, path):
     client.put(path + "/buffers/c", {"size": 4096}).expect(201)
 
 
-def test_it_is_off_by_default(client, session):
-    client.put(session + "/modules/m", {"source": VADD}).expect(201)
-    kernel, = client.get(session + "/modules/m").json()["kernels"]
+def test_it_can_be_off(start):
+    client = start("--cpu-jit", "off").client()
+    client.put("/v1/sessions/off").expect(201)
+    client.put("/v1/sessions/off/modules/m", {"source": VADD}).expect(201)
+    kernel, = client.get("/v1/sessions/off/modules/m").json()["kernels"]
     assert kernel["engine"] == "interpreter" and "cpu_jit" in kernel["engine_reason"]
 
 
@@ -68,6 +70,22 @@ def test_launches_change_over_and_give_the_same(compiling):
         compiling.logged("compiled kernel vadd")
     assert client.post(path + "/launches", launch_vadd()).status == 200
     assert client.get(path + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+
+
+def test_what_runs_for_long_is_compiled_by_default(start):
+    service = start()
+    client, path = service.client(), "/v1/sessions/long"
+    usable(kernels(client, path))
+    fill(client, path)
+    around = """extern "C" __global__ void around(float *c, int n)
+    { float x = 0; for (int i = 0; i < n; i++) x = x * 0.5f + 1; atomicAdd(c, x); }"""
+    client.put(path + "/modules/around", {"source": around}).expect(201)
+    assert client.post(path + "/launches", launch_vadd()).status == 200
+    told = {"module": "around", "kernel": "around", "grid": [4096], "block": [64], "args": [{"buf": "c"}, {"i32": 2000}]}
+    assert client.post(path + "/launches", {**told, "timeout_ms": 600_000}).status == 200
+    service.logged("compiled kernel around")
+    assert client.post(path + "/launches", {**told, "timeout_ms": 600_000}).status == 200
+    assert "compiled kernel vadd" not in service.stderr()
 
 
 def test_a_fault_in_compiled_code_names_its_thread_and_line(compiling):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from . import profiler as profiler
     from .aio import AsyncClient as AsyncClient
 
-_LATER = ("aio", "core", "profiler")  # loaded by those who use them
+_LATER = ("aio", "core", "dask", "profiler")  # loaded by those who use them
 
 __version__ = "1.0.0"
 logging.getLogger("gpurest").addHandler(logging.NullHandler())  # programs that ask for no log get none, on standard error either

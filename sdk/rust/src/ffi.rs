@@ -101,6 +101,7 @@ pub struct gpurest_options {
     pub log: Option<unsafe extern "C" fn(arg: *mut c_void, level: c_int, message: *const c_char)>,
     pub log_arg: *mut c_void,
     pub log_level: *const c_char,
+    pub address: *const c_char,
 }
 
 #[repr(C)]

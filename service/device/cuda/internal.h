@@ -4,6 +4,7 @@
 
 #include "device/cuda/driver.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
+#include "device/cuda/vendor/cusolver_abi.h"
 #include "device/device.h"
 
 struct cuda_plan;
@@ -96,10 +97,15 @@ struct device {
     size_t                    registered_bytes;
     uint64_t                  registered_at; /* its address on the device; 0: none, or the driver writes no words */
     struct device_graph      *graphs;
-    cublaslt_handle           blas;            /* NULL until the first product of the library */
-    struct device_stream     *capture;         /* runs nothing: launches for graphs are captured on it. NULL until the first one */
-    struct device_module     *scaler;          /* NULL until the first inverse transform of the library */
-    struct cuda_texture      *textures;        /* that are not freed */
+    cublaslt_handle           blas;    /* NULL until the first product of the library */
+    struct device_stream     *capture; /* runs nothing: launches for graphs are captured on it. NULL until the first one */
+    struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
+    cusolver_handle           solver;  /* these four: NULL until the first factorization of the library */
+    cusolver_options          solver_options;
+    cublas_handle             solver_blas;
+    cuda_event                solver_done;    /* behind the last one: both handles work with memory of their own, on one stream at a time */
+    struct device_module     *solver_helpers; /* NULL until one needs them */
+    struct cuda_texture      *textures;       /* that are not freed */
     uint64_t                  texel_addresses; /* given so far */
     struct problem            lost;            /* status OK while the context lives */
 };

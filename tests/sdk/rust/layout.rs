@@ -73,7 +73,7 @@ fn comparison() -> Comparison {
         gpurest_buffer { id }
         gpurest_stream { id }
         gpurest_options { struct_size url token token_file ca_file connect_timeout_ms idle_timeout_ms max_retries max_connections bulk_connections
-                          use_libcurl log log_arg log_level }
+                          use_libcurl log log_arg log_level address }
         gpurest_device_info_t { struct_size id backend name uuid compute_capability state memory_total_bytes memory_free_bytes multiprocessors
                                 clock_khz warp_size max_threads_per_block max_shared_bytes_per_block }
         gpurest_session_options { struct_size device name memory_limit idle_timeout_s memcheck keep memory_fraction pool_bytes_max lease_s fault_domain fault_domain_optional }

@@ -94,7 +94,7 @@ class AsyncSession(SessionState):
         self._check()
         self._asked_at = clock()
         try:
-            return await self.client._transport.send(request, into)
+            return await self.client._detours.send(self._info, request, into)
         except GpurestError as error:
             await self._hear(error)
             raise

@@ -191,10 +191,8 @@ class ndarray(Operators, Members):
 
     def _bytes(self, progress: Any = None) -> memoryview:
         """All elements in C order."""
-        engine = self._engine
-        with engine.lock:
-            source = self if self._contiguous else self.copy()
-            return engine.fetch([source._load()], progress)[0]
+        source = self if self._contiguous else self.copy()
+        return source._engine.fetch([source._load()], progress)[0]
 
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes on the host, in C order or with `order` "F" in that."""
@@ -385,9 +383,8 @@ def fetch(*arrays: ndarray) -> List[Any]:
     engine = same_engine(arrays)
     if engine is None:
         return []
-    with engine.lock:
-        sources = [one if one._contiguous else one.copy() for one in arrays]
-        return [_on_host(one, data) for one, data in zip(sources, engine.fetch([one._load() for one in sources]))]
+    sources = [one if one._contiguous else one.copy() for one in arrays]
+    return [_on_host(one, data) for one, data in zip(sources, engine.fetch([one._load() for one in sources]))]
 
 
 def _on_host(array: ndarray, data: memoryview) -> Any:

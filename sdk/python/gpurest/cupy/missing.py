@@ -27,7 +27,6 @@ HINTS: Dict[str, str] = {
     "cupy.disable_experimental_feature_warning": "no feature here is experimental",
     "cupy.importlib": "it is Python's module",
     "cupy.cupyx": "gpurest.cupyx",
-    "cupy.roots": "numpy.roots on the host",
     **{f"cupy.{name}": _NUMPY2 for name in ("disp", "find_common_type", "get_array_wrap", "safe_eval", "set_string_function", "issctype", "issubclass_",
                                             "issubsctype", "obj2sctype", "sctype2char", "who", "byte_bounds", "DataSource", "format_parser",
                                             "ModuleDeprecationWarning", "TooHardError")},

@@ -8,5 +8,5 @@ const struct interpreter INTERPRETER = {
     .name = INTERPRETER_NAME,
     .code_create = code_create,
     .block_run_prepare = block_run_prepare,
-    .block_run = block_run,
+    .blocks_run = blocks_run,
 };

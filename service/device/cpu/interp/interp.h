@@ -201,8 +201,8 @@ void        code_destroy(struct code *c);
 /* Prepares for blocks of `threads` threads. OUT_OF_MEMORY. Once per launch and host thread. */
 enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
 void        block_run_finish(struct block_run *r);
-/* Runs one block to its end; false, with r->problem, when it faulted. */
-bool block_run(struct block_run *r, uint64_t number);
+/* Runs `count` blocks from `number` on, fewer if the launch stops; false, with r->problem, when one faulted. */
+bool blocks_run(struct block_run *r, uint64_t number, uint64_t count);
 
 /* Leaves the block at once. `lane` < 0: no single thread caused it. */
 _Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)

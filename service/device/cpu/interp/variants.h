@@ -9,7 +9,7 @@ struct interpreter {
     enum status (*code_create)(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out,
                                struct problem *why);
     enum status (*block_run_prepare)(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
-    bool (*block_run)(struct block_run *r, uint64_t number);
+    bool (*blocks_run)(struct block_run *r, uint64_t number, uint64_t count);
 };
 
 /* NULL past the end; those that the host cannot run are left out. The last one is the best. */

@@ -1,4 +1,4 @@
-/* Keeps compiled kernels, and compiles those that are launched: the one with the most launches first. */
+/* Keeps compiled kernels, and compiles those that the interpreter has spent long enough on: the one that it has spent most on first. */
 #include "device/cpu/jit/jit.h"
 
 #include <pthread.h>
@@ -13,6 +13,9 @@
 #include "device/cpu/runtime/launch.h"
 
 enum { FORMS = 3 };
+/* About what compiling a kernel takes (the median of the benchmarks' is 44 ms, one thread): a kernel that will not run for longer than it
+ * already has then costs at most twice what it needs to. */
+enum { WORTH_COMPILING_MS = 40 };
 
 /* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of one, or for any. */
 enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
@@ -21,7 +24,7 @@ enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
 struct jit_form {
     _Atomic(struct code *) code; /* owned; NULL until it is ready */
     enum { NOT_ASKED, ASKED, AT_WORK, READY, REFUSED } state;
-    uint64_t launches; /* since it was asked for */
+    uint64_t spent_ns; /* by the interpreter */
 };
 
 struct jit_kernel {
@@ -65,7 +68,7 @@ static void compile(struct jit_kernel *k, unsigned form)
                                            : llvm_lanes(),
                      form != ANY_SHAPE, mode != JIT_NOW, &c, &why);
     pthread_mutex_unlock(&compiler);
-    if (!st && mode == JIT_AUTO)
+    if (!st && mode != JIT_NOW)
         log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)),
                  (unsigned long long)((now_ns() - began) / NS_PER_MS));
     pthread_mutex_lock(&lock);
@@ -81,14 +84,12 @@ static void compile(struct jit_kernel *k, unsigned form)
 static struct jit_kernel *hottest(unsigned *form)
 {
     struct jit_kernel *best = NULL;
-    uint64_t           most = 0;
 
     for (struct jit_kernel *k = kernels; k; k = k->next) {
         for (unsigned i = 0; i < FORMS; i++) {
-            if (k->forms[i].state != ASKED || k->forms[i].launches <= most)
+            if (k->forms[i].state != ASKED || (best && k->forms[i].spent_ns <= best->forms[*form].spent_ns))
                 continue;
             best = k;
-            most = k->forms[i].launches;
             *form = i;
         }
     }
@@ -154,33 +155,66 @@ static unsigned form_of(const struct cpu_launch *l, bool warps)
     return l->block[0] % llvm_lanes() == 0 ? ONE_VECTOR : ANY_SHAPE;
 }
 
-const struct code *jit_code_for(const struct cpu_launch *l)
+static bool is_compiled(const struct code *plain)
+{
+    const char *missing;
+
+    return mode != JIT_OFF && !plain->checked && !plain->plain && llvm_open(&missing);
+}
+
+/* With the lock held. NULL: out of memory. */
+static struct jit_form *form_for(const struct cpu_launch *l, struct jit_kernel **k, unsigned *form)
+{
+    *k = kernel_of(l);
+    *form = form_of(l, *k && (*k)->warps);
+    return *k ? &(*k)->forms[*form] : NULL;
+}
+
+const struct code *jit_code_for(const struct cpu_launch *l, bool *later)
 {
     const struct code *plain = l->kernel->code, *ready;
     struct jit_kernel *k;
-    struct jit_form   *f = NULL;
-    const char        *missing;
+    struct jit_form   *f;
     bool               now = false;
     unsigned           form;
 
-    if (mode == JIT_OFF || plain->checked || plain->plain || !llvm_open(&missing))
+    *later = false;
+    if (!is_compiled(plain))
         return plain;
     pthread_mutex_lock(&lock);
-    k = kernel_of(l);
-    form = form_of(l, k && k->warps);
-    f = k ? &k->forms[form] : NULL;
-    if (f && f->state == NOT_ASKED && (mode == JIT_NOW || start_thread())) {
-        f->state = mode == JIT_NOW ? AT_WORK : ASKED;
-        now = mode == JIT_NOW;
-        pthread_cond_signal(&work);
+    f = form_for(l, &k, &form);
+    if (f && f->state == NOT_ASKED && mode == JIT_NOW) {
+        f->state = AT_WORK;
+        now = true;
     }
-    if (f)
-        f->launches++;
+    *later = f && f->state < READY && mode != JIT_NOW;
     pthread_mutex_unlock(&lock);
     if (now)
         compile(k, form);
     ready = f ? atomic_load_explicit(&f->code, memory_order_acquire) : NULL;
     return ready ? ready : plain;
+}
+
+bool jit_spent(const struct cpu_launch *l, uint64_t ns)
+{
+    struct jit_kernel *k;
+    struct jit_form   *f;
+    unsigned           form;
+    bool               more;
+
+    if (!is_compiled(l->kernel->code))
+        return false;
+    pthread_mutex_lock(&lock);
+    f = form_for(l, &k, &form);
+    if (f)
+        f->spent_ns += ns;
+    if (f && f->state == NOT_ASKED && (mode == JIT_EAGER || f->spent_ns >= WORTH_COMPILING_MS * NS_PER_MS) && start_thread()) {
+        f->state = ASKED;
+        pthread_cond_signal(&work);
+    }
+    more = f && f->state < READY;
+    pthread_mutex_unlock(&lock);
+    return more;
 }
 
 /* With the lock held. */

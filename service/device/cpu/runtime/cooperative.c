@@ -59,7 +59,7 @@ static void *run_member(void *context)
     m->run.host_thread = m->number % CPU_POOL_THREADS_MAX;
     if (by->block_run_prepare(&m->run, m->grid, m->shared_bytes))
         fail_launch(m);
-    else if (!by->block_run(&m->run, m->number))
+    else if (!by->blocks_run(&m->run, m->number, 1))
         m->failed(m->context, &m->run.problem);
     block_run_finish(&m->run);
     fault_thread_end();

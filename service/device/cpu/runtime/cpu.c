@@ -480,12 +480,19 @@ static void cancel(struct device *d)
     cpu_queue_cancel(d->queue);
 }
 
-static bool wants_jit;
+static enum jit_mode wanted_jit;
 
 /* "now" is for tests and measurements alone: of the service's processes, only those that prepare() may open libraries. */
 static void choose_jit(const char *value)
 {
-    wants_jit = value && strcmp(value, "auto") == 0;
+    static const struct {
+        const char   *name;
+        enum jit_mode mode;
+    } modes[] = {{"auto", JIT_AUTO}, {"eager", JIT_EAGER}};
+
+    wanted_jit = JIT_OFF;
+    for (size_t i = 0; value && i < COUNT(modes); i++)
+        wanted_jit = strcmp(value, modes[i].name) == 0 ? modes[i].mode : wanted_jit;
     if (value && strcmp(value, "now") == 0)
         jit_choose(JIT_NOW);
 }
@@ -496,7 +503,7 @@ static bool prepare(bool kernels)
     runs_kernels = kernels;
     if (!kernels)
         return false;
-    jit_choose(wants_jit ? JIT_AUTO : JIT_OFF);
+    jit_choose(wanted_jit);
     return jit_open();
 }
 

@@ -26,6 +26,8 @@ enum { BLOCKS_AT_ONCE = 16, TURNS = 64 };
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */
 enum { ALONE_US = 100, TOGETHER_US = 150, WORTH_TENTHS = 9 };
+/* How often a launch in the interpreter looks whether its compiled code is ready. */
+enum { LOOK_FOR_CODE_US = 500 };
 /* Processors pass memory between them in lines of this many bytes. */
 enum { CACHE_LINE = 64 };
 /* What CUDA's headers expect of the memory where blocks meet: its size in the first 4 bytes, the barrier in the next. */
@@ -46,6 +48,7 @@ struct pace {
     uint64_t called;  /* when it called them, */
     uint64_t before;  /* how many blocks had been taken by then */
     bool     leaving; /* they were sent away, and some may still be at work */
+    uint64_t code_at; /* when it looks for compiled code, or DEADLINE_NEVER */
 };
 
 /* What the caller's blocks of a kernel took the last time. A hint: another kernel may have taken the place of one that is gone. */
@@ -64,8 +67,10 @@ struct cpu_engine {
     pthread_mutex_t            lock;    /* guards all below but atomics */
     pthread_cond_t             start;
     pthread_cond_t             done;
-    struct grid_run           *grid;   /* of the running launch, for helpers */
-    unsigned                   wanted; /* helpers that still may join */
+    _Atomic(struct grid_run *) grid;     /* of the running launch; written by the caller, with the lock held */
+    struct grid_run            compiled; /* what `grid` is once the launch has gone over to compiled code */
+    uint64_t                   told;     /* until when the compiler knows what the launch took; DEADLINE_NEVER: it need not know */
+    unsigned                   wanted;   /* helpers that still may join */
     unsigned                   busy;
     bool                       ending;
     struct problem             problem; /* the first fault of the launch */
@@ -128,6 +133,44 @@ static void see_off(struct cpu_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+static uint32_t local_bytes_of(const struct code *code)
+{
+    return code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0);
+}
+
+/* Each thread goes over before its next blocks. */
+static void change_over(struct cpu_engine *e, const struct code *code)
+{
+    pthread_mutex_lock(&e->lock);
+    e->compiled = *e->grid;
+    e->compiled.code = code;
+    e->compiled.local_bytes = local_bytes_of(code);
+    atomic_store(&e->grid, &e->compiled);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Of the interpreter's time. Whether the compiler wants to know more of it, since compiled code may still come. */
+static bool tell_compiler(struct cpu_engine *e, const struct cpu_launch *l, uint64_t now)
+{
+    bool more = jit_spent(l, now - e->told);
+
+    e->told = more ? now : DEADLINE_NEVER;
+    return more;
+}
+
+static void look_for_code(struct cpu_engine *e, uint64_t now)
+{
+    const struct cpu_launch *l = e->grid->launch;
+    bool                     later = tell_compiler(e, l, now);
+    const struct code       *code = jit_code_for(l, &later);
+
+    e->pace.code_at = later ? now + LOOK_FOR_CODE_US * NS_PER_US : DEADLINE_NEVER;
+    if (code->native) {
+        e->told = DEADLINE_NEVER;
+        change_over(e, code);
+    }
+}
+
 /* The caller's block waits, perhaps for a block that nobody has taken yet: helpers are needed. */
 static void call_company(struct cpu_engine *e)
 {
@@ -152,9 +195,11 @@ static void keep_pace(struct cpu_engine *e)
 
     if (p->leaving)
         see_off(e);
-    if (p->call_at == DEADLINE_NEVER && p->look_at == DEADLINE_NEVER)
+    if (p->call_at == DEADLINE_NEVER && p->look_at == DEADLINE_NEVER && p->code_at == DEADLINE_NEVER)
         return;
     now = now_ns();
+    if (now >= p->code_at)
+        look_for_code(e, now);
     taken = atomic_load(&e->next);
     if (p->call_at != DEADLINE_NEVER && now >= p->call_at) {
         p->called = now;
@@ -168,43 +213,41 @@ static void keep_pace(struct cpu_engine *e)
     }
 }
 
-/* False: one failed, or the launch stops. */
-static bool run_some(struct cpu_engine *e, struct helper *h, uint64_t from, uint64_t to)
+/* For the blocks of that grid. */
+static bool prepare(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
 {
-    for (uint64_t number = from; number < to; number++) {
-        if (atomic_load_explicit(&e->stop, memory_order_relaxed) != STOP_NONE)
-            return false;
-        if (!e->grid->code->by->block_run(&h->run, number)) {
-            record_problem(e, &h->run.problem);
-            return false;
-        }
-    }
-    return true;
+    enum status    st = grid->code->by->block_run_prepare(&h->run, grid, e->shared_bytes);
+    struct problem why;
+
+    if (!st)
+        return true;
+    problem_set(&why, st, "not enough host memory for a block of threads");
+    record_problem(e, &why);
+    return false;
 }
 
-static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
+static void run_blocks(struct cpu_engine *e, struct helper *h)
 {
-    const struct interpreter *by = grid->code->by;
-    enum status               st = by->block_run_prepare(&h->run, grid, e->shared_bytes);
+    struct grid_run *grid = NULL;
 
-    if (st) {
-        struct problem why;
-        problem_set(&why, st, "not enough host memory for a block of threads");
-        record_problem(e, &why);
-        return;
-    }
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
-        bool     own = h == &e->helpers[0];
-        uint64_t number, end;
+        struct grid_run *now = atomic_load_explicit(&e->grid, memory_order_acquire);
+        bool             own = h == &e->helpers[0];
+        uint64_t         number, end;
 
         if (!own && atomic_load_explicit(&e->sent_away, memory_order_relaxed))
             return;
+        if (now != grid && !prepare(e, h, now))
+            return;
+        grid = now;
         number = atomic_fetch_add(&e->next, e->at_once);
         if (number >= e->blocks)
             return;
         end = number + e->at_once < e->blocks ? number + e->at_once : e->blocks;
-        if (!run_some(e, h, number, end))
+        if (!grid->code->by->blocks_run(&h->run, number, end - number)) {
+            record_problem(e, &h->run.problem);
             return;
+        }
         if (own) {
             e->own_blocks += end - number;
             keep_pace(e);
@@ -229,7 +272,7 @@ static void *run_helper(void *context)
         e->busy++;
         pthread_mutex_unlock(&e->lock);
         crash_doing("running a kernel", NULL);
-        run_blocks(e, h, e->grid);
+        run_blocks(e, h);
         crash_doing(NULL, NULL);
         pthread_mutex_lock(&e->lock);
         if (--e->busy == 0)
@@ -389,16 +432,18 @@ static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
     uint64_t first_us = brief ? WORTH_HELPERS_US : grid->code->meets ? ALONE_US : HELPER_WAKE_US;
 
     pthread_mutex_lock(&e->lock);
-    e->grid = grid;
+    atomic_store(&e->grid, grid);
     e->wanted = 0;
     pthread_mutex_unlock(&e->lock);
     atomic_store(&e->sent_away, false);
-    e->pace = (struct pace){
-        .began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER, .look_at = DEADLINE_NEVER};
+    e->pace = (struct pace){.began = now_ns(),
+                            .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER,
+                            .look_at = DEADLINE_NEVER,
+                            .code_at = e->told == DEADLINE_NEVER ? DEADLINE_NEVER : e->told + LOOK_FOR_CODE_US * NS_PER_US};
     if (!alone && !later)
         call_helpers(e);
     crash_doing("running a kernel", NULL);
-    run_blocks(e, &e->helpers[0], grid);
+    run_blocks(e, &e->helpers[0]);
     crash_doing(NULL, NULL);
     if (!alone)
         remember_pace(e, grid->code);
@@ -406,13 +451,14 @@ static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
     e->wanted = 0;
     while (e->busy)
         pthread_cond_wait(&e->done, &e->lock);
-    e->grid = NULL;
+    atomic_store(&e->grid, NULL);
     pthread_mutex_unlock(&e->lock);
 }
 
 static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struct grid_run *grid)
 {
-    const struct code *code = jit_code_for(l);
+    bool               later;
+    const struct code *code = jit_code_for(l, &later);
 
     *grid = (struct grid_run){
         .launch = l,
@@ -428,12 +474,13 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
         .memory_base = cpu_memory_base(e->memory),
         .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
-        .local_bytes = code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0),
+        .local_bytes = local_bytes_of(code),
     };
     e->shared_bytes = shared_total(l);
     e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     grid->contended = e->blocks > 1 && l->cooperative;
     e->failed = false;
+    e->told = later ? now_ns() : DEADLINE_NEVER;
     atomic_store(&e->next, 0);
     e->own_blocks = 0;
     e->at_once = e->blocks / ((uint64_t)e->threads * TURNS);
@@ -504,6 +551,8 @@ enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, str
     st = run_grid(e, &grid, why);
     if (st)
         return st;
+    if (e->told != DEADLINE_NEVER)
+        tell_compiler(e, l, now_ns());
     if (e->failed) {
         if (why)
             *why = e->problem;

@@ -325,9 +325,46 @@ Test(jit, what_is_not_compiled_is_told)
     cr_assert(strstr(reason, "cpu_jit"), "%s", reason);
 }
 
+static bool is_compiled_now(bool *later)
+{
+    const struct cpu_launch launch = {.module = r.module, .kernel = &r.module->functions[0], .block = {64, 1, 1}};
+
+    return jit_code_for(&launch, later) != launch.kernel->code;
+}
+
+Test(jit, a_long_launch_goes_over_to_compiled_code)
+{
+    enum { BLOCKS = 4096, PATIENCE = 100 };
+    bool later = true, compiled = false;
+
+    jit_choose(JIT_AUTO);
+    load("mov.u32 %r10, 0; L: add.s32 %r10, %r10, 1; setp.ne.s32 %p1, %r10, 2000; @%p1 bra L;"
+         "ld.param.u64 %rd10, [pout]; mov.u32 %r12, %tid.x; mul.wide.u32 %rd11, %r12, 4; add.s64 %rd10, %rd10, %rd11;"
+         "atom.global.add.u32 %r11, [%rd10], %r10; ret;");
+    for (unsigned k = 1; later && k <= PATIENCE; k++) {
+        memset(out, 0, 256);
+        cr_assert_eq(RUN(&r, "k", SHAPE(BLOCKS, 64), ADDRESS(in), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+        for (unsigned i = 0; i < 64; i++)
+            cr_assert_eq(out[i], BLOCKS * 2000u);
+        compiled = is_compiled_now(&later);
+    }
+    cr_assert(compiled);
+}
+
+Test(jit, a_short_kernel_stays_in_the_interpreter)
+{
+    bool later = false;
+
+    jit_choose(JIT_AUTO);
+    load("ld.global.u32 %r10, [%rd6]; st.global.u32 [%rd5], %r10; ret;");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 64), ADDRESS(in), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+    cr_assert_not(is_compiled_now(&later));
+    cr_assert(later);
+}
+
 Test(jit, compiled_code_takes_over_while_launches_go_on)
 {
-    jit_choose(JIT_AUTO);
+    jit_choose(JIT_EAGER);
     load("ld.global.u32 %r10, [%rd6]; add.s32 %r10, %r10, 1; st.global.u32 [%rd5], %r10; ret;");
     for (unsigned k = 0; k < 400; k++) {
         memset(out, 0, 256);
