@@ -59,7 +59,7 @@ static void run_vadd(const struct CUfunc_st *f, const struct fake_launch *l)
 }
 
 /* look(texture of f32, f32 *out): the texels, in their order */
-static void run_look(const struct CUfunc_st *f, const struct fake_launch *l)
+static void run_look_texels(const struct CUfunc_st *f, const struct fake_launch *l)
 {
     uint64_t n = threads(l);
     void    *texels = fake_texels(argument(f, l, 0), 4 * n), *out = array(f, l, 1, 4 * n);
@@ -355,7 +355,7 @@ static const struct {
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
 } kernels[] = {
     {"vadd", run_vadd},
-    {"look", run_look},
+    {"look", run_look_texels},
     {"number", run_number},
     {"fill7", run_fill7},
     {"add", run_add},
