@@ -21,7 +21,7 @@ def coordinates(rng, texture, count=POINTS):
     def one(axis):
         size = texture.size[axis]
         texels = rng.choice([rng.uniform(-2 * size, 3 * size), rng.randrange(size) + 0.5, rng.uniform(0, size), -0.25, size + 0.25])
-        texels = (round(texels * 512) | 1) / 512 if texture.spec.get("filter") == "linear" else (round(texels * 64) | 1) / 64
+        texels = (round(texels * 1024) | 1) / 1024 if texture.spec.get("filter") == "linear" else (round(texels * 64) | 1) / 64
         return texels / size if texture.normalized else texels
     if texture.faces > 1:
         return [[rng.uniform(-1, 1) for _ in range(3)] + [float(rng.randint(-1, texture.layers))] for _ in range(count)]
