@@ -307,6 +307,12 @@ def test_texels_are_a_buffer(client, session):
     client.put(session + "/textures/t", {"dimension": "1d", "format": "u8", "extent": [64]}).expect(201)
     client.post(session + "/buffers/t.texels/copy", {"from": "b"}).expect(204)
     assert client.get(session + "/textures/t/data").body == bytes(range(64))
+    shown = client.get(session + "/buffers/t.texels").expect(200).json()
+    assert (shown["id"], shown["size"]) == ("t.texels", 64) and "address" not in shown
+    assert client.post(session + "/buffers/b/compare", {"with": "t.texels"}).expect(200).json()["equal"]
+    refused = client.post(session + "/launches", {"builtin": "axpy", "dtype": "f32",
+                                                  "args": [{"f32": 1}, {"buf": "t.texels"}, {"buf": "b"}, {"u64": 4}]})
+    assert refused.code == "buffer_not_found" and "copy texels to one" in refused.json()["detail"], refused
     got = client.post(session + "/batches", {"ops": [
         {"op": "copy", "to": "b", "from": "t.texels", "offset": 32, "size": 8}, {"op": "read", "from": "t.texels", "size": 4, "segment": "x"}]})
     assert got.status == 200, got
