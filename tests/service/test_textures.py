@@ -55,8 +55,8 @@ def fetch(client, session, texture, kernel, data, name="t"):
     """The four channels for each point."""
     kind = "float4" if texture.floats else "int4" if texture.spec["format"][0] == "s" else "uint4"
     count = len(data) // 16
-    client.put_octets(session + "/buffers/at", data)
-    client.put(session + "/buffers/out", {"size": 16 * count})
+    client.put_octets(session + "/buffers/at", data).expect(201)
+    client.put(session + "/buffers/out", {"size": 16 * count}).expect(201)
     client.post(session + "/launches", {"module": "m", "kernel": f"get_{kernel}_{kind}", "grid": [(count + 63) // 64], "block": [64],
                                         "args": [{"tex": name}, {"buf": "at"}, {"buf": "out"}, {"i32": count}]}).expect(200)
     got = client.get(session + "/buffers/out/data").expect(200).body
@@ -355,6 +355,28 @@ def test_wrong_objects_are_faults(client, clean, first, text):
     answer = client.post(clean + "/launches", {"module": "m", "kernel": "get_2d_float4", "grid": [1], "block": [1],
                                                "args": [first, {"buf": "x"}, {"buf": "x"}, {"i32": 1}]})
     assert answer.code == "kernel_fault" and text in answer.json()["detail"] and answer.json()["cuda"]["name"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
+
+
+@of_cpu
+def test_memcheck_looks_at_texels(client):
+    """Read before they are written; written by a surface, they can be read."""
+    session = client.post("/v1/sessions", {"memcheck": True}).expect(201).headers["Location"]
+    client.put_cuda(session + "/modules/m", fetches()).expect(201)
+    client.put_cuda(session + "/modules/s", surfaces(("float", "Zero"))).expect(201)
+    texture = Texture(spec_of("2d", surface=True), [])
+    client.put(session + "/textures/t", texture.spec).expect(201)
+    places = places_of(texture)
+    client.put_octets(session + "/buffers/at", b"".join(struct.pack("<4i", *p) for p in places)).expect(201)
+    client.put_octets(session + "/buffers/in", struct.pack(f"<{len(places)}f", *range(len(places)))).expect(201)
+    client.post(session + "/launches", {"module": "s", "kernel": "write_2d_float_Zero", "grid": [1], "block": [len(places) - 1], "args": [
+        {"surf": "t"}, {"buf": "at"}, {"buf": "in"}, {"i32": len(places) - 1}]}).expect(200)
+    client.delete(session + "/buffers/at").expect(204)
+    data, _ = as_given([[2.5, 1.5, 0, 0]])
+    assert fetch(client, session, texture, "2d", data)[0][0] == 11
+    client.put_octets(session + "/buffers/last", as_given([[8.5, 4.5, 0, 0]])[0]).expect(201)
+    answer = client.post(session + "/launches", {"module": "m", "kernel": "get_2d_float4", "grid": [1], "block": [1],
+                                                 "args": [{"tex": "t"}, {"buf": "last"}, {"buf": "in"}, {"i32": 1}]})
+    assert answer.code == "kernel_fault" and "read of uninitialised memory" in answer.json()["detail"], answer
 
 
 REFUSED = {
