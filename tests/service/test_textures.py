@@ -24,8 +24,8 @@ def coordinates(rng, texture, count=POINTS):
         texels = (round(texels * 1024) | 1) / 1024 if texture.spec.get("filter") == "linear" else (round(texels * 64) | 1) / 64
         return texels / size if texture.normalized else texels
     if texture.faces > 1:
-        return [[rng.uniform(-1, 1) for _ in range(3)] + [float(rng.randint(-1, texture.layers))] for _ in range(count)]
-    return [[one(0), one(1), one(2), float(rng.randint(-1, texture.layers))] for _ in range(count)]
+        return [[rng.uniform(-1, 1) for _ in range(3)] + [float(rng.randint(0, texture.layers))] for _ in range(count)]
+    return [[one(0), one(1), one(2), float(rng.randint(0, texture.layers))] for _ in range(count)]
 
 
 def as_given(points):
