@@ -21,11 +21,11 @@ def coordinates(rng, texture, count=POINTS):
     def one(axis):
         size = texture.size[axis]
         texels = rng.choice([rng.uniform(-2 * size, 3 * size), rng.randrange(size) + 0.5, rng.uniform(0, size), -0.25, size + 0.25])
-        texels = (round(texels * 512) | 1) / 512 if texture.spec.get("filter") == "linear" else (round(texels * 64) | 1) / 64
+        texels = (round(texels * 1024) | 1) / 1024 if texture.spec.get("filter") == "linear" else (round(texels * 64) | 1) / 64
         return texels / size if texture.normalized else texels
     if texture.faces > 1:
-        return [[rng.uniform(-1, 1) for _ in range(3)] + [float(rng.randint(-1, texture.layers))] for _ in range(count)]
-    return [[one(0), one(1), one(2), float(rng.randint(-1, texture.layers))] for _ in range(count)]
+        return [[rng.uniform(-1, 1) for _ in range(3)] + [float(rng.randint(0, texture.layers))] for _ in range(count)]
+    return [[one(0), one(1), one(2), float(rng.randint(0, texture.layers))] for _ in range(count)]
 
 
 def as_given(points):
@@ -55,8 +55,8 @@ def fetch(client, session, texture, kernel, data, name="t"):
     """The four channels for each point."""
     kind = "float4" if texture.floats else "int4" if texture.spec["format"][0] == "s" else "uint4"
     count = len(data) // 16
-    client.put_octets(session + "/buffers/at", data)
-    client.put(session + "/buffers/out", {"size": 16 * count})
+    client.put_octets(session + "/buffers/at", data).expect(201)
+    client.put(session + "/buffers/out", {"size": 16 * count}).expect(201)
     client.post(session + "/launches", {"module": "m", "kernel": f"get_{kernel}_{kind}", "grid": [(count + 63) // 64], "block": [64],
                                         "args": [{"tex": name}, {"buf": "at"}, {"buf": "out"}, {"i32": count}]}).expect(200)
     got = client.get(session + "/buffers/out/data").expect(200).body
@@ -307,6 +307,12 @@ def test_texels_are_a_buffer(client, session):
     client.put(session + "/textures/t", {"dimension": "1d", "format": "u8", "extent": [64]}).expect(201)
     client.post(session + "/buffers/t.texels/copy", {"from": "b"}).expect(204)
     assert client.get(session + "/textures/t/data").body == bytes(range(64))
+    shown = client.get(session + "/buffers/t.texels").expect(200).json()
+    assert (shown["id"], shown["size"]) == ("t.texels", 64) and "address" not in shown
+    assert client.post(session + "/buffers/b/compare", {"with": "t.texels"}).expect(200).json()["equal"]
+    refused = client.post(session + "/launches", {"builtin": "axpy", "dtype": "f32",
+                                                  "args": [{"f32": 1}, {"buf": "t.texels"}, {"buf": "b"}, {"u64": 4}]})
+    assert refused.code == "buffer_not_found" and "copy texels to one" in refused.json()["detail"], refused
     got = client.post(session + "/batches", {"ops": [
         {"op": "copy", "to": "b", "from": "t.texels", "offset": 32, "size": 8}, {"op": "read", "from": "t.texels", "size": 4, "segment": "x"}]})
     assert got.status == 200, got
@@ -349,6 +355,28 @@ def test_wrong_objects_are_faults(client, clean, first, text):
     answer = client.post(clean + "/launches", {"module": "m", "kernel": "get_2d_float4", "grid": [1], "block": [1],
                                                "args": [first, {"buf": "x"}, {"buf": "x"}, {"i32": 1}]})
     assert answer.code == "kernel_fault" and text in answer.json()["detail"] and answer.json()["cuda"]["name"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
+
+
+@of_cpu
+def test_memcheck_looks_at_texels(client):
+    """Read before they are written; written by a surface, they can be read."""
+    session = client.post("/v1/sessions", {"memcheck": True}).expect(201).headers["Location"]
+    client.put_cuda(session + "/modules/m", fetches()).expect(201)
+    client.put_cuda(session + "/modules/s", surfaces(("float", "Zero"))).expect(201)
+    texture = Texture(spec_of("2d", surface=True), [])
+    client.put(session + "/textures/t", texture.spec).expect(201)
+    places = places_of(texture)
+    client.put_octets(session + "/buffers/at", b"".join(struct.pack("<4i", *p) for p in places)).expect(201)
+    client.put_octets(session + "/buffers/in", struct.pack(f"<{len(places)}f", *range(len(places)))).expect(201)
+    client.post(session + "/launches", {"module": "s", "kernel": "write_2d_float_Zero", "grid": [1], "block": [len(places) - 1], "args": [
+        {"surf": "t"}, {"buf": "at"}, {"buf": "in"}, {"i32": len(places) - 1}]}).expect(200)
+    client.delete(session + "/buffers/at").expect(204)
+    data, _ = as_given([[2.5, 1.5, 0, 0]])
+    assert fetch(client, session, texture, "2d", data)[0][0] == 11
+    client.put_octets(session + "/buffers/last", as_given([[8.5, 4.5, 0, 0]])[0]).expect(201)
+    answer = client.post(session + "/launches", {"module": "m", "kernel": "get_2d_float4", "grid": [1], "block": [1],
+                                                 "args": [{"tex": "t"}, {"buf": "last"}, {"buf": "in"}, {"i32": 1}]})
+    assert answer.code == "kernel_fault" and "read of uninitialised memory" in answer.json()["detail"], answer
 
 
 REFUSED = {
@@ -402,6 +430,14 @@ def test_a_texture_lives_while_launches_use_it(client, clean):
     got = client.get(clean + "/buffers/out/data").body
     assert list(struct.unpack_from("<4f", got)) == texture.fetch(points[0][:3])
     assert client.get(clean).json()["state"] == "ready"
+
+
+def test_a_snapshot_refuses_textures_instead_of_losing_them(client, session):
+    client.put(session + "/textures/t", {"dimension": "1d", "format": "u8", "extent": [4]}).expect(201)
+    refused = client.get(session + "/snapshot")
+    assert refused.code == "invalid_request" and "the session has 1 textures" in refused.json()["detail"], refused
+    client.delete(session + "/textures/t").expect(204)
+    client.get(session + "/snapshot").expect(200)
 
 
 def test_other_tenants_textures_are_not_there(client, session):

@@ -13,7 +13,7 @@ from . import arrays, cuda, errors, linalg
 from ._session.autotune import Config, Tuned, autotune
 from ._session.background import BatchJob, WarmJob
 from ._session.batch import Batch, Future, LaunchResult
-from ._session.buffer import Buffer
+from ._session.buffer import Buffer, Texture
 from ._session.builtin_kernel import BuiltinKernel
 from ._session.client import Client, connect, use
 from ._session.default import default_client, default_session, set_default
@@ -27,7 +27,6 @@ from ._session.run import RunResult, Times
 from ._session.session import Session
 from ._session.shared import SharedAllocation, SharedMemory
 from ._session.stream import Stream
-from ._session.texture import Texture
 from ._shown.printing import set_printf
 from ._transport.endpoint import Timeout
 from ._transport.wire import ServerEvent

@@ -19,7 +19,8 @@ static void add_members(struct json_writer *w, const struct buffer_info *i)
 {
     json_add_text(w, "id", i->id);
     json_add_u64(w, "size", i->bytes);
-    json_add_u64(w, "address", i->address);
+    if (i->address)
+        json_add_u64(w, "address", i->address);
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->shareable)
         json_add_bool(w, "shareable", true);

@@ -76,8 +76,8 @@ static enum status check_buffer(const struct builtin_call *call, unsigned i, buf
 
     snprintf(at, sizeof at, "/args/%u", i);
     if (!lookup(context, a->buffer, &address, &bytes))
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: the session has no buffer with this id", p->name,
-                             k->name);
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: the session has no buffer with this id%s", p->name,
+                             k->name, a->buffer.bytes && memchr(a->buffer.data, '.', a->buffer.bytes) ? "; copy texels to one" : "");
     if (a->offset > bytes || a->offset % each)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "offset",
                              "%s of %s: offset %" PRIu64 " is outside the buffer of %" PRIu64

@@ -25,8 +25,10 @@ static enum status contents_check(const struct worker_session *c, const struct b
 static void describe_buffer(const struct worker_session *c, const struct buffer *b, struct buffer_info *out)
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
+    if (b->texture)
+        texture_id(b->entry.id, "texels", out->id);
     out->bytes = b->bytes;
-    out->address = b->address;
+    out->address = texture_lies_in_order(b) ? b->address : 0;
     out->created_wall_ns = b->created_wall_ns;
     out->shareable = b->shareable;
     out->contents = contents_of(c, b);

@@ -292,7 +292,7 @@ enum status texture_create(struct session *s, struct span id, const struct textu
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;
@@ -351,7 +351,7 @@ enum status texture_delete(struct session *s, struct span id, struct problem *wh
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;

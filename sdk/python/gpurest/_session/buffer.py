@@ -9,6 +9,7 @@ from .._transport.steps import Steps
 from .._values.dtypes import DType, dtype_of, packed
 from .._values.hostmem import Shape, byte_view, count_of, empty
 from .._values.scalars import Scalar, scalar_kind
+from .._values.texels import Texels
 from ..errors import AbortedError, ArgumentError, ClosedError, GpurestError
 from . import requests, transfer
 from .batch import Future
@@ -353,6 +354,76 @@ class Buffer(Handle):
 
     def __exit__(self, *_: Any) -> None:
         self.free()
+
+
+class Texture(Buffer):
+    """Texels that kernels take as a cudaTextureObject_t; `surface` is what they take as a cudaSurfaceObject_t. Its texels are a Buffer's bytes: set(),
+    get(), write(), read() and copy_from() are there, in whole texels, in batches too. fill(), share() and view() are not. `spec` is what the service
+    says of it. Freed by free(), by leaving a `with` block, or, when nobody refers to it any more, along with a later request."""
+
+    kind = "texture"
+    _argument = "tex"
+
+    def __init__(self, session: Session, info: Mapping[str, Any], texels: Texels, buffer: Optional[Buffer] = None) -> None:
+        size, dtype, shape = int(info["size"]), texels.dtype, texels.shape
+        close = size == count_of(shape) * dtype.itemsize  # else bytes lie between its rows
+        super().__init__(session, Slot(str(info["texels"])), size, dtype if close else None, shape if close else None, owned=False)
+        self.spec: Dict[str, Any] = dict(info)
+        self._read = buffer  # stays while the texture reads it
+        self._finalizer = weakref.finalize(self, session._textures_left.append, (self._generation, str(info["id"])))
+        self._finalizer.atexit = False
+
+    @property
+    def surface(self) -> Surface:
+        """As an argument for a cudaSurfaceObject_t; of a texture made with surface=True."""
+        if not self.spec["surface"]:
+            raise ArgumentError("the texture is no surface: make it with surface=True")
+        return Surface(self)
+
+    def view(self, dtype: Any) -> Buffer:
+        """It has one format: Session.texture() makes it."""
+        raise ArgumentError("the texels of a texture have one format; a texture with another one can read the same buffer")
+
+    def _as_argument(self, session: Optional[SessionState]) -> Optional[Dict[str, Any]]:
+        return None  # no pointer takes it
+
+    def _freeing(self) -> Steps[None]:
+        if not self._freed and not self._gone():
+            self._check()
+            if self._session._batch_now() is not None:
+                raise GpurestError("a batch is being recorded: free the texture before or after it")
+            yield requests.delete(requests.texture_path(self._session.id, str(self.spec["id"])))
+        self._freed = True
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+    def __repr__(self) -> str:
+        return f"<Texture {self.spec['id']} {self.spec['dimension']} {self.shape} of {self.spec['format']}{' freed' if self._freed else ''}>"
+
+
+class Surface:
+    """A texture where a kernel takes a surface."""
+
+    _argument = "surf"
+
+    def __init__(self, texture: Texture) -> None:
+        self.texture = texture
+
+    def __gpurest_buffer__(self) -> Tuple[Texture, int]:
+        return self.texture, 0
+
+
+def texture_memory(session: SessionState, texels: Texels, buffer: Any, offset: int, pitch: Optional[int]) -> Optional[Buffer]:
+    """Checks that a texture can be made now; the buffer that it is to read, if any, is in the request then."""
+    session._check()
+    if session._batch_now() is not None:
+        raise GpurestError("a batch is being recorded: make textures before or after it")
+    if buffer is None:
+        return None
+    memory: Buffer = buffer.__gpurest_buffer__()[0]
+    memory._check()
+    texels.over(memory.id, offset, pitch)
+    return memory
 
 
 def _without_none(op: Mapping[str, Any]) -> Dict[str, Any]:

@@ -12,10 +12,11 @@ from .._transport.progress import ProgressOption, Waiting
 from .._transport.wire import ServerEvent
 from .._values.dtypes import dtype_of
 from .._values.hostmem import Shape
+from .._values.texels import Texels
 from ..errors import GpurestError
 from . import requests, transfer
 from .batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
-from .buffer import Buffer, Slot
+from .buffer import Buffer, Slot, Texture, texture_memory
 from .builtin_kernel import BuiltinKernel
 from .event import Event
 from .following import Following, LowMemoryWatch
@@ -25,7 +26,6 @@ from .rawkernel import RawKernel, RawModule
 from .session_base import MemoryPool, SessionBase, pages
 from .session_state import Wanted
 from .stream import Stream
-from .texture import Texture, described
 
 if TYPE_CHECKING:
     from .client import Client
@@ -81,11 +81,12 @@ class Session(SessionBase):
         or for each, x first. `filter`: point or linear. `read`: "normalized_float" has kernels read integers of 8 and 16 bits as floats.
         `surface`: kernels may write it, as `.surface`. `buffer`: it reads that buffer's memory from byte `offset` on, with rows every `pitch`
         bytes, and has none of its own."""
-        wanted = described(self, data, shape, dtype, dimension, channels, buffer)
-        wanted.sampled(addressing, filter, read, normalized_coordinates, surface, offset, pitch)
+        wanted = Texels(data, shape, dtype, dimension, channels)
+        wanted.sampled(addressing, filter, read, normalized_coordinates, surface)
+        memory = texture_memory(self, wanted, buffer, offset, pitch)
         name = self._new_name("t")
         self._relieve()
-        made = wanted.texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))))
+        made = Texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))), wanted, memory)
         if wanted.content is not None:
             made.write(wanted.content)
         return made

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from .._session import requests
 from .._session.batch import Future
-from .._session.buffer import Buffer
+from .._session.buffer import Buffer, Surface, Texture
 from .._session.handle import Unpicklable
 from .._session.shared import SharedAllocation
-from .._session.texture import Surface, Texture
 from .._values.dtypes import DType
 from .._values.hostmem import byte_view, empty
 from .._values.scalars import Scalar

@@ -2,22 +2,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 
 from .._session import requests
-from .._session.buffer import Slot
+from .._session.buffer import Slot, Texture, texture_memory
 from .._session.builtin_kernel import BuiltinKernel
 from .._session.following import Following
 from .._session.handle import caller
 from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
-from .._session.texture import described
 from .._session.transfer import refused, taking_back
 from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive_async
 from .._transport.wire import Call, Request, Response, ServerEvent
 from .._values.scalars import Scalar
+from .._values.texels import Texels
 from ..arrays import host
 from ..arrays.current import flush
 from ..arrays.ndarray import fetch, ndarray
@@ -150,12 +150,13 @@ class AsyncSession(SessionState):
                       normalized_coordinates: Optional[bool] = None, surface: bool = False, buffer: Any = None, offset: int = 0,
                       pitch: Optional[int] = None) -> AsyncTexture:
         """See Session.texture()."""
-        wanted = described(self, data, shape, dtype, dimension, channels, buffer)
-        wanted.sampled(addressing, filter, read, normalized_coordinates, surface, offset, pitch)
+        wanted = Texels(data, shape, dtype, dimension, channels)
+        wanted.sampled(addressing, filter, read, normalized_coordinates, surface)
+        memory, owner = texture_memory(self, wanted, buffer, offset, pitch), cast(Any, self)
         if self._has_left():
             await self.free_unused()
         info = await self._do(requests.texture_create(self.id, self._new_name("t"), wanted.spec))
-        made = AsyncTexture(self, wanted.texture(self, info))
+        made = AsyncTexture(self, Texture(owner, info, wanted, memory))
         if wanted.content is not None:
             await made.write(wanted.content)
         return made

@@ -54,7 +54,7 @@ static struct surface_place find_place(struct lanes *l, const struct op *o, uint
     for (unsigned k = 0; k < g->coordinates; k++)
         at[k] = (int32_t)lane_read(l, x->at->place[k + g->layered], 4, lane);
     if (g->layered)
-        at[2] = (int32_t)lane_read(l, x->at->place[0], 4, lane);
+        at[2] = (uint32_t)lane_read(l, x->at->place[0], 4, lane); /* PTX takes it without a sign */
     return place_within(l, o, t, at, x->values->element_bytes * x->values->count, lane);
 }
 

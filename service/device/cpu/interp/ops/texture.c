@@ -41,11 +41,10 @@ const struct cpu_texture *texture_named(struct lanes *l, const struct op *o, uin
     return t;
 }
 
+/* PTX takes it without a sign. */
 static uint64_t layer_of(const struct cpu_texture *t, uint32_t layer)
 {
-    int32_t i = (int32_t)layer;
-
-    return i < 0 ? 0 : i >= (int32_t)t->desc.layers ? t->desc.layers - 1 : (uint32_t)i;
+    return layer < t->desc.layers ? layer : t->desc.layers - 1;
 }
 
 static void find_point(struct lanes *l, const struct op *o, uint32_t lane, struct sample_point *p)

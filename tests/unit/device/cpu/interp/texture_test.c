@@ -73,6 +73,7 @@ Test(interp_texture, tex_in_more_dimensions)
     make((struct texture_desc){.dimension = TEXTURE_1D_LAYERED, .channels = 1, .extent = {4}, .layers = 3});
     expect("tex.a1d.v4.f32.s32 " RESULT ", [%rd4, {2, 3}];", 110, 0, 0, 1);
     expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {9, 0f3F000000}];", 80, 0, 0, 1); /* the last layer */
+    expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {-1, 0f3F000000}];", 80, 0, 0, 1);
     make((struct texture_desc){.dimension = TEXTURE_2D_LAYERED, .channels = 1, .extent = {4, 3}, .layers = 2});
     expect("tex.a2d.v4.f32.s32 " RESULT ", [%rd4, {1, 3, 2, 0}];", 230, 0, 0, 1);
     make((struct texture_desc){.dimension = TEXTURE_CUBE, .channels = 1, .extent = {2}, .normalized = 1});
