@@ -19,11 +19,10 @@ from .buffer import Buffer, Slot
 from .builtin_kernel import BuiltinKernel
 from .event import Event
 from .following import Following, LowMemoryWatch
-from .memory_pool import MemoryPool
 from .module import Module
 from .program import Program
 from .rawkernel import RawKernel, RawModule
-from .session_base import SessionBase, pages
+from .session_base import MemoryPool, SessionBase, pages
 from .session_state import Wanted
 from .stream import Stream
 from .texture import Texture, described
