@@ -117,8 +117,9 @@ def test_jobs_are_nodes_of_the_fleet_until_they_end(site):
 
     # srun in the job's machine, on a terminal: through the router, as from anywhere.
     cli = os.environ.get("GPUREST_CLI") or pathlib.Path(site.executable).parents[1] / "sdk" / "cli" / "gpurest"
-    shown = on_terminal(["srun", f"--jobid={second}", "--overlap", "--pty", str(cli), "--url", f"http://127.0.0.1:{site.port}", "nodes"], site.cluster.environment)
-    assert set(names.values()) <= set(shown.split()), shown
+    shown = on_terminal(["srun", f"--jobid={second}", "--overlap", "--pty", str(cli), "--url", f"http://127.0.0.1:{site.port}", "top", "--fleet", "-1"],
+                        site.cluster.environment)
+    assert {one + more for one in names.values() for more in ("", "/cpu:0")} <= set(shown.split()), shown
 
     # A drain: what is there stays reachable, what is new goes to the other one, and the job ends with its last session.
     assert site.cluster.call("scancel", "--signal=USR1", "--batch", first) == ""
