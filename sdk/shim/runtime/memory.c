@@ -88,10 +88,22 @@ static cudaError_t copy(void *dst, const void *src, size_t count, cudaMemcpyKind
     }
 }
 
-/* All streams run in the order of the calls, and the driver has taken or given the bytes when a copy returns: both forms are one. */
+/* The bytes are there when it returns; an asynchronous copy to pinned memory has them when the stream is waited for. */
 cudaError_t run_cudaMemcpy(void *dst, const void *src, size_t count, cudaMemcpyKind kind)
 {
-    return copy(dst, src, count, kind, NULL);
+    switch (kind) {
+    case COPY_TO_DEVICE:
+        return cuMemcpyHtoD_v2(ADDRESS(dst), src, count);
+    case COPY_TO_HOST:
+        return cuMemcpyDtoH_v2(dst, ADDRESS(src), count);
+    case COPY_ON_DEVICE:
+        return cuMemcpyDtoD_v2(ADDRESS(dst), ADDRESS(src), count);
+    case COPY_HOST_TO_HOST:
+    case COPY_DEFAULT:
+        return cuMemcpy(ADDRESS(dst), ADDRESS(src), count);
+    default:
+        return cudaErrorInvalidMemcpyDirection;
+    }
 }
 
 cudaError_t run_cudaMemcpyAsync(void *dst, const void *src, size_t count, cudaMemcpyKind kind, cudaStream_t stream)
@@ -203,12 +215,21 @@ cudaError_t memory_part(const void *symbol, size_t offset, size_t count, void **
     return r;
 }
 
+static cudaError_t place_to(const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, void **out)
+{
+    return kind == COPY_TO_HOST || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, out);
+}
+
+static cudaError_t place_from(const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, void **out)
+{
+    return kind == COPY_TO_DEVICE || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, out);
+}
+
 cudaError_t run_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind,
                                         cudaStream_t stream)
 {
     void       *at = NULL;
-    cudaError_t r =
-        kind == COPY_TO_HOST || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, &at);
+    cudaError_t r = place_to(symbol, count, offset, kind, &at);
 
     return r ? r : copy(at, src, count, kind, stream);
 }
@@ -217,20 +238,25 @@ cudaError_t run_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t 
                                           cudaStream_t stream)
 {
     void       *at = NULL;
-    cudaError_t r =
-        kind == COPY_TO_DEVICE || kind == COPY_HOST_TO_HOST ? cudaErrorInvalidMemcpyDirection : memory_part(symbol, offset, count, &at);
+    cudaError_t r = place_from(symbol, count, offset, kind, &at);
 
     return r ? r : copy(dst, at, count, kind, stream);
 }
 
 cudaError_t run_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, cudaMemcpyKind kind)
 {
-    return run_cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, NULL);
+    void       *at = NULL;
+    cudaError_t r = place_to(symbol, count, offset, kind, &at);
+
+    return r ? r : run_cudaMemcpy(at, src, count, kind);
 }
 
 cudaError_t run_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind)
 {
-    return run_cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, NULL);
+    void       *at = NULL;
+    cudaError_t r = place_from(symbol, count, offset, kind, &at);
+
+    return r ? r : run_cudaMemcpy(dst, at, count, kind);
 }
 
 /* ---- memset ---- */

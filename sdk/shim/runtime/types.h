@@ -23,7 +23,7 @@ typedef CUmemAccessDesc cudaMemAccessDesc;
 
 typedef int cudaMemcpyKind, cudaDeviceAttr, cudaFuncCache, cudaSharedMemConfig, cudaFuncAttribute, cudaStreamCaptureStatus,
     cudaDriverEntryPointQueryResult, cudaJitOption, cudaLibraryOption, cudaStreamCaptureMode, cudaMemPoolAttr, cudaMemAccessFlags,
-    cudaMemAllocationType;
+    cudaMemAllocationType, cudaLimit;
 typedef CUhostFn         cudaHostFn_t;
 typedef CUstreamCallback cudaStreamCallback_t;
 typedef CUgraphEdgeData  cudaGraphEdgeData;

@@ -375,3 +375,48 @@ CUresult shim_cuCtxSetCacheConfig(CUfunc_cache config)
 {
     return config >= 0 && config <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+/* ---- limits ---- */
+
+enum { LIMIT_STACK, LIMIT_PRINTF, LIMIT_HEAP, LIMITS_LAST = 9 };
+
+/* What the service's workers give to kernels, whoever asks: a thread's stack, what is printed, and the heap of malloc() in kernels. */
+enum { STACK_BYTES_OF_CUDA = 1024, STACK_BYTES_OF_CPU = 512 * 1024, PRINTF_BYTES = 1024 * 1024, HEAP_BYTES = 8 * 1024 * 1024 };
+
+static size_t limit_of(const struct gpu *g, CUlimit limit)
+{
+    switch (limit) {
+    case LIMIT_STACK:
+        return strncmp(g->id, "cpu", 3) == 0 ? STACK_BYTES_OF_CPU : STACK_BYTES_OF_CUDA;
+    case LIMIT_PRINTF:
+        return PRINTF_BYTES;
+    case LIMIT_HEAP:
+        return HEAP_BYTES;
+    default:
+        return 0;
+    }
+}
+
+CUresult shim_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+    if (!pvalue || limit < 0 || limit > LIMITS_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pvalue = limit_of(context_current()->gpu, limit);
+    return *pvalue ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+/* As CUDA may, a lower one is rounded up to what there is; a higher one cannot be had. */
+CUresult shim_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    const struct gpu *g = context_current()->gpu;
+    size_t            most;
+
+    if (limit < 0 || limit > LIMITS_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    most = limit_of(g, limit);
+    if (most && value <= most)
+        return CUDA_SUCCESS;
+    if (most)
+        tell("%s: the limit %d cannot be %zu bytes: the service's kernels have %zu", g->id, limit, value, most);
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
+}

@@ -52,13 +52,13 @@ static void fill_attributes(struct gpu *g, const struct json *reported)
         g->attributes[ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = g->attributes[ATTRIBUTE_MAX_REGISTERS_PER_BLOCK];
 }
 
-/* "GPU-xxxxxxxx-xxxx-…": 16 bytes in hexadecimal. A device without one gets its id's bytes, so that devices differ. */
+/* "GPU-xxxxxxxx-xxxx-…", or CPU-: 16 bytes in hexadecimal. A device without one gets its id's bytes, so that devices differ. */
 static void fill_uuid(struct gpu *g, const char *text)
 {
     size_t bytes = 0;
 
     memset(&g->uuid, 0, sizeof g->uuid);
-    text += strncmp(text, "GPU-", 4) == 0 ? 4 : 0;
+    text += strncmp(text, "GPU-", 4) == 0 || strncmp(text, "CPU-", 4) == 0 ? 4 : 0;
     while (*text && bytes < sizeof g->uuid.bytes) {
         unsigned byte;
 
@@ -206,6 +206,12 @@ CUresult gpu_reset(struct gpu *g)
         return gpu_fail(g, result_of_failure());
     g->sticky = CUDA_SUCCESS;
     return CUDA_SUCCESS;
+}
+
+void gpus_flush(void)
+{
+    for (int i = 0; i < found; i++)
+        queue_flush(&gpus[i]);
 }
 
 void gpus_close(void)

@@ -329,12 +329,9 @@ CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now)
     r = b ? entry_of(a, b, &e) : r;
     if (!r)
         r = queue_end(a->gpu, batch_read(b, &e, from - a->address, to, bytes));
-    return r || !now ? r : queue_flush(a->gpu);
-}
-
-static CUresult download(void *to, uint64_t from, size_t bytes)
-{
-    return memory_download(to, from, bytes, true);
+    if (r)
+        return r;
+    return now ? queue_flush(a->gpu) : queue_note_read(a->gpu, bytes);
 }
 
 /* Ranges that overlap have no defined result in CUDA; the service refuses them, so that they are refused here at once. */
@@ -360,14 +357,14 @@ CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes)
 }
 
 /* Where an address points tells the direction. */
-static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes)
+static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes, bool now)
 {
     CUresult r;
 
     if (find(to))
         return find(from) ? memory_copy(to, from, bytes) : memory_upload(to, (const void *)(uintptr_t)from, bytes);
     if (find(from))
-        return download((void *)(uintptr_t)to, from, bytes);
+        return memory_download((void *)(uintptr_t)to, from, bytes, now || !host_is_pinned((void *)(uintptr_t)to, bytes));
     if (bytes && (!to || !from))
         return CUDA_ERROR_INVALID_VALUE;
     r = queue_flush(context_current()->gpu);
@@ -392,7 +389,7 @@ CUresult shim_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, s
 
 CUresult shim_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-    return download(dstHost, srcDevice, ByteCount);
+    return memory_download(dstHost, srcDevice, ByteCount, true);
 }
 
 CUresult shim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
@@ -401,7 +398,7 @@ CUresult shim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t 
 
     if (!r && capture_on(hStream))
         return capture_bytes(hStream, (uint64_t)(uintptr_t)dstHost, MEMORY_HOST, srcDevice, MEMORY_DEVICE, ByteCount);
-    return r ? r : download(dstHost, srcDevice, ByteCount);
+    return r ? r : memory_download(dstHost, srcDevice, ByteCount, !host_is_pinned(dstHost, ByteCount));
 }
 
 CUresult shim_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
@@ -420,7 +417,7 @@ CUresult shim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 
 CUresult shim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-    return copy_any(dst, src, ByteCount);
+    return copy_any(dst, src, ByteCount, true);
 }
 
 CUresult shim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
@@ -429,7 +426,7 @@ CUresult shim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, 
 
     if (!r && capture_on(hStream))
         return capture_bytes(hStream, dst, MEMORY_UNIFIED, src, MEMORY_UNIFIED, ByteCount);
-    return r ? r : copy_any(dst, src, ByteCount);
+    return r ? r : copy_any(dst, src, ByteCount, false);
 }
 
 /* ---- memset ---- */

@@ -62,8 +62,7 @@ static void join(struct side *to, struct side *from, struct extent *e)
     }
 }
 
-/* *waiting: bytes that come with the next frame. */
-static CUresult copy_row(uint64_t to, bool to_host, uint64_t from, bool from_host, size_t bytes, size_t *waiting)
+static CUresult copy_row(uint64_t to, bool to_host, uint64_t from, bool from_host, size_t bytes)
 {
     if (to_host && from_host) {
         memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
@@ -71,14 +70,12 @@ static CUresult copy_row(uint64_t to, bool to_host, uint64_t from, bool from_hos
     }
     if (!to_host)
         return from_host ? memory_upload(to, (const void *)(uintptr_t)from, bytes) : memory_copy(to, from, bytes);
-    *waiting += bytes;
-    return memory_download((void *)(uintptr_t)to, from, bytes, *waiting > READ_IN_FRAME_BYTES_MAX);
+    return memory_download((void *)(uintptr_t)to, from, bytes, false);
 }
 
 static CUresult copy(const struct place *to_place, const struct place *from_place, struct extent e)
 {
     struct side to, from;
-    size_t      waiting = 0;
     struct gpu *g = context_current()->gpu;
     CUresult    r;
 
@@ -91,13 +88,9 @@ static CUresult copy(const struct place *to_place, const struct place *from_plac
     if (!r)
         join(&to, &from, &e);
     for (size_t z = 0; z < e.slices && !r; z++)
-        for (size_t y = 0; y < e.rows && !r; y++) {
-            r = copy_row(to.start + z * to.slice + y * to.pitch, to.host, from.start + z * from.slice + y * from.pitch, from.host, e.width,
-                         &waiting);
-            if (waiting > READ_IN_FRAME_BYTES_MAX)
-                waiting = 0;
-        }
-    return !r && waiting ? queue_flush(g) : r;
+        for (size_t y = 0; y < e.rows && !r; y++)
+            r = copy_row(to.start + z * to.slice + y * to.pitch, to.host, from.start + z * from.slice + y * from.pitch, from.host, e.width);
+    return !r && to.host ? queue_flush(g) : r; /* of rows that were read */
 }
 
 CUresult rows_copy(const CUDA_MEMCPY3D *c)

@@ -110,6 +110,8 @@ CUresult gpu_failed(struct gpu *g);
 CUresult gpu_reset(struct gpu *g);
 /* The session finds accesses outside of allocations. */
 bool gpu_checks_memory(void);
+/* Sends what is queued for any of them. Errors stick to their devices. */
+void gpus_flush(void);
 /* Ends all sessions, at the end of the process. */
 void gpus_close(void);
 /* Requests that were sent so far. */
@@ -138,6 +140,8 @@ struct context *context_of(CUcontext handle);
 gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why);
 /* After each operation. `st`: the result of adding it. */
 CUresult queue_end(struct gpu *g, gpurest_status st);
+/* After an operation that brings bytes: a frame brings no more than READ_IN_FRAME_BYTES_MAX and the last of them. */
+CUresult queue_note_read(struct gpu *g, size_t bytes);
 /* Sends what is queued and waits until the device has done it. */
 CUresult queue_flush(struct gpu *g);
 /* Number of the frame that is being filled; one below it was done. */
@@ -191,6 +195,11 @@ void pools_trim(struct gpu *g);
 void pools_forget(struct gpu *g);
 /* Memory of the pool was freed without its order. */
 void pool_freed(struct pool *p, const struct allocation *a);
+
+/* ---- host.c ---- */
+
+/* All of the range is memory that the program has locked in place: copies to it need not be done when they return. */
+bool host_is_pinned(const void *start, size_t bytes);
 
 /* ---- rows.c ---- */
 

@@ -20,7 +20,7 @@ import tempfile
 
 NOT_TRIED = {"OpenGL|OPENGL_LIB|GLUT|glfw|GLFW": "draws with OpenGL", r"\bEGL": "needs EGL", r"\b(Vulkan|VULKAN)": "draws with Vulkan", r"\bMPI": "needs MPI", r"\b(NVSCI|NvSci|CUDLA|NVMEDIA)": "needs a library of other devices",
              r"CUDA::(cublas|cufft|cusolver|cusparse|curand|npp\w*|nvjpeg|nvgraph|cublas_static|cufft_static)": "needs {}, which asks the genuine driver for private tables",
-             "libNVVM|NVVM_LIB|LIBNVVM": "compiles NVVM IR on the host", "cudadevrt|cudaDevrt": "launches kernels from kernels"}
+             "libNVVM|NVVM_LIB|LIBNVVM": "compiles NVVM IR on the host", r"project\(cdp": "launches kernels from kernels", r"project\(simpleD3D": "needs Windows"}
 WAIVED, BUILD_S, RUN_S = 2, 900, 300
 
 
@@ -64,7 +64,7 @@ class Sample:
         """None, or why there is none."""
         out.mkdir(parents=True, exist_ok=True)
         libraries = [f"-l{library}" for library, names in {"cuda": "cuda_driver|CUDA_LIB|-lcuda", "nvrtc": "nvrtc", "gomp": "OpenMP", "nvJitLink": "NVJITLINK"}.items() if re.search(names, self.text)]
-        target = ["-std=c++17", "--extended-lambda", "-Wno-deprecated-gpu-targets", "-w", "-gencode", "arch=compute_75,code=compute_75", "-I", self.common, "-I", self.folder]
+        target = ["-std=c++17", "--extended-lambda", "-Wno-deprecated-gpu-targets", "-w", "-gencode", "arch=compute_75,code=compute_75", "-I", self.common, "-I", self.folder, "-I", self.folder / "inc"]
         if "OpenMP" in self.text:
             target += ["-Xcompiler", "-fopenmp"]
         if not (out / "program").exists():
@@ -73,7 +73,7 @@ class Sample:
                 return reason_in(said)
         for name, source in self.images:
             if not (out / name).exists():
-                code, said = command(["nvcc", *target[:-4], "-I", self.common, "-ptx" if name.endswith("ptx") else "-fatbin", "-o", out / name, source], self.folder, BUILD_S)
+                code, said = command(["nvcc", *target[:4], "-I", self.common, "-ptx" if name.endswith("ptx") else "-fatbin", "-o", out / name, source], self.folder, BUILD_S)
                 if code:
                     return reason_in(said)
         if "cooperative_groups.h" in self.text and not (out / "cooperative_groups.h").exists():  # for NVRTC, which looks where the program is

@@ -264,6 +264,7 @@ static void graphs(void)
     OK(cudaStreamEndCapture(stream, &graph));
     OK(cudaGraphGetNodes(graph, NULL, &number));
     CHECK(number == 2);
+    number = 1;
     OK(cudaGraphGetRootNodes(graph, &last, &number));
     number = 1;
     OK(cudaGraphNodeGetDependentNodes(last, &last, NULL, &number));
@@ -296,6 +297,7 @@ static void devices(void)
     int            count = 0, device = -1, value = 0;
     unsigned       flags;
     char           bus[32];
+    size_t         bytes = 0;
     void          *address = NULL;
 
     OK(cudaGetDeviceCount(&count));
@@ -315,6 +317,12 @@ static void devices(void)
     OK(cudaDeviceGetByPCIBusId(&device, bus));
     CHECK(device == 0);
     OK(cudaGetDeviceFlags(&flags));
+    OK(cudaDeviceGetLimit(&bytes, 2));
+    CHECK(bytes == 8 << 20);
+    OK(cudaDeviceSetLimit(2, 1 << 20));
+    EXPECT(cudaErrorUnsupportedLimit, cudaDeviceSetLimit(2, 1 << 30));
+    EXPECT(cudaErrorUnsupportedLimit, cudaDeviceGetLimit(&bytes, 5));
+    EXPECT(cudaErrorInvalidValue, cudaDeviceSetLimit(99, 1));
     OK(cudaDriverGetVersion(&value));
     CHECK(value == 13000);
     OK(cudaRuntimeGetVersion(&value));

@@ -100,6 +100,14 @@ def test_launches_are_few_requests(run_program, url):
     assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
 
 
+def test_a_pipeline_is_one_request_for_each_wait(run_program, url):
+    """60 rounds of copy, launch and copy back, with three waits; copies to pinned memory come with the frame."""
+    out, said = run_program("streams", "pipeline", url=url, GPUREST_TRACE="1")
+    waits = re.findall(r"cuEventSynchronize = CUDA_SUCCESS, [\d.]+ us, (\d+) requests", said)
+    copies = re.findall(r"cuMemcpyDtoHAsync_v2 = CUDA_SUCCESS, [\d.]+ us, (\d+) requests", said)
+    assert out == "PASS\n" and waits == ["1", "1", "1"] and set(copies) == {"0"} and len(copies) == 61, said
+
+
 def test_wrong_calls(run_program, url):
     """More than 180 of them return what CUDA says."""
     out, said = run_program("wrong_calls", url=url)
