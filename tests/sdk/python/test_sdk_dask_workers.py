@@ -18,7 +18,7 @@ from distributed.protocol import deserialize, serialize  # noqa: E402
 
 use_unplaced(False)  # while tests of other files run in this process
 
-SETTLE_S = 60
+SETTLE_S = 180
 MEMORY = 64 << 20  # of a worker: beyond 60 % of it, chunks go to the disk
 A = np.random.default_rng(0).random((600, 200))
 

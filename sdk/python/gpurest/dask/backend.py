@@ -1,14 +1,13 @@
 """What Dask's arrays do with chunks that are ours."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Dict
 
 import dask.array as da
 import dask.config
+from dask.array import dispatch
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.array.chunk_types import register_chunk_type
-from dask.array.dispatch import (concatenate_lookup, einsum_lookup, empty_lookup, nannumel_lookup, numel_lookup, percentile_lookup, take_lookup,
-                                 tensordot_lookup, to_numpy_dispatch)
 from dask.array.percentile import _percentile
 from dask.sizeof import sizeof
 from dask.utils import Dispatch
@@ -47,19 +46,21 @@ def _count_not_nan(array: ndarray, **options: Any) -> Any:
     return arrays.sum(~arrays.isnan(array), **options)
 
 
+# By the names that Dask has for them; older versions have fewer.
+LOOKUPS: Dict[str, Callable[..., Any]] = {
+    "concatenate_lookup": arrays.concatenate, "take_lookup": take, "tensordot_lookup": arrays.tensordot, "einsum_lookup": arrays.einsum,
+    "empty_lookup": arrays.empty, "percentile_lookup": _percentile, "numel_lookup": _count, "nannumel_lookup": _count_not_nan,
+    "to_numpy_dispatch": lambda array, **_: array.get()}
+
+
 def register() -> None:
     """Tells Dask of our arrays. Idempotent; importing gpurest.dask does it."""
-    concatenate_lookup.register(ndarray, arrays.concatenate)
-    take_lookup.register(ndarray, take)
-    tensordot_lookup.register(ndarray, arrays.tensordot)
-    einsum_lookup.register(ndarray, arrays.einsum)
-    empty_lookup.register(ndarray, arrays.empty)
-    percentile_lookup.register(ndarray, _percentile)
-    numel_lookup.register(ndarray, _count)
-    nannumel_lookup.register(ndarray, _count_not_nan)
+    for name, function in LOOKUPS.items():
+        lookup = getattr(dispatch, name, None)
+        if lookup is not None:
+            lookup.register(ndarray, function)
     register_chunk_type(ndarray)
     sizeof.register(ndarray, bytes_of)
-    to_numpy_dispatch.register(ndarray, lambda array, **_: array.get())
     to_gpurest_dispatch.register(object, lambda data, **_: arrays.asarray(data))
     use_unplaced()
     array_creation_dispatch.register_backend(NAME, GpurestBackendEntrypoint())

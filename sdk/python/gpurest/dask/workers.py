@@ -16,6 +16,7 @@ from .._session import requests
 from .._session.client import Client
 from .._session.default import default_client, set_default
 from .._session.handle import is_fault
+from .._session.session import Session
 from ..arrays._engine.engine import engine_of
 from ..arrays.ndarray import ndarray
 from ..errors import ArgumentError, ConnectionError_, GpurestError, SessionLostError
@@ -28,6 +29,7 @@ LEASE_S = 30  # of a worker's session: when the worker is killed, the device's m
 TOLD_S = 10.0  # in which a task that met a loss is told to have failed; where no task did, the worker closes then
 RELEASE_S = 0.5  # after chunks were let go, their memory is freed; more of them come meanwhile
 LABEL = "dask-nanny"
+EXCEPTION = ("actual_exception", "actual-exception")  # where a task's result has it; the second name is of older versions of Dask
 log = logging.getLogger("gpurest.dask")
 
 
@@ -77,10 +79,12 @@ class SettlingThreadPoolExecutor:
             try:
                 settle(done["result"])
             except Exception as error:
-                done = {"start": done.get("start", begun), "thread": done.get("thread"), **error_message(error), "op": "task-erred", "actual_exception": error}
+                done = {"start": done.get("start", begun), "thread": done.get("thread"), **error_message(error), "op": "task-erred",
+                        **dict.fromkeys(EXCEPTION, error)}
             done["stop"] = done.get("stop", begun) + time.time() - begun
-        if done["op"] == "task-erred" and isinstance(done.get("actual_exception"), BaseException):
-            self.heard(done["actual_exception"])
+        if done["op"] == "task-erred":
+            for one in [done[name] for name in EXCEPTION if isinstance(done.get(name), BaseException)][:1]:
+                self.heard(one)
         return done
 
     def __getattr__(self, name: str) -> Any:
@@ -117,6 +121,7 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
     def __init__(self, url: Each = None, node: Each = None, device: Each = None, **options: Any) -> None:
         self.url, self.node, self.device, self.options = url, node, device, options
         self.told: Dict[str, Any] = {}  # what this worker uses
+        self._session: Optional[Session] = None  # that its chunks are in
 
     async def setup(self, worker: Any) -> None:
         self.worker, self._lost, self._releasing = worker, False, False
@@ -147,7 +152,8 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
                 _shared.users += 1
             else:
                 _shared = _Shared(self._opened(url, node, device), place)
-            self.told = self._told(_shared.client)
+            self._session = _shared.client.default_session
+            self.told = {"url": _shared.client.url, "node": _shared.client.version().get("node"), "device": self._session.device, "session": self._session.id}
             return _shared.client
 
     def _opened(self, url: Optional[str], node: Optional[str], device: Optional[str]) -> Client:
@@ -184,10 +190,6 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
         labels = {LABEL: self._owner()} if self._owner() else None
         client._make_default(client.session(labels=labels, **client._lasting))
 
-    def _told(self, client: Client) -> Dict[str, Any]:
-        session = client.default_session
-        return {"url": client.url, "node": client.version().get("node"), "device": session.device, "session": session.id}
-
     def _disconnected(self) -> None:
         global _shared
         with _lock:
@@ -213,8 +215,8 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
             self.worker.loop.add_callback(self._is_lost, error)
 
     def _gone(self) -> bool:
-        """Whether it is this worker's session that is gone, or its service."""
-        session = self.client._default if self.client is not None else None
+        """Whether it is this worker's session that is gone, or its service. The client may have made another one by then, without the chunks."""
+        session = self._session
         if session is None or session._over or session._lost is not None:
             return True
         try:
@@ -241,12 +243,14 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
         self.worker.loop.add_callback(self.worker.close, nanny=False, executor_wait=False, reason="gpurest-session-lost")
 
     def _again(self) -> None:
-        """The next array makes another session, when there is no lost one."""
+        """The session that arrays use from now on."""
         try:
-            for one in [one for one in self.client._sessions if one._lost is not None] if self.client is not None else ():
-                one.close()
+            if self.client is not None:
+                for one in [one for one in self.client._sessions if one._lost is not None]:
+                    one.close()
+                self._session = self.client.default_session
         except GpurestError as error:
-            log.info("%s: %s", self.worker.address, error)
+            log.error("%s: no other session: %s", self.worker.address, error)
         finally:
             self._lost = False
 
