@@ -166,11 +166,8 @@ cudaError_t run_cudaGetDeviceFlags(unsigned int *flags)
 
 cudaError_t run_cudaDeviceReset(void)
 {
-    CUcontext primary;
-    int       current;
+    int current;
 
     run_cudaGetDevice(&current);
-    if (cuDevicePrimaryCtxRetain(&primary, current) == CUDA_SUCCESS)
-        symbol_forget(primary);
     return cuDevicePrimaryCtxReset_v2(current);
 }
