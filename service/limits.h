@@ -92,7 +92,7 @@ enum {
     LIFETIME_S_MAX = 366 * 24 * 3600, /* likewise */
     LEASE_S_MAX = 24 * 3600,
     ENDED_SESSIONS_KEPT_MAX = 64, /* per caller: how its last ones ended, for requests that still name them */
-    MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* sources, logs, PTX and cubins per session */
     FAULT_DOMAINS_MAX = 16, /* each may have a server, which takes memory of the device */
     FAULT_DOMAIN_SESSIONS_MAX = 40, /* an MPS server serves at least 48 clients: warm workers and those that are just replaced count, too */
     CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */

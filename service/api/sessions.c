@@ -1,9 +1,11 @@
 /* Sessions: create, get, change, keep, reset, delete. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/bounds.h"
 #include "api/session_members.h"
+#include "api/snapshot/snapshot.h"
 #include "base/node.h"
 
 enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
@@ -216,7 +218,7 @@ static enum status take_node(struct request *r, struct span *device)
     return STATUS_OK;
 }
 
-static enum status create(struct request *r, const struct session_request *q, struct session **out, bool *created)
+static enum status create(struct request *r, const struct session_request *q, bool restoring, struct session **out, bool *created)
 {
     struct session_spec spec = {.id = r->params[0],
                                 .device = q->device,
@@ -228,7 +230,8 @@ static enum status create(struct request *r, const struct session_request *q, st
                                 .lease_s = q->lease_s,
                                 .memcheck = q->memcheck,
                                 .fault_domain = q->fault_domain,
-                                .server_required = q->fault_domain_required};
+                                .server_required = q->fault_domain_required,
+                                .restoring = restoring};
     struct tenant       t = tenant_of(r);
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
@@ -250,19 +253,57 @@ static enum status create(struct request *r, const struct session_request *q, st
     return st ? st : session_create(app_of(r)->registry, &t, &spec, out, created, &r->problem);
 }
 
+static const struct session_request defaults = {.memory_limit = MEMORY_LIMIT_NONE,
+                                                .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT,
+                                                .max_lifetime_s = LIFETIME_S_DEFAULT,
+                                                .fault_domain_required = true};
+
+enum status session_restore_begin(struct request *r, const struct json *members, struct span device, struct session **out)
+{
+    struct session_request q = defaults;
+    bool                   created = false;
+    enum status            st = json_decode(members, create_fields, COUNT(create_fields), "/session", false, &q, &r->problem);
+
+    q.device = device;
+    if (!st)
+        st = create(r, &q, true, out, &created);
+    assert(st || created);
+    return st;
+}
+
+enum status sessions_create_begin(struct request *r)
+{
+    struct span device;
+
+    if (load_is(r))
+        return load_start(r);
+    if (request_query(r, "device", &device))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "device", "value",
+                             "the device of a session is a member of the body; as a parameter it is that of a snapshot");
+    return STATUS_OK;
+}
+
+static enum status restore(struct request *r)
+{
+    struct session *s;
+    enum status     st = load_finish(r, &s);
+
+    return st ? st : answer_session(r, s, 201);
+}
+
 /* The path has no id when the service is to choose one. */
 enum status sessions_create(struct request *r)
 {
-    struct session_request q = {.memory_limit = MEMORY_LIMIT_NONE,
-                                .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT,
-                                .max_lifetime_s = LIFETIME_S_DEFAULT,
-                                .fault_domain_required = true};
+    struct session_request q = defaults;
     struct session        *s;
     bool                   created = false;
-    enum status            st = body_decode(r, create_fields, COUNT(create_fields), &q);
+    enum status            st;
 
+    if (load_is(r))
+        return restore(r);
+    st = body_decode(r, create_fields, COUNT(create_fields), &q);
     if (!st)
-        st = create(r, &q, &s, &created);
+        st = create(r, &q, false, &s, &created);
     if (st)
         return st;
     st = answer_session(r, s, created ? 201 : 200);

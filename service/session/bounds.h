@@ -10,7 +10,7 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     MEMORY_RETURN_MS = 2000, /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
     MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
-    MEMORY_LOW_PERCENT = 90, /* of a session's limit: beyond it followers of its events are told that memory is low */
+    MEMORY_LOW_PERCENT = 90,   /* of a session's limit: beyond it followers of its events are told that memory is low */
     RESET_BESIDE_MIB_MAX =
         1024,              /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
@@ -19,6 +19,8 @@ enum {
     TRANSFER_LONG_PIECES_MIN = 8, /* ... while so many are still to come, and where staging memory holds as many; else a slice */
     LAUNCHES_IN_RING_MAX = 128,   /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
+
+    SNAPSHOT_LOOK_MS = 5, /* a session that is to stand still for its snapshot is looked at so often */
 
     /* events */
     EVENT_TEXTS_BYTES_MAX = 1024 * 1024, /* of all that are kept; the oldest events make room */

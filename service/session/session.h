@@ -106,6 +106,7 @@ struct session_spec {
     uint64_t    lease_s; /* ends the session when no request came for it for so long; 0: no lease */
     bool        memcheck;
     bool        implicit;        /* not listed; its id is none that a client could use */
+    bool        restoring;       /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
     struct span fault_domain;    /* empty: it stands alone; else a client id (checked here) */
     bool        server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
     const struct label *labels;
@@ -316,6 +317,8 @@ struct module_spec {
  * module_create(). Options become canonical and headers sorted, in the arena. INVALID_FIELD or OPTION_NOT_ALLOWED with a pointer into the
  * module's request, BODY_TOO_LARGE, OUT_OF_MEMORY. Headers, options and expressions come with IMAGE_CUDA alone. */
 enum status module_spec_check(struct module_spec *spec, struct arena *arena, struct problem *why);
+/* Has a checked spec of IMAGE_CUDA point to copies in the arena. False: no memory. */
+bool module_spec_copy(struct arena *arena, struct module_spec *spec);
 /* A loaded module, borrowed from the session until module_return. Its parts never change. */
 struct module;
 struct module_view {
@@ -338,8 +341,10 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
                           struct problem *why);
 enum status module_borrow(struct session *s, struct span id, struct module **out, struct problem *why);
 void        module_return(struct session *s, struct module *m);
-void        module_view_of(const struct module *m, struct module_view *out);       /* valid until module_return */
-enum status module_delete(struct session *s, struct span id, struct problem *why); /* why: NULL allowed */
+/* What it was made from; valid until module_return. */
+const struct module_spec *module_spec_of(const struct module *m);
+void                      module_view_of(const struct module *m, struct module_view *out);       /* valid until module_return */
+enum status               module_delete(struct session *s, struct span id, struct problem *why); /* why: NULL allowed */
 /* The id under which a variable of a module is a buffer, for every function that takes one but those that share or free it. `name`: as in the
  * source, mangled, a name expression, or its place in the list. GLOBAL_NOT_FOUND. */
 enum status global_id_of(struct session *s, struct span module, struct span name, char id[ID_BYTES], struct problem *why);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dask over the GPUs of one machine, a service and a Dask worker for each: how much faster two are than one.
+r"""Dask over the GPUs of one machine, a service and a Dask worker for each: how much faster two are than one.
 
     dask_nodes.py [--gpurestd build/release/service/gpurestd] [--backends cuda] [--nodes 1,2] [--packages FOLDER] [--dtype f8]
                   [--sum-gib 80] [--matmul-gib 80] [--inner 8192] [--square-gib 0] [--chunk-mib 1024] [--threads 2] [--repeats 3] [--json FILE]
@@ -9,10 +9,11 @@ sum: of random numbers that are made on the way, and of as many that the devices
 a square matrix of --square-gib times itself, for which each node gets the others' chunks as bytes; 0 leaves it out. Times are the best of the
 repeats, after one that compiles; what is made is checked against NumPy's result of a small part. Nothing here is a test.
 
---gpurestd, or the variable GPURESTD, names the service. --packages: a folder with dask, distributed and NumPy for this Python, for machines without a
-registry; made elsewhere by
+--gpurestd, or the variable GPURESTD, names the service. --packages: a folder with dask and distributed, for machines without a registry that have NumPy.
+It works with any Python 3.10 or later on the same kind of processor; elsewhere it is made by
 
-    pip install --target FOLDER --python-version 3.11 --only-binary=:all: 'dask[array]' distributed
+    pip install --target FOLDER --no-compile --no-deps dask distributed toolz cloudpickle fsspec partd locket pyyaml packaging click jinja2 markupsafe \
+        msgpack psutil sortedcontainers tblib tornado urllib3 zict importlib_metadata zipp lazy-importer
 """
 import argparse
 import contextlib

@@ -33,7 +33,8 @@ MAY_INCLUDE = {
 # events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
 ROOM_MAY_INCLUDE = {
     "base": {"": set(), "log": set(), "files": set()},
-    "api": {"about": set(), "admin": set(), "events": set(), "memory": {"decode"}, "decode": set(), "batch": {"decode"}},
+    "api": {"about": set(), "admin": set(), "events": set(), "memory": {"decode"}, "decode": set(), "batch": {"decode"},
+            "snapshot": {"decode", "batch"}},
     "session": {
         "life": {"events"},
         "events": {"life"},
@@ -41,6 +42,7 @@ ROOM_MAY_INCLUDE = {
         "code": {"memory", "life"},
         "launch": {"code", "memory", "life", "events"},
         "batch": {"launch", "code", "memory", "life", "events"},
+        "snapshot": {"batch", "launch", "code", "memory", "life", "events"},
     },
     "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime", "jit"}, "runtime": {"ptx", "interp", "jit", "vendor"}, "jit": {"ptx", "interp", "runtime"},
                    "vendor": set()},

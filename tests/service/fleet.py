@@ -23,6 +23,11 @@ def free_ports(count):
     return ports
 
 
+def make_certificate(folder, cert, key):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], cwd=folder, check=True, capture_output=True)
+
+
 class TlsClient(Client):
     """`source`: the address that it comes from."""
 
@@ -41,9 +46,10 @@ class Fleet:
         self.executable, self.folder = executable, pathlib.Path(folder)
         self.names = [f"n{i + 1}" for i in range(count)]
         every = [f"n{i + 1}" for i in range(count + spare)]
-        ports = free_ports(len(every) + 2)
+        ports = free_ports(len(every) + 4)
         self.ports = dict(zip(every, ports))
-        self.port, self.peer_port = ports[-2:]
+        self.port, self.second_port, *peers = ports[-4:]
+        self.peers = [f"r{i + 1}=127.0.0.1:{port}" for i, port in enumerate(peers)]
         self.services, self.generations = {}, dict.fromkeys(every, 0)
         self._make_secrets()
         self.context = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
@@ -55,12 +61,8 @@ class Fleet:
             self.kill_all()
             raise
 
-    def make_certificate(self, cert, key):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
-                        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], cwd=self.folder, check=True, capture_output=True)
-
     def _make_secrets(self):
-        self.make_certificate("cert.pem", "key.pem")
+        make_certificate(self.folder, "cert.pem", "key.pem")
         (self.folder / "both.pem").write_text((self.folder / "cert.pem").read_text() + (self.folder / "key.pem").read_text())
         callers = {"alice": SCOPES, "bob": SCOPES, "root": SCOPES + ["admin", "metrics"]}
         rows = [{"name": name, "sha256": hashlib.sha256((name + "-secret").encode()).hexdigest(), "scopes": scopes, "sessions_max": 64}
@@ -100,9 +102,19 @@ class Fleet:
     def route(self, program="haproxy"):
         """Starts the router; returns when it knows all nodes to be up."""
         self._write_nodes()
-        self.router = ROUTERS[program](self.folder, ["--bind", f"127.0.0.1:{self.port}", "--cert", self.folder / "both.pem", "--node-ca",
-                                                     self.folder / "cert.pem", "--node-name", "localhost", "--peer", f"r1=127.0.0.1:{self.peer_port}"])
+        self.router = self._router(program, self.folder, self.port, self.peers)
         self.await_state({name: "up" for name in self.names})
+
+    def _router(self, program, folder, port, peers):
+        return ROUTERS[program](folder, ["--bind", f"127.0.0.1:{port}", "--cert", self.folder / "both.pem", "--node-ca", self.folder / "cert.pem",
+                                         "--node-name", "localhost", "--peer", peers[0], "--peer", peers[1]])
+
+    def second_router(self):
+        """Beside the first, with a folder of its own; the caller stops it. With its client."""
+        folder = self.folder / "second"
+        folder.mkdir()
+        (folder / "nodes").write_text((self.folder / "nodes").read_text())
+        return self._router(self.router.program, folder, self.second_port, self.peers[::-1]), TlsClient(self.second_port, self.context, "alice-secret")
 
     def reload(self):
         """With the list of nodes as it is now."""

@@ -30,6 +30,7 @@ BESIDE = tuple(t + d for t in THRESHOLDS for d in (-64, 64))  # on both sides of
 DEADLINE_S = 90
 STALL_S = 0.02  # A server that reads nothing for this long waits for something. The value only affects where in the body the event happens.
 JSON, OCTETS, CUDA, PTX_TYPE, BATCH = ("application/json", "application/octet-stream", "text/x-cuda", "application/vnd.gpurest.ptx", batch_client.TYPE)
+SNAPSHOT = "application/vnd.gpurest.snapshot"
 JSON_MAX, SOURCE_MAX, BATCH_JSON_MAX = MIB, 4 * MIB, 4 * MIB  # test_the_limits_are_those_of_the_service
 CUT_SHORT = "4xx"  # a body that ends before its announced length
 ANYTHING = "any"   # any answer, or an end of the connection
@@ -200,6 +201,8 @@ PTX_COMMENT = ("// " + "x" * 76 + "\n").encode()
 CASES = [
     Case("sessions_create", "POST", "/v1/sessions", JSON, json_text({"labels": {"a": "b"}}, 201), after=remove_located),
     Case("sessions_put", "PUT", "/v1/sessions/other{n}", JSON, json_text({"labels": {"a": "b"}}, 201), after=remove),
+    Case("sessions_create of a snapshot", "POST", "/v1/sessions", SNAPSHOT, octets(422)),
+    Case("sessions_put of a snapshot", "PUT", "/v1/sessions/other{n}", SNAPSHOT, octets(422)),
     Case("sessions_patch", "PATCH", V, JSON, json_text({"labels": {"a": "b"}}, 200)),
     Case("sessions_reset", "POST", RESET + "/reset", JSON, json_text({}, 200)),
     Case("sessions_heartbeat", "POST", V + "/heartbeat", JSON, json_text({}, 204)),

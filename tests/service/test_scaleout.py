@@ -134,6 +134,49 @@ def test_nodes_know_the_clients_behind_the_router(fleet, client):
     until(lambda: any("client=127.0.0.7" in service.stderr() for service in fleet.services.values()))
 
 
+def answers(client, path):
+    """The status; 0 while nobody answers."""
+    try:
+        return client.get(path).status
+    except OSError:
+        return 0
+
+
+def test_two_routers_find_the_same_sessions(fleet, client):
+    """By the hash of a name, and, of what HAProxy has put elsewhere, because the first one tells the second."""
+    root = fleet.client("root")
+    paths = [f"/v1/sessions/both-{number}" for number in range(16)]
+    remembers = isinstance(fleet.router, routers.Haproxy)
+    second, other = fleet.second_router()
+    try:
+        if remembers:
+            root.post("/v1/admin/drain", Gpurest_Node="n2").expect(200)
+            until(lambda: root.get("/lbz", Gpurest_Node="n2").status == 404 and put_elsewhere(fleet, "n2"))
+        nodes = {client.put(path).expect(201).json()["node"] for path in paths}
+        assert ("n2" in nodes) != remembers
+        if remembers:
+            root.post("/v1/admin/resume", Gpurest_Node="n2").expect(200)
+        for path in paths:
+            until(lambda path=path: answers(other, path) == 200, f"the second router does not find {path}")
+            client.delete(path).expect(204)
+    finally:
+        root.post("/v1/admin/resume", Gpurest_Node="n2")
+        root.close()
+        other.close()
+        second.stop()
+
+
+def put_elsewhere(fleet, node):
+    """Whether the router knows that the node drains: none of several names comes there, by its hash or otherwise."""
+    client = fleet.client()
+    made = [client.put(f"/v1/sessions/try-{number}") for number in range(12)]
+    for one in made:
+        if one.status == 201:
+            client.delete(one.headers["Location"]).expect(204)
+    client.close()
+    return all(one.status == 201 and one.json()["node"] != node for one in made)
+
+
 def test_the_router_takes_up_a_new_certificate(fleet):
     """Moved over the old one, as those who renew certificates do."""
     def shown():
@@ -145,7 +188,7 @@ def test_the_router_takes_up_a_new_certificate(fleet):
         fleet.router.reload()
 
     before = (fleet.folder / "both.pem").read_text()
-    fleet.make_certificate("other.pem", "other-key.pem")
+    fleets.make_certificate(fleet.folder, "other.pem", "other-key.pem")
     other = (fleet.folder / "other.pem").read_text()
     put(other + (fleet.folder / "other-key.pem").read_text())
     until(lambda: shown() == other.split(), "the router shows its old certificate")

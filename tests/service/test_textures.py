@@ -1,13 +1,19 @@
 """Textures: made, filled and sampled through REST. What kernels read is compared with texture_model.py, an oracle of its own."""
+import os
+import pathlib
 import random
 import struct
 
 import pytest
 
+from fake_gpu import driver, start  # noqa: F401
 from texture_kernels import fetches, surfaces
 from texture_model import WIDTHS, Texture
 
 POINTS = 200
+ON_CPU = os.environ.get("GPUREST_TEST_BACKENDS", "cpu") == "cpu"
+of_cpu = pytest.mark.skipif(not ON_CPU, reason="what only the cpu device tells or refuses")
+ALLOWED = 1e-6 if ON_CPU else 0.2  # of a mean; test_textures_gpu.py tells what it is exactly
 
 
 def coordinates(rng, texture, count=POINTS):
@@ -80,7 +86,7 @@ def spec_of(dimension, **members):
 def close(got, expected, texture):
     if texture.spec.get("filter") != "linear":
         return got == expected
-    return all(abs(g - e) <= 1e-6 * max(1, abs(e)) for g, e in zip(got, expected))
+    return all(abs(g - e) <= ALLOWED * max(1, abs(e)) for g, e in zip(got, expected))
 
 
 def compare(client, session, texture, seed=2, kernel=None):
@@ -212,6 +218,7 @@ def test_surfaces(client, surface, dimension, kind, mode, members):
     client.delete(surface + "/textures/t").expect(204)
 
 
+@of_cpu
 def test_boundaries(client, surface):
     texture = make(client, surface, spec_of("2d", surface=True))
     outside = [(-1, 0, 0, 0), (9, 0, 0, 0), (0, -1, 0, 0), (0, 5, 0, 0), (3, 2, 0, 0)]
@@ -334,6 +341,7 @@ def test_arguments(client, clean):
     assert client.get(clean).json()["state"] == "ready"
 
 
+@of_cpu
 @pytest.mark.parametrize("first, text", [({"u64": 12345}, "0x3039 is no texture object"), ({"tex": "other"}, "2d access to a texture that is 3d")])
 def test_wrong_objects_are_faults(client, clean, first, text):
     client.put(clean + "/textures/other", spec_of("3d")).expect(201)
@@ -352,6 +360,7 @@ REFUSED = {
 }
 
 
+@of_cpu
 @pytest.mark.parametrize("instruction, text", REFUSED.items())
 def test_what_is_refused_by_name(client, session, instruction, text):
     ptx = f""".version 8.0
@@ -371,6 +380,7 @@ def test_what_is_refused_by_name(client, session, instruction, text):
     assert answer.code == "module_invalid" and text in answer.json()["detail"], answer
 
 
+@of_cpu
 def test_references_are_refused_by_name(client, session):
     ptx = ".version 8.0\n.target sm_75\n.address_size 64\n.global .texref t;\n"
     answer = client.put(session + "/modules/m", ptx.encode(), Content_Type="application/vnd.gpurest.ptx")
@@ -399,3 +409,36 @@ def test_other_tenants_textures_are_not_there(client, session):
     other = client.post("/v1/sessions", {}).expect(201).headers["Location"]
     assert client.get(other + "/textures/t").code == "texture_not_found"
     assert client.get(other + "/buffers/t.texels/data").code == "buffer_not_found"
+
+
+def test_on_cuda(executable, tmp_path, driver):  # noqa: F811
+    """The fake driver, whose arrays hold rubbish at first; the contract's kernels, which it knows."""
+    service = start(executable, tmp_path, driver[1])
+    try:
+        client = service.client()
+        session = client.post("/v1/sessions", {}).expect(201).headers["Location"]
+        ptx = (pathlib.Path(__file__).parents[1] / "contract" / "ptx" / "textures.ptx").read_bytes()
+        client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx").expect(201)
+        client.put(session + "/textures/t", {"dimension": "2d", "format": "f32", "extent": [16, 8], "surface": True}).expect(201)
+        client.put_octets(session + "/textures/t/data", struct.pack("<128f", *range(128))).expect(204)
+        client.put_octets(session + "/textures/t/data", struct.pack("<20f", *range(500, 520)), Content_Range="bytes 24-103/512").expect(204)
+        expected = [*range(6), *range(500, 520), *range(26, 128)]
+        assert client.get(session + "/textures/t/data", Range="bytes=16-131").body == struct.pack("<29f", *expected[4:33])
+        client.put(session + "/buffers/out", {"size": 512}).expect(201)
+        client.post(session + "/batches", {"ops": [
+            {"op": "launch", "module": "m", "kernel": "look", "grid": [1], "block": [128], "args": [{"tex": "t"}, {"buf": "out"}]},
+            {"op": "launch", "module": "m", "kernel": "number", "grid": [1], "block": [128], "args": [{"surf": "t"}]}]}).expect(200)
+        assert client.get(session + "/buffers/out/data").body == struct.pack("<128f", *expected)
+        assert client.get(session + "/textures/t/data").body == struct.pack("<128f", *range(128))
+        client.post(session + "/buffers/t.texels/copy", {"from": "out", "from_offset": 4, "offset": 64, "size": 128}).expect(204)
+        assert client.get(session + "/textures/t/data", Range="bytes=60-67").body == struct.pack("<2f", 15, 1)
+        assert client.post(session + "/buffers/t.texels/fill", {"pattern": {"u8": 1}}).status == 400
+        assert client.get(session + "/textures/t/data", Range="bytes=1-2").code == "range_not_satisfiable"
+        large = client.put(session + "/textures/large", {"dimension": "3d", "format": "f32", "extent": [4096, 4096, 4096]})
+        assert large.code == "device_memory_exhausted" and "274877906944 bytes requested" in large.json()["detail"]
+        client.put(session + "/textures/b", {"dimension": "2d", "format": "f32", "extent": [16, 8], "buffer": "out"}).expect(201)
+        client.delete(session + "/textures/b").expect(204)
+        client.delete(session + "/textures/t").expect(204)
+        assert client.get(session).json()["state"] == "ready"
+    finally:
+        service.stop()

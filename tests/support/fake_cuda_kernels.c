@@ -59,7 +59,7 @@ static void run_vadd(const struct CUfunc_st *f, const struct fake_launch *l)
 }
 
 /* look(texture of f32, f32 *out): the texels, in their order */
-static void run_look(const struct CUfunc_st *f, const struct fake_launch *l)
+static void run_look_texels(const struct CUfunc_st *f, const struct fake_launch *l)
 {
     uint64_t n = threads(l);
     void    *texels = fake_texels(argument(f, l, 0), 4 * n), *out = array(f, l, 1, 4 * n);
@@ -275,7 +275,7 @@ static void run_clear_upper(const struct CUfunc_st *f, const struct fake_launch 
 }
 
 /* gpurest_look_f32(float *x, u64 count, u32 *flag), and for f64 */
-static void run_look(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
+static void run_look_for_infinite(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
 {
     uint64_t  n = argument(f, l, 1);
     void     *x = array(f, l, 0, (wide ? 8 : 4) * n);
@@ -288,12 +288,12 @@ static void run_look(const struct CUfunc_st *f, const struct fake_launch *l, boo
 
 static void run_look_f32(const struct CUfunc_st *f, const struct fake_launch *l)
 {
-    run_look(f, l, false);
+    run_look_for_infinite(f, l, false);
 }
 
 static void run_look_f64(const struct CUfunc_st *f, const struct fake_launch *l)
 {
-    run_look(f, l, true);
+    run_look_for_infinite(f, l, true);
 }
 
 static double real_at(const void *x, uint64_t i, bool wide)
@@ -343,7 +343,7 @@ static const struct {
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
 } kernels[] = {
     {"vadd", run_vadd},
-    {"look", run_look},
+    {"look", run_look_texels},
     {"number", run_number},
     {"fill7", run_fill7},
     {"add", run_add},

@@ -15,6 +15,7 @@ static void destroy(struct program_text *t)
     struct program_message *m = (struct program_message *)t;
 
     json_document_destroy(m->doc);
+    buf_finish(&m->json);
     arena_finish(&m->arena);
     free(m);
 }
@@ -70,6 +71,8 @@ static enum status decode(struct program_message *m, struct span json, bool leni
 {
     enum status st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &m->doc, why);
 
+    if (!st && !buf_add_span(&m->json, json))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
     if (!st)
         st = batch_decode(json_root(m->doc), false, lenient, &m->arena, &m->message, why);
     if (!st)
@@ -89,6 +92,7 @@ enum status program_decode(struct span json, bool lenient, struct program_messag
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
     arena_init(&m->arena, REQUEST_ARENA_BYTES);
+    buf_init(&m->json, BATCH_JSON_BYTES_MAX);
     m->text.destroy = destroy;
     st = decode(m, json, lenient, why);
     if (st)

@@ -9,6 +9,7 @@ struct program_message {
     struct program_text   text; /* first: what holds the text frees the message */
     struct arena          arena;
     struct json_document *doc;
+    struct buf            json; /* as it came */
     struct batch_message  message;
 };
 

@@ -160,6 +160,12 @@ static enum status check_either(struct exchange *x, struct span type)
     return collect_up_to(x, "json_body_bytes", JSON_BODY_BYTES_MAX);
 }
 
+static enum status check_session(struct exchange *x, struct span type)
+{
+    x->streams = span_equal_nocase(type, SPAN_LITERAL(SNAPSHOT_TYPE));
+    return x->streams ? STATUS_OK : check_json(x, type);
+}
+
 static enum status check_batch(struct exchange *x, struct span type)
 {
     x->streams = span_equal_nocase(type, SPAN_LITERAL(BATCH_TYPE));
@@ -186,6 +192,8 @@ static enum status check_body(struct exchange *x)
         return collect_up_to(x, "source_body_bytes", SOURCE_BODY_BYTES_MAX);
     case BODY_EITHER:
         return check_either(x, type);
+    case BODY_SESSION:
+        return check_session(x, type);
     case BODY_BATCH:
         return check_batch(x, type);
     case BODY_STREAM:

@@ -12,15 +12,17 @@ enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_PATCH, ME
 
 /* How a row treats a request body. */
 enum body_kind {
-    BODY_NONE,   /* a body that is not empty is 413 */
-    BODY_JSON,   /* application/json (else 415), collected up to JSON_BODY_BYTES_MAX; may be empty */
-    BODY_SOURCE, /* any media type (the handler decides), collected up to SOURCE_BODY_BYTES_MAX */
-    BODY_EITHER, /* application/json collected as BODY_JSON, application/octet-stream streamed, else 415 */
-    BODY_BATCH,  /* application/json collected up to BATCH_JSON_BYTES_MAX, BATCH_TYPE streamed, else 415 */
-    BODY_STREAM, /* application/octet-stream (else 415), passed to request.sink in pieces */
+    BODY_NONE,    /* a body that is not empty is 413 */
+    BODY_JSON,    /* application/json (else 415), collected up to JSON_BODY_BYTES_MAX; may be empty */
+    BODY_SOURCE,  /* any media type (the handler decides), collected up to SOURCE_BODY_BYTES_MAX */
+    BODY_EITHER,  /* application/json collected as BODY_JSON, application/octet-stream streamed, else 415 */
+    BODY_SESSION, /* application/json collected as BODY_JSON, SNAPSHOT_TYPE streamed, else 415 */
+    BODY_BATCH,   /* application/json collected up to BATCH_JSON_BYTES_MAX, BATCH_TYPE streamed, else 415 */
+    BODY_STREAM,  /* application/octet-stream (else 415), passed to request.sink in pieces */
 };
 
-#define BATCH_TYPE "application/vnd.gpurest.batch"
+#define BATCH_TYPE    "application/vnd.gpurest.batch"
+#define SNAPSHOT_TYPE "application/vnd.gpurest.snapshot"
 
 /* Scopes of a token; SCOPE_NONE rows are open to everyone, SCOPE_ANY to every authenticated caller. */
 enum scope {

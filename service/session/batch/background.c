@@ -346,7 +346,7 @@ static bool is_forced(void *job)
 /* With session.lock held. */
 static enum status enqueue(struct session *s, struct batch_job *j, struct problem *why)
 {
-    enum status st = session_usable_locked(s, why);
+    enum status st = session_changeable_locked(s, why);
 
     if (!st)
         st = count_queued(s, j, why);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "session/batch/program_internal.h"
 #include "session/launch/builtin.h"
 
@@ -223,6 +224,8 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
+    c->batches++;
+    b->open = true;
     pthread_mutex_unlock(&s->lock);
     session_pin(s);
     if (make_parts(b))
@@ -238,7 +241,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     enum status            st = session_admits_work(s, why);
 
     if (!st)
-        st = worker_session_enter(s, &c, why);
+        st = worker_session_enter_to_change(s, &c, why);
     if (st)
         return st;
     b = make(s, c, spec);
@@ -430,6 +433,13 @@ void batch_release(struct batch *b)
         temp_buffer_await(b->worker_session, l);
 }
 
+void batch_settle(struct batch *b)
+{
+    assert(held(&b->session->lock));
+    b->worker_session->batches -= b->open;
+    b->open = false;
+}
+
 static void let_go(struct batch *b)
 {
     struct temp_buffer *l = b->temp_buffers;
@@ -443,6 +453,7 @@ static void let_go(struct batch *b)
     }
     if (b->module)
         module_unref(b->module);
+    batch_settle(b);
     worker_session_unref(b->worker_session);
     pthread_mutex_unlock(&b->session->lock);
 }

@@ -106,6 +106,7 @@ struct batch {
     void                    *unwanted_context;
     bool                     alone;    /* on its session */
     bool                     given_up; /* of the batch's thread */
+    bool                     open;     /* under session.lock: counted in worker_session.batches */
     bool                     succeeded;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
@@ -135,6 +136,8 @@ bool batch_names_own_module(struct span name);
 /* The buffer of that name: "$name", ":<variable>" or an id. With session.lock held. */
 struct buffer     *batch_buffer(struct batch *b, struct span name);
 struct batch_name *batch_name_of(struct batch *b, struct span name);
+/* It changes nothing any more: a snapshot need not wait for it. With session.lock held. */
+void batch_settle(struct batch *b);
 /* Makes the buffer of an ALLOC. Needs a use. */
 enum status batch_allocate(struct batch *b, const struct batch_op *op, struct problem *why);
 /* Frees all buffers that are not kept, and waits for that unless other work of the session stands before it. Needs a use. */

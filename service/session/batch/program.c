@@ -290,7 +290,7 @@ enum status program_put(struct session *s, struct span name, struct program_text
                         bool *created, struct problem *why)
 {
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     *created = false;
     if (st) {

@@ -549,6 +549,9 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
     batch_measure(b, st);
     batch_publish(b);
     batch_release(b);
+    pthread_mutex_lock(&b->session->lock);
+    batch_settle(b);
+    pthread_mutex_unlock(&b->session->lock);
     worker_session_leave(c);
     return st;
 }

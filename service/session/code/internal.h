@@ -26,6 +26,8 @@ struct module {
     char                   arch[COMPILE_ARCH_BYTES];
     struct kernel_table    table;
     struct compiled        compiled;               /* its output is kept for log and code */
+    struct arena           made_of;                /* what `spec` points to, unless that is in `compiled` */
+    struct module_spec     spec;                   /* what it was made from; nothing for ours */
     char                 **expressions, **lowered; /* [expressions_count], owned */
     unsigned               expressions_count;
     best_block            *best; /* [kernels_count] */

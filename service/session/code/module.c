@@ -23,6 +23,7 @@ void module_free(struct module *m)
     c->code_bytes -= m->kept_bytes;
     kernel_table_finish(&m->table);
     compiled_finish(&m->compiled);
+    arena_finish(&m->made_of);
     free_texts(m->expressions, m->expressions_count);
     free_texts(m->lowered, m->expressions_count);
     free(m->best);
@@ -83,6 +84,7 @@ static struct module *make(struct worker_session *c, const unsigned char digest[
     if (!m)
         return NULL;
     compiled_init(&m->compiled);
+    arena_init(&m->made_of, REQUEST_ARENA_BYTES);
     kernel_table_init(&m->table);
     memcpy(m->digest, digest, SHA256_BYTES);
     memcpy(m->arch, c->facts.arch, sizeof c->facts.arch);
@@ -128,7 +130,7 @@ static enum status begin(struct session *s, const struct module_spec *spec, stru
 
     assert(spec->checked);
     pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
+    st = session_changeable_locked(s, why);
     if (!st)
         st = place(s, spec, out, created, why);
     pthread_mutex_unlock(&s->lock);
@@ -250,12 +252,26 @@ static enum status keep_names(struct module *m, const struct module_spec *spec, 
     return m->expressions && m->lowered ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
 }
 
+/* So that it can be made again, from a snapshot of the session. */
+static enum status keep_spec(struct module *m, const struct module_spec *spec, struct problem *why)
+{
+    m->spec = *spec;
+    m->spec.id = span_of(m->entry.id);
+    if (spec->kind == IMAGE_PTX)
+        m->spec.source = buf_span(&m->compiled.output.ptx);
+    else if (spec->kind == IMAGE_BINARY)
+        m->spec.source = buf_span(&m->compiled.output.cubin);
+    else if (!module_spec_copy(&m->made_of, &m->spec))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
+    return STATUS_OK;
+}
+
 /* What is kept for the client counts until the module is gone. */
 static enum status count_code(struct module *m, struct problem *why)
 {
     const struct compile_output *o = &m->compiled.output;
     struct worker_session       *c = m->worker_session;
-    uint64_t                     bytes = (uint64_t)o->log.bytes + o->ptx.bytes + o->cubin.bytes;
+    uint64_t                     bytes = (uint64_t)o->log.bytes + o->ptx.bytes + o->cubin.bytes + m->made_of.used;
     enum status                  st = STATUS_OK;
 
     pthread_mutex_lock(&c->session->lock);
@@ -309,6 +325,8 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
 
     if (!st)
         st = keep_names(m, spec, why);
+    if (!st && !m->ours)
+        st = keep_spec(m, spec, why);
     if (!st && !m->ours)
         st = count_code(m, why);
     if (!st) {
@@ -535,6 +553,11 @@ void module_return(struct session *s, struct module *m)
     pthread_mutex_unlock(&s->lock);
 }
 
+const struct module_spec *module_spec_of(const struct module *m)
+{
+    return &m->spec;
+}
+
 void module_view_of(const struct module *m, struct module_view *out)
 {
     const struct compile_output *o = &m->compiled.output;
@@ -562,7 +585,7 @@ enum status module_delete(struct session *s, struct span id, struct problem *why
     enum status    st;
 
     pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
+    st = session_changeable_locked(s, why);
     if (!st)
         st = module_find(s->worker_session, id, &m, why);
     if (!st) {

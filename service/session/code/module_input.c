@@ -221,3 +221,41 @@ enum status module_spec_check(struct module_spec *spec, struct arena *arena, str
     spec->checked = true;
     return STATUS_OK;
 }
+
+/* ---- copies ---- */
+
+static bool copy_texts(struct arena *a, const struct span **list, unsigned count)
+{
+    struct span *own = arena_array(a, count, sizeof *own);
+
+    for (unsigned i = 0; own && i < count; i++) {
+        own[i] = arena_copy(a, (*list)[i]);
+        if (!own[i].data)
+            return false;
+    }
+    *list = own;
+    return own != NULL;
+}
+
+static bool copy_headers(struct arena *a, struct module_spec *s)
+{
+    struct compile_header *own = arena_array(a, s->headers_count, sizeof *own);
+
+    for (unsigned i = 0; own && i < s->headers_count; i++) {
+        own[i] = (struct compile_header){arena_copy(a, s->headers[i].name), arena_copy(a, s->headers[i].text)};
+        if (!own[i].name.data || !own[i].text.data)
+            return false;
+    }
+    s->headers = own;
+    return own != NULL;
+}
+
+bool module_spec_copy(struct arena *a, struct module_spec *s)
+{
+    assert(s->checked && s->kind == IMAGE_CUDA);
+    s->source = arena_copy(a, s->source);
+    if (s->arch.bytes)
+        s->arch = arena_copy(a, s->arch);
+    return s->source.data && (!s->arch.bytes || s->arch.data) && copy_headers(a, s) && copy_texts(a, &s->options, s->options_count) &&
+           copy_texts(a, &s->name_expressions, s->name_expressions_count);
+}

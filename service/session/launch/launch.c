@@ -347,7 +347,7 @@ static enum status begin(struct session *s, struct submission *b, struct problem
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
+    st = session_changeable_locked(s, why);
     if (!st) {
         c = b->worker_session = l->worker_session = s->worker_session;
         l->end.lock = &s->lock;

@@ -195,6 +195,8 @@ struct worker_session {
     uint64_t            output_bytes; /* output kept in finished launches */
     struct module      *unloads;      /* modules to be unloaded */
     struct transfers    transfers;
+    unsigned            batches;      /* that are open: from their making to their end */
+    _Atomic unsigned    reads;        /* of the uses, those of transfers that read */
     struct table        temp_buffers; /* buffers of batches and programs; clients never learn their ids */
     struct table        programs;
     struct temp_buffer *abandoned;    /* of them, those to be freed */
@@ -233,8 +235,9 @@ struct session {
     unsigned             device;
     char                 device_id[32];
     bool                 memcheck;
-    bool                 named;                                /* the client chose its id */
-    bool                 implicit;                             /* not listed, and not counted in the tenant's number of sessions */
+    bool                 named;     /* the client chose its id */
+    bool                 implicit;  /* not listed, and not counted in the tenant's number of sessions */
+    atomic_bool          restoring; /* its snapshot is being read: only the request that restores it may use it */
     char                 domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
     bool                 shared_server, server_required;       /* its device's server can be had; the domain must have it */
     struct fault_domain *domain; /* from its listing until it is uncounted; then written under lock and registry.lock. NULL: none */
@@ -277,6 +280,7 @@ struct session {
     struct result_store    batches;
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */
+    unsigned               snapshots;         /* that are being taken: nothing is changed meanwhile */
     enum device_state      device_state;      /* as last told in an event */
     uint64_t               device_steps;      /* of its recovery, likewise */
     bool                   budget_spent;      /* ... */
@@ -400,6 +404,8 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
 void worker_session_detach(struct worker_session *c, const char *reason);
 /* The session's worker session, in use until worker_session_leave; or why it cannot be used. */
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why);
+/* The same for what changes the session or its memory: SESSION_BUSY, too, while a snapshot of it is taken. */
+enum status worker_session_enter_to_change(struct session *s, struct worker_session **out, struct problem *why);
 /* Begins a use of a given worker session; false when it was closed. Needs a reference. */
 bool worker_session_use(struct worker_session *c);
 void worker_session_leave(struct worker_session *c);
@@ -421,6 +427,8 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
 
 /* ---- with session.lock held ---- */
 enum status session_usable_locked(struct session *s, struct problem *why);
+/* As worker_session_enter_to_change(). */
+enum status session_changeable_locked(struct session *s, struct problem *why);
 void        worker_session_ref(struct worker_session *c);
 void        worker_session_unref(struct worker_session *c);
 void        worker_session_unuse(struct worker_session *c);

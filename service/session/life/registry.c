@@ -493,6 +493,10 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
     pthread_rwlock_unlock(&r->lookup_lock);
     if (!s)
         return ended_explain(r, t->owner, id, why);
+    if (s->restoring) {
+        session_unpin(s, false);
+        return problem_set(why, STATUS_SESSION_BUSY, "the session is being restored from a snapshot");
+    }
     *out = s;
     return STATUS_OK;
 }

@@ -217,6 +217,7 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     s->registry = r;
     s->implicit = spec->implicit;
+    s->restoring = spec->restoring;
     st = choose_device(s, t, spec, why);
     if (!st)
         st = name_session(s, spec->id, why);
@@ -376,6 +377,10 @@ static enum status join_session(struct session *s, const struct session *wanted,
     enum status st = STATUS_OK;
     bool        waited = false;
 
+    if (s->restoring)
+        return problem_set(why, STATUS_SESSION_BUSY, "the session is being restored from a snapshot");
+    if (wanted->restoring)
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a session with this id exists; delete it first, or restore under another id");
     if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0 || !pool_device_fits(s->registry->config.pool, s->device, device))
         return problem_set(why, STATUS_SPEC_CONFLICT, "a session with this id exists with other properties");
     pthread_mutex_lock(&s->lock);
@@ -446,7 +451,7 @@ void session_info_of(struct session *s, struct session_info *out)
     pthread_mutex_lock(&s->lock);
     session_shown_id(s, out->id);
     memcpy(out->device, s->device_id, sizeof out->device);
-    out->state = s->state;
+    out->state = s->restoring && s->state == SESSION_READY ? SESSION_STARTING : s->state;
     out->generation = s->generation;
     out->created_wall_ns = s->created_wall_ns;
     out->max_lifetime_s = s->max_lifetime_s;
@@ -600,8 +605,8 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
-    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (faulted_only && s->state == SESSION_READY)) {
-        st = session_usable_locked(s, why);
+    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only))) {
+        st = session_changeable_locked(s, why);
         pthread_mutex_unlock(&s->lock);
         return st;
     }

@@ -149,18 +149,36 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     return ended_problem(s, why);
 }
 
-enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)
+enum status session_changeable_locked(struct session *s, struct problem *why)
 {
-    enum status st;
+    enum status st = session_usable_locked(s, why);
 
-    pthread_mutex_lock(&s->lock);
-    st = session_usable_locked(s, why);
+    if (!st && s->snapshots)
+        st = problem_set(why, STATUS_SESSION_BUSY, "a snapshot of the session is being taken, and nothing may change meanwhile; try again");
+    return st;
+}
+
+/* With session.lock held; releases it. */
+static enum status enter_as(struct session *s, enum status st, struct worker_session **out)
+{
     if (!st) {
         *out = s->worker_session;
         s->worker_session->uses++;
     }
     pthread_mutex_unlock(&s->lock);
     return st;
+}
+
+enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)
+{
+    pthread_mutex_lock(&s->lock);
+    return enter_as(s, session_usable_locked(s, why), out);
+}
+
+enum status worker_session_enter_to_change(struct session *s, struct worker_session **out, struct problem *why)
+{
+    pthread_mutex_lock(&s->lock);
+    return enter_as(s, session_changeable_locked(s, why), out);
 }
 
 bool worker_session_use(struct worker_session *c)

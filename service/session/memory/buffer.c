@@ -230,7 +230,7 @@ static enum status create_with_memory(struct session *s, struct span id, uint64_
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;
@@ -340,7 +340,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     enum status            st;
     bool                   shared;
 
-    st = worker_session_enter(s, &c, why);
+    st = worker_session_enter_to_change(s, &c, why);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
@@ -480,7 +480,7 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
     struct msg_mem_fill    m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
     struct side            to = {id, offset, NULL};
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;
@@ -509,7 +509,7 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
     struct msg_mem_copy    m = {.bytes = bytes};
     struct side            sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
     struct worker_session *c;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;

@@ -76,7 +76,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
     struct copy            k = {.direction = direction, .offset = offset, .bytes = bytes};
     struct worker_session *c;
     uint32_t               host;
-    enum status            st = worker_session_enter(s, &c, why);
+    enum status            st = worker_session_enter_to_change(s, &c, why);
 
     if (st)
         return st;

@@ -79,6 +79,22 @@ static void transfer_free(struct transfer *t)
     session_unpin(s, true);
 }
 
+/* With session.lock held. Reads are counted apart, because a snapshot waits for all other uses. */
+static void transfer_use(struct transfer *t)
+{
+    assert(held(&t->session->lock));
+    t->worker_session->uses++;
+    t->worker_session->reads += !t->writing;
+}
+
+/* With session.lock held. */
+static void transfer_unuse(struct transfer *t)
+{
+    assert(held(&t->session->lock));
+    t->worker_session->reads -= !t->writing;
+    worker_session_unuse(t->worker_session);
+}
+
 /* With session.lock held: the last steps of a call's end. True when nobody needs the transfer any more. */
 static bool land_piece(struct piece *p)
 {
@@ -97,7 +113,7 @@ static bool land_piece(struct piece *p)
     if (!t->writing && !p->call.status && (t->to_arrive -= p->bytes) == 0)
         transfer_let_go(t);
     t->holds--;
-    worker_session_unuse(c);
+    transfer_unuse(t);
     wake_once(&t->user);
     pthread_cond_broadcast(&t->session->changed);
     return t->destroyed && t->holds == 0;
@@ -148,7 +164,7 @@ static void on_piece_event(struct call *call, enum call_event event)
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
                                 const struct contents *only, struct problem *why)
 {
-    enum status st = session_usable_locked(s, why);
+    enum status st = t->writing ? session_changeable_locked(s, why) : session_usable_locked(s, why);
 
     assert(held(&s->lock));
     if (st)
@@ -233,7 +249,7 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why)
     t->user = NULL;
     st = transfer_state(t, why);
     if (!st) {
-        c->uses++;
+        transfer_use(t);
         unwatch = t->watching;
         t->watching = false;
     }
@@ -245,6 +261,7 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why)
 
 enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why)
 {
+    atomic_fetch_sub(&t->worker_session->reads, !t->writing); /* first: reads are never more than uses */
     return worker_session_leave_with(t->worker_session, st, why);
 }
 
@@ -314,12 +331,12 @@ static enum status not_submitted(struct transfer *t, enum status st, struct wake
     assert(t->holds > 0);
     t->holds--;
     if (st == STATUS_OVERLOADED && t->holds > 0) {
-        worker_session_unuse(t->worker_session);
+        transfer_unuse(t);
         t->user = w;
         return STATUS_PENDING;
     }
     worker_session_not_submitted(t->worker_session, st, &t->problem);
-    worker_session_unuse(t->worker_session);
+    transfer_unuse(t);
     if (why)
         *why = t->problem;
     return st;
@@ -340,7 +357,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     } else {
         piece_set_state(p, PIECE_FLYING);
         t->holds++;
-        t->worker_session->uses++;
+        transfer_use(t);
     }
     pthread_mutex_unlock(&s->lock);
     if (wait)

@@ -309,8 +309,8 @@ static const gpurest_kernel kernel = {.name = (char *)(uintptr_t) "k", .params =
 Test(args, are_checked_before_anything_is_sent)
 {
     gpurest_arg good[] = {GPUREST_F32(1), GPUREST_BUF((gpurest_buffer){1}), GPUREST_U32(3), GPUREST_BYTES("abc", 3)}, one[4];
-    static const gpurest_arg_kind wrong_first[] = {GPUREST_ARG_I32,    GPUREST_ARG_F64,  GPUREST_ARG_U8,
-                                                   GPUREST_ARG_BUFFER, GPUREST_ARG_NONE, GPUREST_ARG_IN};
+    static const gpurest_arg_kind wrong_first[] = {GPUREST_ARG_I32,  GPUREST_ARG_F64, GPUREST_ARG_U8,     GPUREST_ARG_BUFFER,
+                                                   GPUREST_ARG_NONE, GPUREST_ARG_IN,  GPUREST_ARG_TEXTURE};
 
     cr_assert_eq(args_check(&kernel, good, 4), GPUREST_OK);
     cr_assert_eq(args_check(&kernel, good, 3), GPUREST_E_INVAL);

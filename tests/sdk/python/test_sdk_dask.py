@@ -8,7 +8,9 @@ import pytest
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 import gpurest.dask  # noqa: E402
+from gpurest.arrays._engine.unplaced import use_unplaced  # noqa: E402
 
+use_unplaced(False)  # while tests of other files run in this process
 rng = np.random.default_rng(0)
 A, B, V = rng.random((60, 40)), rng.random((40, 50)), rng.random(1000)
 
@@ -53,8 +55,10 @@ def written(array, key):
 
 @pytest.fixture(autouse=True)
 def threads():
+    use_unplaced()
     with dask.config.set(scheduler="threads", num_workers=4):
         yield
+    use_unplaced(False)
 
 
 def of_numpy():
@@ -116,6 +120,50 @@ def test_the_size_of_a_chunk_is_what_it_takes(gpu):
     from dask.sizeof import sizeof
     x = gpurest.zeros((100, 10))
     assert sizeof(x) == 8000 and sizeof(x[::2]) == 4000 and sizeof(gpurest.broadcast_to(gpurest.zeros(10), (1000, 10))) == 80 and sizeof(x[:0]) == 0
+
+
+def test_arrays_that_are_made_before_the_session_come_into_it(gpu):
+    """With gpurest.dask: what only types and shapes are asked of needs no session."""
+    x = gpurest.asarray(A)
+    y = (x * 2).sum(axis=0) + gpurest.arange(40)
+    x[3:5] = 7
+    kept, product = x.T, x.T @ x
+    assert y.shape == (40,) and (x > .5).dtype == bool and gpu.requests_sent == 0
+    assert (pickle.loads(pickle.dumps(gpurest.asarray(A))).get() == A).all() and gpu.requests_sent == 0
+    changed = A.copy()
+    changed[3:5] = 7
+    np.testing.assert_allclose(product.get(), changed.T @ changed)
+    assert gpu.requests_sent > 0 and x.session is gpu.default_session and x.device == gpu.default_session.device
+    assert (kept.get() == changed.T).all()
+    np.testing.assert_allclose(y.get(), (A * 2).sum(axis=0) + np.arange(40))
+    x[0, 0] = 3
+    assert kept[0, 0] == 3
+
+
+def test_an_array_without_a_session_comes_into_that_of_others(gpu):
+    free, random = gpurest.asarray(A), gpurest.random.default_rng(3).random(1000)
+    with gpu.session() as one:
+        there = gpurest.asarray(A, session=one)
+        assert (free + there).session is one and free.session is one
+        assert gpurest.asarray(random, session=one).session is one
+        again = gpurest.random.default_rng(3).random(1000, session=one)
+        assert (random == again).all()
+
+
+def test_many_operations_before_the_session_make_it(gpu):
+    x = gpurest.zeros(10)
+    kept = [x + at for at in range(3 * gpurest.config.queue_max)]
+    assert gpu.requests_sent > 0 and (kept[-1].get() == len(kept) - 1).all()
+    large = pickle.loads(pickle.dumps(gpurest.asarray(np.arange(5_000_000.0))))
+    assert (large + large[::-1]).sum() == 5_000_000 * 4_999_999
+
+
+def test_numpys_functions_make_ours_like_ours(gpu):
+    like = gpurest.asarray(A)[:0]
+    made = [np.empty_like(like, shape=(2, 3)), np.zeros_like(like, shape=5, dtype="i4"), np.ones_like(like, shape=()), np.full_like(like, 7, shape=(2, 2)),
+            np.asarray([1, 2], like=like), np.array([[1.5]], like=like), np.asanyarray([3], like=like), np.arange(3, 9, 2, like=like), np.zeros(4, like=like)]
+    assert all(isinstance(one, gpurest.ndarray) for one in made) and [one.shape for one in made] == [(2, 3), (5,), (), (2, 2), (2,), (1, 1), (1,), (3,), (4,)]
+    assert made[1].dtype == np.int32 and made[1].sum() == 0 and made[3].sum() == 28 and made[7].tolist() == [3, 5, 7]
 
 
 def test_einsum_takes_numpys_options(gpu):

@@ -13,7 +13,10 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 import gpurest.dask  # noqa: E402
+from gpurest.arrays._engine.unplaced import use_unplaced  # noqa: E402
 from distributed.protocol import deserialize, serialize  # noqa: E402
+
+use_unplaced(False)  # while tests of other files run in this process
 
 SETTLE_S = 60
 MEMORY = 64 << 20  # of a worker: beyond 60 % of it, chunks go to the disk
@@ -26,6 +29,13 @@ def eventually(holds):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
+
+
+@pytest.fixture(autouse=True)
+def unplaced():
+    use_unplaced()
+    yield
+    use_unplaced(False)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +72,11 @@ def sessions_of(service):
         return [session for session in one.sessions() if "dask-nanny" in session["labels"]]
 
 
+def sessions_without_nanny(service):
+    with gpurest.Client(service.url) as one:
+        return [session["id"] for session in one.sessions() if "dask-nanny" not in session["labels"]]
+
+
 def memory_of(service):
     with gpurest.Client(service.url) as one:
         return sum(one.attach(session["id"]).memory()["allocated_bytes"] for session in sessions_of(service))
@@ -92,6 +107,23 @@ def test_dasks_own_random_numbers_with_threads_of_one_session(client):
         x = da.random.default_rng(1).random((1000, 1000), chunks=125).persist()
     assert float(x.mean().compute()) == pytest.approx(float(x.map_blocks(gpurest.asnumpy, dtype=float, meta=np.empty((0, 0))).mean().compute()))
     assert (x + x.T - x.T - x).sum().compute().item() == pytest.approx(0, abs=1e-9)
+
+
+def test_who_only_plans_needs_no_service(client, monkeypatch):
+    """The client, and here the scheduler: types, shapes and results pass through them."""
+    monkeypatch.setenv("GPUREST_URL", "http://127.0.0.1:9")
+    gpurest.default_client().close()
+    gpurest.set_default(None)
+    x = gpurest.dask.from_array(A, chunks=(100, 200))
+    assert isinstance((x.T @ x)._meta, gpurest.ndarray)
+    np.testing.assert_allclose((x.T @ x).compute().get(), A.T @ A)
+    np.testing.assert_allclose(da.linalg.svd(x)[1].compute().get(), np.linalg.svd(A, compute_uv=False))
+    with dask.config.set({"array.backend": "gpurest"}):
+        made = da.ones((50, 40), chunks=20) * da.arange(40, chunks=20) + da.random.random((50, 40), chunks=20)
+    assert 39000 < made.sum().compute().get() < 41000
+    assert gpurest._session.default.may_wait_for_session()
+    with pytest.raises(gpurest.errors.ConnectionError_):
+        (x.sum().compute() + 1).get()
 
 
 def test_an_array_is_sent_with_its_type_shape_and_order(gpu):
@@ -191,7 +223,16 @@ def test_workers_that_are_threads_share_one_service(services):
         used = gpurest.dask.connect(client, url=services[0].url)
         assert len({told["session"] for told in used.values()}) == 1
         x = gpurest.dask.from_array(A, chunks=(50, 200))
-        np.testing.assert_allclose((x.T @ x).compute().get(), A.T @ A)
+        held = x.persist()
+        np.testing.assert_allclose((held.T @ held).compute().get(), A.T @ A)
+        lost = gpurest.default_session().id
+        gpurest.default_client()._transport.do(gpurest._session.requests.delete(f"/v1/sessions/{lost}"))
+        with pytest.raises(gpurest.errors.SessionLostError, match=lost):
+            held.sum().compute()
+        np.testing.assert_allclose((x + 1).sum(axis=0).compute().get(), (A + 1).sum(axis=0))
+        with pytest.raises(ZeroDivisionError):
+            x.map_blocks(lambda block: block * (1 // 0), dtype=float, meta=x._meta).compute()
+        assert len(sessions_without_nanny(services[0])) == 1 and sessions_without_nanny(services[0]) != [lost]
         gpurest.dask.disconnect(client)
 
 

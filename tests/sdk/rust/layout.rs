@@ -88,6 +88,7 @@ fn comparison() -> Comparison {
         gpurest_dim3 { x y z }
         gpurest_arg { kind bytes offset r#in out value }
         gpurest_launch_config { struct_size grid block threads shared_bytes stream timeout_ms cooperative }
+        gpurest_texture_desc { struct_size dimension format channels extent layers addressing filter read normalized_coordinates surface buffer offset pitch }
         gpurest_launch_result { struct_size gpu_us output output_truncated }
         gpurest_times { compile_ms upload_ms run_ms gpu_us }
     }
@@ -113,6 +114,7 @@ fn comparison() -> Comparison {
         GPUREST_E_UNSUPPORTED GPUREST_E_FORK GPUREST_E_LIMIT GPUREST_E_SERVER
         GPUREST_ARG_I8 GPUREST_ARG_I16 GPUREST_ARG_I32 GPUREST_ARG_I64 GPUREST_ARG_U8 GPUREST_ARG_U16 GPUREST_ARG_U32 GPUREST_ARG_U64 GPUREST_ARG_F32
         GPUREST_ARG_F64 GPUREST_ARG_BYTES GPUREST_ARG_BUFFER GPUREST_ARG_IN GPUREST_ARG_OUT GPUREST_ARG_INOUT
+        GPUREST_ARG_TEXTURE GPUREST_ARG_SURFACE
     }
     all
 }
@@ -149,7 +151,7 @@ fn structs_and_constants_are_those_of_the_c_header() {
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
     fs::create_dir_all(&folder).unwrap();
     let text = format!(
-        "#include <gpurest/gpurest.h>\n#include <gpurest/cache.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
+        "#include <gpurest/gpurest.h>\n#include <gpurest/cache.h>\n#include <gpurest/texture.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
         all.statements
     );
     fs::write(&source, text).unwrap();

@@ -373,7 +373,9 @@ typedef enum gpurest_arg_kind {
     GPUREST_ARG_BUFFER, /* buffer, offset: an address in it */
     GPUREST_ARG_IN,     /* gpurest_run only: host memory that is uploaded, */
     GPUREST_ARG_OUT,    /* ... downloaded, */
-    GPUREST_ARG_INOUT   /* ... or both */
+    GPUREST_ARG_INOUT,  /* ... or both */
+    GPUREST_ARG_TEXTURE, /* buffer: a texture's handle (texture.h) */
+    GPUREST_ARG_SURFACE
 } gpurest_arg_kind;
 
 typedef struct gpurest_arg {

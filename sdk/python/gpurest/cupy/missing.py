@@ -37,7 +37,7 @@ HINTS: Dict[str, str] = {
     "cupy.cuda.Function": "cupy.RawKernel, and what RawModule.get_function() gives",
     "cupy.cuda.Module": "cupy.RawModule",
     "cupy.cuda.function": "cupy.RawKernel and cupy.RawModule",
-    "cupy.cuda.texture": "textures are not there; read global memory",
+    "cupy.cuda.texture": "Session.texture() of gpurest makes textures, and its kernels take them",
     "cupy.cuda.memory_hook": "gpurest.cuda.on_low_memory(callback) hears of memory that runs low",
     "cupy.cuda.memory_hooks": "gpurest.cuda.on_low_memory(callback) hears of memory that runs low",
     "cupy.cuda.MemoryHook": "gpurest.cuda.on_low_memory(callback) hears of memory that runs low",

@@ -14,6 +14,7 @@ from dask.sizeof import sizeof
 from dask.utils import Dispatch
 
 from .. import arrays
+from ..arrays._engine.unplaced import use_unplaced
 from ..arrays.ndarray import ndarray
 from ..arrays.random.bit_generator import Philox4x3210
 from ..arrays.random.legacy import RandomState
@@ -60,6 +61,7 @@ def register() -> None:
     sizeof.register(ndarray, bytes_of)
     to_numpy_dispatch.register(ndarray, lambda array, **_: array.get())
     to_gpurest_dispatch.register(object, lambda data, **_: arrays.asarray(data))
+    use_unplaced()
     array_creation_dispatch.register_backend(NAME, GpurestBackendEntrypoint())
 
 

@@ -18,13 +18,14 @@ from .._session.default import default_client, set_default
 from .._session.handle import is_fault
 from ..arrays._engine.engine import engine_of
 from ..arrays.ndarray import ndarray
-from ..errors import ArgumentError, ConnectionError_, GpurestError
+from ..errors import ArgumentError, ConnectionError_, GpurestError, SessionLostError
 from . import serialization
 
 Each = Union[None, str, Mapping[Any, str], Callable[[Any], Optional[str]]]  # for all workers, by worker, or a function of the worker
 
 NAME = "gpurest"
 LEASE_S = 30  # of a worker's session: when the worker is killed, the device's memory is free again by then
+TOLD_S = 10.0  # in which a task that met a loss is told to have failed; where no task did, the worker closes then
 RELEASE_S = 0.5  # after chunks were let go, their memory is freed; more of them come meanwhile
 LABEL = "dask-nanny"
 log = logging.getLogger("gpurest.dask")
@@ -64,6 +65,7 @@ class SettlingThreadPoolExecutor:
         self.heard = heard
 
     def submit(self, function: Any, /, *args: Any, **options: Any) -> Any:
+        """As of any executor."""
         return self.inner.submit(self._settled, function, *args, **options)
 
     def _settled(self, function: Any, *args: Any, **options: Any) -> Any:
@@ -99,9 +101,9 @@ _shared: Optional[_Shared] = None
 
 
 def _is_of_service(error: Optional[BaseException]) -> bool:
-    """The session or the service is gone, so that nothing of what the worker has on the device can be used."""
+    """It says that some session, or some service, is gone."""
     while error is not None:
-        if isinstance(error, ConnectionError_) or isinstance(error, GpurestError) and is_fault(error):
+        if isinstance(error, (ConnectionError_, SessionLostError)) or isinstance(error, GpurestError) and is_fault(error):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -206,9 +208,20 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
     # ---- what is lost ----
 
     def _heard(self, error: BaseException) -> None:
-        """From any thread."""
-        if _is_of_service(error) or self.client is not None and any(one._lost is not None for one in self.client._sessions):
+        """Of a task, on its thread."""
+        if _is_of_service(error) and self._gone():
             self.worker.loop.add_callback(self._is_lost, error)
+
+    def _gone(self) -> bool:
+        """Whether it is this worker's session that is gone, or its service."""
+        session = self.client._default if self.client is not None else None
+        if session is None or session._over or session._lost is not None:
+            return True
+        try:
+            session.info()
+        except GpurestError as error:
+            return _is_of_service(error)
+        return False
 
     def _is_lost(self, error: BaseException) -> None:
         """With the session all chunks of the worker are lost. Dask knows that of workers which have ended: so this process ends, the nanny starts another,
@@ -222,14 +235,18 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
             return
         log.error("%s: %s; the worker starts again, and Dask computes its chunks anew", self.worker.address, error)
         self.worker.status = Status.paused
+        asyncio.get_running_loop().call_later(TOLD_S, self._close)
+
+    def _close(self) -> None:
         self.worker.loop.add_callback(self.worker.close, nanny=False, executor_wait=False, reason="gpurest-session-lost")
 
     def _again(self) -> None:
+        """The next array makes another session, when there is no lost one."""
         try:
-            if self.client is not None:
-                self._make_session(self.client)
+            for one in [one for one in self.client._sessions if one._lost is not None] if self.client is not None else ():
+                one.close()
         except GpurestError as error:
-            log.error("%s: no new session: %s", self.worker.address, error)
+            log.info("%s: %s", self.worker.address, error)
         finally:
             self._lost = False
 
@@ -238,13 +255,15 @@ class ServicePlugin(WorkerPlugin):  # type: ignore[misc]
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
         if finish in ("released", "forgotten"):
             self._release_soon()
+        elif finish == "error" and self._lost and self.worker.nanny is not None:  # it is told to the scheduler before the worker closes
+            asyncio.get_running_loop().call_soon(self._close)
 
     def _sent(self, error: Optional[BaseException]) -> None:
         """A chunk went to another worker or to the disk, or could not. From any thread."""
-        if error is not None:
-            self._heard(error)
-        else:
+        if error is None:
             self.worker.loop.add_callback(self._release_soon)
+        elif _is_of_service(error):
+            self.worker.loop.add_callback(lambda: asyncio.get_running_loop().run_in_executor(None, self._heard, error))
 
     def _release_soon(self) -> None:
         if not self._releasing:

@@ -1,0 +1,511 @@
+/* Makes a session from a snapshot while it arrives. A part's bytes go where they belong: texts into memory, those of buffers and variables to
+ * the device. What would wait for a worker or a compiler is a task for request.prepare. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/batch/program_decode.h"
+#include "api/bounds.h"
+#include "api/modules.h"
+#include "api/session_members.h"
+#include "api/snapshot/manifest.h"
+#include "api/snapshot/snapshot.h"
+#include "session/snapshot/hold.h"
+
+enum load_step { LOAD_HEADER, LOAD_CONTENT, LOAD_PADDING, LOAD_REST };
+
+/* Place 0 is the table of contents, then come its parts, then the digests. */
+struct load {
+    struct body_sink sink;
+    struct session  *session; /* borrowed; NULL: not made yet */
+    bool             restored;
+    struct manifest  manifest;
+    struct buf       sums; /* of what came */
+
+    unsigned         at;
+    enum load_step   step;
+    uint64_t         left; /* of the step */
+    struct tar_entry entry;
+    char             block[TAR_BLOCK_BYTES];
+    struct buf       text;
+    struct transfer *transfer;
+    struct sha256    digest;
+    char            *lent;
+    bool             task; /* request.prepare is to finish the part */
+    enum status      failed;
+};
+
+static bool is_manifest(const struct load *l)
+{
+    return l->at == 0;
+}
+
+static bool is_sums(const struct load *l)
+{
+    return l->manifest.doc && l->at == l->manifest.count + 1;
+}
+
+static const struct part *part_of(const struct load *l)
+{
+    return &l->manifest.parts[l->at - 1];
+}
+
+static bool is_on_device(const struct load *l)
+{
+    return !is_manifest(l) && !is_sums(l) && (part_of(l)->kind == PART_BUFFER || part_of(l)->kind == PART_VARIABLE);
+}
+
+/* The session ends at once, so that nobody finds a part of it. Returns st. */
+static enum status fail(struct load *l, enum status st)
+{
+    if (!st || st == STATUS_PENDING || l->failed)
+        return st;
+    l->failed = st;
+    if (l->session)
+        session_not_restored(l->session);
+    return st;
+}
+
+/* Has the detail begin with the part that it is about. Returns the problem's status. */
+static enum status about(struct problem *why, const char *name)
+{
+    char detail[PROBLEM_DETAIL_BYTES];
+
+    memcpy(detail, why->detail, sizeof detail);
+    snprintf(why->detail, sizeof why->detail, "%.*s: %.380s", TAR_NAME_BYTES - 1, name, detail);
+    return why->status;
+}
+
+/* ---- the table of contents ---- */
+
+static enum status make_buffers(struct load *l, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < l->manifest.count && !st; i++) {
+        const struct part *p = &l->manifest.parts[i];
+        struct buffer_info info;
+        bool               created = true;
+
+        if (p->kind != PART_BUFFER)
+            continue;
+        st = p->shareable ? buffer_create_shareable(l->session, p->id, p->entry.bytes, &info, &created, why)
+                          : buffer_create(l->session, p->id, p->entry.bytes, &info, &created, why);
+        if (!st && !created)
+            st = problem_set(why, STATUS_SNAPSHOT_INVALID, "two buffers have this id");
+        if (st)
+            about(why, p->entry.name);
+    }
+    return st;
+}
+
+static enum status check_scopes(const struct request *r, const struct manifest *m, struct problem *why)
+{
+    for (unsigned i = 0; i < m->count; i++) {
+        unsigned wanted = m->parts[i].kind == PART_MODULE    ? SCOPE_COMPILE
+                          : m->parts[i].kind == PART_PROGRAM ? SCOPE_READ | SCOPE_WRITE | SCOPE_LAUNCH
+                                                             : SCOPE_WRITE;
+
+        if ((r->caller->scopes & wanted) == wanted)
+            continue;
+        problem_set(why, STATUS_INSUFFICIENT_SCOPE, "restoring it needs the scope %s", wanted == SCOPE_COMPILE ? "compile" : "launch");
+        return about(why, m->parts[i].entry.name);
+    }
+    return STATUS_OK;
+}
+
+static enum status take_manifest(struct load *l, struct request *r)
+{
+    struct span device = {0};
+    enum status st = manifest_read(buf_span(&l->text), &l->manifest, &r->problem);
+
+    if (!st)
+        st = request_hold(r, 4 * l->text.bytes + l->manifest.count * sizeof *l->manifest.parts);
+    if (!st)
+        st = check_scopes(r, &l->manifest, &r->problem);
+    request_query(r, "device", &device);
+    if (!st)
+        st = session_restore_begin(r, l->manifest.session, device, &l->session);
+    buf_init(&l->sums, SHA256_HEX_BYTES * 4ull * (l->manifest.count + 2ull));
+    return st ? st : make_buffers(l, &r->problem);
+}
+
+/* ---- the other parts ---- */
+
+static enum status check_type(const struct request *r, struct span type, struct module_spec *spec, struct problem *why)
+{
+    if (span_is(type, "application/json") || span_is(type, "text/x-cuda")) {
+        spec->kind = IMAGE_CUDA;
+        return STATUS_OK;
+    }
+    spec->kind = span_is(type, "application/vnd.gpurest.ptx") ? IMAGE_PTX : IMAGE_BINARY;
+    if (spec->kind == IMAGE_BINARY && !span_is(type, "application/vnd.gpurest.cubin"))
+        return problem_set(why, STATUS_SNAPSHOT_INVALID, "a module of an unknown type");
+    if (spec->kind == IMAGE_BINARY && !app_of(r)->config->allow_binary_images)
+        return problem_set(why, STATUS_FEATURE_DISABLED, "binary images are not accepted here");
+    return STATUS_OK;
+}
+
+static enum status make_module(struct load *l, struct request *r, struct arena *a)
+{
+    const struct part    *p = part_of(l);
+    struct json_document *doc = NULL;
+    struct module_spec    spec = {.id = p->id, .source = buf_span(&l->text)};
+    struct module        *m;
+    bool                  created;
+    enum status           st = check_type(r, p->media_type, &spec, &r->problem);
+
+    if (!st && span_is(p->media_type, "application/json")) {
+        st = json_parse(spec.source, &doc, &r->problem);
+        if (!st)
+            st = module_decode(json_root(doc), "", false, a, &spec, &r->problem);
+    } else if (!st)
+        st = module_spec_check(&spec, a, &r->problem);
+    if (!st)
+        st = module_create(l->session, &spec, a, &m, &created, &r->problem);
+    if (!st)
+        module_return(l->session, m);
+    json_document_destroy(doc);
+    return st;
+}
+
+static enum status make_program(struct load *l, struct request *r, struct arena *a)
+{
+    struct program_message *m;
+    struct program         *p;
+    bool                    created;
+    enum status             st = program_decode(buf_span(&l->text), false, &m, &r->problem);
+
+    if (st)
+        return st;
+    if (m->text.spec.source && !(r->caller->scopes & SCOPE_COMPILE)) {
+        m->text.destroy(&m->text);
+        return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
+    }
+    st = program_put(l->session, part_of(l)->id, &m->text, a, &p, &created, &r->problem);
+    if (!st)
+        program_return(p);
+    return st;
+}
+
+/* The log of a compilation is in the arena, so that is the request's. */
+static enum status take_text(struct load *l, struct request *r)
+{
+    struct arena a;
+    enum status  st;
+
+    arena_init(&a, REQUEST_ARENA_BYTES);
+    st = part_of(l)->kind == PART_MODULE ? make_module(l, r, &a) : make_program(l, r, &a);
+    if (r->problem.compile_log.data && st) {
+        r->problem.compile_log = arena_copy(&r->arena, r->problem.compile_log);
+        r->problem.diagnostics = NULL;
+        r->problem.diagnostics_count = 0;
+    }
+    arena_finish(&a);
+    return st;
+}
+
+static enum status check_sums(struct load *l, struct problem *why)
+{
+    struct span theirs = buf_span(&l->text), ours = buf_span(&l->sums);
+
+    if (l->sums.failed)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
+    while (ours.bytes || theirs.bytes) {
+        struct span want = span_cut(&theirs, '\n'), have = span_cut(&ours, '\n');
+        struct span name = span_from(have, SHA256_HEX_BYTES + 1);
+
+        if (!span_equal(want, have))
+            return problem_set(why, STATUS_SNAPSHOT_INVALID, "%.*s is damaged: its bytes have not the SHA-256 that " SUMS_NAME " says",
+                               SPAN_ARG(name.bytes ? name : SPAN_LITERAL(SUMS_NAME)));
+    }
+    return STATUS_OK;
+}
+
+static enum status end_transfer(struct load *l, struct problem *why)
+{
+    enum status st = l->transfer ? transfer_write_finish(l->transfer, why) : STATUS_OK;
+
+    transfer_destroy(l->transfer);
+    l->transfer = NULL;
+    return st;
+}
+
+static enum status finish_part(struct load *l, struct request *r)
+{
+    char        name[TAR_NAME_BYTES];
+    enum status st;
+
+    memcpy(name, l->entry.name, sizeof name);
+    if (is_manifest(l))
+        return take_manifest(l, r);
+    if (is_sums(l))
+        return check_sums(l, &r->problem);
+    st = is_on_device(l) ? end_transfer(l, &r->problem) : take_text(l, r);
+    return st ? about(&r->problem, name) : st;
+}
+
+/* ---- what comes ---- */
+
+static enum status begin_transfer(struct load *l, struct problem *why)
+{
+    const struct part *p = part_of(l);
+    char               id[ID_BYTES];
+    enum status        st = STATUS_OK;
+
+    span_copy(p->id, id, sizeof id);
+    if (p->kind == PART_VARIABLE)
+        st = global_id_of(l->session, p->id, p->variable, id, why);
+    if (!st)
+        st = transfer_write_begin(l->session, span_of(id), 0, l->entry.bytes, &l->transfer, why);
+    return st;
+}
+
+static enum status check_variable(struct load *l, struct problem *why)
+{
+    struct buffer_info info;
+    char               id[ID_BYTES];
+    enum status        st = global_id_of(l->session, part_of(l)->id, part_of(l)->variable, id, why);
+
+    if (!st)
+        st = buffer_info_of(l->session, span_of(id), &info, why);
+    if (!st && info.bytes != l->entry.bytes)
+        st = problem_set(why, STATUS_SNAPSHOT_INVALID, "the variable has %llu bytes here", (unsigned long long)info.bytes);
+    return st;
+}
+
+static enum status begin_content(struct load *l, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    buf_finish(&l->text);
+    buf_init(&l->text, l->entry.bytes);
+    digest_init(&l->digest);
+    if (!is_on_device(l))
+        return st;
+    if (part_of(l)->kind == PART_VARIABLE)
+        st = check_variable(l, why);
+    if (!st && l->entry.bytes)
+        st = begin_transfer(l, why);
+    return st ? about(why, l->entry.name) : st;
+}
+
+static enum status expected(const struct load *l, const char *name, uint64_t bytes, struct problem *why)
+{
+    if (strcmp(l->entry.name, name) != 0)
+        return problem_set(why, STATUS_SNAPSHOT_INVALID, "expected the part %s, found %s", name, l->entry.name);
+    if (l->entry.bytes != bytes)
+        return problem_set(why, STATUS_SNAPSHOT_INVALID, "%s has %llu bytes, " MANIFEST_NAME " says %llu", name,
+                           (unsigned long long)l->entry.bytes, (unsigned long long)bytes);
+    return STATUS_OK;
+}
+
+/* A whole header is here: is it that of the part that must come? */
+static enum status take_header(struct load *l, struct problem *why)
+{
+    bool        end;
+    enum status st = tar_read(l->block, &l->entry, &end, why);
+
+    if (!st && end)
+        st = problem_set(why, STATUS_SNAPSHOT_INVALID, "the archive ends before %s",
+                         is_manifest(l) ? MANIFEST_NAME
+                         : is_sums(l)   ? SUMS_NAME
+                                        : part_of(l)->entry.name);
+    if (st)
+        return st;
+    if (is_manifest(l) && l->entry.bytes > SNAPSHOT_MANIFEST_BYTES_MAX)
+        return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_manifest_bytes", SNAPSHOT_MANIFEST_BYTES_MAX, 0, l->entry.bytes);
+    if (is_manifest(l))
+        st = expected(l, MANIFEST_NAME, l->entry.bytes, why);
+    else if (is_sums(l))
+        st = expected(l, SUMS_NAME, l->sums.bytes, why);
+    else
+        st = expected(l, part_of(l)->entry.name, part_of(l)->entry.bytes, why);
+    return st ? st : begin_content(l, why);
+}
+
+static void begin_header(struct load *l)
+{
+    l->step = LOAD_HEADER;
+    l->left = TAR_BLOCK_BYTES;
+}
+
+/* The content has come whole and, but for its padding, found its place. */
+static void end_content(struct load *l)
+{
+    unsigned char digest[SHA256_BYTES];
+
+    digest_end(&l->digest, digest);
+    if (!is_sums(l))
+        sums_add(&l->sums, l->entry.name, digest);
+    l->step = LOAD_PADDING;
+    l->left = tar_padding(l->entry.bytes);
+}
+
+static void end_padding(struct load *l)
+{
+    if (is_sums(l)) {
+        l->step = LOAD_REST;
+        l->left = UINT64_MAX;
+        return;
+    }
+    l->at++;
+    begin_header(l);
+}
+
+/* The step has all its bytes: on to the next that wants some, or to a task. */
+static enum status next_step(struct load *l, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    if (l->step == LOAD_HEADER) {
+        st = take_header(l, why);
+        l->step = LOAD_CONTENT;
+        l->left = l->entry.bytes;
+        l->task = !st && !l->left;
+    } else if (l->step == LOAD_CONTENT)
+        l->task = true;
+    else if (l->step == LOAD_PADDING)
+        end_padding(l);
+    return st;
+}
+
+static enum status run_task(struct request *r)
+{
+    struct load *l = r->progress;
+    enum status  st = finish_part(l, r);
+
+    l->task = false;
+    if (st)
+        return fail(l, st);
+    end_content(l);
+    if (!l->left)
+        end_padding(l);
+    return st;
+}
+
+static enum status lend_text(struct load *l, size_t *room)
+{
+    *room = l->left < SNAPSHOT_PIECE_BYTES ? (size_t)l->left : SNAPSHOT_PIECE_BYTES;
+    l->lent = buf_reserve(&l->text, *room);
+    return l->lent ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+}
+
+static enum status borrow_room(struct body_sink *sink, struct request *r, char **to, size_t *room)
+{
+    struct load *l = (struct load *)sink;
+    enum status  st = STATUS_OK;
+
+    if (l->task) {
+        r->prepare = run_task;
+        return STATUS_PENDING;
+    }
+    if (l->step == LOAD_CONTENT && l->transfer)
+        st = transfer_write_borrow(l->transfer, &l->lent, room, &r->waker, &r->problem);
+    else if (l->step == LOAD_CONTENT) {
+        st = lend_text(l, room);
+        if (st)
+            problem_set(&r->problem, st, "not enough memory for the snapshot");
+    } else if (l->step == LOAD_HEADER) {
+        l->lent = l->block + TAR_BLOCK_BYTES - l->left;
+        *room = (size_t)l->left;
+    } else {
+        l->lent = l->block;
+        *room = l->left < TAR_BLOCK_BYTES ? (size_t)l->left : TAR_BLOCK_BYTES;
+    }
+    *to = l->lent;
+    return fail(l, st);
+}
+
+static enum status check_zeros(struct load *l, size_t bytes, struct problem *why)
+{
+    if (tar_zeros(l->lent, bytes))
+        return STATUS_OK;
+    return problem_set(why, STATUS_SNAPSHOT_INVALID, "%s: something follows the part that does not belong to it", l->entry.name);
+}
+
+static enum status take_bytes(struct load *l, size_t bytes, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    if (l->step == LOAD_CONTENT)
+        digest_add(&l->digest, l->lent, bytes);
+    if (l->step == LOAD_CONTENT && l->transfer)
+        st = transfer_write_commit(l->transfer, bytes, why);
+    else if (l->step == LOAD_CONTENT)
+        buf_grew(&l->text, bytes);
+    else if (l->step != LOAD_HEADER)
+        st = check_zeros(l, bytes, why);
+    return st;
+}
+
+static enum status commit_room(struct body_sink *sink, struct request *r, size_t bytes)
+{
+    struct load *l = (struct load *)sink;
+    enum status  st = take_bytes(l, bytes, &r->problem);
+
+    l->left -= bytes;
+    while (!st && !l->left && !l->task)
+        st = next_step(l, &r->problem);
+    return fail(l, st);
+}
+
+/* ---- begin and end ---- */
+
+/* On the loop: nothing here waits for a worker. */
+static void on_load_finish(struct request *r)
+{
+    struct load *l = r->progress;
+
+    transfer_destroy(l->transfer);
+    if (l->session && !l->restored)
+        session_not_restored(l->session);
+    if (l->session)
+        session_return(l->session);
+    manifest_finish(&l->manifest);
+    buf_finish(&l->text);
+    buf_finish(&l->sums);
+    free(l);
+}
+
+bool load_is(const struct request *r)
+{
+    return span_equal_nocase(request_media_type(r), SPAN_LITERAL(SNAPSHOT_TYPE));
+}
+
+enum status load_start(struct request *r)
+{
+    struct load *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
+    l->sink = (struct body_sink){.borrow = borrow_room, .commit = commit_room};
+    begin_header(l);
+    r->sink = &l->sink;
+    r->progress = l;
+    r->on_finish = on_load_finish;
+    return STATUS_OK;
+}
+
+static enum status cut_short(const struct load *l, struct problem *why)
+{
+    return problem_set(why, STATUS_SNAPSHOT_INVALID, "the snapshot is cut short: it ends %s %s, %llu bytes before the end of that",
+                       l->step == LOAD_HEADER ? "in a header after" : "in", l->entry.name[0] ? l->entry.name : "its first part",
+                       (unsigned long long)l->left);
+}
+
+enum status load_finish(struct request *r, struct session **out)
+{
+    struct load *l = r->progress;
+    enum status  st = STATUS_OK;
+
+    while (l->task && !st)
+        st = run_task(r); /* of a part without a padding at the very end */
+    if (!st && l->step != LOAD_REST)
+        st = cut_short(l, &r->problem);
+    if (st)
+        return fail(l, st);
+    session_restored(l->session);
+    l->restored = true;
+    *out = l->session;
+    return STATUS_OK;
+}

@@ -1,0 +1,42 @@
+/* The table of contents of a snapshot: its first part, as JSON. Not thread-safe. docs/reference/snapshot.md has the format. */
+#pragma once
+
+#include "base/digest.h"
+#include "http/json/json.h"
+#include "session/session.h"
+#include "session/snapshot/tar.h"
+
+#define MANIFEST_NAME "manifest.json"
+#define SUMS_NAME     "SHA256SUMS"
+
+enum { SNAPSHOT_VERSION = 1 };
+
+/* What a part is; in this order they are written and restored. */
+enum part_kind { PART_MODULE, PART_BUFFER, PART_VARIABLE, PART_PROGRAM, PART_KINDS };
+
+struct part {
+    struct tar_entry entry;
+    enum part_kind   kind;
+    struct span      id;         /* of the module, buffer or program; of a variable that of its module */
+    struct span      variable;   /* its name for the linker, which every compiler makes alike */
+    struct span      media_type; /* of a module's text, as a request that creates it has it */
+    bool             shareable;  /* of a buffer */
+};
+
+/* What a session was made with, as a request has it. */
+void manifest_write(const struct session_info *session, const struct part *parts, unsigned count, struct buf *out);
+
+struct manifest {
+    struct json_document *doc;     /* owned */
+    const struct json    *session; /* the members of a request that creates a session, without its device */
+    struct part          *parts;   /* [count], owned; borrow from the doc */
+    unsigned              count;
+};
+/* From untrusted bytes: paths, kinds and sizes are checked, contents of `session` are not. SNAPSHOT_INVALID says what is wrong. On failure
+ * *out is empty. */
+enum status manifest_read(struct span text, struct manifest *out, struct problem *why);
+void        manifest_finish(struct manifest *m);
+
+/* A row of the last part, in the form that sha256sum writes and checks. */
+void   sums_add(struct buf *sums, const char *name, const unsigned char digest[SHA256_BYTES]);
+size_t sums_row_bytes(const char *name);

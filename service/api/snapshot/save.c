@@ -1,0 +1,515 @@
+/* Writes a snapshot: lists the parts of a session that stands still, then sends them from where they lie, one after the other. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/batch/program_decode.h"
+#include "api/bounds.h"
+#include "api/snapshot/manifest.h"
+#include "api/snapshot/snapshot.h"
+#include "session/snapshot/hold.h"
+
+/* What is sent of a part: a text here, or the bytes of a buffer. */
+struct content {
+    struct module  *module;  /* whose text it is; borrowed until the end */
+    struct program *program; /* likewise */
+    struct buf      made;    /* a text that was written for it */
+    struct span     text;
+    char            id[ID_BYTES]; /* of the buffer or program */
+    bool            on_device;    /* the bytes of the buffer of that id, else the text */
+};
+
+enum save_step { SAVE_HEADER, SAVE_CONTENT, SAVE_PADDING, SAVE_END };
+
+/* Place 0 is the table of contents, then come the parts, then the digests. */
+struct save {
+    struct body_source source;
+    struct session    *session; /* borrowed and held */
+    bool               held;
+    struct part       *parts;    /* [places] */
+    struct content    *contents; /* [places] */
+    unsigned           places, room;
+    struct buf         sums;
+    size_t             sums_bytes;
+    uint64_t           time_s;
+
+    unsigned         at;
+    enum save_step   step;
+    uint64_t         left; /* of the step */
+    char             block[TAR_BLOCK_BYTES];
+    struct transfer *transfer;
+    struct sha256    digest;
+    struct span      lent;
+};
+
+static const char zeros[TAR_END_BYTES];
+
+static void save_destroy(struct save *s)
+{
+    transfer_destroy(s->transfer);
+    for (unsigned i = 0; i < s->places; i++) {
+        struct content *c = &s->contents[i];
+
+        if (c->module)
+            module_return(s->session, c->module);
+        if (c->program)
+            program_return(c->program);
+        buf_finish(&c->made);
+    }
+    if (s->held)
+        snapshot_release(s->session);
+    if (s->session)
+        session_return(s->session);
+    buf_finish(&s->sums);
+    free(s->parts);
+    free(s->contents);
+    free(s);
+}
+
+/* ---- the list of parts ---- */
+
+static enum status no_memory(struct problem *why)
+{
+    return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
+}
+
+static bool grow(struct save *s)
+{
+    unsigned        room = s->room ? 2 * s->room : 16;
+    struct part    *parts = realloc(s->parts, room * sizeof *parts);
+    struct content *contents = parts ? realloc(s->contents, room * sizeof *contents) : NULL;
+
+    if (parts)
+        s->parts = parts;
+    if (!contents)
+        return false;
+    s->contents = contents;
+    s->room = room;
+    return true;
+}
+
+/* A new place, the last one; NULL: there is none, as *why says. */
+static struct part *add(struct save *s, enum part_kind kind, struct problem *why)
+{
+    if (s->places == SNAPSHOT_PARTS_MAX + 1) {
+        problem_limit(why, STATUS_QUOTA_EXCEEDED, "snapshot_parts", SNAPSHOT_PARTS_MAX, SNAPSHOT_PARTS_MAX, 1);
+        return NULL;
+    }
+    if (s->places == s->room && !grow(s)) {
+        no_memory(why);
+        return NULL;
+    }
+    s->contents[s->places] = (struct content){0};
+    s->parts[s->places] = (struct part){.kind = kind};
+    return &s->parts[s->places++];
+}
+
+static struct content *last_content(const struct save *s)
+{
+    return &s->contents[s->places - 1];
+}
+
+static void add_texts(struct json_writer *w, const char *name, const struct span *texts, unsigned count)
+{
+    json_open_array(w, name);
+    for (unsigned i = 0; i < count; i++)
+        json_add_string(w, NULL, texts[i]);
+    json_close_array(w);
+}
+
+/* The body of a request that makes the module again. */
+static void write_module(const struct module_spec *m, struct arena *a, struct buf *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_open_object(&w, NULL);
+    json_add_string(&w, "source", m->source);
+    add_texts(&w, "options", m->options, m->options_count);
+    add_texts(&w, "name_expressions", m->name_expressions, m->name_expressions_count);
+    if (m->arch.bytes)
+        json_add_string(&w, "arch", m->arch);
+    json_open_object(&w, "headers");
+    for (unsigned i = 0; i < m->headers_count; i++)
+        json_add_string(&w, arena_printf(a, "%.*s", SPAN_ARG(m->headers[i].name)), m->headers[i].text);
+    json_close_object(&w);
+    json_close_object(&w);
+}
+
+/* Source that came alone is sent as it came, so that an editor opens it. */
+static bool is_plain(const struct module_spec *m)
+{
+    return m->kind != IMAGE_CUDA || !(m->options_count || m->name_expressions_count || m->headers_count || m->arch.bytes);
+}
+
+static enum status add_module(struct save *s, struct request *r, struct module *m)
+{
+    const struct module_spec *spec = module_spec_of(m);
+    bool                      plain = is_plain(spec);
+    struct part              *p = add(s, PART_MODULE, &r->problem);
+    struct content           *c;
+    enum status               st = STATUS_OK;
+
+    if (!p) {
+        module_return(s->session, m);
+        return r->problem.status;
+    }
+    c = last_content(s);
+    c->module = m;
+    p->id = spec->id;
+    p->media_type = span_of(!plain                     ? "application/json"
+                            : spec->kind == IMAGE_CUDA ? "text/x-cuda"
+                            : spec->kind == IMAGE_PTX  ? "application/vnd.gpurest.ptx"
+                                                       : "application/vnd.gpurest.cubin");
+    c->text = spec->source;
+    if (!plain) {
+        buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
+        write_module(spec, &r->arena, &c->made);
+        if (c->made.failed)
+            return no_memory(&r->problem);
+        c->text = buf_span(&c->made);
+        st = request_hold(r, c->text.bytes);
+    }
+    snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id),
+             !plain                     ? ".json"
+             : spec->kind == IMAGE_CUDA ? ".cu"
+             : spec->kind == IMAGE_PTX  ? ".ptx"
+                                        : ".cubin");
+    p->entry.bytes = c->text.bytes;
+    return st;
+}
+
+static enum status add_modules(struct save *s, struct request *r)
+{
+    char(*ids)[ID_BYTES] = calloc(LIST_ITEMS_MAX, sizeof *ids);
+    struct page page = {.limit = LIST_ITEMS_MAX};
+    char        cursor[ID_BYTES];
+    enum status st = ids ? STATUS_OK : no_memory(&r->problem);
+    unsigned    n;
+
+    do {
+        n = st ? 0 : module_list(s->session, &page, ids);
+        for (unsigned i = 0; i < n && !st; i++) {
+            struct module *m;
+
+            st = module_borrow(s->session, span_of(ids[i]), &m, &r->problem);
+            if (!st)
+                st = add_module(s, r, m);
+        }
+        memcpy(cursor, page.next, sizeof cursor);
+        page.cursor = span_of(cursor);
+    } while (!st && cursor[0]);
+    free(ids);
+    return st;
+}
+
+static enum status add_buffers(struct save *s, struct problem *why)
+{
+    struct buffer_info *items = calloc(LIST_ITEMS_MAX, sizeof *items);
+    struct page         page = {.limit = LIST_ITEMS_MAX};
+    char                cursor[ID_BYTES];
+    enum status         st = items ? STATUS_OK : no_memory(why);
+    unsigned            n;
+
+    do {
+        n = st ? 0 : buffer_list(s->session, &page, items);
+        for (unsigned i = 0; i < n && !st; i++) {
+            struct part    *p = add(s, PART_BUFFER, why);
+            struct content *c;
+
+            if (!p) {
+                st = why->status;
+                break;
+            }
+            c = last_content(s);
+            memcpy(c->id, items[i].id, sizeof c->id);
+            c->on_device = true;
+            snprintf(p->entry.name, sizeof p->entry.name, "buffers/%.*s", CLIENT_ID_CHARS_MAX, items[i].id);
+            p->entry.bytes = items[i].bytes;
+            p->shareable = items[i].shareable;
+        }
+        memcpy(cursor, page.next, sizeof cursor);
+        page.cursor = span_of(cursor);
+    } while (!st && cursor[0]);
+    free(items);
+    return st;
+}
+
+static enum status add_variables(struct save *s, unsigned module, struct problem *why)
+{
+    struct module_view v;
+
+    module_view_of(s->contents[module].module, &v);
+    for (unsigned i = 0; i < v.table->globals_count; i++) {
+        struct part    *p;
+        struct content *c;
+
+        if (!v.table->globals[i].bytes)
+            continue;
+        p = add(s, PART_VARIABLE, why);
+        if (!p)
+            return why->status;
+        c = last_content(s);
+        global_id(v.id, i, c->id);
+        c->on_device = true;
+        snprintf(p->entry.name, sizeof p->entry.name, "variables/%.*s/%u", CLIENT_ID_CHARS_MAX, v.id, i);
+        p->entry.bytes = v.table->globals[i].bytes;
+        p->id = span_of(v.id);
+        p->variable = span_of(v.table->globals[i].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status add_all_variables(struct save *s, struct problem *why)
+{
+    unsigned    last = s->places;
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 1; i < last && !st; i++)
+        if (s->contents[i].module)
+            st = add_variables(s, i, why);
+    return st;
+}
+
+static enum status add_programs(struct save *s, struct problem *why)
+{
+    struct program_info *items = calloc(PROGRAMS_PER_SESSION_MAX, sizeof *items);
+    struct page          page = {.limit = PROGRAMS_PER_SESSION_MAX};
+    unsigned             n = items ? program_list(s->session, &page, items) : 0;
+    enum status          st = items ? STATUS_OK : no_memory(why);
+
+    for (unsigned i = 0; i < n && !st; i++) {
+        struct part    *p = add(s, PART_PROGRAM, why);
+        struct content *c;
+
+        if (!p) {
+            st = why->status;
+            break;
+        }
+        c = last_content(s);
+        st = program_borrow(s->session, span_of(items[i].name), &c->program, why);
+        if (st)
+            break;
+        c->text = buf_span(&program_message_of(c->program)->json);
+        snprintf(p->entry.name, sizeof p->entry.name, "programs/%.*s.json", CLIENT_ID_CHARS_MAX, items[i].name);
+        p->entry.bytes = c->text.bytes;
+        memcpy(c->id, items[i].name, sizeof c->id);
+    }
+    free(items);
+    return st;
+}
+
+/* These ids are in `contents`, which has moved while it grew. */
+static void find_ids(struct save *s)
+{
+    for (unsigned i = 1; i < s->places; i++)
+        if (s->parts[i].kind == PART_BUFFER || s->parts[i].kind == PART_PROGRAM)
+            s->parts[i].id = span_of(s->contents[i].id);
+}
+
+static enum status add_manifest(struct save *s, struct request *r)
+{
+    struct session_info *info = malloc(sizeof *info);
+    struct buf          *text = &s->contents[0].made;
+
+    if (!info)
+        return no_memory(&r->problem);
+    session_info_of(s->session, info);
+    buf_init(text, SNAPSHOT_MANIFEST_BYTES_MAX);
+    manifest_write(info, s->parts + 1, s->places - 1, text);
+    free(info);
+    if (text->failed)
+        return no_memory(&r->problem);
+    s->contents[0].text = buf_span(text);
+    snprintf(s->parts[0].entry.name, sizeof s->parts[0].entry.name, MANIFEST_NAME);
+    s->parts[0].entry.bytes = text->bytes;
+    return request_hold(r, text->bytes + s->places * (sizeof *s->parts + sizeof *s->contents));
+}
+
+static enum status list_parts(struct save *s, struct request *r)
+{
+    enum status st = add(s, PART_MODULE, &r->problem) ? STATUS_OK : r->problem.status; /* the place of the table of contents */
+
+    if (!st)
+        st = add_modules(s, r);
+    if (!st)
+        st = add_buffers(s, &r->problem);
+    if (!st)
+        st = add_all_variables(s, &r->problem);
+    if (!st)
+        st = add_programs(s, &r->problem);
+    if (st)
+        return st;
+    find_ids(s);
+    return add_manifest(s, r);
+}
+
+/* ---- sending ---- */
+
+static const struct tar_entry *entry_at(const struct save *s, struct tar_entry *sums)
+{
+    if (s->at < s->places)
+        return &s->parts[s->at].entry;
+    *sums = (struct tar_entry){.name = SUMS_NAME, .bytes = s->sums_bytes};
+    return sums;
+}
+
+static void begin_part(struct save *s)
+{
+    struct tar_entry sums;
+
+    tar_write(entry_at(s, &sums), s->time_s, s->block);
+    s->step = SAVE_HEADER;
+    s->left = TAR_BLOCK_BYTES;
+    digest_init(&s->digest);
+}
+
+static void end_part(struct save *s)
+{
+    unsigned char digest[SHA256_BYTES];
+
+    transfer_destroy(s->transfer);
+    s->transfer = NULL;
+    if (s->at == s->places) {
+        s->step = SAVE_END;
+        s->left = TAR_END_BYTES;
+        return;
+    }
+    digest_end(&s->digest, digest);
+    sums_add(&s->sums, s->parts[s->at].entry.name, digest);
+    s->at++;
+    begin_part(s);
+}
+
+/* The step is over: on to the next that has bytes. */
+static void next_step(struct save *s)
+{
+    struct tar_entry sums;
+    uint64_t         bytes = entry_at(s, &sums)->bytes;
+
+    if (s->step == SAVE_HEADER) {
+        s->step = SAVE_CONTENT;
+        s->left = bytes;
+    } else if (s->step == SAVE_CONTENT) {
+        s->step = SAVE_PADDING;
+        s->left = tar_padding(bytes);
+    } else if (s->step == SAVE_PADDING) {
+        end_part(s);
+    }
+    if (!s->left && s->step != SAVE_END)
+        next_step(s);
+}
+
+static struct span text_left(const struct save *s)
+{
+    struct span text = s->at < s->places ? s->contents[s->at].text : buf_span(&s->sums);
+
+    return span_first(span_from(text, text.bytes - (size_t)s->left), SNAPSHOT_PIECE_BYTES);
+}
+
+/* The transfer of a buffer is begun when its turn comes: each holds staging memory. */
+static enum status lend_buffer(struct save *s, const char *id, struct waker *w)
+{
+    struct problem why;
+    enum status    st = STATUS_OK;
+
+    if (!s->transfer)
+        st = transfer_read_begin(s->session, span_of(id), 0, s->left, &s->transfer, &why);
+    return st ? st : transfer_read_lend(s->transfer, &s->lent, w);
+}
+
+static enum status lend_piece(struct body_source *source, struct span *out, struct waker *w)
+{
+    struct save *s = (struct save *)source;
+    enum status  st = STATUS_OK;
+
+    if (s->step == SAVE_HEADER)
+        s->lent = (struct span){s->block + TAR_BLOCK_BYTES - s->left, (size_t)s->left};
+    else if (s->step == SAVE_PADDING || s->step == SAVE_END)
+        s->lent = (struct span){zeros, (size_t)s->left};
+    else if (s->at < s->places && s->contents[s->at].on_device)
+        st = lend_buffer(s, s->contents[s->at].id, w);
+    else
+        s->lent = text_left(s);
+    if (!st)
+        *out = s->lent;
+    return st;
+}
+
+static void release_piece(struct body_source *source, size_t bytes)
+{
+    struct save *s = (struct save *)source;
+
+    if (s->step == SAVE_CONTENT)
+        digest_add(&s->digest, s->lent.data, bytes);
+    if (s->step == SAVE_CONTENT && s->transfer)
+        transfer_read_release(s->transfer, bytes);
+    s->left -= bytes;
+    if (!s->left)
+        next_step(s);
+}
+
+static void close_save(struct body_source *source)
+{
+    save_destroy((struct save *)source);
+}
+
+/* ---- the answer ---- */
+
+static bool client_gone(void *request)
+{
+    const struct request *r = request;
+
+    return request_gone(r) || request_revoked(r);
+}
+
+static uint64_t wait_s_of(const struct request *r)
+{
+    uint64_t asked = request_prefer(r).wait_s;
+
+    return asked == UINT64_MAX ? SNAPSHOT_WAIT_S : asked < WAIT_S_MAX ? asked : WAIT_S_MAX;
+}
+
+static uint64_t total_bytes(struct save *s)
+{
+    uint64_t total = TAR_END_BYTES;
+
+    for (unsigned i = 0; i < s->places; i++) {
+        const struct tar_entry *e = &s->parts[i].entry;
+
+        total += TAR_BLOCK_BYTES + e->bytes + tar_padding(e->bytes);
+        s->sums_bytes += sums_row_bytes(e->name);
+    }
+    return total + TAR_BLOCK_BYTES + s->sums_bytes + tar_padding(s->sums_bytes);
+}
+
+static enum status prepare(struct save *s, struct request *r)
+{
+    struct snapshot_wait wait = {deadline_after_ms(wait_s_of(r) * 1000), client_gone, r};
+    enum status          st = session_of(r, &s->session);
+
+    if (!st)
+        st = snapshot_hold(s->session, &wait, &r->problem);
+    s->held = !st && s->session;
+    return st ? st : list_parts(s, r);
+}
+
+enum status snapshot_answer(struct request *r)
+{
+    struct save *s = calloc(1, sizeof *s);
+    uint64_t     total;
+    enum status  st = s ? prepare(s, r) : no_memory(&r->problem);
+
+    if (st) {
+        if (s)
+            save_destroy(s);
+        return st;
+    }
+    s->source = (struct body_source){.close = close_save, .lend = lend_piece, .release = release_piece};
+    s->time_s = wall_ns() / NS_PER_S;
+    total = total_bytes(s);
+    buf_init(&s->sums, s->sums_bytes);
+    begin_part(s);
+    reply_header_text(&r->reply, "Content-Type", SNAPSHOT_TYPE);
+    reply_header(&r->reply, "Content-Disposition", "attachment; filename=\"%.*s.tar\"", SPAN_ARG(r->params[0]));
+    return reply_source_take(&r->reply, 200, &s->source, total);
+}

@@ -1,0 +1,15 @@
+/* A session as one file: written from a session that stands still, and a session made from it. */
+#pragma once
+
+#include "api/call.h"
+
+/* Answers with the snapshot of the path's session, which stands still until the answer is sent, or given up. Blocks. */
+enum status snapshot_answer(struct request *r);
+
+/* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. */
+enum status load_start(struct request *r);
+/* Whether the request's body is one. */
+bool load_is(const struct request *r);
+/* For the handler, when the whole body has arrived: *out, borrowed until the request's end, is all there, and listed. Whatever fails before
+ * leaves no session. */
+enum status load_finish(struct request *r, struct session **out);

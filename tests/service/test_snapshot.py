@@ -1,0 +1,354 @@
+"""Snapshots: a session as one file, and sessions made from such files."""
+import hashlib
+import http.client
+import io
+import json
+import random
+import struct
+import tarfile
+import threading
+import time
+
+import pytest
+
+from conftest import VADD, floats
+from kernels import BAD_ADDRESS, FAULTS
+from service_under_test import until
+from test_start_and_auth import token_file
+
+TYPE = "application/vnd.gpurest.snapshot"
+SOURCE = r"""
+__device__ int counter = 5;
+__constant__ float table[4] = {1, 2, 3, 4};
+namespace ns { __device__ unsigned long long big[4096]; }
+extern "C" __global__ void step(unsigned *p, unsigned k) { if (threadIdx.x == 0) { *p = *p * 3 + k; counter += k; } }
+"""
+HEADED = '#include "scale.h"\ntemplate <int N> __global__ void scale(float *p) { p[threadIdx.x] *= N * SCALE + HALF; }\n'
+HEADED_MODULE = {"source": HEADED, "headers": {"scale.h": "#define SCALE 2\n"}, "options": ["-DHALF=1"], "name_expressions": ["scale<3>"]}
+PROGRAM = {"module": "m", "ops": [{"op": "launch", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": k}]} for k in range(3)]}
+
+
+def word(client, session, buffer="n"):
+    return struct.unpack("<I", client.get(f"{session}/buffers/{buffer}/data").expect(200).body)[0]
+
+
+def variable(client, session, name):
+    return client.get(f"{session}/modules/m/globals/{name}/data").expect(200).body
+
+
+@pytest.fixture
+def full(client, session):
+    """A session with one of everything: modules with and without options, buffers, variables that were changed, a program, labels, limits."""
+    client.patch(session, {"labels": {"team": "vision"}, "idle_timeout_s": 777, "memory_limit": str(2**62 - 1)}).expect(200)
+    client.put_cuda(session + "/modules/m", SOURCE).expect(201)
+    client.put(session + "/modules/h", HEADED_MODULE).expect(201)
+    client.put_octets(session + "/buffers/n", struct.pack("<I", 1)).expect(201)
+    client.put_octets(session + "/buffers/odd", random.Random(3).randbytes(3 * 2**20 + 17)).expect(201)
+    client.put_octets(f"{session}/modules/m/globals/table/data", floats([5, 6, 7, 8])).expect(204)
+    client.put(session + "/programs/p", PROGRAM).expect(201)
+    client.post(session + "/programs/p/runs", {}).expect(200)
+    return session
+
+
+def snapshot(client, session):
+    answer = client.get(session + "/snapshot").expect(200)
+    assert answer.headers["Content-Type"] == TYPE and int(answer.headers["Content-Length"]) == len(answer.body)
+    return answer.body
+
+
+def restore(client, path, data, **headers):
+    return client.put(path, data, Content_Type=TYPE, **headers)
+
+
+def entries(data):
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
+
+
+def repacked(parts):
+    """The file of these parts, its digests made anew."""
+    made = io.BytesIO()
+    parts = {name: data for name, data in parts.items() if name != "SHA256SUMS"}
+    parts["SHA256SUMS"] = "".join(f"{hashlib.sha256(d).hexdigest()}  {n}\n" for n, d in parts.items()).encode()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in parts.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return made.getvalue()
+
+
+def gone(client, path):
+    client.get(path).expect(404, "session_not_found")
+
+
+def check_copy(client, full, copy):
+    told = client.get(copy).json()
+    assert told["labels"] == {"team": "vision"} and told["idle_timeout_s"] == 777 and told["state"] == "ready"
+    assert client.get(copy + "/buffers/odd/data").body == random.Random(3).randbytes(3 * 2**20 + 17)
+    assert word(client, copy) == 1 * 27 + 0 * 9 + 1 * 3 + 2
+    assert variable(client, copy, "counter") == struct.pack("<i", 8) and variable(client, copy, "table") == floats([5, 6, 7, 8])
+    # it works on, by itself
+    client.post(copy + "/programs/p/runs", {}).expect(200)
+    assert word(client, copy) == 32 * 27 + 5 and variable(client, copy, "counter") == struct.pack("<i", 11)
+    client.put_octets(copy + "/buffers/f", floats([1, 2])).expect(201)
+    client.post(copy + "/launches", {"module": "h", "kernel": "scale<3>", "grid": [1], "block": [2], "args": [{"buf": "f"}]}).expect(200)
+    assert client.get(copy + "/buffers/f/data").body == floats([7, 14])
+    # what made it, made again, is the same
+    client.put_cuda(copy + "/modules/m", SOURCE).expect(200)
+    client.put(copy + "/modules/h", HEADED_MODULE).expect(200)
+    client.put(copy + "/programs/p", PROGRAM).expect(200)
+
+
+def test_a_copy_has_everything_and_works_on(client, full):
+    data = snapshot(client, full)
+    made = restore(client, "/v1/sessions/copy", data).expect(201)
+    assert made.headers["Location"] == "/v1/sessions/copy" and made.json()["usage"]["memory_bytes"] == client.get(full).json()["usage"]["memory_bytes"]
+    assert word(client, full) == 32
+    check_copy(client, full, "/v1/sessions/copy")
+    assert word(client, full) == 32
+    restore(client, "/v1/sessions/copy", data).expect(409, "spec_conflict")
+    unnamed = client.post("/v1/sessions", data, Content_Type=TYPE).expect(201)
+    assert word(client, unnamed.headers["Location"]) == 32
+    assert entries(snapshot(client, unnamed.headers["Location"]))["buffers/odd"] == entries(data)["buffers/odd"]
+    for path in ("/v1/sessions/copy", unnamed.headers["Location"]):
+        client.delete(path).expect(204)
+
+
+def test_any_tool_opens_it(client, full):
+    parts = entries(snapshot(client, full))
+    manifest = json.loads(parts["manifest.json"])
+    assert (manifest["format"], manifest["version"]) == ("gpurest-snapshot", 1)
+    assert list(parts) == ["manifest.json", *(part["path"] for part in manifest["parts"]), "SHA256SUMS"]
+    assert parts["modules/m.cu"] == SOURCE.encode() and json.loads(parts["modules/h.json"])["source"] == HEADED
+    assert parts["buffers/n"] == struct.pack("<I", 32) and json.loads(parts["programs/p.json"]) == PROGRAM
+    assert manifest["session"]["memory_limit"] == str(2**62 - 1)
+    for line in parts["SHA256SUMS"].decode().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256(parts[name]).hexdigest() == digest
+    again = repacked(parts)  # another tool's archive of the same files
+    restore(client, "/v1/sessions/copy", again).expect(201)
+    assert word(client, "/v1/sessions/copy") == 32
+    client.delete("/v1/sessions/copy").expect(204)
+
+
+# ---- files that are no snapshots, or not whole ----
+
+def borders(data):
+    """Offsets of all headers and of the ends of all parts."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return sorted({at for m in tar.getmembers() for at in (m.offset, m.offset_data, m.offset_data + m.size)})
+
+
+def small(client, session):
+    """A snapshot whose parts fit on a page."""
+    client.put_cuda(session + "/modules/m", SOURCE.replace("4096", "4")).expect(201)
+    client.put_octets(session + "/buffers/a", bytes(range(256)) * 3).expect(201)
+    client.put_octets(session + "/buffers/b", bytes(700)).expect(201)
+    client.put(session + "/programs/p", {"ops": [{"op": "sync"}]}).expect(201)
+    return snapshot(client, session)
+
+
+def refused(client, data, status=422, code="snapshot_invalid", words=""):
+    answer = restore(client, "/v1/sessions/bad", data).expect(status, code)
+    assert words in answer.json()["detail"], answer
+    gone(client, "/v1/sessions/bad")
+
+
+def test_a_cut_file_leaves_no_session(client, session):
+    data = small(client, session)
+    cuts = {at + d for at in borders(data) for d in (-1, 0, 1)} | set(random.Random(5).sample(range(len(data)), 10))
+    end = len(data) - 1024
+    for at in sorted(at for at in cuts if 0 < at < end):
+        refused(client, data[:at])
+    restore(client, "/v1/sessions/bad", data).expect(201)
+    client.delete("/v1/sessions/bad").expect(204)
+
+
+def test_damage_is_found_and_named(client, session):
+    data = small(client, session)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        members = tar.getmembers()
+    for m in members:
+        for at, words in ((m.offset + 3, ""), (m.offset_data + m.size // 2, m.name if m.name.startswith(("buffers", "variables")) else "")):
+            changed = bytearray(data)
+            changed[at] ^= 0x20
+            answer = restore(client, "/v1/sessions/bad", bytes(changed))
+            assert 400 <= answer.status < 500 and words in answer.json()["detail"], (m.name, at, answer)
+            gone(client, "/v1/sessions/bad")
+        if m.size % 512:
+            changed = bytearray(data)
+            changed[m.offset_data + m.size] = 1
+            refused(client, bytes(changed))
+
+
+def test_foreign_files(client, session):
+    parts = entries(small(client, session))
+    manifest = json.loads(parts["manifest.json"])
+
+    def told(**changes):
+        return repacked({**parts, "manifest.json": json.dumps({**manifest, **changes}).encode()})
+
+    refused(client, b"hello" * 1000, words="ustar")
+    refused(client, bytes(4096), words="manifest.json")
+    refused(client, repacked({"readme.txt": b"x"}), words="manifest.json")
+    refused(client, told(format="zip"), words="gpurest-snapshot")
+    refused(client, told(version=2), words="version 2")
+    refused(client, told(more=1), words="/more")
+    refused(client, told(parts=manifest["parts"][:-1] + [{**manifest["parts"][-1], "kind": "launch"}]), words="kind")
+    refused(client, told(parts=manifest["parts"][::-1]), words="order")
+    refused(client, repacked({name: data for name, data in parts.items() if name != "buffers/a"}), words="buffers/a")
+    refused(client, repacked({**parts, "buffers/a": b"short"}), words="buffers/a")
+    refused(client, repacked({**parts, "modules/m.cu": b"x" * len(parts["modules/m.cu"])}), code="compile_failed", words="modules/m.cu")
+    refused(client, told(session={"lease_s": -1}), 400, "invalid_field")
+    restore(client, "/v1/sessions/bad?device=nowhere:1", repacked(parts)).expect(404, "device_not_found")
+    client.put("/v1/sessions/bad?device=cpu:0", {}).expect(400, "invalid_field")
+    # 2**63 and 2**64 - 1 bytes
+    for size in (2**63, 2**64 - 1):
+        changed = [{**p, "bytes": str(size)} if p["path"] == "buffers/a" else p for p in manifest["parts"]]
+        refused(client, told(parts=changed))
+    huge = [{**p, "bytes": str(2**62)} if p["path"] == "buffers/a" else p for p in manifest["parts"]]
+    answer = restore(client, "/v1/sessions/bad", told(parts=huge))
+    assert answer.status in (413, 422, 429, 503, 507) and "buffers/a" in answer.json()["detail"], answer
+    gone(client, "/v1/sessions/bad")
+
+
+def test_the_quota_holds_and_nothing_stays(client, session):
+    parts = entries(small(client, session))
+    manifest = json.loads(parts["manifest.json"])
+    manifest["session"]["memory_limit"] = 800
+    answer = restore(client, "/v1/sessions/bad", repacked({**parts, "manifest.json": json.dumps(manifest).encode()}))
+    assert answer.code == "quota_exceeded" and "buffers/b" in answer.json()["detail"], answer
+    gone(client, "/v1/sessions/bad")
+
+
+# ---- others, and other work ----
+
+def test_a_snapshot_is_its_owners(start, tmp_path):
+    service = start("--tokens", token_file(tmp_path / "tokens.json", alice=["read", "write", "compile", "launch"], bob=["read", "write"]))
+    alice, bob = ({"Authorization": f"Bearer {name}-secret"} for name in ("alice", "bob"))
+    client = service.client()
+    client.request("PUT", "/v1/sessions/s", {}, alice).expect(201)
+    client.request("PUT", "/v1/sessions/s/buffers/b", b"mine", {**alice, "Content-Type": "application/octet-stream"}).expect(201)
+    client.request("GET", "/v1/sessions/s/snapshot", headers=bob).expect(404, "session_not_found")
+    client.request("GET", "/v1/sessions/s/snapshot").expect(401)
+    plain = client.request("GET", "/v1/sessions/s/snapshot", headers=alice).expect(200).body
+    assert b"alice" not in plain and b"secret" not in plain and hashlib.sha256(b"alice-secret").hexdigest().encode() not in plain
+    client.request("PUT", "/v1/sessions/s/modules/m", SOURCE.encode(), {**alice, "Content-Type": "text/x-cuda"}).expect(201)
+    data = client.request("GET", "/v1/sessions/s/snapshot", headers=alice).expect(200).body
+    refusal = client.request("PUT", "/v1/sessions/s", data, {**bob, "Content-Type": TYPE}).expect(403, "insufficient_scope")
+    assert "modules/m.cu" in refusal.json()["detail"]
+    client.request("GET", "/v1/sessions/s", headers=bob).expect(404)
+    client.request("PUT", "/v1/sessions/s", plain, {**bob, "Content-Type": TYPE}).expect(201)  # his own session of that name
+    assert client.request("GET", "/v1/sessions/s/buffers/b/data", headers=bob).body == b"mine"
+    client.close()
+
+
+def test_it_waits_for_launches_up_to_a_bound(client, session):
+    client.put_cuda(session + "/modules/m", FAULTS).expect(201)
+    client.put(session + "/buffers/x", {"size": 4096}).expect(201)
+    launch = client.post(session + "/launches", {"module": "m", "kernel": "endless", "grid": [1], "block": [1], "args": [{"buf": "x"}],
+                                                 "timeout_ms": 600000}, Prefer="respond-async").expect(202)
+    busy = client.get(session + "/snapshot", Prefer="wait=0").expect(409, "session_busy")
+    assert "a launch" in busy.json()["detail"] and busy.json()["retryable"]
+    assert client.delete(launch.headers["Location"] + "?force=1").status in (200, 202)
+    client.post(session + "/reset", {}).expect(200)
+    client.put_cuda(session + "/modules/m", FAULTS).expect(201)
+    client.post(session + "/launches", {"module": "m", "kernel": "illegal", "grid": [1], "block": [1], "args": [BAD_ADDRESS]})
+    until(lambda: client.get(session).json()["state"] == "faulted", lambda: client.get(session).json())
+    client.get(session + "/snapshot").expect(409, "session_faulted")
+    client.post(session + "/reset", {}).expect(200)
+    client.get(session + "/snapshot").expect(200)
+
+
+def raw(service):
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
+    return connection
+
+
+def test_nothing_changes_while_it_is_read(client, service, session):
+    """A client that reads slowly, and one that is gone."""
+    client.put_octets(session + "/buffers/b", bytes(64 << 20)).expect(201)
+    client.put_cuda(session + "/modules/m", SOURCE).expect(201)
+    reader = raw(service)
+    reader.request("GET", session + "/snapshot")
+    response = reader.getresponse()
+    first = response.read(1 << 20)
+    for method, path, body in (("PUT", "/buffers/new", {"size": 8}), ("POST", "/buffers/b/fill", {"pattern": {"u8": 1}}), ("DELETE", "/buffers/b", None),
+                               ("PUT", "/modules/n", {"source": SOURCE}), ("DELETE", "/modules/m", None), ("POST", "/reset", {}),
+                               ("PUT", "/programs/p", {"ops": [{"op": "sync"}]}), ("POST", "/batches", {"ops": [{"op": "sync"}]}),
+                               ("POST", "/launches", {"module": "m", "kernel": "step", "grid": [1], "block": [1], "args": [{"buf": "b"}, {"u32": 1}]})):
+        answer = client.request(method, session + path, body).expect(409, "session_busy")
+        assert "snapshot" in answer.json()["detail"] and answer.json()["retryable"], (method, path)
+    client.put_octets(session + "/buffers/b/data", bytes(64 << 20)).expect(409, "session_busy")
+    assert client.get(session + "/buffers/b/data", Range="bytes=0-7").body == bytes(8)  # reads go on
+    second = snapshot(client, session)                                                   # so do other snapshots
+    rest = first + response.read()
+    assert entries(rest) == {**entries(second), "manifest.json": entries(rest)["manifest.json"], "SHA256SUMS": entries(rest)["SHA256SUMS"]}
+    reader.close()
+    until(lambda: client.put(session + "/buffers/new", {"size": 8}).status == 201)
+    reader = raw(service)
+    reader.request("GET", session + "/snapshot")
+    reader.getresponse().read(1000)
+    reader.close()
+    until(lambda: client.put(session + "/buffers/newer", {"size": 8}).status == 201)
+
+
+def test_a_client_that_dies_while_it_restores_leaves_nothing(client, service, session):
+    client.put_octets(session + "/buffers/b", bytes(8 << 20)).expect(201)
+    data = snapshot(client, session)
+    for share in (0.3, 0.999):
+        writer = raw(service)
+        writer.putrequest("PUT", "/v1/sessions/half")
+        writer.putheader("Content-Type", TYPE)
+        writer.putheader("Content-Length", str(len(data)))
+        writer.endheaders()
+        writer.send(data[:int(len(data) * share)])
+        until(lambda: client.get("/v1/sessions/half").status == 409)  # being restored: nobody sees a part of it
+        client.put("/v1/sessions/half", {}).expect(409, "session_busy")
+        restore(client, "/v1/sessions/half", data).expect(409, "session_busy")
+        assert {s["id"]: s["state"] for s in client.get("/v1/sessions").json()["items"]}["half"] == "starting"
+        writer.close()
+        until(lambda: client.get("/v1/sessions/half").status == 404)
+    restore(client, "/v1/sessions/half", data).expect(201)
+    client.delete("/v1/sessions/half").expect(204)
+
+
+def test_chunked_and_from_another_service(client, start, full):
+    data = snapshot(client, full)
+    other = start("--no-offload").client()
+    answer = other.request("PUT", "/v1/sessions/copy", iter([data[:1], data[1:70000], data[70000:]]), {"Content-Type": TYPE}, encode_chunked=True)
+    answer.expect(201)
+    check_copy(other, full, "/v1/sessions/copy")
+    assert entries(snapshot(other, "/v1/sessions/copy"))["buffers/odd"] == entries(data)["buffers/odd"]
+    head = other.head("/v1/sessions/copy/snapshot").expect(200)
+    assert int(head.headers["Content-Length"]) > 3 << 20
+    other.close()
+
+
+def test_concurrent_writers_and_snapshots(client, service, session):
+    """Every snapshot is of one moment: two buffers that are always written together have the same number."""
+    client.put_octets(session + "/buffers/x", bytes(4096)).expect(201)
+    client.put_octets(session + "/buffers/y", bytes(4096)).expect(201)
+    stop = threading.Event()
+
+    def write():
+        writer, number = service.client(), 0
+        while not stop.is_set():
+            number += 1
+            pattern = {"u32": number}
+            writer.post(session + "/batches", {"ops": [{"op": "fill", "to": b, "pattern": pattern} for b in "xy"]})
+        writer.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(20):
+            answer = client.get(session + "/snapshot")
+            if answer.status == 409:
+                continue
+            parts = entries(answer.expect(200).body)
+            assert parts["buffers/x"] == parts["buffers/y"] and len(set(struct.unpack("<1024I", parts["buffers/x"]))) == 1
+    finally:
+        stop.set()
+        thread.join()
