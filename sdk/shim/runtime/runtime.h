@@ -48,8 +48,6 @@ void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 cudaError_t symbol_function(const void *kernel, CUfunction *out);
 /* A variable of the current context. */
 cudaError_t symbol_variable(const void *variable, CUdeviceptr *address, size_t *bytes);
-/* Modules of a context that is going to be destroyed. */
-void symbol_forget(CUcontext context);
 
 /* ---- memory.c ---- */
 

@@ -38,8 +38,10 @@ static cudaError_t initialize(void)
 static cudaError_t use_device(int wanted)
 {
     CUcontext   primary;
-    cudaError_t r = cuDevicePrimaryCtxRetain(&primary, wanted);
+    int         count = 0;
+    cudaError_t r = cuDeviceGetCount(&count); /* says that there is none */
 
+    r = r ? r : cuDevicePrimaryCtxRetain(&primary, wanted);
     return r ? r : cuCtxSetCurrent(primary);
 }
 
@@ -120,12 +122,8 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t run_cudaSetDevice(int wanted)
 {
-    int         count = 0;
-    cudaError_t r = cuDeviceGetCount(&count);
+    cudaError_t r = use_device(wanted);
 
-    if (!r && (wanted < 0 || wanted >= count))
-        r = cudaErrorInvalidDevice;
-    r = r ? r : use_device(wanted);
     if (!r)
         device = wanted;
     return r;
@@ -166,11 +164,8 @@ cudaError_t run_cudaGetDeviceFlags(unsigned int *flags)
 
 cudaError_t run_cudaDeviceReset(void)
 {
-    CUcontext primary;
-    int       current;
+    int current;
 
     run_cudaGetDevice(&current);
-    if (cuDevicePrimaryCtxRetain(&primary, current) == CUDA_SUCCESS)
-        symbol_forget(primary);
     return cuDevicePrimaryCtxReset_v2(current);
 }

@@ -5,10 +5,11 @@
 
 #include "runtime.h"
 
+/* A context is known by its number: a reset keeps the handle of the primary one. */
 struct loaded {
-    CUcontext      context;
-    CUmodule       module;
-    struct loaded *next;
+    unsigned long long context;
+    CUmodule           module;
+    struct loaded     *next;
 };
 
 /* One call of __cudaRegisterFatBinary(). */
@@ -19,15 +20,15 @@ struct image {
 };
 
 struct symbol {
-    const void    *key; /* the program's address */
-    struct image  *image;
-    const char    *name; /* borrowed of the program's image */
-    bool           variable;
-    CUcontext      context; /* where the rest was found last */
-    CUfunction     function;
-    CUdeviceptr    address;
-    size_t         bytes;
-    struct symbol *next; /* of the bucket */
+    const void        *key; /* the program's address */
+    struct image      *image;
+    const char        *name; /* borrowed of the program's image */
+    bool               variable;
+    unsigned long long context; /* where the rest was found last; 0: nowhere */
+    CUfunction         function;
+    CUdeviceptr        address;
+    size_t             bytes;
+    struct symbol     *next; /* of the bucket */
 };
 
 enum { BUCKETS = 4096 };
@@ -208,7 +209,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *entry)
 
 /* ---- in the current context ---- */
 
-static cudaError_t module_of(struct image *i, CUcontext context, CUmodule *out)
+static cudaError_t module_of(struct image *i, unsigned long long context, CUmodule *out)
 {
     struct loaded *m = i->modules;
     cudaError_t    r;
@@ -232,7 +233,7 @@ static cudaError_t module_of(struct image *i, CUcontext context, CUmodule *out)
     return cudaSuccess;
 }
 
-static cudaError_t look_up(struct symbol *s, CUcontext context)
+static cudaError_t look_up(struct symbol *s, unsigned long long context)
 {
     CUmodule    module;
     cudaError_t r = module_of(s->image, context, &module);
@@ -248,9 +249,9 @@ static cudaError_t look_up(struct symbol *s, CUcontext context)
 
 static cudaError_t resolve(const void *key, bool variable, struct symbol *out)
 {
-    CUcontext      context;
-    cudaError_t    r = cuCtxGetCurrent(&context);
-    struct symbol *s;
+    unsigned long long context = 0;
+    cudaError_t        r = cuCtxGetId(NULL, &context);
+    struct symbol     *s;
 
     pthread_mutex_lock(&lock);
     s = find(key);
@@ -288,30 +289,6 @@ cudaError_t symbol_variable(const void *variable, CUdeviceptr *address, size_t *
     *address = s.address;
     *bytes = s.bytes;
     return cudaSuccess;
-}
-
-/* The driver unloads the modules with their context, whose handle never comes again. */
-static void forget_modules(struct image *i, CUcontext context)
-{
-    for (struct loaded **m = &i->modules; *m;) {
-        struct loaded *gone = *m;
-
-        if (gone->context != context)
-            m = &gone->next;
-        else {
-            *m = gone->next;
-            free(gone);
-        }
-    }
-}
-
-void symbol_forget(CUcontext context)
-{
-    pthread_mutex_lock(&lock);
-    for (size_t b = 0; b < BUCKETS; b++)
-        for (struct symbol *s = buckets[b]; s; s = s->next)
-            forget_modules(s->image, context);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- the functions ---- */

@@ -33,7 +33,8 @@ static CUresult push(CUcontext handle)
     return CUDA_SUCCESS;
 }
 
-static CUresult make(struct gpu *g, unsigned flags, struct context **out)
+/* handle NULL: a new one. */
+static CUresult make(struct gpu *g, unsigned flags, void *handle, struct context **out)
 {
     CUresult        r = gpu_session(g);
     struct context *c = r ? NULL : calloc(1, sizeof *c);
@@ -42,7 +43,8 @@ static CUresult make(struct gpu *g, unsigned flags, struct context **out)
         return r;
     if (c) {
         *c = (struct context){.gpu = g, .flags = flags, .number = ++contexts_made};
-        c->handle = handle_add(HANDLE_CONTEXT, c);
+        c->handle = handle ? handle : handle_add(HANDLE_CONTEXT, c);
+        handle_set(c->handle, c);
     }
     if (!c || !c->handle) {
         free(c);
@@ -58,7 +60,11 @@ static void destroy(struct context *c)
     modules_forget(c->gpu, c);
     streams_forget(c->gpu, c);
     memory_forget(c->gpu, c);
-    handle_remove(c->handle);
+    if (c == c->gpu->primary) {
+        c->gpu->primary = NULL;
+        handle_set(c->handle, NULL);
+    } else
+        handle_remove(c->handle);
     free(c);
 }
 
@@ -72,10 +78,11 @@ CUresult shim_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (!g)
         return pctx ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
     if (!g->primary)
-        r = make(g, g->primary_flags, &g->primary);
+        r = make(g, g->primary_flags, g->primary_handle, &g->primary);
     if (r)
         return r;
-    g->primary->references++;
+    g->primary_handle = g->primary->handle;
+    g->primary_references++;
     *pctx = g->primary->handle;
     return CUDA_SUCCESS;
 }
@@ -86,12 +93,10 @@ CUresult shim_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
     if (!g)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!g->primary)
+    if (!g->primary_references)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (--g->primary->references == 0) {
+    if (--g->primary_references == 0 && g->primary)
         destroy(g->primary);
-        g->primary = NULL;
-    }
     return CUDA_SUCCESS;
 }
 
@@ -109,7 +114,7 @@ static void forget_context(void *handle, void *object, void *arg)
         destroy(c);
 }
 
-/* As after a fault the worker is dead, all contexts of the device go: they shared it. */
+/* As after a fault the worker is dead, all contexts of the device go: they shared it. Who has retained the primary one still has to release it. */
 CUresult shim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     struct gpu *g = gpu_at(dev);
@@ -118,7 +123,6 @@ CUresult shim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
         return CUDA_ERROR_INVALID_DEVICE;
     gpu_fail(g, CUDA_ERROR_CONTEXT_IS_DESTROYED); /* so that nothing is sent for what goes with the session */
     handle_each(HANDLE_CONTEXT, forget_context, g);
-    g->primary = NULL;
     pools_forget(g);
     return gpu_reset(g);
 }
@@ -172,7 +176,7 @@ CUresult shim_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     if (!g)
         return CUDA_ERROR_INVALID_DEVICE;
-    r = make(g, flags, &c);
+    r = make(g, flags, NULL, &c);
     if (r)
         return r;
     r = push(c->handle);

@@ -63,6 +63,14 @@ void *handle_get(enum handle_kind kind, const void *handle)
     return s && s->kind == kind ? s->object : NULL;
 }
 
+void handle_set(const void *handle, void *object)
+{
+    struct slot *s = slot_of(handle);
+
+    if (s)
+        s->object = object;
+}
+
 void handle_remove(const void *handle)
 {
     struct slot *s = slot_of(handle);
@@ -78,6 +86,6 @@ void handle_remove(const void *handle)
 void handle_each(enum handle_kind kind, void (*visit)(void *handle, void *object, void *arg), void *arg)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (slots[i].kind == kind)
+        if (slots[i].kind == kind && slots[i].object)
             visit(value_of(i), slots[i].object, arg);
 }

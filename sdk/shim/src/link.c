@@ -1,5 +1,6 @@
 /* Linking, as Numba and PyCUDA use it to compile one PTX: the "cubin" that comes out is that PTX, which cuModuleLoadData() takes here. What
  * would need a linker, several inputs, is refused. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,24 @@ CUresult shim_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *dat
     l->image[size] = '\0';
     l->bytes = type == INPUT_PTX ? strlen(l->image) + 1 : size;
     return CUDA_SUCCESS;
+}
+
+CUresult shim_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options,
+                               void **optionValues)
+{
+    const struct link *l = handle_get(HANDLE_LINK, state);
+    char               said[MESSAGE_ROOM], *data = NULL;
+    size_t             bytes = 0;
+    CUresult           r = l ? module_read_file(path, &data, &bytes) : CUDA_ERROR_INVALID_HANDLE;
+
+    if (r == CUDA_ERROR_FILE_NOT_FOUND) {
+        snprintf(said, sizeof said, "%s not found", path);
+        jit_log(l->options, l->names, l->values, said, true);
+    }
+    if (!r)
+        r = shim_cuLinkAddData_v2(state, type, data, bytes, path, numOptions, options, optionValues);
+    free(data);
+    return r;
 }
 
 /* Compiled once here, so that the error of a PTX comes where programs look for it. */

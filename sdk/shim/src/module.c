@@ -128,7 +128,7 @@ CUresult module_load(CUmodule *out, const void *image, unsigned options, const C
 }
 
 /* The file's bytes with a NUL, because PTX ends with one. */
-static CUresult read_file(const char *path, char **out)
+CUresult module_read_file(const char *path, char **out, size_t *out_bytes)
 {
     FILE *f = path ? fopen(path, "rbe") : NULL;
     long  bytes = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
@@ -139,6 +139,7 @@ static CUresult read_file(const char *path, char **out)
         fclose(f);
     if (whole) {
         *out = data;
+        *out_bytes = (size_t)bytes;
         return CUDA_SUCCESS;
     }
     free(data);
@@ -148,7 +149,8 @@ static CUresult read_file(const char *path, char **out)
 static CUresult load_file(CUmodule *out, const char *path, unsigned options, const CUjit_option *names, void **values, bool library)
 {
     char    *data;
-    CUresult r = read_file(path, &data);
+    size_t   bytes;
+    CUresult r = module_read_file(path, &data, &bytes);
 
     if (r)
         return r;

@@ -1,4 +1,5 @@
 /* cuGetProcAddress: symbols by the name and the version of CUDA that a program was written for. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "shim.h"
@@ -82,11 +83,19 @@ CUresult shim_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, 
     return r || *pfn ? r : CUDA_ERROR_NOT_FOUND;
 }
 
-/* Private tables of the genuine driver, of which the static CUDA runtime, cuBLAS and cuDNN need some: there are none here. */
+/* The first bytes of the name of the table that the static CUDA runtime cannot do without. */
+static const char runtime_table[] = {0x6b, (char)0xd5, (char)0xfb, 0x6c};
+
+/* Private tables of the genuine driver, of which the static CUDA runtime, cuBLAS and cuDNN need some: there are none here. NVRTC asks for one, too,
+ * and does without. */
 CUresult shim_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;
     *ppExportTable = NULL;
+    if (memcmp(pExportTableId->bytes, runtime_table, sizeof runtime_table) == 0 && !atomic_flag_test_and_set(&told))
+        tell("the program has the static CUDA runtime, which works with the genuine driver alone: link it with nvcc -cudart shared");
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -73,7 +73,9 @@ enum handle_kind {
 void *handle_add(enum handle_kind kind, void *object);
 /* NULL: it is none of that kind. */
 void *handle_get(enum handle_kind kind, const void *handle);
-void  handle_remove(const void *handle);
+/* Another object behind the same handle; NULL: it is none until there is one again. */
+void handle_set(const void *handle, void *object);
+void handle_remove(const void *handle);
 /* Visits all of a kind; `visit` may remove the one it is given. */
 void handle_each(enum handle_kind kind, void (*visit)(void *handle, void *object, void *arg), void *arg);
 
@@ -87,11 +89,12 @@ struct gpu {
     CUuuid           uuid;
     uint64_t         total_bytes;
     int64_t          attributes[ATTRIBUTES_MAX];
-    gpurest_session *session; /* NULL: not needed yet */
-    CUresult         sticky;  /* CUDA_SUCCESS, or what every later call returns */
-    struct queue    *queue;   /* NULL: nothing was queued yet */
-    struct context  *primary; /* NULL: not active */
-    unsigned         primary_flags;
+    gpurest_session *session;        /* NULL: not needed yet */
+    CUresult         sticky;         /* CUDA_SUCCESS, or what every later call returns */
+    struct queue    *queue;          /* NULL: nothing was queued yet */
+    struct context  *primary;        /* NULL: not active */
+    void            *primary_handle; /* the same for good, as CUDA's; NULL: not needed yet */
+    unsigned         primary_flags, primary_references;
     struct pool     *default_pool, *pool; /* pool: that of cuMemAllocAsync; NULL: not needed yet */
 };
 
@@ -122,7 +125,7 @@ uint64_t gpu_messages(void);
 struct context {
     struct gpu *gpu;
     void       *handle;
-    unsigned    references; /* of a primary context; of another one by cuCtxAttach, beyond the first */
+    unsigned    references; /* by cuCtxAttach, beyond the first */
     unsigned    flags;
     uint64_t    number;
 };
@@ -248,6 +251,8 @@ struct function {
 };
 
 CUresult module_load(CUmodule *out, const void *image, unsigned options, const CUjit_option *names, void **values, bool library);
+/* A file's bytes, which the caller frees, with a NUL after them. */
+CUresult module_read_file(const char *path, char **out, size_t *out_bytes);
 /* CUfunction and CUkernel are the same here. */
 struct function *function_of(const void *handle);
 /* All of a context's; NULL: of the device. */

@@ -23,7 +23,7 @@ static void in_child(void)
 
 int main(void)
 {
-    CUcontext   c, current;
+    CUcontext   c, current, again;
     CUmodule    m;
     CUdeviceptr p, q;
     CUfunction  f;
@@ -49,7 +49,8 @@ int main(void)
     OK(cuCtxGetCurrent(&current)); /* asks for nothing of the device */
     OK(cuDevicePrimaryCtxReset_v2(0));
     EXPECT(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc_v2(&q, 4)); /* the current one is gone */
-    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    CHECK(again == c); /* its handle is the device's for good */
     OK(cuCtxSetCurrent(c));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(p));
     EXPECT(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
@@ -57,6 +58,11 @@ int main(void)
     OK(cuMemsetD32_v2(q, 5, 1));
     OK(cuMemcpyDtoH_v2(&value, q, 4));
     CHECK(value == 5);
+    OK(cuDevicePrimaryCtxRelease_v2(0)); /* a reset releases nothing */
+    OK(cuMemFree_v2(q));
+    OK(cuModuleLoadData(&m, kernels_ptx));
+    OK(cuCtxSetCurrent(NULL));
+    OK(cuModuleUnload(m)); /* needs no current context */
     OK(cuDevicePrimaryCtxRelease_v2(0));
     EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(0));
     puts("PASS");

@@ -154,6 +154,7 @@ static void linked(void)
     CUjit_option names[] = {5, 6};
     void        *values[] = {log, (void *)sizeof log}, *cubin;
     size_t       bytes;
+    FILE        *file;
 
     OK(cuLinkCreate_v2(0, NULL, NULL, &s));
     OK(cuLinkAddData_v2(s, 1, (void *)(uintptr_t)kernels_ptx, strlen(kernels_ptx) + 1, "kernels", 0, NULL, NULL));
@@ -162,6 +163,16 @@ static void linked(void)
     OK(cuLinkDestroy(s));
     check_vecadd(kernel(m, "vecadd"));
     OK(cuModuleUnload(m));
+    file = fopen("linked.ptx", "w");
+    CHECK(file && fputs(kernels_ptx, file) >= 0 && fclose(file) == 0);
+    OK(cuLinkCreate_v2(2, names, values, &s));
+    EXPECT(CUDA_ERROR_FILE_NOT_FOUND, cuLinkAddFile_v2(s, 1, "missing.ptx", 0, NULL, NULL));
+    CHECK(strcmp(log, "missing.ptx not found") == 0);
+    values[1] = (void *)sizeof log;
+    OK(cuLinkAddFile_v2(s, 1, "linked.ptx", 0, NULL, NULL));
+    OK(cuLinkComplete(s, &cubin, &bytes));
+    OK(cuLinkDestroy(s));
+    values[1] = (void *)sizeof log;
     EXPECT(CUDA_ERROR_INVALID_PTX,
            cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_70\n.address_size 64\n.entry broken() { nonsense; }\n", 2, names, values));
     CHECK(strstr(log, "nonsense") && (size_t)values[1] == strlen(log));

@@ -100,6 +100,15 @@ def test_what_is_refused_says_so_once(library):
     assert done.stderr.count("cuTexRefCreate") == 1 and done.stderr.count("cuIpcGetMemHandle") == 1
 
 
+def test_private_tables_are_not_there(library):
+    """That of the static runtime says what to do, once; others, which NVRTC asks for, say nothing."""
+    code = (f"import ctypes; d = ctypes.CDLL({str(library)!r}); p = ctypes.c_void_p(5)\n"
+            "for name in ('da9151d33ae6cc41a5c04f26d533e328', '6bd5fb6c5bf4e74a8987d93912fd9df9', '6bd5fb6c5bf4e74a8987d93912fd9df9'):\n"
+            "    print(d.cuGetExportTable(ctypes.byref(p), bytes.fromhex(name)), p.value)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.splitlines() == [f"{NOT_FOUND} None"] * 3 and done.stderr.count("-cudart shared") == 1, done
+
+
 def test_nothing_works_before_init(driver):
     count = ctypes.c_int()
     assert driver.cuDeviceGetCount(ctypes.byref(count)) == NOT_INITIALIZED

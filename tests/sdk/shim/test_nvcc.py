@@ -23,3 +23,11 @@ def test_program_of_nvcc(tmp_path, url, way):
     done = subprocess.run([named_by("GPUREST_CLI", "gpurest to test"), "exec", "--", tmp_path / "program"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "GPUREST_URL": url})
     assert (done.returncode, done.stdout.splitlines()) == (0, ["sum 32640", "sum 0", "PASS"]), done.stderr
+
+
+def test_the_static_runtime_is_told_what_to_do(tmp_path, url):
+    (tmp_path / "program.cu").write_text("#include <cstdio>\nint main() { int n; return cudaGetDeviceCount(&n) == cudaSuccess ? 0 : 7; }\n")
+    subprocess.run([NVCC, tmp_path / "program.cu", "-o", tmp_path / "program"], check=True, timeout=600)
+    done = subprocess.run([named_by("GPUREST_CLI", "gpurest to test"), "exec", "--", tmp_path / "program"], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "GPUREST_URL": url})
+    assert done.returncode == 7 and done.stderr.count("-cudart shared") == 1, done.stderr

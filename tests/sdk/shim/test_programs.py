@@ -119,6 +119,12 @@ def test_without_a_service(run_program, tmp_path):
     assert "CUDA_ERROR_NO_DEVICE" in said and "cuDeviceGetCount" in said and said.count("no device: no connection") == 1 and out == ""
 
 
+def test_the_runtime_without_a_service(run_program, tmp_path):
+    """Kernels are registered, and the first call says that there is no device."""
+    out, said = run_program("runtime", url=f"unix://{tmp_path}/nobody", code=1)
+    assert "cudaErrorNoDevice" in said and said.count("no device: no connection") == 1 and out == ""
+
+
 def test_only_the_device_that_is_asked_for(run_program, url):
     assert run_program("vector_add", url=url, GPUREST_DEVICE=f"{BACKEND}:0")[0] == "Result = PASS\n"
     assert "CUDA_ERROR_NO_DEVICE" in run_program("vector_add", url=url, code=1, GPUREST_DEVICE="cuda:77")[1]

@@ -134,6 +134,28 @@ static void become_child(char *const *argv)
     _exit(error == ENOENT ? CODE_NO_PROGRAM : CODE_CANNOT_RUN);
 }
 
+/* A signal that comes before the program's id is known waits until it is, and the program has none of this one's handlers. */
+static pid_t start_child(char *const *argv)
+{
+    sigset_t held, before;
+    pid_t    id;
+
+    sigemptyset(&held);
+    for (size_t i = 0; i < COUNT(passed_on); i++)
+        sigaddset(&held, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    id = fork();
+    if (id == 0) {
+        for (size_t i = 0; i < COUNT(passed_on); i++)
+            signal(passed_on[i], SIG_DFL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        become_child(argv);
+    }
+    child = id > 0 ? (sig_atomic_t)id : 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return id;
+}
+
 int program_run(char *const *argv)
 {
     int   status = 0;
@@ -141,12 +163,9 @@ int program_run(char *const *argv)
 
     fflush(NULL);
     watch_signals();
-    id = fork();
-    if (id == 0)
-        become_child(argv);
+    id = start_child(argv);
     if (id < 0)
         return CODE_CANNOT_RUN;
-    child = (sig_atomic_t)id;
     while (waitpid(id, &status, 0) < 0 && errno == EINTR)
         continue;
     child = 0;
