@@ -87,7 +87,7 @@ class Texture:
         return [self.texel(image, taps[0][i][0], taps[1][j][0], 0)[channel] for i, j in GATHERED]
 
     def whole(self, channels):
-        return channels + [0, 0, 0, 1][len(channels):]
+        return channels + [0] * (4 - len(channels))
 
 
 def pair(position):

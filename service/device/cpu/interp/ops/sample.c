@@ -145,16 +145,12 @@ static const uint8_t *texel_at(struct lanes *l, uint32_t lane, const struct samp
     return lane_pointer(l, OP_GLOBAL, at, t->texel_bytes, lane);
 }
 
-/* As 32 bits; `texel` NULL: the border. */
+/* As 32 bits; `texel` NULL: the border. Channels that the texture does not have are 0, all four, as an H100 has them. */
 KERNEL_MEMORY static uint32_t channel_bits(const struct cpu_texture *t, const uint8_t *texel, unsigned channel)
 {
-    bool is_float = texture_reads_float(&t->desc);
-
-    if (channel >= t->desc.channels)
-        return channel < 3 ? 0 : is_float ? float_bits(1.0f) : 1;
-    if (!texel)
+    if (!texel || channel >= t->desc.channels)
         return 0;
-    return is_float ? float_bits(channel_float(t, texel, channel)) : channel_integer(t, texel, channel);
+    return texture_reads_float(&t->desc) ? float_bits(channel_float(t, texel, channel)) : channel_integer(t, texel, channel);
 }
 
 /* ---- samples ---- */
@@ -173,7 +169,7 @@ KERNEL_MEMORY static void weigh(struct lanes *l, uint32_t lane, const struct sam
             sum[c] += w * (double)channel_float(p->texture, texel, c);
     }
     for (unsigned c = 0; c < TEXEL_CHANNELS; c++)
-        out[c] = c < p->texture->desc.channels ? float_bits((float)sum[c]) : c < 3 ? 0 : float_bits(1.0f);
+        out[c] = c < p->texture->desc.channels ? float_bits((float)sum[c]) : 0;
 }
 
 void sample_read(struct lanes *l, uint32_t lane, const struct sample_point *p, uint32_t out[TEXEL_CHANNELS])

@@ -64,47 +64,47 @@ Test(interp_texture, tex_by_index_and_by_coordinate)
 Test(interp_texture, tex_in_more_dimensions)
 {
     make((struct texture_desc){.dimension = TEXTURE_2D, .channels = 1, .extent = {4, 3}});
-    expect("tex.2d.v4.f32.s32 " RESULT ", [%rd4, {2, 1}];", 60, 0, 0, 1);
-    expect("tex.level.2d.v4.f32.f32 " RESULT ", [%rd4, {0f40200000, 0f3FC00000}], 0f40A00000;", 60, 0, 0, 1);
+    expect("tex.2d.v4.f32.s32 " RESULT ", [%rd4, {2, 1}];", 60, 0, 0, 0);
+    expect("tex.level.2d.v4.f32.f32 " RESULT ", [%rd4, {0f40200000, 0f3FC00000}], 0f40A00000;", 60, 0, 0, 0);
     expect("tex.grad.2d.v4.f32.f32 " RESULT ", [%rd4, {0f40200000, 0f3FC00000}], {0f3F800000, 0f00000000}, {0f00000000, 0f3F800000};", 60,
-           0, 0, 1);
+           0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_3D, .channels = 1, .extent = {4, 3, 2}});
-    expect("tex.3d.v4.f32.s32 " RESULT ", [%rd4, {1, 2, 1, 0}];", 210, 0, 0, 1);
+    expect("tex.3d.v4.f32.s32 " RESULT ", [%rd4, {1, 2, 1, 0}];", 210, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_1D_LAYERED, .channels = 1, .extent = {4}, .layers = 3});
-    expect("tex.a1d.v4.f32.s32 " RESULT ", [%rd4, {2, 3}];", 110, 0, 0, 1);
-    expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {9, 0f3F000000}];", 80, 0, 0, 1); /* the last layer */
-    expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {-1, 0f3F000000}];", 80, 0, 0, 1);
+    expect("tex.a1d.v4.f32.s32 " RESULT ", [%rd4, {2, 3}];", 110, 0, 0, 0);
+    expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {9, 0f3F000000}];", 80, 0, 0, 0); /* the last layer */
+    expect("tex.a1d.v4.f32.f32 " RESULT ", [%rd4, {-1, 0f3F000000}];", 80, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_2D_LAYERED, .channels = 1, .extent = {4, 3}, .layers = 2});
-    expect("tex.a2d.v4.f32.s32 " RESULT ", [%rd4, {1, 3, 2, 0}];", 230, 0, 0, 1);
+    expect("tex.a2d.v4.f32.s32 " RESULT ", [%rd4, {1, 3, 2, 0}];", 230, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_CUBE, .channels = 1, .extent = {2}, .normalized = 1});
     expect("tex.cube.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F000000, 0fBF000000, 0f00000000}];", 10, 0, 0,
            1); /* +x: s 0.5, t -0.5 */
-    expect("tex.cube.v4.f32.f32 " RESULT ", [%rd4, {0f3F000000, 0f3F000000, 0fBF800000, 0f00000000}];", 200, 0, 0, 1); /* -z */
+    expect("tex.cube.v4.f32.f32 " RESULT ", [%rd4, {0f3F000000, 0f3F000000, 0fBF800000, 0f00000000}];", 200, 0, 0, 0); /* -z */
     make((struct texture_desc){.dimension = TEXTURE_CUBE_LAYERED, .channels = 1, .extent = {1}, .layers = 2, .normalized = 1});
-    expect("tex.acube.v4.f32.f32 " RESULT ", [%rd4, {1, 0f00000000, 0fBF800000, 0f00000000}];", 90, 0, 0, 1); /* -y of the second */
+    expect("tex.acube.v4.f32.f32 " RESULT ", [%rd4, {1, 0f00000000, 0fBF800000, 0f00000000}];", 90, 0, 0, 0); /* -y of the second */
 }
 
 /* Fractions have 8 bits: at 1.75 + 1/1024 the second texel weighs 64/256 and no more; at + 1/256, 65/256. */
 Test(interp_texture, linear_filter)
 {
     make((struct texture_desc){.dimension = TEXTURE_1D, .channels = 1, .extent = {4}, .filter = TEXTURE_FILTER_LINEAR});
-    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE00000}];", 12.5f, 0, 0, 1);
-    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE02000}];", 12.5f, 0, 0, 1);
-    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE08000}];", 10 + 10 * 65.0f / 256, 0, 0, 1);
-    expect("tex.1d.v4.f32.s32 " RESULT ", [%rd4, {2}];", 20, 0, 0, 1);
+    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE00000}];", 12.5f, 0, 0, 0);
+    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE02000}];", 12.5f, 0, 0, 0);
+    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f3FE08000}];", 10 + 10 * 65.0f / 256, 0, 0, 0);
+    expect("tex.1d.v4.f32.s32 " RESULT ", [%rd4, {2}];", 20, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_2D, .channels = 1, .extent = {4, 3}, .filter = TEXTURE_FILTER_LINEAR});
-    expect("tex.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", (0 + 10 + 40 + 50) / 4.0f, 0, 0, 1);
+    expect("tex.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", (0 + 10 + 40 + 50) / 4.0f, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_3D, .channels = 1, .extent = {2, 2, 2}, .filter = TEXTURE_FILTER_LINEAR});
-    expect("tex.3d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000, 0f3F800000, 0f00000000}];", 35, 0, 0, 1);
+    expect("tex.3d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000, 0f3F800000, 0f00000000}];", 35, 0, 0, 0);
 }
 
 Test(interp_texture, coordinates_without_a_value)
 {
     make((struct texture_desc){.dimension = TEXTURE_1D, .channels = 1, .extent = {4}, .normalized = 1, .addressing = {TEXTURE_WRAP}});
-    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f7FC00000}];", 0, 0, 0, 1); /* NaN */
+    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f7FC00000}];", 0, 0, 0, 0); /* NaN */
     run("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0f7F800000}];");                /* infinity, then the largest number: any texel */
     run("tex.1d.v4.f32.f32 " RESULT ", [%rd4, {0fFF7FFFFF}];");
-    expect("tex.1d.v4.f32.s32 " RESULT ", [%rd4, {-1}];", 30, 0, 0, 1);
+    expect("tex.1d.v4.f32.s32 " RESULT ", [%rd4, {-1}];", 30, 0, 0, 0);
 }
 
 Test(interp_texture, tld4)
