@@ -109,6 +109,12 @@ def test_a_copy_has_everything_and_works_on(client, full):
     assert word(client, full) == 32
     restore(client, "/v1/sessions/copy", data).expect(409, "spec_conflict")
     unnamed = client.post("/v1/sessions", data, Content_Type=TYPE).expect(201)
+    made = [client.post_octets(unnamed.headers["Location"] + "/buffers", b"x").expect(201).json()["id"],
+            client.post(unnamed.headers["Location"] + "/modules", {"source": SOURCE.replace("5", "6")}).expect(201).json()["id"]]
+    restore(client, "/v1/sessions/ids", snapshot(client, unnamed.headers["Location"])).expect(201)
+    client.get(f"/v1/sessions/ids/buffers/{made[0]}").expect(200)  # also what the service has named keeps its id
+    client.get(f"/v1/sessions/ids/modules/{made[1]}").expect(200)
+    client.delete("/v1/sessions/ids").expect(204)
     assert word(client, unnamed.headers["Location"]) == 32
     assert entries(snapshot(client, unnamed.headers["Location"]))["buffers/odd"] == entries(data)["buffers/odd"]
     for path in ("/v1/sessions/copy", unnamed.headers["Location"]):
