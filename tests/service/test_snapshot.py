@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from conftest import VADD, floats
+from conftest import floats
+from fake_gpu import driver, start as start_fake  # noqa: F401
 from kernels import BAD_ADDRESS, FAULTS
 from service_under_test import until
 from test_start_and_auth import token_file
@@ -358,3 +359,25 @@ def test_concurrent_writers_and_snapshots(client, service, session):
     finally:
         stop.set()
         thread.join()
+
+
+def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # noqa: F811
+    """The fake driver's memory in a snapshot, restored there and on the cpu device."""
+    service = start_fake(executable, tmp_path, driver[1])
+    try:
+        gpu = service.client()
+        session = gpu.post("/v1/sessions", {}).expect(201).headers["Location"]
+        made = gpu.put_cuda(session + "/modules/m", SOURCE)
+        if made.status == 503:
+            pytest.skip("no NVRTC on this machine")
+        gpu.put_octets(session + "/buffers/b", random.Random(7).randbytes(3 << 20)).expect(201)
+        gpu.put_octets(session + "/modules/m/globals/table/data", floats([9, 8, 7, 6])).expect(204)
+        data = snapshot(gpu, session)
+        for other in (gpu, client):
+            restore(other, "/v1/sessions/from-gpu", data).expect(201)
+            assert other.get("/v1/sessions/from-gpu/buffers/b/data").body == random.Random(7).randbytes(3 << 20)
+            assert variable(other, "/v1/sessions/from-gpu", "table") == floats([9, 8, 7, 6])
+            other.delete("/v1/sessions/from-gpu").expect(204)
+        gpu.close()
+    finally:
+        service.stop()
