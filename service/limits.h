@@ -69,6 +69,8 @@ enum {
     SESSIONS_MAX = 256,
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
+    TEXTURES_PER_SESSION_MAX = 1024,
+    TEXTURE_OFFSET_ALIGN = 512, /* bytes: where in a buffer a texture may begin, CUDA's own bound */
     BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels loaded at once, each for one dtype; they do not count as modules */
     VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the least recently used is dropped */
     BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* blocks of built-in kernels whose blocks cooperate: there is a place for this many partial results */

@@ -71,8 +71,12 @@ static enum status add_item(struct decoding *d, struct warm_request item)
 
 static enum status take_device(struct decoding *d, struct span id, const char *pointer)
 {
-    int found = pool_device_choose(app_of(d->request)->pool, id);
+    struct pool    *pool = app_of(d->request)->pool;
+    struct problem *why = &d->request->problem;
+    int             found = pool_device_choose(pool, id);
 
+    if (found < 0 && pool_device_missing(pool, id, why) != STATUS_DEVICE_NOT_FOUND)
+        return why->status;
     if (found < 0)
         return problem_field(&d->request->problem, STATUS_DEVICE_NOT_FOUND, pointer, "not_found", "no device has this id or backend");
     for (unsigned i = 0; i < d->devices_count; i++)

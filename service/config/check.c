@@ -208,6 +208,7 @@ int config_check(const struct config *c)
     check_mps(&v, c->mps);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);
+    check_library(&v, "libcusolver", c->libcusolver);
     check_library(&v, "libopenblas", c->libopenblas);
     check_library(&v, "libfftw3", c->libfftw3);
     check_library(&v, "libfftw3f", c->libfftw3f);

@@ -19,6 +19,13 @@ struct device_stream;
 struct device_event;
 struct device_graph; /* launches prepared to be run many times */
 
+/* A texture: its numbers as kernels take them, and where its texels are. */
+struct device_texture {
+    uint64_t address; /* for mem_write, mem_read and mem_copy; texels row after row. Kernels cannot use it, unless it is linear memory */
+    uint64_t texture; /* cudaTextureObject_t, never 0 */
+    uint64_t surface; /* cudaSurfaceObject_t; 0: it is none */
+};
+
 struct device_launch {
     const struct device_module *module;
     unsigned                    kernel; /* index into the module's kernel table */
@@ -132,6 +139,12 @@ struct device_ops {
     /* Async. count elements of pattern_bytes (1, 2, 4 or 8), little-endian from the low end of pattern; `to` is a multiple of pattern_bytes. */
     enum status (*mem_fill)(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes,
                             uint64_t count);
+
+    /* (optional, both or none) The description was checked (texture_check). New texels are as those of mem_alloc. NOT_IMPLEMENTED,
+     * DEVICE_MEMORY_EXHAUSTED; INVALID_FIELD: the device takes no such texture. Default: there are no textures. */
+    enum status (*texture_create)(struct device *d, const struct texture_desc *t, struct device_texture *out, struct problem *why);
+    /* Only what texture_create gave, by its `texture`; nothing queued uses it. Does not wait for running kernels. */
+    enum status (*texture_destroy)(struct device *d, uint64_t texture);
 
     /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
      * for PTX with its line. The image may be freed afterwards. */

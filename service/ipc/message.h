@@ -4,6 +4,7 @@
 
 #include "base/problem.h"
 #include "ipc/bounds.h"
+#include "ipc/texture.h"
 #include "limits.h"
 
 enum message {
@@ -222,6 +223,14 @@ struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; uint64_t w
 
 struct msg_module_unload { uint32_t module; };
 struct msg_module_unload_reply { uint32_t unused; };
+
+/* `address`: where its texels are read and written, by MEM_WRITE, MEM_READ and MEM_COPY only; of linear memory its own. `surface`: 0: it is
+ * none. */
+struct msg_texture_create { struct texture_desc desc; };
+struct msg_texture_create_reply { uint64_t address; uint64_t texture; uint64_t surface; };
+
+struct msg_texture_destroy { uint64_t texture; };
+struct msg_texture_destroy_reply { uint32_t unused; };
 
 struct msg_stream_create { uint32_t unused; };
 struct msg_stream_create_reply { uint32_t stream; }; /* never 0 */

@@ -17,6 +17,7 @@ enum vendor_operation {
     VENDOR_QR,
     VENDOR_QR_Q,
     VENDOR_EIGH,
+    VENDOR_EIG,
     VENDOR_SVD,
     VENDOR_OPERATIONS,
 };
@@ -44,7 +45,7 @@ struct vendor_plan {
     uint64_t             length, stride, distance; /* FFT: complex numbers; between the elements of a transform, and between transforms */
     uint64_t             repeats;                  /* FFT: all of it so often, the data behind each other */
     uint64_t             inverse;                  /* FFT: 0 or 1 */
-    uint64_t             lefts, rights;            /* SVD: vectors wanted; EIGH: lefts is 1 if they are */
+    uint64_t             lefts, rights;            /* SVD: vectors wanted; EIGH, EIG: lefts is 1 if they are */
     uint64_t             triangle;                 /* TRIANGULAR_SOLVE: enum vendor_triangle */
 };
 
@@ -75,9 +76,18 @@ struct vendor_qr_q_params {
 struct vendor_eigh_params {
     uint64_t x, values, vectors, info, workspace;
 };
+struct vendor_eig_params {
+    uint64_t x, values, vectors, info, workspace;
+};
 struct vendor_svd_params {
     uint64_t x, left, values, right, info, workspace;
 };
+
+enum { VENDOR_PARAMS_MAX = 6 }; /* addresses of any of them */
+
+static_assert(sizeof(struct vendor_lu_params) == VENDOR_PARAMS_MAX * sizeof(uint64_t) &&
+                  sizeof(struct vendor_svd_params) == VENDOR_PARAMS_MAX * sizeof(uint64_t),
+              "the longest ones");
 
 /* Addresses that a plan's kernel takes, the workspace's among them; 0: no such operation. */
 static inline uint32_t vendor_params_count(uint32_t operation)
@@ -91,6 +101,7 @@ static inline uint32_t vendor_params_count(uint32_t operation)
         [VENDOR_QR] = sizeof(struct vendor_qr_params),
         [VENDOR_QR_Q] = sizeof(struct vendor_qr_q_params),
         [VENDOR_EIGH] = sizeof(struct vendor_eigh_params),
+        [VENDOR_EIG] = sizeof(struct vendor_eig_params),
         [VENDOR_SVD] = sizeof(struct vendor_svd_params),
     };
 

@@ -345,6 +345,20 @@ static const char *out_because(enum device_state state)
     return state == DEVICE_HOT || state == DEVICE_OVERHEATED ? "is too hot" : "is not healthy";
 }
 
+enum status pool_device_missing(struct pool *p, struct span wish, struct problem *why)
+{
+    const struct device_slot *d = NULL;
+
+    for (unsigned i = 0; i < p->devices_count && !d; i++)
+        d = pool_device_fits(p, i, wish) ? &p->devices[i] : NULL;
+    if (!d)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device");
+    pthread_mutex_lock(&p->lock);
+    problem_set(why, STATUS_NOT_READY, "no device takes sessions now: device %s %s", d->public.id, out_because(state_of(d)));
+    pthread_mutex_unlock(&p->lock);
+    return STATUS_NOT_READY;
+}
+
 static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t fresh_ms, struct problem *why)
 {
     uint64_t          canary_ns;

@@ -76,6 +76,8 @@ int pool_device_find(struct pool *p, struct span id);
 /* The device for a session. A device's id: that device. A backend's name: its healthy device with the fewest workers in use, the first
  * of equals. Empty: the same for the first backend, in order of preference, that has a healthy device. -1 if there is none. */
 int pool_device_choose(struct pool *p, struct span wish);
+/* Why there is none. NOT_READY: those that fit take no sessions now. DEVICE_NOT_FOUND: none fits. */
+enum status pool_device_missing(struct pool *p, struct span wish, struct problem *why);
 /* Whether that wish could choose device `i`, whatever the device's state. */
 bool pool_device_fits(const struct pool *p, unsigned i, struct span wish);
 /* As pool_device_at, with memory, clocks and sensors read now through the device monitor; falls back to the last known values. Blocks up

@@ -11,6 +11,7 @@
 #include "base/waitlist.h"
 #include "ipc/compile_job.h"
 #include "ipc/kernel_table.h"
+#include "ipc/texture.h"
 #include "limits.h"
 
 struct pool;
@@ -82,6 +83,11 @@ const char *session_state_name(enum session_state s);
 void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
 /* How many sessions have work in progress on that device, transfers included. */
 unsigned registry_busy_on(struct registry *r, unsigned device);
+
+struct waiting_work {
+    unsigned launches, batches; /* accepted and not started; batches: those in the background */
+};
+struct waiting_work registry_waiting(struct registry *r);
 
 struct label {
     char key[LABEL_KEY_BYTES];
@@ -353,6 +359,33 @@ enum launch_state { LAUNCH_QUEUED, LAUNCH_RUNNING, LAUNCH_SUCCEEDED, LAUNCH_FAIL
 const char *launch_state_name(enum launch_state s);
 
 /* One argument. Scalars are little-endian in `value`. */
+/* ---- texture.c ---- */
+struct texture_spec {
+    struct texture_desc desc;   /* checked here; its address is not looked at */
+    struct span         buffer; /* whose memory it reads; empty: its own */
+    uint64_t            offset; /* in the buffer, bytes */
+};
+struct texture_info {
+    char                id[ID_BYTES];
+    struct texture_desc desc;
+    uint64_t            bytes;
+    char                buffer[ID_BYTES]; /* "": it has memory of its own */
+    uint64_t            offset;
+    uint64_t            created_wall_ns;
+};
+/* As buffer_create(): an existing one of that id answers if its properties are the same, else SPEC_CONFLICT. INVALID_FIELD, BUFFER_NOT_FOUND,
+ * QUOTA_EXCEEDED, DEVICE_MEMORY_EXHAUSTED, NOT_IMPLEMENTED. */
+enum status texture_create(struct session *s, struct span id, const struct texture_spec *spec, struct texture_info *out, bool *created,
+                           struct problem *why);
+enum status texture_info_of(struct session *s, struct span id, struct texture_info *out, struct problem *why);
+/* Waits for the launches before it. TEXTURE_NOT_FOUND, BUFFER_BUSY. */
+enum status texture_delete(struct session *s, struct span id, struct problem *why);
+unsigned    texture_list(struct session *s, struct page *page, struct texture_info *items);
+/* The id under which its texels are a buffer for every function that reads, writes or copies one. TEXTURE_NOT_FOUND. */
+enum status texels_id_of(struct session *s, struct span texture, char id[ID_BYTES], struct problem *why);
+/* "<texture>.<part>": "texels"; "tex" and "surf" as arguments of kernels. */
+void texture_id(const char *texture, const char *part, char id[ID_BYTES]);
+
 enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_STRUCT };
 struct launch_arg {
     enum arg_kind            kind;

@@ -38,8 +38,8 @@ _Noreturn void contract_fail(const char *file, int line, const char *what, const
 _Noreturn void contract_skip(const char *reason);
 
 /* The embedded images, each ended by a NUL. */
-extern const char   kernels_ptx[], faults_ptx[], print_ptx[], large_ptx[];
-extern const size_t kernels_ptx_bytes, faults_ptx_bytes, print_ptx_bytes, large_ptx_bytes;
+extern const char   kernels_ptx[], faults_ptx[], print_ptx[], large_ptx[], textures_ptx[];
+extern const size_t kernels_ptx_bytes, faults_ptx_bytes, print_ptx_bytes, large_ptx_bytes, textures_ptx_bytes;
 
 /* Waits until everything queued on the stream is done, at most CONTRACT_WAIT_MS. */
 enum status           await(struct bench *b, struct device_stream *s);

@@ -14,12 +14,12 @@ SHAPES = ((1, 1), (1, 5), (5, 1), (2, 3), (16, 16), (17, 33), (33, 17), (40, 100
 
 @pytest.fixture(params=["ours", "library"])
 def kernels(request, client, ours):
-    """By our kernels, and by the library that the service chooses where the device has one."""
+    """By our kernels, and by the library where the device has one."""
     if request.param == "ours":
         return ours
     if not has_library(client, "lu"):
         pytest.skip("the device has no library for factorizations")
-    return Kernels(client, ours.session, None)
+    return Kernels(client, ours.session, "vendor")
 
 
 def near(got, want, n, dtype, scale=None):
@@ -192,6 +192,79 @@ def test_only_the_lower_triangle_is_read(kernels):
     np.testing.assert_array_equal(eigh(kernels, "f64", x)[0], eigh(kernels, "f64", y)[0])
 
 
+# ---- eigenvalues of general matrices ----
+
+
+def eig(kernels, dtype, x, wanted=1):
+    """Of complex matrices by eig_complex."""
+    batch, n, _ = x.shape
+    is_complex = np.iscomplexobj(x)
+    found, vectors, info = kernels.call("eig_complex" if is_complex else "eig", dtype, x=pairs(x) if is_complex else x, values=2 * batch * n,
+                                        vectors=2 * batch * n * n * wanted, info=batch, n=n, batch=batch, wanted=wanted)
+    return numbers(found, (batch, n)), numbers(vectors[:2 * batch * n * n * wanted], (batch, n, n)) if wanted else None, info
+
+
+def nearest(found, want):
+    """The distance of each of `want` to what it is paired with, one by one."""
+    left, distances = list(found), []
+    for one in want:
+        at = int(np.argmin(np.abs(np.array(left) - one)))
+        distances.append(abs(left.pop(at) - one))
+    return max(distances, default=0.0)
+
+
+def check_general(kernels, dtype, x, condition=None):
+    """`condition` says how much more than the matrix its eigenvalues change, for each of the stack; without it they are not compared."""
+    n = x.shape[1]
+    found, vectors, info = eig(kernels, dtype, x)
+    assert (info == 0).all()
+    for one in range(len(x)):
+        scale = np.abs(x[one]).max(initial=1e-300) * np.sqrt(n)
+        near(x[one] @ vectors[one].T, vectors[one].T * found[one], n, dtype, scale)
+        near(np.linalg.norm(vectors[one], axis=1), np.ones(n), n, dtype)
+        if condition is not None:
+            assert nearest(found[one], np.linalg.eigvals(x[one])) <= 8 * n * EPS[dtype] * scale * condition
+        if np.isrealobj(x):
+            pairs_of = found[one][found[one].imag != 0]
+            assert (pairs_of[::2] == pairs_of[1::2].conj()).all() and (pairs_of[::2].imag > 0).all()
+            assert not vectors[one][found[one].imag == 0].imag.any()
+    alone = eig(kernels, dtype, x, wanted=0)[0]
+    if condition is not None:
+        for one in range(len(x)):
+            assert nearest(alone[one], found[one]) <= 8 * n * EPS[dtype] * np.abs(x[one]).max() * np.sqrt(n) * condition
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", (1, 2, 3, 4, 15, 17, 33, 70))
+def test_general_eigenvalues(kernels, dtype, n):
+    check_general(kernels, dtype, values(dtype, (3, n, n), n), 1000)
+    check_general(kernels, dtype, complex_values(dtype, (2, n, n), n), 1000)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_general_eigenvalues_that_are_equal_far_apart_or_at_the_ends_of_the_type(kernels, dtype):
+    n = 12
+    x = values(dtype, (n, n))
+    steps = 10.0 ** -np.arange(n)
+    small = np.float64(1e-37 if dtype == "f32" else 1e-300)
+    matrices = [np.zeros((n, n)), np.eye(n), np.ones((n, n)), np.triu(x), np.tril(x), np.eye(n) * 2 + np.eye(n, k=1), np.roll(np.eye(n), 1, 0), x[:, :2] @ x[:2],
+                np.kron(np.eye(n // 2), [[0, 1], [-1, 0]]), x * small, x / small / 100, np.diag(np.ones(n - 1), -1) + np.outer(np.eye(n)[0], 1 / steps),
+                x * steps[:, None], x * steps[:, None] / steps]
+    x = np.stack(matrices)
+    x = x.astype(np.float32).astype(np.float64) if dtype == "f32" else x
+    check_general(kernels, dtype, x)
+    check_general(kernels, dtype, x * (1 + 1j))
+    triangle = eig(kernels, dtype, x[3:4])[0][0]
+    assert np.array_equal(np.sort(triangle.real), np.sort(np.diagonal(x[3]))) and not triangle.imag.any()
+
+
+def test_general_eigenvalues_of_what_is_not_finite(kernels):
+    x = np.stack([np.eye(3)] * 3)
+    x[0, 0, 2], x[1, 1, 1] = np.nan, np.inf
+    found, vectors, info = eig(kernels, "f64", x)
+    assert info.tolist() == [1, 1, 0] and np.isnan(found[:2]).all() and np.isnan(vectors[:2]).all() and (found[2] == 1).all()
+
+
 # ---- singular values ----
 
 
@@ -325,7 +398,8 @@ def test_eigenvalues_of_hermitian_matrices(kernels, dtype, n):
 
 @pytest.mark.parametrize("rows,columns,batch", [(0, 0, 1), (3, 3, 0), (0, 3, 2), (3, 0, 2)])
 def test_nothing_to_do(kernels, rows, columns, batch):
-    """Nothing is written behind outputs of no elements."""
+    """Nothing is written behind outputs of no elements. No library takes them."""
+    kernels.engine = None
     calls = {"qr": {"x": rows * columns * batch, "out": rows * columns * batch, "tau": batch * columns, "rows": rows, "columns": columns},
              "svd": {"x": rows * columns * batch, "left": batch * rows * rows, "values": batch * columns, "right": batch * columns * columns, "info": batch,
                      "rows": rows, "columns": columns, "lefts": rows, "rights": columns}}
@@ -333,7 +407,8 @@ def test_nothing_to_do(kernels, rows, columns, batch):
         n = {"n": rows}
         calls.update({"lu": {"x": batch * rows ** 2, "out": batch * rows ** 2, "order": batch * rows, "exchanges": batch, "info": batch, **n},
                       "cholesky": {"x": batch * rows ** 2, "out": batch * rows ** 2, "info": batch, **n},
-                      "eigh": {"x": batch * rows ** 2, "values": batch * rows, "vectors": batch * rows ** 2, "info": batch, "wanted": 1, **n}})
+                      "eigh": {"x": batch * rows ** 2, "values": batch * rows, "vectors": batch * rows ** 2, "info": batch, "wanted": 1, **n},
+                      "eig": {"x": batch * rows ** 2, "values": 2 * batch * rows, "vectors": 2 * batch * rows ** 2, "info": batch, "wanted": 1, **n}})
     for name, given in calls.items():
         sizes = {**given, "x": np.zeros(given["x"]), "batch": batch}
         outputs = kernels.call(name, "f64", **sizes)

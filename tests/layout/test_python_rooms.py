@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "cupy": {"", "arrays", "arrays/kernels", "arrays/random", "arrays/routines", "cuda", "cupy/cuda", "cupy/lib", "_session"},
     "cupy/cuda": {"arrays", "cuda", "cupy", "_session"},
     "cupy/lib": {"arrays", "arrays/_engine"},
+    "dask": {"arrays", "arrays/_engine", "arrays/random", "arrays/routines", "_session", "_values"},
     "cupyx": {"", "arrays", "cuda", "cupy", "cupy/cuda", "cupyx/scipy"},
     "cupyx/scipy": {"arrays", "arrays/routines", "cupy"},
 }

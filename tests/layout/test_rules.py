@@ -69,6 +69,8 @@ OWNERS = {
     "nvrtc.h": r"tests/.*abi_test\.c",
     "cublasLt.h": r"tests/.*abi_test\.c",
     "cufft.h": r"tests/.*abi_test\.c",
+    "cublas_v2.h": r"tests/.*abi_test\.c",
+    "cusolverDn.h": r"tests/.*abi_test\.c",
 }
 
 LINES_HINT = 600
@@ -169,7 +171,7 @@ def test_rooms_of_the_clients_include_only_what_stands_before_them(folder, rooms
     for path in tracked(f"{folder}/*.c", f"{folder}/*.h"):
         own = path.relative_to(root).parts[0]
         for quote, name in INCLUDE.findall(path.read_text()):
-            if quote == '"' and not (root / name).is_file() and not name.startswith("gpurest/") and name != "driver.def":
+            if quote == '"' and not (root / name).is_file() and not name.startswith("gpurest/") and name not in ("driver.def", "runtime.def"):
                 wrong.append(f"{path.relative_to(ROOT)}: {name} is not written from {folder}")
             elif quote == '"' and own in rooms and name.split("/")[0] in rooms[rooms.index(own) + 1 :]:
                 wrong.append(f"{path.relative_to(ROOT)} includes {name}")
@@ -181,6 +183,14 @@ def test_the_shim_stands_on_the_c_sdk_alone():
     wrong = [f"{path.relative_to(ROOT)} includes {name}" for path in tracked("sdk/shim/src/*.c", "sdk/shim/src/*.h")
              for quote, name in INCLUDE.findall(path.read_text()) if quote == '"' and not (shim / name).is_file() and not (sdk / name).is_file()]
     assert not wrong and tracked("sdk/shim/src/*.c"), "\n".join(wrong)
+
+
+def test_the_runtime_stands_on_the_drivers_interface_alone():
+    runtime, wrong = ROOT / "sdk" / "shim" / "runtime", []
+    for path in tracked("sdk/shim/runtime/*.c", "sdk/shim/runtime/*.h"):
+        names = [name for quote, name in INCLUDE.findall(path.read_text()) if quote == '"' and name not in ("../src/driver.def", "../src/types.h")]
+        wrong += [f"{path.relative_to(ROOT)} includes {name}" for name in names if not (runtime / name).is_file()]
+    assert not wrong and tracked("sdk/shim/runtime/*.c"), "\n".join(wrong)
 
 
 @pytest.mark.parametrize("header,owner", OWNERS.items())

@@ -14,11 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPERATORS = {"/", "/docs", "/web/{file}", "/openapi.json", "/problems/{code}", "/lbz", "/livez", "/readyz", "/metrics", "/v1/changes", "/v1/admin/drain",
              "/v1/admin/resume", "/v1/admin/logging", "/v1/admin/logs", "/v1/admin/devices/{did}", "/v1/admin/sessions", "/v1/admin/sessions/{sid}", "/v1/limits"}
 GLOBALS = "/v1/sessions/{sid}/modules/{mid}/globals/{gname}/data"  # to the SDKs a variable is the buffer that the module's description names
+TEXELS = "/v1/sessions/{sid}/textures/{tid}/data"  # and texels are the buffer that the texture names
 NOT_THERE = {
     # Lists are for people; generic requests reach them.
     "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
                       "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels", "/v1/nodes",
-                      "/v1/run/{xid}", "/v1/run/{xid}/result", GLOBALS},
+                      "/v1/run/{xid}", "/v1/run/{xid}/result", GLOBALS, TEXELS, "/v1/sessions/{sid}/textures"},
     # A module's log comes with the module: Module.log.
     "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {"/v1/sessions/{sid}/modules/{mid}/log"},
 }

@@ -88,7 +88,8 @@ def test_what_is_built_is_what_compose_names(dockerfile):
     assert (FOLDER / build["context"] / build["dockerfile"]).resolve() == FOLDER / "Dockerfile"
 
 
-@pytest.mark.parametrize("script", ["docker/take-nvrtc.sh", "packaging/needed-packages.sh", "docker/podman.sh", "scripts/image-test.sh"])
+@pytest.mark.parametrize("script", ["docker/take-nvrtc.sh", "packaging/needed-packages.sh", "docker/podman.sh", "scripts/image-test.sh", "deploy/slurm/gpurest.sbatch",
+                                    "deploy/slurm/epilog.sh"])
 def test_scripts_are_good_shell(script):
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is not installed")

@@ -1,18 +1,16 @@
-"""Several services behind a HAProxy, whose configuration deploy/haproxy makes: with TLS in front and behind, and tokens."""
+"""Several services behind a router, whose configuration deploy/router makes: with TLS in front and behind, and tokens."""
 import hashlib
 import http.client
 import json
 import pathlib
-import shutil
 import signal
 import socket
 import ssl
 import subprocess
 
+from routers import ROUTERS
 from service_under_test import Client, Service, until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CONFIGURE = ROOT / "deploy" / "haproxy" / "configure.py"
 SCOPES = ["read", "write", "compile", "launch"]
 
 
@@ -25,13 +23,20 @@ def free_ports(count):
     return ports
 
 
+def make_certificate(folder, cert, key):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], cwd=folder, check=True, capture_output=True)
+
+
 class TlsClient(Client):
-    def __init__(self, port, context, token):
+    """`source`: the address that it comes from."""
+
+    def __init__(self, port, context, token, source="127.0.0.1"):
         super().__init__("127.0.0.1", port, {"Authorization": "Bearer " + token})
-        self.context = context
+        self.context, self.source = context, source
 
     def connect(self):
-        return http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=self.context)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=self.context, source_address=(self.source, 0))
 
 
 class Fleet:
@@ -41,9 +46,10 @@ class Fleet:
         self.executable, self.folder = executable, pathlib.Path(folder)
         self.names = [f"n{i + 1}" for i in range(count)]
         every = [f"n{i + 1}" for i in range(count + spare)]
-        ports = free_ports(len(every) + 2)
+        ports = free_ports(len(every) + 4)
         self.ports = dict(zip(every, ports))
-        self.port, self.peer_port = ports[-2:]
+        self.port, self.second_port, *peers = ports[-4:]
+        self.peers = [f"r{i + 1}=127.0.0.1:{port}" for i, port in enumerate(peers)]
         self.services, self.generations = {}, dict.fromkeys(every, 0)
         self._make_secrets()
         self.context = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
@@ -56,9 +62,7 @@ class Fleet:
             raise
 
     def _make_secrets(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=fleet",
-                        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"],
-                       cwd=self.folder, check=True, capture_output=True)
+        make_certificate(self.folder, "cert.pem", "key.pem")
         (self.folder / "both.pem").write_text((self.folder / "cert.pem").read_text() + (self.folder / "key.pem").read_text())
         callers = {"alice": SCOPES, "bob": SCOPES, "root": SCOPES + ["admin", "metrics"]}
         rows = [{"name": name, "sha256": hashlib.sha256((name + "-secret").encode()).hexdigest(), "scopes": scopes, "sessions_max": 64}
@@ -92,32 +96,36 @@ class Fleet:
     def client(self, caller="alice"):
         return TlsClient(self.port, self.context, caller + "-secret")
 
-    def _configure(self):
+    def _write_nodes(self):
         (self.folder / "nodes").write_text("".join(f"{name} 127.0.0.1:{self.ports[name]} https://127.0.0.1:{self.ports[name]}\n" for name in self.names))
-        made = subprocess.run([CONFIGURE, self.folder / "nodes", "--bind", f"127.0.0.1:{self.port}", "--cert", self.folder / "both.pem", "--node-ca",
-                               self.folder / "cert.pem", "--node-name", "localhost", "--peer", f"r1=127.0.0.1:{self.peer_port}",
-                               "--socket", self.folder / "admin.sock"], check=True, capture_output=True, text=True)
-        (self.folder / "haproxy.cfg").write_text(made.stdout)
-        subprocess.run(["haproxy", "-c", "-f", self.folder / "haproxy.cfg"], check=True, capture_output=True)
 
-    def route(self):
+    def route(self, program="haproxy"):
         """Starts the router; returns when it knows all nodes to be up."""
-        self._configure()
-        self.log = open(self.folder / "haproxy.log", "wb")
-        self.router = subprocess.Popen(["haproxy", "-W", "-f", self.folder / "haproxy.cfg"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        self._write_nodes()
+        self.router = self._router(program, self.folder, self.port, self.peers)
         self.await_state({name: "up" for name in self.names})
 
+    def _router(self, program, folder, port, peers):
+        return ROUTERS[program](folder, ["--bind", f"127.0.0.1:{port}", "--cert", self.folder / "both.pem", "--node-ca", self.folder / "cert.pem",
+                                         "--node-name", "localhost", "--peer", peers[0], "--peer", peers[1]])
+
+    def second_router(self):
+        """Beside the first, with a folder of its own; the caller stops it. With its client."""
+        folder = self.folder / "second"
+        folder.mkdir()
+        (folder / "nodes").write_text((self.folder / "nodes").read_text())
+        return self._router(self.router.program, folder, self.second_port, self.peers[::-1]), TlsClient(self.second_port, self.context, "alice-secret")
+
     def reload(self):
-        """With the list of nodes as it is now. HAProxy's own signal, as its service unit sends it."""
-        self._configure()
-        self.router.send_signal(signal.SIGUSR2)
+        """With the list of nodes as it is now."""
+        self._write_nodes()
+        self.router.reload()
 
     def states(self):
-        """What the router says of the nodes; {} while it does not."""
+        """What the router knows of the nodes; {} while it does not answer."""
         client = self.client()
         try:
-            answer = client.get("/v1/nodes")
-            return {one["name"]: one["state"] for one in answer.json()["items"]} if answer.status == 200 else {}
+            return self.router.states(client)
         except OSError:
             return {}
         finally:
@@ -140,17 +148,7 @@ class Fleet:
 
     def _stop(self):
         if self.router:
-            self.router.send_signal(signal.SIGTERM)
-            try:
-                self.router.wait(30)
-            except subprocess.TimeoutExpired:
-                self.router.kill()
-                self.router.wait()
-            self.log.close()
+            self.router.stop()
         for service in self.services.values():
             service.stop()
 
-
-def missing():
-    """What the fleet's tests need and this machine has not; None: nothing."""
-    return next((tool for tool in ("haproxy", "openssl") if not shutil.which(tool)), None)

@@ -162,6 +162,19 @@ def make_global(client, path, body):
     assert client.put(path.partition("/globals/")[0], text.encode(), Content_Type=PTX_TYPE).status == 201
 
 
+def make_texture(client, path, body):
+    """Over a buffer: of any length."""
+    texture, size = path.removesuffix("/data"), max(len(body.data), 1)
+    assert client.put(texture.replace("/textures/", "/buffers/"), {"size": size}).status == 201
+    assert client.put(texture, {"dimension": "1d", "format": "u8", "extent": [size], "buffer": texture.rpartition("/")[2]}).status == 201
+
+
+def found_texture(client, path, body, answer):
+    texture = path.removesuffix("/data")
+    found_again(lambda path, answer: texture)(client, path, body, answer)
+    assert client.delete(texture.replace("/textures/", "/buffers/")).status in (204, 404, 409)
+
+
 def echoed(client, path, body, answer):
     if answer is None or answer.status != 200 or body.holds is None:
         return
@@ -211,6 +224,9 @@ CASES = [
          after=found_again(lambda path, answer: path.removesuffix("/data"))),
     Case("globals_put", "PUT", V + "/modules/g{n}/globals/x/data", OCTETS, octets(204), before=make_global,
          after=found_again(lambda path, answer: path.removesuffix("/data"))),
+    Case("textures_create", "POST", V + "/textures", JSON, json_text({"dimension": "1d", "format": "u8", "extent": [4]}, 201), after=remove_located),
+    Case("textures_put", "PUT", V + "/textures/t{n}", JSON, json_text({"dimension": "1d", "format": "u8", "extent": [4]}, 201), after=remove),
+    Case("texels_put", "PUT", V + "/textures/u{n}/data", OCTETS, octets(204), before=make_texture, after=found_texture),
     Case("buffers_fill", "POST", V + "/buffers/x/fill", JSON, json_text({"pattern": {"u8": 1}}, 204)),
     Case("buffers_copy", "POST", V + "/buffers/x/copy", JSON, json_text({"from": "y", "size": 8}, 204)),
     Case("buffers_compare", "POST", V + "/buffers/x/compare", JSON, json_text({"with": "y", "size": 8}, 200)),

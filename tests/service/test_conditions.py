@@ -8,7 +8,7 @@ import pytest
 
 MIB = 1 << 20
 OTHER = '"other"'
-CONDITIONAL = {"buffers_put", "data_put", "globals_put", "buffers_delete"}
+CONDITIONAL = {"buffers_put", "data_put", "globals_put", "texels_put", "buffers_delete"}
 WRITES = ("put", "post", "patch", "delete")
 TEN, LETTERS = b"0123456789", b"abcdefghij"
 

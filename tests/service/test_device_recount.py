@@ -187,7 +187,13 @@ def test_no_device_at_all_is_no_end(run, show):
     recount(service, {"cuda:0": "lost"})
     ready = client.get("/readyz")
     assert ready.status == 503 and ready.json()["detail"] == "device cuda:0 is lost"
-    assert client.put(T).code == "device_not_found"
+    refused = client.put(T).expect(503, "not_ready")  # it was there, and may be again: another node, or another time
+    assert refused.json()["retryable"] and "cuda:0 is lost" in refused.json()["detail"] and refused.headers["Retry-After"]
+    client.put(T, {"device": "cuda"}).expect(503, "not_ready")
+    client.put(T, {"device": "cuda:0"}).expect(503)
+    client.put(T, {"device": "cuda:7"}).expect(404, "device_not_found")
+    client.put(T, {"device": "cpu"}).expect(404, "device_not_found")
+    client.post("/v1/cache/warm", {"kernels": ["axpy"], "devices": ["cuda"]}).expect(503, "not_ready")
     show("1")
     recount(service, {"cuda:0": "healthy"})
     assert client.get("/readyz").status == 200 and client.post(session + "/reset").status == 200

@@ -22,6 +22,8 @@ def test_the_blocks_of_a_page_run(page, request, executable, tmp_path):
     """Against the shared service, or the one that the page starts."""
     command_line = os.environ.get("GPUREST_CLI") or pathlib.Path(executable).parents[1] / "sdk" / "cli" / "gpurest"
     ports = tmp_path / "ports"
+    if page == "docs/howto/dask.md":
+        pytest.importorskip("distributed", reason="distributed is not installed")
     if not starts_service(page):
         request.getfixturevalue("client")
         ports.write_text(f"127.0.0.1:{request.getfixturevalue('service').port}\n")

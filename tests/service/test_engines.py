@@ -14,8 +14,8 @@ from service_under_test import Service, until
 S = "/v1/sessions/e"
 LIMITS = (pathlib.Path(__file__).resolve().parents[2] / "service/limits.h").read_text()
 PLANS_MAX = int(re.search(r"VENDOR_PLANS_PER_SESSION_MAX = (\d+)", LIMITS).group(1))
-LINALG = {"openblas"}
-NONE = dict.fromkeys(("cublaslt", "cufft", "openblas", "fftw"))
+LINALG = {"cusolver", "openblas"}
+NONE = dict.fromkeys(("cublaslt", "cufft", "cusolver", "openblas", "fftw"))
 NUMBERS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
@@ -125,7 +125,7 @@ def openblas(host):
 
 def test_the_host_tells_its_libraries(host):
     there = host.client().get("/v1/devices/cpu:0").json()["libraries"]
-    assert there["cublaslt"] is None and there["cufft"] is None
+    assert there["cublaslt"] is None and there["cufft"] is None and there["cusolver"] is None
     assert re.match(r"\d+\.\d+", there["openblas"]) and re.match(r"3\.\d+", there["fftw"])
 
 
@@ -249,7 +249,7 @@ class Gpu:
 @pytest.fixture
 def libraries(executable):
     support = pathlib.Path(executable).parents[1] / "tests" / "support"
-    names = {"--libcuda": "libcuda.so.1", "--libcublaslt": "libcublasLt.so.13", "--libcufft": "libcufft.so.12"}
+    names = {"--libcuda": "libcuda.so.1", "--libcublaslt": "libcublasLt.so.13", "--libcufft": "libcufft.so.12", "--libcusolver": "libcusolver.so.12"}
     if not all((support / name).exists() for name in names.values()):
         pytest.skip("the fake libraries were not built beside GPURESTD")
     return {flag: str(support / name) for flag, name in names.items()}
@@ -268,7 +268,7 @@ def integers(*shape, seed=0):
 
 
 def test_devices_tell_their_libraries(fake):
-    assert fake.client.get("/v1/devices/cuda:0").json()["libraries"] == {**NONE, "cublaslt": "13.2.99", "cufft": "12.3.45"}
+    assert fake.client.get("/v1/devices/cuda:0").json()["libraries"] == {**NONE, "cublaslt": "13.2.99", "cufft": "12.3.45", "cusolver": "12.3.45"}
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -318,6 +318,152 @@ def test_transforms_along_the_first_axis_and_the_last(fake):
         assert np.allclose(fake.get("out", np.complex64).reshape(x.shape), np.fft.fft(x, axis=1), atol=1e-3)
 
 
+def matrices(dtype, *shape, seed=0, is_complex=False):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1, shape) + (1j * rng.normal(0, 1, shape) if is_complex else 0)
+    return x.astype({"f32": np.complex64, "f64": np.complex128}[dtype] if is_complex else NUMBERS[dtype])
+
+
+class Factors:
+    """Calls of one type of numbers."""
+
+    def __init__(self, fake, dtype, is_complex):
+        self.fake, self.dtype, self.is_complex = fake, dtype, is_complex
+        self.real = np.dtype(NUMBERS[dtype])
+        self.kind = np.dtype({"f32": np.complex64, "f64": np.complex128}[dtype]) if is_complex else self.real
+
+    def values(self, *shape, seed=0):
+        return matrices(self.dtype, *shape, seed=seed, is_complex=self.is_complex)
+
+    def call(self, name, inputs, outputs, values, engine="vendor"):
+        """`outputs`: [(name, shape, type)]"""
+        for at, array in inputs.items():
+            self.fake.put(at, array)
+        for at, shape, kind in outputs:
+            self.fake.put(at, np.full(shape, 7, kind))
+        order = {"triangular_solve": ["a", "b", "out"], "qr_q": ["x", "tau", "out"], "svd": ["x", "left", "values", "right", "info"]}.get(
+            name, [*inputs, *(one[0] for one in outputs)])
+        scalars = [{"bool": one} if isinstance(one, bool) else {"u64": one} for one in values]
+        self.fake.launch({"builtin": name + "_complex" * self.is_complex, "dtype": self.dtype, "engine": engine, "args": buffers(*order) + scalars})
+        return [self.fake.get(at, kind).reshape(shape) for at, shape, kind in outputs]
+
+    def near(self, got, want):
+        assert np.allclose(got, want, atol=2e-4 if self.dtype == "f32" else 1e-9), np.abs(got - want).max()
+
+
+@pytest.fixture(params=["f32", "f64", "f32 complex", "f64 complex"])
+def factors(fake, request):
+    return Factors(fake, request.param[:3], "complex" in request.param)
+
+
+def test_lu_and_cholesky_by_the_library(factors):
+    x, n = factors.values(2, 5, 5), 5
+    x[1, :, 0] = 0
+    lu, order, exchanges, info = factors.call("lu", {"x": x}, [("out", x.shape, factors.kind), ("order", (2, n), np.int32), ("exchanges", 2, np.int32), ("info", 2, np.int32)], [n, 2])
+    assert info.tolist() == [0, 1]
+    for one in range(2):
+        factors.near((np.tril(lu[one], -1) + np.eye(n)) @ np.triu(lu[one]), x[one][order[one]])
+        assert round(np.linalg.det(np.eye(n)[order[one]])) == (-1) ** (exchanges[one] % 2)
+    positive = x @ x.conj().swapaxes(1, 2) + np.eye(n, dtype=factors.kind) * np.array([1, -100], factors.real)[:, None, None]
+    lower, info = factors.call("cholesky", {"x": positive + np.triu(np.full((n, n), 9), 1).astype(factors.real)}, [("out", x.shape, factors.kind), ("info", 2, np.int32)], [n, 2])
+    assert info[0] == 0 and info[1] == 1 and not np.triu(lower, 1).any()
+    factors.near(lower[0] @ lower[0].conj().T, positive[0])
+
+
+@pytest.mark.parametrize("lower,transposed,unit", [(True, False, True), (True, True, False), (False, False, False), (False, True, True)])
+def test_substitution_by_the_library(factors, lower, transposed, unit):
+    a, b = factors.values(2, 4, 4) + 3 * np.eye(4, dtype=factors.real), factors.values(2, 4, 3, seed=1)
+    out, = factors.call("triangular_solve", {"a": a, "b": b}, [("out", b.shape, factors.kind)], [4, 3, 2, lower, transposed, unit])
+    used = np.tril(a) if lower else np.triu(a)
+    used = np.where(np.eye(4) * unit, 1, used)
+    factors.near((used.swapaxes(1, 2) if transposed else used) @ out, b)
+
+
+@pytest.mark.parametrize("rows,columns,size", [(6, 4, 4), (6, 4, 6), (3, 5, 3), (5, 5, 2), (3, 5, 4)])
+def test_orthogonal_factors_by_the_library(factors, rows, columns, size):
+    x, least = factors.values(2, rows, columns), min(rows, columns)
+    out, tau = factors.call("qr", {"x": x}, [("out", x.shape, factors.kind), ("tau", (2, columns), factors.kind)], [rows, columns, 2])
+    assert not tau[:, least:].any()
+    q, = factors.call("qr_q", {"x": out, "tau": tau}, [("out", (2, rows, size), factors.kind)], [rows, columns, size, 2])
+    kept = min(rows, size)
+    factors.near(q[:, :, :kept].conj().swapaxes(1, 2) @ q[:, :, :kept], np.eye(kept))
+    assert not q[:, :, kept:].any()
+    if kept >= least:
+        factors.near(q[:, :, :least] @ np.triu(out)[:, :least], x)
+
+
+def test_eigenvalues_by_the_library(factors):
+    n = 5
+    x = factors.values(3, n, n)
+    x[2, 1, 0] = np.nan
+    h = np.tril(x, -1) + np.tril(x, -1).conj().swapaxes(1, 2) + np.real(x) * np.eye(n)
+    outputs = [("values", (3, n), factors.real), ("vectors", (3, n, n), factors.kind), ("info", 3, np.int32)]
+    found, vectors, info = factors.call("eigh", {"x": np.tril(x)}, outputs, [n, 3, 1])
+    assert info.tolist() == [0, 0, 1] and np.isnan(found[2]).all() and np.isnan(vectors[2]).all()
+    for one in range(2):
+        factors.near(found[one], np.linalg.eigvalsh(h[one]))
+        factors.near(h[one] @ vectors[one].T, vectors[one].T * found[one])
+        factors.near(vectors[one].conj() @ vectors[one].T, np.eye(n))
+    alone, = factors.call("eigh", {"x": np.tril(x[:1])}, [("values", (1, n), factors.real), ("vectors", 1, factors.kind), ("info", 1, np.int32)], [n, 1, 0])[:1]
+    factors.near(alone, found[:1])
+
+
+def test_general_eigenvalues_by_the_library(factors):
+    n, pair = 5, np.complex64 if factors.dtype == "f32" else np.complex128
+    x = factors.values(3, n, n)
+    x[2, 0, 1] = np.inf
+    outputs = [("values", (3, n), pair), ("vectors", (3, n, n), pair), ("info", 3, np.int32)]
+    found, vectors, info = factors.call("eig", {"x": x}, outputs, [n, 3, 1])
+    assert info.tolist() == [0, 0, 1] and np.isnan(found[2]).all() and np.isnan(vectors[2]).all()
+    for one in range(2):
+        factors.near(x[one] @ vectors[one].T, vectors[one].T * found[one])
+        factors.near(np.linalg.norm(vectors[one], axis=1), 1)
+        factors.near(np.sort_complex(np.round(found[one], 2)), np.sort_complex(np.round(np.linalg.eigvals(x[one]), 2)))
+
+
+@pytest.mark.parametrize("rows,columns", [(4, 4), (6, 3), (3, 6), (1, 5)])
+def test_singular_values_by_the_library(factors, rows, columns):
+    x, least = factors.values(2, rows, columns), min(rows, columns)
+    for lefts, rights in ((rows, columns), (least, least), (0, 0), (least, 0)):
+        outputs = [("left", (2, lefts, rows), factors.kind), ("values", (2, columns), factors.real), ("right", (2, rights, columns), factors.kind), ("info", 2, np.int32)]
+        outputs = [(at, shape if np.prod(shape) else 1, kind) for at, shape, kind in outputs]
+        left, found, right, info = factors.call("svd", {"x": x}, outputs, [rows, columns, lefts, rights, 2])
+        assert not info.any() and not found[:, least:].any()
+        factors.near(found[:, :least], np.linalg.svd(x, compute_uv=False))
+        for vectors in (left, right):
+            if vectors.ndim == 3:
+                factors.near(vectors.conj() @ vectors.swapaxes(1, 2), np.eye(vectors.shape[1]))
+        if lefts and rights:
+            factors.near(left[:, :least].swapaxes(1, 2) * found[:, None, :least] @ right[:, :least], x)
+
+
+def test_many_small_matrices_are_ours_unless_the_library_is_asked_for(fake):
+    """The fake GPU cannot run ours, and says so."""
+    for name in ("x", "out", "info"):
+        fake.put(name, np.zeros((5, 64, 64)))
+    for n, batch, ours in ((16, 1, False), (15, 1, True), (16, 2, True), (32, 2, False), (64, 5, True)):
+        launch = {"builtin": "cholesky", "dtype": "f64", "args": buffers("x", "out", "info") + u64(n, batch)}
+        if ours:
+            answer = fake.client.post(S + "/launches", launch, Prefer="wait=60")
+            if answer.code == "compiler_unavailable":
+                pytest.skip("no NVRTC on this machine")
+            assert answer.status == 422 and "CUDA_ERROR" in answer.json()["detail"], (n, batch, answer)
+        else:
+            fake.launch(launch)
+        fake.launch({**launch, "engine": "vendor"})
+
+
+def test_a_program_may_hold_factorizations(fake):
+    """They are in no graph: the launches go one by one."""
+    fake.put("x", np.full(1, 65536.0))
+    fake.put("info", np.zeros(1, np.int32))
+    ops = [{"op": "launch", "builtin": "cholesky", "dtype": "f64", "engine": "vendor", "args": buffers("x", "x", "info") + u64(1, 1)}] * 2
+    assert fake.client.put(S + "/programs/p", {"ops": ops}).status == 201
+    run = batch_client.send(fake.client, S + "/programs/p/runs", {}, {})
+    assert run.status == 200 and [op["engine"] for op in run.message["ops"]] == ["vendor"] * 2, run
+    assert fake.get("x", np.float64)[0] == 16
+
+
 def test_what_the_library_does_not_do_is_said(fake):
     for name in ("a", "b", "out"):
         fake.put(name, np.zeros(65536, np.float32))
@@ -330,6 +476,9 @@ def test_what_the_library_does_not_do_is_said(fake):
     assert "complex number" in fake.refused(fft(8, engine="vendor", args=[{"buf": "a", "offset": 4}, {"buf": "out"}]))
     middle = {"builtin": "fft_axis", "dtype": "f32", "engine": "vendor", "args": buffers("a", "out") + u64(2, 8, 2) + [{"bool": False}]}
     assert "does not support these sizes" in fake.refused(middle)
+    lu = {"builtin": "cholesky_complex", "dtype": "f32", "engine": "vendor", "args": [{"buf": "a", "offset": 4}, *buffers("out", "b")] + u64(4, 1)}
+    assert "complex number" in fake.refused(lu)
+    assert "does not support these sizes" in fake.refused({**lu, "args": buffers("a", "out", "b") + u64(13, 1)})
 
 
 def test_without_a_word_about_it_ours_does_the_rest(fake):
@@ -438,7 +587,7 @@ def test_workspace_counts_as_memory_of_the_session(fake):
 @pytest.mark.parametrize("flags", [["--vendor-libraries", "off"], []], ids=["off", "absent"])
 def test_without_libraries_ours_is_what_there_is(executable, libraries, tmp_path, flags):
     paths = ["--libcuda", libraries["--libcuda"]]
-    for flag in ("--libcublaslt", "--libcufft"):
+    for flag in ("--libcublaslt", "--libcufft", "--libcusolver"):
         absent = tmp_path / "absent.so"
         absent.write_bytes(b"no library")
         paths += [flag, libraries[flag] if flags else str(absent)]
@@ -456,7 +605,7 @@ def test_without_libraries_ours_is_what_there_is(executable, libraries, tmp_path
 
 
 def test_settings_name_libraries_that_exist(executable, tmp_path):
-    for flag in ("--libcublaslt", "--libcufft", "--libopenblas", "--libfftw3", "--libfftw3f"):
+    for flag in ("--libcublaslt", "--libcufft", "--libcusolver", "--libopenblas", "--libfftw3", "--libfftw3f"):
         checked = subprocess.run([executable, "--check-config", flag, str(tmp_path / "none.so")], capture_output=True, text=True, timeout=60)
         assert checked.returncode == 2 and flag[2:] in checked.stdout + checked.stderr, checked
     assert subprocess.run([executable, "--check-config", "--vendor-libraries", "maybe"], capture_output=True, timeout=60).returncode == 2

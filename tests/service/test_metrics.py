@@ -9,12 +9,14 @@ import subprocess
 import pytest
 
 from conftest import floats
-from kernels import FAULTS, launch_vadd
+from kernels import FAULTS, launch, launch_vadd
+from service_under_test import until
+from test_batch_async import running
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\.)*)"')
 NAMES = """http_server_request_duration_seconds http_server_active_requests http_server_request_body_size_bytes gpurest_problems_total
-gpurest_sessions gpurest_launches_total gpurest_launch_queue_seconds gpurest_launch_exec_seconds gpurest_workers
+gpurest_sessions gpurest_launches_total gpurest_queue_depth gpurest_launch_queue_seconds gpurest_launch_exec_seconds gpurest_workers
 gpurest_worker_restarts_total gpurest_worker_start_seconds gpurest_worker_end_seconds gpurest_crash_budget_refusals_total gpurest_crash_budgets_spent_total
 gpurest_fault_domains gpurest_fault_domain_falls_total gpurest_mps_servers gpurest_mps_server_starts_total gpurest_mps_server_losses_total
 gpurest_crash_budget_callers gpurest_compile_seconds gpurest_compile_cache_total gpurest_transfer_bytes_total
@@ -123,6 +125,27 @@ def test_work_is_counted(own):
     assert after.get("gpurest_worker_restarts_total", reason="kernel_fault") == 1
     assert after.get("gpurest_sessions", state="faulted") == 1 and after.get("gpurest_sessions", state="ready") == 0
     assert after.get("gpurest_problems_total", code="kernel_fault") == 1
+    own.close()
+
+
+def test_what_waits_is_counted(own):
+    """An endless kernel holds up the launches behind it, an endless batch the batches of its session."""
+    s = "/v1/sessions/s"
+    own.put(s).expect(201)
+    own.put_cuda(s + "/modules/m", FAULTS).expect(201)
+    own.put_octets(s + "/buffers/x", bytes(4096)).expect(201)
+    assert Scrape(own).get("gpurest_queue_depth", kind="launch") == 0
+    for _ in range(4):
+        own.post(s + "/launches", launch("endless", {"buf": "x"}, module="m", timeout_ms=600000), Prefer="respond-async").expect(202)
+    until(lambda: Scrape(own).get("gpurest_queue_depth", kind="launch") == 3)
+    begun = own.put("/v1/sessions/b").expect(201) and running(own, "/v1/sessions/b/batches")
+    for _ in range(2):
+        own.post("/v1/sessions/b/batches", {"ops": []}, Prefer="respond-async").expect(202)
+    assert own.get(begun).json()["state"] == "running" and Scrape(own).get("gpurest_queue_depth", kind="batch") == 2
+    own.delete("/v1/sessions/b").expect(204)
+    own.delete(s).expect(204)
+    after = Scrape(own)
+    assert after.get("gpurest_queue_depth", kind="launch") == after.get("gpurest_queue_depth", kind="batch") == 0
     own.close()
 
 

@@ -1,25 +1,29 @@
-"""Three nodes behind HAProxy, as deploy/haproxy configures it: routed by the id, drained, reloaded, killed; nobody else notices."""
+"""Three nodes behind each router, as deploy/router configures it: routed by the id, drained, reloaded, killed; nobody else notices."""
+import json
 import os
 import pathlib
+import ssl
 import subprocess
 import threading
 
 import pytest
 
 import fleet as fleets
+import routers
 from conftest import VADD, floats
 from kernels import launch
 from service_under_test import in_threads, until
 
-pytestmark = pytest.mark.skipif(bool(fleets.missing()), reason=f"{fleets.missing()} is not installed")
 CALLS = 5000
 
 
-@pytest.fixture(scope="module")
-def fleet(executable, tmp_path_factory):
+@pytest.fixture(scope="module", params=routers.ROUTERS)
+def fleet(request, executable, tmp_path_factory):
+    if routers.missing(request.param):
+        pytest.skip(f"{routers.missing(request.param)} is not installed")
     one = fleets.Fleet(executable, tmp_path_factory.mktemp("fleet"), 3)
     try:
-        one.route()
+        one.route(request.param)
         yield one
     finally:
         one.stop()
@@ -48,11 +52,11 @@ def session_on(fleet, client, node):
 # ---- routing ----
 
 def test_new_sessions_are_spread_and_found_again(fleet, client):
-    made = [client.post("/v1/sessions").expect(201) for _ in range(6)]
-    ids = [one.json()["id"] for one in made]
-    assert {node_of(id) for id in ids} == set(fleet.names)
+    ids = []
+    until(lambda: ids.append(client.post("/v1/sessions").expect(201).json()["id"]) or {*map(node_of, ids)} == set(fleet.names), lambda: f"only {ids}")
+    assert len(ids) < 50
     for id in ids:
-        for _ in range(3):
+        for _ in range(2):
             found = client.get("/v1/sessions/" + id).expect(200).json()
             assert (found["id"], found["node"], found["endpoint"]) == (id, node_of(id), f"https://127.0.0.1:{fleet.ports[node_of(id)]}")
     for id in ids:
@@ -113,7 +117,7 @@ def test_a_node_refuses_what_the_router_would_send_elsewhere(fleet, client):
 
 def test_the_router_knows_the_nodes(fleet, client):
     listed = client.get("/v1/nodes", Gpurest_Nodes="n7 up").expect(200).json()["items"]
-    assert listed == [{"name": name, "state": "up", "endpoint": f"https://127.0.0.1:{fleet.ports[name]}"} for name in fleet.names]
+    assert listed == [{"name": name, "state": "up" if fleet.router.tells_states else None, "endpoint": f"https://127.0.0.1:{fleet.ports[name]}"} for name in fleet.names]
     for name in fleet.names:
         assert {one["node"] for one in client.get("/v1/devices", Gpurest_Node=name).expect(200).json()["items"]} == {name}
     client.get("/v1/devices", Gpurest_Node="n9").expect(404)
@@ -124,17 +128,81 @@ def test_the_router_knows_the_nodes(fleet, client):
 
 def test_nodes_know_the_clients_behind_the_router(fleet, client):
     """By the PROXY protocol, below TLS: from another loopback address than the router's."""
-    client.get("/version").expect(200)
-    assert any('client=127.0.0.1' in service.stderr() for service in fleet.services.values())
+    other = fleets.TlsClient(fleet.port, fleet.context, "alice-secret", source="127.0.0.7")
+    other.get("/version").expect(200)
+    other.close()
+    until(lambda: any("client=127.0.0.7" in service.stderr() for service in fleet.services.values()))
+
+
+def answers(client, path):
+    """The status; 0 while nobody answers."""
+    try:
+        return client.get(path).status
+    except OSError:
+        return 0
+
+
+def test_two_routers_find_the_same_sessions(fleet, client):
+    """By the hash of a name, and, of what HAProxy has put elsewhere, because the first one tells the second."""
+    root = fleet.client("root")
+    paths = [f"/v1/sessions/both-{number}" for number in range(16)]
+    remembers = isinstance(fleet.router, routers.Haproxy)
+    second, other = fleet.second_router()
+    try:
+        if remembers:
+            root.post("/v1/admin/drain", Gpurest_Node="n2").expect(200)
+            until(lambda: root.get("/lbz", Gpurest_Node="n2").status == 404 and put_elsewhere(fleet, "n2"))
+        nodes = {client.put(path).expect(201).json()["node"] for path in paths}
+        assert ("n2" in nodes) != remembers
+        if remembers:
+            root.post("/v1/admin/resume", Gpurest_Node="n2").expect(200)
+        for path in paths:
+            until(lambda path=path: answers(other, path) == 200, f"the second router does not find {path}")
+            client.delete(path).expect(204)
+    finally:
+        root.post("/v1/admin/resume", Gpurest_Node="n2")
+        root.close()
+        other.close()
+        second.stop()
+
+
+def put_elsewhere(fleet, node):
+    """Whether the router knows that the node drains: none of several names comes there, by its hash or otherwise."""
+    client = fleet.client()
+    made = [client.put(f"/v1/sessions/try-{number}") for number in range(12)]
+    for one in made:
+        if one.status == 201:
+            client.delete(one.headers["Location"]).expect(204)
+    client.close()
+    return all(one.status == 201 and one.json()["node"] != node for one in made)
+
+
+def test_the_router_takes_up_a_new_certificate(fleet):
+    """Moved over the old one, as those who renew certificates do."""
+    def shown():
+        return ssl.get_server_certificate(("127.0.0.1", fleet.port)).split()
+
+    def put(pem):
+        (fleet.folder / "fresh.pem").write_text(pem)
+        os.replace(fleet.folder / "fresh.pem", fleet.folder / "both.pem")
+        fleet.router.reload()
+
+    before = (fleet.folder / "both.pem").read_text()
+    fleets.make_certificate(fleet.folder, "other.pem", "other-key.pem")
+    other = (fleet.folder / "other.pem").read_text()
+    put(other + (fleet.folder / "other-key.pem").read_text())
+    until(lambda: shown() == other.split(), "the router shows its old certificate")
+    put(before)
+    until(lambda: shown() == (fleet.folder / "cert.pem").read_text().split(), "the router does not take the old one back")
 
 
 # ---- clients ----
 
-def run_client(fleet, tmp_path, *command, **variables):
+def run_client(fleet, tmp_path, *command, code=0, **variables):
     done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
                           env={**os.environ, "GPUREST_URL": f"https://127.0.0.1:{fleet.port}", "GPUREST_CA_FILE": str(fleet.folder / "cert.pem"),
                                "GPUREST_TOKEN": "alice-secret", **variables})
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout
 
 
@@ -155,16 +223,17 @@ with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as gpu:
 
 
 def test_the_python_client(fleet, tmp_path):
-    ids = run_client(fleet, tmp_path, "python3", "-c", PYTHON, PYTHONPATH=str(fleets.ROOT / "sdk" / "python")).split()
+    ids = run_client(fleet, tmp_path, "python3", "-c", PYTHON, PYTHONPATH=str(routers.ROOT / "sdk" / "python")).split()
     assert len(ids) == 2 and all(node_of(id) in fleet.names for id in ids) and ids[1].endswith(".by-name")
 
 
-def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
+def command_line(fleet, executable, tmp_path):
     cli = os.environ.get("GPUREST_CLI") or pathlib.Path(executable).parents[1] / "sdk" / "cli" / "gpurest"
+    return lambda *words, **more: run_client(fleet, tmp_path, cli, *words, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path), **more)
 
-    def gpurest(*words):
-        return run_client(fleet, tmp_path, cli, *words, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
 
+def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
+    gpurest = command_line(fleet, executable, tmp_path)
     (tmp_path / "x").write_bytes(floats(range(256)))
     for name in ("by-cli", "n3.placed"):
         gpurest("connect", name)
@@ -172,7 +241,12 @@ def test_the_command_line_and_the_c_client(fleet, executable, tmp_path):
         gpurest("buf", "get", "x", "y")
         assert (tmp_path / "y").read_bytes() == floats(range(256))
         assert name in gpurest("sessions", "get", name)
-        assert [line.split()[:2] for line in gpurest("nodes").splitlines()[1:]] == [[node, "up"] for node in fleet.names]
+        assert [line.split()[:2] for line in gpurest("nodes").splitlines()[1:]] == [[node, "up" if fleet.router.tells_states else "-"] for node in fleet.names]
+        seen = json.loads(gpurest("top", "--fleet", "--json"))["item"]
+        assert [(one["name"], one["state"]) for one in seen["nodes"]] == [(node, "up") for node in fleet.names]
+        assert [one["id"] for one in seen["devices"]] == [node + "/cpu:0" for node in fleet.names]
+        assert {one["id"].split(".")[1]: one["device"].partition("/")[2] for one in seen["sessions"]} == {name.split(".")[-1]: "cpu:0"}
+        assert all(one["device"].startswith(one["node"] + "/") for one in seen["sessions"])
         gpurest("disconnect")
 
 
@@ -288,13 +362,38 @@ def put_on(fleet, node):
     return made.json()["node"] == node
 
 
-def test_a_killed_node_harms_no_other_one(fleet, client):
+def name_on(client, node):
+    """A name of a session, now there, of which only the router knows that it is that node's."""
+    def made(name):
+        id = client.put("/v1/sessions/" + name).expect(201).json()["id"]
+        if node_of(id) != node:
+            client.delete("/v1/sessions/" + id).expect(204)
+        return node_of(id) == node
+    return next(name for name in map("killed-{}".format, range(100)) if made(name))
+
+
+def meets_by_name(fleet, client, name):
+    """A dead node's session by its name alone is nobody else's. Made anew, it goes elsewhere where the router remembers names."""
+    client.get("/v1/sessions/" + name).expect(503, "not_ready")
+    if isinstance(fleet.router, routers.Haproxy):
+        id = client.put("/v1/sessions/" + name).expect(201).json()["id"]
+        assert client.get("/v1/sessions/" + name).expect(200).json()["id"] == id and node_of(id) != "n2"
+        client.delete("/v1/sessions/" + id).expect(204)
+    else:
+        client.put("/v1/sessions/" + name).expect(503, "not_ready")
+
+
+def test_a_killed_node_harms_no_other_one(fleet, client, executable, tmp_path):
     ids = {name: session_on(fleet, client, name) for name in fleet.names}
     client.put("/v1/sessions/n2.named").expect(201)
+    by_name = name_on(client, "n2")
     fleet.kill("n2")
     lost = client.get("/v1/sessions/" + ids["n2"]).expect(503, "not_ready")
     assert lost.headers["Retry-After"] == "2" and lost.json()["retryable"]
     fleet.await_state({"n1": "up", "n2": "down"})
+    meets_by_name(fleet, client, by_name)
+    seen = json.loads(command_line(fleet, executable, tmp_path)("top", "--fleet", "--json", code=9))["item"]
+    assert {one["name"]: one["state"] for one in seen["nodes"]} == {name: "down" if name == "n2" else "up" for name in fleet.names}
     for name, id in ids.items():
         for _ in range(3):
             assert client.get("/v1/sessions/" + id).status == (503 if name == "n2" else 200)
@@ -340,8 +439,21 @@ with gpurest.connect(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
 """
 
 
-def test_long_transfers_go_to_the_node_itself(fleet, tmp_path):
-    id, *direct = run_client(fleet, tmp_path, "python3", "-c", BULK, PYTHONPATH=str(fleets.ROOT / "sdk" / "python")).split()
+ASYNC_BULK = """
+import asyncio, os, gpurest.aio
+async def work():
+    async with gpurest.aio.AsyncClient(ca_file=os.environ["GPUREST_CA_FILE"]) as client:
+        async with client.session() as gpu:
+            data = os.urandom(3 << 20)
+            assert bytes(await (await gpu.buffer(data)).get()) == data
+            print(gpu.id, *[url for url in client._detours._known])
+asyncio.run(work())
+"""
+
+
+@pytest.mark.parametrize("program", [BULK, ASYNC_BULK], ids=["blocking", "asyncio"])
+def test_long_transfers_go_to_the_node_itself(fleet, tmp_path, program):
+    id, *direct = run_client(fleet, tmp_path, "python3", "-c", program, PYTHONPATH=str(routers.ROOT / "sdk" / "python")).split()
     assert direct == [f"https://127.0.0.1:{fleet.ports[node_of(id)]}"]
     carried = [line for line in fleet.services[node_of(id)].logged("/data").splitlines() if f"/v1/sessions/{id}/buffers/" in line]
     assert carried, "the node has no line of it"

@@ -7,7 +7,6 @@ import random
 import struct
 import tarfile
 import threading
-import time
 
 import pytest
 
@@ -347,18 +346,20 @@ def test_concurrent_writers_and_snapshots(client, service, session):
             writer.post(session + "/batches", {"ops": [{"op": "fill", "to": b, "pattern": pattern} for b in "xy"]})
         writer.close()
 
-    thread = threading.Thread(target=write)
+    thread, taken = threading.Thread(target=write), 0
     thread.start()
     try:
         for _ in range(20):
             answer = client.get(session + "/snapshot")
             if answer.status == 409:
                 continue
+            taken += 1
             parts = entries(answer.expect(200).body)
             assert parts["buffers/x"] == parts["buffers/y"] and len(set(struct.unpack("<1024I", parts["buffers/x"]))) == 1
     finally:
         stop.set()
         thread.join()
+    assert taken
 
 
 def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # noqa: F811
@@ -381,3 +382,10 @@ def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # 
         gpu.close()
     finally:
         service.stop()
+
+
+def test_a_session_with_textures_is_refused_by_name(client, session):
+    client.put(session + "/textures/t", {"dimension": "2d", "extent": [8, 8], "format": "f32"}).expect(201)
+    assert "textures" in client.get(session + "/snapshot").expect(501, "not_implemented").json()["detail"]
+    client.delete(session + "/textures/t").expect(204)
+    client.get(session + "/snapshot").expect(200)

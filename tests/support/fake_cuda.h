@@ -106,6 +106,8 @@ bool                           fake_memory_remove(const void *data);
 extern const struct fake_hooks fake_stream_hooks;
 /* Notes a launch in the graph that the stream is captured into. */
 cuda_result fake_capture_launch(const struct CUfunc_st *f, const struct fake_launch *l);
+/* The texels of a texture or surface of one image, row after row, where it has so many bytes; NULL: it is none. */
+void *fake_texels(cuda_object object, size_t bytes);
 /* A live allocation holds [address, address + bytes). */
 bool fake_is_memory(cuda_address address, size_t bytes);
 /* Of a module that is loaded. */

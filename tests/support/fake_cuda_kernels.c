@@ -1,6 +1,7 @@
 /* The kernels that the fake driver can run, by name. Faulty ones lose the context as a device would. */
 #include "support/fake_cuda.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,29 @@ static void run_vadd(const struct CUfunc_st *f, const struct fake_launch *l)
 
     for (uint64_t i = 0; a && b && c && i < n; i++)
         c[i] = a[i] + b[i];
+}
+
+/* look(texture of f32, f32 *out): the texels, in their order */
+static void run_look_texels(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = threads(l);
+    void    *texels = fake_texels(argument(f, l, 0), 4 * n), *out = array(f, l, 1, 4 * n);
+
+    if (!texels)
+        fake_lose(CUDA_RESULT_ERROR_ILLEGAL_ADDRESS);
+    else if (out)
+        memcpy(out, texels, 4 * n);
+}
+
+/* number(surface of f32): texel i becomes i */
+static void run_number(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    float *texels = fake_texels(argument(f, l, 0), 4 * threads(l));
+
+    if (!texels)
+        fake_lose(CUDA_RESULT_ERROR_ILLEGAL_ADDRESS);
+    for (uint64_t i = 0; texels && i < threads(l); i++)
+        texels[i] = (float)i;
 }
 
 /* fill7(u32 *p, u32 n) */
@@ -219,6 +243,92 @@ static void run_scale_f64(const struct CUfunc_st *f, const struct fake_launch *l
         p[i] *= factor;
 }
 
+/* gpurest_order(i64 *pivots, i32 *order, i32 *exchanges, u64 count) */
+static void run_order(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = argument(f, l, 3);
+    int64_t *pivots = array(f, l, 0, 8 * n);
+    int32_t *order = array(f, l, 1, 4 * n), *exchanges = array(f, l, 2, 4);
+
+    if (!pivots || !order || !exchanges)
+        return;
+    *exchanges = 0;
+    for (uint64_t i = 0; i < n; i++)
+        order[i] = (int32_t)i;
+    for (uint64_t i = 0; i < n; i++) {
+        int32_t kept = order[i];
+
+        order[i] = order[pivots[i] - 1];
+        order[pivots[i] - 1] = kept;
+        *exchanges += pivots[i] - 1 != (int64_t)i;
+    }
+}
+
+/* gpurest_clear_upper(u32 *matrix, u64 n, u64 words) */
+static void run_clear_upper(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = argument(f, l, 1), words = argument(f, l, 2);
+    uint32_t *matrix = array(f, l, 0, 4 * n * n * words);
+
+    for (uint64_t i = 0; matrix && i < n; i++)
+        memset(matrix + (i * n + i + 1) * words, 0, (n - i - 1) * words * 4);
+}
+
+/* gpurest_look_f32(float *x, u64 count, u32 *flag), and for f64 */
+static void run_look_for_infinite(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
+{
+    uint64_t  n = argument(f, l, 1);
+    void     *x = array(f, l, 0, (wide ? 8 : 4) * n);
+    uint32_t *flag = array(f, l, 2, 4);
+
+    for (uint64_t i = 0; x && flag && i < n; i++)
+        if (!isfinite(wide ? ((double *)x)[i] : (double)((float *)x)[i]))
+            *flag = 1;
+}
+
+static void run_look_f32(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    run_look_for_infinite(f, l, false);
+}
+
+static void run_look_f64(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    run_look_for_infinite(f, l, true);
+}
+
+static double real_at(const void *x, uint64_t i, bool wide)
+{
+    return wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* gpurest_unpack_f32(float *packed, float *values, float *vectors, u64 n), and for f64 */
+static void run_unpack(const struct CUfunc_st *f, const struct fake_launch *l, bool wide)
+{
+    uint64_t n = argument(f, l, 3), each = wide ? 8 : 4;
+    void    *packed = array(f, l, 0, each * n * n), *values = array(f, l, 1, 2 * each * n), *vectors = array(f, l, 2, 2 * each * n * n);
+
+    for (uint64_t at = 0; packed && values && vectors && at < n * n; at++) {
+        double   part = real_at(values, 2 * (at / n) + 1, wide);
+        uint64_t first = part < 0 ? at - n : at;
+        double   re = real_at(packed, first, wide), im = part == 0 ? 0 : real_at(packed, first + n, wide) * (part < 0 ? -1 : 1);
+
+        if (wide)
+            ((double *)vectors)[2 * at] = re, ((double *)vectors)[2 * at + 1] = im;
+        else
+            ((float *)vectors)[2 * at] = (float)re, ((float *)vectors)[2 * at + 1] = (float)im;
+    }
+}
+
+static void run_unpack_f32(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    run_unpack(f, l, false);
+}
+
+static void run_unpack_f64(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    run_unpack(f, l, true);
+}
+
 /* pick(u32 *out, struct of words): out[i] = words[7 * i] */
 static void run_pick(const struct CUfunc_st *f, const struct fake_launch *l)
 {
@@ -233,6 +343,8 @@ static const struct {
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
 } kernels[] = {
     {"vadd", run_vadd},
+    {"look", run_look_texels},
+    {"number", run_number},
     {"fill7", run_fill7},
     {"add", run_add},
     {"fault", run_fault},
@@ -252,6 +364,12 @@ static const struct {
     {"tick", run_tick},
     {"gpurest_scale_f32", run_scale_f32},
     {"gpurest_scale_f64", run_scale_f64},
+    {"gpurest_order", run_order},
+    {"gpurest_clear_upper", run_clear_upper},
+    {"gpurest_look_f32", run_look_f32},
+    {"gpurest_look_f64", run_look_f64},
+    {"gpurest_unpack_f32", run_unpack_f32},
+    {"gpurest_unpack_f64", run_unpack_f64},
 };
 
 /* What ".times" says of it; false: nothing. It is read before the process may open no file any more. */

@@ -1,4 +1,4 @@
-/* What the fake cuBLASLt and cuFFT share: scripted failures, a count of what lives. They work on the fake driver's memory, with plain
+/* What the fake cuBLASLt, cuFFT and cuSOLVER share: scripted failures, a count of what lives. They work on the fake driver's memory, with plain
  * loops. FAKE_VENDOR_FAIL="cublasLtMatmul:2:13,cufftCreate:1:2"   the second call of the one answers 13, the first of the other 2 (call 0:
  * every one) What they check of their callers, an honest library only trusts: addresses as aligned as was promised, workspace that is
  * memory. */
@@ -11,7 +11,7 @@
 
 #include "support/fake_cuda.h"
 
-/* Sizes that the fakes refuse as real libraries refuse some: products of so many rows of out, transforms of such a length. */
+/* Sizes that the fakes refuse as real libraries refuse some: matrices of so many rows, transforms of such a length. */
 enum { FAKE_VENDOR_REFUSED_ROWS = 13, FAKE_VENDOR_REFUSED_LENGTH = 4096 };
 
 struct fake_vendor_function {

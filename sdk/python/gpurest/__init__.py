@@ -27,6 +27,7 @@ from ._session.run import RunResult, Times
 from ._session.session import Session
 from ._session.shared import SharedAllocation, SharedMemory
 from ._session.stream import Stream
+from ._session.texture import Texture
 from ._shown.printing import set_printf
 from ._transport.endpoint import Timeout
 from ._transport.wire import ServerEvent
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
     from . import profiler as profiler
     from .aio import AsyncClient as AsyncClient
 
-_LATER = ("aio", "core", "profiler")  # loaded by those who use them
+_LATER = ("aio", "core", "dask", "profiler")  # loaded by those who use them
 
 __version__ = "1.0.0"
 logging.getLogger("gpurest").addHandler(logging.NullHandler())  # programs that ask for no log get none, on standard error either
 
 __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Client", "Config", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
            "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
-           "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
+           "SharedAllocation", "SharedMemory", "Stream", "Struct", "Texture", "Timeout", "Times", "Tuned", "WarmJob", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "cuda", "default_client",
            "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "linalg", "random", "run", "set_default", "set_printf", "to_tiles", "u16", "u32", "u64", "u8", "use"]
 

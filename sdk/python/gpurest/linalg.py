@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arrays.matrices.general import EigResult, eig, eigvals
 from .arrays.matrices.least_squares import cond, lstsq, matrix_rank, pinv
 from .arrays.matrices.norms import matrix_norm, norm, vector_norm
-from .arrays.matrices.orthogonal import EighResult, QRResult, SVDResult, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from .arrays.matrices.orthogonal import EighResult, QRResult, SVDResult, eigh, eigvalsh, qr, svd, svdvals
 from .arrays.matrices.products import diagonal, matmul, matrix_power, multi_dot, outer, tensordot, trace, vecdot
 from .arrays.matrices.solving import SlogdetResult, cholesky, det, inv, slogdet, solve, tensorinv, tensorsolve
 from .arrays.matrices.stacks import LinAlgError
@@ -19,7 +20,7 @@ from .arrays.routines.calculus import cross as _cross
 from .arrays.shaping import matrix_transpose
 from .arrays.ufuncs import as_array as _as_array
 
-__all__ = ["EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+__all__ = ["EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
            "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
            "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
 

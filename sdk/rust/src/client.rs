@@ -148,6 +148,7 @@ impl Options {
             log: None,
             log_arg: ptr::null_mut(),
             log_level: ptr::null(),
+            address: ptr::null(),
         };
         let mut raw = ptr::null_mut();
         // SAFETY: `raw` and `options`, whose strings live until the end of this function, are valid.

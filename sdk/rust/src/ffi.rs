@@ -44,6 +44,8 @@ pub const GPUREST_ARG_BUFFER: gpurest_arg_kind = 12;
 pub const GPUREST_ARG_IN: gpurest_arg_kind = 13;
 pub const GPUREST_ARG_OUT: gpurest_arg_kind = 14;
 pub const GPUREST_ARG_INOUT: gpurest_arg_kind = 15;
+pub const GPUREST_ARG_TEXTURE: gpurest_arg_kind = 16;
+pub const GPUREST_ARG_SURFACE: gpurest_arg_kind = 17;
 
 /// An object of the library, which only pointers name.
 macro_rules! opaque {
@@ -99,6 +101,7 @@ pub struct gpurest_options {
     pub log: Option<unsafe extern "C" fn(arg: *mut c_void, level: c_int, message: *const c_char)>,
     pub log_arg: *mut c_void,
     pub log_level: *const c_char,
+    pub address: *const c_char,
 }
 
 #[repr(C)]
@@ -241,6 +244,25 @@ pub struct gpurest_arg {
     pub r#in: *const c_void,
     pub out: *mut c_void,
     pub value: gpurest_arg_value,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct gpurest_texture_desc {
+    pub struct_size: usize,
+    pub dimension: *const c_char,
+    pub format: *const c_char,
+    pub channels: u32,
+    pub extent: [u32; 3],
+    pub layers: u32,
+    pub addressing: [*const c_char; 3],
+    pub filter: *const c_char,
+    pub read: *const c_char,
+    pub normalized_coordinates: c_int,
+    pub surface: c_int,
+    pub buffer: gpurest_buffer,
+    pub offset: usize,
+    pub pitch: usize,
 }
 
 #[repr(C)]
@@ -388,6 +410,13 @@ extern "C" {
         args_count: usize,
         result_or_null: *mut gpurest_launch_result,
     ) -> gpurest_status;
+    pub fn gpurest_texture_create(
+        session: *mut gpurest_session,
+        out: *mut gpurest_buffer,
+        desc: *const gpurest_texture_desc,
+    ) -> gpurest_status;
+    pub fn gpurest_texture_open(session: *mut gpurest_session, out: *mut gpurest_buffer, name: *const c_char) -> gpurest_status;
+    pub fn gpurest_texture_free(session: *mut gpurest_session, texture: gpurest_buffer) -> gpurest_status;
     pub fn gpurest_stream_create(session: *mut gpurest_session, out: *mut gpurest_stream) -> gpurest_status;
     pub fn gpurest_stream_sync(session: *mut gpurest_session, stream: gpurest_stream) -> gpurest_status;
 

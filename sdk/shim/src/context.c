@@ -119,6 +119,7 @@ CUresult shim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
     gpu_fail(g, CUDA_ERROR_CONTEXT_IS_DESTROYED); /* so that nothing is sent for what goes with the session */
     handle_each(HANDLE_CONTEXT, forget_context, g);
     g->primary = NULL;
+    pools_forget(g);
     return gpu_reset(g);
 }
 
@@ -194,7 +195,9 @@ CUresult shim_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, 
 
 CUresult shim_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-    return ctxCreateParams ? CUDA_ERROR_NOT_SUPPORTED : shim_cuCtxCreate_v2(pctx, flags, dev);
+    if (ctxCreateParams && (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams))
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return ctxCreateParams && ctxCreateParams->cigParams ? CUDA_ERROR_NOT_SUPPORTED : shim_cuCtxCreate_v2(pctx, flags, dev);
 }
 
 CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
@@ -214,6 +217,28 @@ CUresult shim_cuCtxDestroy_v2(CUcontext ctx)
 CUresult shim_cuCtxDestroy(CUcontext ctx)
 {
     return shim_cuCtxDestroy_v2(ctx);
+}
+
+/* Counts of before CUDA 4, which PyCUDA still keeps. The context is the current one. */
+CUresult shim_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    if (!pctx || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    context_current()->references++;
+    *pctx = context_current()->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult shim_cuCtxDetach(CUcontext ctx)
+{
+    struct context *c = handle_get(HANDLE_CONTEXT, ctx);
+
+    if (!c || c != context_current() || c == c->gpu->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->references == 0)
+        return shim_cuCtxDestroy_v2(ctx);
+    c->references--;
+    return CUDA_SUCCESS;
 }
 
 /* ---- of the thread ---- */
@@ -291,12 +316,12 @@ CUresult shim_cuCtxSynchronize_v2(CUcontext ctx)
     const struct context *c = handle_get(HANDLE_CONTEXT, ctx);
 
     c = c ? c : context_current();
-    return c ? queue_flush(c->gpu) : CUDA_ERROR_INVALID_CONTEXT;
+    return c ? stream_wait(c->gpu) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult shim_cuCtxSynchronize(void)
 {
-    return queue_flush(context_current()->gpu);
+    return stream_wait(context_current()->gpu);
 }
 
 CUresult shim_cuCtxGetFlags(unsigned int *flags)
@@ -349,4 +374,49 @@ CUresult shim_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 CUresult shim_cuCtxSetCacheConfig(CUfunc_cache config)
 {
     return config >= 0 && config <= 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- limits ---- */
+
+enum { LIMIT_STACK, LIMIT_PRINTF, LIMIT_HEAP, LIMITS_LAST = 9 };
+
+/* What the service's workers give to kernels, whoever asks: a thread's stack, what is printed, and the heap of malloc() in kernels. */
+enum { STACK_BYTES_OF_CUDA = 1024, STACK_BYTES_OF_CPU = 512 * 1024, PRINTF_BYTES = 1024 * 1024, HEAP_BYTES = 8 * 1024 * 1024 };
+
+static size_t limit_of(const struct gpu *g, CUlimit limit)
+{
+    switch (limit) {
+    case LIMIT_STACK:
+        return strncmp(g->id, "cpu", 3) == 0 ? STACK_BYTES_OF_CPU : STACK_BYTES_OF_CUDA;
+    case LIMIT_PRINTF:
+        return PRINTF_BYTES;
+    case LIMIT_HEAP:
+        return HEAP_BYTES;
+    default:
+        return 0;
+    }
+}
+
+CUresult shim_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+    if (!pvalue || limit < 0 || limit > LIMITS_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pvalue = limit_of(context_current()->gpu, limit);
+    return *pvalue ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+/* As CUDA may, a lower one is rounded up to what there is; a higher one cannot be had. */
+CUresult shim_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    const struct gpu *g = context_current()->gpu;
+    size_t            most;
+
+    if (limit < 0 || limit > LIMITS_LAST)
+        return CUDA_ERROR_INVALID_VALUE;
+    most = limit_of(g, limit);
+    if (most && value <= most)
+        return CUDA_SUCCESS;
+    if (most)
+        tell("%s: the limit %d cannot be %zu bytes: the service's kernels have %zu", g->id, limit, value, most);
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
 }

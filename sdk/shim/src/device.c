@@ -118,6 +118,30 @@ CUresult shim_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
     return r;
 }
 
+/* "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in hexadecimal. */
+CUresult shim_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+    unsigned domain = 0, bus, device;
+    CUresult r = dev && pciBusId ? gpus_find() : CUDA_ERROR_INVALID_VALUE;
+
+    if (r)
+        return r;
+    if (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3) {
+        domain = 0;
+        if (sscanf(pciBusId, "%x:%x", &bus, &device) != 2)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (int i = 0; i < gpus_count(); i++) {
+        const int64_t *a = gpu_at(i)->attributes;
+
+        if (a[ATTRIBUTE_PCI_DOMAIN] == domain && a[ATTRIBUTE_PCI_BUS] == bus && a[ATTRIBUTE_PCI_DEVICE] == device) {
+            *dev = i;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
 /* Sessions of two devices do not see each other's memory. */
 CUresult shim_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {

@@ -20,6 +20,7 @@ enum {
     ATTRIBUTE_INTEGRATED = 18,
     ATTRIBUTE_UNIFIED_ADDRESSING = 41,
     ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
+    ATTRIBUTE_MEMORY_POOLS = 115,
     REGISTERS_OF_EVERY_GPU = 65536,
 };
 
@@ -42,6 +43,7 @@ static void fill_attributes(struct gpu *g, const struct json *reported)
                 g->attributes[attribute_rows[i].number] = (int64_t)json_number_or(v, 0);
     g->attributes[ATTRIBUTE_UNIFIED_ADDRESSING] = 1; /* an address of the device is none of this process */
     g->attributes[ATTRIBUTE_INTEGRATED] = 0;
+    g->attributes[ATTRIBUTE_MEMORY_POOLS] = 1; /* they are this library's own */
     if (g->attributes[ATTRIBUTE_MAX_PITCH] == 0)
         g->attributes[ATTRIBUTE_MAX_PITCH] = INT32_MAX;
     if (g->attributes[ATTRIBUTE_MAX_REGISTERS_PER_BLOCK] == 0)
@@ -50,13 +52,13 @@ static void fill_attributes(struct gpu *g, const struct json *reported)
         g->attributes[ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = g->attributes[ATTRIBUTE_MAX_REGISTERS_PER_BLOCK];
 }
 
-/* "GPU-xxxxxxxx-xxxx-…": 16 bytes in hexadecimal. A device without one gets its id's bytes, so that devices differ. */
+/* "GPU-xxxxxxxx-xxxx-…", or CPU-: 16 bytes in hexadecimal. A device without one gets its id's bytes, so that devices differ. */
 static void fill_uuid(struct gpu *g, const char *text)
 {
     size_t bytes = 0;
 
     memset(&g->uuid, 0, sizeof g->uuid);
-    text += strncmp(text, "GPU-", 4) == 0 ? 4 : 0;
+    text += strncmp(text, "GPU-", 4) == 0 || strncmp(text, "CPU-", 4) == 0 ? 4 : 0;
     while (*text && bytes < sizeof g->uuid.bytes) {
         unsigned byte;
 
@@ -152,9 +154,16 @@ struct gpu *gpu_at(CUdevice device)
     return gpus_find() == CUDA_SUCCESS && device >= 0 && device < found ? &gpus[device] : NULL;
 }
 
+bool gpu_checks_memory(void)
+{
+    const char *memcheck = getenv("GPUREST_MEMCHECK");
+
+    return memcheck && *memcheck && strcmp(memcheck, "0") != 0;
+}
+
 CUresult gpu_session(struct gpu *g)
 {
-    const char             *name = getenv("GPUREST_SESSION"), *memcheck = getenv("GPUREST_MEMCHECK");
+    const char             *name = getenv("GPUREST_SESSION");
     gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
 
     if (g->session || g->sticky)
@@ -162,7 +171,7 @@ CUresult gpu_session(struct gpu *g)
     o.device = g->id;
     o.name = name && *name ? name : NULL;
     o.keep = o.name != NULL;
-    o.memcheck = memcheck && *memcheck && strcmp(memcheck, "0") != 0;
+    o.memcheck = gpu_checks_memory();
     o.lease_s = o.name ? 0 : LEASE_S;
     if (gpurest_session_open(&g->session, client, &o)) {
         tell("no session on %s: %s; %s", g->id, gpurest_last_error()->message, gpurest_last_error()->hint);
@@ -197,6 +206,12 @@ CUresult gpu_reset(struct gpu *g)
         return gpu_fail(g, result_of_failure());
     g->sticky = CUDA_SUCCESS;
     return CUDA_SUCCESS;
+}
+
+void gpus_flush(void)
+{
+    for (int i = 0; i < found; i++)
+        queue_flush(&gpus[i]);
 }
 
 void gpus_close(void)

@@ -24,6 +24,17 @@ static struct host_range *find(const void *start)
     return NULL;
 }
 
+bool host_is_pinned(const void *start, size_t bytes)
+{
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t offset = (uintptr_t)start - (uintptr_t)ranges[i].start;
+
+        if (offset < ranges[i].bytes && bytes <= ranges[i].bytes - offset)
+            return true;
+    }
+    return false;
+}
+
 static bool add(const struct host_range *r)
 {
     size_t             more = room ? 2 * room : 16;
@@ -74,6 +85,7 @@ CUresult shim_cuMemFreeHost(void *p)
         return CUDA_SUCCESS;
     if (!r || r->registered)
         return CUDA_ERROR_INVALID_VALUE;
+    gpus_flush(); /* copies to it may be queued */
     free(r->start);
     drop(r);
     return CUDA_SUCCESS;
@@ -110,6 +122,7 @@ CUresult shim_cuMemHostUnregister(void *p)
         return CUDA_ERROR_INVALID_VALUE;
     if (!r || !r->registered)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    gpus_flush();
     drop(r);
     return CUDA_SUCCESS;
 }

@@ -22,7 +22,7 @@ static bool between(uint32_t value, int64_t most)
 }
 
 /* CUDA finds these at once; the service would when the frame comes. */
-static CUresult check_shape(const struct function *f, const gpurest_launch_config *c)
+CUresult launch_check(const struct function *f, const gpurest_launch_config *c)
 {
     const int64_t *device = f->module->context->gpu->attributes;
     uint64_t       threads = (uint64_t)c->block.x * c->block.y * c->block.z;
@@ -62,7 +62,7 @@ static CUresult args_of_extra(const gpurest_kernel *k, void **extra, gpurest_arg
     return block && bytes && args_of_block(k, block, *bytes, out) == GPUREST_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult args_of(const gpurest_kernel *k, void **pointers, void **extra, gpurest_arg *out)
+CUresult launch_args(const gpurest_kernel *k, void **pointers, void **extra, gpurest_arg *out)
 {
     bool block = extra && *extra != EXTRA_END;
 
@@ -71,24 +71,27 @@ static CUresult args_of(const gpurest_kernel *k, void **pointers, void **extra, 
     return block ? args_of_extra(k, extra, out) : args_of_pointers(k, pointers, out);
 }
 
-static CUresult launch(const struct function *f, const gpurest_launch_config *config, CUstream stream, void **pointers, void **extra)
+CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config, CUstream stream, void **params, void **extra)
 {
-    gpurest_arg    args[PARAMS_MAX];
-    struct launch  l = {.config = *config, .args = args};
-    struct gpu    *g;
-    gpurest_batch *b;
-    CUresult       r;
+    const struct function *f = function_of(function);
+    gpurest_arg            args[PARAMS_MAX];
+    struct launch          l = {.config = *config, .args = args};
+    struct gpu            *g;
+    gpurest_batch         *b;
+    CUresult               r;
 
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     g = f->module->context->gpu;
     if (g != context_current()->gpu)
         return CUDA_ERROR_INVALID_CONTEXT;
+    r = stream_check(stream);
+    if (!r && capture_on(stream))
+        return capture_launch(stream, function, config, params, extra);
     l.kernel = f->kernel;
     l.args_count = f->kernel->params_count;
-    r = stream_check(stream);
-    r = r ? r : check_shape(f, config);
-    r = r ? r : args_of(f->kernel, pointers, extra, args);
+    r = r ? r : launch_check(f, config);
+    r = r ? r : launch_args(f->kernel, params, extra, args);
     if (r)
         return r;
     b = queue_begin(g, 0, &r);
@@ -104,7 +107,7 @@ CUresult shim_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
     c.grid = GPUREST_3D(gridDimX, gridDimY, gridDimZ);
     c.block = GPUREST_3D(blockDimX, blockDimY, blockDimZ);
     c.shared_bytes = sharedMemBytes;
-    return launch(function_of(f), &c, hStream, kernelParams, extra);
+    return launch_kernel(f, &c, hStream, kernelParams, extra);
 }
 
 /* How many blocks there is room for, the occupancy tells. */
@@ -130,10 +133,10 @@ CUresult shim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, uns
     c.block = GPUREST_3D(blockDimX, blockDimY, blockDimZ);
     c.shared_bytes = sharedMemBytes;
     c.cooperative = 1;
-    r = function ? check_shape(function, &c) : CUDA_ERROR_INVALID_HANDLE;
+    r = function ? launch_check(function, &c) : CUDA_ERROR_INVALID_HANDLE;
     if (!r && !has_room(function, f, &c))
         r = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    return r ? r : launch(function, &c, hStream, kernelParams, NULL);
+    return r ? r : launch_kernel(f, &c, hStream, kernelParams, NULL);
 }
 
 /* Attributes that are preferences, or that say what is so anyway. */

@@ -6,15 +6,6 @@
 #include "batch/batch.h"
 #include "shim.h"
 
-struct allocation {
-    uint64_t              address, bytes;
-    const struct context *context;
-    struct gpu           *gpu;
-    gpurest_buffer        buffer;
-    uint64_t              number;   /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
-    bool                  variable; /* of a module, with which it goes */
-};
-
 static struct allocation *allocations; /* sorted by address */
 static size_t             count, room;
 static uint64_t           allocations_made;
@@ -45,7 +36,7 @@ static struct allocation *find(uint64_t address)
     return i && address - allocations[i - 1].address < allocations[i - 1].bytes ? &allocations[i - 1] : NULL;
 }
 
-static bool add(const struct allocation *a)
+bool memory_put(const struct allocation *a)
 {
     size_t             at = count_below(a->address), more = room ? 2 * room : 64;
     struct allocation *larger = count < room ? allocations : realloc(allocations, more * sizeof *allocations);
@@ -120,25 +111,29 @@ static CUresult allocate_apart(struct gpu *g, size_t bytes, struct allocation *o
     return r;
 }
 
+CUresult memory_allocate(size_t bytes, struct pool *pool, struct allocation *out)
+{
+    struct context *c = context_current();
+    CUresult        r;
+
+    *out = (struct allocation){.bytes = bytes, .context = c, .gpu = c->gpu, .pool = pool, .number = ++allocations_made};
+    if (bytes > c->gpu->total_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = allocate_apart(c->gpu, bytes, out);
+    if (r || memory_put(out))
+        return r;
+    gpurest_free(c->gpu->session, out->buffer);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult shim_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
-    struct context   *c = context_current();
-    struct allocation a = {.bytes = bytesize, .context = c, .gpu = c->gpu, .number = ++allocations_made};
-    CUresult          r;
+    struct allocation a;
+    CUresult          r = dptr && bytesize ? memory_allocate(bytesize, NULL, &a) : CUDA_ERROR_INVALID_VALUE;
 
-    if (!dptr || bytesize == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (bytesize > c->gpu->total_bytes)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    r = allocate_apart(c->gpu, bytesize, &a);
-    if (r)
-        return r;
-    if (!add(&a)) {
-        gpurest_free(c->gpu->session, a.buffer);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *dptr = a.address;
-    return CUDA_SUCCESS;
+    if (!r)
+        *dptr = a.address;
+    return r;
 }
 
 enum { PITCH_ALIGN = 512 };
@@ -159,39 +154,61 @@ CUresult shim_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 }
 
 /* Queued, so that kernels that were launched before still find it. */
-static CUresult release(struct allocation *a)
+CUresult memory_release(const struct allocation *a)
 {
-    struct gpu         *g = a->gpu;
-    gpurest_buffer      buffer = a->buffer;
     struct buffer_entry e;
     CUresult            r;
-    gpurest_batch      *b = queue_begin(g, 0, &r);
+    gpurest_batch      *b = queue_begin(a->gpu, 0, &r);
     gpurest_status      st;
 
-    drop(a);
     if (!b)
         return r;
-    st = session_buffer(g->session, buffer, b, &e);
-    return queue_end(g, st ? st : batch_free(b, buffer, &e));
+    st = session_buffer(a->gpu->session, a->buffer, b, &e);
+    return queue_end(a->gpu, st ? st : batch_free(b, a->buffer, &e));
+}
+
+bool memory_take(uint64_t address, struct allocation *out)
+{
+    struct allocation *a = find(address);
+
+    if (!a || a->address != address || a->variable)
+        return false;
+    *out = *a;
+    drop(a);
+    return true;
+}
+
+void memory_leave_pool(const struct pool *p)
+{
+    for (size_t i = 0; i < count; i++)
+        if (allocations[i].pool == p)
+            allocations[i].pool = NULL;
 }
 
 CUresult shim_cuMemFree_v2(CUdeviceptr dptr)
 {
-    struct allocation *a = dptr ? find(dptr) : NULL;
+    struct allocation a;
 
     if (dptr == 0)
         return CUDA_SUCCESS;
-    return a && a->address == dptr && !a->variable ? release(a) : CUDA_ERROR_INVALID_VALUE;
+    if (!memory_take(dptr, &a))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (a.pool)
+        pool_freed(a.pool, &a);
+    return memory_release(&a);
 }
 
 void memory_forget(const struct gpu *g, const struct context *c)
 {
     for (size_t i = count; i-- > 0;)
         if (allocations[i].gpu == g && (!c || allocations[i].context == c)) {
-            if (g->session && !g->sticky && c && !allocations[i].variable)
-                release(&allocations[i]);
-            else
-                drop(&allocations[i]);
+            struct allocation a = allocations[i];
+
+            drop(&allocations[i]);
+            if (a.pool)
+                pool_freed(a.pool, &a);
+            if (g->session && !g->sticky && c && !a.variable)
+                memory_release(&a);
         }
 }
 
@@ -208,7 +225,7 @@ CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t 
     a.bytes = *bytes = e.bytes;
     if (!e.address)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return address_reserve(e.address, e.bytes) && add(&a) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return address_reserve(e.address, e.bytes) && memory_put(&a) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void memory_remove_variable(uint64_t address)
@@ -234,7 +251,7 @@ CUresult shim_cuMemGetInfo_v2(size_t *free, size_t *total)
         r = gpu_failed(g);
     if (r)
         return r;
-    *free = (size_t)info.free_bytes;
+    *free = (size_t)(info.free_bytes < g->total_bytes ? info.free_bytes : g->total_bytes); /* the cpu device's memory comes and goes */
     *total = (size_t)g->total_bytes;
     return CUDA_SUCCESS;
 }
@@ -262,13 +279,18 @@ static const struct allocation *range(uint64_t address, size_t bytes)
     return a && bytes <= a->bytes - (address - a->address) ? a : NULL;
 }
 
+bool memory_has(uint64_t address, size_t bytes)
+{
+    return range(address, bytes) != NULL;
+}
+
 static CUresult entry_of(const struct allocation *a, const gpurest_batch *b, struct buffer_entry *out)
 {
     return session_buffer(a->gpu->session, a->buffer, b, out) ? gpu_failed(a->gpu) : CUDA_SUCCESS;
 }
 
 /* The bytes are taken now: the program may change them when this returns. */
-static CUresult upload(uint64_t to, const void *from, size_t bytes)
+CUresult memory_upload(uint64_t to, const void *from, size_t bytes)
 {
     const struct allocation *a = range(to, bytes);
     struct buffer_entry      e;
@@ -288,7 +310,7 @@ static CUresult upload(uint64_t to, const void *from, size_t bytes)
     return r ? r : queue_end(a->gpu, batch_write(b, &e, to - a->address, from, bytes));
 }
 
-static CUresult download(void *to, uint64_t from, size_t bytes)
+CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now)
 {
     const struct allocation *a = range(from, bytes);
     struct buffer_entry      e;
@@ -307,11 +329,13 @@ static CUresult download(void *to, uint64_t from, size_t bytes)
     r = b ? entry_of(a, b, &e) : r;
     if (!r)
         r = queue_end(a->gpu, batch_read(b, &e, from - a->address, to, bytes));
-    return r ? r : queue_flush(a->gpu);
+    if (r)
+        return r;
+    return now ? queue_flush(a->gpu) : queue_note_read(a->gpu, bytes);
 }
 
 /* Ranges that overlap have no defined result in CUDA; the service refuses them, so that they are refused here at once. */
-static CUresult copy_on_device(uint64_t to, uint64_t from, size_t bytes)
+CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes)
 {
     const struct allocation *a = range(to, bytes), *source = range(from, bytes);
     struct buffer_entry      e, s;
@@ -333,14 +357,14 @@ static CUresult copy_on_device(uint64_t to, uint64_t from, size_t bytes)
 }
 
 /* Where an address points tells the direction. */
-static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes)
+static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes, bool now)
 {
     CUresult r;
 
     if (find(to))
-        return find(from) ? copy_on_device(to, from, bytes) : upload(to, (const void *)(uintptr_t)from, bytes);
+        return find(from) ? memory_copy(to, from, bytes) : memory_upload(to, (const void *)(uintptr_t)from, bytes);
     if (find(from))
-        return download((void *)(uintptr_t)to, from, bytes);
+        return memory_download((void *)(uintptr_t)to, from, bytes, now || !host_is_pinned((void *)(uintptr_t)to, bytes));
     if (bytes && (!to || !from))
         return CUDA_ERROR_INVALID_VALUE;
     r = queue_flush(context_current()->gpu);
@@ -351,125 +375,58 @@ static CUresult copy_any(uint64_t to, uint64_t from, size_t bytes)
 
 CUresult shim_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-    return upload(dstDevice, srcHost, ByteCount);
+    return memory_upload(dstDevice, srcHost, ByteCount);
 }
 
 CUresult shim_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : upload(dstDevice, srcHost, ByteCount);
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dstDevice, MEMORY_DEVICE, (uint64_t)(uintptr_t)srcHost, MEMORY_HOST, ByteCount);
+    return r ? r : memory_upload(dstDevice, srcHost, ByteCount);
 }
 
 CUresult shim_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-    return download(dstHost, srcDevice, ByteCount);
+    return memory_download(dstHost, srcDevice, ByteCount, true);
 }
 
 CUresult shim_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : download(dstHost, srcDevice, ByteCount);
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, (uint64_t)(uintptr_t)dstHost, MEMORY_HOST, srcDevice, MEMORY_DEVICE, ByteCount);
+    return r ? r : memory_download(dstHost, srcDevice, ByteCount, !host_is_pinned(dstHost, ByteCount));
 }
 
 CUresult shim_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-    return copy_on_device(dstDevice, srcDevice, ByteCount);
+    return memory_copy(dstDevice, srcDevice, ByteCount);
 }
 
 CUresult shim_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : copy_on_device(dstDevice, srcDevice, ByteCount);
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dstDevice, MEMORY_DEVICE, srcDevice, MEMORY_DEVICE, ByteCount);
+    return r ? r : memory_copy(dstDevice, srcDevice, ByteCount);
 }
 
 CUresult shim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-    return copy_any(dst, src, ByteCount);
+    return copy_any(dst, src, ByteCount, true);
 }
 
 CUresult shim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : copy_any(dst, src, ByteCount);
-}
-
-/* ---- copies of rows ---- */
-
-/* One side of a copy: where its rows begin, and how far from each other. */
-struct side {
-    uint64_t start;
-    size_t   pitch;
-    bool     host;
-};
-
-static CUresult side_of(struct side *s, CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
-                        size_t width)
-{
-    uint64_t base = type == MEMORY_HOST ? (uint64_t)(uintptr_t)host : device;
-
-    if (type == MEMORY_ARRAY)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (type < MEMORY_HOST || type > MEMORY_UNIFIED || base == 0 || (pitch && pitch < x + width))
-        return CUDA_ERROR_INVALID_VALUE;
-    s->pitch = pitch ? pitch : x + width;
-    s->start = base + y * s->pitch + x;
-    s->host = type == MEMORY_HOST || (type == MEMORY_UNIFIED && !find(base));
-    return CUDA_SUCCESS;
-}
-
-static CUresult copy_row(uint64_t to, bool to_host, uint64_t from, bool from_host, size_t bytes)
-{
-    if (to_host && from_host) {
-        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-        return CUDA_SUCCESS;
-    }
-    if (to_host)
-        return download((void *)(uintptr_t)to, from, bytes);
-    return from_host ? upload(to, (const void *)(uintptr_t)from, bytes) : copy_on_device(to, from, bytes);
-}
-
-CUresult shim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
-{
-    struct side to, from;
-    size_t      bytes, rows;
-    CUresult    r;
-
-    if (!pCopy)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (pCopy->WidthInBytes == 0 || pCopy->Height == 0)
-        return CUDA_SUCCESS;
-    r = side_of(&to, pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstDevice, pCopy->dstPitch, pCopy->dstXInBytes, pCopy->dstY,
-                pCopy->WidthInBytes);
-    if (!r)
-        r = side_of(&from, pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcDevice, pCopy->srcPitch, pCopy->srcXInBytes, pCopy->srcY,
-                    pCopy->WidthInBytes);
-    if (!r && to.host && from.host)
-        r = queue_flush(context_current()->gpu);
-    bytes = pCopy->WidthInBytes;
-    rows = pCopy->Height;
-    if (!r && to.pitch == bytes && from.pitch == bytes) { /* rows without gaps are one */
-        bytes *= rows;
-        rows = 1;
-    }
-    for (size_t i = 0; i < rows && !r; i++)
-        r = copy_row(to.start + i * to.pitch, to.host, from.start + i * from.pitch, from.host, bytes);
-    return r;
-}
-
-CUresult shim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
-{
-    return shim_cuMemcpy2D_v2(pCopy);
-}
-
-CUresult shim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-    CUresult r = stream_check(hStream);
-
-    return r ? r : shim_cuMemcpy2D_v2(pCopy);
+    if (!r && capture_on(hStream))
+        return capture_bytes(hStream, dst, MEMORY_UNIFIED, src, MEMORY_UNIFIED, ByteCount);
+    return r ? r : copy_any(dst, src, ByteCount, false);
 }
 
 /* ---- memset ---- */
@@ -508,6 +465,15 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     return r;
 }
 
+static CUresult fill_in_order(CUstream stream, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    CUresult r = stream_check(stream);
+
+    if (!r && capture_on(stream))
+        return capture_fill(stream, p);
+    return r ? r : fill_rows(p->dst, p->pitch, p->value, p->elementSize, p->width, p->height);
+}
+
 #define MEMSET(bits, type)                                                                                                                 \
     CUresult shim_cuMemsetD##bits##_v2(CUdeviceptr dstDevice, type value, size_t N)                                                        \
     {                                                                                                                                      \
@@ -515,9 +481,7 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     }                                                                                                                                      \
     CUresult shim_cuMemsetD##bits##Async(CUdeviceptr dstDevice, type value, size_t N, CUstream hStream)                                    \
     {                                                                                                                                      \
-        CUresult r = stream_check(hStream);                                                                                                \
-                                                                                                                                           \
-        return r ? r : fill(dstDevice, value, bits / 8, N);                                                                                \
+        return fill_in_order(hStream, &(CUDA_MEMSET_NODE_PARAMS){dstDevice, 0, value, bits / 8, N, 1});                                    \
     }                                                                                                                                      \
     CUresult shim_cuMemsetD2D##bits##_v2(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height)                  \
     {                                                                                                                                      \
@@ -526,9 +490,7 @@ static CUresult fill_rows(uint64_t to, size_t pitch, uint32_t value, unsigned wi
     CUresult shim_cuMemsetD2D##bits##Async(CUdeviceptr dstDevice, size_t dstPitch, type value, size_t Width, size_t Height,                \
                                            CUstream hStream)                                                                               \
     {                                                                                                                                      \
-        CUresult r = stream_check(hStream);                                                                                                \
-                                                                                                                                           \
-        return r ? r : fill_rows(dstDevice, dstPitch, value, bits / 8, Width, Height);                                                     \
+        return fill_in_order(hStream, &(CUDA_MEMSET_NODE_PARAMS){dstDevice, dstPitch, value, bits / 8, Width, Height});                    \
     }
 MEMSET(8, unsigned char)
 MEMSET(16, unsigned short)

@@ -17,6 +17,7 @@ struct noted_time {
 struct queue {
     gpurest_batch    *batch; /* NULL: nothing is queued */
     size_t            bytes; /* of uploads */
+    size_t            reads; /* bytes that come with the answer */
     uint64_t          frame;
     struct noted_time times[TIMES_MAX];
     size_t            times_count;
@@ -35,7 +36,7 @@ void queue_drop(struct gpu *g)
         return;
     batch_destroy(g->queue->batch);
     g->queue->batch = NULL;
-    g->queue->bytes = g->queue->times_count = 0;
+    g->queue->bytes = g->queue->reads = g->queue->times_count = 0;
     g->queue->frame++;
 }
 
@@ -61,6 +62,7 @@ gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
             return NULL;
         }
         q->batch->prints = true;
+        q->batch->timeout_ms = FRAME_TIMEOUT_MS;
     }
     q->bytes += bytes;
     return q->batch;
@@ -69,6 +71,12 @@ gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
 CUresult queue_end(struct gpu *g, gpurest_status st)
 {
     return st ? gpu_failed(g) : CUDA_SUCCESS;
+}
+
+CUresult queue_note_read(struct gpu *g, size_t bytes)
+{
+    g->queue->reads += bytes;
+    return g->queue->reads > READ_IN_FRAME_BYTES_MAX ? queue_flush(g) : CUDA_SUCCESS;
 }
 
 uint64_t queue_frame(const struct gpu *g)

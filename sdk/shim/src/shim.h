@@ -15,9 +15,11 @@ enum {
     CONTEXTS_PER_THREAD = 1024,            /* of a thread's stack */
     QUEUE_OPS_MAX = 256,                   /* a frame is sent when so many operations are queued, */
     QUEUE_BYTES_MAX = 64 * 1024,           /* ... or so many bytes */
+    FRAME_TIMEOUT_MS = 3600 * 1000,        /* CUDA knows none: the longest that a service grants */
     READ_IN_FRAME_BYTES_MAX = 1024 * 1024, /* longer reads have a request of their own, with the SDK's parallel connections */
     ADDRESS_TRIES = 8,                     /* of an allocation whose address is taken in this process */
     LEASE_S = 60,                          /* the service ends the session of a process that is gone */
+    LEGACY_PARAMS_BYTES = 4096,
     IMAGE_BYTES_MAX = 256 * 1024 * 1024,
     MESSAGE_ROOM = 1024,
 };
@@ -53,7 +55,19 @@ CUresult result_of_failure(void);
 
 /* ---- handles.c: what programs hold is a number, so that a stale or invented one is found out ---- */
 
-enum handle_kind { HANDLE_CONTEXT = 1, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LINK };
+enum handle_kind {
+    HANDLE_CONTEXT = 1,
+    HANDLE_MODULE,
+    HANDLE_FUNCTION,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_LINK,
+    HANDLE_POOL,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_EXEC,
+    HANDLE_USER_OBJECT
+};
 
 /* NULL: out of memory. */
 void *handle_add(enum handle_kind kind, void *object);
@@ -78,6 +92,7 @@ struct gpu {
     struct queue    *queue;   /* NULL: nothing was queued yet */
     struct context  *primary; /* NULL: not active */
     unsigned         primary_flags;
+    struct pool     *default_pool, *pool; /* pool: that of cuMemAllocAsync; NULL: not needed yet */
 };
 
 /* CUDA_ERROR_NO_DEVICE if the service cannot be reached, which a line on standard error then says once. */
@@ -93,6 +108,10 @@ CUresult gpu_fail(struct gpu *g, CUresult result);
 CUresult gpu_failed(struct gpu *g);
 /* Another worker, without the contents and errors of the old one. */
 CUresult gpu_reset(struct gpu *g);
+/* The session finds accesses outside of allocations. */
+bool gpu_checks_memory(void);
+/* Sends what is queued for any of them. Errors stick to their devices. */
+void gpus_flush(void);
 /* Ends all sessions, at the end of the process. */
 void gpus_close(void);
 /* Requests that were sent so far. */
@@ -103,7 +122,7 @@ uint64_t gpu_messages(void);
 struct context {
     struct gpu *gpu;
     void       *handle;
-    unsigned    references; /* of a primary context */
+    unsigned    references; /* of a primary context; of another one by cuCtxAttach, beyond the first */
     unsigned    flags;
     uint64_t    number;
 };
@@ -121,6 +140,8 @@ struct context *context_of(CUcontext handle);
 gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why);
 /* After each operation. `st`: the result of adding it. */
 CUresult queue_end(struct gpu *g, gpurest_status st);
+/* After an operation that brings bytes: a frame brings no more than READ_IN_FRAME_BYTES_MAX and the last of them. */
+CUresult queue_note_read(struct gpu *g, size_t bytes);
 /* Sends what is queued and waits until the device has done it. */
 CUresult queue_flush(struct gpu *g);
 /* Number of the frame that is being filled; one below it was done. */
@@ -134,11 +155,56 @@ void queue_drop(struct gpu *g);
 
 /* ---- memory.c ---- */
 
+struct allocation {
+    uint64_t              address, bytes;
+    const struct context *context;
+    struct gpu           *gpu;
+    struct pool          *pool; /* NULL: of none */
+    gpurest_buffer        buffer;
+    uint64_t              number;   /* for CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    bool                  variable; /* of a module, with which it goes */
+};
+
+/* In the current context. *out: what the table has of it. */
+CUresult memory_allocate(size_t bytes, struct pool *pool, struct allocation *out);
+/* Queues the free of what the table no longer has. */
+CUresult memory_release(const struct allocation *a);
+/* Out of the table, and into it again. take: false if nothing of the program's begins there. */
+bool memory_take(uint64_t address, struct allocation *out);
+bool memory_put(const struct allocation *a);
+void memory_leave_pool(const struct pool *p);
 /* All of a context's memory is freed; NULL: of the device, because its session is gone. */
 void memory_forget(const struct gpu *g, const struct context *c);
 /* A variable of a module, as the SDK knows it. */
 CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes);
 void     memory_remove_variable(uint64_t address);
+
+/* All of the range lies in one allocation. */
+bool memory_has(uint64_t address, size_t bytes);
+/* The bytes are taken now. */
+CUresult memory_upload(uint64_t to, const void *from, size_t bytes);
+/* now: they are there when this returns; otherwise when the frame was sent, and *to must live until then. */
+CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now);
+CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes);
+
+/* ---- pool.c ---- */
+
+/* Queues frees of what pools have beyond their thresholds: the program waits for the device. */
+void pools_trim(struct gpu *g);
+/* The device's session is gone. */
+void pools_forget(struct gpu *g);
+/* Memory of the pool was freed without its order. */
+void pool_freed(struct pool *p, const struct allocation *a);
+
+/* ---- host.c ---- */
+
+/* All of the range is memory that the program has locked in place: copies to it need not be done when they return. */
+bool host_is_pinned(const void *start, size_t bytes);
+
+/* ---- rows.c ---- */
+
+/* Rows of both sides are width bytes of a pitch; those of one side have no gaps if its pitch is 0. */
+CUresult rows_copy(const CUDA_MEMCPY3D *c);
 
 /* ---- image.c: code as programs hand it over, without a length ---- */
 
@@ -168,11 +234,17 @@ struct module {
     void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
     bool             library;
 };
+/* What the functions of before CUDA 4 set for the next launch. */
+struct legacy_launch {
+    unsigned block[3], shared_bytes, params_bytes;
+    char     params[LEGACY_PARAMS_BYTES];
+};
 struct function {
     struct module        *module;
     const gpurest_kernel *kernel;
     gpurest_kernel_info_t info;
     uint32_t              dynamic_shared_max; /* of attribute 8 */
+    struct legacy_launch  legacy;
 };
 
 CUresult module_load(CUmodule *out, const void *image, unsigned options, const CUjit_option *names, void **values, bool library);
@@ -190,6 +262,50 @@ CUresult stream_check(CUstream stream);
 /* All of a context's; NULL: of the device. */
 void     streams_forget(const struct gpu *g, const struct context *c);
 uint64_t now_ns(void);
+/* Where the stream is in a capture; NULL: a default stream, which cannot be captured. */
+struct captured *stream_captured(CUstream stream);
+/* Sends what is queued, waits for it and for the callbacks so far, and lets pools give memory back. */
+CUresult stream_wait(struct gpu *g);
+/* Calls it on the thread of callbacks, after those that are there. Out of memory, it is not called. */
+void callback_later(CUhostFn fn, void *data);
+
+/* ---- launch.c ---- */
+
+/* Shapes that CUDA refuses at once. */
+CUresult launch_check(const struct function *f, const gpurest_launch_config *config);
+/* The parameters as the SDK wants them, of one of CUDA's two forms; `out` has room for PARAMS_MAX. */
+CUresult launch_args(const gpurest_kernel *k, void **params, void **extra, gpurest_arg *out);
+CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config, CUstream stream, void **params, void **extra);
+
+/* ---- capture.c: calls on a stream that becomes a graph. Functions with a stream are for those that capture_on() is true for ---- */
+
+/* Of a stream, or of an event that was recorded in a capture: the nodes that the next one comes after. */
+struct captured {
+    uint64_t     capture; /* its number; 0: none */
+    CUgraphNode *last;
+    size_t       last_count;
+    bool         of_stream;
+};
+struct work;
+
+bool capture_on(CUstream stream);
+bool captures_active(void);
+/* The stream or event is destroyed, or the event is recorded anew. */
+void captured_forget(struct captured *p);
+/* Adds a node; takes the work. */
+CUresult capture_work(CUstream stream, struct work *work);
+CUresult capture_copy(CUstream stream, const CUDA_MEMCPY3D *copy);
+CUresult capture_bytes(CUstream stream, uint64_t to, CUmemorytype to_type, uint64_t from, CUmemorytype from_type, size_t bytes);
+CUresult capture_fill(CUstream stream, const CUDA_MEMSET_NODE_PARAMS *fill);
+CUresult capture_launch(CUstream stream, CUfunction function, const gpurest_launch_config *config, void **params, void **extra);
+CUresult capture_host(CUstream stream, CUhostFn fn, void *data);
+CUresult capture_record(CUstream stream, struct captured *event);
+/* For any stream, if it or the event is in a capture. */
+CUresult capture_wait(CUstream stream, const struct captured *event);
+/* What cannot be captured: the capture is void, too. */
+CUresult capture_refuse(CUstream stream);
+/* The legacy default stream is used, which waits for the others: an error in a capture. */
+CUresult captures_implicit(void);
 
 /* ---- the functions that are supported ---- */
 

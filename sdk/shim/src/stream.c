@@ -12,7 +12,6 @@ enum {
     EVENT_FLAGS = 7,  /* blocking sync, disable timing, interprocess */
     EVENT_UNTIMED = 2,
     EVENT_INTERPROCESS = 4,
-    CAPTURE_NONE = 0,
 };
 
 struct stream {
@@ -20,6 +19,7 @@ struct stream {
     void           *handle;
     unsigned        flags;
     uint64_t        number;
+    struct captured captured;
 };
 
 struct event {
@@ -29,9 +29,12 @@ struct event {
     bool            recorded;
     uint64_t        frame; /* in which it was recorded */
     uint64_t        at_ns;
+    struct captured captured; /* recorded in a capture, it is a place there */
 };
 
 static uint64_t streams_made;
+
+static CUresult callbacks_await(CUresult result);
 
 /* ---- streams ---- */
 
@@ -50,10 +53,17 @@ CUresult stream_check(CUstream stream)
     const struct stream *s = is_special(stream) ? NULL : stream_of(stream);
 
     if (is_special(stream))
-        return CUDA_SUCCESS;
+        return captures_active() && stream != STREAM_PER_THREAD ? captures_implicit() : CUDA_SUCCESS;
     if (!s)
         return CUDA_ERROR_INVALID_HANDLE;
     return s->context->gpu == context_current()->gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+struct captured *stream_captured(CUstream stream)
+{
+    struct stream *s = is_special(stream) ? NULL : stream_of(stream);
+
+    return s ? &s->captured : NULL;
 }
 
 CUresult shim_cuStreamCreate(CUstream *phStream, unsigned int Flags)
@@ -64,7 +74,7 @@ CUresult shim_cuStreamCreate(CUstream *phStream, unsigned int Flags)
         return CUDA_ERROR_INVALID_VALUE;
     s = calloc(1, sizeof *s);
     if (s) {
-        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made};
+        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made, .captured.of_stream = true};
         s->handle = handle_add(HANDLE_STREAM, s);
     }
     if (!s || !s->handle) {
@@ -88,6 +98,7 @@ CUresult shim_cuStreamDestroy_v2(CUstream hStream)
 
     if (!s)
         return CUDA_ERROR_INVALID_HANDLE;
+    captured_forget(&s->captured);
     handle_remove(s->handle);
     free(s);
     return CUDA_SUCCESS;
@@ -102,7 +113,9 @@ CUresult shim_cuStreamSynchronize(CUstream hStream)
 {
     CUresult r = stream_check(hStream);
 
-    return r ? r : queue_flush(context_current()->gpu);
+    if (!r && capture_on(hStream))
+        return capture_refuse(hStream);
+    return r ? r : stream_wait(context_current()->gpu);
 }
 
 /* Sends what is queued: a program that asks again and again waits for it. */
@@ -161,40 +174,6 @@ CUresult shim_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
-/* ---- captures: none can begin ---- */
-
-CUresult shim_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-    CUresult r = stream_check(hStream);
-
-    if (r || !captureStatus)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = CAPTURE_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult shim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                        const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-    (void)id_out; /* are set of captures alone */
-    (void)graph_out;
-    (void)dependencies_out;
-    (void)numDependencies_out;
-    return shim_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult shim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                                        const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-                                        size_t *numDependencies_out)
-{
-    (void)id_out;
-    (void)graph_out;
-    (void)dependencies_out;
-    (void)edgeData_out;
-    (void)numDependencies_out;
-    return shim_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
 /* ---- events ---- */
 
 CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -221,6 +200,7 @@ CUresult shim_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 static void destroy_event(struct event *e)
 {
     queue_forget_time(e->context->gpu, &e->at_ns);
+    captured_forget(&e->captured);
     handle_remove(e->handle);
     free(e);
 }
@@ -250,6 +230,9 @@ CUresult shim_cuEventRecord(CUevent hEvent, CUstream hStream)
     if (e->context->gpu != context_current()->gpu)
         return CUDA_ERROR_INVALID_HANDLE;
     queue_forget_time(e->context->gpu, &e->at_ns);
+    captured_forget(&e->captured);
+    if (capture_on(hStream))
+        return capture_record(hStream, &e->captured);
     if (!(e->flags & EVENT_UNTIMED))
         r = queue_note_time(e->context->gpu, &e->at_ns);
     if (r)
@@ -281,6 +264,8 @@ CUresult shim_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
         return CUDA_ERROR_INVALID_HANDLE;
     if (Flags & ~1u)
         return CUDA_ERROR_INVALID_VALUE;
+    if (e->captured.capture || capture_on(hStream))
+        return capture_wait(hStream, &e->captured);
     return e->context->gpu == context_current()->gpu ? CUDA_SUCCESS : finish(e);
 }
 
@@ -288,7 +273,10 @@ CUresult shim_cuEventSynchronize(CUevent hEvent)
 {
     const struct event *e = handle_get(HANDLE_EVENT, hEvent);
 
-    return e ? finish(e) : CUDA_ERROR_INVALID_HANDLE;
+    if (!e || e->captured.capture)
+        return e ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE;
+    return e->recorded && e->frame == queue_frame(e->context->gpu) ? stream_wait(e->context->gpu)
+                                                                   : callbacks_await(e->context->gpu->sticky);
 }
 
 CUresult shim_cuEventQuery(CUevent hEvent)
@@ -334,6 +322,7 @@ static void forget_stream(void *handle, void *object, void *arg)
 
     if (!is_meant(arg, s->context))
         return;
+    captured_forget(&s->captured);
     handle_remove(handle);
     free(s);
 }
@@ -370,6 +359,7 @@ static struct {
     pthread_mutex_t  lock;
     pthread_cond_t   changed;
     struct callback *first, *last;
+    uint64_t         added, done;
     bool             started;
 } callbacks = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -397,24 +387,22 @@ static void *run_callbacks(void *unused)
         run(c);
         pthread_mutex_lock(&callbacks.lock);
         callbacks.first = c->next;
+        callbacks.done++;
         free(c);
         pthread_cond_broadcast(&callbacks.changed);
     }
     return NULL;
 }
 
-/* What was queued before it is done first. Later work of the stream does not wait for the callback to end, which a program notices only if its
- * callback changes memory of the host that the work then reads: such uploads take their bytes when they are called. */
-static CUresult add_callback(const struct callback *wanted)
+static bool queue_callback(const struct callback *wanted)
 {
     struct callback *c = malloc(sizeof *c);
     pthread_t        thread;
     bool             added;
 
     if (!c)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
     *c = *wanted;
-    c->status = queue_flush(context_current()->gpu);
     pthread_mutex_lock(&callbacks.lock);
     if (!callbacks.started)
         callbacks.started = thread_make(&thread, run_callbacks, NULL) && pthread_detach(thread) == 0;
@@ -425,12 +413,50 @@ static CUresult add_callback(const struct callback *wanted)
         else
             callbacks.first = c;
         callbacks.last = c;
+        callbacks.added++;
         pthread_cond_broadcast(&callbacks.changed);
     }
     pthread_mutex_unlock(&callbacks.lock);
     if (!added)
         free(c);
-    return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return added;
+}
+
+void callback_later(CUhostFn fn, void *data)
+{
+    queue_callback(&(struct callback){.of_host = fn, .data = data});
+}
+
+/* What was queued before it is done first. Later work of the stream does not wait for the callback to end, which a program notices only if its
+ * callback changes memory of the host that the work then reads: such uploads take their bytes when they are called. */
+static CUresult add_callback(struct callback wanted)
+{
+    wanted.status = queue_flush(context_current()->gpu);
+    return queue_callback(&wanted) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Without the lock of calls: a callback may wait for a thread of the program that is in a call. */
+static CUresult callbacks_await(CUresult result)
+{
+    uint64_t last;
+
+    call_unlock();
+    pthread_mutex_lock(&callbacks.lock);
+    last = callbacks.added;
+    while (callbacks.done < last)
+        pthread_cond_wait(&callbacks.changed, &callbacks.lock);
+    pthread_mutex_unlock(&callbacks.lock);
+    call_lock();
+    return result;
+}
+
+CUresult stream_wait(struct gpu *g)
+{
+    CUresult r = queue_flush(g);
+
+    if (!r)
+        pools_trim(g);
+    return callbacks_await(r);
 }
 
 CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
@@ -439,7 +465,9 @@ CUresult shim_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, v
 
     if (r || !callback || flags)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return add_callback(&(struct callback){.of_stream = callback, .stream = hStream, .data = userData});
+    if (capture_on(hStream))
+        return capture_refuse(hStream);
+    return add_callback((struct callback){.of_stream = callback, .stream = hStream, .data = userData});
 }
 
 CUresult shim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
@@ -448,5 +476,7 @@ CUresult shim_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 
     if (r || !fn)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return add_callback(&(struct callback){.of_host = fn, .data = userData});
+    if (capture_on(hStream))
+        return capture_host(hStream, fn, userData);
+    return add_callback((struct callback){.of_host = fn, .data = userData});
 }

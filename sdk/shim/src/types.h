@@ -16,20 +16,21 @@ typedef int                CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef uint64_t           cuuint64_t;
 
-typedef struct CUctx_st       *CUcontext;
-typedef struct CUmod_st       *CUmodule;
-typedef struct CUfunc_st      *CUfunction;
-typedef struct CUlib_st       *CUlibrary;
-typedef struct CUkern_st      *CUkernel;
-typedef struct CUstream_st    *CUstream;
-typedef struct CUevent_st     *CUevent;
-typedef struct CUlinkState_st *CUlinkState;
-typedef struct CUgraph_st     *CUgraph;
-typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUctx_st           *CUcontext;
+typedef struct CUmod_st           *CUmodule;
+typedef struct CUfunc_st          *CUfunction;
+typedef struct CUlib_st           *CUlibrary;
+typedef struct CUkern_st          *CUkernel;
+typedef struct CUstream_st        *CUstream;
+typedef struct CUevent_st         *CUevent;
+typedef struct CUlinkState_st     *CUlinkState;
+typedef struct CUgraph_st         *CUgraph;
+typedef struct CUgraphNode_st     *CUgraphNode;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef int CUdevice_attribute, CUfunction_attribute, CUpointer_attribute, CUjit_option, CUjitInputType, CUlibraryOption, CUfunc_cache,
     CUsharedconfig, CUmoduleLoadingMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUmemorytype, CUlimit,
-    CUdevice_P2PAttribute;
+    CUdevice_P2PAttribute, CUmemPool_attribute, CUmemAccess_flags, CUmemAllocationType;
 
 typedef struct {
     char bytes[16];
@@ -83,11 +84,75 @@ typedef struct {
     unsigned int       numAttrs;
 } CUlaunchConfig;
 
-typedef struct CUctxCreateParams_st   CUctxCreateParams;
-typedef struct CUexecAffinityParam_st CUexecAffinityParam;
-typedef struct CUgraphEdgeData_st     CUgraphEdgeData;
-typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+typedef struct {
+    void *execAffinityParams;
+    int   numExecAffinityParams;
+    void *cigParams;
+} CUctxCreateParams;
+
+typedef struct {
+    int type, id;
+} CUmemLocation;
+
+typedef struct {
+    CUmemAllocationType allocType;
+    int                 handleTypes;
+    CUmemLocation       location;
+    void               *win32SecurityAttributes;
+    size_t              maxSize;
+    unsigned short      usage;
+    unsigned char       reserved[54];
+} CUmemPoolProps;
+
+typedef struct {
+    CUmemLocation     location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+typedef int                     CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult;
+typedef struct CUgraphExec_st  *CUgraphExec;
+typedef struct CUuserObject_st *CUuserObject;
+
 typedef void (*CUhostFn)(void *data);
+
+typedef struct {
+    CUfunction   func;
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void       **kernelParams, **extra;
+    CUkernel     kern;
+    CUcontext    ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+    CUdeviceptr  dst;
+    size_t       pitch;
+    unsigned int value, elementSize;
+    size_t       width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+    CUhostFn fn;
+    void    *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+    cuuint64_t  flags;
+    CUstream    hUploadStream;
+    CUgraphNode hErrNode_out;
+    int         result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+    CUgraphExecUpdateResult result;
+    CUgraphNode             errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef struct {
+    unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 typedef size_t (*CUoccupancyB2DSize)(int block);
 
 enum {

@@ -34,15 +34,15 @@ HEAD = """/* The functions of CUDA's driver interface %s, in the headers' order.
 """
 
 
-def expanded(include):
-    """The headers behind the preprocessor, all versions of each function included."""
+def expanded(include, headers=HEADERS, *defines):
+    """The headers behind the preprocessor."""
     with tempfile.TemporaryDirectory() as folder:
         for name in FOREIGN:
             path = pathlib.Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        text = "".join(f"#include <{name}>\n" for name in HEADERS)
-        done = subprocess.run(["gcc", "-E", "-P", "-D__CUDA_API_VERSION_INTERNAL", f"-I{folder}", f"-I{include}", "-"], input=text, capture_output=True,
+        text = "".join(f"#include <{name}>\n" for name in headers)
+        done = subprocess.run(["gcc", "-E", "-P", *defines, f"-I{folder}", f"-I{include}", "-"], input=text, capture_output=True,
                               text=True, check=True)
     return done.stdout
 
@@ -71,7 +71,7 @@ def direction_of(kind):
 def read_headers(include):
     """{symbol: [(type, name)]} in the headers' order, and {symbol: (name, version)}."""
     declared = {}
-    for symbol, parameters in DECLARATION.findall(expanded(include)):
+    for symbol, parameters in DECLARATION.findall(expanded(include, HEADERS, "-D__CUDA_API_VERSION_INTERNAL")):
         declared.setdefault(symbol, split_parameters(parameters))
     versions = {}
     for header in TYPEDEFS:

@@ -34,6 +34,17 @@ static void add_sessions(struct buf *out, struct buf *labels, struct registry *r
     }
 }
 
+static void add_queues(struct buf *out, struct buf *labels, struct registry *registry)
+{
+    struct waiting_work waiting = registry_waiting(registry);
+
+    metrics_head(out, METRIC_QUEUE_DEPTH);
+    buf_clear(labels);
+    metrics_sample(out, METRIC_QUEUE_DEPTH, metric_label(labels, "kind", "launch"), waiting.launches);
+    buf_clear(labels);
+    metrics_sample(out, METRIC_QUEUE_DEPTH, metric_label(labels, "kind", "batch"), waiting.batches);
+}
+
 static void add_workers(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
 {
     metrics_head(out, METRIC_WORKERS);
@@ -215,6 +226,7 @@ enum status metrics_get(struct request *r)
         server_write_metrics(server, &out);
     metrics_write(&out);
     add_sessions(&out, &labels, app_of(r)->registry);
+    add_queues(&out, &labels, app_of(r)->registry);
     add_devices(r, &out, &labels);
     add_callers(r, &out, &labels);
     add_domains(r, &out);

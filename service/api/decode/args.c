@@ -134,6 +134,24 @@ static enum status decode_buffer(const struct json *object, const char *pointer,
     return STATUS_OK;
 }
 
+/* A number that the device gave the texture: "<texture>.tex" among the buffers (session/memory/texture.c). */
+static enum status decode_texture(const struct json *v, const char *part, struct arena *a, const char *pointer, struct launch_arg *out,
+                                  struct problem *why)
+{
+    struct span id = json_text(v);
+    size_t      bytes = id.bytes + strlen(part) + 2;
+    char       *name;
+
+    if (json_type_of(v) != JSON_STRING || id.bytes == 0 || id.bytes >= ID_BYTES || memchr(id.data, '.', id.bytes))
+        return arg_wrong(why, pointer, "expected {\"tex\": \"id\"} or {\"surf\": \"id\"} with the id of a texture");
+    name = arena_alloc(a, bytes);
+    if (!name)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the arguments");
+    snprintf(name, bytes, "%.*s.%s", SPAN_ARG(id), part);
+    *out = (struct launch_arg){.kind = ARG_BUFFER, .buffer = span_of(name)};
+    return STATUS_OK;
+}
+
 static enum status decode_bytes(const struct json *v, struct arena *a, const char *pointer, struct launch_arg *out, struct problem *why)
 {
     *out = (struct launch_arg){.kind = ARG_BYTES};
@@ -175,6 +193,10 @@ static enum status decode_one(const struct json *v, struct arena *a, const char 
         return arg_wrong(why, pointer, "expected an object with one member, such as {\"i32\": 5} or {\"buf\": \"id\"}");
     if (t)
         return decode_scalar(only, t, pointer, out, why);
+    if (span_is(json_name(only), "tex"))
+        return decode_texture(only, "tex", a, pointer, out, why);
+    if (span_is(json_name(only), "surf"))
+        return decode_texture(only, "surf", a, pointer, out, why);
     if (span_is(json_name(only), "bytes"))
         return decode_bytes(only, a, pointer, out, why);
     if (span_is(json_name(only), "struct"))

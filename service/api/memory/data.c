@@ -1,4 +1,4 @@
-/* The bytes of a buffer, or of a variable of a module: read and written whole or in ranges, under preconditions. */
+/* The bytes of a buffer, of a variable of a module, or of a texture: read and written whole or in ranges, under preconditions. */
 #include <stdlib.h>
 
 #include "api/call.h"
@@ -199,7 +199,7 @@ enum status data_put(struct request *r)
     return reply_empty(&r->reply, 204);
 }
 
-/* ---- variables of modules ---- */
+/* ---- variables of modules, textures ---- */
 
 /* From here on the request's path is that of a buffer. */
 static enum status name_buffer(struct request *r, struct session *s)
@@ -209,7 +209,7 @@ static enum status name_buffer(struct request *r, struct session *s)
 
     if (!id)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
-    st = global_id_of(s, r->params[1], r->params[2], id, &r->problem);
+    st = r->params[2].bytes ? global_id_of(s, r->params[1], r->params[2], id, &r->problem) : texels_id_of(s, r->params[1], id, &r->problem);
     if (st)
         return st;
     r->params[1] = span_of(id);
@@ -232,6 +232,25 @@ enum status globals_put_begin(struct request *r)
 }
 
 enum status globals_put(struct request *r)
+{
+    return data_put(r);
+}
+
+enum status texels_get(struct request *r)
+{
+    enum status st = on_session(r, name_buffer);
+
+    return st ? st : data_get(r);
+}
+
+enum status texels_put_begin(struct request *r)
+{
+    enum status st = on_session(r, name_buffer);
+
+    return st ? st : data_put_begin(r);
+}
+
+enum status texels_put(struct request *r)
 {
     return data_put(r);
 }

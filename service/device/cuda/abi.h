@@ -72,6 +72,105 @@ struct cuda_pool_props {
     unsigned char        reserved[54];
 };
 
+/* ---- textures ---- */
+
+typedef struct CUarray_st *cuda_array;
+typedef unsigned long long cuda_object; /* of a texture or a surface */
+
+/* Sizes in texels; 0: there is no such axis. */
+struct cuda_array_props {
+    size_t   width, height, depth;
+    unsigned format;
+    unsigned channels;
+    unsigned flags;
+};
+
+/* What a texture or surface reads: an array; memory of so many bytes; or rows of it, as wide as that in texels. */
+struct cuda_resource {
+    unsigned kind;
+    union {
+        cuda_array array;
+        struct {
+            cuda_address address;
+            unsigned     format;
+            unsigned     channels;
+            size_t       bytes_or_width;
+            size_t       height; /* of rows only, as the next */
+            size_t       pitch;
+        } linear;
+        int reserved[32];
+    } of;
+    unsigned flags;
+};
+
+struct cuda_sampling {
+    unsigned addressing[3];
+    unsigned filter;
+    unsigned flags;
+    unsigned anisotropy_max;
+    unsigned mip_filter;
+    float    mip_bias, mip_low, mip_high;
+    float    border[4];
+    int      reserved[12];
+};
+
+struct cuda_view; /* not used */
+
+struct cuda_array_place {
+    size_t x_bytes, y, z;
+    size_t level;
+};
+
+struct cuda_copy_side {
+    struct cuda_array_place place;
+    unsigned                kind;
+    void                   *host;
+    cuda_address            address;
+    cuda_array              array;
+    void                   *reserved;
+    size_t                  pitch, height; /* of rows and images in linear memory */
+};
+
+struct cuda_box {
+    size_t width_bytes, height, depth;
+};
+
+struct cuda_copy {
+    struct cuda_copy_side from, to;
+    struct cuda_box       box;
+};
+
+enum {
+    CUDA_FORMAT_U8 = 0x01,
+    CUDA_FORMAT_U16 = 0x02,
+    CUDA_FORMAT_U32 = 0x03,
+    CUDA_FORMAT_S8 = 0x08,
+    CUDA_FORMAT_S16 = 0x09,
+    CUDA_FORMAT_S32 = 0x0a,
+    CUDA_FORMAT_F16 = 0x10,
+    CUDA_FORMAT_F32 = 0x20,
+    CUDA_ARRAY_LAYERED = 0x01,
+    CUDA_ARRAY_SURFACE = 0x02,
+    CUDA_ARRAY_CUBE = 0x04,
+    CUDA_ARRAY_GATHER = 0x08,
+    CUDA_RESOURCE_ARRAY = 0,
+    CUDA_RESOURCE_LINEAR = 2,
+    CUDA_RESOURCE_PITCHED = 3,
+    CUDA_ADDRESS_WRAP = 0,
+    CUDA_ADDRESS_CLAMP = 1,
+    CUDA_ADDRESS_MIRROR = 2,
+    CUDA_ADDRESS_BORDER = 3,
+    CUDA_FILTER_POINT = 0,
+    CUDA_FILTER_LINEAR = 1,
+    CUDA_SAMPLE_INTEGERS = 0x01,
+    CUDA_SAMPLE_NORMALIZED = 0x02,
+    CUDA_MEMORY_HOST = 1,
+    CUDA_MEMORY_DEVICE = 2,
+    CUDA_MEMORY_ARRAY = 3,
+};
+
+/* ---- numbers ---- */
+
 enum {
     CUDA_STREAM_NON_BLOCKING = 1,
     CUDA_EVENT_DEFAULT = 0,

@@ -140,6 +140,7 @@ static void close_device(struct device *d)
     cuda_vendor_stop(d);
     cuda_streams_stop(d);
     if (d->context) {
+        cuda_textures_stop(d);
         cuda_memory_stop(d);
         if (d->registered)
             d->cu->cuMemHostUnregister(d->registered);
@@ -244,6 +245,8 @@ const struct device_ops device_cuda = {
     .mem_free = cuda_mem_free,
     .mem_trim = cuda_mem_trim,
     .mem_keep = cuda_mem_keep,
+    .texture_create = cuda_texture_create,
+    .texture_destroy = cuda_texture_destroy,
     .mem_write = cuda_mem_write,
     .mem_read = cuda_mem_read,
     .mem_copy = cuda_mem_copy,

@@ -25,13 +25,18 @@ static bool driver_has_graphs(const struct cuda_driver *cu)
            cu->cuGraphExecDestroy && cu->cuGraphExecKernelNodeSetParams_v2 && cu->cuGraphLaunch;
 }
 
-/* Launches of libraries need more driver functions than others. */
+/* Launches of libraries need more driver functions than others, and not all can be in a graph. */
 static bool can_build(const struct cuda_driver *cu, const struct device_graph *g)
 {
     bool plans = false;
 
-    for (uint32_t i = 0; i < g->count; i++)
-        plans = plans || g->places[i].plan;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct device_module *m = g->places[i].launch.module;
+
+        if (m->plan && !cuda_plan_can_capture(m->plan))
+            return false;
+        plans = plans || m->plan;
+    }
     return driver_has_graphs(cu) && (!plans || cuda_can_capture(cu));
 }
 

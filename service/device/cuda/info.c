@@ -91,6 +91,7 @@ static void fill_versions(const struct device *d, struct device_info *out)
     snprintf(out->compile_arch, sizeof out->compile_arch, "sm_%u%u", major % 1000, minor % 1000);
     add_library(out, "cublaslt", cublaslt_version());
     add_library(out, "cufft", cufft_version());
+    add_library(out, "cusolver", cusolver_version());
     snprintf(out->compiler, sizeof out->compiler, "nvrtc");
     out->code_format = DEVICE_CODE_CUBIN;
     if (d->cu->cuDriverGetVersion(&driver) == CUDA_RESULT_SUCCESS)

@@ -4,9 +4,11 @@
 
 #include "device/cuda/driver.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
+#include "device/cuda/vendor/cusolver_abi.h"
 #include "device/device.h"
 
 struct cuda_plan;
+struct cuda_texture;
 
 struct device_stream {
     cuda_stream           handle;
@@ -37,10 +39,11 @@ struct device_module {
 };
 
 struct cuda_allocation {
-    uint64_t   address; /* 0: the place is free */
-    uint64_t   bytes;   /* as asked for */
-    uint64_t   taken;   /* of a shared one: mapped bytes; 0: it is from the pool */
-    cuda_share share;   /* of a shared one */
+    uint64_t             address; /* 0: the place is free */
+    uint64_t             bytes;   /* as asked for */
+    uint64_t             taken;   /* of a shared one: mapped bytes; 0: it is from the pool */
+    cuda_share           share;   /* of a shared one */
+    struct cuda_texture *texture; /* whose array it is, owned; NULL: memory */
 };
 
 /* A freed allocation whose memory may still be in use by queued work. */
@@ -62,6 +65,7 @@ struct cuda_memory {
     uint64_t                  peak_bytes;
     uint64_t                  share_unit;     /* sizes of shared allocations are multiples of it; 0: the driver shares none */
     uint64_t                  shared_bytes;   /* taken by shared allocations */
+    uint64_t                  array_bytes;    /* of arrays, which are not of the pool */
     uint64_t                  keep_bytes_max; /* of freed memory that stays in the pool; UINT64_MAX: all */
     struct cuda_pending_free *oldest;         /* done in the order of the list */
     struct cuda_pending_free *newest;
@@ -96,7 +100,14 @@ struct device {
     cublaslt_handle           blas;    /* NULL until the first product of the library */
     struct device_stream     *capture; /* runs nothing: launches for graphs are captured on it. NULL until the first one */
     struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
-    struct problem            lost;    /* status OK while the context lives */
+    cusolver_handle           solver;  /* these four: NULL until the first factorization of the library */
+    cusolver_options          solver_options;
+    cublas_handle             solver_blas;
+    cuda_event                solver_done;    /* behind the last one: both handles work with memory of their own, on one stream at a time */
+    struct device_module     *solver_helpers; /* NULL until one needs them */
+    struct cuda_texture      *textures;       /* that are not freed */
+    uint64_t                  texel_addresses; /* given so far */
+    struct problem            lost;            /* status OK while the context lives */
 };
 
 /* Translates a call's result; remembers a lost context. *why may be NULL; it is filled on failure. */
@@ -127,6 +138,25 @@ enum status cuda_share_make(struct device *d, struct cuda_allocation *a);
 /* Nothing queued uses it any more. Others that mapped it keep it. */
 enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a);
 
+/* Enters an allocation, which cuda_mem_free() takes out. OUT_OF_MEMORY: there is no room. */
+enum status cuda_memory_remember(struct device *d, const struct cuda_allocation *a);
+
+/* ---- device/cuda/texture.c ---- */
+/* Linear memory: of the host, or at an address of the device. */
+struct cuda_linear {
+    unsigned char *host; /* NULL: on the device */
+    uint64_t       address;
+};
+/* Whether the address is one of an array's texels, which only the next function reaches. */
+bool cuda_is_texels(uint64_t address);
+/* Async. To or from linear memory, in whole texels. INTERNAL: it is no live texture's. */
+enum status cuda_texels_copy(struct device *d, struct device_stream *s, uint64_t texels, const struct cuda_linear *other, uint64_t bytes,
+                             bool write);
+/* Nothing queued uses its array any more. */
+enum status cuda_texture_release(struct device *d, struct cuda_texture *x);
+/* Before the memory stops. */
+void cuda_textures_stop(struct device *d);
+
 /* Checks what the driver would refuse less clearly; allows the kernel its shared memory. */
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
 
@@ -142,6 +172,8 @@ enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
 enum status cuda_mem_free(struct device *d, uint64_t address);
 enum status cuda_mem_trim(struct device *d);
 enum status cuda_mem_keep(struct device *d, uint64_t bytes_max);
+enum status cuda_texture_create(struct device *d, const struct texture_desc *t, struct device_texture *out, struct problem *why);
+enum status cuda_texture_destroy(struct device *d, uint64_t texture);
 enum status cuda_host_register(struct device *d, void *base, size_t bytes);
 enum status cuda_host_attach(struct device *d, void *base, size_t bytes);
 void        cuda_host_detach(struct device *d, void *base);

@@ -79,6 +79,14 @@ static void forget_allocation(struct cuda_memory *m, size_t gap)
     m->places[gap] = (struct cuda_allocation){0};
 }
 
+enum status cuda_memory_remember(struct device *d, const struct cuda_allocation *a)
+{
+    if (!has_room(&d->memory))
+        return STATUS_OUT_OF_MEMORY;
+    remember_allocation(&d->memory, a);
+    return STATUS_OK;
+}
+
 static enum status set_pool(struct device *d, unsigned which, void *value, struct problem *why)
 {
     return cuda_check(d, d->cu->cuMemPoolSetAttribute(d->memory.pool, which, value), why, "configuring the memory pool");
@@ -122,6 +130,8 @@ static enum status release_allocation(struct device *d, const struct cuda_alloca
 {
     if (a->taken)
         return cuda_share_drop(d, a);
+    if (a->texture)
+        return cuda_texture_release(d, a->texture);
     return cuda_check(d, d->cu->cuMemFreeAsync(a->address, d->memory.stream), NULL, "freeing memory");
 }
 
@@ -229,8 +239,8 @@ static enum status reap_pending_frees(struct device *d)
         struct cuda_pending_free *p = m->oldest;
         enum status               st = cuda_check(d, d->cu->cuEventQuery(p->done), NULL, "asking for a pending free");
 
-        if (st == STATUS_PENDING)
-            break;
+        if (st == STATUS_PENDING || (!st && p->allocation.texture && !cuda_streams_idle(d)))
+            break; /* an array is not freed while kernels run: the driver would wait for them */
         if (st)
             return st;
         m->oldest = p->next;
@@ -490,7 +500,7 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
         st = pool_state(d, &m);
     if (st)
         return st;
-    m.reserved_bytes += d->memory.shared_bytes;
+    m.reserved_bytes += d->memory.shared_bytes + d->memory.array_bytes;
     st = measure_largest(d, &m);
     if (!st)
         *out = m;

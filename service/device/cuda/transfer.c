@@ -58,6 +58,8 @@ enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t t
 
     if (st || !bytes)
         return st;
+    if (cuda_is_texels(to))
+        return cuda_texels_copy(d, s, to, &(struct cuda_linear){.host = (unsigned char *)(uintptr_t)from}, bytes, true);
     return cuda_check(d, d->cu->cuMemcpyHtoDAsync_v2(to, from, bytes, s->handle), NULL, "writing memory");
 }
 
@@ -67,16 +69,21 @@ enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, u
 
     if (st || !bytes)
         return st;
+    if (cuda_is_texels(from))
+        return cuda_texels_copy(d, s, from, &(struct cuda_linear){.host = to}, bytes, false);
     return cuda_check(d, d->cu->cuMemcpyDtoHAsync_v2(to, from, bytes, s->handle), NULL, "reading memory");
 }
 
 static enum status copy_bytes(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
+    if (cuda_is_texels(to) || cuda_is_texels(from))
+        return cuda_texels_copy(d, s, cuda_is_texels(to) ? to : from, &(struct cuda_linear){.address = cuda_is_texels(to) ? from : to},
+                                bytes, cuda_is_texels(to));
     return cuda_check(d, d->cu->cuMemcpyDtoDAsync_v2(to, from, bytes, s->handle), NULL, "copying memory");
 }
 
-/* The driver leaves overlapping copies undefined: they go through a temporary allocation. */
-static enum status copy_overlapping(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
+/* The driver leaves overlapping copies undefined, and two arrays may have rows of other lengths: they go through a temporary allocation. */
+static enum status copy_between(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
     uint64_t    between;
     enum status freed;
@@ -98,7 +105,8 @@ enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to
 
     if (st || !bytes || !apart)
         return st;
-    return apart < bytes ? copy_overlapping(d, s, to, from, bytes) : copy_bytes(d, s, to, from, bytes);
+    return apart < bytes || (cuda_is_texels(to) && cuda_is_texels(from)) ? copy_between(d, s, to, from, bytes)
+                                                                         : copy_bytes(d, s, to, from, bytes);
 }
 
 static enum status fill_words(struct device *d, struct device_stream *s, uint64_t to, uint32_t word, uint64_t count)
@@ -138,7 +146,7 @@ enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to
 
     if (st || !count)
         return st;
-    if (!pattern_bytes || count > d->total_bytes / pattern_bytes)
+    if (!pattern_bytes || count > d->total_bytes / pattern_bytes || cuda_is_texels(to))
         return STATUS_INTERNAL;
     switch (pattern_bytes) {
     case 1:

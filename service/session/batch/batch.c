@@ -68,6 +68,8 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
         return own_global(b, name);
     if (global_is_name(name))
         return global_find(b->worker_session, name);
+    if (texture_is_name(name))
+        return texture_texels(b->worker_session, name);
     buffer = (struct buffer *)table_get(&b->worker_session->buffers, name);
     return buffer && buffer->ready ? buffer : NULL;
 }

@@ -81,7 +81,9 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
 
     if (!to)
         return no_buffer("/to", why);
-    st = extent(to, op->offset, op, &bytes, why);
+    st = buffer_fill_check(to, why);
+    if (!st)
+        st = extent(to, op->offset, op, &bytes, why);
     if (!st)
         st = pattern_check(op->offset, bytes, op->pattern_bytes, why);
     o->body.mem_fill = (struct msg_mem_fill){
@@ -180,13 +182,9 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
 
 static bool where(void *context, struct span name, uint64_t *address, uint64_t *bytes)
 {
-    const struct buffer *buffer = batch_buffer(context, name);
+    struct batch *b = context;
 
-    if (!buffer)
-        return false;
-    *address = buffer->address;
-    *bytes = buffer->bytes;
-    return true;
+    return buffer_where_is(b->worker_session, batch_buffer(b, name), name, address, bytes);
 }
 
 /* Referenced: the reference keeps it from being unloaded until the call is on its way. */

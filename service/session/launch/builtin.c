@@ -179,6 +179,8 @@ static enum status try_vendor(struct worker_session *c, struct builtin_call *cal
     if (spec->engine == ENGINE_BUILTIN)
         return STATUS_OK;
     st = vendor_plan_of(c, call, &plan, &unsuited);
+    if (!st && spec->engine == ENGINE_ANY && vendor_is_slower(c, call, &plan))
+        return STATUS_OK;
     if (!st)
         st = vendor_open(c, call, &plan, spec->at_once, &unsuited);
     *done = !st || spec->engine == ENGINE_VENDOR || !vendor_may_be_missed(st);

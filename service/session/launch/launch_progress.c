@@ -1,4 +1,5 @@
-/* How far the launches of a worker session are: their order, what runs, what is overdue, and the events that say so. With session.lock held. */
+/* How far the launches of a worker session are: their order, what runs, what is overdue, and the events that say so. With session.lock held,
+ * except what looks at all sessions. */
 #include "session/events/event_ring.h"
 #include "session/launch/internal.h"
 
@@ -31,6 +32,26 @@ uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
             now - l->started_ns > (l->timeout_ms + LAUNCH_GRACE_MS) * NS_PER_MS)
             return l->timeout_ms;
     return 0;
+}
+
+static void count_waiting(struct session *s, void *context)
+{
+    struct waiting_work *w = context;
+
+    pthread_mutex_lock(&s->lock);
+    w->batches += s->batches.queued.count;
+    if (s->worker_session)
+        for (const struct launch *l = LIST_FIRST(&s->worker_session->unfinished); l; l = LIST_NEXT(l, unfinished))
+            w->launches += l->state == LAUNCH_QUEUED;
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct waiting_work registry_waiting(struct registry *r)
+{
+    struct waiting_work w = {0};
+
+    registry_each(r, count_waiting, &w);
+    return w;
 }
 
 void launch_publish(const struct launch *l, enum event_type type)

@@ -66,8 +66,12 @@ static void put_scalar(uint64_t value, unsigned bytes, unsigned char *to)
 static enum status put_buffer(const struct packing *p, const struct launch_arg *a, const char *at, unsigned char *to)
 {
     uint64_t address, bytes;
+    bool     found = p->lookup(p->context, a->buffer, &address, &bytes);
 
-    if (!p->lookup(p->context, a->buffer, &address, &bytes))
+    if (!found && a->buffer.bytes && memchr(a->buffer.data, '.', a->buffer.bytes))
+        return problem_field(p->why, STATUS_TEXTURE_NOT_FOUND, at, "not_found",
+                             "the session has no texture with this id, or it is no surface, or has no address");
+    if (!found)
         return problem_field(p->why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "the session has no buffer with this id");
     if (a->offset > bytes)
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "offset",

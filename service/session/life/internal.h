@@ -171,7 +171,7 @@ struct worker_session {
     bool                suspect; /* lost when its fault domain had fallen, by a kernel's fault that may be its own */
     uint64_t            round;   /* of its fault domain */
     uint64_t            lost_ns;
-    struct table        buffers, modules, launches;
+    struct table        buffers, textures, modules, launches;
     struct table        builtins;      /* modules of built-in kernels, by "name/dtype"; clients cannot list or name them */
     uint64_t            builtins_used; /* how often one of them was used */
     struct stream       streams[STREAMS_PER_SESSION_MAX];

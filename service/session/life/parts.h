@@ -44,6 +44,8 @@ void warm_jobs_finish(struct warm_jobs *w);
 /* ---- memory/ ---- */
 /* The worker is gone with its buffers. */
 void buffer_drop_all(struct worker_session *c);
+/* ... and with its textures; before the buffers. */
+void texture_drop_all(struct worker_session *c);
 /* Hands the abandoned to the worker. Needs a use; no lock held. */
 void temp_buffer_free_some(struct worker_session *c);
 /* The worker is gone with its temporary buffers. */

@@ -126,7 +126,7 @@ static enum status choose_device(struct session *s, const struct tenant *t, cons
     if (device < 0)
         device = pool_device_choose(pool, spec->device);
     if (device < 0)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device, or no healthy one");
+        return pool_device_missing(pool, spec->device, why);
     s->device = (unsigned)device;
     return STATUS_OK;
 }

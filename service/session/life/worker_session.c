@@ -71,6 +71,7 @@ static void worker_session_free(struct worker_session *c)
 {
     assert(c->uses == 0 && TAILQ_EMPTY(&c->backlog) && !c->outputs && !c->unloads && LIST_EMPTY(&c->transfers) && c->in_ring == 0);
     table_finish(&c->buffers);
+    table_finish(&c->textures);
     table_finish(&c->temp_buffers);
     table_finish(&c->programs);
     table_finish(&c->modules);
@@ -404,6 +405,7 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
 static void drop_objects(struct worker_session *c)
 {
     assert(held(&c->session->lock));
+    texture_drop_all(c);
     buffer_drop_all(c);
     program_drop_all(c);
     temp_buffer_drop_all(c);

@@ -48,6 +48,8 @@ struct buffer *buffer_find(struct worker_session *c, struct span id)
 
     if (global_is_name(id))
         return global_find(c, id);
+    if (texture_is_name(id))
+        return texture_texels(c, id);
     if (!b)
         b = (struct buffer *)table_get(&c->temp_buffers, id);
     return b && b->ready ? b : NULL;
@@ -56,8 +58,10 @@ struct buffer *buffer_find(struct worker_session *c, struct span id)
 void buffer_unref(struct buffer *b)
 {
     assert(b->refs > 0);
-    if (--b->refs == 0)
-        free(b);
+    if (--b->refs > 0)
+        return;
+    free(b->texture);
+    free(b);
 }
 
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
@@ -99,17 +103,27 @@ void buffer_unpin(struct buffer *b)
 
 bool buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes)
 {
-    const struct buffer *b = buffer_find(context, id);
+    return buffer_where_is(context, buffer_find(context, id), id, address, bytes);
+}
 
-    if (!b)
-        return false;
+bool buffer_where_is(const struct worker_session *c, const struct buffer *b, struct span id, uint64_t *address, uint64_t *bytes)
+{
+    if (!b) {
+        *bytes = 0;
+        return texture_is_name(id) && texture_where(c, id, address);
+    }
     *address = b->address;
     *bytes = b->bytes;
-    return true;
+    return texture_lies_in_order(b);
 }
 
 enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why)
 {
+    unsigned unit = texture_lies_in_order(b) ? 1 : texture_texel_bytes(&b->texture->desc);
+
+    if (offset % unit || bytes % unit)
+        return problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at offset %" PRIu64 " are not whole texels of %u bytes",
+                           bytes, offset, unit);
     if (offset <= b->bytes && bytes <= b->bytes - offset)
         return STATUS_OK;
     problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at offset %" PRIu64 " are outside the buffer of %" PRIu64 " bytes",
@@ -288,6 +302,10 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
         return st;
     if (b->module)
         return problem_set(why, STATUS_INVALID_REQUEST, "a variable is part of its module; delete the module");
+    if (b->texture)
+        return problem_set(why, STATUS_INVALID_REQUEST, "texels are part of their texture; delete the texture");
+    if (b->textures)
+        return problem_set(why, STATUS_BUFFER_BUSY, "%u of the session's textures read this buffer; delete them first", b->textures);
     if (b->pins)
         return problem_set(why, STATUS_BUFFER_BUSY, "the buffer is being read, written, filled or copied");
     b->ready = false;
@@ -356,7 +374,7 @@ static struct buffer *detach_unused(struct worker_session *c, struct span id)
     struct buffer *b = buffer_find(c, id);
 
     assert(held(&c->session->lock));
-    if (!b || !TAILQ_EMPTY(&c->backlog))
+    if (!b || !TAILQ_EMPTY(&c->backlog) || b->textures)
         return NULL;
     b->ready = false;
     return b;
@@ -422,6 +440,13 @@ static bool sides_overlap(const struct side *a, const struct side *b, uint64_t b
     return a->buffer == b->buffer && a->offset < b->offset + bytes && b->offset < a->offset + bytes;
 }
 
+enum status buffer_fill_check(const struct buffer *b, struct problem *why)
+{
+    return texture_lies_in_order(b) ? STATUS_OK
+                                    : problem_set(why, STATUS_INVALID_REQUEST,
+                                                  "the texels of a texture cannot be filled; write them, or copy them from a buffer");
+}
+
 static enum status pin_sides(struct worker_session *c, struct side *sides, unsigned count, uint64_t bytes, struct problem *why)
 {
     enum status st = STATUS_OK;
@@ -432,6 +457,8 @@ static enum status pin_sides(struct worker_session *c, struct side *sides, unsig
         if (!st)
             st = range_check(sides[i].buffer, sides[i].offset, bytes, why);
     }
+    if (!st && count == 1)
+        st = buffer_fill_check(sides[0].buffer, why);
     if (!st && count == 2 && sides_overlap(&sides[0], &sides[1], bytes))
         st = problem_field(why, STATUS_INVALID_FIELD, "/from_offset", "overlap", "the ranges overlap");
     if (!st)

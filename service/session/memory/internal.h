@@ -5,19 +5,29 @@
 
 struct module;
 
+/* What the texels of a buffer are read as. */
+struct texture {
+    struct texture_desc desc;
+    uint64_t            number, surface; /* as kernels take them; surface 0: it is none */
+    uint64_t            offset;          /* in `of` */
+    struct buffer      *of;              /* whose memory it reads, a reference; NULL: it has its own */
+};
+
 struct buffer {
-    struct entry   entry;
-    uint64_t       bytes;
-    uint64_t       charged; /* bytes charged to the quotas */
-    uint64_t       address;
-    uint64_t       created_wall_ns;
-    uint64_t       number;    /* unique in its session: a later buffer with the same id has another number */
-    bool           shareable; /* a separate allocation that clients may map */
-    unsigned       refs;      /* the table's and those of everyone who holds it */
-    unsigned       pins;      /* operations in progress; it is not deleted meanwhile */
-    bool           ready;     /* allocated */
-    struct share  *share;     /* memory that clients map; NULL = none. A reference */
-    struct module *module;    /* whose variable it is, see session/code/global.c; NULL = an allocation of its own */
+    struct entry    entry;
+    uint64_t        bytes;
+    uint64_t        charged; /* bytes charged to the quotas */
+    uint64_t        address;
+    uint64_t        created_wall_ns;
+    uint64_t        number;    /* unique in its session: a later buffer with the same id has another number */
+    bool            shareable; /* a separate allocation that clients may map */
+    unsigned        refs;      /* the table's and those of everyone who holds it */
+    unsigned        pins;      /* operations in progress; it is not deleted meanwhile */
+    bool            ready;     /* allocated */
+    struct share   *share;     /* memory that clients map; NULL = none. A reference */
+    struct module  *module;    /* whose variable it is, see session/code/global.c; NULL = an allocation of its own */
+    struct texture *texture;   /* whose texels it is, owned; NULL = none's */
+    unsigned        textures;  /* that read its memory; it is not deleted meanwhile */
 };
 
 /* A buffer of a batch or a program, or the scratch memory of a launch. Nobody learns its id unless it becomes a buffer of the session. */
@@ -38,18 +48,31 @@ struct temp_buffer {
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why);
 /* As buffer_pin(), if the buffer has these contents (NULL: any); else PRECONDITION_FAILED, also when the id does not exist. */
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
-/* What an id names: a buffer, one of a batch, or a variable of a module. NULL: nothing. */
+/* What an id names: a buffer, one of a batch, a variable of a module, or the texels of a texture. NULL: nothing. */
 struct buffer *buffer_find(struct worker_session *c, struct span id);
 /* One that is zeroed; no lock held. */
 enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
-bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
+/* Where b, which that id names, or the texture that it names (b is NULL then), is for a kernel. False: nowhere. */
+bool buffer_where_is(const struct worker_session *c, const struct buffer *b, struct span id, uint64_t *address, uint64_t *bytes);
+bool buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
 /* The buffer's current contents. With session.lock held. */
 struct contents contents_of(const struct worker_session *c, const struct buffer *b);
 /* Offset and size of a fill are multiples of its pattern's size. */
 enum status pattern_check(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why);
+enum status buffer_fill_check(const struct buffer *b, struct problem *why);
 enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
+
+/* ---- texture.c ---- with session.lock held */
+/* "<texture>.texels", ".tex" or ".surf": not the id of a buffer or a variable. */
+bool texture_is_name(struct span name);
+/* The texels; NULL: there are none such. */
+struct buffer *texture_texels(const struct worker_session *c, struct span name);
+/* The number that a kernel takes for ".tex" or ".surf"; false: there is none. */
+bool texture_where(const struct worker_session *c, struct span name, uint64_t *number);
+/* Whether its bytes have addresses that kernels and fills can use. */
+bool texture_lies_in_order(const struct buffer *b);
 
 /* ---- share.c ---- memory that clients of the same host map. Detaches it from the buffer, which ends or stops sharing. Returns what
  * share_unref() does; with a buffer that ends the worker drops its mapping itself. With session.lock held. */

@@ -230,9 +230,11 @@ static enum status pin_shareable(struct worker_session *c, struct span id, struc
 
     pthread_mutex_lock(&c->session->lock);
     st = buffer_pin(c, id, out, why);
-    if (!st && (*out)->module) {
+    if (!st && ((*out)->module || (*out)->texture)) {
+        const char *what = (*out)->module ? "a variable of a module" : "a texture";
+
         buffer_unpin(*out);
-        st = problem_set(why, STATUS_INVALID_REQUEST, "a variable of a module cannot be shared; copy it to a buffer");
+        st = problem_set(why, STATUS_INVALID_REQUEST, "%s cannot be shared; copy it to a buffer", what);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;

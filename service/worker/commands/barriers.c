@@ -54,6 +54,10 @@ static enum status barrier_do(struct device_worker *w, const struct accepted_com
         if (st)
             problem_set(why, st, "cannot free device memory");
         host_end_beside(w, b->mem_free.address);
+    } else if (k->command.message == MESSAGE_TEXTURE_DESTROY) {
+        st = w->ops->texture_destroy(w->device, b->texture_destroy.texture);
+        if (st)
+            problem_set(why, st, "cannot free a texture");
     } else if (k->command.message == MESSAGE_HOST_UNMAP) {
         host_end(w, b->host_unmap.host);
     } else if (k->command.message == MESSAGE_HOST_MAP) {

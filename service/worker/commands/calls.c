@@ -330,6 +330,32 @@ static enum status call_module_unload(struct device_worker *w, struct accepted_c
     return wait_as_barrier(w, k);
 }
 
+/* ---- textures ---- */
+
+static enum status call_texture_create(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
+{
+    const struct texture_desc *t = &k->command.body.texture_create.desc;
+    struct device_texture      made = {0};
+    enum status                st = texture_check(t, why);
+
+    if (st)
+        return st;
+    if (!w->ops->texture_create)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "there are no textures on devices of the kind %s", w->ops->name);
+    st = memory_answer(w, t->address ? 0 : texture_bytes(t), w->ops->texture_create(w->device, t, &made, why), why);
+    reply->texture_create = (struct msg_texture_create_reply){made.address, made.texture, made.surface};
+    return st;
+}
+
+static enum status call_texture_destroy(struct device_worker *w, struct accepted_command *k, union message_reply *reply,
+                                        struct problem *why)
+{
+    (void)reply;
+    if (!w->ops->texture_destroy)
+        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such texture");
+    return wait_as_barrier(w, k);
+}
+
 /* ---- streams ---- */
 
 static enum status call_stream_create(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)

@@ -55,6 +55,19 @@ Test(url, a_path_of_a_socket_has_a_bound)
     cr_assert_eq(endpoint_parse(url, &e), GPUREST_E_INVAL);
 }
 
+Test(url, an_address_is_a_host_without_a_port)
+{
+    struct endpoint e;
+
+    cr_assert_eq(endpoint_parse("https://name:8443", &e), GPUREST_OK);
+    cr_assert_eq(endpoint_set_address(&e, "::1"), GPUREST_OK);
+    cr_assert_str_eq(e.address, "::1");
+    cr_assert_str_eq(e.authority, "name:8443");
+    cr_assert_eq(endpoint_set_address(&e, ""), GPUREST_E_INVAL);
+    cr_assert_eq(endpoint_set_address(&e, "[::1]"), GPUREST_E_INVAL);
+    cr_assert_eq(endpoint_set_address(&e, "name/path"), GPUREST_E_INVAL);
+}
+
 Test(url, the_token_comes_from_where_it_was_said)
 {
     gpurest_options o = GPUREST_OPTIONS_INIT;
@@ -296,8 +309,8 @@ static const gpurest_kernel kernel = {.name = (char *)(uintptr_t) "k", .params =
 Test(args, are_checked_before_anything_is_sent)
 {
     gpurest_arg good[] = {GPUREST_F32(1), GPUREST_BUF((gpurest_buffer){1}), GPUREST_U32(3), GPUREST_BYTES("abc", 3)}, one[4];
-    static const gpurest_arg_kind wrong_first[] = {GPUREST_ARG_I32,    GPUREST_ARG_F64,  GPUREST_ARG_U8,
-                                                   GPUREST_ARG_BUFFER, GPUREST_ARG_NONE, GPUREST_ARG_IN};
+    static const gpurest_arg_kind wrong_first[] = {GPUREST_ARG_I32,  GPUREST_ARG_F64, GPUREST_ARG_U8,     GPUREST_ARG_BUFFER,
+                                                   GPUREST_ARG_NONE, GPUREST_ARG_IN,  GPUREST_ARG_TEXTURE};
 
     cr_assert_eq(args_check(&kernel, good, 4), GPUREST_OK);
     cr_assert_eq(args_check(&kernel, good, 3), GPUREST_E_INVAL);

@@ -282,6 +282,27 @@ def test_variables_of_modules(gpurest, service, tmp_path):
     assert gpurest("disconnect", "--yes").returncode == OK
 
 
+def test_textures(gpurest, service, tmp_path):
+    assert gpurest("connect", "cli-textures").returncode == OK
+    assert gpurest("texture", "create", "t", "2d", "f32[4,2]", "--filter", "linear", "--surface").returncode == OK
+    (tmp_path / "texels").write_bytes(struct.pack("<8f", *range(8)))
+    assert gpurest("texture", "put", "t", "texels").returncode == OK
+    assert gpurest("texture", "get", "t", "-").stdout == struct.pack("<8f", *range(8))
+    row = service.client().get("/v1/sessions/cli-textures/textures/t").json()
+    assert (row["extent"], row["filter"], row["surface"], row["dimension"]) == ([4, 2], "linear", True, "2d")
+    assert gpurest("texture", "create", "c", "cube_layered", "u8[4]", "--layers", "2", "--channels", "4", "--normalized").returncode == OK
+    (tmp_path / "one").write_bytes(bytes(4))
+    assert gpurest("texture", "put", "t", "one").returncode == USAGE
+    for wrong in (["create", "x", "2d", "f32"], ["create", "x", "2d", "f32[4,]"], ["create", "x/y", "2d", "f32[4,2]"], ["create", "x", "2\"d", "f32[4,2]"],
+                  ["create", "x", "2d", "f32[4,2]", "--layers", "many"], ["get", "t"], ["turn", "t"]):
+        refused = gpurest("texture", *wrong)
+        assert refused.returncode == USAGE and refused.stderr, wrong
+    assert b"point, linear" in gpurest("texture", "create", "x", "2d", "f32[4,2]", "--filter", "cubic").stderr
+    assert gpurest("texture", "rm", "t").returncode == OK
+    assert gpurest("texture", "get", "t", "-").returncode == NOT_FOUND
+    assert gpurest("disconnect", "--yes").returncode == OK
+
+
 def test_a_cooperative_run(gpurest, tmp_path):
     (tmp_path / "k.cu").write_text("""#include <cooperative_groups.h>
         __device__ int total;

@@ -1,9 +1,11 @@
 """Long transfers around the router: taken where the node's own address answers, and through the router where it does not."""
+import asyncio
 import socket
 
 import pytest
 
 import gpurest
+import gpurest.aio
 from fake_server import FakeServer, problem
 
 INFO = {"id": "n1.s", "device": "cpu:0", "generation": 1, "node": "n1"}
@@ -42,13 +44,25 @@ def closed_port():
         return one.getsockname()[1]
 
 
-def upload(router, size=BYTES, times=1):
-    told = []
+def upload_blocking(router, size=BYTES, times=1):
     with gpurest.connect(router.url, lease_s=None, retries=1) as client:
         with client.session() as session:
             for _ in range(times):
-                session.buffer(bytes(size), progress=lambda done, total, phase: told.append(done))
-    return told
+                session.buffer(bytes(size))
+
+
+def upload_async(router, size=BYTES, times=1):
+    async def work():
+        async with gpurest.aio.AsyncClient(router.url, retries=1) as client:
+            async with client.session() as session:
+                for _ in range(times):
+                    await session.buffer(bytes(size))
+    asyncio.run(work())
+
+
+@pytest.fixture(params=[upload_blocking, upload_async], ids=["blocking", "asyncio"])
+def upload(request):
+    return request.param
 
 
 @pytest.fixture
@@ -60,7 +74,7 @@ def router():
 
 
 @pytest.mark.parametrize("size, direct", [(BYTES, 1), (4, 0)])
-def test_a_long_one_goes_to_the_node(router, size, direct):
+def test_a_long_one_goes_to_the_node(router, upload, size, direct):
     node = Scripted(INFO)
     router.info["endpoint"] = node.url
     upload(router, size)
@@ -69,7 +83,7 @@ def test_a_long_one_goes_to_the_node(router, size, direct):
 
 
 @pytest.mark.parametrize("how", ["nobody", "another node", "token refused", "no endpoint"])
-def test_the_router_carries_what_the_node_cannot(router, how):
+def test_the_router_carries_what_the_node_cannot(router, upload, how):
     node = Scripted(INFO, node="n2" if how == "another node" else "n1", token_refused=how == "token refused")
     if how != "no endpoint":
         router.info["endpoint"] = node.url if how != "nobody" else f"http://127.0.0.1:{closed_port()}"
@@ -78,7 +92,7 @@ def test_the_router_carries_what_the_node_cannot(router, how):
     node.server.stop()
 
 
-def test_a_broken_one_is_sent_again_through_the_router(router):
+def test_a_broken_one_is_sent_again_through_the_router(router, upload):
     node = Scripted(INFO, breaks=True)
     router.info["endpoint"] = node.url
     upload(router, times=2)

@@ -73,7 +73,7 @@ fn comparison() -> Comparison {
         gpurest_buffer { id }
         gpurest_stream { id }
         gpurest_options { struct_size url token token_file ca_file connect_timeout_ms idle_timeout_ms max_retries max_connections bulk_connections
-                          use_libcurl log log_arg log_level }
+                          use_libcurl log log_arg log_level address }
         gpurest_device_info_t { struct_size id backend name uuid compute_capability state memory_total_bytes memory_free_bytes multiprocessors
                                 clock_khz warp_size max_threads_per_block max_shared_bytes_per_block }
         gpurest_session_options { struct_size device name memory_limit idle_timeout_s memcheck keep memory_fraction pool_bytes_max lease_s fault_domain fault_domain_optional }
@@ -88,6 +88,7 @@ fn comparison() -> Comparison {
         gpurest_dim3 { x y z }
         gpurest_arg { kind bytes offset r#in out value }
         gpurest_launch_config { struct_size grid block threads shared_bytes stream timeout_ms cooperative }
+        gpurest_texture_desc { struct_size dimension format channels extent layers addressing filter read normalized_coordinates surface buffer offset pitch }
         gpurest_launch_result { struct_size gpu_us output output_truncated }
         gpurest_times { compile_ms upload_ms run_ms gpu_us }
     }
@@ -113,6 +114,7 @@ fn comparison() -> Comparison {
         GPUREST_E_UNSUPPORTED GPUREST_E_FORK GPUREST_E_LIMIT GPUREST_E_SERVER
         GPUREST_ARG_I8 GPUREST_ARG_I16 GPUREST_ARG_I32 GPUREST_ARG_I64 GPUREST_ARG_U8 GPUREST_ARG_U16 GPUREST_ARG_U32 GPUREST_ARG_U64 GPUREST_ARG_F32
         GPUREST_ARG_F64 GPUREST_ARG_BYTES GPUREST_ARG_BUFFER GPUREST_ARG_IN GPUREST_ARG_OUT GPUREST_ARG_INOUT
+        GPUREST_ARG_TEXTURE GPUREST_ARG_SURFACE
     }
     all
 }
@@ -149,7 +151,7 @@ fn structs_and_constants_are_those_of_the_c_header() {
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
     fs::create_dir_all(&folder).unwrap();
     let text = format!(
-        "#include <gpurest/gpurest.h>\n#include <gpurest/cache.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
+        "#include <gpurest/gpurest.h>\n#include <gpurest/cache.h>\n#include <gpurest/texture.h>\n#include <stdio.h>\nint main(void)\n{{\n{}return 0;\n}}\n",
         all.statements
     );
     fs::write(&source, text).unwrap();

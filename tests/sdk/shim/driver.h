@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
 #include "types.h"
 
 #define SUPPORTED(symbol, name, version, needs, parameters, names) CUresult symbol parameters;
@@ -35,9 +36,6 @@ static inline void expect_at(int line, const char *call, CUresult wanted, CUresu
             exit(1);                                                                                                                       \
         }                                                                                                                                  \
     while (0)
-
-/* c[i] = a[i] + b[i] for i < n; x[i] *= f for i < n; a fault; an endless loop; a struct of two pointers; 8 KiB of shared memory. */
-extern const char kernels_ptx[];
 
 static inline CUcontext context_of_first_device(void)
 {

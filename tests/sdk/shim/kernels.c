@@ -1,5 +1,5 @@
 /* Kernels of the programs, as PTX: they need no compiler of CUDA C++. */
-#include "driver.h"
+#include "kernels.h"
 
 const char kernels_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                            ".visible .global .align 4 .u32 counter = 7;\n"

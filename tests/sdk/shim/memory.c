@@ -159,6 +159,152 @@ static void apart(void)
     CHECK(total > 0 && free_bytes <= total); /* nothing may be free on a loaded machine */
 }
 
+/* A box of WIDTH by ROWS by SLICES bytes within larger ones, to the device, on it, and back. */
+static void volumes(void)
+{
+    enum { PITCH = 20, HEIGHT = 7, SLICES = 3, BYTES = PITCH * HEIGHT * SLICES };
+    CUdeviceptr   a, b;
+    unsigned char host[BYTES], back[BYTES] = {0};
+    CUDA_MEMCPY3D c = {.srcMemoryType = MEMORY_HOST,
+                       .srcHost = host,
+                       .srcPitch = PITCH,
+                       .srcHeight = HEIGHT,
+                       .dstMemoryType = MEMORY_DEVICE,
+                       .dstPitch = PITCH,
+                       .dstHeight = HEIGHT,
+                       .WidthInBytes = WIDTH,
+                       .Height = ROWS,
+                       .Depth = SLICES - 1};
+
+    for (int i = 0; i < BYTES; i++)
+        host[i] = (unsigned char)i;
+    OK(cuMemAlloc_v2(&a, BYTES));
+    OK(cuMemAlloc_v2(&b, BYTES));
+    OK(cuMemsetD8_v2(a, 0xee, BYTES));
+    OK(cuMemsetD8_v2(b, 0xee, BYTES));
+    c.dstDevice = a;
+    c.srcXInBytes = c.dstXInBytes = 2;
+    c.srcY = c.dstY = c.srcZ = c.dstZ = 1;
+    OK(cuMemcpy3DAsync_v2(&c, NULL));
+    c.srcMemoryType = MEMORY_DEVICE;
+    c.srcDevice = a;
+    c.dstDevice = b;
+    OK(cuMemcpy3D_v2(&c));
+    c.srcMemoryType = c.dstMemoryType = MEMORY_UNIFIED;
+    c.srcDevice = b;
+    c.dstDevice = (CUdeviceptr)(uintptr_t)back;
+    c.srcXInBytes = c.dstXInBytes = 0;
+    c.srcY = c.dstY = c.srcZ = c.dstZ = 0;
+    c.WidthInBytes = PITCH;
+    c.Height = HEIGHT;
+    c.Depth = SLICES;
+    OK(cuMemcpy3D_v2(&c));
+    for (int z = 0; z < SLICES; z++)
+        for (int y = 0; y < HEIGHT; y++)
+            for (int x = 0; x < PITCH; x++) {
+                int  i = (z * HEIGHT + y) * PITCH + x;
+                bool inside = x >= 2 && x < 2 + WIDTH && y >= 1 && y < 1 + ROWS && z >= 1;
+
+                CHECK(back[i] == (inside ? host[i] : 0xee));
+            }
+    c.srcZ = 1; /* one slice too many */
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&c));
+    c.srcZ = SIZE_MAX;
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&c));
+    c.srcZ = 0;
+    c.srcHeight = HEIGHT - 1;
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&c));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(NULL));
+    c.Depth = 0;
+    OK(cuMemcpy3D_v2(&c));
+    c.Depth = 1;
+    c.srcMemoryType = MEMORY_ARRAY;
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3D_v2(&c));
+    OK(cuMemFree_v2(a));
+    OK(cuMemFree_v2(b));
+}
+
+static cuuint64_t attribute_of(CUmemoryPool pool, int attribute)
+{
+    cuuint64_t value = 77;
+
+    OK(cuMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+enum { POOL_REUSE = 1, POOL_THRESHOLD = 4, POOL_RESERVED = 5, POOL_USED = 7, POOL_USED_HIGH = 8 };
+
+/* Memory comes again in the order of the calls, and goes back when the program waits. */
+static void pools(void)
+{
+    CUmemoryPool    pool, own, current;
+    CUmemPoolProps  props = {.allocType = 1, .location = {1, 0}};
+    CUmemLocation   here = {1, 0};
+    CUmemAccessDesc access = {{1, 0}, 3};
+    CUdeviceptr     a, b, again;
+    cuuint64_t      threshold = 1 << 20;
+    unsigned char   back[4] = {0};
+    int             value = 0;
+
+    OK(cuDeviceGetAttribute(&value, 115, 0));
+    CHECK(value == 1);
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuDeviceGetMemPool(&current, 0));
+    CHECK(pool == current);
+    OK(cuMemGetMemPool(&current, &here, 1));
+    CHECK(pool == current);
+    OK(cuMemAllocAsync(&a, N, NULL));
+    CHECK(attribute_of(pool, POOL_USED) >= N && attribute_of(pool, POOL_RESERVED) >= N);
+    OK(cuMemsetD8Async(a, 5, N, NULL));
+    OK(cuMemFreeAsync(a, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(a, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemsetD8_v2(a, 1, 1));
+    CHECK(attribute_of(pool, POOL_USED) == 0 && attribute_of(pool, POOL_USED_HIGH) >= N);
+    OK(cuMemAllocAsync(&again, N - 1, NULL));
+    CHECK(again == a);
+    OK(cuMemcpyDtoH_v2(back, again, sizeof back));
+    CHECK(back[0] == 5);
+    OK(cuMemFreeAsync(again, NULL));
+    CHECK(attribute_of(pool, POOL_RESERVED) >= N);
+    OK(cuCtxSynchronize());
+    CHECK(attribute_of(pool, POOL_RESERVED) == 0);
+
+    OK(cuMemPoolCreate(&own, &props));
+    OK(cuMemPoolSetAttribute(own, POOL_THRESHOLD, &threshold));
+    OK(cuMemPoolGetAttribute(own, POOL_REUSE, &value));
+    CHECK(value == 1 && attribute_of(own, POOL_THRESHOLD) == threshold);
+    OK(cuMemAllocFromPoolAsync(&a, N, own, NULL));
+    OK(cuMemAllocFromPoolAsync(&b, N, own, NULL));
+    CHECK(a != b);
+    OK(cuMemFreeAsync(a, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(attribute_of(own, POOL_RESERVED) >= 2 * N);
+    OK(cuMemPoolTrimTo(own, 0));
+    CHECK(attribute_of(own, POOL_RESERVED) >= N && attribute_of(own, POOL_RESERVED) < 2 * N);
+    OK(cuMemFree_v2(b));
+    CHECK(attribute_of(own, POOL_RESERVED) == 0);
+    OK(cuMemPoolSetAccess(own, &access, 1));
+    OK(cuMemPoolGetAccess(&value, own, &here));
+    CHECK(value == 3);
+    OK(cuDeviceSetMemPool(0, own));
+    OK(cuMemAllocAsync(&a, 1, NULL));
+    CHECK(attribute_of(own, POOL_USED) > 0);
+    OK(cuMemPoolDestroy(own));
+    OK(cuDeviceGetMemPool(&current, 0));
+    CHECK(current == pool);
+    OK(cuMemFreeAsync(a, NULL)); /* of no pool any more */
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(own));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(pool));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAllocAsync(&a, 0, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&a, N, own, NULL));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&a, SIZE_MAX / 2, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPoolGetAttribute(pool, 99, &value));
+    props.handleTypes = 1;
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&own, &props));
+    OK(cuMemAlloc_v2(&a, N));
+    OK(cuMemFreeAsync(a, NULL));
+}
+
 int main(void)
 {
     CUcontext c = context_of_first_device();
@@ -166,6 +312,8 @@ int main(void)
     copy_and_fill();
     large();
     rows();
+    volumes();
+    pools();
     pointers(c);
     host_memory();
     apart();

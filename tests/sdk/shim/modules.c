@@ -58,6 +58,39 @@ static void struct_with_pointers(CUmodule m)
     OK(cuMemFree_v2(y));
 }
 
+/* As before CUDA 4. */
+static void legacy_launch(CUfunction f)
+{
+    CUdeviceptr a, b;
+    float       host[N], back[N];
+    int         n = N;
+
+    for (int i = 0; i < N; i++)
+        host[i] = (float)i;
+    OK(cuMemAlloc_v2(&a, sizeof host));
+    OK(cuMemAlloc_v2(&b, sizeof host));
+    OK(cuMemcpyHtoD_v2(a, host, sizeof host));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(f, 1, 1)); /* no block, no parameters */
+    OK(cuFuncSetBlockShape(f, N, 1, 1));
+    OK(cuFuncSetSharedSize(f, 0));
+    OK(cuParamSetv(f, 0, &a, sizeof a));
+    OK(cuParamSetv(f, 8, &a, sizeof a));
+    OK(cuParamSetv(f, 16, &b, sizeof b));
+    OK(cuParamSeti(f, 24, (unsigned)n));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetv(f, 4093, &n, sizeof n));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetv(f, -1, &n, sizeof n));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetSize(f, 4097));
+    OK(cuParamSetSize(f, 24));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(f, 1, 1));
+    OK(cuParamSetSize(f, 28));
+    OK(cuLaunchGridAsync(f, 1, 1, NULL));
+    OK(cuMemcpyDtoH_v2(back, b, sizeof back));
+    CHECK(back[3] == 6);
+    OK(cuLaunch(f));
+    OK(cuMemFree_v2(a));
+    OK(cuMemFree_v2(b));
+}
+
 static void variables(CUmodule m)
 {
     CUdeviceptr p, again;
@@ -136,12 +169,13 @@ static void linked(void)
 
 int main(int argc, char **argv)
 {
-    CUcontext c = context_of_first_device();
+    CUcontext c = context_of_first_device(), attached;
     CUmodule  m;
 
     OK(cuModuleLoadData(&m, kernels_ptx));
     check_vecadd(kernel(m, "vecadd"));
     struct_with_pointers(m);
+    legacy_launch(kernel(m, "vecadd"));
     variables(m);
     attributes(m);
     library();
@@ -152,7 +186,11 @@ int main(int argc, char **argv)
         check_vecadd(kernel(m, "vecadd"));
         OK(cuModuleUnload(m));
     }
-    OK(cuCtxDestroy_v2(c));
+    OK(cuCtxAttach(&attached, 0));
+    CHECK(attached == c);
+    OK(cuCtxDetach(c));
+    OK(cuCtxDetach(c));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxDetach(c));
     puts("PASS");
     return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "driver.h"
 
-enum { N = 64, LAUNCHES = 2000 };
+enum { N = 64, LAUNCHES = 2000, ROUNDS = 60, ROUNDS_A_WAIT = 20 };
 
 static atomic_int calls, refused;
 
@@ -38,7 +38,41 @@ static void *in_thread(void *context)
     return NULL;
 }
 
-int main(void)
+/* Copies in both directions and launches, as pipelines of programs make them: one request for each wait. */
+static void pipeline(CUmodule m, CUdeviceptr x, CUstream stream)
+{
+    float      *pinned, *back, factor = 3;
+    int         n = N;
+    void       *args[] = {&x, &factor, &n};
+    CUevent     done;
+    CUdeviceptr y;
+
+    OK(cuMemHostAlloc((void **)&pinned, N * sizeof *pinned, 0));
+    OK(cuMemHostAlloc((void **)&back, ROUNDS * N * sizeof *back, 0));
+    OK(cuEventCreate(&done, 2));
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int k = 0; k < N; k++)
+            pinned[k] = (float)(i + k);
+        OK(cuMemcpyHtoDAsync_v2(x, pinned, N * sizeof *pinned, stream));
+        OK(cuLaunchKernel(kernel(m, "scale"), 1, 1, 1, N, 1, 1, 0, stream, args, NULL));
+        OK(cuMemcpyDtoHAsync_v2(back + i * N, x, N * sizeof *back, stream));
+        OK(cuEventRecord(done, stream));
+        if ((i + 1) % ROUNDS_A_WAIT == 0)
+            OK(cuEventSynchronize(done));
+    }
+    for (int i = 0; i < ROUNDS * N; i++)
+        CHECK(back[i] == 3.0f * (float)(i / N + i % N));
+    OK(cuMemAlloc_v2(&y, ROUNDS * N * sizeof *back));
+    OK(cuMemsetD8_v2(y, 0, ROUNDS * N * sizeof *back));
+    OK(cuMemcpyDtoHAsync_v2(back, y, ROUNDS * N * sizeof *back, stream));
+    OK(cuMemFree_v2(y));
+    OK(cuMemFreeHost(back)); /* while a copy to it is queued */
+    OK(cuMemcpyDtoH_v2(pinned, x, sizeof *pinned));
+    OK(cuMemFreeHost(pinned));
+    OK(cuEventDestroy_v2(done));
+}
+
+int main(int argc, char **argv)
 {
     CUcontext   context = context_of_first_device();
     CUmodule    m;
@@ -53,6 +87,11 @@ int main(void)
 
     OK(cuModuleLoadData(&m, kernels_ptx));
     OK(cuMemAlloc_v2(&x, sizeof host));
+    if (argc > 1 && strcmp(argv[1], "pipeline") == 0) {
+        pipeline(m, x, NULL);
+        puts("PASS");
+        return 0;
+    }
     OK(cuStreamCreate(&first, 1));
     OK(cuStreamCreateWithPriority(&second, 0, -3));
     OK(cuEventCreate(&begin, 0));

@@ -68,6 +68,11 @@ def test_program_on_a_service_of_its_own(exec_, programs):
     assert (done.returncode, done.stdout) == (0, "Result = PASS\n"), done.stderr
 
 
+def test_program_of_the_runtime(exec_, programs):
+    done = exec_("--local", "--device", "cpu:0", "--", programs / "runtime")
+    assert (done.returncode, done.stdout) == (0, "PASS\n"), done.stderr
+
+
 @pytest.mark.parametrize("local", [[], ["--local", "--device", "cpu:0"]])
 @pytest.mark.parametrize("command,code", [("exit 7", 7), ("exit 0", 0), ("kill -TERM $$", -signal.SIGTERM), ("kill -KILL $$", -signal.SIGKILL)])
 def test_exit_codes_and_signals_are_the_programs(exec_, local, command, code):
@@ -120,6 +125,8 @@ def test_wrong_use(exec_, arguments, said):
 def test_check(exec_, programs, tool, tmp_path):
     done = exec_("--check", programs / "vector_add")
     assert done.returncode == 0 and "16 functions of the CUDA driver are imported, 0 of them" in done.stdout
+    done = exec_("--check", programs / "runtime")
+    assert done.returncode == 9 and "cudaMallocManaged returns cudaErrorNotSupported" in done.stdout and "of the CUDA runtime are imported, 2 of them" in done.stdout, done.stdout
     assert exec_("--check", tool).returncode == 0
     (tmp_path / "text").write_text("x" * 100)
     assert "no program" in exec_("--check", tmp_path / "text").stderr

@@ -12,6 +12,12 @@ from conftest import ROOT
 
 SHIM = ROOT / "sdk" / "shim"
 ROWS = re.findall(r"^(SUPPORTED|REFUSED|SAME)\((\w+), (\w+), (\d+), (\w+)", (SHIM / "src" / "driver.def").read_text(), re.M)
+RUNTIME_ROWS = re.findall(r"^(SUPPORTED|FORWARD|OWN|REFUSED|SAME)\((\w+), ", (SHIM / "runtime" / "runtime.def").read_text(), re.M)
+# What is not in the headers' lists: the calls of nvcc's output, and three that return no error.
+RUNTIME_MORE = {*("__cuda" + name for name in (
+    "GetKernel", "GetProcAddress", "InitModule", "LaunchKernel", "LaunchKernel_ptsz", "PopCallConfiguration", "PushCallConfiguration", "RegisterFatBinary", "RegisterFatBinaryEnd",
+    "RegisterFunction", "RegisterHostVar", "RegisterManagedVar", "RegisterUnifiedTable", "RegisterVar", "UnregisterFatBinary")), "cudaCreateChannelDesc", "cudaGetErrorName",
+    "cudaGetErrorString"}
 SUCCESS, INVALID_VALUE, NOT_INITIALIZED, NOT_FOUND, NOT_SUPPORTED = 0, 1, 3, 500, 801
 FOUND, NAME_UNKNOWN, TOO_OLD = 0, 1, 2
 
@@ -36,6 +42,27 @@ def test_only_names_of_the_driver_are_visible(library):
 def test_the_library_needs_the_c_library_alone(library):
     needed = re.findall(r"NEEDED.*\[(.*?)\]", subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout)
     assert {name.split(".")[0] for name in needed} <= {"libc", "ld-linux-x86-64", "ld-linux-aarch64", "libasan", "libubsan", "libtsan", "libm"}
+
+
+def test_the_runtimes_names_are_visible_with_their_version(library):
+    listed = subprocess.run(["nm", "-D", "--defined-only", library.with_name("libcudart.so.13")], capture_output=True, text=True, check=True).stdout
+    visible = {line.split()[-1] for line in listed.splitlines()} - {"libcudart.so.13"}
+    assert visible == {f"{symbol}@@libcudart.so.13" for symbol in {symbol for _, symbol in RUNTIME_ROWS} | RUNTIME_MORE} and len(visible) == 422
+
+
+@pytest.mark.skipif(not pathlib.Path("/usr/local/cuda/lib64/libcudart.so.13").exists(), reason="no CUDA toolkit is installed")
+def test_the_runtime_has_the_names_of_nvidias(library):
+    names = [subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout for path in
+             ("/usr/local/cuda/lib64/libcudart.so.13", library.with_name("libcudart.so.13"))]
+    theirs, ours = ({line.split()[-1] for line in listed.splitlines()} for listed in names)
+    assert theirs == ours
+
+
+def test_the_runtime_needs_the_driver_alone(library):
+    listed = subprocess.run(["readelf", "-d", library.with_name("libcudart.so.13")], capture_output=True, text=True, check=True).stdout
+    needed = {name.split(".")[0] for name in re.findall(r"NEEDED.*\[(.*?)\]", listed)}
+    assert "Library soname: [libcudart.so.13]" in listed
+    assert "libcuda" in needed and needed <= {"libcuda", "libc", "ld-linux-x86-64", "ld-linux-aarch64", "libasan", "libubsan", "libtsan", "libm"}
 
 
 @pytest.mark.parametrize("name,version,symbol", [
@@ -91,14 +118,15 @@ def test_attributes_have_the_services_names():
 
 
 @pytest.mark.skipif(not pathlib.Path("/usr/local/cuda/include/cudaEGLTypedefs.h").exists() or not shutil.which("gcc"), reason="no CUDA toolkit is installed")
-def test_the_table_is_what_the_headers_say():
+@pytest.mark.parametrize("script", ["read_headers.py", "read_runtime.py"])
+def test_the_table_is_what_the_headers_say(script):
     version = re.search(r"#define CUDA_VERSION (\d+)", pathlib.Path("/usr/local/cuda/include/cuda.h").read_text())[1]
     if version != "13000":
         pytest.skip(f"the table is of CUDA 13.0, the toolkit's version is {version}")
-    done = subprocess.run([sys.executable, SHIM / "table" / "read_headers.py", "--check"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, SHIM / "table" / script, "--check"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_page_is_what_the_table_says():
+def test_the_pages_are_what_the_tables_say():
     done = subprocess.run([sys.executable, SHIM / "table" / "write_docs.py", "--check"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -60,9 +60,14 @@ def test_vector_add(run_program, url):
     assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
 
 
-@pytest.mark.parametrize("name", ["memory", "streams", "threads"])
+@pytest.mark.parametrize("name", ["graphs", "memory", "streams", "threads"])
 def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
+
+
+def test_runtime(run_program, url):
+    out, said = run_program("runtime", url=url)
+    assert out == "PASS\n" and said.count("cudaMallocManaged is not supported") == 1 and "of_both" in said, said
 
 
 def test_modules_of_every_form(run_program, url, tmp_path):
@@ -93,6 +98,14 @@ def test_launches_are_few_requests(run_program, url):
     _, said = run_program("streams", url=url, GPUREST_TRACE="1")
     requests = sum(int(n) for n in re.findall(r"us, (\d+) requests", said))
     assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
+
+
+def test_a_pipeline_is_one_request_for_each_wait(run_program, url):
+    """60 rounds of copy, launch and copy back, with three waits; copies to pinned memory come with the frame."""
+    out, said = run_program("streams", "pipeline", url=url, GPUREST_TRACE="1")
+    waits = re.findall(r"cuEventSynchronize = CUDA_SUCCESS, [\d.]+ us, (\d+) requests", said)
+    copies = re.findall(r"cuMemcpyDtoHAsync_v2 = CUDA_SUCCESS, [\d.]+ us, (\d+) requests", said)
+    assert out == "PASS\n" and waits == ["1", "1", "1"] and set(copies) == {"0"} and len(copies) == 61, said
 
 
 def test_wrong_calls(run_program, url):

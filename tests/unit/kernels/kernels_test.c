@@ -236,6 +236,8 @@ Test(kernels, libraries_do_kernels_that_there_are)
                                          "qr_q_complex",
                                          "eigh",
                                          "eigh_complex",
+                                         "eig",
+                                         "eig_complex",
                                          "svd",
                                          "svd_complex"};
     uint32_t                 dtypes;

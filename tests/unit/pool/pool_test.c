@@ -72,6 +72,7 @@ Test(pool, a_session_goes_to_the_least_used_device_that_it_may_have)
     cr_assert_eq(pool_device_choose(p, span_of("fake:0")), 0);
     cr_assert_eq(pool_device_choose(p, span_of("fake:2")), -1);
     cr_assert_eq(pool_device_choose(p, span_of("other")), -1);
+    cr_assert_eq(pool_device_missing(p, span_of("other"), &why), STATUS_DEVICE_NOT_FOUND);
     cr_assert_eq(pool_take(p, 1, &second, NULL), STATUS_OK);
     cr_assert_eq(pool_device_choose(p, span_of("fake")), 0);
     cr_assert(pool_device_fits(p, 1, span_of("")) && pool_device_fits(p, 1, span_of("fake")) && pool_device_fits(p, 1, span_of("fake:1")));

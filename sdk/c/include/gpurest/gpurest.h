@@ -123,10 +123,11 @@ typedef struct gpurest_options {
      * (requests and their retries) and session. Without `log`, lines go to standard error. NULL: $GPUREST_LOG, else "debug" with `log` and
      * "off" without. */
     const char *log_level;
+    const char *address; /* what to connect to in place of the URL's host, whose name remains that of the service; NULL: the host */
 } gpurest_options;
 #define GPUREST_OPTIONS_INIT                                                                                                               \
     {                                                                                                                                      \
-        sizeof(gpurest_options), 0, 0, 0, 0, 5000, 60000, 2, 8, 4, 0, 0, 0, 0                                                              \
+        sizeof(gpurest_options), 0, 0, 0, 0, 5000, 60000, 2, 8, 4, 0, 0, 0, 0, 0                                                             \
     }
 
 /* Opens a client and checks address, token and API version with one request. `url` as in gpurest_options. GPUREST_E_UNSUPPORTED: https in a
@@ -381,7 +382,9 @@ typedef enum gpurest_arg_kind {
     GPUREST_ARG_BUFFER, /* buffer, offset: an address in it */
     GPUREST_ARG_IN,     /* gpurest_run only: host memory that is uploaded, */
     GPUREST_ARG_OUT,    /* ... downloaded, */
-    GPUREST_ARG_INOUT   /* ... or both */
+    GPUREST_ARG_INOUT,  /* ... or both */
+    GPUREST_ARG_TEXTURE, /* buffer: a texture's handle (texture.h) */
+    GPUREST_ARG_SURFACE
 } gpurest_arg_kind;
 
 typedef struct gpurest_arg {

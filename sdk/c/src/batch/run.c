@@ -49,9 +49,9 @@ static gpurest_status check_args(const gpurest_arg *args, size_t count)
         return fail_invalid("a kernel has at most %d parameters", PARAMS_MAX);
     for (size_t i = 0; i < count && !st; i++) {
         const gpurest_arg *a = &args[i];
-        if (a->kind == GPUREST_ARG_BUFFER)
+        if (a->kind == GPUREST_ARG_BUFFER || a->kind == GPUREST_ARG_TEXTURE || a->kind == GPUREST_ARG_SURFACE)
             return fail(GPUREST_E_INVAL, "GPUREST_IN, _OUT and _INOUT pass memory",
-                        "argument %zu is a buffer, but gpurest_run has no session", i);
+                        "argument %zu is a handle of a session, but gpurest_run has none", i);
         if (is_host(a) && (a->bytes == 0 || (is_input(a) && !a->in) || (is_output(a) && !a->out)))
             return fail_invalid("argument %zu is NULL or has 0 bytes", i);
         if (a->kind == GPUREST_ARG_BYTES)

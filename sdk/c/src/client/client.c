@@ -324,6 +324,8 @@ static gpurest_status find_target(const gpurest_options *o, struct target *t)
     const char    *url = o->url ? o->url : getenv("GPUREST_URL"), *ca_file = o->ca_file ? o->ca_file : getenv("GPUREST_CA_FILE");
     gpurest_status st = endpoint_parse(url && url[0] ? url : "http://127.0.0.1:8080", &t->endpoint);
 
+    if (!st && o->address)
+        st = endpoint_set_address(&t->endpoint, o->address);
     if (!st)
         st = token_find(o, t->token);
     t->connect_timeout_ms = o->connect_timeout_ms;

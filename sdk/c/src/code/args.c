@@ -2,6 +2,8 @@
 #include "code/args.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum form { SIGNED, UNSIGNED, FLOATING };
 
@@ -28,11 +30,17 @@ static const struct arg_type *type_of(const gpurest_arg *a)
 
 /* ---- checks ---- */
 
+/* Passed by a handle. */
+static bool is_handle(const gpurest_arg *a)
+{
+    return a->kind == GPUREST_ARG_BUFFER || a->kind == GPUREST_ARG_TEXTURE || a->kind == GPUREST_ARG_SURFACE;
+}
+
 static size_t bytes_of(const gpurest_arg *a)
 {
     const struct arg_type *t = type_of(a);
 
-    return t ? t->bytes : a->kind == GPUREST_ARG_BUFFER ? 8 : a->bytes;
+    return t ? t->bytes : is_handle(a) ? 8 : a->bytes;
 }
 
 /* Untyped parameters such as "b32" and byte arrays accept both. */
@@ -50,7 +58,7 @@ static gpurest_status check_arg(const gpurest_kernel *k, const gpurest_arg *a, s
     if (a->kind == GPUREST_ARG_IN || a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT)
         return fail(GPUREST_E_INVAL, "copy it to a buffer and pass the buffer, or use gpurest_run", "argument %zu of %.100s is host memory",
                     i, k->name);
-    if (!type_of(a) && a->kind != GPUREST_ARG_BUFFER && a->kind != GPUREST_ARG_BYTES)
+    if (!type_of(a) && !is_handle(a) && a->kind != GPUREST_ARG_BYTES)
         return fail_invalid("argument %zu of %.100s has an unknown kind", i, k->name);
     if (a->kind == GPUREST_ARG_BYTES && !a->in)
         return fail_invalid("argument %zu of %.100s is NULL", i, k->name);
@@ -123,6 +131,32 @@ bool arg_write_value(struct buf *b, const gpurest_arg *a)
     return true;
 }
 
+bool args_texture(const struct buffer_entry *e, char name[NAME_BYTES])
+{
+    const char *end = strstr(e->name, ".texels");
+
+    if (!end)
+        return false;
+    snprintf(name, NAME_BYTES, "%.*s", (int)(end - e->name), e->name);
+    return true;
+}
+
+static gpurest_status write_handle(struct buf *b, const gpurest_arg *a, const struct buffer_entry *e)
+{
+    char name[NAME_BYTES];
+
+    if (a->kind == GPUREST_ARG_BUFFER) {
+        json_string(b, "buf", e->name);
+        if (a->offset)
+            json_u64(b, "offset", a->offset);
+        return GPUREST_OK;
+    }
+    if (!args_texture(e, name))
+        return fail_invalid("the argument is passed as a texture, but its handle is a buffer's");
+    json_string(b, a->kind == GPUREST_ARG_TEXTURE ? "tex" : "surf", name);
+    return GPUREST_OK;
+}
+
 static gpurest_status write_arg(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *a)
 {
     struct buffer_entry e;
@@ -132,9 +166,7 @@ static gpurest_status write_arg(struct buf *b, gpurest_session *s, const gpurest
     if (!arg_write_value(b, a)) {
         st = session_range(s, a->value.buffer, batch, a->offset, 0, &e);
         if (!st)
-            json_string(b, "buf", e.name);
-        if (!st && a->offset)
-            json_u64(b, "offset", a->offset);
+            st = write_handle(b, a, &e);
     }
     json_close(b, '}');
     return st;

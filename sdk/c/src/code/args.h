@@ -10,6 +10,8 @@ gpurest_status args_check(const gpurest_kernel *k, const gpurest_arg *args, size
 gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *args, size_t count);
 /* Writes a scalar or GPUREST_ARG_BYTES; false: another kind. */
 bool arg_write_value(struct buf *b, const gpurest_arg *a);
+/* "t" of a texture's handle "t.texels"; false: it is another buffer's. */
+bool args_texture(const struct buffer_entry *e, char name[NAME_BYTES]);
 /* "grid" and "block", or an automatic block. */
 void shape_write(struct buf *b, const gpurest_launch_config *c);
 /* Splits a parameter block into out[PARAMS_MAX], which borrow from it. */

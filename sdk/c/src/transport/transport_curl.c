@@ -205,6 +205,19 @@ static void set_peer(CURL *easy, const struct target *to, const struct exchange 
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
 }
 
+/* "::ADDRESS:": any host and port of this transfer, to that address at the same port. NULL: as the URL says, or *failed. */
+static struct curl_slist *other_address(const struct target *to, bool *failed)
+{
+    const char *address = to->endpoint.address;
+    char        text[HOST_BYTES + 8];
+    bool        v6 = strchr(address, ':') != NULL;
+
+    if (!address[0])
+        return NULL;
+    snprintf(text, sizeof text, "::%s%s%s:", v6 ? "[" : "", address, v6 ? "]" : "");
+    return add_line(NULL, text, failed);
+}
+
 static void set_callbacks(struct connection *n, struct turn *t)
 {
     const struct exchange *x = t->x;
@@ -278,7 +291,7 @@ static gpurest_status curl_perform(void *connection, const struct target *to, st
     struct connection *n = connection;
     struct turn        t = {.x = x};
     struct buf         url;
-    struct curl_slist *lines;
+    struct curl_slist *lines, *connect_to;
     bool               failed;
     gpurest_status     st;
 
@@ -287,9 +300,11 @@ static gpurest_status curl_perform(void *connection, const struct target *to, st
     curl_easy_reset(n->easy);
     n->error[0] = '\0';
     lines = header_lines(to, x, &failed);
+    connect_to = other_address(to, &failed);
     set_peer(n->easy, to, x, buf_text(&url));
     set_callbacks(n, &t);
     curl_easy_setopt(n->easy, CURLOPT_HTTPHEADER, lines);
+    curl_easy_setopt(n->easy, CURLOPT_CONNECT_TO, connect_to);
     if (failed || url.failed)
         st = fail_invalid("the request's path and header are too long");
     else if (!cancel_enter(x->cancel, interrupt_multi, n->multi))
@@ -301,6 +316,7 @@ static gpurest_status curl_perform(void *connection, const struct target *to, st
         cancel_leave(x->cancel);
     }
     curl_slist_free_all(lines);
+    curl_slist_free_all(connect_to);
     buf_finish(&url);
     *keep = !st;
     return st;

@@ -89,7 +89,8 @@ static int connect_unix(const struct target *t, struct cancel *c)
 static int connect_host(const struct target *t, struct cancel *c)
 {
     size_t          count = 0;
-    struct address *list = addresses_find(t->endpoint.host, t->endpoint.port, &count);
+    const char     *host = t->endpoint.address[0] ? t->endpoint.address : t->endpoint.host;
+    struct address *list = addresses_find(host, t->endpoint.port, &count);
     int             fd = -EHOSTUNREACH;
 
     for (size_t i = 0; list && i < count && fd < 0 && fd != -ECANCELED; i++)

@@ -89,6 +89,14 @@ gpurest_status endpoint_parse(const char *url, struct endpoint *out)
     return parse_authority(url, text, chars, out);
 }
 
+gpurest_status endpoint_set_address(struct endpoint *e, const char *address)
+{
+    if (!host_valid(address, strlen(address)))
+        return fail_invalid("\"%.200s\" is no address: give a name or an address, without a port", address);
+    snprintf(e->address, sizeof e->address, "%s", address);
+    return GPUREST_OK;
+}
+
 /* ---- the token ---- */
 
 static gpurest_status token_use(const char *token, char out[TOKEN_BYTES_MAX + 1])

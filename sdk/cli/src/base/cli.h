@@ -88,6 +88,8 @@ bool parse_size(const char *text, uint64_t *out);
 const char *cli_token_file(const struct cli *c, char path[PATH_BYTES]);
 /* Opens the client; reports errors. */
 enum exit_code cli_open(struct cli *c);
+/* A client of its own at one of the addresses that the URL's host has. NULL: nobody answers there, which is not reported. */
+gpurest_client *cli_open_at(const struct cli *c, const char *address);
 /* Any request with a JSON answer; `json` may be NULL. *out is the caller's to delete; NULL on failure, which is reported. */
 enum exit_code cli_ask(struct cli *c, const char *method, const char *path, const char *json, cJSON **out);
 /* The same with GET. */

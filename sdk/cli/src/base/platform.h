@@ -63,6 +63,12 @@ const char *settings_variables(void);
 void private_files_begin(void);
 void private_files_end(void);
 
+/* ---- addresses ---- */
+
+enum { ADDRESS_TEXT_BYTES = 64 };
+/* The addresses of a name, each once, as numbers. How many; 0: none is known. */
+size_t host_addresses(const char *host, char (*out)[ADDRESS_TEXT_BYTES], size_t most);
+
 /* ---- text in memory ---- */
 
 /* A stream whose contents text_take() returns; NULL: failed. */

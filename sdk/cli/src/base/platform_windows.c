@@ -2,6 +2,9 @@
 #include "base/platform.h"
 
 #define WIN32_LEAN_AND_MEAN
+#include <winsock2.h>
+#include <ws2tcpip.h>
+/* after winsock2.h */
 #include <windows.h>
 /* after windows.h */
 #include <shellapi.h>
@@ -243,6 +246,21 @@ void private_files_begin(void)
 
 void private_files_end(void)
 {
+}
+
+/* ---- addresses ---- */
+
+size_t host_addresses(const char *host, char (*out)[ADDRESS_TEXT_BYTES], size_t most)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    size_t          count = 0;
+
+    if (getaddrinfo(host, NULL, &hints, &list))
+        return 0;
+    for (const struct addrinfo *a = list; a && count < most; a = a->ai_next)
+        count += getnameinfo(a->ai_addr, (int)a->ai_addrlen, out[count], ADDRESS_TEXT_BYTES, NULL, 0, NI_NUMERICHOST) == 0;
+    freeaddrinfo(list);
+    return count;
 }
 
 /* ---- text in memory ---- */

@@ -7,6 +7,8 @@
 
 #include "base/cli.h"
 
+enum { OTHER_ADDRESS_MS = 1000 }; /* a fleet is shown with those of its nodes that answer */
+
 static void print_message(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 static void print_message(const char *format, va_list args)
@@ -182,20 +184,41 @@ const char *cli_token_file(const struct cli *c, char path[PATH_BYTES])
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
-enum exit_code cli_open(struct cli *c)
+static gpurest_options options_of(const struct cli *c, char path[PATH_BYTES])
 {
     gpurest_options options = GPUREST_OPTIONS_INIT;
-    char            path[PATH_BYTES];
-    gpurest_status  st;
 
-    if (c->client)
-        return CODE_OK;
     options.url = c->url;
     options.token_file = cli_token_file(c, path);
     options.log_level = c->log_level;
     options.idle_timeout_ms = c->timeout_ms;
     if (options.connect_timeout_ms > c->timeout_ms)
         options.connect_timeout_ms = c->timeout_ms;
+    return options;
+}
+
+gpurest_client *cli_open_at(const struct cli *c, const char *address)
+{
+    char            path[PATH_BYTES];
+    gpurest_options options = options_of(c, path);
+    gpurest_client *client = NULL;
+
+    options.address = address;
+    options.max_retries = 0;
+    if (options.connect_timeout_ms > OTHER_ADDRESS_MS)
+        options.connect_timeout_ms = OTHER_ADDRESS_MS;
+    return gpurest_open_with(&client, &options) ? NULL : client;
+}
+
+enum exit_code cli_open(struct cli *c)
+{
+    gpurest_options options;
+    char            path[PATH_BYTES];
+    gpurest_status  st;
+
+    if (c->client)
+        return CODE_OK;
+    options = options_of(c, path);
     st = gpurest_open_with(&c->client, &options);
     if (st)
         return cli_failed(c, st);

@@ -1,8 +1,10 @@
-/* buf, memory: contents of buffers and memory usage of a session. */
+/* buf, texture, memory: contents of buffers and textures, and memory usage of a session. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <gpurest/texture.h>
 
 #include "commands/commands.h"
 
@@ -13,6 +15,20 @@ struct place {
     gpurest_buffer   buffer;
     size_t           bytes;
 };
+
+static const char TEXELS[] = ".texels"; /* behind the id of a texture */
+
+/* A buffer, a variable, or the texels of a texture. */
+static gpurest_status open_id(gpurest_session *s, const char *id, gpurest_buffer *out)
+{
+    const char *dot = strchr(id, '.');
+    char        texture[ID_BYTES_MAX];
+
+    if (!dot || strcmp(dot, TEXELS) != 0 || (size_t)(dot - id) >= sizeof texture)
+        return gpurest_buffer_open(s, out, id);
+    snprintf(texture, sizeof texture, "%.*s", (int)(dot - id), id);
+    return gpurest_texture_open(s, out, texture);
+}
 
 /* Needs a named session: a new one has no buffers. */
 static enum exit_code open_place(struct cli *c, const char *id, struct place *p)
@@ -25,7 +41,7 @@ static enum exit_code open_place(struct cli *c, const char *id, struct place *p)
     code = cli_session(c, &p->session);
     if (code)
         return code;
-    st = gpurest_buffer_open(p->session, &p->buffer, id);
+    st = open_id(p->session, id, &p->buffer);
     p->bytes = st ? 0 : gpurest_buffer_bytes(p->session, p->buffer);
     if (st) {
         code = cli_failed(c, st);
@@ -43,10 +59,10 @@ static enum exit_code make_buffer(struct cli *c, const char *id, size_t bytes)
     return cli_request(c, "PUT", path, body);
 }
 
-/* MODULE:VARIABLE is there already. */
-static bool is_variable(const char *id)
+/* MODULE:VARIABLE and the texels of a texture are there already. */
+static bool is_part(const char *id)
 {
-    return strchr(id, ':') != NULL;
+    return strpbrk(id, ":.") != NULL;
 }
 
 static enum exit_code put_buffer(struct cli *c, const char *id, const char *file)
@@ -60,7 +76,7 @@ static enum exit_code put_buffer(struct cli *c, const char *id, const char *file
         return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (!array_read(file, &a))
         return CODE_FAILED;
-    code = is_variable(id) ? CODE_OK : make_buffer(c, id, a.bytes);
+    code = is_part(id) ? CODE_OK : make_buffer(c, id, a.bytes);
     if (!code)
         code = open_place(c, id, &p);
     if (!code && a.bytes != p.bytes) {
@@ -221,6 +237,107 @@ enum exit_code run_buf(struct cli *c)
     if (strcmp(verb, "hexdump") == 0 && c->argc == 2)
         return hexdump_buffer(c, c->argv[1], offset, bytes < DUMP_BYTES_MAX ? bytes : DUMP_BYTES_MAX);
     return cli_usage(c, "expected put ID FILE, get ID FILE[:DTYPE[SHAPE]], fill ID TYPE:VALUE or hexdump ID");
+}
+
+/* ---- textures ---- */
+
+/* The members of a new texture that options give. */
+struct look {
+    const char *layers, *channels, *filter, *addressing, *read;
+    bool        normalized, surface;
+};
+
+static bool is_digits(const char *text)
+{
+    return text[0] && strlen(text) < 10 && strspn(text, "0123456789") == strlen(text);
+}
+
+/* "f32[16,8]": the texels along x, y and z as an array of JSON. */
+static bool take_format(const char *text, char *format, size_t room, char *extent, size_t extent_room)
+{
+    const char *bracket = strchr(text, '[');
+    size_t      n = bracket ? (size_t)(bracket - text) : 0, rest = bracket ? strlen(bracket) : 0;
+
+    if (n == 0 || n >= room || strspn(text, "usf0123456789") != n || rest < 3 || rest >= extent_room || bracket[rest - 1] != ']' ||
+        strspn(bracket + 1, "0123456789,") != rest - 2 || strstr(bracket, ",,") || bracket[1] == ',' || bracket[rest - 2] == ',')
+        return false;
+    snprintf(format, room, "%.*s", (int)n, text);
+    snprintf(extent, extent_room, "%s", bracket);
+    return true;
+}
+
+static bool words_fit(struct cli *c, const struct look *l, const char *dimension)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    const char *const words[] = {l->filter, l->addressing, l->read, dimension};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strlen(words[i]) > 32 || strspn(words[i], letters) != strlen(words[i]))
+            return cli_usage(c, "\"%s\" is no word of textures", words[i]), false;
+    if (!is_digits(l->layers) || !is_digits(l->channels))
+        return cli_usage(c, "layers and channels must be numbers"), false;
+    return true;
+}
+
+static enum exit_code create_texture(struct cli *c, const struct look *l)
+{
+    char        path[PATH_BYTES], body[640], format[8], extent[64];
+    const char *id = c->argv[1], *dimension = c->argv[2];
+
+    if (!cli_session_name(c))
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
+    if (!words_fit(c, l, dimension))
+        return CODE_USAGE;
+    if (!take_format(c->argv[3], format, sizeof format, extent, sizeof extent))
+        return cli_usage(c, "\"%s\" is not FORMAT[X,Y,Z], such as f32[640,480]", c->argv[3]);
+    snprintf(path, sizeof path, "/v1/sessions/%s/textures/%s", cli_session_name(c), id);
+    snprintf(body, sizeof body,
+             "{\"dimension\":\"%s\",\"format\":\"%s\",\"extent\":%s,\"layers\":%s,\"channels\":%s,\"filter\":\"%s\",\"addressing\":\"%s\","
+             "\"read\":\"%s\",\"surface\":%s%s}",
+             dimension, format, extent, l->layers, l->channels, l->filter, l->addressing, l->read, l->surface ? "true" : "false",
+             l->normalized ? ",\"normalized_coordinates\":true" : "");
+    return cli_request(c, "PUT", path, body);
+}
+
+static enum exit_code remove_texture(struct cli *c, const char *id)
+{
+    char path[PATH_BYTES];
+
+    if (!cli_session_name(c))
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
+    snprintf(path, sizeof path, "/v1/sessions/%s/textures/%s", cli_session_name(c), id);
+    return cli_request(c, "DELETE", path, NULL);
+}
+
+enum exit_code run_texture(struct cli *c)
+{
+    struct look l = {"1", "1", "point", "clamp", "element", false, false};
+    bool        ok = true;
+    char        texels[PATH_BYTES];
+    const char *verb;
+
+    take_value(c, "--layers", &l.layers, &ok);
+    take_value(c, "--channels", &l.channels, &ok);
+    take_value(c, "--filter", &l.filter, &ok);
+    take_value(c, "--addressing", &l.addressing, &ok);
+    take_value(c, "--read", &l.read, &ok);
+    l.normalized = take_flag(c, "--normalized");
+    l.surface = take_flag(c, "--surface");
+    if (!ok || !take_rest(c, 2, 4))
+        return CODE_USAGE;
+    verb = c->argv[0];
+    if (strpbrk(c->argv[1], "/?#%.:") || strlen(c->argv[1]) >= ID_BYTES_MAX)
+        return cli_usage(c, "\"%s\" is not a valid id", c->argv[1]);
+    snprintf(texels, sizeof texels, "%s%s", c->argv[1], TEXELS);
+    if (strcmp(verb, "create") == 0 && c->argc == 4)
+        return create_texture(c, &l);
+    if (strcmp(verb, "put") == 0 && c->argc == 3)
+        return put_buffer(c, texels, c->argv[2]);
+    if (strcmp(verb, "get") == 0 && c->argc == 3)
+        return get_buffer(c, texels, c->argv[2]);
+    if (strcmp(verb, "rm") == 0 && c->argc == 2)
+        return remove_texture(c, c->argv[1]);
+    return cli_usage(c, "expected create ID DIMENSION FORMAT[X,Y,Z], put ID FILE, get ID FILE[:DTYPE[SHAPE]] or rm ID");
 }
 
 enum exit_code run_memory(struct cli *c)

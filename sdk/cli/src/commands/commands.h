@@ -43,6 +43,9 @@ enum exit_code link_check(struct cli *c, const char *session);
 /* Prints the devices' figures once per interval (figures.c). */
 enum exit_code figures_follow(struct cli *c);
 
+/* Prints the nodes of a fleet, their devices and sessions (fleet.c). CODE_DEGRADED: not all of them take sessions. */
+enum exit_code fleet_show(struct cli *c);
+
 /* Writes the service's state and diag's results as an archive (bundle.c). */
 enum exit_code bundle_write(struct cli *c, const char *path, const cJSON *results);
 

@@ -32,10 +32,12 @@ struct file {
     size_t bytes;
 };
 
-static const struct {
+struct function {
     const char *symbol;
     bool        supported;
-} functions[] = {
+};
+
+static const struct function driver_functions[] = {
 #define SUPPORTED(symbol, name, version, needs, parameters, names) {#symbol, true},
 #define REFUSED(symbol, name, version, needs, parameters, names)   {#symbol, false},
 #define SAME(symbol, name, version, other)                         {#symbol, true},
@@ -44,9 +46,25 @@ static const struct {
 #undef REFUSED
 #undef SAME
 };
+static const struct function runtime_functions[] = {
+#define SUPPORTED(symbol, needs, parameters, names)       {#symbol, true},
+#define FORWARD(symbol, needs, parameters, names, driver) {#symbol, true},
+#define OWN(symbol, needs, parameters, names)             {#symbol, true},
+#define REFUSED(symbol, needs, parameters, names)         {#symbol, false},
+#define SAME(symbol, other)                               {#symbol, true},
+#include "runtime.def"
+#undef SUPPORTED
+#undef FORWARD
+#undef OWN
+#undef REFUSED
+#undef SAME
+};
 
 struct counts {
-    unsigned imported, refused, runtime; /* functions of the driver, those without support, functions of the runtime */
+    unsigned imported, refused; /* functions, and those without support */
+};
+struct found {
+    struct counts driver, runtime;
 };
 
 static const void *part(const struct file *f, uint64_t offset, uint64_t bytes)
@@ -65,24 +83,28 @@ static bool section_at(const struct file *f, const struct elf_header *h, uint32_
     return at != NULL;
 }
 
-/* Functions of the driver are "cu" and a capital letter. */
-static void look_at(const struct cli *c, const char *name, struct counts *n)
+static bool look_among(const struct cli *c, const char *name, const struct function *functions, size_t functions_count, const char *error,
+                       struct counts *n)
 {
-    n->runtime += strncmp(name, "cuda", 4) == 0 && name[4] >= 'A' && name[4] <= 'Z';
-    if (strncmp(name, "cu", 2) != 0 || name[2] < 'A' || name[2] > 'Z')
-        return;
-    for (size_t i = 0; i < COUNT(functions); i++)
+    for (size_t i = 0; i < functions_count; i++)
         if (strcmp(functions[i].symbol, name) == 0) {
             n->imported++;
             n->refused += !functions[i].supported;
             if (!functions[i].supported)
-                fprintf(c->out, "%s returns CUDA_ERROR_NOT_SUPPORTED\n", name);
-            return;
+                fprintf(c->out, "%s returns %s\n", name, error);
+            return true;
         }
+    return false;
+}
+
+static void look_at(const struct cli *c, const char *name, struct found *n)
+{
+    if (!look_among(c, name, driver_functions, COUNT(driver_functions), "CUDA_ERROR_NOT_SUPPORTED", &n->driver))
+        look_among(c, name, runtime_functions, COUNT(runtime_functions), "cudaErrorNotSupported", &n->runtime);
 }
 
 static void look_at_symbols(const struct cli *c, const struct file *f, const struct elf_section *s, const struct elf_section *texts,
-                            struct counts *n)
+                            struct found *n)
 {
     const char *names = part(f, texts->offset, texts->bytes), *symbols = part(f, s->offset, s->bytes);
 
@@ -95,7 +117,7 @@ static void look_at_symbols(const struct cli *c, const struct file *f, const str
     }
 }
 
-static void look_at_sections(const struct cli *c, const struct file *f, const struct elf_header *h, struct counts *n)
+static void look_at_sections(const struct cli *c, const struct file *f, const struct elf_header *h, struct found *n)
 {
     struct elf_section s, texts;
 
@@ -115,36 +137,35 @@ static bool contains(const struct file *f, const char *text)
     return false;
 }
 
-/* The CUDA runtime as a library, or within the program: then it opens the driver's library by its name, and has the names of its own errors. The
- * texts are put together here, because this program, too, would contain them. */
-static bool look_at_runtime(const struct cli *c, const struct file *f, const struct counts *n)
+/* The CUDA runtime within the program opens the driver's library by its name, and has the names of its own errors. The texts are put together
+ * here, because this program, too, would contain them. */
+static bool has_runtime_inside(const struct file *f, const struct found *n)
 {
     char driver[32], error[64];
-    bool inside;
 
     snprintf(driver, sizeof driver, "%s%s", "libcuda", ".so.1");
     snprintf(error, sizeof error, "%s%s", "cudaError", "InsufficientDriver");
-    inside = n->runtime == 0 && contains(f, driver) && contains(f, error);
-    if (n->runtime)
-        fputs("it uses the CUDA runtime as a library, which gpurest does not have\n", c->out);
-    if (inside)
-        fputs("the CUDA runtime is linked into it, which works with the genuine driver alone\n", c->out);
-    return n->runtime || inside;
+    return n->runtime.imported == 0 && contains(f, driver) && contains(f, error);
 }
 
 static enum exit_code report(const struct cli *c, const struct file *f, const char *path)
 {
     struct elf_header h;
-    struct counts     n = {0};
-    bool              runtime;
+    struct found      n = {0};
+    bool              inside;
 
     if (f->bytes < sizeof h || memcmp(f->data, "\177ELF", 4) != 0 || f->data[4] != CLASS_64)
         return cli_error(CODE_FAILED, "%s is no program of 64 bits", path);
     memcpy(&h, f->data, sizeof h);
     look_at_sections(c, f, &h, &n);
-    runtime = look_at_runtime(c, f, &n);
-    fprintf(c->out, "%u functions of the CUDA driver are imported, %u of them are not supported\n", n.imported, n.refused);
-    return n.refused || runtime ? CODE_DEGRADED : CODE_OK;
+    inside = has_runtime_inside(f, &n);
+    if (inside)
+        fputs("the CUDA runtime is linked into it, which works with the genuine driver alone: link it with -cudart shared\n", c->out);
+    if (n.runtime.imported)
+        fprintf(c->out, "%u functions of the CUDA runtime are imported, %u of them are not supported\n", n.runtime.imported,
+                n.runtime.refused);
+    fprintf(c->out, "%u functions of the CUDA driver are imported, %u of them are not supported\n", n.driver.imported, n.driver.refused);
+    return n.driver.refused || n.runtime.refused || inside ? CODE_DEGRADED : CODE_OK;
 }
 
 enum exit_code exec_check(struct cli *c, const char *path)

@@ -1,4 +1,4 @@
-/* devices, nodes, sessions, buffers, modules, launches: ls, get, rm. */
+/* devices, sessions, buffers, modules, launches: ls, get, rm. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,11 +23,6 @@ static const struct column device_columns[] = {
     {"POWER W", "power_w", FORMAT_NUMBER, false},
     {"BUSY %", "utilization_pct", FORMAT_NUMBER, false},
     {"UUID", "uuid", FORMAT_TEXT, true},
-};
-static const struct column node_columns[] = {
-    {"NODE", "name", FORMAT_TEXT, false},
-    {"STATE", "state", FORMAT_TEXT, false},
-    {"ENDPOINT", "endpoint", FORMAT_TEXT, false},
 };
 static const struct column session_columns[] = {
     {"ID", "id", FORMAT_TEXT, false},
@@ -64,7 +59,6 @@ static const struct column launch_columns[] = {
 };
 
 const struct listing devices_listing = {"gpurest.devices/1", device_columns, COUNT(device_columns)};
-const struct listing nodes_listing = {"gpurest.nodes/1", node_columns, COUNT(node_columns)};
 const struct listing sessions_listing = {"gpurest.sessions/1", session_columns, COUNT(session_columns)};
 const struct listing buffers_listing = {"gpurest.buffers/1", buffer_columns, COUNT(buffer_columns)};
 const struct listing modules_listing = {"gpurest.modules/1", module_columns, COUNT(module_columns)};
@@ -152,21 +146,6 @@ static enum exit_code run_resource(struct cli *c, const struct resource *r)
 enum exit_code run_devices(struct cli *c)
 {
     return run_resource(c, &devices);
-}
-
-/* All at once: this list has no pages. */
-enum exit_code run_nodes(struct cli *c)
-{
-    cJSON         *page = NULL, *items;
-    enum exit_code code = take_rest(c, 0, 0) ? cli_get(c, &page, "/v1/nodes") : CODE_USAGE;
-
-    if (code)
-        return code;
-    items = cJSON_DetachItemFromObjectCaseSensitive(page, "items");
-    code = items ? output_items(c, &nodes_listing, items) : cli_error(CODE_FAILED, "the answer has no items");
-    cJSON_Delete(items);
-    cJSON_Delete(page);
-    return code;
 }
 
 enum exit_code run_sessions(struct cli *c)

@@ -13,7 +13,7 @@ enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN
 /* ---- one frame ---- */
 
 /* The status as text, freed by the caller. NULL: failed with *code and reported. */
-static char *compose_status(struct cli *c, enum exit_code *code)
+static char *compose(struct cli *c, enum exit_code (*show)(struct cli *), enum exit_code *code)
 {
     FILE *to = text_open(), *before = c->out;
     char *text;
@@ -24,7 +24,7 @@ static char *compose_status(struct cli *c, enum exit_code *code)
     }
     c->out = to;
     c->argc = 0;
-    *code = run_status(c);
+    *code = show(c);
     c->out = before;
     text = text_take(to);
     if (*code == CODE_OK || *code == CODE_DEGRADED)
@@ -95,14 +95,14 @@ static void leave_screen(void)
     terminal_leave();
 }
 
-static enum exit_code run_live(struct cli *c, unsigned seconds)
+static enum exit_code run_live(struct cli *c, enum exit_code (*show)(struct cli *), unsigned seconds)
 {
     enum exit_code      code = CODE_OK;
     enum terminal_event event = TERMINAL_TIME_OVER;
 
     enter_screen();
-    for (char *text = compose_status(c, &code); text && event != TERMINAL_LEAVE;
-         text = event == TERMINAL_LEAVE ? NULL : compose_status(c, &code)) {
+    for (char *text = compose(c, show, &code); text && event != TERMINAL_LEAVE;
+         text = event == TERMINAL_LEAVE ? NULL : compose(c, show, &code)) {
         do {
             draw_screen(text);
             event = terminal_wait(seconds);
@@ -115,8 +115,9 @@ static enum exit_code run_live(struct cli *c, unsigned seconds)
 
 enum exit_code run_top(struct cli *c)
 {
-    bool           table = c->output == OUTPUT_TABLE || c->output == OUTPUT_WIDE, ok = true;
-    bool           once = take_flag(c, "-1") || take_flag(c, "--once") || !table || !isatty(STDOUT_FILENO);
+    bool table = c->output == OUTPUT_TABLE || c->output == OUTPUT_WIDE, ok = true;
+    bool once = take_flag(c, "-1") || take_flag(c, "--once") || !table || !isatty(STDOUT_FILENO);
+    enum exit_code (*show)(struct cli *) = take_flag(c, "--fleet") ? fleet_show : run_status;
     uint64_t       seconds = INTERVAL_S;
     enum exit_code code;
 
@@ -128,12 +129,12 @@ enum exit_code run_top(struct cli *c)
     if (!once) {
         code = cli_open(c);
         if (!code)
-            code = run_live(c, (unsigned)seconds);
+            code = run_live(c, show, (unsigned)seconds);
         if (code == CODE_OK || code == CODE_DEGRADED)
             return CODE_OK;
     }
     if (once && c->output == OUTPUT_TABLE)
         print_head("\n");
     c->argc = 0;
-    return run_status(c); /* after a failure: repeats it on the normal screen */
+    return show(c); /* after a failure: repeats it on the normal screen */
 }

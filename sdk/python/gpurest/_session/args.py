@@ -285,6 +285,9 @@ def _bytes(param: Param, value: bytes) -> Json:
 
 
 def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
+    texture: Optional[str] = getattr(value, "_argument", None)
+    if texture is not None and param.form == "pointer":
+        raise ArgumentError("a pointer is wanted, got a texture, which has no address")
     if param.form not in ("pointer", "word", "any") or param.size not in (8, None):
         raise ArgumentError(f"a buffer, where {param.kind or f'{param.size} bytes'} is wanted")
     buffer, offset = value.__gpurest_buffer__()
@@ -293,10 +296,13 @@ def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
         theirs, ours = apart(buffer.session, session)
         raise ArgumentError(f"a buffer of {theirs}; this kernel belongs to {ours}: make both in one "
                             "(gpurest.use(session) or use(client) says where what names none is made)")
-    _check_pointee(param, _element_type(value))
+    if texture is None:
+        _check_pointee(param, _element_type(value))
     batch = session._batch_now() if session is not None else None
     if batch is not None and buffer._slot.id is not None:
         batch._hold(value)
+    if texture is not None:
+        return {texture: buffer.spec["id"]}
     return {"buf": buffer._ref, "offset": int(offset)} if offset else {"buf": buffer._ref}
 
 

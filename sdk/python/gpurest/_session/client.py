@@ -21,7 +21,7 @@ from . import requests, run as _run
 from .background import BatchJob, WarmJob
 from .batch import Batch, Future
 from .buffer import Buffer
-from .default import choose_device, chosen_device, close_at_exit, made_by, offer_default, set_default
+from .default import choose_device, chosen_device, close_at_exit, made_by, offer_default, session_made, set_default
 from .event import Event
 from .handle import Unpicklable
 from .kernel import Configured, Dims, Grid, Kernel
@@ -321,6 +321,8 @@ class Client(Unpicklable):
                 self._default = found
         if found is not made:
             made.close()
+        elif device is None:
+            session_made(self, found)
         return found
 
     def _session_there(self, device: Optional[str]) -> Optional[Session]:
@@ -331,6 +333,11 @@ class Client(Unpicklable):
             found._beat(self._transport.do)
             return None if found._ended else found
         return found
+
+    def _has_session_on(self, device: Optional[str]) -> bool:
+        """Whether _session_on() would make none, as far as is known here."""
+        with self._lock:
+            return self._open_session(device) is not None
 
     def _make_default(self, session: Session) -> None:
         """Until it is closed or has ended."""

@@ -18,6 +18,7 @@ _lock = threading.Lock()
 _client: Optional[Client] = None
 _chosen = False  # by the program, not by being needed
 _make: Optional[Callable[..., Client]] = None
+_waiting: Optional[Callable[["Session"], None]] = None
 _pid = os.getpid()
 # What this thread or task has chosen, innermost last: the id of a device of the default client, None for whichever its sessions get. A tuple, so
 # that tasks that inherit it do not see each other's changes.
@@ -76,6 +77,32 @@ def default_session() -> Session:
     """That client's session on the chosen device. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed.
     One that has ended is followed by another one."""
     return default_client().default_session
+
+
+def may_wait_for_session() -> bool:
+    """Whether what needs no session yet may be made without the default one: there is none, and no device was chosen. Without a request."""
+    if _devices.get()[-1] is not None:
+        return False
+    with _lock:
+        client = _client if _client is not None and not _client.closed and _pid == os.getpid() else None
+    return client is None or not client._has_session_on(None)
+
+
+def waited_session() -> Session:
+    """The default session of those that have chosen no device."""
+    return default_client()._session_on(None)
+
+
+def wait_for_session(call: Callable[[Session], None]) -> None:
+    """Has `call` called with each waited_session() that is made."""
+    global _waiting
+    _waiting = call
+
+
+def session_made(client: Client, session: Session) -> None:
+    """Called by clients with each session that is made for those that have chosen no device."""
+    if client is _client and _waiting is not None:
+        _waiting(session)
 
 
 def set_default(client: Optional[Client]) -> None:

@@ -175,6 +175,14 @@ def buffer_path(sid: str, bid: str) -> str:
     return f"{session_path(sid)}/buffers/{enc(bid)}"
 
 
+def texture_path(sid: str, tid: str) -> str:
+    return f"{session_path(sid)}/textures/{enc(tid)}"
+
+
+def texture_create(sid: str, tid: str, spec: Mapping[str, Any]) -> Call[Document]:
+    return Call(json_request("PUT", texture_path(sid, tid), spec), _object)
+
+
 def buffer_create(sid: str, bid: str, size: int, shareable: bool = False) -> Call[Document]:
     spec: Document = {"size": size}
     if shareable:

@@ -21,13 +21,13 @@ from .buffer import Buffer, Slot
 from .builtin_kernel import BuiltinKernel
 from .event import Event
 from .following import Following, LowMemoryWatch
-from .memory_pool import MemoryPool
 from .module import Module
 from .program import Program
 from .rawkernel import RawKernel, RawModule
-from .session_base import SessionBase, pages
+from .session_base import MemoryPool, SessionBase, pages
 from .session_state import Wanted
 from .stream import Stream
+from .texture import Texture, described
 
 if TYPE_CHECKING:
     from .client import Client
@@ -70,6 +70,31 @@ class Session(SessionBase):
         made = self.empty(shape, dtype)
         made.view("u1").fill(0)
         return made
+
+    def texture(self, data: Any = None, *, shape: Union[int, Sequence[int], None] = None, dtype: Any = None, dimension: Optional[str] = None,
+                channels: int = 1, addressing: Union[str, Sequence[str]] = "clamp", filter: str = "point", read: str = "element",
+                normalized_coordinates: Optional[bool] = None, surface: bool = False, buffer: Optional[Buffer] = None, offset: int = 0,
+                pitch: Optional[int] = None) -> Texture:
+        """A texture with a copy of `data`, an array whose fastest axis is x: (height, width) is 2d. `dimension`: 1d, 2d, 3d (by default, after the
+        number of axes), 1d_layered, 2d_layered (the layers are the first axis), cube (6, n, n), cube_layered (6 * cubes, n, n). With `channels` 2
+        or 4 these are the last axis. Without data, `shape` (without the channels) and `dtype` say what it is; its texels are not defined then.
+
+        Coordinates outside: `addressing` clamp, border (0), and with `normalized_coordinates` (0 to 1 instead of texels) wrap and mirror, for all axes
+        or for each, x first. `filter`: point or linear. `read`: "normalized_float" has kernels read integers of 8 and 16 bits as floats.
+        `surface`: kernels may write it, as `.surface`. `buffer`: it reads that buffer's memory from byte `offset` on, with rows every `pitch`
+        bytes, and has none of its own."""
+        wanted = described(self, data, shape, dtype, dimension, channels, buffer)
+        wanted.sampled(addressing, filter, read, normalized_coordinates, surface, offset, pitch)
+        name = self._new_name("t")
+        self._relieve()
+        made = wanted.texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))))
+        if wanted.content is not None:
+            made.write(wanted.content)
+        return made
+
+    def textures(self) -> List[Dict[str, Any]]:
+        """The textures that the service has: `id`, their shape, and how they are sampled."""
+        return self._list("/textures")
 
     def _made(self, wanted: Wanted, progress: ProgressOption) -> Buffer:
         queued = self._queued_buffer(wanted)

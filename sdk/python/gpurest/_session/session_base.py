@@ -138,7 +138,7 @@ class SessionBase(SessionState):
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         count = document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage else []
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage and not self._textures_left else []
         try:
             return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))
         except OutOfMemoryError as error:
@@ -188,3 +188,32 @@ class SessionBase(SessionState):
     def close(self) -> None:
         """Ends the session on the server, if this object made it. Idempotent; in a forked child it does nothing."""
         drive(self._closing(), self.client._transport.do)
+
+
+class MemoryPool:
+    """What the session has of the device's memory, by CuPy's verbs. Every method is one request."""
+
+    def __init__(self, session: SessionBase) -> None:
+        self._session = session
+
+    def used_bytes(self) -> int:
+        """Taken by buffers, modules and the like."""
+        return int(self._session.memory()["allocated_bytes"])
+
+    def total_bytes(self) -> int:
+        """Reserved from the device: used, and kept for later."""
+        return int(self._session.memory()["reserved_bytes"])
+
+    def free_bytes(self) -> int:
+        """Kept for later: reserved and not used."""
+        return int(self._session.memory()["cached_bytes"])
+
+    def free_all_blocks(self) -> None:
+        """Frees what finalizers have left behind, and gives memory that is kept for later back to the device."""
+        self._session.free_unused()
+        self._session.trim()
+
+    def get_limit(self) -> Optional[int]:
+        """None: the device is the limit. session(memory_limit="8GiB") and Session.update() set it."""
+        limit = self._session.memory()["limit_bytes"]
+        return None if limit is None else int(limit)

@@ -82,6 +82,7 @@ class SessionState(Unpicklable):
         self._garbage: Deque[Tuple[int, str]] = deque()
         self._doubtful: Deque[Tuple[int, str]] = deque()  # given-up uploads that may have become buffers after all
         self._programs_left: Deque[Tuple[int, str]] = deque()  # programs without a name of the user's that nobody refers to any more
+        self._textures_left: Deque[Tuple[int, str]] = deque()  # that nobody refers to any more; they go before the buffers that they read
         self._pid = os.getpid()
         self._stream_names: List[str] = []
         log.info("%s is open on %s", self.id, self.device)
@@ -239,7 +240,7 @@ class SessionState(Unpicklable):
         return found
 
     def _has_left(self) -> bool:
-        return bool(self._garbage or self._doubtful or self._programs_left)
+        return bool(self._garbage or self._doubtful or self._programs_left or self._textures_left)
 
     def _take_doubtful(self) -> List[str]:
         return self._taken(self._doubtful)
@@ -265,6 +266,8 @@ class SessionState(Unpicklable):
         for path in [requests.buffer_path(self.id, name) for name in self._take_doubtful()]:
             yield from _quietly(requests.delete(path))
         for path in [requests.program_path(self.id, name) for name in self._take_programs()]:
+            yield from _quietly(requests.delete(path))
+        for path in [requests.texture_path(self.id, name) for name in self._taken(self._textures_left)]:
             yield from _quietly(requests.delete(path))
         freed = 0
         while names := self._take_garbage(BATCH_OPS_MAX):

@@ -8,6 +8,7 @@ from .._session.batch import Future
 from .._session.buffer import Buffer
 from .._session.handle import Unpicklable
 from .._session.shared import SharedAllocation
+from .._session.texture import Surface, Texture
 from .._values.dtypes import DType
 from .._values.hostmem import byte_view, empty
 from .._values.scalars import Scalar
@@ -143,3 +144,19 @@ class AsyncBuffer(Unpicklable):
 
     async def __aexit__(self, *_: Any) -> None:
         await self.free()
+
+
+class AsyncTexture(AsyncBuffer):
+    """See Texture."""
+
+    _argument = "tex"
+
+    def __init__(self, session: AsyncSession, inner: Texture) -> None:
+        super().__init__(session, inner)
+        self._texture = inner
+        self.spec = inner.spec
+
+    @property
+    def surface(self) -> Surface:
+        """As an argument for a cudaSurfaceObject_t: Texture.surface."""
+        return self._texture.surface

@@ -16,6 +16,7 @@ from .._transport.snapshot import FileName
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
 from .background import AsyncBatchJob, AsyncWarmJob
+from .detour import AsyncDetours
 from .session import AsyncSession
 from .transport import AsyncTransport
 
@@ -55,6 +56,7 @@ class AsyncClient(Unpicklable):
                  device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False, timeout_ms: Optional[int] = None) -> None:
         self.timeout_ms = requests.timeout_of(timeout_ms)
         self._transport = AsyncTransport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self._detours = AsyncDetours(self._transport, token_of(token), ca_file)
         self._device = device
         self._sessions: List[AsyncSession] = []
         self._twin_client: Optional[Client] = None
@@ -89,7 +91,7 @@ class AsyncClient(Unpicklable):
     @property
     def requests_sent(self) -> int:
         """How many requests this client has sent."""
-        return self._transport.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
+        return self._transport.requests_sent + self._detours.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
@@ -227,6 +229,7 @@ class AsyncClient(Unpicklable):
             await session.close()
         if self._twin_client is not None:
             self._twin_client.close()
+        await self._detours.close()
         await self._transport.close()
 
     async def __aenter__(self) -> AsyncClient:

@@ -12,6 +12,7 @@ from .._session.handle import caller
 from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
+from .._session.texture import described
 from .._session.transfer import refused, taking_back
 from .._transport import snapshot
 from .._transport.heartbeats import clock
@@ -25,7 +26,7 @@ from ..arrays.ndarray import fetch, ndarray
 from ..errors import GpurestError
 from .batch import AsyncBatch
 from .background import AsyncLowMemoryWatch
-from .buffer import AsyncBuffer
+from .buffer import AsyncBuffer, AsyncTexture
 from .kernel import AsyncBuiltinKernel, AsyncModule
 from .program import AsyncProgram
 
@@ -95,7 +96,7 @@ class AsyncSession(SessionState):
         self._check()
         self._asked_at = clock()
         try:
-            return await self.client._transport.send(request, into)
+            return await self.client._detours.send(self._info, request, into)
         except GpurestError as error:
             await self._hear(error)
             raise
@@ -145,6 +146,25 @@ class AsyncSession(SessionState):
         else:
             await self._create_filled(name, wanted.view)
         return AsyncBuffer(self, self._buffer_of(wanted, Slot(name)))
+
+    async def texture(self, data: Any = None, *, shape: Union[int, Sequence[int], None] = None, dtype: Any = None, dimension: Optional[str] = None,
+                      channels: int = 1, addressing: Union[str, Sequence[str]] = "clamp", filter: str = "point", read: str = "element",
+                      normalized_coordinates: Optional[bool] = None, surface: bool = False, buffer: Any = None, offset: int = 0,
+                      pitch: Optional[int] = None) -> AsyncTexture:
+        """See Session.texture()."""
+        wanted = described(self, data, shape, dtype, dimension, channels, buffer)
+        wanted.sampled(addressing, filter, read, normalized_coordinates, surface, offset, pitch)
+        if self._has_left():
+            await self.free_unused()
+        info = await self._do(requests.texture_create(self.id, self._new_name("t"), wanted.spec))
+        made = AsyncTexture(self, wanted.texture(self, info))
+        if wanted.content is not None:
+            await made.write(wanted.content)
+        return made
+
+    async def textures(self) -> List[Dict[str, Any]]:
+        """See Session.textures()."""
+        return await self._list("/textures")
 
     async def module(self, source: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
                      name_expressions: Sequence[str] = ()) -> AsyncModule:

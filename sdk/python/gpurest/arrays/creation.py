@@ -57,7 +57,7 @@ def _like(a: Any, dtype: Any, order: str, shape: Any, device: Device) -> Tuple[A
     array = asarray(a)
     fortran = shaping.checked_order(order) == "F" or (order in ("K", "A") and not array._contiguous and shaping.is_fortran(array))
     return ((array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), "F" if fortran else "C",
-            array.session if device is None or device == array.device else placed(None, device))
+            array._engine.session if device is None or device == array.device else placed(None, device))
 
 
 def empty_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
@@ -204,8 +204,8 @@ def _tri(a: Any, k: int, upper: bool) -> ndarray:
     if array.ndim < 2:
         raise ValueError("a triangle of an array without dimensions is not there")
     rows, columns = array._shape[-2:]
-    row = arange(rows, session=array.session).reshape(rows, 1)
-    column = arange(columns, session=array.session)
+    row = arange(rows, session=array._engine.session).reshape(rows, 1)
+    column = arange(columns, session=array._engine.session)
     return ufuncs.where(column - row >= k if upper else column - row <= k, array, dtypes.checked(0, array._dtype))
 
 

@@ -8,6 +8,7 @@ from .._session.default import default_client, default_session
 from .._session.session_state import SessionState
 from ..errors import ArgumentError
 from ._engine.engine import Engine, engine_of
+from ._engine.unplaced import unplaced_engine
 
 Where = Optional[SessionState]  # a session of either client; None: the default one
 
@@ -26,8 +27,11 @@ def placed(session: Where, device: Device) -> Where:
 
 
 def current_engine(session: Where = None) -> Engine:
-    """Of a session; None: of the default one."""
+    """Of a session; None: of the default one, or of arrays that are in no session yet."""
     if session is None:
+        engine = unplaced_engine()
+        if engine is not None:
+            return engine
         session = default_session()
     return engine_of(session._for_threads())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .._values import dtypes
-from . import linalg, ufuncs
+from . import linalg, shaping, ufuncs
 from ._engine import shapes
+from .casting import check as check_cast
 from .ndarray import ndarray, same_engine
 
 
@@ -126,8 +127,10 @@ def _pair(first: _Term, second: _Term, needed: Set[str]) -> _Term:
     return _Term(linalg.matmul(left, right).reshape(shape), labels)
 
 
-def einsum(subscripts: str, *operands: Any) -> ndarray:
-    """numpy.einsum with subscripts as text, such as "ij,jk->ik" or "...i,...i->...". Operands are multiplied from left to right."""
+def einsum(subscripts: str, *operands: Any, out: Optional[ndarray] = None, dtype: Any = None, order: str = "K", casting: str = "safe",
+           optimize: Any = False) -> ndarray:
+    """numpy.einsum with subscripts as text, such as "ij,jk->ik" or "...i,...i->...". Operands are multiplied from left to right, whatever
+    `optimize` says. `dtype`: in which it is computed, as `casting` allows for the operands."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum takes its subscripts as text, such as 'ij,jk->ik'")
     if not operands:
@@ -135,11 +138,14 @@ def einsum(subscripts: str, *operands: Any) -> ndarray:
     arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(operands)]
     same_engine(arrays)
     labels, result = _parse(subscripts, [array.ndim for array in arrays])
-    kind = dtypes.promote_all(tuple(array._dtype for array in arrays))
+    kind = dtypes.promote_all(tuple(array._dtype for array in arrays)) if dtype is None else dtypes.dtype_of(dtype)
+    for array in arrays:
+        check_cast(array._dtype, kind, casting, "einsum operand")
     terms = _stretched([_diagonals(array.astype(kind, copy=False), text) for array, text in zip(arrays, labels)])
     whole = terms[0]
     for at, term in enumerate(terms[1:], 2):
         whole = _pair(whole, term, set(result).union(*(later.labels for later in terms[at:])))
     whole = _summed(whole, set(result))
     final = whole.array.transpose([whole.labels.index(label) for label in result])
-    return final.copy() if final._storage in [array._storage for array in arrays] else final
+    final = final.copy() if final._storage in [array._storage for array in arrays] else final
+    return ufuncs.into(out, shaping.in_order(final, order), name="einsum")

@@ -56,7 +56,7 @@ def _fitted(array: ndarray, length: int, axis: int, kind: DType) -> ndarray:
     if have > length:
         array = array[(*front, slice(length))]
     if have < length:
-        wide = zeros(array._shape[:axis] + (length,) + array._shape[axis + 1:], kind, session=array.session)
+        wide = zeros(array._shape[:axis] + (length,) + array._shape[axis + 1:], kind, session=array._engine.session)
         wide[(*front, slice(have))] = array
         return wide
     array = array.astype(kind, copy=False)
@@ -88,13 +88,13 @@ def _by_convolution(array: ndarray, axis: int, inverse: bool) -> ndarray:
     kind, line = array._dtype, shaping.moveaxis(array, axis, -1)
     length = line._shape[-1]
     wide = 1 << (2 * length - 2).bit_length()
-    place = arange(length, dtype="i8", session=array.session)
+    place = arange(length, dtype="i8", session=array._engine.session)
     squares = place * place % (2 * length)
     turns = _turns(ufuncs.choose(squares > length, squares - 2 * length, squares), length, inverse, kind)
-    filter_ = zeros(wide, kind, session=array.session)
+    filter_ = zeros(wide, kind, session=array._engine.session)
     filter_[:length] = ufuncs.conjugate(turns)
     filter_[wide - length + 1:] = ufuncs.conjugate(turns[:0:-1])
-    turned = zeros(line._shape[:-1] + (wide,), kind, session=array.session)
+    turned = zeros(line._shape[:-1] + (wide,), kind, session=array._engine.session)
     turned[..., :length] = line * turns
     last = line.ndim - 1
     folded = _transformed(_transformed(turned, last, False) * _transformed(filter_, 0, False), last, True)
@@ -170,8 +170,8 @@ def _of_pairs(array: ndarray, length: int, axis: int) -> ndarray:
     line = shaping.moveaxis(array, axis, -1)
     line = _fitted(line, length, line.ndim - 1, kind.part)
     pairs = _transformed((line if line._offset % 2 == 0 else line.copy()).view(kind), line.ndim - 1, False)
-    made = host.empty(pairs._shape[:-1] + (half + 1,), kind, session=pairs.session)
-    turns = _turns(arange(1, half, dtype="i8", session=pairs.session), half, False, kind)
+    made = host.empty(pairs._shape[:-1] + (half + 1,), kind, session=pairs._engine.session)
+    turns = _turns(arange(1, half, dtype="i8", session=pairs._engine.session), half, False, kind)
     made[..., 1:half] = ufuncs.apply("join_halves", [pairs[..., 1:], pairs[..., :0:-1], turns], ufuncs.Types((kind,) * 3, kind))
     first = pairs[..., 0]
     made[..., 0], made[..., half] = first.real + first.imag, first.real - first.imag
@@ -183,7 +183,7 @@ def _to_pairs(array: ndarray, length: int, axis: int) -> ndarray:
     kind, half = _complex_type(array), length // 2
     line = shaping.moveaxis(array, axis, -1)
     line = _fitted(line, half + 1, line.ndim - 1, kind)
-    turns = _turns(arange(half, dtype="i8", session=line.session), half, True, kind)
+    turns = _turns(arange(half, dtype="i8", session=line._engine.session), half, True, kind)
     pairs = ufuncs.apply("split_halves", [line[..., :half], line[..., :0:-1], turns], ufuncs.Types((kind,) * 3, kind))
     return shaping.moveaxis(_transformed(pairs, line.ndim - 1, True).view(kind.part), -1, axis)
 
@@ -203,7 +203,7 @@ def irfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, ou
 def _with_conjugates(half: ndarray, length: int, axis: int) -> ndarray:
     """All numbers of the transform of an odd number of real ones. The first one is real."""
     front, middle = (slice(None),) * axis, half._shape[axis]
-    whole = host.empty(half._shape[:axis] + (length,) + half._shape[axis + 1:], half._dtype, session=half.session)
+    whole = host.empty(half._shape[:axis] + (length,) + half._shape[axis + 1:], half._dtype, session=half._engine.session)
     whole[(*front, slice(middle))] = half
     whole[(*front, slice(middle, None))] = ufuncs.conjugate(half[(*front, slice(length - middle, 0, -1))])
     whole.imag[(*front, 0)] = 0

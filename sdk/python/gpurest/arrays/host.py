@@ -11,6 +11,7 @@ from ._engine import shapes
 from ._engine.config import config
 from ._engine.expr import EMPTY, HOST, Node
 from ._engine.memory import check_fits
+from ._engine.unplaced import is_unplaced, place
 from .current import Device, Where, current_engine, placed
 from .functions import FUNCTIONS, call, method
 from .ndarray import hold, ndarray, wrap
@@ -46,6 +47,8 @@ def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> nd
     if isinstance(a, (list, tuple)) and _holds_arrays(a):
         a = FUNCTIONS["stack"]([_made(one, None, where, device, progress) if isinstance(one, (list, tuple)) else one for one in a])
     if isinstance(a, ndarray):
+        if where is not None and is_unplaced(a._engine):
+            place(a._storage, current_engine(where))
         if where is None or a._engine is current_engine(where):
             return a if dtype is None else a.astype(dtype, copy=False)
         if device is None:

@@ -98,7 +98,7 @@ def _used(items: Sequence[Any]) -> int:
 
 
 def _as_array(array: ndarray, item: Any) -> ndarray:
-    return host.asarray(item, session=array.session)
+    return host.asarray(item, session=array._engine.session)
 
 
 def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
@@ -272,8 +272,8 @@ def _scalar_for(dtype: DType, prepared: Any) -> Const:
 
 def _value_node(target: ndarray, value: Any) -> Node:
     """An expression of the target's shape and type. Dimensions of extent 1 in front of the value are dropped, as in NumPy."""
-    engine, dtype, shape = target._engine, target._dtype, target._shape
-    prepared = ufuncs.operand(value, engine)
+    dtype, shape = target._dtype, target._shape
+    prepared = ufuncs.operand(value, target._engine)
     if isinstance(prepared, ndarray):
         same_engine([target, prepared])
         extra = prepared.ndim - len(shape)
@@ -287,7 +287,7 @@ def _value_node(target: ndarray, value: Any) -> Node:
         source = _scalar_for(dtype, prepared)
     else:
         source = prepared
-    return Node(engine, ELEMENTWISE, dtype, shape, "identity", (source,), {"types": (dtype,), "operand": dtype})
+    return Node(target._engine, ELEMENTWISE, dtype, shape, "identity", (source,), {"types": (dtype,), "operand": dtype})
 
 
 def _covers(target: ndarray, chosen: Selection) -> bool:
@@ -300,8 +300,8 @@ def _covers(target: ndarray, chosen: Selection) -> bool:
 def _store(target: ndarray, value: Any, chosen: Selection, joined: str = "") -> None:
     if any(stride == 0 and extent > 1 for extent, stride in zip(chosen.shape, chosen.strides)) and not chosen.numbers:
         raise ValueError("the destination has elements that share memory (a broadcast view): copy it first")
-    engine, storage = target._engine, target._storage
     source = _value_node(target, value)
+    engine, storage = target._engine, target._storage
     engine.add(source)
     old = storage.node
     if _covers(target, chosen):
@@ -342,11 +342,11 @@ def nonzero(a: Any, of: Optional[shapes.Shape] = None) -> Tuple[ndarray, ...]:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     flat = (array != 0).reshape(-1)
     if not flat.size:
-        return tuple(host.empty((0,), "i8", session=array.session) for _ in array._shape)
+        return tuple(host.empty((0,), "i8", session=array._engine.session) for _ in array._shape)
     position = flat.cumsum()
     count = int(position[-1])
-    places = host.empty((count + 1,), "i8", session=array.session)
-    places[ufuncs.where(flat, position - 1, count)] = arange(flat.size, session=array.session)
+    places = host.empty((count + 1,), "i8", session=array._engine.session)
+    places[ufuncs.where(flat, position - 1, count)] = arange(flat.size, session=array._engine.session)
     rest = places[:count]
     found: List[ndarray] = []
     for extent in reversed(array._shape):

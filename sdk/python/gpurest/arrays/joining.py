@@ -36,7 +36,7 @@ def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, out: Optional[nd
         check_cast(part._dtype, kind if out is None else out._dtype, casting)
     shape = parts[0]._shape[:at] + (sum(part._shape[at] for part in parts),) + parts[0]._shape[at + 1:]
     if out is None:
-        out = host.empty(shape, kind, session=parts[0].session)
+        out = host.empty(shape, kind, session=parts[0]._engine.session)
     elif out._shape != shape:
         raise ValueError("Output array is the wrong shape")
     first = 0

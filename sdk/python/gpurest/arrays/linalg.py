@@ -72,7 +72,7 @@ def _complex_product(left: ndarray, right: ndarray) -> ndarray:
     part, kind = left._dtype.part, left._dtype
     rows = (left if left._contiguous else left.copy()).view(part)
     inner, columns = right._shape[-2:]
-    wide = host.empty(right._shape[:-2] + (inner, 2, columns), kind, session=right.session)
+    wide = host.empty(right._shape[:-2] + (inner, 2, columns), kind, session=right._engine.session)
     wide[..., 0, :] = right
     wide[..., 1, :] = ufuncs.of_complex("times_i", right, kind)
     squares = wide.view(part).reshape(right._shape[:-2] + (2 * inner, 2 * columns))
@@ -91,7 +91,7 @@ def _product(left: ndarray, right: ndarray) -> ndarray:
 def _few_tiles(left: ndarray, right: ndarray) -> bool:
     """A small result of long sums would keep a few multiprocessors of a GPU busy, and leave the others idle. Halves are not cut: the pieces of their
     sums would be rounded to halves. On a cpu device the library, or our kernel, deals such sums out itself."""
-    if left.session.device.startswith("cpu"):
+    if left._engine.session.device.startswith("cpu"):
         return False
     return left._shape[0] * right._shape[1] <= SMALL_RESULT and left._shape[1] >= 2 * PIECE_MIN and left._dtype.name != "float16"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
+from .._session.default import waited_session
 from .._session.handle import apart
 from .._session.stream import Stream
 from .._values import dtypes
@@ -12,9 +13,10 @@ from .._values.dtypes import DType
 from ..errors import ArgumentError, StridesError
 from ._engine import shapes
 from ._engine.config import config
-from ._engine.engine import Engine, unpack
+from ._engine.engine import Engine, engine_of, unpack
 from ._engine.explain import explain
 from ._engine.expr import Load, Node, Storage
+from ._engine.unplaced import is_unplaced, place
 from .casting import check as check_cast
 from .functions import FUNCTIONS, call
 from .members import UNSET as UNSET, AxisLike as AxisLike, Members
@@ -99,7 +101,13 @@ class ndarray(Operators, Members):
     @property
     def session(self) -> "Session":
         """The session whose device memory it is in."""
-        return self._engine.session
+        return self._placed().session
+
+    def _placed(self) -> Engine:
+        """The engine of its session; one that is in none yet comes into the default session."""
+        if is_unplaced(self._engine):
+            place(self._storage, engine_of(waited_session()))
+        return self._engine
 
     @property
     def device(self) -> Any:
@@ -124,13 +132,13 @@ class ndarray(Operators, Members):
 
     def _flush(self) -> None:
         """Has the array's value in device memory; raises what became of it."""
-        self._engine.flush()
+        self._placed().flush()
         self._engine.check(self._storage.node)
 
     @property
     def buffer(self) -> "Buffer":
         """The buffer that holds the array, and whatever shares its memory, after a flush. From then on changes of the array happen in it."""
-        engine = self._engine
+        engine = self._placed()
         with engine.lock:
             self._flush()
             memory = self._storage.node.memory
@@ -156,7 +164,7 @@ class ndarray(Operators, Members):
 
     def _as_argument(self, session: Optional["SessionState"]) -> Optional[Dict[str, Any]]:
         """See Buffer._as_argument()."""
-        if self._engine.session is not session or not self._contiguous:
+        if self._placed().session is not session or not self._contiguous:
             return None
         found = self.buffer._as_argument(session)
         if found is not None and self._offset:
@@ -191,10 +199,8 @@ class ndarray(Operators, Members):
 
     def _bytes(self, progress: Any = None) -> memoryview:
         """All elements in C order."""
-        engine = self._engine
-        with engine.lock:
-            source = self if self._contiguous else self.copy()
-            return engine.fetch([source._load()], progress)[0]
+        source = self if self._contiguous else self.copy()
+        return source._engine.fetch([source._load()], progress)[0]
 
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes on the host, in C order or with `order` "F" in that."""
@@ -224,7 +230,7 @@ class ndarray(Operators, Members):
     def explain(self) -> Explanation:
         """What a flush would do now: kernels with the lines of the program that they come from, uploads, memory."""
 
-        return Explanation(explain(self._engine, self._storage))
+        return Explanation(explain(self._placed(), self._storage))
 
     # ---- protocols ----
 
@@ -385,9 +391,8 @@ def fetch(*arrays: ndarray) -> List[Any]:
     engine = same_engine(arrays)
     if engine is None:
         return []
-    with engine.lock:
-        sources = [one if one._contiguous else one.copy() for one in arrays]
-        return [_on_host(one, data) for one, data in zip(sources, engine.fetch([one._load() for one in sources]))]
+    sources = [one if one._contiguous else one.copy() for one in arrays]
+    return [_on_host(one, data) for one, data in zip(sources, engine.fetch([one._load() for one in sources]))]
 
 
 def _on_host(array: ndarray, data: memoryview) -> Any:
@@ -432,14 +437,17 @@ def hold(node: Node) -> ndarray:
 
 
 def same_engine(values: Sequence[Any]) -> Optional[Engine]:
-    """The engine of the arrays among `values`; an error when they are of several sessions."""
+    """The engine of the arrays among `values`; an error when they are of several sessions. Those that are in no session yet come into that of the others."""
     first: Optional[ndarray] = None
     engine: Optional[Engine] = None
+    unplaced: List[ndarray] = []
     for one in values:
         if not isinstance(one, ndarray):
             continue
         found = one._storage.node.engine
-        if first is None:
+        if is_unplaced(found):
+            unplaced.append(one)
+        elif first is None:
             first, engine = one, found
         elif found is not engine:
             hint = ("gpurest.asarray(x, device=…) copies an array to another device" if one.device != first.device
@@ -448,6 +456,10 @@ def same_engine(values: Sequence[Any]) -> Optional[Engine]:
                 each.session._check()  # one that has ended says so
             places = apart(first.session, one.session)
             raise ArgumentError(f"arrays of different sessions cannot meet in one operation: {_told(first)} {places[0]}, {_told(one)} {places[1]}; {hint}")
+    if engine is None:
+        return unplaced[0]._engine if unplaced else None
+    for one in unplaced:
+        place(one._storage, engine)
     return engine
 
 

@@ -61,7 +61,7 @@ def masked(array: ndarray, where: Any, neutral: Any) -> ndarray:
 
 def mask_for(array: ndarray, where: Any) -> ndarray:
     """`where` as an array for a reduction of another."""
-    mask = host.asarray(where, session=array.session)
+    mask = host.asarray(where, session=array._engine.session)
     if mask._dtype is not dtypes.bool_:
         raise TypeError(f"Cannot cast array data from {mask.dtype!r} to {dtypes.public(dtypes.bool_)!r} according to the rule 'safe'")
     if not shapes.can_broadcast(mask._shape, array._shape):
@@ -320,7 +320,7 @@ def _cumulative(op: str, x: Any, axis: Optional[int], dtype: Any, out: Optional[
     made = _running_sum(op, array, axis, dtype, None)
     if include_initial:
         at = shapes.normalize_axis(axis, array.ndim)
-        longer = host.empty(made._shape[:at] + (made._shape[at] + 1,) + made._shape[at + 1:], made._dtype, session=made.session)
+        longer = host.empty(made._shape[:at] + (made._shape[at] + 1,) + made._shape[at + 1:], made._dtype, session=made._engine.session)
         longer[(slice(None),) * at + (slice(0, 1),)] = 0 if op == "sum" else 1
         longer[(slice(None),) * at + (slice(1, None),)] = made
         made = longer

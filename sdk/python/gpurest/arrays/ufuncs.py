@@ -285,7 +285,7 @@ def into(out: Any, result: ndarray, where: Any = True, casting: str = "same_kind
         if len(out) != 1:
             raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
         out = out[0]
-    mask = None if where is True else host.asarray(where, session=result.session)
+    mask = None if where is True else host.asarray(where, session=result._engine.session)
     if mask is not None and mask._dtype is not dtypes.bool_:
         raise TypeError(f"Cannot cast array data from {mask.dtype!r} to {dtypes.public(dtypes.bool_)!r} according to the rule 'safe'")
     if out is None:

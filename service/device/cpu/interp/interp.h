@@ -10,6 +10,7 @@
 #include "device/cpu/interp/lanes.h"
 #include "device/cpu/runtime/fault.h"
 #include "device/cpu/runtime/memory.h"
+#include "device/cpu/runtime/texture.h"
 
 struct interpreter;
 struct ptx_module;
@@ -141,17 +142,18 @@ struct grid_run {
     const struct code       *code;
     struct cpu_engine       *engine;
     void (*company)(struct cpu_engine *e); /* NULL, or host thread 0 calls it where its block waits: other blocks may run, too */
-    struct cpu_memory *memory;
-    struct cpu_shadow *shadow; /* NULL unless memcheck is on */
-    uint64_t           memory_base;
-    uint64_t           memory_span;
-    struct cpu_output *output;
-    struct cpu_heap   *heap;
-    uint64_t           deadline;
-    atomic_int        *stop;        /* enum stop */
-    uint32_t           local_bytes; /* per lane, stack included */
-    bool               contended;   /* other host threads may run blocks of it at the same time */
-    uint64_t           workspace;   /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
+    struct cpu_memory         *memory;
+    const struct cpu_textures *textures; /* that the kernel may name, or NULL */
+    struct cpu_shadow         *shadow;   /* NULL unless memcheck is on */
+    uint64_t                   memory_base;
+    uint64_t                   memory_span;
+    struct cpu_output         *output;
+    struct cpu_heap           *heap;
+    uint64_t                   deadline;
+    atomic_int                *stop;        /* enum stop */
+    uint32_t                   local_bytes; /* per lane, stack included */
+    bool                       contended;   /* other host threads may run blocks of it at the same time */
+    uint64_t                   workspace;   /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
 };
 
 /* One host thread's block; reused from block to block and launch to launch. */

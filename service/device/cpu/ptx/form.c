@@ -34,6 +34,8 @@ static const char *form_of(const struct ptx_insn *in)
         return "af";
     if (in->opcode == PTX_OP_WMMA && in->action != PTX_DO_MULTIPLY)
         return in->action == PTX_DO_STORE ? "ar?u" : "Ra?u";
+    if (in->opcode == PTX_OP_TEX && in->sampling)
+        return in->sampling == PTX_LEVEL ? "Facc" : "Faccc";
     if (in->opcode == PTX_OP_CP && in->action)
         return in->action == PTX_DO_WAIT ? "u" : in->action == PTX_DO_ARRIVE ? "a" : "";
     if (in->opcode == PTX_OP_MBARRIER)
@@ -78,6 +80,7 @@ static enum ptx_type type_of_letter(const struct ptx_insn *in, char letter)
     case 'U': case 'u': return PTX_U32;
     case 'P': case 'p': return PTX_PRED;
     case 's': case 'e': return (enum ptx_type)in->stype;
+    case 'c': return PTX_B32;
     case 'x': case 'a': return PTX_U64;
     default:            return (enum ptx_type)in->type;
     }
@@ -152,6 +155,19 @@ static bool check_fragment(struct ptx_parser *p, const struct ptx_insn *in, unsi
     return true;
 }
 
+static bool check_coordinates(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o)
+{
+    const struct ptx_operand *all = o->kind == PTX_VECTOR ? o->elements : o;
+
+    for (unsigned e = 0; e < (o->kind == PTX_VECTOR ? o->count : 1u); e++) {
+        if (all[e].kind != PTX_REG && all[e].kind != PTX_IMMEDIATE)
+            return refuse_operand(p, in, i, "must be coordinates: registers or numbers of 32 bits");
+        if (all[e].kind == PTX_REG && !check_register(p, in, i, all[e].reg, PTX_B32, false))
+            return false;
+    }
+    return true;
+}
+
 static bool is_result(char letter)
 {
     return letter >= 'A' && letter <= 'Z';
@@ -167,6 +183,8 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
         return check_address(p, in, i, o);
     if (letter == 'R' || letter == 'r')
         return check_fragment(p, in, i, o);
+    if (letter == 'c')
+        return check_coordinates(p, in, i, o);
     if (letter == 'x' && o->kind == PTX_REG && p->body.registers[o->reg].bytes == 4)
         return p->body.registers[o->reg].type != PTX_PRED;
     if (is_result(letter) && o->kind != PTX_REG && o->kind != PTX_SINK && o->kind != PTX_VECTOR)

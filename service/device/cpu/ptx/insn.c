@@ -15,24 +15,36 @@ static bool take_guard(struct ptx_parser *p, struct ptx_insn *in)
 
 static bool may_have_second(enum ptx_opcode op)
 {
-    return op == PTX_OP_SETP || op == PTX_OP_SHFL || op == PTX_OP_MATCH || op == PTX_OP_LOP3 || op == PTX_OP_ELECT;
+    return op == PTX_OP_SETP || op == PTX_OP_SHFL || op == PTX_OP_MATCH || op == PTX_OP_LOP3 || op == PTX_OP_ELECT || op == PTX_OP_TEX ||
+           op == PTX_OP_TLD4;
+}
+
+static bool names_texel(uint8_t op)
+{
+    return op == PTX_OP_TEX || op == PTX_OP_TLD4 || op == PTX_OP_SULD || op == PTX_OP_SUST;
 }
 
 static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy)
 {
     struct ptx_operand extra;
+    bool               located = !names_texel(in->opcode); /* or its coordinates stood in the brackets */
 
     p->body.selects = ptx_is_video(in);
+    p->body.texels = names_texel(in->opcode);
     while (!ptx_is_mark(p, ';')) {
-        bool full = in->operands_count == PTX_OPERANDS_MAX;
+        bool full = in->operands_count == PTX_OPERANDS_MAX, inside = p->body.inside; /* of "[texture, {coordinates}]" */
 
         if (in->operands_count && !ptx_expect(p, ','))
             return false;
+        p->body.inside = false;
         p->body.sums = in->operands_count > 0;
         if (!ptx_parse_operand(p, full ? PTX_U64 : ptx_operand_type(in, in->operands_count),
                                full ? &extra : &in->operands[in->operands_count]))
             return false;
         p->body.sums = false;
+        if (inside && !ptx_expect(p, ']'))
+            return false;
+        located = located || inside;
         if (full)
             return ptx_fail(p, in->line, "`%.*s` has too many operands", SPAN_ARG(span_first(in->text, 64)));
         in->operands_count++;
@@ -40,7 +52,9 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
             !ptx_parse_operand(p, PTX_PRED, &in->predicate))
             return false;
     }
-    p->body.selects = false;
+    p->body.selects = p->body.texels = false;
+    if (!located)
+        return ptx_fail(p, in->line, "expected coordinates behind the texture: [texture, {x, y}]");
     /* "L2::cache_hint" brings a policy as the last operand: ignored, there is no such cache. */
     if (policy && in->operands_count)
         in->operands_count--;

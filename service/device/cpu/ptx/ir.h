@@ -114,8 +114,9 @@ struct ptx_insn {
     uint8_t  compare;  /* enum ptx_modifier EQ..., TESTP_... */
     uint8_t  action;   /* enum ptx_action: the boolean of setp/set (AND OR XOR), atom, red, bar.red, vote, shfl, ... */
     uint8_t  rounding, ftz, sat, relu, nan, xorsign, approx, carry, part, wrap, shiftamt, order, scope, to, uniform, noftz; /* enum ptx_modifier */
+    uint8_t  geometry, sampling, component, raw, boundary, query; /* of textures and surfaces: enum ptx_modifier */
     uint8_t  space;    /* enum ptx_space of ld st atom red cvta isspacep prefetch */
-    uint8_t  vector;   /* elements of ld/st: 1, 2, 4 or 8 */
+    uint8_t  vector;   /* elements of ld/st, tex, suld/sust: 1, 2, 4 or 8 */
     uint8_t  shape;    /* enum ptx_shape of mma and ldmatrix */
     uint8_t  types[4]; /* mma: of d, a, b and c; wmma, vabsdiff, cvt.pack: as written */
     uint8_t  types_count;
@@ -137,7 +138,7 @@ struct ptx_insn {
     uint32_t guard;    /* predicate register, or PTX_NO_REG */
     unsigned operands_count;
     struct ptx_operand operands[PTX_OPERANDS_MAX]; /* destinations first */
-    struct ptx_operand predicate; /* second destination behind '|' (shfl, match, setp, lop3), or PTX_NOTHING */
+    struct ptx_operand predicate; /* second destination behind '|' (shfl, match, setp, lop3, tex), or PTX_NOTHING */
     uint32_t target;   /* bra: index of the instruction; in brx: unused */
     const uint32_t *targets; /* brx.idx: [targets_count] */
     uint32_t targets_count;

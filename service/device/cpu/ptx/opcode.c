@@ -187,7 +187,7 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
 
 static bool take_vector(struct ptx_insn *in, struct span word)
 {
-    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !opcode_listed(" ld ldu st atom red ", in->opcode))
+    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !opcode_listed(" ld ldu st atom red tex tld4 suld sust ", in->opcode))
         return false;
     in->vector = word.data[1] == '2' ? 2 : word.data[1] == '4' ? 4 : word.data[1] == '8' ? 8 : 0;
     return in->vector != 0;
@@ -229,7 +229,8 @@ static bool take_flag(struct ptx_insn *in, struct span word)
 static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 {
     static const struct { const char *opcodes; const char *word; } rows[] = {
-        {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" ld ", "nc"}, {" st ", "wb"}, {" st ", "wt"},
+        {" ld suld ", "ca"}, {" ld st suld sust ", "cg"}, {" ld st suld sust ", "cs"}, {" ld ", "lu"}, {" ld suld ", "cv"}, {" ld ", "nc"},
+        {" st sust ", "wb"}, {" st sust ", "wt"},
         {" prefetch prefetchu ", "L1"}, {" prefetch ", "L2"}, {" griddepcontrol ", "wait"}, {" griddepcontrol ", "launch_dependents"},
         {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
         {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "arrive"}, {" mbarrier ", "noComplete"}, {" fence ", "mbarrier_init"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},

@@ -234,7 +234,8 @@ static bool take_address(struct ptx_parser *p, struct ptx_operand *out)
     } else {
         return ptx_fail(p, p->now.line, "an address must be a register or a variable, optionally with an offset");
     }
-    return ptx_expect(p, ']');
+    p->body.inside = p->body.texels && ptx_is_mark(p, ',');
+    return p->body.inside || ptx_expect(p, ']');
 }
 
 bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out)

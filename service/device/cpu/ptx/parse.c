@@ -114,7 +114,7 @@ bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out)
         return ptx_expected(p, "a type");
     *out = ptx_type_find(span_from(p->now.text, 1));
     if (*out == PTX_NO_TYPE)
-        return ptx_expected(p, "a type");
+        return ptx_feature_of(p->now.text)[0] ? ptx_fail_unsupported(p, p->now.line, p->now.text) : ptx_expected(p, "a type");
     ptx_next(p);
     return true;
 }

@@ -55,6 +55,8 @@ struct ptx_body {
     uint32_t                results_first; /* register of the first result that is one; the others follow */
     bool                    selects;       /* ... or parts of a register, "%r1.b0", or "-register" */
     bool                    sums;          /* the operand that is read may be "register + number" */
+    bool                    texels;        /* an address may be the first half of "[texture, {coordinates}]" ... */
+    bool                    inside;        /* ... and was: the bracket is still open */
 };
 
 /* A word of an initialiser that names a symbol or function: resolved at the end of the text. */

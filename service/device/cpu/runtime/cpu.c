@@ -12,6 +12,7 @@
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/module.h"
 #include "device/cpu/runtime/queue.h"
+#include "device/cpu/runtime/texture.h"
 #include "device/cpu/vendor/vendor.h"
 
 /* An object of the caller's that is not destroyed yet: close() frees it. */
@@ -26,14 +27,15 @@ struct device_graph {
 };
 
 struct device {
-    struct owned      *graphs;
-    struct owned      *modules;
-    struct owned      *streams;
-    struct owned      *events;
-    struct cpu_memory *memory;
-    struct cpu_engine *engine;
-    struct cpu_queue  *queue;
-    struct device_info info; /* all but memory; fixed */
+    struct owned        *graphs;
+    struct owned        *modules;
+    struct owned        *streams;
+    struct owned        *events;
+    struct cpu_memory   *memory;
+    struct cpu_textures *textures;
+    struct cpu_engine   *engine;
+    struct cpu_queue    *queue;
+    struct device_info   info; /* all but memory; fixed */
 };
 
 /* `owned` comes first: a list element is the object. */
@@ -129,6 +131,7 @@ static void device_close(struct device *d)
     while (d->modules)
         module_unload(d, (struct device_module *)(void *)d->modules);
     cpu_engine_destroy(d->engine);
+    cpu_textures_destroy(d->textures);
     cpu_memory_destroy(d->memory);
     free(d);
 }
@@ -140,7 +143,11 @@ static enum status open_parts(struct device *d)
     if (runs_kernels)
         cpu_libraries_start(cpu_host_threads());
     if (!st)
+        st = cpu_textures_create(d->memory, &d->textures);
+    if (!st)
         st = cpu_engine_create(d->memory, 0, &d->engine);
+    if (!st)
+        cpu_engine_use_textures(d->engine, d->textures);
     if (!st)
         st = cpu_queue_create(d->memory, d->engine, &d->queue);
     return st;
@@ -214,6 +221,21 @@ static enum status memcheck(struct device *d)
     enum status st = cpu_queue_drain(d->queue, NULL);
 
     return st ? st : cpu_memory_watch(d->memory);
+}
+
+static enum status texture_create(struct device *d, const struct texture_desc *t, struct device_texture *out, struct problem *why)
+{
+    enum status st = cpu_queue_lost(d->queue, why);
+
+    return st ? st : cpu_texture_make(d->textures, t, &out->address, &out->texture, &out->surface);
+}
+
+static enum status texture_destroy(struct device *d, uint64_t texture)
+{
+    uint64_t    memory = 0;
+    enum status st = cpu_texture_end(d->textures, texture, &memory);
+
+    return st || !memory ? st : cpu_queue_free(d->queue, memory);
 }
 
 static enum status mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
@@ -516,6 +538,8 @@ const struct device_ops device_cpu = {
     .mem_alloc_shared = mem_alloc_shared,
     .mem_free = mem_free,
     .memcheck = memcheck,
+    .texture_create = texture_create,
+    .texture_destroy = texture_destroy,
     .mem_write = mem_write,
     .mem_read = mem_read,
     .mem_copy = mem_copy,

@@ -59,6 +59,7 @@ struct known_pace {
 
 struct cpu_engine {
     struct cpu_memory         *memory;
+    const struct cpu_textures *textures; /* NULL: none */
     struct cpu_output          output;
     struct cpu_heap            heap;
     unsigned                   threads; /* the caller included */
@@ -322,6 +323,11 @@ enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struc
     return STATUS_OK;
 }
 
+void cpu_engine_use_textures(struct cpu_engine *e, const struct cpu_textures *textures)
+{
+    e->textures = textures;
+}
+
 void cpu_engine_destroy(struct cpu_engine *e)
 {
     if (!e)
@@ -463,6 +469,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
         .stop = &e->stop,
         .company = l->cooperative || e->threads == 1 ? NULL : call_company,
         .memory = e->memory,
+        .textures = e->textures,
         .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory),
         .memory_span = cpu_memory_span(e->memory),

@@ -9,6 +9,7 @@
 struct ptx_module;
 struct ptx_function;
 struct cpu_engine;
+struct cpu_textures;
 struct cpu_plan;
 
 struct cpu_launch {
@@ -27,6 +28,8 @@ struct cpu_launch {
 /* threads 0: one per core of the host. memory is borrowed. */
 enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out);
 void        cpu_engine_destroy(struct cpu_engine *e);
+/* Before the first run: the textures that kernels may name; borrowed. Default: none. */
+void cpu_engine_use_textures(struct cpu_engine *e, const struct cpu_textures *textures);
 
 /* LAUNCH_CONFIG_INVALID with the reason: the kernel can never run with it. */
 enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why);

@@ -64,6 +64,8 @@ static bool make_rooms(struct cpu_plan *p)
         return fits_int(p->ask.k) && factor_qr_q_rooms(p);
     case VENDOR_EIGH:
         return p->ask.m == p->ask.n && factor_eigh_rooms(p);
+    case VENDOR_EIG:
+        return p->ask.m == p->ask.n && factor_eig_rooms(p);
     case VENDOR_SVD:
         return factor_svd_rooms(p);
     case VENDOR_MATMUL:

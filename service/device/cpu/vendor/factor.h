@@ -13,6 +13,7 @@ bool factor_room_of_work(struct cpu_plan *p, const void *asked);
 bool factor_qr_rooms(struct cpu_plan *p);
 bool factor_qr_q_rooms(struct cpu_plan *p);
 bool factor_eigh_rooms(struct cpu_plan *p);
+bool factor_eig_rooms(struct cpu_plan *p);
 bool factor_svd_rooms(struct cpu_plan *p);
 
 void *factor_room(const struct cpu_plan *p, uint64_t workspace, enum cpu_room room);

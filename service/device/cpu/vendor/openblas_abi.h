@@ -29,6 +29,13 @@ typedef void lapack_gesdd(const char *job, const int *m, const int *n, void *a, 
 typedef void lapack_complex_gesdd(const char *job, const int *m, const int *n, void *a, const int *lda, void *values, void *u,
                                   const int *ldu, void *vt, const int *ldvt, void *work, const int *work_count, void *reals, int *integers,
                                   int *info, size_t);
+/* Eigenvectors of real matrices: real and imaginary parts of a pair are columns beside each other. */
+typedef void lapack_geev(const char *job_left, const char *job_right, const int *n, void *a, const int *lda, void *real_parts,
+                         void *imaginary_parts, void *left, const int *ld_left, void *right, const int *ld_right, void *work,
+                         const int *work_count, int *info, size_t, size_t);
+typedef void lapack_complex_geev(const char *job_left, const char *job_right, const int *n, void *a, const int *lda, void *values,
+                                 void *left, const int *ld_left, void *right, const int *ld_right, void *work, const int *work_count,
+                                 void *reals, int *info, size_t, size_t);
 
 struct openblas_functions {
     void (*set_num_threads)(int threads);
@@ -40,9 +47,11 @@ struct openblas_functions {
         lapack_potrf         *potrf;
         lapack_geqrf         *geqrf;
         lapack_orgqr         *orgqr; /* of complex numbers: ungqr */
-        lapack_syevd         *syevd; /* of real numbers, as gesdd; of complex ones NULL, */
+        lapack_syevd         *syevd; /* of real numbers, as the next two; of complex ones NULL, */
         lapack_gesdd         *gesdd;
-        lapack_heevd         *heevd; /* which have these two */
+        lapack_geev          *geev;
+        lapack_heevd         *heevd; /* which have these three */
         lapack_complex_gesdd *complex_gesdd;
+        lapack_complex_geev  *complex_geev;
     } of[BLAS_NUMBERS];
 };

@@ -130,6 +130,9 @@ static void run_factor(const struct cpu_plan *p, const void *params, uint64_t in
     case VENDOR_EIGH:
         cpu_eigh_run(p, params, index);
         break;
+    case VENDOR_EIG:
+        cpu_eig_run(p, params, index);
+        break;
     case VENDOR_SVD:
         cpu_svd_run(p, params, index);
         break;

@@ -48,6 +48,7 @@ void        cpu_triangular_solve_run(const struct cpu_plan *p, const struct vend
 void        cpu_qr_run(const struct cpu_plan *p, const struct vendor_qr_params *at, uint64_t index);
 void        cpu_qr_q_run(const struct cpu_plan *p, const struct vendor_qr_q_params *at, uint64_t index);
 void        cpu_eigh_run(const struct cpu_plan *p, const struct vendor_eigh_params *at, uint64_t index);
+void        cpu_eig_run(const struct cpu_plan *p, const struct vendor_eig_params *at, uint64_t index);
 void        cpu_svd_run(const struct cpu_plan *p, const struct vendor_svd_params *at, uint64_t index);
 
 /* ---- shared by them ---- */

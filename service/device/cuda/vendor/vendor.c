@@ -1,4 +1,4 @@
-/* Modules whose one kernel is a product or a transform of a library of the GPU's maker. */
+/* Modules whose one kernel is a product, a transform or a factorization of a library of the GPU's maker. */
 #include "device/cuda/vendor/vendor.h"
 
 #include <stdlib.h>
@@ -22,8 +22,10 @@ void cuda_plan_free(struct cuda_plan *p)
         return;
     if (p->operation == VENDOR_MATMUL)
         cuda_matmul_free(p);
-    else
+    else if (p->operation == VENDOR_FFT)
         cuda_fft_free(p);
+    else
+        cuda_solver_free(p);
     free(p);
 }
 
@@ -32,8 +34,10 @@ void cuda_vendor_stop(struct device *d)
     if (d->blas)
         cublaslt_functions()->cublasLtDestroy(d->blas);
     d->blas = NULL;
+    cuda_solver_stop(d);
     d->capture = NULL; /* ended with all streams */
-    d->scaler = NULL;  /* unloaded with all modules */
+    d->scaler = NULL;  /* these two: unloaded with all modules */
+    d->solver_helpers = NULL;
 }
 
 /* Every parameter is an address. */
@@ -59,13 +63,12 @@ static enum status make_plan(struct device *d, const struct vendor_plan *ask, st
     if (!m->plan)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     m->plan->operation = ask->operation;
-    if (ask->operation == VENDOR_MATMUL)
-        st = describe_plan(m, sizeof(struct vendor_matmul_params) / sizeof(uint64_t), why);
-    else
-        st = describe_plan(m, sizeof(struct vendor_fft_params) / sizeof(uint64_t), why);
+    st = describe_plan(m, vendor_params_count(ask->operation), why);
     if (st)
         return st;
-    return ask->operation == VENDOR_MATMUL ? cuda_matmul_make(d, ask, m->plan, why) : cuda_fft_make(d, ask, m->plan, why);
+    if (ask->operation == VENDOR_MATMUL)
+        return cuda_matmul_make(d, ask, m->plan, why);
+    return ask->operation == VENDOR_FFT ? cuda_fft_make(d, ask, m->plan, why) : cuda_solver_make(d, ask, m->plan, why);
 }
 
 enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
@@ -74,7 +77,7 @@ enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, st
     struct device_module *m;
     enum status           st = cuda_alive(d, why);
 
-    if (!st && ask->operation != VENDOR_MATMUL && ask->operation != VENDOR_FFT)
+    if (!st && !vendor_params_count(ask->operation))
         st = problem_set(why, STATUS_INVALID_REQUEST, "unknown operation");
     if (st)
         return st;
@@ -93,22 +96,22 @@ enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, st
 
 enum status cuda_plan_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
 {
-    const struct cuda_plan     *p = l->module->plan;
-    struct vendor_matmul_params matmul;
-    struct vendor_fft_params    fft;
+    const struct cuda_plan *p = l->module->plan;
+    const uint32_t          count = vendor_params_count(p->operation);
+    union {
+        struct vendor_matmul_params matmul;
+        struct vendor_fft_params    fft;
+        uint64_t                    addresses[VENDOR_PARAMS_MAX];
+    } at;
 
     if (l->cooperative)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "launches of a vendor library cannot be cooperative");
-    if (p->operation == VENDOR_MATMUL) {
-        memcpy(&matmul, l->params, sizeof matmul); /* params_bytes was checked against the table */
-        if (p->workspace_bytes && !matmul.workspace)
-            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the product has no workspace");
-        return cuda_matmul_launch(d, s, p, &matmul, why);
-    }
-    memcpy(&fft, l->params, sizeof fft);
-    if (p->workspace_bytes && !fft.workspace)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the transform has no workspace");
-    return cuda_fft_launch(d, s, p, &fft, why);
+    memcpy(&at, l->params, count * sizeof(uint64_t)); /* params_bytes was checked against the table */
+    if (p->workspace_bytes && !at.addresses[count - 1])
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the launch has no workspace");
+    if (p->operation == VENDOR_MATMUL)
+        return cuda_matmul_launch(d, s, p, &at.matmul, why);
+    return p->operation == VENDOR_FFT ? cuda_fft_launch(d, s, p, &at.fft, why) : cuda_solver_launch(d, s, p, at.addresses, why);
 }
 
 /* ---- for graphs ---- */
@@ -116,6 +119,11 @@ enum status cuda_plan_launch(struct device *d, struct device_stream *s, const st
 bool cuda_can_capture(const struct cuda_driver *cu)
 {
     return cu->cuStreamBeginCapture_v2 && cu->cuStreamEndCapture && cu->cuGraphAddChildGraphNode && cu->cuGraphExecChildGraphNodeSetParams;
+}
+
+bool cuda_plan_can_capture(const struct cuda_plan *p)
+{
+    return p->operation == VENDOR_MATMUL || p->operation == VENDOR_FFT;
 }
 
 enum status cuda_plan_capture(struct device *d, const struct device_launch *l, cuda_graph *out, struct problem *why)

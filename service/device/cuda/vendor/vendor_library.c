@@ -1,4 +1,4 @@
-/* Finds cuBLASLt and cuFFT and looks their functions up. */
+/* Finds cuBLASLt, cuFFT and cuSOLVER and looks their functions up. */
 #include "device/cuda/vendor/vendor_library.h"
 
 #include "base/log/log.h"
@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 
-enum { FUNCTIONS_MAX = 16, VERSION_BYTES = 32 };
+enum { FUNCTIONS_MAX = 48, VERSION_BYTES = 32 };
+
+enum need { OPTIONAL, REQUIRED };
 
 static const char *const blas_names[] = {
 #define CUBLASLT(name, result, parameters) #name,
@@ -21,15 +23,33 @@ static const char *const fft_names[] = {
 #undef CUFFT
 };
 
+static const char *const solver_names[] = {
+#define CUSOLVER(member, need, symbol) #symbol,
+#include "device/cuda/vendor/cusolver.def"
+#undef CUSOLVER
+};
+
+static const struct {
+    size_t    offset;
+    enum need need;
+} solver_places[] = {
+#define CUSOLVER(member, need, symbol) {offsetof(struct cusolver_functions, member), need},
+#include "device/cuda/vendor/cusolver.def"
+#undef CUSOLVER
+};
+
 static_assert(sizeof(struct cublaslt_functions) == sizeof(void * [COUNT(blas_names)]), "nothing but pointers, in the order of the names");
 static_assert(sizeof(struct cufft_functions) == sizeof(void * [COUNT(fft_names)]), "nothing but pointers, in the order of the names");
-static_assert(COUNT(blas_names) <= FUNCTIONS_MAX && COUNT(fft_names) <= FUNCTIONS_MAX, "there is room to look them up");
+static_assert(COUNT(blas_names) <= FUNCTIONS_MAX && COUNT(fft_names) <= FUNCTIONS_MAX && COUNT(solver_names) <= FUNCTIONS_MAX,
+              "there is room to look them up");
 
 /* Where they are when no path is set: in the loader's folders, or the toolkit's. The used interface is the same in both versions. */
 static const char *const blas_usual[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.12",
                                          "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};
 static const char *const fft_usual[] = {"libcufft.so.12", "/usr/local/cuda/lib64/libcufft.so.12", "libcufft.so.11",
                                         "/usr/local/cuda/lib64/libcufft.so.11", NULL};
+static const char *const solver_usual[] = {"libcusolver.so.12", "/usr/local/cuda/lib64/libcusolver.so.12", "libcusolver.so.11",
+                                           "/usr/local/cuda/lib64/libcusolver.so.11", NULL};
 
 struct library {
     const char        *path; /* NULL: not wanted; "": the usual places */
@@ -43,12 +63,19 @@ struct library {
 
 static struct library            blas = {.usual = blas_usual, .names = blas_names, .count = COUNT(blas_names)};
 static struct library            fft = {.usual = fft_usual, .names = fft_names, .count = COUNT(fft_names)};
+static struct library            solver = {.usual = solver_usual, .names = solver_names, .count = COUNT(solver_names)};
 static struct cublaslt_functions blas_functions;
 static struct cufft_functions    fft_functions;
+static struct cusolver_functions solver_functions;
+
+static bool may_lack(const struct library *l, size_t i)
+{
+    return l == &solver && solver_places[i].need == OPTIONAL;
+}
 
 bool vendor_library_choose(struct span name, const char *path)
 {
-    struct library *l = span_is(name, "cublaslt") ? &blas : span_is(name, "cufft") ? &fft : NULL;
+    struct library *l = span_is(name, "cublaslt") ? &blas : span_is(name, "cufft") ? &fft : span_is(name, "cusolver") ? &solver : NULL;
 
     if (l)
         l->path = path;
@@ -60,7 +87,7 @@ static bool load_from(struct library *l, const char *path)
     if (!library_symbols(path, l->names, l->slots, l->count))
         return false;
     for (size_t i = 0; i < l->count; i++)
-        if (!l->slots[i]) {
+        if (!l->slots[i] && !may_lack(l, i)) {
             log_warn("device", "ignoring %s: it lacks %s", path, l->names[i]);
             return false;
         }
@@ -98,6 +125,14 @@ void vendor_libraries_load(void)
             version = 0;
         snprintf(fft.version, sizeof fft.version, "%d.%d.%d", version / 1000, version / 100 % 10, version % 100);
     }
+    if (load_library(&solver) && !solver.version[0]) {
+        for (size_t i = 0; i < solver.count; i++)
+            memcpy((char *)&solver_functions + solver_places[i].offset, &solver.slots[i], sizeof solver.slots[i]);
+        version = 0;
+        if (solver_functions.version(&version) != CUSOLVER_OK || version < 0)
+            version = 0;
+        snprintf(solver.version, sizeof solver.version, "%d.%d.%d", version / 1000, version / 100 % 10, version % 100);
+    }
 }
 
 const struct cublaslt_functions *cublaslt_functions(void)
@@ -110,6 +145,11 @@ const struct cufft_functions *cufft_functions(void)
     return fft.loaded ? &fft_functions : NULL;
 }
 
+const struct cusolver_functions *cusolver_functions(void)
+{
+    return solver.loaded ? &solver_functions : NULL;
+}
+
 const char *cublaslt_version(void)
 {
     return blas.version;
@@ -118,4 +158,9 @@ const char *cublaslt_version(void)
 const char *cufft_version(void)
 {
     return fft.version;
+}
+
+const char *cusolver_version(void)
+{
+    return solver.version;
 }

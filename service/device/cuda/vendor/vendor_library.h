@@ -4,10 +4,11 @@
 #include "base/span.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
 #include "device/cuda/vendor/cufft_abi.h"
+#include "device/cuda/vendor/cusolver_abi.h"
 
 #include <stdbool.h>
 
-/* Sets the path of "cublaslt" or "cufft", borrowed; "": the usual places; NULL: unused (default). False: another name. */
+/* Sets the path of "cublaslt", "cufft" or "cusolver", borrowed; "": the usual places; NULL: unused (default). False: another name. */
 bool vendor_library_choose(struct span name, const char *path);
 /* Loads what was chosen, for the life of the process. It opens files: call it before the lock-down. */
 void vendor_libraries_load(void);
@@ -15,7 +16,9 @@ void vendor_libraries_load(void);
 /* NULL: not loaded. Borrowed for the life of the process. */
 const struct cublaslt_functions *cublaslt_functions(void);
 const struct cufft_functions    *cufft_functions(void);
+const struct cusolver_functions *cusolver_functions(void);
 
 /* "13.1.0"; "" when it is not loaded. Static. */
 const char *cublaslt_version(void);
 const char *cufft_version(void);
+const char *cusolver_version(void);

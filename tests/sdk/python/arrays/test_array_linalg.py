@@ -154,6 +154,51 @@ def test_symmetric_eigenvalues(g, dtype, n):
             near(whole @ v.get(), w.get()[..., None, :] * v.get())
 
 
+def in_order(values):
+    """Conjugate pairs are apart by their imaginary parts, whatever the last digits of their real ones."""
+    return np.array(sorted(np.asarray(values).tolist(), key=lambda one: (round(complex(one).real, 3), complex(one).imag)))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 33])
+def test_general_eigenvalues(g, dtype, n):
+    for stack in STACKS:
+        a = values(stack + (n, n), dtype)
+        for matrix in (a, np.triu(a)):  # the triangle's are real if it is
+            w, v = g.linalg.eig(g.asarray(matrix))
+            theirs, alone = np.linalg.eig(matrix), g.linalg.eigvals(g.asarray(matrix))
+            assert (w.dtype, w.shape, v.dtype, v.shape) == (theirs[0].dtype, theirs[0].shape, theirs[1].dtype, theirs[1].shape)
+            assert alone.dtype == theirs[0].dtype
+            near(matrix @ v.get(), w.get()[..., None, :] * v.get(), 10)
+            lengths = np.linalg.norm(v.get(), axis=-2)
+            near(lengths, np.ones_like(lengths))
+            for ours, other, expected in zip(w.get().reshape(-1, n), alone.get().reshape(-1, n), theirs[0].reshape(-1, n)):
+                near(in_order(ours), in_order(expected).astype(expected.dtype), 1000)
+                near(in_order(other), in_order(expected).astype(expected.dtype), 1000)
+
+
+def test_general_eigenvalues_take_a_request_and_refuse_what_numpy_refuses(g, requests):
+    a = g.asarray([[0.0, 1.0], [-1.0, 0.0]])
+    g.linalg.eigvals(a)
+    requests()
+    assert sorted(g.linalg.eigvals(a).tolist(), key=lambda one: one.imag) == [-1j, 1j] and requests() <= 2
+    for bad in (np.nan, np.inf):
+        with pytest.raises(np.linalg.LinAlgError, match="Array must not contain infs or NaNs"):
+            g.linalg.eig(g.asarray([[1.0, bad], [0.0, 1.0]]))
+    found = g.linalg.eig(g.eye(2) * 1j)
+    assert found._fields == ("eigenvalues", "eigenvectors") and found.eigenvalues.tolist() == [1j, 1j]
+
+
+def test_zeros_of_polynomials(g):
+    for p in ([1, -6, 11, -6], [0, 0, 2, 0, 8, 0], [3.0], [0.0, 0.0], [1j, 2, 1], [], [5, 0, 0]):
+        ours, theirs = g.roots(g.asarray(p)), np.roots(p)
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), p
+        near(in_order(ours.get()), in_order(theirs).astype(theirs.dtype), 1000)
+    with pytest.raises(ValueError, match="rank-1"):
+        g.roots(g.ones((2, 2)))
+    near(g.poly(g.asarray([[2.0, 1.0], [1.0, 3.0]])), np.poly([[2.0, 1.0], [1.0, 3.0]]), 10)
+
+
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_singular_values(g, dtype, shape):
@@ -281,7 +326,7 @@ def test_empty_matrices(g):
              lambda m, a: m.linalg.cholesky(a[..., :0, :0]), lambda m, a: m.linalg.solve(a[..., :0, :0], a[..., :0, :2]),
              lambda m, a: m.linalg.solve(a, a[..., :0]), lambda m, a: m.linalg.qr(a[..., :0]), lambda m, a: m.linalg.qr(a[..., :0], "complete"),
              lambda m, a: m.linalg.qr(a[..., :0, :], "complete"), lambda m, a: m.linalg.qr(a[..., :0, :], "r"), lambda m, a: m.linalg.eigh(a[..., :0, :0]),
-             lambda m, a: m.linalg.svd(a[..., :0]), lambda m, a: m.linalg.svd(a[..., :0, :], full_matrices=False), lambda m, a: m.linalg.svdvals(a[..., :0]),
+             lambda m, a: m.linalg.eig(a[..., :0, :0]), lambda m, a: m.linalg.eigvals(a[..., :0, :0]), lambda m, a: m.linalg.svd(a[..., :0]), lambda m, a: m.linalg.svd(a[..., :0, :], full_matrices=False), lambda m, a: m.linalg.svdvals(a[..., :0]),
              lambda m, a: m.linalg.pinv(a[..., :0]), lambda m, a: m.linalg.matrix_rank(a[..., :0]), lambda m, a: m.linalg.matrix_power(a[..., :0, :0], 3)]
     for at, call in enumerate(calls):
         for a in (np.eye(3), np.tile(np.eye(3, dtype="f4"), (2, 1, 1)), np.zeros((0, 3, 3))):
@@ -299,7 +344,7 @@ REFUSED = {
     "solve": [(np.ones((2, 3)), np.ones(2)), (np.ones(3), np.ones(3)), (np.eye(3), np.ones(2)), (np.eye(3), 1.0), (np.ones((2, 3, 3)), np.ones((4, 3, 1)))],
     "inv": [(np.ones((2, 3)),), (np.ones(2),), (1.0,)], "det": [(np.ones((2, 3)),)], "slogdet": [(np.ones(3),)], "cholesky": [(np.ones((2, 3)),)],
     "qr": [(np.ones(3),), (np.eye(2), "half")], "eigh": [(np.ones((2, 3)),), (np.eye(2), "X")], "eigvalsh": [(np.ones(2),)], "svd": [(np.ones(3),)],
-    "svdvals": [(np.ones(3),)], "lstsq": [(np.ones((2, 2, 2)), np.ones(2)), (np.eye(3), np.ones(2)), (np.eye(2), np.ones((1, 1, 2)))],
+    "eig": [(np.ones((2, 3)),), (np.ones(2),)], "eigvals": [(np.ones((3, 2)),), (1.0,)], "svdvals": [(np.ones(3),)], "lstsq": [(np.ones((2, 2, 2)), np.ones(2)), (np.eye(3), np.ones(2)), (np.eye(2), np.ones((1, 1, 2)))],
     "pinv": [(np.ones(3),)], "cond": [(np.ones((0, 0)),), (np.ones((2, 3)), 1)], "matrix_power": [(np.ones((2, 3)), 2), (np.eye(2), 1.5)],
     "multi_dot": [([np.eye(2)],), ([np.eye(2), np.eye(3), np.eye(2)],), ([np.ones((2, 2, 2))] * 3,)], "tensorinv": [(np.ones((2, 3)), 0), (np.ones((2, 3)), 1)],
     "tensorsolve": [(np.ones((2, 3)), np.ones(2))], "norm": [(np.eye(2), "x"), (np.eye(2), 3), (np.ones(2), "fro"), (np.eye(2), None, (0, 0)),
@@ -321,14 +366,11 @@ def test_what_numpy_refuses_is_refused_by_the_same_error_with_nothing_sent(g, re
         assert requests() == 0 and str(ours.value), (name, arguments)
 
 
-def test_types_that_are_refused_and_eigenvalues_that_are_not_there(g):
+def test_types_that_are_refused(g):
     same(g.linalg.inv(np.eye(2) * 2j), np.eye(2) / 2j, exact=True)
-    for name in ("inv", "det", "cholesky", "qr", "eigh", "svd", "pinv", "cond"):
+    for name in ("inv", "det", "cholesky", "qr", "eigh", "eig", "svd", "pinv", "cond"):
         with pytest.raises(TypeError, match="float16 is unsupported"):
             getattr(g.linalg, name)(g.ones((2, 2), "f2"))
-    for name in ("eig", "eigvals"):
-        with pytest.raises(NotImplementedError, match="eigh"):
-            getattr(g.linalg, name)(g.eye(2))
 
 
 def test_every_name_of_numpy_linalg_is_there_and_documented(g):

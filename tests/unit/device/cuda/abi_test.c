@@ -49,6 +49,84 @@ SAME(sizeof(struct cuda_access), sizeof(CUmemAccessDesc));
 SAME(offsetof(struct cuda_access, location), offsetof(CUmemAccessDesc, location));
 SAME(offsetof(struct cuda_access, flags), offsetof(CUmemAccessDesc, flags));
 
+SAME(sizeof(struct cuda_array_props), sizeof(CUDA_ARRAY3D_DESCRIPTOR));
+SAME(offsetof(struct cuda_array_props, width), offsetof(CUDA_ARRAY3D_DESCRIPTOR, Width));
+SAME(offsetof(struct cuda_array_props, height), offsetof(CUDA_ARRAY3D_DESCRIPTOR, Height));
+SAME(offsetof(struct cuda_array_props, depth), offsetof(CUDA_ARRAY3D_DESCRIPTOR, Depth));
+SAME(offsetof(struct cuda_array_props, format), offsetof(CUDA_ARRAY3D_DESCRIPTOR, Format));
+SAME(offsetof(struct cuda_array_props, channels), offsetof(CUDA_ARRAY3D_DESCRIPTOR, NumChannels));
+SAME(offsetof(struct cuda_array_props, flags), offsetof(CUDA_ARRAY3D_DESCRIPTOR, Flags));
+SAME(sizeof(struct cuda_resource), sizeof(CUDA_RESOURCE_DESC));
+SAME(offsetof(struct cuda_resource, kind), offsetof(CUDA_RESOURCE_DESC, resType));
+SAME(offsetof(struct cuda_resource, of.array), offsetof(CUDA_RESOURCE_DESC, res.array.hArray));
+SAME(offsetof(struct cuda_resource, of.linear.address), offsetof(CUDA_RESOURCE_DESC, res.linear.devPtr));
+SAME(offsetof(struct cuda_resource, of.linear.format), offsetof(CUDA_RESOURCE_DESC, res.linear.format));
+SAME(offsetof(struct cuda_resource, of.linear.channels), offsetof(CUDA_RESOURCE_DESC, res.linear.numChannels));
+SAME(offsetof(struct cuda_resource, of.linear.bytes_or_width), offsetof(CUDA_RESOURCE_DESC, res.linear.sizeInBytes));
+SAME(offsetof(struct cuda_resource, of.linear.bytes_or_width), offsetof(CUDA_RESOURCE_DESC, res.pitch2D.width));
+SAME(offsetof(struct cuda_resource, of.linear.height), offsetof(CUDA_RESOURCE_DESC, res.pitch2D.height));
+SAME(offsetof(struct cuda_resource, of.linear.pitch), offsetof(CUDA_RESOURCE_DESC, res.pitch2D.pitchInBytes));
+SAME(offsetof(struct cuda_resource, flags), offsetof(CUDA_RESOURCE_DESC, flags));
+SAME(sizeof(struct cuda_sampling), sizeof(CUDA_TEXTURE_DESC));
+SAME(offsetof(struct cuda_sampling, addressing), offsetof(CUDA_TEXTURE_DESC, addressMode));
+SAME(offsetof(struct cuda_sampling, filter), offsetof(CUDA_TEXTURE_DESC, filterMode));
+SAME(offsetof(struct cuda_sampling, flags), offsetof(CUDA_TEXTURE_DESC, flags));
+SAME(offsetof(struct cuda_sampling, anisotropy_max), offsetof(CUDA_TEXTURE_DESC, maxAnisotropy));
+SAME(offsetof(struct cuda_sampling, mip_filter), offsetof(CUDA_TEXTURE_DESC, mipmapFilterMode));
+SAME(offsetof(struct cuda_sampling, mip_bias), offsetof(CUDA_TEXTURE_DESC, mipmapLevelBias));
+SAME(offsetof(struct cuda_sampling, mip_low), offsetof(CUDA_TEXTURE_DESC, minMipmapLevelClamp));
+SAME(offsetof(struct cuda_sampling, mip_high), offsetof(CUDA_TEXTURE_DESC, maxMipmapLevelClamp));
+SAME(offsetof(struct cuda_sampling, border), offsetof(CUDA_TEXTURE_DESC, borderColor));
+SAME(sizeof(struct cuda_copy), sizeof(CUDA_MEMCPY3D));
+SAME(offsetof(struct cuda_copy, from.place.x_bytes), offsetof(CUDA_MEMCPY3D, srcXInBytes));
+SAME(offsetof(struct cuda_copy, from.place.y), offsetof(CUDA_MEMCPY3D, srcY));
+SAME(offsetof(struct cuda_copy, from.place.z), offsetof(CUDA_MEMCPY3D, srcZ));
+SAME(offsetof(struct cuda_copy, from.place.level), offsetof(CUDA_MEMCPY3D, srcLOD));
+SAME(offsetof(struct cuda_copy, from.kind), offsetof(CUDA_MEMCPY3D, srcMemoryType));
+SAME(offsetof(struct cuda_copy, from.host), offsetof(CUDA_MEMCPY3D, srcHost));
+SAME(offsetof(struct cuda_copy, from.address), offsetof(CUDA_MEMCPY3D, srcDevice));
+SAME(offsetof(struct cuda_copy, from.array), offsetof(CUDA_MEMCPY3D, srcArray));
+SAME(offsetof(struct cuda_copy, from.pitch), offsetof(CUDA_MEMCPY3D, srcPitch));
+SAME(offsetof(struct cuda_copy, from.height), offsetof(CUDA_MEMCPY3D, srcHeight));
+SAME(offsetof(struct cuda_copy, to.place.x_bytes), offsetof(CUDA_MEMCPY3D, dstXInBytes));
+SAME(offsetof(struct cuda_copy, to.kind), offsetof(CUDA_MEMCPY3D, dstMemoryType));
+SAME(offsetof(struct cuda_copy, to.host), offsetof(CUDA_MEMCPY3D, dstHost));
+SAME(offsetof(struct cuda_copy, to.address), offsetof(CUDA_MEMCPY3D, dstDevice));
+SAME(offsetof(struct cuda_copy, to.array), offsetof(CUDA_MEMCPY3D, dstArray));
+SAME(offsetof(struct cuda_copy, to.pitch), offsetof(CUDA_MEMCPY3D, dstPitch));
+SAME(offsetof(struct cuda_copy, to.height), offsetof(CUDA_MEMCPY3D, dstHeight));
+SAME(offsetof(struct cuda_copy, box.width_bytes), offsetof(CUDA_MEMCPY3D, WidthInBytes));
+SAME(offsetof(struct cuda_copy, box.height), offsetof(CUDA_MEMCPY3D, Height));
+SAME(offsetof(struct cuda_copy, box.depth), offsetof(CUDA_MEMCPY3D, Depth));
+SAME(sizeof(cuda_object), sizeof(CUtexObject));
+SAME(sizeof(cuda_object), sizeof(CUsurfObject));
+
+SAME(CUDA_FORMAT_U8, CU_AD_FORMAT_UNSIGNED_INT8);
+SAME(CUDA_FORMAT_U16, CU_AD_FORMAT_UNSIGNED_INT16);
+SAME(CUDA_FORMAT_U32, CU_AD_FORMAT_UNSIGNED_INT32);
+SAME(CUDA_FORMAT_S8, CU_AD_FORMAT_SIGNED_INT8);
+SAME(CUDA_FORMAT_S16, CU_AD_FORMAT_SIGNED_INT16);
+SAME(CUDA_FORMAT_S32, CU_AD_FORMAT_SIGNED_INT32);
+SAME(CUDA_FORMAT_F16, CU_AD_FORMAT_HALF);
+SAME(CUDA_FORMAT_F32, CU_AD_FORMAT_FLOAT);
+SAME(CUDA_ARRAY_LAYERED, CUDA_ARRAY3D_LAYERED);
+SAME(CUDA_ARRAY_SURFACE, CUDA_ARRAY3D_SURFACE_LDST);
+SAME(CUDA_ARRAY_CUBE, CUDA_ARRAY3D_CUBEMAP);
+SAME(CUDA_ARRAY_GATHER, CUDA_ARRAY3D_TEXTURE_GATHER);
+SAME(CUDA_RESOURCE_ARRAY, CU_RESOURCE_TYPE_ARRAY);
+SAME(CUDA_RESOURCE_LINEAR, CU_RESOURCE_TYPE_LINEAR);
+SAME(CUDA_RESOURCE_PITCHED, CU_RESOURCE_TYPE_PITCH2D);
+SAME(CUDA_ADDRESS_WRAP, CU_TR_ADDRESS_MODE_WRAP);
+SAME(CUDA_ADDRESS_CLAMP, CU_TR_ADDRESS_MODE_CLAMP);
+SAME(CUDA_ADDRESS_MIRROR, CU_TR_ADDRESS_MODE_MIRROR);
+SAME(CUDA_ADDRESS_BORDER, CU_TR_ADDRESS_MODE_BORDER);
+SAME(CUDA_FILTER_POINT, CU_TR_FILTER_MODE_POINT);
+SAME(CUDA_FILTER_LINEAR, CU_TR_FILTER_MODE_LINEAR);
+SAME(CUDA_SAMPLE_INTEGERS, CU_TRSF_READ_AS_INTEGER);
+SAME(CUDA_SAMPLE_NORMALIZED, CU_TRSF_NORMALIZED_COORDINATES);
+SAME(CUDA_MEMORY_HOST, CU_MEMORYTYPE_HOST);
+SAME(CUDA_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
+SAME(CUDA_MEMORY_ARRAY, CU_MEMORYTYPE_ARRAY);
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(CUDA_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(CUDA_EVENT_DEFAULT, CU_EVENT_DEFAULT);
@@ -89,6 +167,11 @@ SAME((uintptr_t)CUDA_LAUNCH_BYTES, (uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
 #define cuda_share_props CUmemAllocationProp_st
 #define cuda_access      CUmemAccessDesc_st
 #define cuda_kernel_node CUDA_KERNEL_NODE_PARAMS_v2_st
+#define cuda_array_props CUDA_ARRAY3D_DESCRIPTOR_st
+#define cuda_resource    CUDA_RESOURCE_DESC_st
+#define cuda_sampling    CUDA_TEXTURE_DESC_st
+#define cuda_view        CUDA_RESOURCE_VIEW_DESC_st
+#define cuda_copy        CUDA_MEMCPY3D_st
 
 /* Does not compile unless our prototype is compatible with the vendor's. */
 typedef void               any_function(void);

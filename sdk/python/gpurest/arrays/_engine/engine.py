@@ -121,21 +121,13 @@ class Engine:
         """The bytes of contiguous views, read along with a flush as far as one answer holds them. Raises what became of the arrays."""
         with self.lock:
             sizes = [bytes_of(load) for load in loads]
-            if not all(sizes) or sum(sizes) > READ_BYTES_MAX or len(sizes) > READS_MAX:
-                return self._fetch_in_parts(loads, sizes, progress)
-            got = self._send(loads)
+            count = len(sizes) if all(sizes) and sum(sizes) <= READ_BYTES_MAX and len(sizes) <= READS_MAX else self._along(sizes)
+            got = iter(self._send([load for load, nbytes in zip(loads[:count], sizes) if nbytes]))
             for load in loads:
                 self.check(load.node)
-            return got
-
-    def _fetch_in_parts(self, loads: Sequence[Load], sizes: Sequence[int], progress: Any) -> List[memoryview]:
-        """As fetch(), of views without elements, too, and of more than an answer holds."""
-        count = self._along(sizes)
-        got = iter(self._send([load for load, nbytes in zip(loads[:count], sizes) if nbytes]))
-        for load in loads:
-            self.check(load.node)
-        first = [next(got) if nbytes else memoryview(b"") for nbytes in sizes[:count]]
-        return first + [self._fetch_large(load, nbytes, progress) for load, nbytes in zip(loads[count:], sizes[count:])]
+            first = [next(got) if nbytes else memoryview(b"") for nbytes in sizes[:count]]
+            rest = [(load, load.node.memory, nbytes) for load, nbytes in zip(loads[count:], sizes[count:])]
+        return first + [self._fetch_large(load, memory, nbytes, progress) for load, memory, nbytes in rest]
 
     @staticmethod
     def _along(sizes: Sequence[int]) -> int:
@@ -154,26 +146,27 @@ class Engine:
         if node.memory is not None and node.memory.generation != self.session.generation:
             raise gone("array", self.session)
 
-    def _fetch_large(self, load: Load, nbytes: int, progress: Any) -> memoryview:
-        """More than an answer of a batch holds: a transfer of its own behind the flush, over several connections where that helps."""
-        memory = load.node.memory
+    def _fetch_large(self, load: Load, memory: Optional[DeviceMemory], nbytes: int, progress: Any) -> memoryview:
+        """More than an answer of a batch holds: a transfer of its own behind the flush, over several connections where that helps. Without the lock, so
+        that other threads compute meanwhile; who holds the memory keeps it from being used again."""
         assert memory is not None
         out = memoryview(bytearray(nbytes))
         transfer.read(self.session, memory.id, load.offset * load.dtype.itemsize, out, progress)
         return out
 
     def upload(self, data: memoryview, dtype: DType, shape: shapes.Shape, progress: Any) -> Node:
-        """What is too long to be queued: sent now, behind everything that is queued."""
+        """What is too long to be queued: sent now. Without the lock, as nobody knows the memory yet."""
+        session = self.session
         with self.lock:
-            session = self.session
             self._renew()
             self._let_go(take_all(self.dead))
-            session._relieve()
-            name = session._new_name("array")
-            transfer.create_filled(session, name, data, progress)
-            node = Node(self, BUFFER, dtype, shape)
-            node.settle(DeviceMemory(name, data.nbytes, self.generation, self.dead))
-            return node
+            generation = self.generation
+        session._relieve()
+        name = session._new_name("array")
+        transfer.create_filled(session, name, data, progress)
+        node = Node(self, BUFFER, dtype, shape)
+        node.settle(DeviceMemory(name, data.nbytes, generation, self.dead))
+        return node
 
     def assembly(self) -> Assembly:
         """What a flush would do now."""
@@ -260,6 +253,13 @@ class Engine:
             self._renew()
             for module in set(self.modules.values()):
                 self._unload(module)
+
+    def release(self) -> None:
+        """Frees now what nobody refers to any more; computes nothing."""
+        with self.lock:
+            self._renew()
+            self._let_go(take_all(self.dead))
+        self.session.free_unused()
 
     def _let_go(self, dead: Sequence[Dead]) -> None:
         for one in dead:

@@ -49,7 +49,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSE
     if rcond is None:
         rcond = max(rows, columns) * unit_roundoff(matrix._dtype)
     if not matrix.size:
-        return creation.zeros(matrix._shape[:-2] + (columns, rows), matrix._dtype, session=matrix.session)
+        return creation.zeros(matrix._shape[:-2] + (columns, rows), matrix._dtype, session=matrix._engine.session)
     u, values, vh = svd(matrix, full_matrices=False, hermitian=hermitian)
     inverted = _inverted(values, _as_bound(rcond, values) * reductions.max(values, -1, keepdims=True))
     return matmul(adjoint(vh), inverted[..., None] * adjoint(u))
@@ -92,7 +92,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
     matrix = arrays_of(given)[0]
     check_matrices(matrix)
     if not matrix.size:
-        return creation.zeros(matrix._shape[:-2], matrix._dtype.part, session=matrix.session)
+        return creation.zeros(matrix._shape[:-2], matrix._dtype.part, session=matrix._engine.session)
     found = _condition(matrix, p)
     lost = ufuncs.isnan(found) & ~reductions.any(ufuncs.isnan(matrix), (-2, -1))
     return ufuncs.where(lost, float("inf"), found).astype(matrix._dtype.part, copy=False)
@@ -123,6 +123,6 @@ def lstsq(a: Any, b: Any, rcond: Optional[float] = None) -> Tuple[ndarray, ndarr
     if least:
         found = matmul(adjoint(vh), _inverted(values, cutoff)[:, None] * matmul(adjoint(u), right))
     else:
-        found = creation.zeros((columns, sides), kind, session=matrix.session)
-    rest = _residuals(matrix, right, found) if rank == columns and rows > columns else creation.zeros(0, kind.part, session=matrix.session)
+        found = creation.zeros((columns, sides), kind, session=matrix._engine.session)
+    rest = _residuals(matrix, right, found) if rank == columns and rows > columns else creation.zeros(0, kind.part, session=matrix._engine.session)
     return (shaping.squeeze(found, 1) if given.ndim == 1 else found), rest, rank, values

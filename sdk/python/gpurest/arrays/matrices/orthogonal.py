@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, NoReturn, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 from ..._values import dtypes
 from .. import creation, joining, shaping, sorting, ufuncs
@@ -117,21 +117,6 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
 def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
     """The eigenvalues of eigh()."""
     return _eigen(a, UPLO, False)[0]
-
-
-def _no_general(name: str) -> NoReturn:
-    raise NotImplementedError(f"{name}: there are no eigenvalues of general matrices on the device: eigh and eigvalsh do symmetric ones, "
-                              f"numpy.linalg.{name}(x.get()) computes on the host")
-
-
-def eig(a: Any) -> NoReturn:
-    """Not there: raises NotImplementedError, which says what there is instead."""
-    _no_general("eig")
-
-
-def eigvals(a: Any) -> NoReturn:
-    """Not there: raises NotImplementedError, which says what there is instead."""
-    _no_general("eigvals")
 
 
 # ---- singular values ----

@@ -20,7 +20,7 @@ def matrix_power(a: Any, n: Any) -> ndarray:
     except TypeError:
         raise TypeError("exponent must be an integer") from None
     if count == 0:
-        one = creation.eye(array._shape[-1], dtype=array._dtype, session=array.session)
+        one = creation.eye(array._shape[-1], dtype=array._dtype, session=array._engine.session)
         return shaping.broadcast_to(one, array._shape).copy()
     power = inv(array) if count < 0 else array
     count, result = abs(count), None

@@ -39,7 +39,7 @@ def _substitute(lu: ndarray, right: ndarray) -> ndarray:
 def _ordered(right: ndarray, order: ndarray) -> ndarray:
     """The rows of a flat stack, each matrix's in its order."""
     count, n, columns = right._shape
-    first = creation.arange(0, count * n, n, dtype=dtypes.int64, session=right.session).reshape(count, 1)
+    first = creation.arange(0, count * n, n, dtype=dtypes.int64, session=right._engine.session).reshape(count, 1)
     return right.reshape(count * n, columns)[(order + first).reshape(count * n)].reshape(count, n, columns)
 
 
@@ -65,7 +65,7 @@ def solve(a: Any, b: Any) -> ndarray:
     n, columns = right._shape[-2:]
     shape = stack + ((n,) if given.ndim == 1 else (n, columns))
     if not shapes.size_of(shape):
-        return creation.zeros(shape, matrix._dtype, session=matrix.session)
+        return creation.zeros(shape, matrix._dtype, session=matrix._engine.session)
     lu, order, _, info = _lu(flat(matrix))
     lu = flat(shaping.broadcast_to(lu.reshape(matrix._shape), stack + (n, n)))
     order = shaping.broadcast_to(order.reshape(matrix._shape[:-1]), stack + (n,)).reshape(-1, n)
@@ -78,7 +78,7 @@ def inverse_and_info(matrix: ndarray) -> Tuple[ndarray, ndarray]:
     """Of a stack with elements, and where it is not 0 the matrix is singular."""
     n = matrix._shape[-1]
     lu, order, _, info = _lu(flat(matrix))
-    right = creation.eye(n, dtype=matrix._dtype, session=matrix.session)[order]
+    right = creation.eye(n, dtype=matrix._dtype, session=matrix._engine.session)[order]
     return _substitute(lu, right).reshape(matrix._shape), info
 
 
@@ -87,7 +87,7 @@ def inv(a: Any) -> ndarray:
     matrix = arrays_of(a)[0]
     check_square(matrix)
     if not matrix.size:
-        return creation.zeros(matrix._shape, matrix._dtype, session=matrix.session)
+        return creation.zeros(matrix._shape, matrix._dtype, session=matrix._engine.session)
     found, info = inverse_and_info(matrix)
     fail_if(info, SINGULAR)
     return found
@@ -124,7 +124,7 @@ def _diagonal_and_sign(a: Any) -> Tuple[ndarray, ndarray]:
     check_square(matrix)
     stack, n = matrix._shape[:-2], matrix._shape[-1]
     if not matrix.size:
-        return creation.ones(stack + (n,), matrix._dtype, session=matrix.session), creation.ones(stack, matrix._dtype, session=matrix.session)
+        return creation.ones(stack + (n,), matrix._dtype, session=matrix._engine.session), creation.ones(stack, matrix._dtype, session=matrix._engine.session)
     lu, _, exchanges, _ = _lu(flat(matrix))
     sign = (1 - 2 * (exchanges % 2)).astype(matrix._dtype)
     return diagonal(lu, axis1=-2, axis2=-1).reshape(stack + (n,)), sign.reshape(stack)
@@ -149,7 +149,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> ndarray:
     matrix = arrays_of(a)[0]
     check_square(matrix)
     if not matrix.size:
-        return creation.zeros(matrix._shape, matrix._dtype, session=matrix.session)
+        return creation.zeros(matrix._shape, matrix._dtype, session=matrix._engine.session)
     source = flat(adjoint(matrix) if upper else matrix)
     count, n = source._shape[:2]
     lower, info = factor("cholesky", [source], [Part(source._dtype, source._shape), Part(dtypes.int32, (count,))], n, count)

@@ -55,12 +55,23 @@ class BitGenerator:
             raise NotImplementedError("BitGenerator is a base class and cannot be instantized")
         self.lock = threading.Lock()
         self._key, self._counter, self._children = key_of(seed), 0, 0
+        self._sequence: Any = seed if hasattr(seed, "spawn") and hasattr(seed, "generate_state") else None
+
+    @property
+    def seed_seq(self) -> Any:
+        """A numpy.random.SeedSequence for what spawns generators by NumPy's: the one that was the seed, else one of the key. Needs NumPy."""
+        with self.lock:
+            if self._sequence is None:
+                self._sequence = dtypes.numpy.random.SeedSequence(self._key)
+            return self._sequence
+
+    _seed_seq = seed_seq  # as Dask asks for it
 
     def reseed(self, seed: Any = None) -> None:
         """Starts anew, as if made with this seed."""
         key = key_of(seed)
         with self.lock:
-            self._key, self._counter, self._children = key, 0, 0
+            self._key, self._counter, self._children, self._sequence = key, 0, 0, None
 
     def take(self, count: int) -> Tuple[Const, Const]:
         """The key and the first of `count` values of the counter, which nobody else gets."""
@@ -102,6 +113,7 @@ class BitGenerator:
             raise ValueError(f"state must be for a {type(self).__name__} PRNG")
         with self.lock:
             self._key, self._counter, self._children = (int(value["state"][name]) & MASK for name in ("key", "counter", "children"))
+            self._sequence = None
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.state)

@@ -86,7 +86,7 @@ class Generator(Several, Rearranging):
             together(*values)
         if out is None:
             return self._queue(op, values, size, kind, session)
-        made = self._queue(op, values, _checked_out(out, size, kind), kind, out.session)
+        made = self._queue(op, values, _checked_out(out, size, kind), kind, out._engine.session)
         return ufuncs.into(out, made)
 
     def _counted(self, op: str, parameters: Sequence[Parameter], size: Any, dtype: Any, session: Where) -> ndarray:

@@ -52,7 +52,7 @@ class Rearranging:
             raise ValueError("a must be a positive integer unless no samples are taken" if array is None else "a cannot be empty unless no samples are taken")
         if not replace and wanted > count:
             raise ValueError("Cannot take a larger sample than population when replace is False")
-        where = session if array is None else array.session
+        where = session if array is None else array._engine.session
         weights = None if p is None else _weights(p, count, 0 if replace else wanted, where)
         places = self._places(count, shape, replace, weights, where)
         return places if array is None else take(array, places, axis)
@@ -90,13 +90,13 @@ class Rearranging:
             return self._order(max(0, operator.index(x)), session)
         array = host.asarray(x, session=None if isinstance(x, ndarray) else session)
         extent = array._shape[shapes.normalize_axis(axis, array.ndim)]
-        return take(array, self._order(extent, array.session), axis)
+        return take(array, self._order(extent, array._engine.session), axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Puts the parts along `axis` in random order, in place. Besides arrays of the device it takes NumPy arrays and lists."""
         if isinstance(x, ndarray):
             extent = x._shape[shapes.normalize_axis(axis, x.ndim)]
-            x[...] = take(x, self._order(extent, x.session), axis)
+            x[...] = take(x, self._order(extent, x._engine.session), axis)
             return
         extent = x.shape[axis] if hasattr(x, "shape") else len(x)
         if not hasattr(x, "__setitem__"):
@@ -112,7 +112,7 @@ class Rearranging:
         if out is not None and (not isinstance(out, ndarray) or out._shape != array._shape):
             raise ValueError("out must have the same shape as x")
         lines, along = (array.reshape(-1), 0) if axis is None else (array, shapes.normalize_axis(axis, array.ndim))
-        order = sorting.argsort(self._bits.random_raw(lines._shape, session=array.session), along)
+        order = sorting.argsort(self._bits.random_raw(lines._shape, session=array._engine.session), along)
         made = shaping.reshape(take_along_axis(lines, order, along), array._shape)
         return made if out is None else ufuncs.into(out, made)
 

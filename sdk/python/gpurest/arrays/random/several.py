@@ -129,7 +129,7 @@ class Several:
         much the left half gets, `left` of the totals and of the weights of both halves."""
         width = weights._shape[-1]
         levels = max(0, width - 1).bit_length()
-        padded = zeros(weights._shape[:-1] + ((1 << levels) - width,), "f8", session=weights.session)
+        padded = zeros(weights._shape[:-1] + ((1 << levels) - width,), "f8", session=weights._engine.session)
         tree = [joining.concatenate([weights, padded], axis=-1)]
         for _ in range(levels):
             tree.append(_pairs(tree[-1]).sum(-1))

@@ -19,7 +19,7 @@ def _checked_order(bitorder: str) -> None:
 
 
 def _shifts(like: ndarray, bitorder: str) -> ndarray:
-    places = arange(8, dtype="u1", session=like.session)
+    places = arange(8, dtype="u1", session=like._engine.session)
     return places if bitorder == "little" else places[::-1]
 
 
@@ -35,7 +35,7 @@ def packbits(a: Any, axis: Optional[int] = None, bitorder: str = "big") -> ndarr
     shifts, line = _shifts(array, bitorder), shaping.moveaxis(array, at, -1) != 0
     more = -line._shape[-1] % 8
     if more:
-        line = joining.concatenate([line, zeros(line._shape[:-1] + (more,), bool, session=line.session)], -1)
+        line = joining.concatenate([line, zeros(line._shape[:-1] + (more,), bool, session=line._engine.session)], -1)
     groups = line.reshape(line._shape[:-1] + (line._shape[-1] // 8, 8)).astype("u1")
     return shaping.moveaxis(reductions.sum(groups << shifts, -1, "u1"), -1, at)
 
@@ -56,6 +56,6 @@ def unpackbits(a: Any, axis: Optional[int] = None, count: Optional[int] = None, 
         if count < -total:
             raise ValueError(f"-ve count out of range: {count}")
         if count > total:
-            bits = joining.concatenate([bits, zeros(bits._shape[:-1] + (count - total,), "u1", session=bits.session)], -1)
+            bits = joining.concatenate([bits, zeros(bits._shape[:-1] + (count - total,), "u1", session=bits._engine.session)], -1)
         bits = bits[..., :count]
     return shaping.moveaxis(bits, -1, at)

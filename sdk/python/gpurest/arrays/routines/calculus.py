@@ -94,7 +94,7 @@ def gradient(f: Any, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) 
 
 def _slopes(values: ndarray, axis: int, step: Any, edge_order: int) -> ndarray:
     line = shaping.moveaxis(values, axis, -1)
-    made = host.empty(line._shape, values._dtype, session=values.session)
+    made = host.empty(line._shape, values._dtype, session=values._engine.session)
     if isinstance(step, ndarray):
         before, behind = step[:-1], step[1:]
         made[..., 1:-1] = (line[..., :-2] * (-behind / (before * (before + behind))) + line[..., 1:-1] * ((behind - before) / (before * behind))
@@ -209,7 +209,7 @@ def _slid(line: ndarray, weights: ndarray, mode: str) -> ndarray:
     around = {"full": (count - 1, count - 1), "same": (count - 1 - (count - 1) // 2, (count - 1) // 2), "valid": (0, 0)}[mode]
     if mode == "same":
         around = (count // 2, count - 1 - count // 2)
-    wide = zeros(line.size + sum(around), kind, session=line.session)
+    wide = zeros(line.size + sum(around), kind, session=line._engine.session)
     wide[around[0]:around[0] + line.size] = line
     windows = wide._view((wide.size - count + 1, count), (1, 1), wide._offset)
     if kind.kind == "b":

@@ -22,7 +22,7 @@ def diag(v: Any, k: int = 0) -> ndarray:
     if array.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     size = array.size + abs(k)
-    made = zeros((size, size), array._dtype, session=array.session)
+    made = zeros((size, size), array._dtype, session=array._engine.session)
     linalg.diagonal(made, k)[...] = array
     return made
 

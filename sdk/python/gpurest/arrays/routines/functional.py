@@ -55,14 +55,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     masks: List[ndarray] = [shaping.broadcast_to(as_array(one).astype("?", copy=False), array._shape) for one in conditions]
     count = len(masks)
     if len(funclist) == count + 1:
-        none = host.empty(array._shape, bool, session=array.session)
+        none = host.empty(array._shape, bool, session=array._engine.session)
         none[...] = True
         for mask in masks:
             none = none & ~mask
         masks.append(none)
     elif len(funclist) != count:
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
-    made = zeros(array._shape, array._dtype, session=array.session)
+    made = zeros(array._shape, array._dtype, session=array._engine.session)
     for mask, function in zip(masks, funclist):
         if not callable(function):
             made[mask] = reductions.scalar(function)

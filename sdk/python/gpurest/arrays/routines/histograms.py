@@ -31,7 +31,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     if shares is not None and shares._shape != array._shape:
         raise ValueError("The weights and list don't have the same length.")
     if not array.size:
-        return zeros(minlength, "i8" if shares is None else "f8", session=array.session)
+        return zeros(minlength, "i8" if shares is None else "f8", session=array._engine.session)
     numbers = array.astype("i8", copy=False)
     least, greatest = (int(one) for one in (reductions.min(numbers), reductions.max(numbers)))
     if least < 0:
@@ -40,7 +40,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
 
 
 def _counted(numbers: ndarray, bins: int, weights: Optional[ndarray]) -> ndarray:
-    made = zeros(bins, "i8" if weights is None else "f8", session=numbers.session)
+    made = zeros(bins, "i8" if weights is None else "f8", session=numbers._engine.session)
     indexing.join(made, numbers, 1 if weights is None else weights, "add")
     return made
 
@@ -55,7 +55,7 @@ def _edges(array: ndarray, bins: Any, limits: Any, kind: DType) -> ndarray:
         if int(bins) < 1:
             raise ValueError("`bins` must be positive, when an integer")
         first, last = _range(array, limits)
-        made: ndarray = linspace(first, last, int(bins) + 1, dtype=kind, session=array.session)
+        made: ndarray = linspace(first, last, int(bins) + 1, dtype=kind, session=array._engine.session)
         return made
     edges = as_array(bins)
     if edges.ndim != 1:
@@ -108,7 +108,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Optional[bool]
 def _counted_in(numbers: ndarray, bins: int, weights: Optional[ndarray]) -> ndarray:
     """Of -1, which counts nowhere, the last of one bin more is used."""
     kind = dtypes.int64 if weights is None else weights._dtype if weights._dtype.kind in "fc" else sum_of(weights)
-    made = zeros(bins + 1, kind if kind.itemsize >= 4 else dtypes.float32, session=numbers.session)
+    made = zeros(bins + 1, kind if kind.itemsize >= 4 else dtypes.float32, session=numbers._engine.session)
     indexing.join(made, ufuncs.where(numbers < 0, bins, numbers), 1 if weights is None else weights.astype(made._dtype, copy=False), "add")
     return made[:bins].astype(kind)
 

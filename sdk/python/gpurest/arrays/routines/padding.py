@@ -73,7 +73,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> nd
 
 def _framed(array: ndarray, widths: List[Pair], values: List[Pair]) -> ndarray:
     shape = tuple(extent + int(before) + int(after) for extent, (before, after) in zip(array._shape, widths))
-    made = host.empty(shape, array._dtype, session=array.session)
+    made = host.empty(shape, array._dtype, session=array._engine.session)
     made[(*(slice(int(before), int(before) + extent) for extent, (before, _) in zip(array._shape, widths)), ...)] = array
     for axis, ((before, after), (first, last)) in enumerate(zip(widths, values)):
         front = (slice(None),) * axis
@@ -102,7 +102,7 @@ def _padded(array: ndarray, axis: int, before: int, after: int, mode: str, optio
 
 def _sources(array: ndarray, extent: int, before: int, after: int, mode: str) -> ndarray:
     """Which element each one of the result is taken from."""
-    number = arange(-before, extent + after, session=array.session)
+    number = arange(-before, extent + after, session=array._engine.session)
     if mode == "edge" or (mode == "reflect" and extent == 1):
         return ufuncs.clip(number, 0, extent - 1)
     if mode == "wrap":
@@ -117,7 +117,7 @@ def _odd(array: ndarray, axis: int, before: int, after: int, mode: str) -> ndarr
     front = (slice(None),) * axis
     skip = 1 if mode == "reflect" else 0
     if array._shape[axis] == 1 and skip:
-        return array[(*front, ufuncs.clip(arange(-before, 1 + after, session=array.session), 0, 0))]
+        return array[(*front, ufuncs.clip(arange(-before, 1 + after, session=array._engine.session), 0, 0))]
     while before or after:
         extent = array._shape[axis]
         first, last = min(before, extent - skip), min(after, extent - skip)
@@ -146,6 +146,6 @@ def _statistic(array: ndarray, axis: int, mode: str, length: Any, at_end: bool, 
     if array._dtype.kind in "iu" and mode in ("mean", "median"):
         value = ufuncs.rint(value)
     shape = array._shape[:axis] + (count,) + array._shape[axis + 1:]
-    made = host.empty(shape, array._dtype, session=array.session)
+    made = host.empty(shape, array._dtype, session=array._engine.session)
     made[...] = value
     return made

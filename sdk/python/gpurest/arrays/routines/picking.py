@@ -62,7 +62,7 @@ def _along(array: ndarray, numbers: Any, axis: Optional[int]) -> Tuple[ndarray, 
     key: List[Any] = []
     for other, extent in enumerate(array._shape):
         line = tuple(-1 if other == one else 1 for one in range(array.ndim))
-        key.append(picks if other == at else arange(extent, session=array.session).reshape(line))
+        key.append(picks if other == at else arange(extent, session=array._engine.session).reshape(line))
     return array, tuple(key)
 
 
@@ -104,7 +104,7 @@ def argwhere(a: Any) -> ndarray:
     """The places of what is not zero, a row for each. Their number must be known, so this sends what is queued."""
     array = as_array(a)
     if array.ndim == 0:
-        return zeros((int(bool(array)), 0), "i8", session=array.session)
+        return zeros((int(bool(array)), 0), "i8", session=array._engine.session)
     return joining.stack(indexing.nonzero(array), 1)
 
 
@@ -216,12 +216,12 @@ def resize(a: Any, new_shape: Any) -> ndarray:
     flat, shape = shaping.ravel(as_array(a)), shapes.as_shape(new_shape)
     count = shapes.size_of(shape)
     if not flat.size or not count:
-        return zeros(shape, flat._dtype, session=flat.session)
+        return zeros(shape, flat._dtype, session=flat._engine.session)
     if count <= flat.size:
         return flat[:count].copy().reshape(shape)
     if flat.size == 1:
         return shaping.broadcast_to(flat, (count,)).copy().reshape(shape)
-    return flat[arange(count, session=flat.session) % flat.size].reshape(shape)
+    return flat[arange(count, session=flat._engine.session) % flat.size].reshape(shape)
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Tuple[ndarray, ...]:

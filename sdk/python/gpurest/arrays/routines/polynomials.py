@@ -7,21 +7,22 @@ from typing import Any, Tuple
 
 from ..._values import dtypes
 from .. import joining, reductions, shaping, sorting, ufuncs
-from ..creation import arange, full, zeros
+from ..creation import arange, eye, full, zeros
+from ..matrices.general import eigvals
 from ..matrices.least_squares import lstsq, unit_roundoff
 from ..matrices.solving import inv
 from ..ndarray import ndarray
 from ..ufuncs import as_array
 from .calculus import convolve
 
-__all__ = ["poly", "polyadd", "polyfit", "polymul", "polysub", "polyval", "vander"]
+__all__ = ["poly", "polyadd", "polyfit", "polymul", "polysub", "polyval", "roots", "vander"]
 
 
 def poly(seq_of_zeros: Any) -> ndarray:
     """The coefficients of the polynomial with these zeros, real ones if complex zeros come in pairs. These are looked at: this sends what is queued."""
     roots = as_array(seq_of_zeros)
     if roots.ndim == 2 and roots._shape[0] == roots._shape[1]:
-        raise ValueError("poly of a matrix needs its eigenvalues: pass these")
+        roots = eigvals(roots)
     roots = shaping.atleast(roots, 1)
     if roots.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
@@ -32,6 +33,26 @@ def poly(seq_of_zeros: Any) -> ndarray:
     if roots._dtype.kind == "c" and bool(ufuncs.equal(sorting.sort(roots), sorting.sort(ufuncs.conjugate(roots))).all()):
         return made.real.copy()
     return made
+
+
+def roots(p: Any) -> ndarray:
+    """The zeros of a polynomial: the eigenvalues of its companion matrix. Which coefficients are 0 is looked at: this sends what is queued."""
+    given = shaping.atleast(as_array(p), 1)
+    if given.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    used = ufuncs.not_equal(given, 0).tolist()
+    if True not in used:
+        return zeros(0, session=given.session)
+    first, end = used.index(True), len(used) - used[::-1].index(True)
+    kept = given[first:end]
+    kept = kept if kept._dtype.kind in "fc" else kept.astype("f8")
+    size = kept.size - 1
+    found = zeros(0, kept._dtype, session=given.session)
+    if size:
+        matrix = eye(size, k=-1, dtype=kept._dtype, session=given.session)
+        matrix[0] = -kept[1:] / kept[0]
+        found = eigvals(matrix)
+    return joining.concatenate([found, zeros(len(used) - end, found._dtype, session=given.session)])
 
 
 def _longer(array: ndarray, count: int) -> ndarray:

@@ -43,7 +43,7 @@ def iscomplex(x: Any) -> ndarray:
     array = as_array(x)
     if array._dtype.kind == "c":
         return ufuncs.not_equal(array.imag, 0)
-    return full(array._shape, False, session=array.session)
+    return full(array._shape, False, session=array._engine.session)
 
 
 def isreal(x: Any) -> ndarray:
@@ -51,7 +51,7 @@ def isreal(x: Any) -> ndarray:
     array = as_array(x)
     if array._dtype.kind == "c":
         return ufuncs.equal(array.imag, 0)
-    return full(array._shape, True, session=array.session)
+    return full(array._shape, True, session=array._engine.session)
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -116,7 +116,7 @@ def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> ndarray:
     if bool(reductions.any(counts < 0)):
         raise ValueError("repeats may not contain negative values.")
     total = int(ends[-1]) if counts.size else 0
-    numbers = searchsorted(ends, arange(total, session=array.session), "right")
+    numbers = searchsorted(ends, arange(total, session=array._engine.session), "right")
     return array[(slice(None),) * at + (numbers,)]
 
 
@@ -147,7 +147,7 @@ def delete(arr: Any, obj: Any, axis: Optional[int] = None) -> ndarray:
             raise IndexError(f"index {number} is out of bounds for axis {at} with size {extent}")
         number %= extent
         return joining.concatenate([array[(*front, slice(0, number))], array[(*front, slice(number + 1, None))]], at)
-    kept = full((extent,), True, session=array.session)
+    kept = full((extent,), True, session=array._engine.session)
     chosen = obj if isinstance(obj, slice) else as_array(obj)
     if isinstance(chosen, ndarray) and chosen._dtype.kind == "b" and chosen._shape != (extent,):
         raise ValueError("boolean array argument `obj` to delete must be one-dimensional and match the axis length of "

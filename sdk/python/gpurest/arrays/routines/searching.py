@@ -36,7 +36,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     line, values = line.astype(kind, copy=False), values.astype(kind, copy=False)
     same_engine([line, values])
     if not line.size:
-        return full(values._shape, 0, "i8", session=values.session)
+        return full(values._shape, 0, "i8", session=values._engine.session)
     engine = line._engine
     with engine.lock:
         base = Load(line._storage.node, kind, values._shape, (0,) * values.ndim, line._offset, True)
@@ -126,7 +126,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     if any(one._shape != rows[0]._shape for one in rows):
         raise ValueError("all keys need to be the same shape")
     if rows[0].ndim == 0:
-        return full((), 0, "i8", session=rows[0].session)
+        return full((), 0, "i8", session=rows[0]._engine.session)
     at = shapes.normalize_axis(axis, rows[0].ndim)
     order = sorting.argsort(rows[0], at)
     for one in rows[1:]:

@@ -44,7 +44,7 @@ def _begins(ordered: ndarray, equal_nan: bool) -> ndarray:
         other = other & ~(ufuncs.isnan(ordered[1:]) & ufuncs.isnan(ordered[:-1]))
     if ordered.ndim > 1:
         other = reductions.any(other, tuple(range(1, ordered.ndim)))
-    return joining.concatenate([full((min(1, ordered._shape[0]),), True, session=ordered.session), other])
+    return joining.concatenate([full((min(1, ordered._shape[0]),), True, session=ordered._engine.session), other])
 
 
 class _Groups(NamedTuple):
@@ -65,13 +65,13 @@ class _Groups(NamedTuple):
 
     @property
     def inverse(self) -> ndarray:
-        made = arange(self.order.size, session=self.order.session)
+        made = arange(self.order.size, session=self.order._engine.session)
         made[self.order] = reductions.cumsum(self.begins) - 1
         return made
 
     @property
     def counts(self) -> ndarray:
-        ends = joining.concatenate([self.starts[1:], full((min(1, self.starts.size),), self.order.size, "i8", session=self.order.session)])
+        ends = joining.concatenate([self.starts[1:], full((min(1, self.starts.size),), self.order.size, "i8", session=self.order._engine.session)])
         return ends - self.starts
 
 
@@ -80,7 +80,7 @@ def _groups(rows: ndarray, equal_nan: bool) -> _Groups:
         order = sorting.argsort(rows)
     else:
         flat = rows.reshape(rows._shape[0], -1 if rows.size else 0)
-        order = lexsort([flat[:, at] for at in reversed(range(flat._shape[1]))]) if flat._shape[1] else arange(rows._shape[0], session=rows.session)
+        order = lexsort([flat[:, at] for at in reversed(range(flat._shape[1]))]) if flat._shape[1] else arange(rows._shape[0], session=rows._engine.session)
     ordered = rows[order]
     begins = _begins(ordered, equal_nan)
     return _Groups(ordered, order, begins, indexing.flatnonzero(begins))
@@ -139,7 +139,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     if not others.size:
-        return full(values._shape, bool(invert), session=values.session)
+        return full(values._shape, bool(invert), session=values._engine.session)
     ordered = sorting.sort(others)
     at = ufuncs.minimum(searchsorted(ordered, values), others.size - 1)
     return ufuncs.not_equal(ordered[at], values) if invert else ufuncs.equal(ordered[at], values)
@@ -163,7 +163,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     ordered = sorting.sort(joining.concatenate(parts))
     if not ordered.size:
         return ordered
-    begins = joining.concatenate([full(1, True, session=ordered.session), ordered[1:] != ordered[:-1], full(1, True, session=ordered.session)])
+    begins = joining.concatenate([full(1, True, session=ordered._engine.session), ordered[1:] != ordered[:-1], full(1, True, session=ordered._engine.session)])
     return ordered[begins[1:] & begins[:-1]]
 
 
@@ -173,7 +173,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     second, others = _with_places(ar2, assume_unique, return_indices)
     if not first.size or not second.size:
         made = joining.concatenate([first, second])[:0]
-        return (made, *(full(0, 0, "i8", session=made.session) for _ in range(2))) if return_indices else made
+        return (made, *(full(0, 0, "i8", session=made._engine.session) for _ in range(2))) if return_indices else made
     joined = joining.concatenate([first, second])
     order = sorting.argsort(joined)
     ordered = joined[order]
@@ -191,4 +191,4 @@ def _with_places(ar: Any, assume_unique: bool, wanted: bool) -> Tuple[ndarray, n
         values = unique(ar)
         return values, values
     flat = shaping.ravel(as_array(ar))
-    return flat, arange(flat.size, session=flat.session)
+    return flat, arange(flat.size, session=flat._engine.session)

@@ -66,7 +66,7 @@ def ufunc_reduce(function: ufunc, a: Any, axis: AxisLike, dtype: Any, out: Any, 
     else:
         neutral = function.identity
         made = reductions.reduced(op, reductions.masked(array, where, _fitting(neutral, kind)), axes, kind, keepdims)
-        made = made if initial is UNSET or initial is None else function(made, full((), reductions.scalar(initial), kind, session=array.session))
+        made = made if initial is UNSET or initial is None else function(made, full((), reductions.scalar(initial), kind, session=array._engine.session))
     return reductions.into(out, made, name)
 
 
@@ -85,7 +85,7 @@ def _folded(function: ufunc, array: ndarray, axes: Tuple[int, ...], keepdims: bo
         return array.copy()
     at = axes[0]
     if initial is not UNSET and initial is not None:
-        first = full(array._shape[:at] + (1,) + array._shape[at + 1:], reductions.scalar(initial), array._dtype, session=array.session)
+        first = full(array._shape[:at] + (1,) + array._shape[at + 1:], reductions.scalar(initial), array._dtype, session=array._engine.session)
         array = joining.concatenate([first, array], at)
     if reductions.is_nothing(array, axes):
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -159,7 +159,7 @@ def _join(name: str, a: ndarray, indices: Any, b: Any) -> None:
 
 def _in_rounds(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
     """First the first of each place's values, then the second ones, and so on: in NumPy's order. The number of rounds must be known."""
-    places = arange(a.size, session=a.session).reshape(a._shape)[indices]
+    places = arange(a.size, session=a._engine.session).reshape(a._shape)[indices]
     shape, places = places._shape, places.reshape(-1)
     if not places.size:
         return
@@ -167,8 +167,8 @@ def _in_rounds(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
     values: List[ndarray] = [] if b is UNSET else [shaping.broadcast_to(ufuncs.as_array(b), shape).reshape(-1)]
     order = sorting.argsort(places)
     places = places[order]
-    number = arange(places.size, session=a.session)
-    starts = joining.concatenate([full(1, True, session=a.session), places[1:] != places[:-1]])
+    number = arange(places.size, session=a._engine.session)
+    starts = joining.concatenate([full(1, True, session=a._engine.session), places[1:] != places[:-1]])
     round_of = number - ufuncs.maximum.accumulate(ufuncs.choose(starts, number, 0))
     for at in range(int(round_of.max()) + 1):
         chosen = indexing.flatnonzero(round_of == at)

@@ -109,7 +109,10 @@ bool translate_mma(struct decoder *d); /* device/cpu/interp/ops/matrix.c */
 bool translate_ldmatrix(struct decoder *d);
 bool translate_stmatrix(struct decoder *d);
 bool translate_movmatrix(struct decoder *d);
-bool translate_wmma(struct decoder *d);   /* device/cpu/interp/ops/wmma.c */
+bool translate_wmma(struct decoder *d);    /* device/cpu/interp/ops/wmma.c */
+bool translate_texture(struct decoder *d); /* device/cpu/interp/decode/translate_texture.c */
+bool translate_texture_query(struct decoder *d);
+bool translate_surface(struct decoder *d);
 bool translate_video(struct decoder *d);  /* device/cpu/interp/ops/video.c */
 bool translate_cp(struct decoder *d);     /* device/cpu/interp/ops/copy.c */
 bool translate_alloca(struct decoder *d); /* device/cpu/interp/ops/stack.c */

@@ -385,6 +385,12 @@ bool translate(struct decoder *d)
     case PTX_OP_VAVRG2: case PTX_OP_VAVRG4: case PTX_OP_VMAD: case PTX_OP_VMAX: case PTX_OP_VMAX2: case PTX_OP_VMAX4: case PTX_OP_VMIN:
     case PTX_OP_VMIN2: case PTX_OP_VMIN4: case PTX_OP_VSET: case PTX_OP_VSET2: case PTX_OP_VSET4: case PTX_OP_VSHL: case PTX_OP_VSHR:
     case PTX_OP_VSUB: case PTX_OP_VSUB2: case PTX_OP_VSUB4: return translate_video(d);
+    case PTX_OP_TEX:
+    case PTX_OP_TLD4:      return translate_texture(d);
+    case PTX_OP_SULD:
+    case PTX_OP_SUST:      return translate_surface(d);
+    case PTX_OP_TXQ:
+    case PTX_OP_SUQ:       return translate_texture_query(d);
     case PTX_OP_CREATEPOLICY: return move_constant(d, 0, 8);
     case PTX_OP_LDMATRIX:  return translate_ldmatrix(d);
     case PTX_OP_CP:        return translate_cp(d);

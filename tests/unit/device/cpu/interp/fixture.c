@@ -13,6 +13,8 @@ void rig_start(struct rig *r)
     jit_choose(getenv("GPUREST_TEST_JIT") ? JIT_NOW : JIT_OFF);
     cr_assert_eq(cpu_memory_create(1ull << 28, &r->memory), STATUS_OK);
     cr_assert_eq(cpu_engine_create(r->memory, 2, &r->engine), STATUS_OK);
+    cr_assert_eq(cpu_textures_create(r->memory, &r->textures), STATUS_OK);
+    cpu_engine_use_textures(r->engine, r->textures);
 }
 
 static void unload(struct rig *r)
@@ -27,6 +29,7 @@ void rig_stop(struct rig *r)
 {
     unload(r);
     cpu_engine_destroy(r->engine);
+    cpu_textures_destroy(r->textures);
     cpu_memory_destroy(r->memory);
 }
 

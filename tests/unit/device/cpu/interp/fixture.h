@@ -6,12 +6,14 @@
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/memory.h"
+#include "device/cpu/runtime/texture.h"
 
 struct rig {
-    struct cpu_memory *memory;
-    struct cpu_engine *engine;
-    struct ptx_module *module;
-    struct problem     why;
+    struct cpu_memory   *memory;
+    struct cpu_engine   *engine;
+    struct cpu_textures *textures; /* that its kernels may name */
+    struct ptx_module   *module;
+    struct problem       why;
 };
 
 void rig_start(struct rig *r);

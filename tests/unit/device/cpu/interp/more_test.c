@@ -155,7 +155,15 @@ Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
 {
     static const char *const bodies[][2] = {
         {"red.global.max.v2.f32 [%rd1], {%f3, %f4};", "red.global.max.v2.f32"},
-        {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];", "tex.2d.v4.f32.s32"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1}];", "tex.2d.v4.f32.f32"},
+        {"tex.cube.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2, %r3, %r4}];", "tex.cube.v4.f32.s32"},
+        {"tex.2d.v2.f32.f32 {%f1, %f2}, [%rd1, {%f1, %f2}];", "tex.2d.v2.f32.f32"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1+8, {%f1, %f2}];", "tex.2d.v4.f32.f32"},
+        {"tld4.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "tld4.2d.v4.f32.f32"},
+        {"suld.b.cube.b32.trap %r1, [%rd1, {%r1, %r2, %r3, %r4}];", "suld.b.cube.b32.trap"},
+        {"suld.b.1d.v4.b64.trap {%rd1, %rd2, %rd3, %rd4}, [%rd1, {%r1}];", "suld.b.1d.v4.b64.trap"},
+        {"sust.b.1d.b32 [%rd1, {%r1}], %r2;", "sust.b.1d.b32"},
+        {"txq.b32 %r1, [%rd1];", "txq.b32"},
         {"wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2}, [%rd1];", "wmma.load.a.sync.aligned.row.m16n16k16.f16"},
         {"cp.async.bulk.commit_group;", "cp.async.bulk.commit_group"},
         {"cp.async.mbarrier.arrive [%rd1];", "cp.async.mbarrier.arrive"},

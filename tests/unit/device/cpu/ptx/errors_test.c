@@ -20,8 +20,14 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
     static const struct {
         const char *body, *why;
     } rows[] = {
-        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];",
-         "`tex.2d.v4.f32.f32` is not supported on device cpu: textures, PTX line 6"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`t` is not declared, PTX line 6"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2};", "expected `]`"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1], {%f1, %f2};", "expected coordinates behind the texture"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%rd1, %f2}];", "is a register of the wrong width"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {_, %f2}];", "must be coordinates"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3}, [%rd1, {%f1, %f2}];", "is a vector of the wrong length"},
+        {"tex.level.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "has too few operands"},
+        {"tex.2d.3d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "is not supported"},
         {"add.volatile.s32 %r1, %r2, %r3;", "`add.volatile.s32` is not supported"},
         {"add.s32 %r1, %r2;", "`add.s32` has too few operands, PTX line 6"},
         {"add.s32 %r1, %r2, %r3, %r4;", "has too many operands"},
@@ -67,10 +73,10 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
 static const struct {
     const char *kind, *body, *named;
 } absent[] = {
-    {"textures", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32`"},
-    {"textures", "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tld4.r.2d.v4.f32.f32`"},
-    {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", "`suld.b.1d.b32.trap`"},
-    {"surfaces", "sust.b.1d.b32.trap [s, {%r2}], %r1;", "`sust.b.1d.b32.trap`"},
+    {"texture_references", ".reg .texref %t;", "`.texref` is not supported on device cpu: texture references"},
+    {"texture_references", ".reg .surfref %t;", "`.surfref` is not supported on device cpu: surface references"},
+    {"mip_levels", "tex.base.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "`tex.base.2d.v4.f32.f32`"},
+    {"surface_atomics", "sured.b.add.1d.u32.trap [%rd1, {%r2}], %r1;", "`sured.b.add.1d.u32.trap`"},
     {"clusters", "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rd1;", "`clusterlaunchcontrol."},
     {"wgmma", "wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned` is not supported on device cpu: wgmma"},
     {"bulk_copies", "cp.async.bulk.commit_group;", "`cp.async.bulk.commit_group` is not supported on device cpu: TMA"},
@@ -148,7 +154,7 @@ Test(ptx_errors, modules_are_refused)
         {".version 0.9 .target sm_75\n", "PTX has no version 0.9"},
         {".version 1e0 .target sm_75\n", "PTX has no version 1e0"},
         {"nonsense", "`.func` or `.entry`, got `nonsense`, PTX line 4"},
-        {".tex .u64 t;", "`.tex` is not supported"},
+        {".tex .u64 t;", "`.tex` is not supported on device cpu: texture references"},
         {".global .u32 a; .global .u32 a;", "`a` is declared twice"},
         {".global .u32 a[2] = {1, 2, 3};", "larger than its variable"},
         {".global .u32 a = {{{1}}};", "nested deeper"},

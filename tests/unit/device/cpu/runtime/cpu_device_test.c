@@ -86,7 +86,7 @@ Test(cpu_device, tells_about_the_host)
     cr_expect(info.name[0] && info.multiprocessors >= 1 && info.total_bytes > 0 && info.code_format == DEVICE_CODE_PTX && info.on_host == 1 && info.warp_size == 32);
     cr_expect_str_eq(info.compute_capability, "7.5");
     cr_expect_str_eq(info.compile_arch, "compute_75");
-    cr_expect_not_null(strstr(info.unsupported, "textures,"));
+    cr_expect_not_null(strstr(info.unsupported, "texture_references,"));
     for (uint32_t i = 0; i < info.attributes_count; i++)
         warp = warp || (strcmp(info.attributes[i].name, "warp_size") == 0 && info.attributes[i].value == 32);
     cr_expect(warp);

@@ -1,4 +1,4 @@
-/* Our declarations of cuBLASLt's and cuFFT's interfaces against the vendor's headers, if they are installed. */
+/* Our declarations of cuBLASLt's, cuFFT's and cuSOLVER's interfaces against the vendor's headers, if they are installed. */
 #include <criterion/criterion.h>
 
 #if __has_include(<cublasLt.h>) && __has_include(<cufft.h>)
@@ -102,6 +102,95 @@ Test(vendor_abi, agrees_with_the_headers)
 }
 #else
 Test(vendor_abi, agrees_with_the_headers)
+{
+    cr_skip_test("no CUDA toolkit on this machine");
+}
+#endif
+
+#if __has_include(<cusolverDn.h>) && __has_include(<cublas_v2.h>)
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+
+#include "device/cuda/vendor/cusolver_abi.h"
+
+#define EQUAL(ours, theirs) static_assert((long long)(ours) == (long long)(theirs), #theirs)
+
+EQUAL(sizeof(cusolver_status), sizeof(cusolverStatus_t));
+EQUAL(sizeof(cusolver_status), sizeof(cublasStatus_t));
+EQUAL(CUSOLVER_OK, CUSOLVER_STATUS_SUCCESS);
+EQUAL(CUSOLVER_NO_MEMORY, CUSOLVER_STATUS_ALLOC_FAILED);
+EQUAL(CUSOLVER_VALUE_INVALID, CUSOLVER_STATUS_INVALID_VALUE);
+EQUAL(CUSOLVER_ARCH_UNKNOWN, CUSOLVER_STATUS_ARCH_MISMATCH);
+EQUAL(CUSOLVER_TYPE_UNKNOWN, CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED);
+EQUAL(CUSOLVER_NOT_OFFERED, CUSOLVER_STATUS_NOT_SUPPORTED);
+EQUAL(CUSOLVER_OK, CUBLAS_STATUS_SUCCESS);
+EQUAL(CUBLAS_NO_MEMORY, CUBLAS_STATUS_ALLOC_FAILED);
+EQUAL(CUSOLVER_TYPE_R_32F, CUDA_R_32F);
+EQUAL(CUSOLVER_TYPE_R_64F, CUDA_R_64F);
+EQUAL(CUSOLVER_TYPE_C_32F, CUDA_C_32F);
+EQUAL(CUSOLVER_TYPE_C_64F, CUDA_C_64F);
+EQUAL(CUSOLVER_NO_VECTORS, CUSOLVER_EIG_MODE_NOVECTOR);
+EQUAL(CUSOLVER_VECTORS, CUSOLVER_EIG_MODE_VECTOR);
+EQUAL(CUBLAS_LOWER, CUBLAS_FILL_MODE_LOWER);
+EQUAL(CUBLAS_UPPER, CUBLAS_FILL_MODE_UPPER);
+EQUAL(CUBLAS_ON_RIGHT, CUBLAS_SIDE_RIGHT);
+EQUAL(CUBLAS_PLAIN, CUBLAS_OP_N);
+EQUAL(CUBLAS_TRANSPOSED, CUBLAS_OP_T);
+EQUAL(CUBLAS_DIAGONAL_READ, CUBLAS_DIAG_NON_UNIT);
+EQUAL(CUBLAS_DIAGONAL_ONES, CUBLAS_DIAG_UNIT);
+
+/* The types of the rows with the headers' names: handle, params, enumerations, and pointers to numbers of f64. */
+#define H cusolverDnHandle_t
+#define P cusolverDnParams_t
+#define T cudaDataType
+#define IS(function, type)                                                                                                                 \
+    static_assert(__builtin_types_compatible_p(__typeof__(&function), __typeof__(cusolverStatus_t(*) type)), #function)
+IS(cusolverGetVersion, (int *));
+IS(cusolverDnCreate, (H *));
+IS(cusolverDnDestroy, (H));
+IS(cusolverDnSetStream, (H, cudaStream_t));
+IS(cusolverDnCreateParams, (P *));
+IS(cusolverDnDestroyParams, (P));
+IS(cusolverDnXgetrf_bufferSize, (H, P, int64_t, int64_t, T, const void *, int64_t, T, size_t *, size_t *));
+IS(cusolverDnXgetrf, (H, P, int64_t, int64_t, T, void *, int64_t, int64_t *, T, void *, size_t, void *, size_t, int *));
+IS(cusolverDnXpotrf_bufferSize, (H, P, cublasFillMode_t, int64_t, T, const void *, int64_t, T, size_t *, size_t *));
+IS(cusolverDnXpotrf, (H, P, cublasFillMode_t, int64_t, T, void *, int64_t, T, void *, size_t, void *, size_t, int *));
+IS(cusolverDnXgeqrf_bufferSize, (H, P, int64_t, int64_t, T, const void *, int64_t, T, const void *, T, size_t *, size_t *));
+IS(cusolverDnXgeqrf, (H, P, int64_t, int64_t, T, void *, int64_t, T, void *, T, void *, size_t, void *, size_t, int *));
+IS(cusolverDnXsyevd_bufferSize,
+   (H, P, cusolverEigMode_t, cublasFillMode_t, int64_t, T, const void *, int64_t, T, const void *, T, size_t *, size_t *));
+IS(cusolverDnXsyevd,
+   (H, P, cusolverEigMode_t, cublasFillMode_t, int64_t, T, void *, int64_t, T, void *, T, void *, size_t, void *, size_t, int *));
+IS(cusolverDnXgesvd_bufferSize, (H, P, signed char, signed char, int64_t, int64_t, T, const void *, int64_t, T, const void *, T,
+                                 const void *, int64_t, T, const void *, int64_t, T, size_t *, size_t *));
+IS(cusolverDnXgesvd, (H, P, signed char, signed char, int64_t, int64_t, T, void *, int64_t, T, void *, T, void *, int64_t, T, void *,
+                      int64_t, T, void *, size_t, void *, size_t, int *));
+IS(cusolverDnDorgqr_bufferSize, (H, int, int, int, const double *, int, const double *, int *));
+IS(cusolverDnDorgqr, (H, int, int, int, double *, int, const double *, double *, int, int *));
+IS(cusolverDnZungqr, (H, int, int, int, cuDoubleComplex *, int, const cuDoubleComplex *, cuDoubleComplex *, int, int *));
+#if CUSOLVER_VERSION >= 11702
+IS(cusolverDnXgeev_bufferSize, (H, P, cusolverEigMode_t, cusolverEigMode_t, int64_t, T, const void *, int64_t, T, const void *, T,
+                                const void *, int64_t, T, const void *, int64_t, T, size_t *, size_t *));
+IS(cusolverDnXgeev, (H, P, cusolverEigMode_t, cusolverEigMode_t, int64_t, T, void *, int64_t, T, void *, T, void *, int64_t, T, void *,
+                     int64_t, T, void *, size_t, void *, size_t, int *));
+#endif
+#define BLAS_IS(function, type)                                                                                                            \
+    static_assert(__builtin_types_compatible_p(__typeof__(&function), __typeof__(cublasStatus_t(*) type)), #function)
+BLAS_IS(cublasCreate_v2, (cublasHandle_t *));
+BLAS_IS(cublasDestroy_v2, (cublasHandle_t));
+BLAS_IS(cublasSetStream_v2, (cublasHandle_t, cudaStream_t));
+BLAS_IS(cublasDgeam, (cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, const double *, const double *, int, const double *,
+                      const double *, int, double *, int));
+BLAS_IS(cublasDtrsm_v2, (cublasHandle_t, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int, int, const double *,
+                         const double *, int, double *, int));
+BLAS_IS(cublasDscal_v2, (cublasHandle_t, int, const double *, double *, int));
+
+Test(vendor_abi, of_cusolver_agrees_with_the_headers)
+{
+    cr_assert_eq(sizeof(cudaDataType), sizeof(unsigned)); /* the test is that this file compiles */
+}
+#else
+Test(vendor_abi, of_cusolver_agrees_with_the_headers)
 {
     cr_skip_test("no CUDA toolkit on this machine");
 }

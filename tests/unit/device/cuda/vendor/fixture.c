@@ -15,19 +15,22 @@ static void *symbol(const char *library, const char *name)
 
 long vendor_live(void)
 {
-    return ((long (*)(void))symbol(FAKE_CUBLASLT, "fake_cublaslt_live"))() + ((long (*)(void))symbol(FAKE_CUFFT, "fake_cufft_live"))();
+    return ((long (*)(void))symbol(FAKE_CUBLASLT, "fake_cublaslt_live"))() + ((long (*)(void))symbol(FAKE_CUFFT, "fake_cufft_live"))() +
+           ((long (*)(void))symbol(FAKE_CUSOLVER, "fake_cusolver_live"))();
 }
 
 void vendor_reset(void)
 {
     ((void (*)(void))symbol(FAKE_CUBLASLT, "fake_cublaslt_reset"))();
     ((void (*)(void))symbol(FAKE_CUFFT, "fake_cufft_reset"))();
+    ((void (*)(void))symbol(FAKE_CUSOLVER, "fake_cusolver_reset"))();
 }
 
 struct device *vendor_open(void)
 {
     device_set(SPAN_LITERAL("cublaslt"), FAKE_CUBLASLT);
     device_set(SPAN_LITERAL("cufft"), FAKE_CUFFT);
+    device_set(SPAN_LITERAL("cusolver"), FAKE_CUSOLVER);
     return fixture_open();
 }
 
@@ -50,6 +53,12 @@ struct vendor_plan vendor_dense(enum vendor_number number, uint64_t m, uint64_t 
                                 .a = {k, m * k, 256},
                                 .b = {n, k * n, 256},
                                 .out = {n, m * n, 256}};
+}
+
+struct vendor_plan vendor_square(enum vendor_operation operation, enum vendor_number number, uint64_t n, uint64_t batch)
+{
+    return (struct vendor_plan){
+        .operation = (uint32_t)operation, .number = (uint32_t)number, .batch = batch, .m = n, .n = n, .k = n, .lefts = 1, .rights = n};
 }
 
 struct vendor_plan vendor_transform(enum vendor_number number, uint64_t n, uint64_t batch, bool inverse)

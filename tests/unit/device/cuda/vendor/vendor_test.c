@@ -282,7 +282,7 @@ Test(vendor, what_no_library_does_is_refused_and_harms_nothing)
     p[11].inverse = 2;
     for (size_t i = 0; i < COUNT(p); i++)
         cr_expect_eq(load(p[i]), STATUS_NOT_IMPLEMENTED, "plan %zu", i);
-    p[0] = good, p[0].operation = 7;
+    p[0] = good, p[0].operation = VENDOR_OPERATIONS;
     cr_expect_eq(load(p[0]), STATUS_INVALID_REQUEST);
     cr_expect_eq(load(t), STATUS_OK);
 }
@@ -322,6 +322,8 @@ Test(vendor, versions_are_told)
     cr_assert_str_eq(info.libraries[0].version, "13.2.99");
     cr_assert_str_eq(info.libraries[1].name, "cufft");
     cr_assert_str_eq(info.libraries[1].version, "12.3.45");
+    cr_assert_str_eq(info.libraries[2].name, "cusolver");
+    cr_assert_str_eq(info.libraries[2].version, "12.3.45");
 }
 
 Test(vendor, best_block_and_cooperation_are_of_no_meaning)

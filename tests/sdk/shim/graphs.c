@@ -1,0 +1,326 @@
+/* Graphs: captured over two streams, made node by node, copied, instantiated, launched, changed, and what is refused. */
+#include "driver.h"
+
+enum { N = 64, LAUNCHES = 3, CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
+enum { TYPE_KERNEL, TYPE_COPY, TYPE_FILL, TYPE_HOST, TYPE_GRAPH, TYPE_EMPTY };
+
+static CUmodule    module;
+static CUdeviceptr x;
+static float       host[N], back[N];
+static int         calls;
+
+static void count(void *data)
+{
+    *(int *)data += 1;
+}
+
+static size_t nodes_of(CUgraph g)
+{
+    size_t number = 0;
+
+    OK(cuGraphGetNodes(g, NULL, &number));
+    return number;
+}
+
+static CUDA_MEMCPY3D copy_of(CUmemorytype from, CUmemorytype to)
+{
+    return (CUDA_MEMCPY3D){.srcMemoryType = from,
+                           .srcHost = host,
+                           .srcDevice = x,
+                           .dstMemoryType = to,
+                           .dstHost = back,
+                           .dstDevice = x,
+                           .WidthInBytes = sizeof host,
+                           .Height = 1,
+                           .Depth = 1};
+}
+
+/* x = host; x *= 2 on one stream, a fill on another in between; back = x. */
+static void captured(void)
+{
+    CUstream           first, second;
+    CUevent            fork, join, outside;
+    CUgraph            graph, info;
+    CUgraphExec        exec;
+    CUdeviceptr        y;
+    float              factor = 2;
+    int                n = N, status = -1;
+    void              *args[] = {&x, &factor, &n};
+    size_t             edges = 0, last_count = 0;
+    cuuint64_t         id = 0;
+    const CUgraphNode *last = NULL;
+
+    OK(cuMemAlloc_v2(&y, sizeof host));
+    OK(cuStreamCreate(&first, 1));
+    OK(cuStreamCreate(&second, 1));
+    OK(cuEventCreate(&fork, 2));
+    OK(cuEventCreate(&join, 2));
+    OK(cuEventCreate(&outside, 2));
+    OK(cuEventRecord(outside, second));
+    OK(cuStreamBeginCapture_v2(first, CAPTURE_GLOBAL));
+    EXPECT(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture_v2(first, CAPTURE_GLOBAL));
+    OK(cuMemcpyHtoDAsync_v2(x, host, sizeof host, first));
+    OK(cuEventRecord(fork, first));
+    OK(cuStreamWaitEvent(second, fork, 0));
+    OK(cuMemsetD32Async(y, 7, N, second));
+    OK(cuLaunchHostFunc(second, count, &calls));
+    OK(cuEventRecord(join, second));
+    OK(cuLaunchKernel(kernel(module, "scale"), 1, 1, 1, N, 1, 1, 0, first, args, NULL));
+    factor = 100; /* the node has its own */
+    OK(cuStreamWaitEvent(first, join, 0));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(first, outside, 0));
+    OK(cuMemcpyDtoHAsync_v2(back, x, sizeof back, first));
+    OK(cuStreamGetCaptureInfo_v3(first, &status, &id, &info, &last, NULL, &last_count));
+    CHECK(status == 1 && id && info && last_count == 1 && last);
+    OK(cuStreamIsCapturing(second, &status));
+    CHECK(status == 1);
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(second, &graph));
+    EXPECT(CUDA_ERROR_CAPTURED_EVENT, cuEventSynchronize(join));
+    OK(cuStreamEndCapture(first, &graph));
+    CHECK(graph == info && nodes_of(graph) == 5 && calls == 0);
+    OK(cuGraphGetEdges(graph, NULL, NULL, &edges));
+    CHECK(edges == 5);
+    OK(cuStreamIsCapturing(second, &status));
+    CHECK(status == 0);
+
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphUpload(exec, first));
+    for (int i = 1; i <= LAUNCHES; i++) {
+        host[3] = (float)i;
+        OK(cuGraphLaunch(exec, first));
+        OK(cuStreamSynchronize(first));
+        CHECK(back[3] == (float)(2 * i) && back[4] == 2 * host[4] && calls == i);
+    }
+    OK(cuMemcpyDtoH_v2(back, y, sizeof back));
+    CHECK(memcmp(back, "\7\0\0\0\7", 5) == 0);
+    OK(cuGraphExecDestroy(exec));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, first));
+    OK(cuEventDestroy_v2(fork));
+    OK(cuEventDestroy_v2(join));
+    OK(cuEventDestroy_v2(outside));
+    OK(cuStreamDestroy_v2(first));
+    OK(cuStreamDestroy_v2(second));
+    OK(cuMemFree_v2(y));
+}
+
+static void captures_that_fail(void)
+{
+    CUstream    stream, other;
+    CUevent     event;
+    CUgraph     graph = NULL;
+    CUdeviceptr p;
+    int         status;
+
+    OK(cuStreamCreate(&stream, 0));
+    OK(cuStreamCreate(&other, 1));
+    OK(cuEventCreate(&event, 2));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture_v2(NULL, CAPTURE_GLOBAL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuStreamBeginCapture_v2(stream, 3));
+    EXPECT(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream, &graph));
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED)); /* waiting for it cannot be captured */
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(stream));
+    OK(cuStreamIsCapturing(stream, &status));
+    CHECK(status == 2);
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemsetD8Async(x, 0, 1, stream));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    CHECK(!graph);
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)); /* neither can the stream that waits for all */
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemsetD8Async(x, 0, 1, NULL));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAllocAsync(&p, N, stream));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)); /* the other stream does not come back */
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(other, event, 0));
+    OK(cuMemsetD8Async(x, 0, 1, other));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &graph));
+    OK(cuMemsetD8Async(x, 0, 1, other));                 /* done at once again */
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)); /* its stream ends before */
+    OK(cuStreamWaitEvent(other, event, 0) == CUDA_ERROR_CAPTURED_EVENT ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    OK(cuStreamDestroy_v2(stream));
+    OK(cuStreamDestroy_v2(other));
+    OK(cuEventDestroy_v2(event));
+}
+
+static void made_by_hand(void)
+{
+    float                   factor = 3;
+    int                     n = N;
+    void                   *args[] = {&x, &factor, &n};
+    CUDA_KERNEL_NODE_PARAMS k = {.func = kernel(module, "scale"),
+                                 .gridDimX = 1,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = N,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = args},
+                            found;
+    CUDA_MEMSET_NODE_PARAMS     fill = {.dst = x, .value = 0x3f800000, .elementSize = 4, .width = N, .height = 1};
+    CUDA_HOST_NODE_PARAMS       h = {count, &calls};
+    CUDA_MEMCPY3D               down = copy_of(MEMORY_DEVICE, MEMORY_HOST);
+    CUgraph                     graph, child, clone, inner;
+    CUgraphNode                 filled, scaled, copied, host_node, nested, found_node, twice[2], roots[4];
+    CUgraphExec                 exec;
+    CUgraphExecUpdateResultInfo info;
+    size_t                      number = 4;
+    int                         type = -1;
+    unsigned                    enabled = 9;
+
+    calls = 0;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphCreate(&child, 0));
+    OK(cuGraphAddKernelNode_v2(&scaled, child, NULL, 0, &k));
+    OK(cuGraphAddMemsetNode(&filled, graph, NULL, 0, &fill, NULL));
+    OK(cuGraphAddChildGraphNode(&nested, graph, &filled, 1, child));
+    OK(cuGraphAddMemcpyNode(&copied, graph, NULL, 0, &down, NULL));
+    OK(cuGraphAddDependencies_v2(graph, &nested, &copied, NULL, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, &nested, &copied, 1));
+    OK(cuGraphAddHostNode(&host_node, graph, &copied, 1, &h));
+    twice[0] = twice[1] = filled;
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&found_node, graph, twice, 2));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&found_node, child, &filled, 1));
+    CHECK(nodes_of(graph) == 4);
+    OK(cuGraphGetRootNodes(graph, roots, &number));
+    CHECK(number == 1 && roots[0] == filled && !roots[1] && !roots[3]);
+    OK(cuGraphNodeGetType(nested, &type));
+    CHECK(type == TYPE_GRAPH);
+    OK(cuGraphChildGraphNodeGetGraph(nested, &inner));
+    CHECK(inner != child && nodes_of(inner) == 1);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(inner));
+    OK(cuGraphKernelNodeGetParams_v2(scaled, &found));
+    CHECK(found.blockDimX == N && *(float *)found.kernelParams[1] == 3);
+
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(back[5] == 3 && calls == 1);
+    OK(cuGraphNodeSetEnabled(exec, filled, 0));
+    OK(cuGraphNodeGetEnabled(exec, filled, &enabled));
+    CHECK(enabled == 0);
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(back[5] == 9 && calls == 2);
+    OK(cuGraphNodeSetEnabled(exec, filled, 1));
+    fill.value = 0x40000000;
+    OK(cuGraphExecMemsetNodeSetParams(exec, filled, &fill, NULL));
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(back[5] == 6);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphExecHostNodeSetParams(exec, filled, &h));
+    OK(cuGraphMemsetNodeSetParams(filled, &fill));
+    factor = 5;
+    OK(cuGraphKernelNodeSetParams_v2(scaled, &k));
+    OK(cuGraphExecChildGraphNodeSetParams(exec, nested, child));
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(back[5] == 10);
+
+    OK(cuGraphClone(&clone, graph));
+    OK(cuGraphNodeFindInClone(&found_node, filled, clone));
+    OK(cuGraphNodeGetType(found_node, &type));
+    CHECK(type == TYPE_FILL && found_node != filled);
+    OK(cuGraphExecUpdate_v2(exec, clone, &info));
+    CHECK(info.result == 0);
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    CHECK(back[5] == 6); /* as the graph still has it */
+    OK(cuGraphDestroyNode(found_node));
+    EXPECT(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(exec, clone, &info));
+    CHECK(info.result == 2 && nodes_of(clone) == 3);
+    OK(cuGraphDestroy(clone));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetType(found_node, &type));
+    OK(cuGraphNodeSetEnabled(exec, filled, 1)); /* still known by the nodes of the first graph */
+
+    OK(cuGraphAddDependencies(graph, &host_node, &filled, 1)); /* a circle */
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphRemoveDependencies(graph, &host_node, &filled, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(graph, &host_node, &filled, 1));
+    k.blockDimX = 1 << 20;
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode_v2(&scaled, graph, NULL, 0, &k));
+    down.srcMemoryType = MEMORY_ARRAY;
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddMemcpyNode(&copied, graph, NULL, 0, &down, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddHostNode(&copied, graph, NULL, 0, NULL));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(child));
+    OK(cuGraphDestroy(graph));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(graph));
+}
+
+/* A launch within a capture is a child. */
+static void launch_captured(void)
+{
+    CUDA_MEMSET_NODE_PARAMS fill = {.dst = x, .value = 1, .elementSize = 1, .width = sizeof host, .height = 1};
+    CUgraph                 graph, outer;
+    CUgraphNode             node;
+    CUgraphExec             exec, outer_exec;
+    CUstream                stream;
+
+    OK(cuStreamCreate(&stream, 0));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, NULL));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuMemsetD8_v2(x, 0, sizeof host));
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamEndCapture(stream, &outer));
+    CHECK(nodes_of(outer) == 1);
+    OK(cuGraphInstantiateWithFlags(&outer_exec, outer, 0));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphLaunch(outer_exec, stream));
+    OK(cuMemcpyDtoH_v2(back, x, sizeof back));
+    CHECK(memcmp(back, "\1\1\1\1", 4) == 0);
+    OK(cuGraphExecDestroy(outer_exec));
+    OK(cuGraphDestroy(outer));
+    OK(cuStreamDestroy_v2(stream));
+}
+
+/* The destructor is called once, when graph and instance have gone. */
+static void kept(void)
+{
+    CUuserObject object;
+    CUgraph      graph;
+    CUgraphExec  exec;
+    int          destroyed = 0;
+
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(&object, &destroyed, count, 1, 0));
+    OK(cuUserObjectCreate(&object, &destroyed, count, 1, 1));
+    OK(cuUserObjectRetain(object, 2));
+    OK(cuUserObjectRelease(object, 1));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphRetainUserObject(graph, object, 1, 1));
+    OK(cuGraphRetainUserObject(graph, object, 1, 0));
+    OK(cuGraphReleaseUserObject(graph, object, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 9));
+    OK(cuUserObjectRelease(object, 1));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphDestroy(graph));
+    OK(cuCtxSynchronize());
+    CHECK(destroyed == 0);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuCtxSynchronize());
+    CHECK(destroyed == 1);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1));
+}
+
+int main(void)
+{
+    CUcontext context = context_of_first_device();
+
+    for (int i = 0; i < N; i++)
+        host[i] = (float)i;
+    OK(cuModuleLoadData(&module, kernels_ptx));
+    OK(cuMemAlloc_v2(&x, sizeof host));
+    captured();
+    captures_that_fail();
+    made_by_hand();
+    launch_captured();
+    kept();
+    OK(cuMemFree_v2(x));
+    OK(cuCtxDestroy_v2(context));
+    puts("PASS");
+    return 0;
+}
