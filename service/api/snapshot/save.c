@@ -336,7 +336,7 @@ static enum status refuse_textures(const struct save *s, struct problem *why)
     free(item);
     if (!known)
         return no_memory(why);
-    return n ? problem_set(why, STATUS_NOT_IMPLEMENTED, "the session has textures, which a snapshot does not hold; delete them first")
+    return n ? problem_set(why, STATUS_INVALID_REQUEST, "the session has textures, which a snapshot does not hold; delete them first")
              : STATUS_OK;
 }
 
