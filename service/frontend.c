@@ -12,6 +12,7 @@
 #include "api/admin/drain.h"
 #include "api/app.h"
 #include "api/endpoints.h"
+#include "api/snapshot/state.h"
 #include "base/buf.h"
 #include "base/log/log.h"
 #include "base/log/own_file.h"
@@ -255,6 +256,14 @@ static bool make_registry(struct frontend *f)
     return true;
 }
 
+/* Before anybody can ask for them. */
+static bool restore_sessions(struct frontend *f)
+{
+    if (f->config->state[0])
+        state_restore(&f->app, f->config->state);
+    return true;
+}
+
 static bool make_server(struct frontend *f)
 {
     const struct config *c = f->config;
@@ -340,7 +349,7 @@ static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
     return choose_addresses(f) && check_fleet(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) &&
-           make_compiler(f) && make_pool(f) && make_registry(f) && make_server(f) && write_port_file(f);
+           make_compiler(f) && make_pool(f) && make_registry(f) && restore_sessions(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */
@@ -453,7 +462,19 @@ static void serve_signals(struct frontend *f)
     }
 }
 
-/* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. */
+/* Nobody asks for anything any more. The time that sessions would have goes to the requests under way. */
+static void save_sessions(struct frontend *f, uint64_t deadline)
+{
+    events_end_all(f->app.registry);
+    server_quiesce(f->server);
+    while (server_in_flight(f->server) && deadline_left_ns(deadline) && !next_signal(f, DRAIN_POLL_MS))
+        continue;
+    notify("STATUS=saving sessions");
+    state_save(&f->app, f->config->state);
+}
+
+/* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. With --state they
+ * are saved instead. */
 static void drain_sessions(struct frontend *f)
 {
     uint64_t deadline = deadline_after_ns(present(f)->drain_timeout * NS_PER_S);
@@ -461,6 +482,10 @@ static void drain_sessions(struct frontend *f)
     app_leave(&f->app);
     notify("STOPPING=1\nSTATUS=draining");
     log_info("frontend", "draining: %u sessions", registry_count(f->app.registry));
+    if (f->config->state[0]) {
+        save_sessions(f, deadline);
+        return;
+    }
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
         if (signal_number == SIGHUP)

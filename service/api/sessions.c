@@ -218,7 +218,9 @@ static enum status take_node(struct request *r, struct span *device)
     return STATUS_OK;
 }
 
-static enum status create(struct request *r, const struct session_request *q, bool restoring, struct session **out, bool *created)
+enum making { CREATE, RESTORE, RESTORE_KEPT };
+
+static enum status create(struct request *r, const struct session_request *q, enum making making, struct session **out, bool *created)
 {
     struct session_spec spec = {.id = r->params[0],
                                 .device = q->device,
@@ -231,7 +233,8 @@ static enum status create(struct request *r, const struct session_request *q, bo
                                 .memcheck = q->memcheck,
                                 .fault_domain = q->fault_domain,
                                 .server_required = q->fault_domain_required,
-                                .restoring = restoring};
+                                .restoring = making != CREATE,
+                                .keeps_id = making == RESTORE_KEPT};
     struct tenant       t = tenant_of(r);
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
@@ -258,7 +261,7 @@ static const struct session_request defaults = {.memory_limit = MEMORY_LIMIT_NON
                                                 .max_lifetime_s = LIFETIME_S_DEFAULT,
                                                 .fault_domain_required = true};
 
-enum status session_restore_begin(struct request *r, const struct json *members, struct span device, struct session **out)
+enum status session_restore_begin(struct request *r, const struct json *members, struct span device, bool keeps_id, struct session **out)
 {
     struct session_request q = defaults;
     bool                   created = false;
@@ -266,7 +269,7 @@ enum status session_restore_begin(struct request *r, const struct json *members,
 
     q.device = device;
     if (!st)
-        st = create(r, &q, true, out, &created);
+        st = create(r, &q, keeps_id ? RESTORE_KEPT : RESTORE, out, &created);
     assert(st || created);
     return st;
 }
@@ -276,7 +279,7 @@ enum status sessions_create_begin(struct request *r)
     struct span device;
 
     if (load_is(r))
-        return load_start(r);
+        return load_start(r, false);
     if (request_query(r, "device", &device))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "device", "value",
                              "the device of a session is a member of the body; as a parameter it is that of a snapshot");
@@ -303,7 +306,7 @@ enum status sessions_create(struct request *r)
         return restore(r);
     st = body_decode(r, create_fields, COUNT(create_fields), &q);
     if (!st)
-        st = create(r, &q, false, &s, &created);
+        st = create(r, &q, CREATE, &s, &created);
     if (st)
         return st;
     st = answer_session(r, s, created ? 201 : 200);

@@ -217,6 +217,8 @@ int config_check(const struct config *c)
     check_headers(&v, c->cuda_include);
     if (c->cache[0] && strcmp(c->cache, "none") != 0)
         check_folder(&v, "cache", c->cache);
+    if (c->state[0])
+        check_folder(&v, "state", c->state);
     check_written_file(&v, "log-file", c->log_file);
     check_written_file(&v, "port-file", c->port_file);
     fflush(stdout);

@@ -107,6 +107,7 @@ struct session_spec {
     bool        memcheck;
     bool        implicit;        /* not listed; its id is none that a client could use */
     bool        restoring;       /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
+    bool        keeps_id;        /* with restoring: the id may be one that a service chose */
     struct span fault_domain;    /* empty: it stands alone; else a client id (checked here) */
     bool        server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
     const struct label *labels;

@@ -7,11 +7,11 @@ import random
 import struct
 import tarfile
 import threading
-import time
 
 import pytest
 
-from conftest import VADD, floats
+from conftest import floats
+from fake_gpu import driver, start as start_fake  # noqa: F401
 from kernels import BAD_ADDRESS, FAULTS
 from service_under_test import until
 from test_start_and_auth import token_file
@@ -109,6 +109,12 @@ def test_a_copy_has_everything_and_works_on(client, full):
     assert word(client, full) == 32
     restore(client, "/v1/sessions/copy", data).expect(409, "spec_conflict")
     unnamed = client.post("/v1/sessions", data, Content_Type=TYPE).expect(201)
+    made = [client.post_octets(unnamed.headers["Location"] + "/buffers", b"x").expect(201).json()["id"],
+            client.post(unnamed.headers["Location"] + "/modules", {"source": SOURCE.replace("5", "6")}).expect(201).json()["id"]]
+    restore(client, "/v1/sessions/ids", snapshot(client, unnamed.headers["Location"])).expect(201)
+    client.get(f"/v1/sessions/ids/buffers/{made[0]}").expect(200)  # also what the service has named keeps its id
+    client.get(f"/v1/sessions/ids/modules/{made[1]}").expect(200)
+    client.delete("/v1/sessions/ids").expect(204)
     assert word(client, unnamed.headers["Location"]) == 32
     assert entries(snapshot(client, unnamed.headers["Location"]))["buffers/odd"] == entries(data)["buffers/odd"]
     for path in ("/v1/sessions/copy", unnamed.headers["Location"]):
@@ -340,15 +346,46 @@ def test_concurrent_writers_and_snapshots(client, service, session):
             writer.post(session + "/batches", {"ops": [{"op": "fill", "to": b, "pattern": pattern} for b in "xy"]})
         writer.close()
 
-    thread = threading.Thread(target=write)
+    thread, taken = threading.Thread(target=write), 0
     thread.start()
     try:
         for _ in range(20):
             answer = client.get(session + "/snapshot")
             if answer.status == 409:
                 continue
+            taken += 1
             parts = entries(answer.expect(200).body)
             assert parts["buffers/x"] == parts["buffers/y"] and len(set(struct.unpack("<1024I", parts["buffers/x"]))) == 1
     finally:
         stop.set()
         thread.join()
+    assert taken
+
+
+def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # noqa: F811
+    """The fake driver's memory in a snapshot, restored there and on the cpu device."""
+    service = start_fake(executable, tmp_path, driver[1])
+    try:
+        gpu = service.client()
+        session = gpu.post("/v1/sessions", {}).expect(201).headers["Location"]
+        made = gpu.put_cuda(session + "/modules/m", SOURCE)
+        if made.status == 503:
+            pytest.skip("no NVRTC on this machine")
+        gpu.put_octets(session + "/buffers/b", random.Random(7).randbytes(3 << 20)).expect(201)
+        gpu.put_octets(session + "/modules/m/globals/table/data", floats([9, 8, 7, 6])).expect(204)
+        data = snapshot(gpu, session)
+        for other in (gpu, client):
+            restore(other, "/v1/sessions/from-gpu", data).expect(201)
+            assert other.get("/v1/sessions/from-gpu/buffers/b/data").body == random.Random(7).randbytes(3 << 20)
+            assert variable(other, "/v1/sessions/from-gpu", "table") == floats([9, 8, 7, 6])
+            other.delete("/v1/sessions/from-gpu").expect(204)
+        gpu.close()
+    finally:
+        service.stop()
+
+
+def test_a_session_with_textures_is_refused_by_name(client, session):
+    client.put(session + "/textures/t", {"dimension": "2d", "extent": [8, 8], "format": "f32"}).expect(201)
+    assert "textures" in client.get(session + "/snapshot").expect(400, "invalid_request").json()["detail"]
+    client.delete(session + "/textures/t").expect(204)
+    client.get(session + "/snapshot").expect(200)

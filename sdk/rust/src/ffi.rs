@@ -325,6 +325,13 @@ extern "C" {
     pub fn gpurest_session_close(session: *mut gpurest_session);
     pub fn gpurest_session_id(session: *const gpurest_session) -> *const c_char;
     pub fn gpurest_session_reset(session: *mut gpurest_session) -> gpurest_status;
+    pub fn gpurest_session_save(session: *mut gpurest_session, path: *const c_char) -> gpurest_status;
+    pub fn gpurest_session_load(
+        out: *mut *mut gpurest_session,
+        client: *mut gpurest_client,
+        path: *const c_char,
+        options: *const gpurest_session_options,
+    ) -> gpurest_status;
     pub fn gpurest_sync(session: *mut gpurest_session) -> gpurest_status;
     pub fn gpurest_memory_info(session: *mut gpurest_session, out: *mut gpurest_memory_info_t) -> gpurest_status;
     pub fn gpurest_memory_trim(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;

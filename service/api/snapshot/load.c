@@ -17,7 +17,7 @@ enum load_step { LOAD_HEADER, LOAD_CONTENT, LOAD_PADDING, LOAD_REST };
 struct load {
     struct body_sink sink;
     struct session  *session; /* borrowed; NULL: not made yet */
-    bool             restored;
+    bool             restored, kept;
     struct manifest  manifest;
     struct buf       sums; /* of what came */
 
@@ -121,10 +121,13 @@ static enum status take_manifest(struct load *l, struct request *r)
     if (!st)
         st = request_hold(r, 4 * l->text.bytes + l->manifest.count * sizeof *l->manifest.parts);
     if (!st)
-        st = check_scopes(r, &l->manifest, &r->problem);
-    request_query(r, "device", &device);
+        st = l->kept ? STATUS_OK : check_scopes(r, &l->manifest, &r->problem);
+    if (!st && l->kept)
+        device = json_text(json_member(json_root(l->manifest.doc), "device"));
+    else
+        request_query(r, "device", &device);
     if (!st)
-        st = session_restore_begin(r, l->manifest.session, device, &l->session);
+        st = session_restore_begin(r, l->manifest.session, device, l->kept, &l->session);
     buf_init(&l->sums, SHA256_HEX_BYTES * 4ull * (l->manifest.count + 2ull));
     return st ? st : make_buffers(l, &r->problem);
 }
@@ -177,7 +180,7 @@ static enum status make_program(struct load *l, struct request *r, struct arena 
 
     if (st)
         return st;
-    if (m->text.spec.source && !(r->caller->scopes & SCOPE_COMPILE)) {
+    if (m->text.spec.source && !l->kept && !(r->caller->scopes & SCOPE_COMPILE)) {
         m->text.destroy(&m->text);
         return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
     }
@@ -472,12 +475,13 @@ bool load_is(const struct request *r)
     return span_equal_nocase(request_media_type(r), SPAN_LITERAL(SNAPSHOT_TYPE));
 }
 
-enum status load_start(struct request *r)
+enum status load_start(struct request *r, bool kept)
 {
     struct load *l = calloc(1, sizeof *l);
 
     if (!l)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
+    l->kept = kept;
     l->sink = (struct body_sink){.borrow = borrow_room, .commit = commit_room};
     begin_header(l);
     r->sink = &l->sink;

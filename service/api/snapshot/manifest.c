@@ -160,6 +160,15 @@ static enum status read_kind(struct span text, enum part_kind *out, struct probl
     return wrong(why, "a part is of an unknown kind");
 }
 
+/* A client's id, or one that a service has made. */
+static bool id_valid(enum part_kind kind, struct span id)
+{
+    static const char *const prefixes[PART_KINDS] = {
+        [PART_MODULE] = "m_", [PART_BUFFER] = "b_", [PART_VARIABLE] = "m_", [PART_PROGRAM] = "p_"};
+
+    return client_id_valid(id) || server_id_valid(id, prefixes[kind]);
+}
+
 static enum status read_row(const struct json *v, enum part_kind before, struct part *out, struct problem *why)
 {
     struct row  q = {0};
@@ -177,7 +186,7 @@ static enum status read_row(const struct json *v, enum part_kind before, struct 
     out->shareable = q.shareable;
     if (out->kind < before)
         return wrong(why, "the parts are not in the order modules, buffers, variables, programs");
-    if (!span_starts(q.path, folders[out->kind]) || !client_id_valid(out->id) || (out->kind == PART_VARIABLE && !q.name.bytes))
+    if (!span_starts(q.path, folders[out->kind]) || !id_valid(out->kind, out->id) || (out->kind == PART_VARIABLE && !q.name.bytes))
         return wrong(why, "a part has no valid path or id");
     if ((out->kind == PART_MODULE || out->kind == PART_PROGRAM) && q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_text_bytes", SNAPSHOT_TEXT_BYTES_MAX, 0, q.bytes);

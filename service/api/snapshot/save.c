@@ -325,10 +325,27 @@ static enum status add_manifest(struct save *s, struct request *r)
     return request_hold(r, text->bytes + s->places * (sizeof *s->parts + sizeof *s->contents));
 }
 
+/* They are no part of the format: a session without them would not be the same. */
+static enum status refuse_textures(const struct save *s, struct problem *why)
+{
+    struct texture_info *item = malloc(sizeof *item);
+    struct page          page = {.limit = 1};
+    unsigned             n = item ? texture_list(s->session, &page, item) : 0;
+    bool                 known = item != NULL;
+
+    free(item);
+    if (!known)
+        return no_memory(why);
+    return n ? problem_set(why, STATUS_INVALID_REQUEST, "the session has textures, which a snapshot does not hold; delete them first")
+             : STATUS_OK;
+}
+
 static enum status list_parts(struct save *s, struct request *r)
 {
     enum status st = add(s, PART_MODULE, &r->problem) ? STATUS_OK : r->problem.status; /* the place of the table of contents */
 
+    if (!st)
+        st = refuse_textures(s, &r->problem);
     if (!st)
         st = add_modules(s, r);
     if (!st)

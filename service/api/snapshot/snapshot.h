@@ -6,8 +6,9 @@
 /* Answers with the snapshot of the path's session, which stands still until the answer is sent, or given up. Blocks. */
 enum status snapshot_answer(struct request *r);
 
-/* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. */
-enum status load_start(struct request *r);
+/* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. `kept`: the service wrote it
+ * itself, so it is restored as it was: whatever its caller may do now, under an id that a service chose, on the same device. */
+enum status load_start(struct request *r, bool kept);
 /* Whether the request's body is one. */
 bool load_is(const struct request *r);
 /* For the handler, when the whole body has arrived: *out, borrowed until the request's end, is all there, and listed. Whatever fails before

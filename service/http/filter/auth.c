@@ -133,6 +133,18 @@ void auth_destroy(struct auth *a)
     free(a);
 }
 
+struct caller *auth_caller(struct auth *a, const char *name)
+{
+    struct caller *found;
+
+    if (!a->path)
+        return strcmp(name, a->anonymous.name) == 0 ? &a->anonymous : NULL;
+    pthread_rwlock_rdlock(&a->lock);
+    found = find_caller(a, name);
+    pthread_rwlock_unlock(&a->lock);
+    return found;
+}
+
 bool auth_has_tokens(const struct auth *a)
 {
     return a->path != NULL;

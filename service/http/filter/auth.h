@@ -21,7 +21,9 @@ enum status auth_create(struct auth **out, const char *path, struct problem *why
 void        auth_destroy(struct auth *a);
 /* Reloads the file (SIGHUP). On failure the old tokens stay valid. A caller is identified by its name across reloads. Thread-safe. */
 enum status auth_reload(struct auth *a, struct problem *why);
-bool        auth_has_tokens(const struct auth *a);
+/* The caller of that name; NULL: no token has it. Thread-safe. */
+struct caller *auth_caller(struct auth *a, const char *name);
+bool           auth_has_tokens(const struct auth *a);
 /* `header` is the Authorization value. Compares every stored hash, without early exit. UNAUTHENTICATED or OK. Thread-safe. */
 enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why);
 /* As auth_check(), and fills *grant for later auth_holds(). */

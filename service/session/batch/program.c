@@ -254,7 +254,7 @@ static enum status enlist(struct program *p, struct program **known, struct prob
 
 static enum status make(struct program *p, struct span name, struct arena *arena, struct program **known, struct problem *why)
 {
-    enum status st = entry_name(&p->entry, name, "p_", why);
+    enum status st = session_name_object(p->worker_session->session, &p->entry, name, "p_", why);
 
     if (!st && spec_of(p)->source)
         st = batch_make_module(p->worker_session, spec_of(p)->source, arena, &p->made, why);

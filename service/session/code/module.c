@@ -111,7 +111,7 @@ static enum status place(struct session *s, const struct module_spec *spec, stru
     m = make(c, spec->digest);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
-    st = entry_name(&m->entry, spec->id, "m_", why);
+    st = session_name_object(s, &m->entry, spec->id, "m_", why);
     if (!st && (st = table_put(&c->modules, &m->entry)) != STATUS_OK)
         problem_set(why, st, "not enough memory for a module");
     if (st) {

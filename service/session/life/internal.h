@@ -289,6 +289,8 @@ struct session {
 /* ---- registry.c ---- */
 /* Names a new object: as entry_name(), but what the service chooses has the node's name and the process's tag in it: KIND_NODE_RANDOM. */
 enum status registry_name(const struct registry *r, struct entry *e, struct span id, char kind, struct problem *why);
+/* As entry_name(), for an object of the session; one that is being restored may have an id that a service made, too. */
+enum status session_name_object(const struct session *s, struct entry *e, struct span id, const char *prefix, struct problem *why);
 /* Its id for clients: with the node before a name that the client chose. */
 void session_shown_id(const struct session *s, char out[ID_BYTES]);
 /* Adds a pin; the caller already has one. */

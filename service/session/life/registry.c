@@ -24,6 +24,13 @@ enum status registry_name(const struct registry *r, struct entry *e, struct span
     return st;
 }
 
+enum status session_name_object(const struct session *s, struct entry *e, struct span id, const char *prefix, struct problem *why)
+{
+    if (s->restoring && server_id_valid(id, prefix) && span_copy(id, e->id, sizeof e->id))
+        return STATUS_OK;
+    return entry_name(e, id, prefix, why);
+}
+
 void session_shown_id(const struct session *s, char out[ID_BYTES])
 {
     const char *node = s->registry->node;

@@ -95,8 +95,19 @@ static void digest_spec(const struct session_spec *spec, unsigned char out[SHA25
     digest_end(&h, out);
 }
 
-static enum status name_session(struct session *s, struct span id, struct problem *why)
+/* Under an id that a service of this node chose. */
+static bool keep_name(struct session *s, struct span id)
 {
+    char prefix[sizeof s->registry->in_ids + 2];
+
+    snprintf(prefix, sizeof prefix, "s_%s", s->registry->in_ids);
+    return server_id_valid(id, prefix) && span_copy(id, s->entry.id, sizeof s->entry.id);
+}
+
+static enum status name_session(struct session *s, struct span id, bool keeps_id, struct problem *why)
+{
+    if (keeps_id && keep_name(s, id))
+        return STATUS_OK;
     if (s->implicit)
         return span_copy(id, s->entry.id, sizeof s->entry.id) ? STATUS_OK : STATUS_INTERNAL;
     s->named = id.bytes > 0;
@@ -220,7 +231,7 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     s->restoring = spec->restoring;
     st = choose_device(s, t, spec, why);
     if (!st)
-        st = name_session(s, spec->id, why);
+        st = name_session(s, spec->id, spec->keeps_id, why);
     if (!st)
         st = choose_domain(s, spec, why);
     if (!st)

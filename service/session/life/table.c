@@ -149,6 +149,13 @@ bool client_id_valid(struct span id)
     return true;
 }
 
+bool server_id_valid(struct span id, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return span_starts(id, prefix) && id.bytes == n + RANDOM_ID_CHARS && span_holds_only(span_from(id, n), "");
+}
+
 enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why)
 {
     if (id.bytes == 0) {

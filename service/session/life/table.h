@@ -33,5 +33,7 @@ unsigned table_page(const struct table *t, struct page *page, struct entry *cons
 
 /* [a-z0-9][a-z0-9_-]{0,62} */
 bool client_id_valid(struct span id);
+/* One that entry_name() made with that prefix. */
+bool server_id_valid(struct span id, const char *prefix);
 /* Sets e->id: to `id` if given (INVALID_FIELD unless it is a client id), else to a server id with that prefix. */
 enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why);

@@ -209,7 +209,7 @@ enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsign
     return entry_name(&b->entry, id, "b_", why);
 }
 
-static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
+static enum status make_buffer(const struct session *s, struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
 {
     struct buffer *b;
     enum status    st;
@@ -219,7 +219,9 @@ static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **o
     b = calloc(1, sizeof *b);
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
-    st = buffer_init(b, id, bytes, 1, why);
+    st = buffer_init(b, (struct span){0}, bytes, 1, why);
+    if (!st && id.bytes)
+        st = session_name_object(s, &b->entry, id, "b_", why);
     if (st)
         free(b);
     else
@@ -236,7 +238,7 @@ static enum status create_with_memory(struct session *s, struct span id, uint64_
 
     if (st)
         return st;
-    st = make_buffer(id, bytes, &b, why);
+    st = make_buffer(s, id, bytes, &b, why);
     if (st)
         goto leave;
     b->shareable = shareable;

@@ -273,6 +273,41 @@ Test(session, needs_the_token_that_the_service_wants)
     remove(token_file);
 }
 
+Test(session, is_saved_to_a_file_and_loaded_from_it)
+{
+    gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *copy = NULL;
+    gpurest_buffer          b, there;
+    char                    file[] = "/tmp/gpurest-snapshot-test-XXXXXX", bytes[4096], back[4096], path[256], *text;
+
+    world_serve(NULL, NULL);
+    world_connect(w.service.url);
+    close(mkstemp(file));
+    memset(bytes, 7, sizeof bytes);
+    snprintf(path, sizeof path, "/v1/sessions/%s/buffers/kept", gpurest_session_id(w.session));
+    cr_assert_not(bad(gpurest_request(w.client, "PUT", path, "{\"size\":4096}", &text)));
+    gpurest_mem_free(text);
+    cr_assert_not(bad(gpurest_buffer_open(w.session, &b, "kept")));
+    cr_assert_not(bad(gpurest_write(w.session, b, 0, bytes, sizeof bytes)));
+    cr_assert_not(bad(gpurest_session_save(w.session, file)));
+    o.name = "copy";
+    o.device = "cpu:0";
+    cr_assert_not(bad(gpurest_session_load(&copy, w.client, file, &o)));
+    cr_assert_str_eq(gpurest_session_id(copy), "copy");
+    cr_assert_not(bad(gpurest_buffer_open(copy, &there, "kept")));
+    cr_assert_not(bad(gpurest_read(copy, there, 0, back, sizeof back)));
+    cr_assert_arr_eq(back, bytes, sizeof back);
+    cr_assert_eq(gpurest_session_load(&copy, w.client, file, &o), GPUREST_E_INVAL);
+    cr_assert_str_eq(gpurest_last_error()->code, "spec_conflict");
+    cr_assert_not(truncate(file, 1000));
+    o.name = NULL;
+    cr_assert_eq(gpurest_session_load(&copy, w.client, file, &o), GPUREST_E_INVAL);
+    cr_assert_str_eq(gpurest_last_error()->code, "snapshot_invalid");
+    cr_assert_eq(gpurest_session_save(w.session, "/nowhere/file"), GPUREST_E_INVAL);
+    gpurest_session_close(copy);
+    remove(file);
+}
+
 Test(session, a_fault_loses_it_and_reset_revives_it)
 {
     gpurest_module       *m;

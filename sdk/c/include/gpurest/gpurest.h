@@ -240,6 +240,15 @@ GPUREST_API const char *gpurest_session_id(const gpurest_session *session);
 /* Starts a new worker, for example after a fault, or a new session of the same name if this one has ended. Buffers and modules become void; modules
  * must still be unloaded. */
 GPUREST_API gpurest_status gpurest_session_reset(gpurest_session *session);
+/* Writes a snapshot of the session to a file: buffers, modules as source, their variables, programs, labels and limits. Queued asynchronous
+ * operations go first, and the service waits for work under way, or the call fails with GPUREST_E_BUSY. A file of that name is replaced only by a
+ * whole one. Whoever can read the file can read the session's memory. */
+GPUREST_API gpurest_status gpurest_session_save(gpurest_session *session, const char *path);
+/* A session from such a file, all of it or none: named options->name, on options->device, left at the service with options->keep. Its other options
+ * are the file's; `options` may be NULL. GPUREST_E_INVAL when the name exists, or the file is not whole. Pointers in buffers are not translated. Released by
+ * gpurest_session_close. */
+GPUREST_API gpurest_status gpurest_session_load(gpurest_session **out, gpurest_client *client, const char *path,
+                                                const gpurest_session_options *options);
 /* Waits for all work of the session; kernels are bounded by their deadlines. In a batch: queued. */
 GPUREST_API gpurest_status gpurest_sync(gpurest_session *session);
 /* Waits until every asynchronous operation begun so far has its place in the order of the session, but not for kernels. */

@@ -28,6 +28,20 @@ void memory_wipe(void *data, size_t bytes);
 /* Opens a file for reading, which programs that this process starts do not inherit. */
 FILE *file_open(const char *path);
 
+/* Makes a file, or empties it, for the user alone. */
+FILE *file_create(const char *path);
+/* Closes it when all of it is on the disk. False: failed with errno. */
+bool file_finish(FILE *f);
+/* `from` takes the place of `to`. False: failed with errno. */
+bool file_rename(const char *from, const char *to);
+struct mapping {
+    const void *data;
+    size_t      bytes;
+};
+/* A whole file, to be read. False: failed with errno. */
+bool file_map(const char *path, struct mapping *out);
+void file_unmap(const struct mapping *m);
+
 /* ---- memory shared with the service, which runs on Linux ---- */
 
 /* Whether the functions below, and socket_receive_descriptor, work at all. */

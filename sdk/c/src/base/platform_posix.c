@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -150,6 +151,64 @@ bool thread_make(pthread_t *out, void *(*run)(void *), void *arg)
 FILE *file_open(const char *path)
 {
     return fopen(path, "re");
+}
+
+FILE *file_create(const char *path)
+{
+    int   fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+
+    if (fd >= 0 && !f)
+        close(fd);
+    return f;
+}
+
+bool file_finish(FILE *f)
+{
+    bool ok = fflush(f) == 0 && (fsync(fileno(f)) == 0 || errno == EINVAL);
+    int  error = errno;
+
+    if (fclose(f) != 0 && ok)
+        return false;
+    errno = error;
+    return ok;
+}
+
+bool file_rename(const char *from, const char *to)
+{
+    return rename(from, to) == 0;
+}
+
+bool file_map(const char *path, struct mapping *out)
+{
+    int         fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat there;
+    int         error = 0;
+
+    *out = (struct mapping){"", 0};
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &there) != 0)
+        error = errno;
+    else if (!S_ISREG(there.st_mode))
+        error = EINVAL;
+    if (!error && there.st_size) {
+        void *at = mmap(NULL, (size_t)there.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+        if (at == MAP_FAILED)
+            error = errno;
+        else
+            *out = (struct mapping){at, (size_t)there.st_size};
+    }
+    close(fd);
+    errno = error;
+    return !error;
+}
+
+void file_unmap(const struct mapping *m)
+{
+    if (m->bytes)
+        munmap((void *)(uintptr_t)m->data, m->bytes);
 }
 
 /* ---- shared memory ---- */

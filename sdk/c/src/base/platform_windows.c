@@ -54,6 +54,68 @@ FILE *file_open(const char *path)
     return fopen(path, "rN");
 }
 
+FILE *file_create(const char *path)
+{
+    return fopen(path, "wbN");
+}
+
+bool file_finish(FILE *f)
+{
+    bool ok = fflush(f) == 0;
+
+    return fclose(f) == 0 && ok;
+}
+
+bool file_rename(const char *from, const char *to)
+{
+    if (MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+        return true;
+    errno = EACCES;
+    return false;
+}
+
+static bool map_open_file(HANDLE file, struct mapping *out)
+{
+    LARGE_INTEGER size;
+    HANDLE        section;
+    const void   *at = NULL;
+
+    if (!GetFileSizeEx(file, &size))
+        return false;
+    if (size.QuadPart == 0)
+        return true;
+    section = CreateFileMappingA(file, NULL, PAGE_READONLY, 0, 0, NULL);
+    if (section) {
+        at = MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0);
+        CloseHandle(section);
+    }
+    if (at)
+        *out = (struct mapping){at, (size_t)size.QuadPart};
+    return at != NULL;
+}
+
+bool file_map(const char *path, struct mapping *out)
+{
+    HANDLE file = CreateFileA(path, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    bool   ok;
+
+    *out = (struct mapping){"", 0};
+    if (file == INVALID_HANDLE_VALUE) {
+        errno = GetLastError() == ERROR_FILE_NOT_FOUND ? ENOENT : EACCES;
+        return false;
+    }
+    ok = map_open_file(file, out);
+    CloseHandle(file);
+    errno = ENOMEM;
+    return ok;
+}
+
+void file_unmap(const struct mapping *m)
+{
+    if (m->bytes)
+        UnmapViewOfFile(m->data);
+}
+
 /* ---- shared memory: the service runs on Linux only ---- */
 
 bool sharing_supported(void)

@@ -55,36 +55,47 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
     json_close(b, '}');
 }
 
+gpurest_status session_take_answer(gpurest_session *s, const struct exchange *x)
+{
+    struct json   *answer = json_parse(x->body.data, x->body.bytes);
+    gpurest_status st = GPUREST_OK;
+
+    if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !session_id_valid(s->id))
+        st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
+    else
+        detour_make(&s->detour, s->client, answer);
+    json_destroy(answer);
+    return st;
+}
+
 gpurest_status session_make(gpurest_session *s)
 {
     struct path     path = session_path(s, "%s", "");
     struct exchange x;
-    struct json    *answer;
     gpurest_status  st;
 
     exchange_init(&x, "PUT", path.text);
     st = client_json(s->client, &x, s->spec);
-    if (!st) {
-        answer = json_parse(x.body.data, x.body.bytes);
-        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !session_id_valid(s->id))
-            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
-        if (!st)
-            detour_make(&s->detour, s->client, answer);
-        json_destroy(answer);
-    }
+    if (!st)
+        st = session_take_answer(s, &x);
     exchange_finish(&x);
     return st;
 }
 
 /* The library chooses a name if the caller gives none, so the request can be retried. */
-static gpurest_status create_session(gpurest_session *s, const gpurest_session_options *o)
+static void choose_name(gpurest_session *s, const gpurest_session_options *o)
 {
-    struct buf body;
-
     if (o->name)
         snprintf(s->id, sizeof s->id, "%s", o->name);
     else
         snprintf(s->id, sizeof s->id, "c-%08x%016llx", s->nonce, (unsigned long long)random_u64());
+}
+
+static gpurest_status create_session(gpurest_session *s, const gpurest_session_options *o)
+{
+    struct buf body;
+
+    choose_name(s, o);
     buf_init(&body, REQUEST_HEAD_BYTES_MAX);
     write_options(&body, o);
     s->spec = body.failed ? NULL : buf_take(&body);
@@ -175,6 +186,40 @@ gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *clien
         return st;
     }
     log_write(&client->log, "session", GPUREST_LOG_INFO, "%s is open", s->id);
+    session_keep(s);
+    *out = s;
+    return GPUREST_OK;
+}
+
+static gpurest_status load_session(gpurest_session *s, const char *path, const gpurest_session_options *o)
+{
+    choose_name(s, o);
+    s->spec = strdup("{}"); /* of what a reset of a session that has ended makes */
+    return s->spec ? session_restore(s, path, o->device) : fail_memory();
+}
+
+gpurest_status gpurest_session_load(gpurest_session **out, gpurest_client *client, const char *path, const gpurest_session_options *options)
+{
+    gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *s;
+    gpurest_status          st = client_check(client);
+
+    if (st)
+        return st;
+    if (!out || !path || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && !wanted_name_valid(o.name)))
+        return fail_invalid("out or the path is NULL, options.struct_size is not set, or the name is invalid");
+    if (o.device && strspn(o.device, "abcdefghijklmnopqrstuvwxyz0123456789:_-") != strlen(o.device))
+        return fail_invalid("a device is an id such as cuda:0, or a backend");
+    s = make_session(client);
+    if (!s)
+        return fail_memory();
+    s->keep = o.keep;
+    st = load_session(s, path, &o);
+    if (st) {
+        session_drop(s);
+        return st;
+    }
+    log_write(&client->log, "session", GPUREST_LOG_INFO, "%s is restored", s->id);
     session_keep(s);
     *out = s;
     return GPUREST_OK;

@@ -46,6 +46,10 @@ gpurest_status session_check(gpurest_session *s);
 gpurest_status session_enter(gpurest_session *s);
 /* PUT with its specification: joins or makes the session of its name. */
 gpurest_status session_make(gpurest_session *s);
+/* Takes the id and more from the answer that describes a new session. */
+gpurest_status session_take_answer(gpurest_session *s, const struct exchange *x);
+/* Makes the session of its name from the snapshot in a file (calls/snapshot.c). device NULL: the default. */
+gpurest_status session_restore(gpurest_session *s, const char *path, const char *device);
 /* Has its lease renewed from now on, if it has one. */
 void session_keep(gpurest_session *s);
 /* As client_perform and client_json; notes failures. */

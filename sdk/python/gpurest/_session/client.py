@@ -5,13 +5,15 @@ import concurrent.futures
 import os
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from .._shown import html
 from .._transport.detour import Detours
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.heartbeats import Heartbeats
+from .._transport import snapshot
 from .._transport.progress import ProgressOption
+from .._transport.snapshot import FileName
 from .._transport.transport import Transport
 from .._transport.wire import Request, Response, any_request
 from ..errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
@@ -271,6 +273,19 @@ class Client(Unpicklable):
     def _keep(self, session: Session) -> None:
         if session._lease_s is not None:
             self._heartbeats.keep(session)
+
+    def load(self, file: Union[FileName, IO[bytes]], name: Optional[str] = None, *, device: Optional[str] = None,
+             timeout_ms: Optional[int] = None) -> Session:
+        """A new session from a file of Session.save(), or from an open one: its buffers, modules, variables, programs, labels and limits, all of it or
+        nothing. `name`: None: the service chooses one. `device`: as for session(). close() ends it. Device addresses are new: pointers inside of
+        buffers are not translated."""
+        with snapshot.source(file) as data:
+            info, created = self._transport.do(requests.session_load(data, name, device or chosen_device(self) or self._device))
+        session = Session(self, info, created, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
+        self._keep(session)
+        with self._lock:
+            self._sessions = [one for one in self._sessions if not one.closed] + [session]
+        return session
 
     def attach(self, id: str) -> Session:
         """The session of this id, made elsewhere; closing it here does not end it."""

@@ -7,7 +7,7 @@ import re
 import secrets
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from .._transport.frame import BATCH_TYPE, BytesLike, declared, dumps, pack, pack_text, unpack
 from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request
@@ -21,6 +21,9 @@ EXECUTION_TIMEOUT_MS_MAX = 3_600_000
 SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
 CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 SUCCEEDED = b'"state":"succeeded"'  # of a launch
+SNAPSHOT_TYPE = "application/vnd.gpurest.snapshot"
+SNAPSHOT_WAIT_S = 30  # as long as the service waits for work under way unless it is asked for something else
+RESTORE_S = 24 * 3600.0  # it compiles the modules of a snapshot
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -139,6 +142,20 @@ def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Doc
         request = json_request("POST", "/v1/sessions", dict(spec))
     else:
         request = json_request("PUT", session_path(name), dict(spec) or None)
+    return Call(request, lambda response: (_object(response), response.status == 201))
+
+
+def session_save(sid: str, wait_s: Optional[int]) -> Request:
+    """Of a snapshot; its answer comes in pieces."""
+    headers = {} if wait_s is None else {"Prefer": f"wait={int(wait_s)}"}
+    return Request("GET", session_path(sid) + "/snapshot", headers, answer_s=float(SNAPSHOT_WAIT_S if wait_s is None else wait_s))
+
+
+def session_load(data: BytesLike, name: Optional[str], device: Optional[str]) -> Call[Tuple[Document, bool]]:
+    """(its description, whether it is new)"""
+    query = f"?{urlencode({'device': device})}" if device else ""
+    request = Request("POST" if name is None else "PUT", ("/v1/sessions" if name is None else session_path(name)) + query, {"Content-Type": SNAPSHOT_TYPE}, (data,),
+                      answer_s=RESTORE_S)
     return Call(request, lambda response: (_object(response), response.status == 201))
 
 

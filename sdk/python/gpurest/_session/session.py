@@ -5,10 +5,12 @@ import hashlib
 import json
 import time
 from itertools import count
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .._shown import html
+from .._transport import snapshot
 from .._transport.progress import ProgressOption, Waiting
+from .._transport.snapshot import FileName
 from .._transport.wire import ServerEvent
 from .._values.dtypes import dtype_of
 from .._values.hostmem import Shape
@@ -216,6 +218,16 @@ class Session(SessionBase):
 
     wait = sync
     fence = sync
+
+    def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None) -> None:
+        """Writes a snapshot of the session to a file, or to an open one: buffers, modules as source, their variables, programs, labels and limits.
+        Client.load() makes a session from it. It is of one moment: the service waits up to `wait_s` seconds (30) for work under way, else raises
+        BusyError; until all is read, other changes of the session raise BusyError. A file of that name is replaced only by a whole one. Whoever can
+        read the file can read the session's memory."""
+        self._check()
+        with snapshot.Target(file) as target:
+            for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
+                target.write(piece)
 
     # ---- looking ----
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import IO, Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .._session import requests
 from .._session import run as _run
@@ -10,7 +10,9 @@ from .._session.client import Client
 from .._session.handle import Unpicklable
 from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
+from .._transport import snapshot
 from .._transport.heartbeats import Heartbeats
+from .._transport.snapshot import FileName
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
 from .background import AsyncBatchJob, AsyncWarmJob
@@ -100,6 +102,16 @@ class AsyncClient(Unpicklable):
         spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction, pool_bytes_max,
                                      fault_domain, fault_domain_required, lease_s)
         return _Opening(self, name, spec, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
+
+    async def load(self, file: Union[FileName, IO[bytes]], name: Optional[str] = None, *, device: Optional[str] = None,
+                   timeout_ms: Optional[int] = None) -> AsyncSession:
+        """See Client.load(). Reading the file holds the event loop up as long as the disk does."""
+        with snapshot.source(file) as data:
+            info, created = await self._transport.do(requests.session_load(data, name, device or self._device))
+        session = AsyncSession(self, info, created, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
+        self._keep(session)
+        self._sessions.append(session)
+        return session
 
     async def attach(self, id: str) -> AsyncSession:
         """See Client.attach()."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
+from typing import IO, TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 
 from .._session import requests
 from .._session.buffer import Slot, Texture, texture_memory
@@ -13,7 +13,9 @@ from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
 from .._session.transfer import refused, taking_back
+from .._transport import snapshot
 from .._transport.heartbeats import clock
+from .._transport.snapshot import FileName
 from .._transport.steps import Steps, drive_async
 from .._transport.wire import Call, Request, Response, ServerEvent
 from .._values.scalars import Scalar
@@ -205,6 +207,13 @@ class AsyncSession(SessionState):
 
     wait = sync
     fence = sync
+
+    async def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None) -> None:
+        """See Session.save(). Writing to the file holds the event loop up as long as the disk does."""
+        self._check()
+        with snapshot.Target(file) as target:
+            async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
+                target.write(piece)
 
     async def info(self) -> Dict[str, Any]:
         """What the service says of the session now."""

@@ -1,0 +1,153 @@
+/* session: snapshots saved, restored, and copied to another service. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+#include "commands/commands.h"
+
+enum { IDLE_MS_MAX = 24 * 3600 * 1000 }; /* the service waits for work under way, and compiles */
+
+enum { PROBLEM_BYTES_MAX = 4096 };
+
+/* A refusal comes as a body, too: its beginning is kept. */
+struct receiving {
+    FILE  *to;
+    char   start[PROBLEM_BYTES_MAX];
+    size_t kept;
+};
+
+static int write_piece(void *arg, const void *data, size_t bytes)
+{
+    struct receiving *r = arg;
+    size_t            n = bytes < sizeof r->start - r->kept ? bytes : sizeof r->start - r->kept;
+
+    memcpy(r->start + r->kept, data, n);
+    r->kept += n;
+    if (r->start[0] == '{') /* no tar archive of ours begins so */
+        return 0;
+    return fwrite(data, 1, bytes, r->to) != bytes;
+}
+
+/* The problem of an answer that is none. */
+static enum exit_code refused(int status, const struct receiving *r)
+{
+    cJSON         *problem = cJSON_ParseWithLength(r->start, r->kept);
+    const cJSON   *detail = cJSON_GetObjectItem(problem, "detail");
+    enum exit_code code = cli_error(status == 404                    ? CODE_NOT_FOUND
+                                    : status == 401 || status == 403 ? CODE_AUTH
+                                    : status == 409                  ? CODE_BUSY
+                                                                     : CODE_FAILED,
+                                    "%s", cJSON_IsString(detail) ? detail->valuestring : "the service refused it");
+
+    cJSON_Delete(problem);
+    return code;
+}
+
+static enum exit_code receive(struct cli *c, const char *name, FILE *to)
+{
+    gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response;
+    struct receiving       r = {.to = to};
+    char                   path[PATH_BYTES];
+    enum exit_code         code = cli_open(c);
+    gpurest_status         st;
+
+    if (code)
+        return code;
+    snprintf(path, sizeof path, "/v1/sessions/%s/snapshot", name);
+    request.method = "GET";
+    request.path = path;
+    request.on_body = write_piece;
+    request.on_body_arg = &r;
+    request.idle_timeout_ms = IDLE_MS_MAX;
+    st = gpurest_http(c->client, &request, &response);
+    if (st && ferror(to))
+        return cli_error(CODE_FAILED, "the snapshot cannot be written: %s", strerror(errno));
+    if (st)
+        return cli_failed(c, st);
+    code = gpurest_http_status(response) == 200 ? CODE_OK : refused(gpurest_http_status(response), &r);
+    gpurest_http_response_free(response);
+    return code;
+}
+
+/* Into a file of another name, so that a full disk or a lost connection leaves the old one. */
+static enum exit_code save(struct cli *c, const char *name, const char *file)
+{
+    char           fresh[PATH_BYTES];
+    FILE          *f;
+    enum exit_code code;
+
+    if (strcmp(file, "-") == 0)
+        return receive(c, name, stdout);
+    if (snprintf(fresh, sizeof fresh, "%s.part", file) >= (int)sizeof fresh || !(f = stream_open(fresh, "wb")))
+        return cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
+    code = receive(c, name, f);
+    if ((fclose(f) != 0 || (!code && !file_replace(fresh, file))) && !code)
+        code = cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
+    if (code)
+        remove(fresh);
+    return code;
+}
+
+static enum exit_code load(struct cli *c, gpurest_client *client, const char *file, const char *name, const char *device)
+{
+    gpurest_session_options options = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *s;
+    gpurest_status          st;
+
+    options.name = name;
+    options.device = device;
+    options.keep = 1;
+    st = gpurest_session_load(&s, client, file, &options);
+    if (st)
+        return cli_failed(c, st);
+    cli_say(c, "%s is restored", gpurest_session_id(s));
+    gpurest_session_close(s);
+    return CODE_OK;
+}
+
+/* Through a file of this machine, which is removed behind it. */
+static enum exit_code copy(struct cli *c, const char *name, const char *url, const char *new_name, const char *device)
+{
+    struct cli     there = *c;
+    char           folder[PATH_BYTES - 16], file[PATH_BYTES];
+    enum exit_code code;
+
+    if (!folder_make_temporary(folder, sizeof folder))
+        return cli_error(CODE_FAILED, "no folder for the snapshot can be made: %s", strerror(errno));
+    snprintf(file, sizeof file, "%s/snapshot.tar", folder);
+    there.url = url;
+    there.client = NULL;
+    code = cli_open(&there);
+    if (!code)
+        code = save(c, name, file);
+    if (!code)
+        code = load(&there, there.client, file, new_name, device);
+    remove(file);
+    rmdir(folder);
+    gpurest_close(there.client);
+    return code;
+}
+
+enum exit_code run_session(struct cli *c)
+{
+    const char    *device = NULL, *what;
+    bool           ok = true;
+    enum exit_code code;
+
+    take_value(c, "--device", &device, &ok);
+    if (!ok || !take_rest(c, 3, 4))
+        return CODE_USAGE;
+    what = c->argv[0];
+    if (strcmp(what, "save") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]) && !device)
+        return save(c, c->argv[1], c->argv[2]);
+    if (strcmp(what, "load") == 0 && c->argc == 3) {
+        code = cli_open(c);
+        return code ? code : load(c, c->client, c->argv[1], c->argv[2], device);
+    }
+    if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]))
+        return copy(c, c->argv[1], c->argv[2], c->argv[3], device);
+    return cli_usage(c, "session save NAME FILE, session load FILE NAME or session copy NAME TO-URL NEW-NAME");
+}

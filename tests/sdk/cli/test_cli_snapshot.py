@@ -1,0 +1,35 @@
+"""session save, load, copy: sessions as files."""
+import tarfile
+
+OK, FAILED, USAGE, NOT_FOUND, BUSY = 0, 1, 2, 5, 8
+
+
+def test_save_load_copy(gpurest, service, tmp_path):
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 8192)
+    assert gpurest("connect", "snap").returncode == OK
+    assert gpurest("--session", "snap", "buf", "put", "x", "x.bin").returncode == OK
+    assert gpurest("session", "save", "snap", "s.tar").returncode == OK
+    with tarfile.open(tmp_path / "s.tar") as tar:
+        assert tar.extractfile("buffers/x").read() == (tmp_path / "x.bin").read_bytes()
+    to_pipe = gpurest("session", "save", "snap", "-")
+    assert to_pipe.returncode == OK and len(to_pipe.stdout) == (tmp_path / "s.tar").stat().st_size
+    loaded = gpurest("session", "load", "s.tar", "loaded")
+    assert loaded.returncode == OK and b"loaded is restored" in loaded.stderr
+    copied = gpurest("session", "copy", "snap", f"http://127.0.0.1:{service.port}", "copied", "--device", "cpu")
+    assert copied.returncode == OK, copied.stderr
+    for name in ("loaded", "copied"):
+        got = gpurest("--session", name, "buf", "get", "x", f"{name}.bin")
+        assert got.returncode == OK and (tmp_path / f"{name}.bin").read_bytes()[-256:] == bytes(range(256)), got.stderr
+        assert gpurest("sessions", "rm", name, "--yes").returncode == OK
+    assert sorted(p.name for p in tmp_path.iterdir() if "part" in p.name) == []
+
+
+def test_refusals(gpurest, tmp_path):
+    missing = gpurest("session", "save", "nobody", "s.tar")
+    assert missing.returncode == NOT_FOUND and b"unknown session" in missing.stderr and not (tmp_path / "s.tar").exists()
+    (tmp_path / "bad.tar").write_bytes(b"x" * 5000)
+    bad = gpurest("session", "load", "bad.tar", "bad")
+    assert bad.returncode == FAILED and b"ustar" in bad.stderr
+    assert gpurest("session", "load", "none.tar", "bad").returncode == FAILED
+    for wrong in (("session",), ("session", "save", "a"), ("session", "fly", "a", "b"), ("session", "save", "a", "b", "--device", "cpu")):
+        assert gpurest(*wrong).returncode == USAGE
