@@ -34,7 +34,7 @@ MAY_INCLUDE = {
 ROOM_MAY_INCLUDE = {
     "base": {"": set(), "log": set(), "files": set()},
     "api": {"about": set(), "admin": set(), "events": set(), "memory": {"decode"}, "decode": set(), "batch": {"decode"},
-            "snapshot": {"decode", "batch"}},
+            "snapshot": {"decode", "batch", "memory"}},
     "session": {
         "life": {"events"},
         "events": {"life"},

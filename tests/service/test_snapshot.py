@@ -384,8 +384,33 @@ def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # 
         service.stop()
 
 
-def test_a_session_with_textures_is_refused_by_name(client, session):
-    client.put(session + "/textures/t", {"dimension": "2d", "extent": [8, 8], "format": "f32"}).expect(201)
-    assert "textures" in client.get(session + "/snapshot").expect(400, "invalid_request").json()["detail"]
-    client.delete(session + "/textures/t").expect(204)
+def test_textures_come_along(client, session):
+    """Those with memory of their own, with an id that the service chose, and over a buffer."""
+    layered = {"dimension": "2d_layered", "extent": [8, 4], "layers": 3, "format": "u8", "channels": 4, "filter": "linear", "surface": True,
+               "addressing": ["wrap", "mirror"], "read": "normalized_float", "normalized_coordinates": True}
+    client.put(session + "/textures/t", layered).expect(201)
+    client.put_octets(session + "/textures/t/data", random.Random(5).randbytes(8 * 4 * 3 * 4)).expect(204)
+    chosen = client.post(session + "/textures", {"dimension": "1d", "extent": [13], "format": "f32"}).expect(201).json()["id"]
+    client.put_octets(f"{session}/textures/{chosen}/data", floats(range(13))).expect(204)
+    client.put_octets(session + "/buffers/b", floats(range(1024))).expect(201)
+    client.put(session + "/textures/over", {"dimension": "2d", "extent": [5, 3], "format": "f32", "buffer": "b", "offset": 512, "pitch": 64}).expect(201)
+    data = snapshot(client, session)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        assert {"textures/t.json", f"texels/{chosen}", "textures/over.json"} < set(tar.getnames()) and "texels/over" not in tar.getnames()
+    restore(client, "/v1/sessions/again", data).expect(201)
+    for texture in ("t", chosen, "over"):
+        told = [client.get(f"{path}/textures/{texture}").expect(200).json() for path in (session, "/v1/sessions/again")]
+        assert {**told[0], "created_at": 0} == {**told[1], "created_at": 0}
+        assert client.get(f"{session}/textures/{texture}/data").body == client.get(f"/v1/sessions/again/textures/{texture}/data").body
+    client.delete("/v1/sessions/again").expect(204)
+
+
+def test_a_texture_that_cannot_be_made_leaves_no_session(client, session):
+    client.put(session + "/textures/t", {"dimension": "1d", "extent": [4], "format": "f32"}).expect(201)
+    data = snapshot(client, session)
+    parts = entries(data)
+    bad = {**parts, "textures/t.json": parts["textures/t.json"].replace(b'"f32"', b'"f99"')}
+    answer = restore(client, "/v1/sessions/bad", repacked(bad))
+    assert answer.status in (400, 422) and "textures/t.json" in answer.json()["detail"], answer.body
+    client.get("/v1/sessions/bad").expect(404)
     client.get(session + "/snapshot").expect(200)

@@ -432,14 +432,6 @@ def test_a_texture_lives_while_launches_use_it(client, clean):
     assert client.get(clean).json()["state"] == "ready"
 
 
-def test_a_snapshot_refuses_textures_instead_of_losing_them(client, session):
-    client.put(session + "/textures/t", {"dimension": "1d", "format": "u8", "extent": [4]}).expect(201)
-    refused = client.get(session + "/snapshot")
-    assert refused.code == "invalid_request" and "the session has 1 textures" in refused.json()["detail"], refused
-    client.delete(session + "/textures/t").expect(204)
-    client.get(session + "/snapshot").expect(200)
-
-
 def test_other_tenants_textures_are_not_there(client, session):
     client.put(session + "/textures/t", {"dimension": "1d", "format": "u8", "extent": [4]}).expect(201)
     other = client.post("/v1/sessions", {}).expect(201).headers["Location"]

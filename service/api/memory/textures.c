@@ -1,5 +1,6 @@
 /* Textures: make, list, look at, free. Their texels: api/memory/data.c. */
-#include "api/call.h"
+#include "api/memory/textures.h"
+
 #include "api/endpoints.h"
 
 #include <stdio.h>
@@ -99,21 +100,23 @@ static enum status decode_words(const struct texture_request *q, struct texture_
     return st;
 }
 
-static enum status decode_spec(struct request *r, struct texture_spec *out)
+enum status texture_decode(const struct json *body, bool lenient, struct texture_spec *out, struct problem *why)
 {
     struct texture_request q = {.channels = 1, .layers = 1, .mip_levels = 1};
     struct texture_desc   *t = &out->desc;
-    enum status            st = body_decode(r, create_fields, COUNT(create_fields), &q);
+    enum status            st;
 
+    if (json_type_of(body) != JSON_OBJECT)
+        return problem_field(why, STATUS_INVALID_FIELD, "", "type", "the body must be a JSON object");
+    st = json_decode(body, create_fields, COUNT(create_fields), "", lenient, &q, why);
     if (!st && q.mip_levels != 1)
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/mip_levels", "value",
-                           "textures have no mip levels here: leave it out, or send 1");
+        st = problem_field(why, STATUS_INVALID_FIELD, "/mip_levels", "value", "textures have no mip levels here: leave it out, or send 1");
     if (!st)
-        st = decode_words(&q, t, &r->problem);
+        st = decode_words(&q, t, why);
     if (!st)
-        st = decode_extent(q.extent, t, &r->problem);
+        st = decode_extent(q.extent, t, why);
     if (!st)
-        st = decode_addressing(q.addressing, t, &r->problem);
+        st = decode_addressing(q.addressing, t, why);
     if (st)
         return st;
     t->channels = q.channels;
@@ -155,6 +158,18 @@ static void add_sampling(struct json_writer *w, const struct texture_desc *t)
     json_add_bool(w, "surface", t->surface != 0);
 }
 
+void texture_write(struct json_writer *w, const struct texture_info *i)
+{
+    add_shape(w, &i->desc);
+    add_sampling(w, &i->desc);
+    if (!i->buffer[0])
+        return;
+    json_add_text(w, "buffer", i->buffer);
+    json_add_u64(w, "offset", i->offset);
+    if (i->desc.pitch)
+        json_add_u64(w, "pitch", i->desc.pitch);
+}
+
 static void add_members(struct json_writer *w, const struct texture_info *i)
 {
     char texels[ID_BYTES];
@@ -191,8 +206,11 @@ static enum status create_in(struct request *r, struct session *s)
     struct texture_spec spec = {.offset = 0};
     struct texture_info info;
     bool                created = false;
-    enum status         st = decode_spec(r, &spec);
+    const struct json  *body;
+    enum status         st = body_parse(r, &body);
 
+    if (!st)
+        st = texture_decode(body, request_prefer(r).lenient, &spec, &r->problem);
     if (!st)
         st = texture_create(s, r->params[1], &spec, &info, &created, &r->problem);
     return st ? st : answer_texture(r, &info, created ? 201 : 200);

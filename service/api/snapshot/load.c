@@ -5,6 +5,7 @@
 
 #include "api/batch/program_decode.h"
 #include "api/bounds.h"
+#include "api/memory/textures.h"
 #include "api/modules.h"
 #include "api/session_members.h"
 #include "api/snapshot/manifest.h"
@@ -51,7 +52,9 @@ static const struct part *part_of(const struct load *l)
 
 static bool is_on_device(const struct load *l)
 {
-    return !is_manifest(l) && !is_sums(l) && (part_of(l)->kind == PART_BUFFER || part_of(l)->kind == PART_VARIABLE);
+    enum part_kind kind = is_manifest(l) || is_sums(l) ? PART_KINDS : part_of(l)->kind;
+
+    return kind == PART_BUFFER || kind == PART_TEXELS || kind == PART_VARIABLE;
 }
 
 /* The session ends at once, so that nobody finds a part of it. Returns st. */
@@ -171,6 +174,25 @@ static enum status make_module(struct load *l, struct request *r, struct arena *
     return st;
 }
 
+static enum status make_texture(struct load *l, struct request *r)
+{
+    struct json_document *doc;
+    struct texture_spec   spec = {.offset = 0};
+    struct texture_info   info;
+    bool                  created = true;
+    enum status           st = json_parse(buf_span(&l->text), &doc, &r->problem);
+
+    if (st)
+        return st;
+    st = texture_decode(json_root(doc), false, &spec, &r->problem);
+    if (!st)
+        st = texture_create(l->session, part_of(l)->id, &spec, &info, &created, &r->problem);
+    if (!st && !created)
+        st = problem_set(&r->problem, STATUS_SNAPSHOT_INVALID, "two textures have this id");
+    json_document_destroy(doc);
+    return st;
+}
+
 static enum status make_program(struct load *l, struct request *r, struct arena *a)
 {
     struct program_message *m;
@@ -197,7 +219,9 @@ static enum status take_text(struct load *l, struct request *r)
     enum status  st;
 
     arena_init(&a, REQUEST_ARENA_BYTES);
-    st = part_of(l)->kind == PART_MODULE ? make_module(l, r, &a) : make_program(l, r, &a);
+    st = part_of(l)->kind == PART_MODULE    ? make_module(l, r, &a)
+         : part_of(l)->kind == PART_TEXTURE ? make_texture(l, r)
+                                            : make_program(l, r, &a);
     if (r->problem.compile_log.data && st) {
         r->problem.compile_log = arena_copy(&r->arena, r->problem.compile_log);
         r->problem.diagnostics = NULL;
@@ -256,6 +280,8 @@ static enum status begin_transfer(struct load *l, struct problem *why)
     enum status        st = STATUS_OK;
 
     span_copy(p->id, id, sizeof id);
+    if (p->kind == PART_TEXELS)
+        st = texels_id_of(l->session, p->id, id, why);
     if (p->kind == PART_VARIABLE)
         st = global_id_of(l->session, p->id, p->variable, id, why);
     if (!st)

@@ -8,10 +8,10 @@
 #include "base/deadline.h"
 #include "session/life/table.h"
 
-static const char *const kinds[PART_KINDS] = {
-    [PART_MODULE] = "module", [PART_BUFFER] = "buffer", [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program"};
-static const char *const folders[PART_KINDS] = {
-    [PART_MODULE] = "modules/", [PART_BUFFER] = "buffers/", [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/"};
+static const char *const kinds[PART_KINDS] = {[PART_MODULE] = "module", [PART_BUFFER] = "buffer",     [PART_TEXTURE] = "texture",
+                                              [PART_TEXELS] = "texels", [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program"};
+static const char *const folders[PART_KINDS] = {[PART_MODULE] = "modules/", [PART_BUFFER] = "buffers/",     [PART_TEXTURE] = "textures/",
+                                                [PART_TEXELS] = "texels/",  [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/"};
 
 /* ---- writing ---- */
 
@@ -163,8 +163,8 @@ static enum status read_kind(struct span text, enum part_kind *out, struct probl
 /* A client's id, or one that a service has made. */
 static bool id_valid(enum part_kind kind, struct span id)
 {
-    static const char *const prefixes[PART_KINDS] = {
-        [PART_MODULE] = "m_", [PART_BUFFER] = "b_", [PART_VARIABLE] = "m_", [PART_PROGRAM] = "p_"};
+    static const char *const prefixes[PART_KINDS] = {[PART_MODULE] = "m_", [PART_BUFFER] = "b_",   [PART_TEXTURE] = "b_",
+                                                     [PART_TEXELS] = "b_", [PART_VARIABLE] = "m_", [PART_PROGRAM] = "p_"};
 
     return client_id_valid(id) || server_id_valid(id, prefixes[kind]);
 }
@@ -185,10 +185,10 @@ static enum status read_row(const struct json *v, enum part_kind before, struct 
     out->media_type = q.media_type;
     out->shareable = q.shareable;
     if (out->kind < before)
-        return wrong(why, "the parts are not in the order modules, buffers, variables, programs");
+        return wrong(why, "the parts are not in the order modules, buffers, textures, texels, variables, programs");
     if (!span_starts(q.path, folders[out->kind]) || !id_valid(out->kind, out->id) || (out->kind == PART_VARIABLE && !q.name.bytes))
         return wrong(why, "a part has no valid path or id");
-    if ((out->kind == PART_MODULE || out->kind == PART_PROGRAM) && q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
+    if ((out->kind == PART_MODULE || out->kind == PART_TEXTURE || out->kind == PART_PROGRAM) && q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_text_bytes", SNAPSHOT_TEXT_BYTES_MAX, 0, q.bytes);
     return STATUS_OK;
 }

@@ -12,12 +12,12 @@
 enum { SNAPSHOT_VERSION = 1 };
 
 /* What a part is; in this order they are written and restored. */
-enum part_kind { PART_MODULE, PART_BUFFER, PART_VARIABLE, PART_PROGRAM, PART_KINDS };
+enum part_kind { PART_MODULE, PART_BUFFER, PART_TEXTURE, PART_TEXELS, PART_VARIABLE, PART_PROGRAM, PART_KINDS };
 
 struct part {
     struct tar_entry entry;
     enum part_kind   kind;
-    struct span      id;         /* of the module, buffer or program; of a variable that of its module */
+    struct span      id;         /* of the module, buffer, texture or program; of a variable that of its module */
     struct span      variable;   /* its name for the linker, which every compiler makes alike */
     struct span      media_type; /* of a module's text, as a request that creates it has it */
     bool             shareable;  /* of a buffer */

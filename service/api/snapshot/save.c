@@ -4,6 +4,7 @@
 
 #include "api/batch/program_decode.h"
 #include "api/bounds.h"
+#include "api/memory/textures.h"
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/snapshot.h"
 #include "session/snapshot/hold.h"
@@ -14,8 +15,10 @@ struct content {
     struct program *program; /* likewise */
     struct buf      made;    /* a text that was written for it */
     struct span     text;
-    char            id[ID_BYTES]; /* of the buffer or program */
+    char            id[ID_BYTES]; /* of the buffer, texture or program; of texels that of the buffer that they are */
     bool            on_device;    /* the bytes of the buffer of that id, else the text */
+    bool            owns_texels;  /* the texture has memory of its own, */
+    uint64_t        texels_bytes; /* so much */
 };
 
 enum save_step { SAVE_HEADER, SAVE_CONTENT, SAVE_PADDING, SAVE_END };
@@ -234,6 +237,71 @@ static enum status add_buffers(struct save *s, struct problem *why)
     return st;
 }
 
+static enum status add_texture(struct save *s, const struct texture_info *i, struct problem *why)
+{
+    struct part       *p = add(s, PART_TEXTURE, why);
+    struct content    *c;
+    struct json_writer w;
+
+    if (!p)
+        return why->status;
+    c = last_content(s);
+    memcpy(c->id, i->id, sizeof c->id);
+    c->owns_texels = !i->buffer[0];
+    c->texels_bytes = i->bytes;
+    buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
+    json_writer_init(&w, &c->made);
+    json_open_object(&w, NULL);
+    texture_write(&w, i);
+    json_close_object(&w);
+    if (c->made.failed)
+        return no_memory(why);
+    c->text = buf_span(&c->made);
+    snprintf(p->entry.name, sizeof p->entry.name, "textures/%.*s.json", CLIENT_ID_CHARS_MAX, i->id);
+    p->entry.bytes = c->text.bytes;
+    return STATUS_OK;
+}
+
+static enum status add_textures(struct save *s, struct problem *why)
+{
+    struct texture_info *items = calloc(LIST_ITEMS_MAX, sizeof *items);
+    struct page          page = {.limit = LIST_ITEMS_MAX};
+    char                 cursor[ID_BYTES];
+    enum status          st = items ? STATUS_OK : no_memory(why);
+    unsigned             n;
+
+    do {
+        n = st ? 0 : texture_list(s->session, &page, items);
+        for (unsigned i = 0; i < n && !st; i++)
+            st = add_texture(s, &items[i], why);
+        memcpy(cursor, page.next, sizeof cursor);
+        page.cursor = span_of(cursor);
+    } while (!st && cursor[0]);
+    free(items);
+    return st;
+}
+
+/* Of those that have memory of their own: the others' are a buffer's bytes. */
+static enum status add_texels(struct save *s, struct problem *why)
+{
+    unsigned last = s->places;
+
+    for (unsigned i = 1; i < last; i++) {
+        struct part *p;
+
+        if (s->parts[i].kind != PART_TEXTURE || !s->contents[i].owns_texels)
+            continue;
+        p = add(s, PART_TEXELS, why);
+        if (!p)
+            return why->status;
+        texture_id(s->contents[i].id, "texels", last_content(s)->id);
+        last_content(s)->on_device = true;
+        snprintf(p->entry.name, sizeof p->entry.name, "texels/%.*s", CLIENT_ID_CHARS_MAX, s->contents[i].id);
+        p->entry.bytes = s->contents[i].texels_bytes;
+    }
+    return STATUS_OK;
+}
+
 static enum status add_variables(struct save *s, unsigned module, struct problem *why)
 {
     struct module_view v;
@@ -301,9 +369,14 @@ static enum status add_programs(struct save *s, struct problem *why)
 /* These ids are in `contents`, which has moved while it grew. */
 static void find_ids(struct save *s)
 {
-    for (unsigned i = 1; i < s->places; i++)
-        if (s->parts[i].kind == PART_BUFFER || s->parts[i].kind == PART_PROGRAM)
-            s->parts[i].id = span_of(s->contents[i].id);
+    for (unsigned i = 1; i < s->places; i++) {
+        struct span id = span_of(s->contents[i].id);
+
+        if (s->parts[i].kind == PART_TEXELS)
+            s->parts[i].id = span_cut(&id, '.');
+        else if (s->parts[i].kind != PART_MODULE && s->parts[i].kind != PART_VARIABLE)
+            s->parts[i].id = id;
+    }
 }
 
 static enum status add_manifest(struct save *s, struct request *r)
@@ -325,31 +398,18 @@ static enum status add_manifest(struct save *s, struct request *r)
     return request_hold(r, text->bytes + s->places * (sizeof *s->parts + sizeof *s->contents));
 }
 
-/* They are no part of the format: a session without them would not be the same. */
-static enum status refuse_textures(const struct save *s, struct problem *why)
-{
-    struct texture_info *item = malloc(sizeof *item);
-    struct page          page = {.limit = 1};
-    unsigned             n = item ? texture_list(s->session, &page, item) : 0;
-    bool                 known = item != NULL;
-
-    free(item);
-    if (!known)
-        return no_memory(why);
-    return n ? problem_set(why, STATUS_INVALID_REQUEST, "the session has textures, which a snapshot does not hold; delete them first")
-             : STATUS_OK;
-}
-
 static enum status list_parts(struct save *s, struct request *r)
 {
     enum status st = add(s, PART_MODULE, &r->problem) ? STATUS_OK : r->problem.status; /* the place of the table of contents */
 
     if (!st)
-        st = refuse_textures(s, &r->problem);
-    if (!st)
         st = add_modules(s, r);
     if (!st)
         st = add_buffers(s, &r->problem);
+    if (!st)
+        st = add_textures(s, &r->problem);
+    if (!st)
+        st = add_texels(s, &r->problem);
     if (!st)
         st = add_all_variables(s, &r->problem);
     if (!st)

@@ -262,7 +262,8 @@ static enum status check_spec(const struct texture_spec *spec, struct problem *w
     return texture_check(&t, why);
 }
 
-static enum status make_texture(struct span id, const struct texture_spec *spec, struct buffer **out, struct problem *why)
+static enum status make_texture(const struct session *s, struct span id, const struct texture_spec *spec, struct buffer **out,
+                                struct problem *why)
 {
     struct buffer *b;
     enum status    st = check_spec(spec, why);
@@ -278,7 +279,9 @@ static enum status make_texture(struct span id, const struct texture_spec *spec,
     }
     b->texture->desc = spec->desc;
     b->texture->offset = spec->offset;
-    st = buffer_init(b, id, bytes_of(&spec->desc), 1, why);
+    st = buffer_init(b, (struct span){0}, bytes_of(&spec->desc), 1, why);
+    if (!st && id.bytes)
+        st = session_name_object(s, &b->entry, id, "b_", why);
     b->charged = spec->buffer.bytes ? 0 : b->bytes;
     if (st)
         buffer_unref(b);
@@ -296,7 +299,7 @@ enum status texture_create(struct session *s, struct span id, const struct textu
 
     if (st)
         return st;
-    st = make_texture(id, spec, &b, why);
+    st = make_texture(s, id, spec, &b, why);
     if (!st) {
         pthread_mutex_lock(&s->lock);
         st = place_texture(c, b, spec->buffer, out, created, why);

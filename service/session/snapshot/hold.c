@@ -56,9 +56,6 @@ static enum status try_to_hold(struct session *s, const char **what, struct prob
 
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
-    if (!st && s->worker_session->textures.count)
-        st = problem_set(why, STATUS_INVALID_REQUEST, "the session has %u textures, which a snapshot does not hold; delete them first",
-                         s->worker_session->textures.count);
     if (!st && !s->snapshots && (*what = under_way(s)) != NULL)
         st = STATUS_PENDING;
     s->snapshots += !st;

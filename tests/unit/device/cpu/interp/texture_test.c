@@ -51,11 +51,11 @@ static void expect(const char *instructions, float x, float y, float z, float w)
 Test(interp_texture, tex_by_index_and_by_coordinate)
 {
     make((struct texture_desc){.dimension = TEXTURE_1D, .channels = 2, .extent = {8}});
-    expect("mov.u32 %r2, 3; tex.1d.v4.f32.s32 " RESULT ", [%rd4, {%r2}];", 30, 31, 0, 1);
-    expect("mov.f32 %f5, 0f40600000; tex.1d.v4.f32.f32 " RESULT ", [%rd4, {%f5}];", 30, 31, 0, 1);                     /* 3.5 */
-    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, 0f42C80000];", 70, 71, 0, 1);                                         /* 100, clamped */
-    expect("tex.1d.v4.f32.f32 " RESULT "|%p1, [%rd4, {0fBF800000}]; selp.f32 %f3, 0f40A00000, %f3, %p1;", 0, 1, 5, 1); /* -1; resident */
-    expect("mov.f32 %f3, 0f40400000; tex.1d.v4.f32.f32 {%f1, _, _, %f4}, [%rd4, {0f3F000000}]; mov.f32 %f2, %f3;", 0, 3, 3, 1);
+    expect("mov.u32 %r2, 3; tex.1d.v4.f32.s32 " RESULT ", [%rd4, {%r2}];", 30, 31, 0, 0);
+    expect("mov.f32 %f5, 0f40600000; tex.1d.v4.f32.f32 " RESULT ", [%rd4, {%f5}];", 30, 31, 0, 0);                     /* 3.5 */
+    expect("tex.1d.v4.f32.f32 " RESULT ", [%rd4, 0f42C80000];", 70, 71, 0, 0);                                         /* 100, clamped */
+    expect("tex.1d.v4.f32.f32 " RESULT "|%p1, [%rd4, {0fBF800000}]; selp.f32 %f3, 0f40A00000, %f3, %p1;", 0, 1, 5, 0); /* -1; resident */
+    expect("mov.f32 %f3, 0f40400000; tex.1d.v4.f32.f32 {%f1, _, _, %f4}, [%rd4, {0f3F000000}]; mov.f32 %f2, %f3;", 0, 3, 3, 0);
     expect("setp.ne.u32 %p2, %r1, 0; mov.f32 %f1, 0f40400000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1;"
            "@%p2 tex.1d.v4.f32.s32 " RESULT ", [%rd4, {1}];",
            3, 3, 3, 3);
@@ -78,7 +78,7 @@ Test(interp_texture, tex_in_more_dimensions)
     expect("tex.a2d.v4.f32.s32 " RESULT ", [%rd4, {1, 3, 2, 0}];", 230, 0, 0, 0);
     make((struct texture_desc){.dimension = TEXTURE_CUBE, .channels = 1, .extent = {2}, .normalized = 1});
     expect("tex.cube.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F000000, 0fBF000000, 0f00000000}];", 10, 0, 0,
-           1); /* +x: s 0.5, t -0.5 */
+           0); /* +x: s 0.5, t -0.5 */
     expect("tex.cube.v4.f32.f32 " RESULT ", [%rd4, {0f3F000000, 0f3F000000, 0fBF800000, 0f00000000}];", 200, 0, 0, 0); /* -z */
     make((struct texture_desc){.dimension = TEXTURE_CUBE_LAYERED, .channels = 1, .extent = {1}, .layers = 2, .normalized = 1});
     expect("tex.acube.v4.f32.f32 " RESULT ", [%rd4, {1, 0f00000000, 0fBF800000, 0f00000000}];", 90, 0, 0, 0); /* -y of the second */
@@ -112,7 +112,7 @@ Test(interp_texture, tld4)
     make((struct texture_desc){.dimension = TEXTURE_2D, .channels = 2, .extent = {4, 3}});
     expect("tld4.r.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", 40, 50, 10, 0);
     expect("tld4.g.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", 41, 51, 11, 1);
-    expect("tld4.a.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", 1, 1, 1, 1); /* a channel that is not there */
+    expect("tld4.a.2d.v4.f32.f32 " RESULT ", [%rd4, {0f3F800000, 0f3F800000}];", 0, 0, 0, 0); /* a channel that is not there */
 }
 
 Test(interp_texture, txq_and_suq)
