@@ -55,7 +55,7 @@ fn number(what: &str, value: u32) -> Result<c_int> {
     c_int::try_from(value).map_err(|_| Error::invalid(format!("{} of {} is too large", what, value)))
 }
 
-fn path_text<'p>(what: &str, path: &'p Path) -> Result<&'p str> {
+pub(crate) fn path_text<'p>(what: &str, path: &'p Path) -> Result<&'p str> {
     path.to_str().ok_or_else(|| Error::invalid(format!("{} {} is not UTF-8", what, path.display())))
 }
 
@@ -192,6 +192,12 @@ impl Client {
     /// A new session, or an existing one that is joined by its name.
     pub fn session_with(&self, options: &SessionOptions) -> Result<Session<'_>> {
         Session::open(self, options)
+    }
+
+    /// A new session from a file of [`Session::save`]: all of it or none. Of the options, the name, the device and `keep` count; the others are the file's.
+    /// Addresses in buffers are not translated.
+    pub fn load_session(&self, path: impl AsRef<Path>, options: &SessionOptions) -> Result<Session<'_>> {
+        Session::restore(self, path.as_ref(), options)
     }
 
     /// The service's devices.

@@ -44,7 +44,9 @@ pub const GPUREST_ARG_BUFFER: gpurest_arg_kind = 12;
 pub const GPUREST_ARG_IN: gpurest_arg_kind = 13;
 pub const GPUREST_ARG_OUT: gpurest_arg_kind = 14;
 pub const GPUREST_ARG_INOUT: gpurest_arg_kind = 15;
+#[allow(dead_code)] // textures have no safe wrapper yet
 pub const GPUREST_ARG_TEXTURE: gpurest_arg_kind = 16;
+#[allow(dead_code)] // textures have no safe wrapper yet
 pub const GPUREST_ARG_SURFACE: gpurest_arg_kind = 17;
 
 /// An object of the library, which only pointers name.
@@ -246,6 +248,7 @@ pub struct gpurest_arg {
     pub value: gpurest_arg_value,
 }
 
+#[allow(dead_code)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct gpurest_texture_desc {
@@ -410,12 +413,11 @@ extern "C" {
         args_count: usize,
         result_or_null: *mut gpurest_launch_result,
     ) -> gpurest_status;
-    pub fn gpurest_texture_create(
-        session: *mut gpurest_session,
-        out: *mut gpurest_buffer,
-        desc: *const gpurest_texture_desc,
-    ) -> gpurest_status;
+    #[allow(dead_code)]
+    pub fn gpurest_texture_create(session: *mut gpurest_session, out: *mut gpurest_buffer, desc: *const gpurest_texture_desc) -> gpurest_status;
+    #[allow(dead_code)]
     pub fn gpurest_texture_open(session: *mut gpurest_session, out: *mut gpurest_buffer, name: *const c_char) -> gpurest_status;
+    #[allow(dead_code)]
     pub fn gpurest_texture_free(session: *mut gpurest_session, texture: gpurest_buffer) -> gpurest_status;
     pub fn gpurest_stream_create(session: *mut gpurest_session, out: *mut gpurest_stream) -> gpurest_status;
     pub fn gpurest_stream_sync(session: *mut gpurest_session, stream: gpurest_stream) -> gpurest_status;

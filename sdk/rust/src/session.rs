@@ -2,12 +2,13 @@
 
 use std::mem::{size_of, MaybeUninit};
 use std::os::raw::c_int;
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::buffer::Buffer;
-use crate::client::{made, Client};
+use crate::client::{made, path_text, Client};
 use crate::error::{c_string, check, text, Error, Result};
 use crate::ffi;
 use crate::module::{CompileOptions, Module};
@@ -148,6 +149,21 @@ unsafe impl Sync for Session<'_> {}
 
 impl<'c> Session<'c> {
     pub(crate) fn open(client: &'c Client, options: &SessionOptions) -> Result<Self> {
+        // SAFETY: the client is open, and the pointers that it is called with are valid.
+        Self::open_by(client, options, |out, options| unsafe { ffi::gpurest_session_open(out, client.raw(), options) })
+    }
+
+    pub(crate) fn restore(client: &'c Client, path: &Path, options: &SessionOptions) -> Result<Self> {
+        let path = c_string("the file", path_text("the file", path)?)?;
+        // SAFETY: the client is open, and the pointers that it is called with are valid.
+        Self::open_by(client, options, |out, options| unsafe { ffi::gpurest_session_load(out, client.raw(), path.as_ptr(), options) })
+    }
+
+    fn open_by(
+        client: &'c Client,
+        options: &SessionOptions,
+        open: impl FnOnce(&mut *mut ffi::gpurest_session, &ffi::gpurest_session_options) -> ffi::gpurest_status,
+    ) -> Result<Self> {
         let device = options.device.as_deref().map(|id| c_string("the device", id)).transpose()?;
         let name = options.name.as_deref().map(|name| c_string("the name", name)).transpose()?;
         let fraction = options.memory_fraction.as_deref().map(|text| c_string("the memory fraction", text)).transpose()?;
@@ -169,8 +185,7 @@ impl<'c> Session<'c> {
             fault_domain_optional: c_int::from(options.fault_domain_optional),
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: the client is open; `raw` and `options`, whose strings live until the end of this function, are valid.
-        check(unsafe { ffi::gpurest_session_open(&mut raw, client.raw(), &options) })?;
+        check(open(&mut raw, &options))?; // the options' strings live until the end of this function
         Ok(Session { raw: made(raw)?, client })
     }
 
@@ -189,6 +204,15 @@ impl<'c> Session<'c> {
     pub fn reset(&self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { ffi::gpurest_session_reset(self.raw()) })
+    }
+
+    /// Writes a snapshot of the session to a file, which [`Client::load_session`] makes a session from: buffers, textures, modules as source, their
+    /// variables, programs, labels and limits. Waits for work under way, or fails as busy. A file of that name is replaced only by a whole one. Whoever can
+    /// read the file can read the session's memory.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_string("the file", path_text("the file", path.as_ref())?)?;
+        // SAFETY: the session is open, and the string lives until the call returns.
+        check(unsafe { ffi::gpurest_session_save(self.raw(), path.as_ptr()) })
     }
 
     /// Waits for all work of the session.

@@ -258,3 +258,25 @@ fn memory_is_counted_and_trimmed() {
     let anew = session.memory_reset_peak().unwrap();
     assert_eq!(anew.peak_bytes, anew.allocated_bytes);
 }
+
+#[test]
+fn a_session_is_saved_to_a_file_and_made_again() {
+    let client = client();
+    let file = std::env::temp_dir().join(format!("gpurest-rust-{}.tar", std::process::id()));
+    let session = client.session().unwrap();
+    let buffer = session.alloc_from(&[1u32, 2, 3]).unwrap();
+    assert_eq!(buffer.to_vec().unwrap(), [1, 2, 3]);
+    session.save(&file).unwrap();
+    let again = client.load_session(&file, &SessionOptions::new()).unwrap();
+    assert_ne!(again.id(), session.id());
+    let listed = client
+        .request("GET", &format!("/v1/sessions/{}/buffers", again.id()), None)
+        .unwrap();
+    assert!(listed.contains("\"size\":12"), "{listed}");
+    std::fs::write(&file, b"no snapshot").unwrap();
+    let why = client
+        .load_session(&file, &SessionOptions::new())
+        .unwrap_err();
+    assert_eq!(why.kind(), ErrorKind::InvalidArgument, "{why}");
+    std::fs::remove_file(&file).unwrap();
+}

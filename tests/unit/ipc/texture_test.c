@@ -34,8 +34,8 @@ Test(texture, words_are_found_by_name)
     cr_expect_eq(texture_word_find(TEXTURE_WORD_FORMAT, span_of("f16")), TEXTURE_FORMAT_F16);
     cr_expect_eq(texture_word_find(TEXTURE_WORD_ADDRESSING, span_of("mirror")), TEXTURE_MIRROR);
     cr_expect_eq(texture_word_find(TEXTURE_WORD_FILTER, span_of("")), -1);
-    cr_expect_str_eq(texture_word_at(TEXTURE_WORD_READ, 1), "normalized_float");
-    cr_expect_null(texture_word_at(TEXTURE_WORD_READ, 2));
+    cr_assert_str_eq(texture_word_at(TEXTURE_WORD_READ, 1), "normalized_float");
+    cr_assert_null(texture_word_at(TEXTURE_WORD_READ, 2));
 }
 
 /* A worker gets these bytes from the ring: each number is one that it cannot trust. */
@@ -53,7 +53,7 @@ Test(texture, every_number_is_bounded)
             t = good;
             *numbers[i] = bit ? UINT32_MAX : 1u << 31;
             cr_expect_eq(texture_check(&t, &why), STATUS_INVALID_FIELD, "number %zu", i);
-            cr_expect_neq(why.fields[0].pointer[0], '\0');
+            cr_assert_neq(why.fields[0].pointer[0], '\0');
         }
     }
     for (unsigned i = 0; i < 3; i++) {
