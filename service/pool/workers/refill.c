@@ -319,7 +319,8 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
 {
     struct worker     *w = d->device_monitor;
     struct device_info info;
-    bool               known, again = false;
+    bool               known, late, again = false;
+    uint64_t           deadline = deadline_after_ms(CANARY_DEADLINE_MS);
 
     assert(held(&p->lock));
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
@@ -328,13 +329,14 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     pthread_mutex_unlock(&p->lock);
     known =
         device_monitor_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
+    late = deadline_left_ns(deadline) == 0; /* then it may have been ended for just that, by its own deadline: it hangs and did not die */
     pthread_mutex_lock(&p->lock);
     assert(w->pins > 0);
     w->pins--;
     if (d->device_monitor == w && known) {
         device_monitor_welcome(d, &info);
         again = true;
-    } else if (d->device_monitor == w && !worker_is_over(w))
+    } else if (d->device_monitor == w && (late || !worker_is_over(w)))
         device_monitor_mute(p, d);
     pool_note_change(p);
     if (again) {
