@@ -107,6 +107,22 @@ static bool make_jit(void)
     return false;
 }
 
+/* With the first pass of all, libLLVM 14 and 15 ask what kind of file standard error is: system calls that a worker may not make later. */
+static bool run_first_pass(void)
+{
+    llvm_context      c = loaded.LLVMContextCreate();
+    llvm_module       m = loaded.LLVMModuleCreateWithNameInContext("first", c);
+    llvm_pass_options o = loaded.LLVMCreatePassBuilderOptions();
+    llvm_error        e = loaded.LLVMRunPasses(m, "function(dce)", loaded.machine, o);
+
+    if (e)
+        loaded.LLVMDisposeErrorMessage(loaded.LLVMGetErrorMessage(e));
+    loaded.LLVMDisposePassBuilderOptions(o);
+    loaded.LLVMDisposeModule(m);
+    loaded.LLVMContextDispose(c);
+    return !e;
+}
+
 static const char *load(void)
 {
     void *handle = NULL;
@@ -126,7 +142,8 @@ static const char *load(void)
     }
     if (!handle)
         return "libLLVM 14, 15, 16 or 19 is not installed";
-    return fill_functions(handle) && initialise(handle) && make_machine() && make_jit() ? NULL : "libLLVM cannot be used";
+    return fill_functions(handle) && initialise(handle) && make_machine() && make_jit() && run_first_pass() ? NULL
+                                                                                                            : "libLLVM cannot be used";
 }
 
 const struct llvm *llvm_open(const char **why)
