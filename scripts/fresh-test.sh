@@ -21,7 +21,6 @@ fi
 say "a fresh Debian 12"
 archive=$(debian_archive "$CACHE") || skip "Debian's base system cannot be fetched"
 root=$(mktemp -d "$CACHE/root.XXXXXX")
-chmod 755 "$root" # it is "/" for the users that packages make, too
 trap 'rm -rf "$root"' EXIT
 tar -C "$root" --numeric-owner -xf "$archive"
 mkdir -p "$OUT" "$CACHE/packages" "$CACHE/wheels" "$root/var/cache/apt/archives" "$root/root/.cache/pip"

@@ -3,7 +3,7 @@
 # then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
 # each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
-# TEST_PART=short         of the release preset the C programs and the service tests, and nothing else
+# TEST_PART=short         of the release preset the C programs and the service tests, but for those that compute for long, and nothing else
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
 # TEST_FRESH=1            runs the README's commands, the tests in short, on a fresh Debian 12 meanwhile, too (make fresh-test PART=short)
 . "$(dirname "$0")/lib.sh"
@@ -40,7 +40,9 @@ took() {
 
 # Each C program counts as one test of ctest; its own output has its cases.
 programs() { # PRESET [LABEL]
-    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 ${2:+-L "$2"} 2>&1
+    local which=()
+    if [ -n "${2:-}" ]; then which=(-L "$2"); elif [ "$PART" = short ]; then which=(-LE long); fi
+    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 "${which[@]}" 2>&1
 }
 
 count_programs() { # PRESET LOG CODE [SECONDS]
@@ -131,6 +133,9 @@ await_beside() { # NAME SCRIPT'S-NAME
 # Once is enough for tests of the document, the pages, the manual, the corpus and code for newer architectures: a sanitizer finds nothing more for
 # the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py)
+# They compute, and no machine lacks anything for it: not in the short part, as programs of the label long.
+COMPUTING=()
+if [ "${TEST_PART:-all}" = short ]; then COMPUTING=(tests/service/test_{corpus,architectures}.py); fi
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
@@ -147,7 +152,7 @@ run_release() {
     if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
-        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS
+        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS "${COMPUTING[@]/#/--ignore=}"
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
