@@ -3,7 +3,7 @@
 # then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
 # each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
-# TEST_PART=short         of the release preset the C programs and the service tests, but for those that compute for long, and nothing else
+# TEST_PART=short         of the release preset the service tests, but for those that compute for long, and nothing else: the C programs are built
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
 # TEST_FRESH=1            runs the README's commands, the tests in short, on a fresh Debian 12 meanwhile, too (make fresh-test PART=short)
 . "$(dirname "$0")/lib.sh"
@@ -40,9 +40,7 @@ took() {
 
 # Each C program counts as one test of ctest; its own output has its cases.
 programs() { # PRESET [LABEL]
-    local which=()
-    if [ -n "${2:-}" ]; then which=(-L "$2"); elif [ "$PART" = short ]; then which=(-LE long); fi
-    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 "${which[@]}" 2>&1
+    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 ${2:+-L "$2"} 2>&1
 }
 
 count_programs() { # PRESET LOG CODE [SECONDS]
@@ -133,7 +131,7 @@ await_beside() { # NAME SCRIPT'S-NAME
 # Once is enough for tests of the document, the pages, the manual, the corpus and code for newer architectures: a sanitizer finds nothing more for
 # the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py)
-# They compute, and no machine lacks anything for it: not in the short part, as programs of the label long.
+# They compute, and no machine lacks anything for it: not in the short part.
 COMPUTING=()
 if [ "${TEST_PART:-all}" = short ]; then COMPUTING=(tests/service/test_{corpus,architectures}.py); fi
 # Takes a minute with one process.
@@ -146,8 +144,10 @@ HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,crash}.py
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd
     if [ "$PART" != short ]; then beside_tests "lint" scripts/lint.sh; fi
-    GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rsfE -p no:cacheprovider $SCHEMATHESIS
-    run_ctest release
+    if [ "$PART" != short ]; then
+        GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rsfE -p no:cacheprovider $SCHEMATHESIS
+        run_ctest release
+    fi
     if [ "$PART" != short ]; then GPURESTD=$daemon beside_tests "clients elsewhere" python3 -m pytest -q -rsfE -p no:cacheprovider tests/sdk/cross; fi
     if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
