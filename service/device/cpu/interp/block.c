@@ -89,8 +89,7 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     r->fault = FAULT_NONE;
     for (unsigned i = 0; i < CPU_CALL_DEPTH_MAX; i++)
         r->activations[i].filled_code = NULL;
-    if (!prepare_shared(r) || !prepare_lane_memory(r) ||
-        !grow_memory(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
+    if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow_memory(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
         return STATUS_OUT_OF_MEMORY;
     memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
     return grid->code->native ? native_prepare(r) : STATUS_OK;
@@ -112,16 +111,11 @@ static uint32_t lane_mask(enum ptx_special which, uint32_t lane)
     uint32_t bit = 1u << (lane % WARP_LANES);
 
     switch ((int)which) {
-    case PTX_SPECIAL_LANEMASK_EQ:
-        return bit;
-    case PTX_SPECIAL_LANEMASK_LT:
-        return bit - 1;
-    case PTX_SPECIAL_LANEMASK_LE:
-        return bit | (bit - 1);
-    case PTX_SPECIAL_LANEMASK_GE:
-        return ~(bit - 1);
-    default:
-        return ~(bit | (bit - 1));
+    case PTX_SPECIAL_LANEMASK_EQ: return bit;
+    case PTX_SPECIAL_LANEMASK_LT: return bit - 1;
+    case PTX_SPECIAL_LANEMASK_LE: return bit | (bit - 1);
+    case PTX_SPECIAL_LANEMASK_GE: return ~(bit - 1);
+    default:                  return ~(bit | (bit - 1));
     }
 }
 
@@ -131,73 +125,36 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     uint32_t                 x = k->block[0], y = k->block[1];
 
     switch ((int)which) {
-    case PTX_SPECIAL_TID_X:
-        return lane % x;
-    case PTX_SPECIAL_TID_Y:
-        return lane / x % y;
-    case PTX_SPECIAL_TID_Z:
-        return lane / x / y;
-    case PTX_SPECIAL_NTID_X:
-        return x;
-    case PTX_SPECIAL_NTID_Y:
-        return y;
-    case PTX_SPECIAL_NTID_Z:
-        return k->block[2];
+    case PTX_SPECIAL_TID_X:    return lane % x;
+    case PTX_SPECIAL_TID_Y:    return lane / x % y;
+    case PTX_SPECIAL_TID_Z:    return lane / x / y;
+    case PTX_SPECIAL_NTID_X:   return x;
+    case PTX_SPECIAL_NTID_Y:   return y;
+    case PTX_SPECIAL_NTID_Z:   return k->block[2];
     /* A cluster is one block. */
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CLUSTERID_X:
-        return r->block[0];
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CLUSTERID_Y:
-        return r->block[1];
-    case PTX_SPECIAL_CTAID_Z:
-    case PTX_SPECIAL_CLUSTERID_Z:
-        return r->block[2];
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCLUSTERID_X:
-        return k->grid[0];
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCLUSTERID_Y:
-        return k->grid[1];
-    case PTX_SPECIAL_NCTAID_Z:
-    case PTX_SPECIAL_NCLUSTERID_Z:
-        return k->grid[2];
-    case PTX_SPECIAL_CLUSTER_NCTAID_X:
-    case PTX_SPECIAL_CLUSTER_NCTAID_Y:
-    case PTX_SPECIAL_CLUSTER_NCTAID_Z:
-    case PTX_SPECIAL_CLUSTER_NCTARANK:
-        return 1;
-    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER:
-        return k->kernel->explicit_cluster;
-    case PTX_SPECIAL_LANEID:
-        return lane % WARP_LANES;
-    case PTX_SPECIAL_WARPID:
-        return lane / WARP_LANES;
-    case PTX_SPECIAL_NWARPID:
-        return (r->lanes.count + WARP_LANES - 1) / WARP_LANES;
-    case PTX_SPECIAL_SMID:
-        return r->host_thread;
-    case PTX_SPECIAL_NSMID:
-        return CPU_POOL_THREADS_MAX;
-    case PTX_SPECIAL_GRIDID:
-        return 1;
-    case PTX_SPECIAL_ENVREG1:
-        return r->grid->workspace >> 32;
-    case PTX_SPECIAL_ENVREG2:
-        return r->grid->workspace & UINT32_MAX;
-    case PTX_SPECIAL_DYNAMIC_SMEM_SIZE:
-        return k->shared_bytes;
+    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CLUSTERID_X: return r->block[0];
+    case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CLUSTERID_Y: return r->block[1];
+    case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_CLUSTERID_Z: return r->block[2];
+    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCLUSTERID_X: return k->grid[0];
+    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCLUSTERID_Y: return k->grid[1];
+    case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_NCLUSTERID_Z: return k->grid[2];
+    case PTX_SPECIAL_CLUSTER_NCTAID_X: case PTX_SPECIAL_CLUSTER_NCTAID_Y: case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return k->kernel->explicit_cluster;
+    case PTX_SPECIAL_LANEID:   return lane % WARP_LANES;
+    case PTX_SPECIAL_WARPID:   return lane / WARP_LANES;
+    case PTX_SPECIAL_NWARPID:  return (r->lanes.count + WARP_LANES - 1) / WARP_LANES;
+    case PTX_SPECIAL_SMID:     return r->host_thread;
+    case PTX_SPECIAL_NSMID:    return CPU_POOL_THREADS_MAX;
+    case PTX_SPECIAL_GRIDID:   return 1;
+    case PTX_SPECIAL_ENVREG1:  return r->grid->workspace >> 32;
+    case PTX_SPECIAL_ENVREG2:  return r->grid->workspace & UINT32_MAX;
+    case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return k->shared_bytes;
     case PTX_SPECIAL_AGGR_SMEM_SIZE:
-    case PTX_SPECIAL_TOTAL_SMEM_SIZE:
-        return r->shared_bytes;
-    case PTX_SPECIAL_LANEMASK_EQ:
-    case PTX_SPECIAL_LANEMASK_LT:
-    case PTX_SPECIAL_LANEMASK_LE:
-    case PTX_SPECIAL_LANEMASK_GE:
-    case PTX_SPECIAL_LANEMASK_GT:
-        return lane_mask(which, lane);
-    default:
-        return 0;
+    case PTX_SPECIAL_TOTAL_SMEM_SIZE:   return r->shared_bytes;
+    case PTX_SPECIAL_LANEMASK_EQ: case PTX_SPECIAL_LANEMASK_LT: case PTX_SPECIAL_LANEMASK_LE:
+    case PTX_SPECIAL_LANEMASK_GE: case PTX_SPECIAL_LANEMASK_GT: return lane_mask(which, lane);
+    default: return 0;
     }
 }
 
@@ -228,8 +185,7 @@ static void set_affine_constants(struct affine_value *affine, const struct code 
 {
     for (uint32_t i = 0; i < code->constants_count; i++) {
         if (code->constants[i].affine != NO_AFFINE)
-            affine[code->constants[i].affine] =
-                (struct affine_value){.base = code->constants[i].value, .state = AFFINE_KNOWN | AFFINE_FILLED};
+            affine[code->constants[i].affine] = (struct affine_value){.base = code->constants[i].value, .state = AFFINE_KNOWN | AFFINE_FILLED};
     }
 }
 
@@ -286,8 +242,8 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
 {
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
 
-    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 24 +
-           code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
+    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 24
+           + code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
 }
 
 /* Masks are all zero at the start, and again whenever an activation ends without a fault. */
@@ -438,7 +394,6 @@ bool blocks_run(struct block_run *r, uint64_t number, uint64_t count)
     int how;
 
     set_block(r, number);
-    r->lanes.current = NULL;
     if (r->native)
         r->native->active = false;
     how = sigsetjmp(r->guard.jump, 0);
