@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/log/log.h"
 #include "base/log/own_file.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 #include "base/version.h"
 #include "config/bind.h"
 #include "config/fleet.h"

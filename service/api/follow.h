@@ -2,7 +2,7 @@
  * handler. No thread waits. */
 #pragma once
 
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 #include "http/message/request.h"
 
 struct follow {

@@ -2,7 +2,7 @@
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "api/follow.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 
 /* A request that holds a launch, maybe over several calls of its handler. In the request's arena; released by on_finish. */
 struct launch_request {

@@ -2,7 +2,7 @@
  * compile worker, as compiler.h. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 
 /* A hex digest of everything loaded (this executable, the compiler, its helpers, and the C library, which folds constants): of each
  * object its build id, or else its name, size and time. Added are the path of the tree of headers (NULL: none) and the names, sizes and

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

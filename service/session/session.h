@@ -6,9 +6,9 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "base/problem.h"
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 #include "ipc/compile_job.h"
 #include "ipc/kernel_table.h"
 #include "ipc/texture.h"

@@ -10,7 +10,7 @@
 #include "base/deadline.h"
 #include "base/log/crash.h"
 #include "base/log/log.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"
 #include "worker/jail/device_jail.h"

@@ -381,17 +381,6 @@ CUresult shim_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary lib
 /* ---- attributes ---- */
 
 enum {
-    FUNCTION_MAX_THREADS = 0,
-    FUNCTION_SHARED_BYTES = 1,
-    FUNCTION_CONST_BYTES = 2,
-    FUNCTION_LOCAL_BYTES = 3,
-    FUNCTION_REGISTERS = 4,
-    FUNCTION_PTX_VERSION = 5,
-    FUNCTION_BINARY_VERSION = 6,
-    FUNCTION_CACHE_MODE = 7,
-    FUNCTION_DYNAMIC_SHARED_MAX = 8,
-    FUNCTION_CARVEOUT = 9,
-    FUNCTION_ATTRIBUTES = 16,
     DEVICE_SHARED_PER_BLOCK = 8,
     DEVICE_SHARED_PER_BLOCK_OPTIN = 97,
 };

@@ -282,7 +282,7 @@ CUresult launch_check(const struct function *f, const gpurest_launch_config *con
 CUresult launch_args(const gpurest_kernel *k, void **params, void **extra, gpurest_arg *out);
 CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config, CUstream stream, void **params, void **extra);
 
-/* ---- capture.c: calls on a stream that becomes a graph. Functions with a stream are for those that capture_on() is true for ---- */
+/* ---- graph/capture.c: calls on a stream that becomes a graph. Functions with a stream are for those that capture_on() is true for ---- */
 
 /* Of a stream, or of an event that was recorded in a capture: the nodes that the next one comes after. */
 struct captured {

@@ -161,6 +161,21 @@ enum {
 #undef ERROR
 };
 
+/* Attributes of functions, as CUDA numbers them. */
+enum {
+    FUNCTION_MAX_THREADS = 0,
+    FUNCTION_SHARED_BYTES = 1,
+    FUNCTION_CONST_BYTES = 2,
+    FUNCTION_LOCAL_BYTES = 3,
+    FUNCTION_REGISTERS = 4,
+    FUNCTION_PTX_VERSION = 5,
+    FUNCTION_BINARY_VERSION = 6,
+    FUNCTION_CACHE_MODE = 7,
+    FUNCTION_DYNAMIC_SHARED_MAX = 8,
+    FUNCTION_CARVEOUT = 9,
+    FUNCTION_ATTRIBUTES = 16,
+};
+
 /* Special values of streams: the default one, the legacy default one, that of the thread. */
 #define STREAM_LEGACY     ((CUstream)1)
 #define STREAM_PER_THREAD ((CUstream)2)

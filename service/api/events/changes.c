@@ -3,7 +3,7 @@
 #include "api/bounds.h"
 #include "api/endpoints.h"
 #include "api/events/event_stream.h"
-#include "base/digest.h"
+#include "base/digests/digest.h"
 
 enum part { PART_SERVICE, PART_DEVICES, PART_SESSIONS, PARTS };
 

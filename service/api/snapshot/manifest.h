@@ -1,7 +1,7 @@
 /* The table of contents of a snapshot: its first part, as JSON. Not thread-safe. docs/reference/snapshot.md has the format. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/json/json.h"
 #include "session/session.h"
 #include "session/snapshot/tar.h"

@@ -181,6 +181,14 @@ static enum status add_module(struct save *s, struct request *r, struct module *
     return st;
 }
 
+/* To the next page, if there is one; `cursor` keeps where it begins. */
+static bool turn_page(struct page *page, char cursor[ID_BYTES])
+{
+    memcpy(cursor, page->next, ID_BYTES);
+    page->cursor = span_of(cursor);
+    return cursor[0] != '\0';
+}
+
 static enum status add_modules(struct save *s, struct request *r)
 {
     char(*ids)[ID_BYTES] = calloc(LIST_ITEMS_MAX, sizeof *ids);
@@ -198,9 +206,7 @@ static enum status add_modules(struct save *s, struct request *r)
             if (!st)
                 st = add_module(s, r, m);
         }
-        memcpy(cursor, page.next, sizeof cursor);
-        page.cursor = span_of(cursor);
-    } while (!st && cursor[0]);
+    } while (!st && turn_page(&page, cursor));
     free(ids);
     return st;
 }
@@ -230,9 +236,7 @@ static enum status add_buffers(struct save *s, struct problem *why)
             p->entry.bytes = items[i].bytes;
             p->shareable = items[i].shareable;
         }
-        memcpy(cursor, page.next, sizeof cursor);
-        page.cursor = span_of(cursor);
-    } while (!st && cursor[0]);
+    } while (!st && turn_page(&page, cursor));
     free(items);
     return st;
 }
@@ -274,9 +278,7 @@ static enum status add_textures(struct save *s, struct problem *why)
         n = st ? 0 : texture_list(s->session, &page, items);
         for (unsigned i = 0; i < n && !st; i++)
             st = add_texture(s, &items[i], why);
-        memcpy(cursor, page.next, sizeof cursor);
-        page.cursor = span_of(cursor);
-    } while (!st && cursor[0]);
+    } while (!st && turn_page(&page, cursor));
     free(items);
     return st;
 }

@@ -2,10 +2,10 @@
  * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/portion.h"
+#include "base/threads/held.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 

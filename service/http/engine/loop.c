@@ -8,7 +8,7 @@
 
 #include "base/log/crash.h"
 #include "base/log/log.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/filter/idempotency.h"

@@ -7,10 +7,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/held.h"
 #include "base/log/crash.h"
 #include "base/log/log.h"
 #include "base/portion.h"
+#include "base/threads/held.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 

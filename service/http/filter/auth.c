@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/filter/auth_file.h"
 
 struct auth {

@@ -1,7 +1,7 @@
 /* Authentication and scopes: bearer tokens from a file (SHA-256 only), or one anonymous caller without a file. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/message/request.h"
 
 struct auth;

@@ -1,7 +1,7 @@
 /* The tokens file, read into a plain array. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "base/problem.h"
 #include "limits.h"
 

@@ -2,7 +2,7 @@
  * memory and bounded. The caller passes in monotonic times, so that a test can advance them. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/message/request.h"
 
 struct idempotency;

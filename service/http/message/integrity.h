@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/crc32c.h"
-#include "base/digest.h"
+#include "base/digests/crc32c.h"
+#include "base/digests/digest.h"
 #include "base/problem.h"
 
 enum digest_algorithm {

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/problem.h"
 #include "base/rate.h"
-#include "base/waker.h"
+#include "base/threads/waker.h"
 #include "http/bounds.h"
 #include "http/message/reply.h"
 #include "http/message/route.h"

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/deadline.h"
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "limits.h"
 
 void compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)

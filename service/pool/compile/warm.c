@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
+#include "base/threads/held.h"
 #include "limits.h"
 
 struct warm_compiler {

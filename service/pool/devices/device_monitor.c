@@ -2,7 +2,7 @@
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)
 {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
+#include "base/threads/held.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

@@ -4,9 +4,9 @@
  * then has the vendor's tool reset it, where that is allowed, each time with a longer pause; what still fails is quarantined. An error that
  * asks for a reset (xid.def) leaves only the last step, once nothing of a session's is left on the device. Operators can ask for either
  * reset at any time. The refiller does all of it; the registry's janitor ends the sessions' workers, as pool_device_verdict() says. */
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "pool/devices/devices.h"
 
 static struct device_slot *device_of(struct pool *p, const struct pool_domain *m)

@@ -11,7 +11,7 @@
 
 #include "base/log/log.h"
 #include "base/metrics.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 
 enum { SLEEP_MS = 200 };
 

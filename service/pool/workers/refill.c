@@ -5,9 +5,9 @@
  * the end quarantined: a device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
  * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
  * reports it as long as no worker waits for a session. */
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

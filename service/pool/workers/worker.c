@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
-#include "base/spin.h"
+#include "base/threads/held.h"
+#include "base/threads/spin.h"
 #include "ipc/worker_fds.h"
 #include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 #include "ipc/shm.h"
 #include "pool/bounds.h"
 #include "pool/workers/spawn.h"

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
+#include "base/threads/held.h"
 #include "session/batch/job.h"
 #include "session/life/parts.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/batch/program_internal.h"
 #include "session/launch/builtin.h"
 

@@ -1,7 +1,7 @@
 /* What batches do with streams and events. Events have places, which are taken as a batch records, and free again when it is done. */
 #include "session/batch/batch_internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 enum { BITS = 64 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/spin.h"
+#include "base/threads/spin.h"
 #include "session/batch/batch_internal.h"
 #include "session/bounds.h"
 

@@ -7,7 +7,7 @@
 
 #include <sys/queue.h>
 
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 #include "session/batch/batch.h"
 #include "session/life/run_place.h"
 #include "session/life/table.h"

@@ -1,7 +1,7 @@
 /* The life of programs: made, found, ended. */
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/batch/program_internal.h"
 
 static const struct batch_spec *spec_of(const struct program *p)

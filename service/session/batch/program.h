@@ -5,7 +5,7 @@
  * ends with its worker session: a reset voids it. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "session/batch/batch.h"
 
 struct program;

@@ -2,7 +2,7 @@
  * the last event stands for all that are left; their text, if they printed, is in the batch's answer alone. */
 #include "session/batch/batch_internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 static bool is_launch(const struct batch *b, unsigned op)
 {

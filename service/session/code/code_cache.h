@@ -4,7 +4,7 @@
  * the holder who has most: a lone holder may fill it all, and no holder costs another entries who has less than it. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "ipc/compile_job.h"
 #include "session/bounds.h"
 

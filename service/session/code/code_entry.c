@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "base/random.h"
 
 static const char MAGIC[8] = "GRCODE1";

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 bool code_uses_init(struct code_uses *u)
 {

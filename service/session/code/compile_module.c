@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/deadline.h"
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "base/metrics.h"
 #include "base/utf8.h"
 #include "base/version.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/code/kernel_name.h"
 
 enum { SEPARATOR = ':' }; /* no id has it, and no path needs to escape it */

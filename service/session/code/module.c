@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/code/builtin_source.h"
 #include "session/code/param_types.h"
 

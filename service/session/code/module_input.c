@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "base/utf8.h"
 #include "session/bounds.h"
 #include "session/code/options.h"

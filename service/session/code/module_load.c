@@ -2,7 +2,7 @@
 #include "session/bounds.h"
 #include "session/code/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 /* The last piece of an image travels with room for the table behind it, in one run of staging memory. */
 struct load {

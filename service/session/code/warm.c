@@ -6,10 +6,10 @@
 #include <time.h>
 
 #include "base/deadline.h"
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "base/random.h"
+#include "base/threads/held.h"
 #include "pool/compile/compile.h"
 #include "session/code/builtin_source.h"
 #include "session/code/internal.h"

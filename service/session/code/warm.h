@@ -4,7 +4,7 @@
  * Jobs belong to a caller and to no session. What a job finds or leaves in the cache is its caller's, or of the built-in kernels. */
 #pragma once
 
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 #include "kernels/kernels.h"
 #include "session/session.h"
 

@@ -1,6 +1,6 @@
 /* The ring of a session's events, and its followers. */
 #include "session/events/events.h"
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/bounds.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "session/launch/builtin.h"
 #include "session/launch/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 #include <assert.h>
 #include <stdlib.h>

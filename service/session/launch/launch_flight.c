@@ -1,6 +1,6 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
-#include "base/held.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 

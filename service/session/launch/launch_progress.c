@@ -3,7 +3,7 @@
 #include "session/events/event_ring.h"
 #include "session/launch/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 uint64_t launch_order(const struct worker_session *c)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "session/launch/internal.h"
 
 enum {

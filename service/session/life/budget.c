@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/rate.h"
+#include "base/threads/held.h"
 #include "session/life/internal.h"
 
 /* One caller on one device. Removed once all its faults are forgotten. */

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/portion.h"
+#include "base/threads/held.h"
 
 enum { NAMED_MAX = 3, NAMES_BYTES = NAMED_MAX * (ID_BYTES + 4) + 32 };
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/node.h"
+#include "base/threads/held.h"
 #include "session/life/internal.h"
 
 struct ended_session {

@@ -10,9 +10,9 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "base/digest.h"
-#include "base/reaper.h"
-#include "base/waker.h"
+#include "base/digests/digest.h"
+#include "base/threads/reaper.h"
+#include "base/threads/waker.h"
 #include "pool/pool.h"
 #include "session/events/event_ring.h"
 #include "session/life/device_facts.h"

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
+#include "base/threads/held.h"
 
 static bool is_past(uint64_t now, uint64_t since, uint64_t ns)
 {

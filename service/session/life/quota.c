@@ -1,7 +1,7 @@
 /* Bytes in buffers, counted per session and per tenant. */
 #include "session/life/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/bounds.h"
 
 static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct problem *why)

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/portion.h"
 #include "base/random.h"
+#include "base/threads/held.h"
 
 static_assert(3 + NODE_NAME_CHARS_MAX + RANDOM_ID_CHARS < ID_BYTES && NODE_NAME_CHARS_MAX + 1 + CLIENT_ID_CHARS_MAX < ID_BYTES,
               "ids have room for the node: s_NODE_RANDOM and NODE.NAME");

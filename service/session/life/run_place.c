@@ -1,6 +1,6 @@
 /* The places of a caller's runs, and the runs that wait for one. */
 #include "session/life/run_place.h"
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/bounds.h"
 
 #include "session/life/internal.h"

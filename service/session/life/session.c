@@ -2,7 +2,7 @@
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 #include <assert.h>
 #include <math.h>

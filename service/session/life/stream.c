@@ -2,7 +2,7 @@
 #include "session/bounds.h"
 #include "session/life/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 static bool name_valid(struct span name)
 {

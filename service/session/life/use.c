@@ -2,8 +2,8 @@
  * the session is gone. */
 #include <stdlib.h>
 
-#include "base/held.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "session/life/internal.h"
 
 struct caller_use *use_of(struct registry *r, const struct tenant *t)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "kernels/kernels.h"
 #include "session/life/parts.h"
 

@@ -1,7 +1,7 @@
 /* Buffers: device memory by id, filled and copied on the device. */
 #include "session/memory/internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * A device has freed memory available some time after the free was reported: a killed process holds its memory until it is gone, and a
  * driver clears pages before it reuses them. So each free is recorded with its size. While that memory may be missing, an allocation
  * that it would satisfy is retried. Before that, idle sessions are asked to release the caches that freed buffers have left. */
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/held.h"
 #include "base/log/log.h"
 #include "base/portion.h"
+#include "base/threads/held.h"
 #include "session/memory/share_internal.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };

@@ -3,7 +3,7 @@
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
 
-#include "base/held.h"
+#include "base/threads/held.h"
 
 enum status share_plan(const struct worker_session *c, struct buffer *b, struct problem *why)
 {

@@ -1,6 +1,6 @@
 /* Copies between a buffer and the memory that clients map for it: the worker has both, so that each byte is copied once. */
-#include "base/held.h"
 #include "base/metrics.h"
+#include "base/threads/held.h"
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
 

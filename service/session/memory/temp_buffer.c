@@ -1,7 +1,7 @@
 /* Buffers of batches: counted like all others, without public ids, freed in the background. */
 #include <stdlib.h>
 
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/memory/internal.h"
 
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */

@@ -1,6 +1,6 @@
 /* Textures: by id, as buffers are. Each has its texels as a buffer, which is named "<texture>.texels" wherever a buffer can stand, so that
  * everything that reads and writes buffers does it. Kernels take "<texture>.tex" and "<texture>.surf", two numbers that the device gave. */
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/memory/internal.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "session/snapshot/hold.h"
 
 #include "base/deadline.h"
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "session/batch/batch_internal.h"
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"

@@ -144,109 +144,154 @@ static void captures_that_fail(void)
     OK(cuEventDestroy_v2(event));
 }
 
-static void made_by_hand(void)
+/* A fill, then a graph of its own that scales, then a copy to the host, then a function of the host. */
+struct by_hand {
+    CUgraph                 graph, child;
+    CUgraphNode             filled, scaled, copied, host_node, nested;
+    CUgraphExec             exec;
+    float                   factor;
+    int                     n;
+    void                   *args[3];
+    CUDA_KERNEL_NODE_PARAMS k;
+    CUDA_MEMSET_NODE_PARAMS fill;
+    CUDA_HOST_NODE_PARAMS   h;
+    CUDA_MEMCPY3D           down;
+};
+
+static void run(CUgraphExec exec)
 {
-    float                   factor = 3;
-    int                     n = N;
-    void                   *args[] = {&x, &factor, &n};
-    CUDA_KERNEL_NODE_PARAMS k = {.func = kernel(module, "scale"),
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = N,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = args},
-                            found;
-    CUDA_MEMSET_NODE_PARAMS     fill = {.dst = x, .value = 0x3f800000, .elementSize = 4, .width = N, .height = 1};
-    CUDA_HOST_NODE_PARAMS       h = {count, &calls};
-    CUDA_MEMCPY3D               down = copy_of(MEMORY_DEVICE, MEMORY_HOST);
-    CUgraph                     graph, child, clone, inner;
-    CUgraphNode                 filled, scaled, copied, host_node, nested, found_node, twice[2], roots[4];
-    CUgraphExec                 exec;
-    CUgraphExecUpdateResultInfo info;
-    size_t                      number = 4;
-    int                         type = -1;
-    unsigned                    enabled = 9;
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+}
 
-    calls = 0;
-    OK(cuGraphCreate(&graph, 0));
-    OK(cuGraphCreate(&child, 0));
-    OK(cuGraphAddKernelNode_v2(&scaled, child, NULL, 0, &k));
-    OK(cuGraphAddMemsetNode(&filled, graph, NULL, 0, &fill, NULL));
-    OK(cuGraphAddChildGraphNode(&nested, graph, &filled, 1, child));
-    OK(cuGraphAddMemcpyNode(&copied, graph, NULL, 0, &down, NULL));
-    OK(cuGraphAddDependencies_v2(graph, &nested, &copied, NULL, 1));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, &nested, &copied, 1));
-    OK(cuGraphAddHostNode(&host_node, graph, &copied, 1, &h));
-    twice[0] = twice[1] = filled;
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&found_node, graph, twice, 2));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&found_node, child, &filled, 1));
-    CHECK(nodes_of(graph) == 4);
-    OK(cuGraphGetRootNodes(graph, roots, &number));
-    CHECK(number == 1 && roots[0] == filled && !roots[1] && !roots[3]);
-    OK(cuGraphNodeGetType(nested, &type));
+static void make(struct by_hand *m)
+{
+    *m = (struct by_hand){.factor = 3,
+                          .n = N,
+                          .args = {&x, &m->factor, &m->n},
+                          .k = {.func = kernel(module, "scale"),
+                                .gridDimX = 1,
+                                .gridDimY = 1,
+                                .gridDimZ = 1,
+                                .blockDimX = N,
+                                .blockDimY = 1,
+                                .blockDimZ = 1,
+                                .kernelParams = m->args},
+                          .fill = {.dst = x, .value = 0x3f800000, .elementSize = 4, .width = N, .height = 1},
+                          .h = {count, &calls},
+                          .down = copy_of(MEMORY_DEVICE, MEMORY_HOST)};
+    OK(cuGraphCreate(&m->graph, 0));
+    OK(cuGraphCreate(&m->child, 0));
+    OK(cuGraphAddKernelNode_v2(&m->scaled, m->child, NULL, 0, &m->k));
+    OK(cuGraphAddMemsetNode(&m->filled, m->graph, NULL, 0, &m->fill, NULL));
+    OK(cuGraphAddChildGraphNode(&m->nested, m->graph, &m->filled, 1, m->child));
+    OK(cuGraphAddMemcpyNode(&m->copied, m->graph, NULL, 0, &m->down, NULL));
+    OK(cuGraphAddDependencies_v2(m->graph, &m->nested, &m->copied, NULL, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(m->graph, &m->nested, &m->copied, 1));
+    OK(cuGraphAddHostNode(&m->host_node, m->graph, &m->copied, 1, &m->h));
+}
+
+static void look_at(const struct by_hand *m)
+{
+    CUgraphNode             twice[2] = {m->filled, m->filled}, none, roots[4];
+    CUgraph                 inner;
+    CUDA_KERNEL_NODE_PARAMS found;
+    size_t                  number = 4;
+    int                     type = -1;
+
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&none, m->graph, twice, 2));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddEmptyNode(&none, m->child, &m->filled, 1));
+    CHECK(nodes_of(m->graph) == 4);
+    OK(cuGraphGetRootNodes(m->graph, roots, &number));
+    CHECK(number == 1 && roots[0] == m->filled && !roots[1] && !roots[3]);
+    OK(cuGraphNodeGetType(m->nested, &type));
     CHECK(type == TYPE_GRAPH);
-    OK(cuGraphChildGraphNodeGetGraph(nested, &inner));
-    CHECK(inner != child && nodes_of(inner) == 1);
+    OK(cuGraphChildGraphNodeGetGraph(m->nested, &inner));
+    CHECK(inner != m->child && nodes_of(inner) == 1);
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(inner));
-    OK(cuGraphKernelNodeGetParams_v2(scaled, &found));
+    OK(cuGraphKernelNodeGetParams_v2(m->scaled, &found));
     CHECK(found.blockDimX == N && *(float *)found.kernelParams[1] == 3);
+}
 
-    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cuGraphLaunch(exec, NULL));
-    OK(cuCtxSynchronize());
+static void run_and_change(struct by_hand *m)
+{
+    unsigned enabled = 9;
+
+    OK(cuGraphInstantiateWithFlags(&m->exec, m->graph, 0));
+    run(m->exec);
     CHECK(back[5] == 3 && calls == 1);
-    OK(cuGraphNodeSetEnabled(exec, filled, 0));
-    OK(cuGraphNodeGetEnabled(exec, filled, &enabled));
+    OK(cuGraphNodeSetEnabled(m->exec, m->filled, 0));
+    OK(cuGraphNodeGetEnabled(m->exec, m->filled, &enabled));
     CHECK(enabled == 0);
-    OK(cuGraphLaunch(exec, NULL));
-    OK(cuCtxSynchronize());
+    run(m->exec);
     CHECK(back[5] == 9 && calls == 2);
-    OK(cuGraphNodeSetEnabled(exec, filled, 1));
-    fill.value = 0x40000000;
-    OK(cuGraphExecMemsetNodeSetParams(exec, filled, &fill, NULL));
-    OK(cuGraphLaunch(exec, NULL));
-    OK(cuCtxSynchronize());
+    OK(cuGraphNodeSetEnabled(m->exec, m->filled, 1));
+    m->fill.value = 0x40000000;
+    OK(cuGraphExecMemsetNodeSetParams(m->exec, m->filled, &m->fill, NULL));
+    run(m->exec);
     CHECK(back[5] == 6);
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphExecHostNodeSetParams(exec, filled, &h));
-    OK(cuGraphMemsetNodeSetParams(filled, &fill));
-    factor = 5;
-    OK(cuGraphKernelNodeSetParams_v2(scaled, &k));
-    OK(cuGraphExecChildGraphNodeSetParams(exec, nested, child));
-    OK(cuGraphLaunch(exec, NULL));
-    OK(cuCtxSynchronize());
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphExecHostNodeSetParams(m->exec, m->filled, &m->h));
+    OK(cuGraphMemsetNodeSetParams(m->filled, &m->fill));
+    m->factor = 5;
+    OK(cuGraphKernelNodeSetParams_v2(m->scaled, &m->k));
+    OK(cuGraphExecChildGraphNodeSetParams(m->exec, m->nested, m->child));
+    run(m->exec);
     CHECK(back[5] == 10);
+}
 
-    OK(cuGraphClone(&clone, graph));
-    OK(cuGraphNodeFindInClone(&found_node, filled, clone));
-    OK(cuGraphNodeGetType(found_node, &type));
-    CHECK(type == TYPE_FILL && found_node != filled);
-    OK(cuGraphExecUpdate_v2(exec, clone, &info));
+static void clone_and_update(const struct by_hand *m)
+{
+    CUgraph                     clone;
+    CUgraphNode                 found;
+    CUgraphExecUpdateResultInfo info;
+    int                         type = -1;
+
+    OK(cuGraphClone(&clone, m->graph));
+    OK(cuGraphNodeFindInClone(&found, m->filled, clone));
+    OK(cuGraphNodeGetType(found, &type));
+    CHECK(type == TYPE_FILL && found != m->filled);
+    OK(cuGraphExecUpdate_v2(m->exec, clone, &info));
     CHECK(info.result == 0);
-    OK(cuGraphLaunch(exec, NULL));
-    OK(cuCtxSynchronize());
+    run(m->exec);
     CHECK(back[5] == 6); /* as the graph still has it */
-    OK(cuGraphDestroyNode(found_node));
-    EXPECT(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(exec, clone, &info));
+    OK(cuGraphDestroyNode(found));
+    EXPECT(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(m->exec, clone, &info));
     CHECK(info.result == 2 && nodes_of(clone) == 3);
     OK(cuGraphDestroy(clone));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetType(found_node, &type));
-    OK(cuGraphNodeSetEnabled(exec, filled, 1)); /* still known by the nodes of the first graph */
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetType(found, &type));
+    OK(cuGraphNodeSetEnabled(m->exec, m->filled, 1)); /* still known by the nodes of the first graph */
+}
 
-    OK(cuGraphAddDependencies(graph, &host_node, &filled, 1)); /* a circle */
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithFlags(&exec, graph, 0));
-    OK(cuGraphRemoveDependencies(graph, &host_node, &filled, 1));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(graph, &host_node, &filled, 1));
-    k.blockDimX = 1 << 20;
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode_v2(&scaled, graph, NULL, 0, &k));
-    down.srcMemoryType = MEMORY_ARRAY;
-    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddMemcpyNode(&copied, graph, NULL, 0, &down, NULL));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddHostNode(&copied, graph, NULL, 0, NULL));
-    OK(cuGraphExecDestroy(exec));
-    OK(cuGraphDestroy(child));
-    OK(cuGraphDestroy(graph));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(graph));
+static void refused(struct by_hand *m)
+{
+    CUgraphExec exec;
+    CUgraphNode none;
+
+    OK(cuGraphAddDependencies(m->graph, &m->host_node, &m->filled, 1)); /* a circle */
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithFlags(&exec, m->graph, 0));
+    OK(cuGraphRemoveDependencies(m->graph, &m->host_node, &m->filled, 1));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(m->graph, &m->host_node, &m->filled, 1));
+    m->k.blockDimX = 1 << 20;
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode_v2(&none, m->graph, NULL, 0, &m->k));
+    m->down.srcMemoryType = MEMORY_ARRAY;
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddMemcpyNode(&none, m->graph, NULL, 0, &m->down, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddHostNode(&none, m->graph, NULL, 0, NULL));
+}
+
+static void made_by_hand(void)
+{
+    struct by_hand m;
+
+    calls = 0;
+    make(&m);
+    look_at(&m);
+    run_and_change(&m);
+    clone_and_update(&m);
+    refused(&m);
+    OK(cuGraphExecDestroy(m.exec));
+    OK(cuGraphDestroy(m.child));
+    OK(cuGraphDestroy(m.graph));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(m.graph));
 }
 
 /* A launch within a capture is a child. */

@@ -137,7 +137,6 @@ gpurest_status gpurest_free(gpurest_session *s, gpurest_buffer buffer)
 {
     struct buffer_entry e;
     struct path         path;
-    struct exchange     x;
     gpurest_status      st = session_check(s);
     gpurest_batch      *b = st ? NULL : session_batch(s);
 
@@ -147,14 +146,7 @@ gpurest_status gpurest_free(gpurest_session *s, gpurest_buffer buffer)
         return st ? st : batch_free(b, buffer, &e);
     lane_drain(s);
     path = session_path(s, "/buffers/%s", e.name);
-    exchange_init(&x, "DELETE", path.text);
-    st = session_perform(s, &x);
-    exchange_finish(&x);
-    if (st == GPUREST_E_NOTFOUND) /* freed by an earlier try or another client */
-        st = GPUREST_OK;
-    if (!st)
-        session_remove_buffer(s, buffer);
-    return st;
+    return session_free_buffer(s, buffer, path.text);
 }
 
 gpurest_status gpurest_buffer_open(gpurest_session *s, gpurest_buffer *out, const char *name)

@@ -156,7 +156,6 @@ gpurest_status gpurest_texture_free(gpurest_session *s, gpurest_buffer texture)
     struct buffer_entry e;
     char                name[NAME_BYTES];
     struct path         path;
-    struct exchange     x;
     gpurest_status      st = session_check(s);
 
     if (!st)
@@ -169,12 +168,5 @@ gpurest_status gpurest_texture_free(gpurest_session *s, gpurest_buffer texture)
         return st;
     lane_drain(s);
     path = session_path(s, "/textures/%s", name);
-    exchange_init(&x, "DELETE", path.text);
-    st = session_perform(s, &x);
-    exchange_finish(&x);
-    if (st == GPUREST_E_NOTFOUND) /* freed by an earlier try or another client */
-        st = GPUREST_OK;
-    if (!st)
-        session_remove_buffer(s, texture);
-    return st;
+    return session_free_buffer(s, texture, path.text);
 }

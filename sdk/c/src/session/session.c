@@ -489,6 +489,21 @@ void session_remove_buffer(gpurest_session *s, gpurest_buffer b)
     pthread_mutex_unlock(&s->lock);
 }
 
+gpurest_status session_free_buffer(gpurest_session *s, gpurest_buffer b, const char *path)
+{
+    struct exchange x;
+    gpurest_status  st;
+
+    exchange_init(&x, "DELETE", path);
+    st = session_perform(s, &x);
+    exchange_finish(&x);
+    if (st == GPUREST_E_NOTFOUND) /* freed by an earlier try or another client */
+        st = GPUREST_OK;
+    if (!st)
+        session_remove_buffer(s, b);
+    return st;
+}
+
 size_t gpurest_buffer_bytes(gpurest_session *s, gpurest_buffer b)
 {
     const struct buffer_entry *e;

@@ -85,6 +85,8 @@ gpurest_status session_range(gpurest_session *s, gpurest_buffer b, const gpurest
 gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t bytes, gpurest_batch *batch, gpurest_buffer *out);
 void           session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address);
 void           session_remove_buffer(gpurest_session *s, gpurest_buffer b);
+/* Frees at `path` what the handle stands for, and removes the handle. */
+gpurest_status session_free_buffer(gpurest_session *s, gpurest_buffer b, const char *path);
 /* "" for the default stream. */
 gpurest_status session_stream(gpurest_session *s, gpurest_stream stream, char out[NAME_BYTES]);
 

@@ -1,6 +1,6 @@
 /* The heap of kernels: first fit over a sorted table of pieces, which is kept outside the memory that kernels can write. */
 #include "device/cpu/runtime/heap.h"
-#include "base/held.h"
+#include "base/threads/held.h"
 #include "device/cpu/bounds.h"
 
 #include <stdlib.h>

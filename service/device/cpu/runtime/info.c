@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/vendor/vendor_library.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/filter/auth.h"
 
 static char path[64];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 #include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 

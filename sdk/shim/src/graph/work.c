@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "code/args.h"
-#include "graph.h"
+#include "graph/graph.h"
 
 /* ---- kernels ---- */
 

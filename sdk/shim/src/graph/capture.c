@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
+#include "graph/graph.h"
 
 enum { MODE_GLOBAL = 0, MODE_RELAXED = 2, CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1, CAPTURE_INVALID = 2, UPDATE_ADD = 0, UPDATE_SET = 1 };
 

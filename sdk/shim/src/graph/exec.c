@@ -1,7 +1,7 @@
 /* Instances of graphs: a copy of the graph with its order. A launch queues the nodes' work, which is one frame if nothing comes back. */
 #include <stdlib.h>
 
-#include "graph.h"
+#include "graph/graph.h"
 
 enum { INSTANTIATE_FLAGS = 15, FLAG_DEVICE_LAUNCH = 4 };
 enum { UPDATE_DONE = 0, UPDATE_TOPOLOGY_CHANGED = 2, UPDATE_TYPE_CHANGED = 3 };

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "base/bounds.h"
-#include "base/spin.h"
+#include "base/threads/spin.h"
 
 Test(spin, nobody_spins_on_a_single_processor)
 {

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/waker.h"
+#include "base/threads/waker.h"
 
 struct waitlist {
     pthread_mutex_t *lock; /* guards the list and what is waited for */

@@ -1,7 +1,7 @@
 /* Who waits: registered once, woken once, and not after unwatch. */
 #include <criterion/criterion.h>
 
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 
 struct counted {
     struct waker waker; /* first */

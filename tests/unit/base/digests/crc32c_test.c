@@ -1,7 +1,7 @@
 /* CRC-32C against the vectors of RFC 3720, and its two implementations against each other. */
 #include <criterion/criterion.h>
 
-#include "base/crc32c.h"
+#include "base/digests/crc32c.h"
 
 typedef uint32_t way(uint32_t crc, const void *data, size_t bytes);
 

@@ -1,5 +1,5 @@
 /* Registers wakers and wakes them under the list's lock: so unwatch can promise that no wake() runs any more. */
-#include "base/waitlist.h"
+#include "base/threads/waitlist.h"
 
 #include <stddef.h>
 

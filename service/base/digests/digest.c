@@ -1,5 +1,5 @@
 /* The only file that uses nettle. */
-#include "base/digest.h"
+#include "base/digests/digest.h"
 
 #include <nettle/memops.h>
 #include <nettle/sha2.h>

@@ -1,5 +1,5 @@
 /* A queue and the thread that empties it. */
-#include "base/reaper.h"
+#include "base/threads/reaper.h"
 
 #include <assert.h>
 

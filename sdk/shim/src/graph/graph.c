@@ -1,5 +1,5 @@
 /* Nodes and edges of graphs, and what is asked about them. */
-#include "graph.h"
+#include "graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* User objects: what graphs keep alive for the program. The last reference calls the program's destructor, on the thread of callbacks. */
 #include <stdlib.h>
 
-#include "graph.h"
+#include "graph/graph.h"
 
 enum { NO_DESTRUCTOR_SYNC = 1, GRAPH_MOVE = 1, COUNT_MAX = INT32_MAX };
 

@@ -1,4 +1,4 @@
-#include "base/reaper.h"
+#include "base/threads/reaper.h"
 
 #include <criterion/criterion.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Graphs: nodes of work, each after those that it depends on. They are run one after the other in such an order, as everything here is. graph.c
- * keeps nodes and edges, graph_work.c what nodes do, graph_exec.c instances, capture.c makes nodes of what is called on a stream. */
+ * keeps nodes and edges, work.c what nodes do, exec.c instances, capture.c makes nodes of what is called on a stream. */
 #ifndef GPUREST_SHIM_GRAPH_H
 #define GPUREST_SHIM_GRAPH_H
 
@@ -81,7 +81,7 @@ void held_release(struct held *h, size_t count);
 /* NULL: out of memory. */
 struct held *held_copy(const struct held *h, size_t count);
 
-/* ---- graph_work.c ---- */
+/* ---- work.c ---- */
 
 CUresult work_of_kernel(CUfunction function, const gpurest_launch_config *config, void **params, void **extra, struct work *out);
 CUresult work_of_kernel_node(const CUDA_KERNEL_NODE_PARAMS *p, struct work *out);

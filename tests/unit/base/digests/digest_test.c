@@ -1,7 +1,7 @@
 /* SHA-256 against the examples of FIPS 180-4, and the field rule. */
 #include <criterion/criterion.h>
 
-#include "base/digest.h"
+#include "base/digests/digest.h"
 
 static void hex_of(const char *text, char out[SHA256_HEX_BYTES])
 {

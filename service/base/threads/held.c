@@ -1,5 +1,5 @@
 /* The C library notes the owner of every mutex for its own checks. */
-#include "base/held.h"
+#include "base/threads/held.h"
 
 #include <unistd.h>
 

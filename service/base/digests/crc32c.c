@@ -1,5 +1,5 @@
 /* CRC-32C by the SSE4.2 instruction or by eight tables, chosen at run time. */
-#include "base/crc32c.h"
+#include "base/digests/crc32c.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Chooses the spin budgets by the number of CPUs that this process may use. */
-#include "base/spin.h"
+#include "base/threads/spin.h"
 #include "base/bounds.h"
 
 #include <fcntl.h>
