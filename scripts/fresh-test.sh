@@ -23,6 +23,7 @@ archive=$(debian_archive "$CACHE") || skip "Debian's base system cannot be fetch
 root=$(mktemp -d "$CACHE/root.XXXXXX")
 trap 'rm -rf "$root"' EXIT
 tar -C "$root" --numeric-owner -xf "$archive"
+chmod 755 "$root" # it is "/" for the users that packages make, too; the archive has it for root alone
 mkdir -p "$OUT" "$CACHE/packages" "$CACHE/wheels" "$root/var/cache/apt/archives" "$root/root/.cache/pip"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 git clone -q --no-hardlinks "$ROOT" "$root/root/gpurest"
