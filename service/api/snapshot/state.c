@@ -262,6 +262,16 @@ static enum status feed(struct player *p, struct span rest)
     return st;
 }
 
+static ssize_t read_some(int fd, char piece[STATE_PIECE_BYTES])
+{
+    ssize_t n;
+
+    do
+        n = read(fd, piece, STATE_PIECE_BYTES);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 static enum status feed_file(struct player *p, int fd)
 {
     char       *piece = malloc(STATE_PIECE_BYTES);
@@ -269,12 +279,8 @@ static enum status feed_file(struct player *p, int fd)
     ssize_t     n = 1;
 
     while (!st && n > 0) {
-        n = read(fd, piece, STATE_PIECE_BYTES);
-        if (n < 0 && errno != EINTR)
-            st = disk_failed(&p->r.problem);
-        n = n < 0 ? 1 : n;
-        if (!st && n > 0)
-            st = feed(p, (struct span){piece, (size_t)n});
+        n = read_some(fd, piece);
+        st = n < 0 ? disk_failed(&p->r.problem) : feed(p, (struct span){piece, (size_t)n});
     }
     free(piece);
     return st;
