@@ -2,7 +2,7 @@
 r"""Dask over the GPUs of one machine, a service and a Dask worker for each: how much faster two are than one.
 
     dask_nodes.py [--gpurestd build/release/service/gpurestd] [--backends cuda] [--nodes 1,2] [--packages FOLDER] [--dtype f8]
-                  [--sum-gib 1024] [--held-gib 48] [--matmul-gib 160] [--inner 8192] [--square-gib 0] [--chunk-mib 4096] [--threads 2]
+                  [--sum-gib 4096] [--held-gib 48] [--matmul-gib 160] [--inner 8192] [--square-gib 0] [--chunk-mib 4096] [--threads 4]
                   [--repeats 3] [--json FILE]
 
 sum: of --sum-gib of random numbers that are made on the way. held sum: of --held-gib that the devices hold; a GPU reads them in so little time that
@@ -40,13 +40,13 @@ def parsed():
     parser.add_argument("--nodes", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2])
     parser.add_argument("--packages", default="")
     parser.add_argument("--dtype", default="f8", choices=("f4", "f8"))
-    parser.add_argument("--sum-gib", type=float, default=1024)
+    parser.add_argument("--sum-gib", type=float, default=4096)
     parser.add_argument("--held-gib", type=float, default=48)
     parser.add_argument("--matmul-gib", type=float, default=160)
     parser.add_argument("--inner", type=int, default=8192)
     parser.add_argument("--square-gib", type=float, default=0)
     parser.add_argument("--chunk-mib", type=float, default=4096)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", default="")
     return parser.parse_args()
