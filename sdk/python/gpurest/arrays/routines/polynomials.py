@@ -18,11 +18,16 @@ from .calculus import convolve
 __all__ = ["poly", "polyadd", "polyfit", "polymul", "polysub", "polyval", "roots", "vander"]
 
 
+def _real_if_all(values: ndarray, kind: dtypes.DType) -> ndarray:
+    """Eigenvalues of a matrix of this type, as NumPy's polynomials have them: real if a real matrix has no others. Sends what is queued."""
+    return values.real.copy() if kind.kind != "c" and not bool((values.imag != 0).any()) else values
+
+
 def poly(seq_of_zeros: Any) -> ndarray:
     """The coefficients of the polynomial with these zeros, real ones if complex zeros come in pairs. These are looked at: this sends what is queued."""
     roots = as_array(seq_of_zeros)
     if roots.ndim == 2 and roots._shape[0] == roots._shape[1]:
-        roots = eigvals(roots)
+        roots = _real_if_all(eigvals(roots), roots._dtype)
     roots = shaping.atleast(roots, 1)
     if roots.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
@@ -51,7 +56,7 @@ def roots(p: Any) -> ndarray:
     if size:
         matrix = eye(size, k=-1, dtype=kept._dtype, session=given.session)
         matrix[0] = -kept[1:] / kept[0]
-        found = eigvals(matrix)
+        found = _real_if_all(eigvals(matrix), kept._dtype)
     return joining.concatenate([found, zeros(len(used) - end, found._dtype, session=given.session)])
 
 
