@@ -176,12 +176,75 @@ def test_newer_architectures_give_the_same(client, session, source, needs, archi
         assert run(client, session, ptx) == expected, architecture
 
 
-def test_clusters_of_several_blocks_are_refused(client, session):
+# Each block counts the bins that are its own, in its shared memory, for all blocks of its cluster; and shows its neighbour's flags.
+BLOCKS, BINS = 16, 1024
+HISTOGRAM = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void __cluster_dims__(4, 1, 1) k(const unsigned *in, unsigned *out, int n)
+{
+    __shared__ unsigned bins[256], flags[4];
+    cg::cluster_group all = cg::this_cluster();
+    unsigned rank = all.block_rank(), each = 1024 / all.num_blocks();
+    for (unsigned i = threadIdx.x; i < each; i += blockDim.x) bins[i] = 0;
+    if (threadIdx.x < all.num_blocks()) all.map_shared_rank(flags, threadIdx.x)[rank] = 100 + 10 * rank + threadIdx.x;
+    all.sync();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        unsigned bin = in[i] % 1024;
+        atomicAdd(all.map_shared_rank(bins, bin / each) + bin % each, 1u);
+    }
+    auto token = all.barrier_arrive();
+    all.barrier_wait(std::move(token));
+    if (threadIdx.x < 4) out[1024 + 4 * blockIdx.x + threadIdx.x] = flags[threadIdx.x];
+    for (unsigned i = threadIdx.x; i < each; i += blockDim.x) atomicAdd(out + rank * each + i, bins[i]);
+}
+"""
+
+
+@pytest.fixture
+def clusters(client):
+    device = client.get("/v1/devices").json()["items"][0]
+    if device["backend"] != "cpu" and float(device["compute_capability"]) < 9:
+        pytest.skip("a GPU without clusters")
+    return nvrtc_ptx(HISTOGRAM, "compute_90")
+
+
+def launch_histogram(client, session, blocks):
+    numbers = [(i * i + 7 * i) % 65521 for i in range(30000)]
+    assert client.put_octets(session + "/buffers/in", struct.pack(f"{len(numbers)}I", *numbers)).status in (200, 201)
+    assert client.put_octets(session + "/buffers/out", bytes(4 * (BINS + 4 * BLOCKS))).status in (200, 201)
+    launched = client.post(session + "/launches", {"module": "m", "kernel": "k", "grid": [blocks], "block": [128],
+                                                   "args": [{"buf": "in"}, {"buf": "out"}, {"i32": len(numbers)}]})
+    return numbers, launched
+
+
+def test_blocks_of_a_cluster_share_their_memory(client, session, clusters):
+    assert b".reqnctapercluster" in clusters and b"mapa" in clusters
+    client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
+    numbers, launched = launch_histogram(client, session, BLOCKS)
+    launched.expect(200)
+    found = struct.unpack(f"{BINS + 4 * BLOCKS}I", client.get(session + "/buffers/out/data").body)
+    expected = [0] * BINS
+    for number in numbers:
+        expected[number % BINS] += 1
+    assert list(found[:BINS]) == expected
+    assert list(found[BINS:]) == [100 + 10 * rank + block % 4 for block in range(BLOCKS) for rank in range(4)]
+
+
+def test_a_grid_that_is_no_multiple_of_its_clusters_is_refused(client, session, clusters):
+    client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
+    _, launched = launch_histogram(client, session, 6)
+    assert launched.status == 422 and launched.code == "launch_config_invalid", launched
+
+
+def test_kernels_with_clusters_stay_with_the_interpreter_and_say_why(client, session, clusters):
     if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
-        pytest.skip("the cpu device's limit")
-    ptx = nvrtc_ptx(CLUSTER.replace("(1, 1, 1)", "(2, 1, 1)"), "compute_90")
-    answer = client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx")
-    assert answer.code == "module_invalid" and b"clusters of several blocks" in answer.body
+        pytest.skip("a GPU has no engines")
+    client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
+    kernel, = client.get(session + "/modules/m").json()["kernels"]
+    assert kernel["engine"] == "interpreter", kernel
+    if "libLLVM" not in kernel["engine_reason"]:
+        assert kernel["engine_reason"] == "blocks of a cluster access each other's shared memory"
 
 
 # ---- from source ----

@@ -14,6 +14,7 @@ enum {
     CPU_SHARED_BYTES_MAX = 227 * 1024, /* per block, dynamic included, as on sm_90 */
     CPU_STATIC_SHARED_BYTES_MAX = 64 * 1024,
     CPU_REGISTER_FILE_BYTES_MAX = 512 * 1024 * 1024, /* per running block, frames of calls included */
+    CPU_CLUSTER_BLOCKS_MAX = 8, /* that run together: what every GPU with clusters can do */
     CPU_SPIN_ROUNDS = 32, /* rounds of a waiting loop before other lanes get a turn */
     CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
     CPU_KERNEL_HEAP_PIECES_MAX = 64 * 1024, /* pieces, used and free */
@@ -32,6 +33,7 @@ enum {
     PTX_SCOPES_MAX = 1024 * 1024, /* per function */
     PTX_SCOPE_DEPTH_MAX = 64,
     PTX_DIMENSIONS_MAX = 8,
+    PTX_CLUSTER_BLOCKS_MAX = 1024, /* that a module may ask for; launches take fewer */
     PTX_ALIGN_MAX = 1024 * 1024,
     PTX_RESERVED_SHARED_BYTES = 2048, /* for the system, in modules that ask where it is; CUDA's headers keep barriers and partial results there */
     PTX_RESERVED_SHARED_ALIGN = 128,

@@ -8,6 +8,8 @@
 #include "device/cpu/runtime/launch.h"
 
 enum { LANE_ROUNDING = 64 };
+/* Of the arrays of prepare_lane_memory(), per lane. */
+enum { LANE_BYTES = 15 };
 
 /* The contents are lost. */
 static bool grow_memory(uint8_t **memory, size_t *room, size_t bytes)
@@ -25,9 +27,9 @@ static bool prepare_lane_memory(struct block_run *r)
     size_t   s = r->lanes.stride;
     uint8_t *at;
 
-    if (!grow_memory(&r->lane_memory, &r->lane_room, s * 14))
+    if (!grow_memory(&r->lane_memory, &r->lane_room, s * LANE_BYTES))
         return false;
-    memset(r->lane_memory, 0, s * 14);
+    memset(r->lane_memory, 0, s * LANE_BYTES);
     at = r->lane_memory;
     r->resume = (uint32_t *)(void *)at;
     r->live = at + 4 * s;
@@ -37,6 +39,7 @@ static bool prepare_lane_memory(struct block_run *r)
     r->lanes.carry = at + 8 * s;
     r->passes = at + 9 * s;
     r->stack_top = (uint32_t *)(void *)(at + 10 * s);
+    r->arrivals = at + 14 * s;
     r->stack_used = true;
     return true;
 }
@@ -122,6 +125,7 @@ static uint32_t lane_mask(enum ptx_special which, uint32_t lane)
 static uint64_t special_of_lane(const struct block_run *r, enum ptx_special which, uint32_t lane)
 {
     const struct cpu_launch *k = r->grid->launch;
+    const uint32_t          *c = k->kernel->cluster;
     uint32_t                 x = k->block[0], y = k->block[1];
 
     switch ((int)which) {
@@ -131,15 +135,20 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     case PTX_SPECIAL_NTID_X:   return x;
     case PTX_SPECIAL_NTID_Y:   return y;
     case PTX_SPECIAL_NTID_Z:   return k->block[2];
-    /* A cluster is one block. */
-    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CLUSTERID_X: return r->block[0];
-    case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CLUSTERID_Y: return r->block[1];
-    case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_CLUSTERID_Z: return r->block[2];
-    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCLUSTERID_X: return k->grid[0];
-    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCLUSTERID_Y: return k->grid[1];
-    case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_NCLUSTERID_Z: return k->grid[2];
+    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CTAID_Z:
+        return r->block[which - PTX_SPECIAL_CTAID_X];
+    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCTAID_Z:
+        return k->grid[which - PTX_SPECIAL_NCTAID_X];
+    case PTX_SPECIAL_CLUSTERID_X: case PTX_SPECIAL_CLUSTERID_Y: case PTX_SPECIAL_CLUSTERID_Z:
+        return r->block[which - PTX_SPECIAL_CLUSTERID_X] / c[which - PTX_SPECIAL_CLUSTERID_X];
+    case PTX_SPECIAL_NCLUSTERID_X: case PTX_SPECIAL_NCLUSTERID_Y: case PTX_SPECIAL_NCLUSTERID_Z:
+        return k->grid[which - PTX_SPECIAL_NCLUSTERID_X] / c[which - PTX_SPECIAL_NCLUSTERID_X];
+    case PTX_SPECIAL_CLUSTER_CTAID_X: case PTX_SPECIAL_CLUSTER_CTAID_Y: case PTX_SPECIAL_CLUSTER_CTAID_Z:
+        return r->block[which - PTX_SPECIAL_CLUSTER_CTAID_X] % c[which - PTX_SPECIAL_CLUSTER_CTAID_X];
     case PTX_SPECIAL_CLUSTER_NCTAID_X: case PTX_SPECIAL_CLUSTER_NCTAID_Y: case PTX_SPECIAL_CLUSTER_NCTAID_Z:
-    case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+        return c[which - PTX_SPECIAL_CLUSTER_NCTAID_X];
+    case PTX_SPECIAL_CLUSTER_CTARANK:  return r->rank;
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return c[0] * c[1] * c[2];
     case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return k->kernel->explicit_cluster;
     case PTX_SPECIAL_LANEID:   return lane % WARP_LANES;
     case PTX_SPECIAL_WARPID:   return lane / WARP_LANES;
@@ -336,6 +345,10 @@ static void start_lanes(struct block_run *r)
         memset(r->barriers, 0, sizeof r->barriers);
     r->barriers_used = 0;
     r->live_count = r->lanes.count;
+    if (r->met)
+        memset(r->arrivals, 0, r->lanes.count);
+    r->met = false;
+    r->arrived = r->phase = 0;
     r->depth = 0;
     if (r->stack_used)
         empty_stacks(r);

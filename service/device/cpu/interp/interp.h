@@ -18,6 +18,7 @@ struct ptx_function;
 struct affine_value;
 struct code_native;
 struct native_call;
+struct cluster;
 
 /* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space is the offset from
  * its window. */
@@ -182,6 +183,12 @@ struct block_run {
     uint32_t            passing; /* how many of those are set */
     struct barrier      barriers[BARRIERS];
     uint32_t            barriers_used; /* bit i: a lane arrived at barrier i */
+    struct cluster     *cluster;       /* the other blocks of its cluster (device/cpu/interp/cluster.h); NULL: there are none */
+    uint32_t            rank;          /* in its cluster */
+    uint8_t            *arrivals;      /* of each lane at the cluster's barrier (device/cpu/interp/cluster.c) */
+    uint32_t            arrived;       /* live lanes that arrived in the running phase */
+    uint32_t            phase;         /* how often the block met there as a whole */
+    bool                met;           /* a lane arrived there */
     uint32_t            depth;
     struct activation   activations[CPU_CALL_DEPTH_MAX];
     uint32_t            back_edges;

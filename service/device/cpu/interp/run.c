@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/affine.h"
+#include "device/cpu/interp/cluster.h"
 
 enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
 /* In units of CPU_SPIN_ROUNDS: a loop that only looks like waiting has mostly ended by then. */
@@ -241,6 +242,7 @@ static void leave_lanes(struct block_run *r, struct activation *a, const struct 
 {
     mask_remove(r->live, m);
     r->live_count -= m->count;
+    cluster_forget(r, m);
     memset(a->deferred_bits, 0, a->words * sizeof *a->deferred_bits);
 }
 
@@ -279,10 +281,11 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
 }
 
 /* Lanes can run `next`, or no lane can. Then opens barriers that waited only for lanes that left, then warp operations that wait for
- * each other at different places. */
+ * each other at different places, and waits for other blocks of the cluster. */
 static uint32_t next_block(struct block_run *r, struct activation *a)
 {
     uint32_t next;
+    bool     deferred;
 
     for (;;) {
         next = lowest_pending(a, 0, false);
@@ -290,10 +293,12 @@ static uint32_t next_block(struct block_run *r, struct activation *a)
             break;
         if (barriers_settle(r))
             continue;
-        if (lowest_pending(a, 0, true) == NO_BLOCK)
+        deferred = lowest_pending(a, 0, true) != NO_BLOCK;
+        if ((deferred && warp_release(r, a)) || ((deferred || activation_waits(r)) && cluster_sleep(r)))
+            continue;
+        if (!deferred)
             break;
-        if (!warp_release(r, a))
-            warp_stuck(r, a);
+        warp_stuck(r, a);
     }
     if (next != NO_BLOCK)
         take_pending(a, next);

@@ -611,6 +611,8 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     size_t blocks = c->blocks_count, registers = (size_t)f->registers_count + 1;
 
     *p = (struct jit_plan){.module = m, .function = f, .code = c, .lanes = lanes, .rows = rows, .words = registers / 64 + 1};
+    if (f->cluster[0] * f->cluster[1] * f->cluster[2] > 1)
+        return refuse(why, "blocks of a cluster access each other's shared memory");
     if (blocks > NATIVE_BLOCKS_MAX)
         return refuse(why, "the kernel has more than 256 basic blocks");
     if (f->insns_count > INSNS_MAX)

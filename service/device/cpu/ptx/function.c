@@ -122,7 +122,7 @@ static bool add_function(struct ptx_parser *p, struct span text, uint32_t *index
     if (!name)
         return ptx_fail_memory(p);
     name->first = *index = p->functions_count;
-    p->functions[p->functions_count++] = (struct ptx_function){.max_threads = CPU_BLOCK_THREADS_MAX};
+    p->functions[p->functions_count++] = (struct ptx_function){.max_threads = CPU_BLOCK_THREADS_MAX, .cluster = {1, 1, 1}};
     return true;
 }
 
@@ -148,7 +148,8 @@ static bool find_function(struct ptx_parser *p, const struct ptx_prototype *sign
     return true;
 }
 
-static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
+/* Of `whole` in `parts`: up to three, whose product is 1 to `most`. */
+static bool take_sizes(struct ptx_parser *p, uint32_t out[3], uint32_t most, const char *whole, const char *parts)
 {
     uint64_t value = 1, product = 1;
 
@@ -156,13 +157,12 @@ static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
     for (unsigned i = 0; i < 3; i++) {
         if (i && !ptx_accept(p, ','))
             break;
-        if (!ptx_take_integer(p, CPU_BLOCK_THREADS_MAX, &value, "a number of threads"))
+        if (!ptx_take_integer(p, most, &value, "a size"))
             return false;
         out[i] = (uint32_t)value;
         product *= value;
     }
-    return (product && product <= CPU_BLOCK_THREADS_MAX) ||
-           ptx_fail(p, p->now.line, "a block must have 1 to %d threads", CPU_BLOCK_THREADS_MAX);
+    return (product && product <= most) || ptx_fail(p, p->now.line, "%s must have 1 to %u %s", whole, most, parts);
 }
 
 /* ".minnctapersm 2", ".noreturn": hints for a code generator. */
@@ -188,16 +188,14 @@ static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
         bool     required = ptx_accept_word(p, ".reqntid");
 
         if (required || ptx_accept_word(p, ".maxntid")) {
-            if (!take_sizes(p, size))
+            if (!take_sizes(p, size, CPU_BLOCK_THREADS_MAX, "a block", "threads"))
                 return false;
             f->max_threads = size[0] * size[1] * size[2];
             if (required)
                 memcpy(f->required_block, size, sizeof size);
         } else if (ptx_accept_word(p, ".reqnctapercluster")) {
-            if (!take_sizes(p, size))
+            if (!take_sizes(p, f->cluster, PTX_CLUSTER_BLOCKS_MAX, "a cluster", "blocks"))
                 return false;
-            if (size[0] != 1 || size[1] != 1 || size[2] != 1)
-                return ptx_fail(p, p->now.line, "clusters of several blocks are not supported on device cpu");
             f->explicit_cluster = true;
         } else if (!ptx_skip_directive(p) && !skip_hint(p)) {
             return ptx_expected(p, "`{`, `;` or a directive that device cpu supports");

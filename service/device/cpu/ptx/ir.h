@@ -128,6 +128,7 @@ struct ptx_insn {
     bool     async;    /* cp.async */
     bool     noinc;    /* cp.async.mbarrier.arrive.noinc */
     bool     parity;   /* mbarrier.test_wait.parity, try_wait.parity */
+    bool     cluster;  /* the space is shared::cluster */
     bool     pack;     /* cvt.pack; its types are in `types` */
     bool     sync;     /* ".sync" was written */
     bool     red;      /* bar.red, barrier.red */
@@ -185,7 +186,8 @@ struct ptx_function {
     uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   required_block[3]; /* .reqntid, else 0: the only block that it may be launched with */
-    bool                       explicit_cluster;  /* threads of one block: others are refused */
+    uint32_t                   cluster[3];        /* blocks of a cluster: .reqnctapercluster, else 1 */
+    bool                       explicit_cluster;  /* .reqnctapercluster was written */
     const void                *code;              /* the interpreter's decoded form, set by cpu_code_load_as */
     struct jit_kernel         *jit;               /* its compiled forms, set by device/cpu/jit/jit.c; or NULL */
 };

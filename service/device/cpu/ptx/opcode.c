@@ -123,6 +123,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
             in->space = (uint8_t)rows[i].space;
+            in->cluster = span_is(word, "shared::cluster");
             return true;
         }
     }

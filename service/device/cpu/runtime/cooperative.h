@@ -1,4 +1,5 @@
-/* Cooperative launches: every block of the grid has a host thread of its own, so that blocks can wait for each other. */
+/* Blocks that can wait for each other, since each has a host thread of its own: of a cooperative launch all, of clusters those of each
+ * cluster. */
 #pragma once
 
 #include "device/cpu/interp/interp.h"
@@ -14,5 +15,7 @@ uint32_t cpu_host_threads(void);
 /* Called on some thread when a block failed; must stop the others through grid->stop. */
 typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);
 
-/* Runs blocks 0 to `blocks` - 1 to their ends. grid->workspace is zero. */
-void cooperative_run(struct grid_run *grid, uint32_t blocks, uint64_t shared_bytes, cooperative_failed_fn failed, void *context);
+/* Runs the grid's blocks to their ends: if the launch is cooperative, all at once, and grid->workspace is zero; else cluster by cluster, in
+ * ascending order, on about so many host threads. */
+void cooperative_run(struct grid_run *grid, uint64_t blocks, uint32_t host_threads, uint64_t shared_bytes, cooperative_failed_fn failed,
+                     void *context);

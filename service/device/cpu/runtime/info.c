@@ -127,6 +127,7 @@ static void fill_attributes(struct device_info *out)
         {"async_engine_count", 0},
         {"ecc_enabled", 0},
         {"cooperative_launch", 1},
+        {"cluster_launch", 1},
         {"kernel_exec_timeout", 0},
     };
 

@@ -358,6 +358,32 @@ static uint64_t shared_total(const struct cpu_launch *l)
     return l->shared_bytes ? (uint64_t)l->module->dynamic_shared_offset + l->shared_bytes : l->kernel->shared_bytes;
 }
 
+static uint32_t cluster_blocks(const struct cpu_launch *l)
+{
+    return l->kernel->cluster[0] * l->kernel->cluster[1] * l->kernel->cluster[2];
+}
+
+static bool runs_together(const struct cpu_launch *l)
+{
+    return l->cooperative || cluster_blocks(l) > 1;
+}
+
+static enum status check_clusters(const struct cpu_launch *l, struct problem *why)
+{
+    const uint32_t *c = l->kernel->cluster;
+
+    if (cluster_blocks(l) > CPU_CLUSTER_BLOCKS_MAX)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the kernel has clusters of %u blocks; at most %d are possible",
+                           cluster_blocks(l), CPU_CLUSTER_BLOCKS_MAX);
+    for (unsigned i = 0; i < 3; i++) {
+        if (l->grid[i] % c[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                               "grid dimension %u is %u; the kernel's clusters of %u x %u x %u blocks need a multiple of %u", i, l->grid[i],
+                               c[0], c[1], c[2], c[i]);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_cooperation(const struct cpu_launch *l, struct problem *why)
 {
     uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
@@ -398,7 +424,7 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
         return problem_set(why, STATUS_ARGUMENT_MISMATCH, "got %u bytes of parameters; the kernel needs %u", l->params_bytes,
                            l->kernel->params_bytes);
-    return check_cooperation(l, why);
+    return check_clusters(l, why) ? STATUS_LAUNCH_CONFIG_INVALID : check_cooperation(l, why);
 }
 
 static bool is_small(const struct cpu_launch *l, uint64_t blocks)
@@ -467,7 +493,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
         .output = &e->output,
         .heap = &e->heap,
         .stop = &e->stop,
-        .company = l->cooperative || e->threads == 1 ? NULL : call_company,
+        .company = runs_together(l) || e->threads == 1 ? NULL : call_company,
         .memory = e->memory,
         .textures = e->textures,
         .shadow = cpu_memory_shadow(e->memory),
@@ -478,7 +504,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     };
     e->shared_bytes = shared_total(l);
     e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    grid->contended = e->blocks > 1 && l->cooperative;
+    grid->contended = e->blocks > 1 && runs_together(l);
     e->failed = false;
     e->told = later ? now_ns() : DEADLINE_NEVER;
     atomic_store(&e->next, 0);
@@ -506,7 +532,7 @@ static void block_failed(void *context, const struct problem *p)
     record_problem(context, p);
 }
 
-/* On the caller's thread, or, if cooperative, on a thread per block. */
+/* On the caller's thread and helpers, or, where blocks wait for each other, on a thread per block. */
 static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct problem *why)
 {
     struct helper *own = &e->helpers[0];
@@ -514,8 +540,8 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
 
     if (st)
         return st;
-    if (grid->launch->cooperative) {
-        cooperative_run(grid, (uint32_t)e->blocks, e->shared_bytes, block_failed, e);
+    if (runs_together(grid->launch)) {
+        cooperative_run(grid, e->blocks, e->threads, e->shared_bytes, block_failed, e);
         return STATUS_OK;
     }
     if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))

@@ -126,10 +126,13 @@ bool translate_fp8(struct decoder *d);
 bool translate_call(struct decoder *d);
 
 /* Operations of device/cpu/interp/ops/special.c. */
-void offset_address(struct lanes *l, const struct op *o);     /* d = a + immediate, 64 bits */
-void local_address(struct lanes *l, const struct op *o);      /* d = immediate + the function's frame */
-void in_window(struct lanes *l, const struct op *o);          /* isspacep; mode: enum ptx_space */
-void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_special */
-void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block; there is only one */
+void offset_address(struct lanes *l, const struct op *o); /* d = a + immediate, 64 bits */
+void local_address(struct lanes *l, const struct op *o);  /* d = immediate + the function's frame */
+void in_window(struct lanes *l, const struct op *o);      /* isspacep; mode: enum ptx_space; width: 1 for shared::cluster */
+void read_clock(struct lanes *l, const struct op *o);     /* mode: enum ptx_special */
+/* device/cpu/interp/cluster.c */
+void cluster_arrive(struct lanes *l, const struct op *o);
+void address_in_cluster(struct lanes *l, const struct op *o); /* d = a in the block whose rank is b; mode: OP_SHARED or OP_GENERIC */
+void rank_in_cluster(struct lanes *l, const struct op *o);    /* d = rank of the block that the address a belongs to; mode: likewise */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);

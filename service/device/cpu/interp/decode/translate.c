@@ -303,7 +303,7 @@ static bool convert_address(struct decoder *d)
 
 static bool is_in_space(struct decoder *d)
 {
-    return decode_result(d, (struct op){.run = in_window, .a = decode_source(d, operand(d, 1), 8), .mode = d->insn->space}, 1, false);
+    return decode_result(d, (struct op){.run = in_window, .a = decode_source(d, operand(d, 1), 8), .mode = d->insn->space, .width = d->insn->cluster}, 1, false);
 }
 
 static bool select_value(struct decoder *d)
@@ -332,15 +332,29 @@ static bool move_constant(struct decoder *d, uint64_t value, unsigned bytes)
 
 static bool map_address(struct decoder *d)
 {
-    struct op o = {.run = address_in_cluster, .a = decode_source(d, operand(d, 1), 8), .b = decode_source(d, operand(d, 2), 4)};
+    struct op o = {.run = address_in_cluster,
+                   .mode = d->insn->space == PTX_SHARED ? OP_SHARED : OP_GENERIC,
+                   .a = decode_source(d, operand(d, 1), 8),
+                   .b = decode_source(d, operand(d, 2), 4)};
 
     return decode_result(d, (struct op){.run = resize_handler(8, type_bytes(d), false), .a = decode_value(d, o, 8)}, type_bytes(d), false);
 }
 
-/* A vote of the warp, or a cluster's arrival, which does nothing. */
+static bool find_rank(struct decoder *d)
+{
+    return decode_result(d,
+                         (struct op){.run = rank_in_cluster,
+                                     .mode = d->insn->space == PTX_SHARED ? OP_SHARED : OP_GENERIC,
+                                     .a = decode_source(d, operand(d, 1), 8)},
+                         4, false);
+}
+
+/* A vote of the warp, or an arrival at the cluster's barrier. */
 static bool translate_barrier(struct decoder *d)
 {
-    return d->insn->warp ? translate_warp_sync(d) : d->insn->scope == PTX_SCOPE_CLUSTER;
+    if (d->insn->warp)
+        return translate_warp_sync(d);
+    return d->insn->scope == PTX_SCOPE_CLUSTER && translate_simple(d, cluster_arrive);
 }
 
 bool translate(struct decoder *d)
@@ -371,7 +385,7 @@ bool translate(struct decoder *d)
     case PTX_OP_STACKRESTORE: return translate_stackrestore(d);
     case PTX_OP_MBARRIER:  return translate_mbarrier(d);
     case PTX_OP_MAPA:      return operand(d, 0)->kind == PTX_REG && map_address(d);
-    case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && move_constant(d, 0, 4);
+    case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && find_rank(d);
     case PTX_OP_MEMBAR:
     case PTX_OP_FENCE:     return translate_simple(d, fence_all);
     case PTX_OP_NANOSLEEP: return translate_simple(d, nap);

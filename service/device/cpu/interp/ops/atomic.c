@@ -16,7 +16,7 @@
 #define POINTER(T) \
     (surveyed ? ACCESSED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
 /* Only this host thread accesses that memory: no bus lock is needed. */
-#define OURS (surveyed && (at.origin == l->run->shared || !l->run->grid->contended))
+#define OURS (surveyed && ((at.origin == l->run->shared && !l->run->cluster) || !l->run->grid->contended))
 /* All of [low, high) use one address: they access it at one instant, in their order. */
 #define TOGETHER (pattern == SAME)
 

@@ -1,4 +1,5 @@
 /* Block-wide barriers: plain, named with a thread count, and reducing. */
+#include "device/cpu/interp/cluster.h"
 #include "device/cpu/interp/ops/ops.h"
 
 /* The second operand of bar is a thread count; without it all live lanes are expected. */
@@ -64,11 +65,6 @@ static void open_barrier(struct block_run *r, uint32_t id)
     r->barriers_used &= ~(1u << id);
 }
 
-static uint32_t barriers_for(const struct op *o)
-{
-    return o->insn->scope == PTX_SCOPE_CLUSTER ? BARRIERS : CLUSTER_BARRIER;
-}
-
 static bool uniform_id(struct block_run *r, const struct activation *a, const struct op *o, uint32_t *id)
 {
     struct lanes   *l = &r->lanes;
@@ -78,12 +74,12 @@ static bool uniform_id(struct block_run *r, const struct activation *a, const st
     *id = ids[a->current.low];
     for (uint32_t i = a->current.low; i < a->current.high; i++)
         others |= (ids[i] ^ *id) & (0 - (uint32_t)a->current.m[i]);
-    if (!others && *id < barriers_for(o))
+    if (!others && *id < CLUSTER_BARRIER)
         return true;
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
         if (!a->current.m[i])
             continue;
-        if (ids[i] >= barriers_for(o))
+        if (ids[i] >= CLUSTER_BARRIER)
             block_fault(l, FAULT_TRAP, i, "barrier number %u is out of range", ids[i]);
         if (ids[i] != *id)
             return false;
@@ -136,6 +132,10 @@ bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *
 {
     uint32_t id;
 
+    if (o->insn->scope == PTX_SCOPE_CLUSTER) {
+        cluster_wait(r, a, o, resume);
+        return false;
+    }
     if (uniform_id(r, a, o, &id) && !o->width && o->mode != BAR_ARRIVE && a->current.count == r->live_count && !r->barriers[id].arrived)
         return all_at_once(r, a, o);
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
@@ -150,7 +150,9 @@ bool barriers_settle(struct block_run *r)
 {
     bool opened = false;
 
-    for (uint32_t id = 0; r->barriers_used >> id; id++) {
+    if (r->barriers_used >> CLUSTER_BARRIER)
+        opened = cluster_open(r);
+    for (uint32_t id = 0; id < CLUSTER_BARRIER && r->barriers_used >> id; id++) {
         if (r->barriers[id].arrived && r->barriers[id].arrived >= barrier_needed(r, &r->barriers[id])) {
             open_barrier(r, id);
             opened = true;
@@ -172,6 +174,9 @@ void barriers_stuck(struct block_run *r)
 {
     for (uint32_t id = 0; id < BARRIERS; id++) {
         const struct barrier *b = &r->barriers[id];
+        if (b->arrived && id == CLUSTER_BARRIER)
+            block_fault(&r->lanes, FAULT_TRAP, -1, "the cluster's barrier at PTX line %u was not reached by all threads: %u of %u arrived",
+                        b->line, r->arrived, r->live_count);
         if (b->arrived)
             block_fault(&r->lanes, FAULT_TRAP, -1, "barrier %u at PTX line %u was not reached by all threads: arrived %u of %u", id,
                         b->line, b->arrived, barrier_needed(r, b));

@@ -1,5 +1,5 @@
-/* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. A block runs on one host thread, so no other thread
- * accesses such an object. A waiting thread asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
+/* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. Other blocks of a cluster, on other host threads, may
+ * arrive at them, too. A waiting thread asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/ops/access.h"
 
@@ -33,7 +33,7 @@ static uint64_t *object_at(struct lanes *l, const struct op *o, uint32_t lane)
 
 static uint64_t read_object(struct lanes *l, const struct op *o, uint32_t lane)
 {
-    uint64_t v = *object_at(l, o, lane);
+    uint64_t v = __atomic_load_n(object_at(l, o, lane), __ATOMIC_SEQ_CST);
 
     if (!expected_of(v) && !missing_of(v))
         block_fault(l, FAULT_TRAP, lane, "the mbarrier is not initialised");
@@ -46,12 +46,12 @@ static void mbarrier_initialise(struct lanes *l, const struct op *o)
 
     LANES_EACH(if (count[i] < 1 || count[i] > COUNT_MASK)
                    block_fault(l, FAULT_TRAP, i, "an mbarrier of %u arrivals, must be 1 to %d", count[i], COUNT_MASK);
-               *object_at(l, o, i) = mbarrier_object(0, count[i], count[i]));
+               __atomic_store_n(object_at(l, o, i), mbarrier_object(0, count[i], count[i]), __ATOMIC_SEQ_CST));
 }
 
 static void mbarrier_invalidate(struct lanes *l, const struct op *o)
 {
-    LANES_EACH(*object_at(l, o, i) = 0);
+    LANES_EACH(__atomic_store_n(object_at(l, o, i), 0, __ATOMIC_SEQ_CST));
 }
 
 /* drop: later phases do not expect those that arrive. */
@@ -66,13 +66,25 @@ static uint64_t arrived(struct lanes *l, uint64_t v, uint32_t count, bool drop, 
     return mbarrier_object((v >> PHASE_BIT) + 1, expected, expected);
 }
 
+/* The state before. */
+static uint64_t arrive_once(struct lanes *l, const struct op *o, uint32_t count, uint32_t lane)
+{
+    uint64_t *object = object_at(l, o, lane), v;
+
+    do {
+        v = read_object(l, o, lane);
+    } while (!__atomic_compare_exchange_n(object, &(uint64_t){v}, arrived(l, v, count, o->width, lane), false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST));
+    return v;
+}
+
 /* c: how many arrive; width: drop. d: the state. */
 static void mbarrier_arrive(struct lanes *l, const struct op *o)
 {
     const uint32_t *count = LANE(uint32_t, o->c);
     uint64_t       *state = LANE(uint64_t, o->d);
 
-    LANES_EACH(const uint64_t v = read_object(l, o, i); *object_at(l, o, i) = arrived(l, v, count[i], o->width, i); state[i] = v);
+    LANES_EACH(state[i] = arrive_once(l, o, count[i], i));
 }
 
 /* Whether the phase of the state in c has ended. */

@@ -1,4 +1,5 @@
 /* Loads and stores. Every address of every active lane is checked against its space before it is used. */
+#include "device/cpu/interp/cluster.h"
 #include "device/cpu/interp/ops/access.h"
 
 static const char *space_name(enum op_space s)
@@ -52,7 +53,7 @@ static uint8_t *locate_lane(struct lanes *l, enum op_space s, uint64_t *offset, 
     switch (s) {
     case OP_GENERIC:
     case OP_GLOBAL: return in_global(l, *offset, bytes);
-    case OP_SHARED: return fits(*offset, bytes, r->shared_bytes) ? r->shared + *offset : NULL;
+    case OP_SHARED: return fits(*offset, bytes, r->shared_bytes) ? r->shared + *offset : cluster_shared(r, *offset, bytes);
     case OP_LOCAL:
         return fits(*offset, bytes, r->local_bytes) ? r->local + (size_t)lane * r->local_bytes + *offset : NULL;
     case OP_PARAM:        return in_params(l, *offset, bytes, lane);

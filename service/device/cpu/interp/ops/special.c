@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include "base/deadline.h"
+#include "device/cpu/interp/cluster.h"
 #include "device/cpu/interp/decode/decode.h"
 
 void offset_address(struct lanes *l, const struct op *o)
@@ -18,11 +19,14 @@ void local_address(struct lanes *l, const struct op *o)
     LANES_SET(uint64_t, o->d, , at);
 }
 
-static bool inside_window(const struct grid_run *g, enum ptx_space space, uint64_t address)
+/* other_blocks: shared memory of the cluster's other blocks counts, too. */
+static bool inside_window(const struct block_run *r, enum ptx_space space, bool other_blocks, uint64_t address)
 {
+    const struct grid_run *g = r->grid;
+
     switch (space) {
     case PTX_SHARED:
-        return address - SHARED_WINDOW < WINDOW_BYTES;
+        return address - SHARED_WINDOW < WINDOW_BYTES && (other_blocks || cluster_own(r, address - SHARED_WINDOW));
     case PTX_LOCAL:
         return address - LOCAL_WINDOW < WINDOW_BYTES;
     case PTX_PARAM:
@@ -41,7 +45,7 @@ void in_window(struct lanes *l, const struct op *o)
 {
     const uint64_t *a_ = LANE(uint64_t, o->a);
 
-    LANES_SET(uint8_t, o->d, , inside_window(l->run->grid, (enum ptx_space)o->mode, a_[i]));
+    LANES_SET(uint8_t, o->d, , inside_window(l->run, (enum ptx_space)o->mode, o->width, a_[i]));
 }
 
 /* %clock and %clock64 count nanoseconds: a clock of 1 GHz. */
@@ -57,16 +61,6 @@ void read_clock(struct lanes *l, const struct op *o)
         LANES_SET(uint64_t, o->d, , t);
     else
         LANES_SET(uint32_t, o->d, , t);
-}
-
-/* 32-bit addresses name shared memory directly: the operand is widened, and the result truncated. */
-void address_in_cluster(struct lanes *l, const struct op *o)
-{
-    const uint64_t *a_ = LANE(uint64_t, o->a);
-    const uint32_t *rank = LANE(uint32_t, o->b);
-    uint64_t       *d_ = LANE(uint64_t, o->d);
-
-    LANES_EACH(if (rank[i]) block_fault(l, FAULT_TRAP, i, "block %u of a cluster of one", rank[i]); d_[i] = a_[i]);
 }
 
 void trap(struct lanes *l, const struct op *o)

@@ -344,7 +344,7 @@ Test(interp_more, barrier_objects_that_are_used_wrongly)
         {"mbarrier.init.b64 [%rd1], 1;", "which is not in shared memory"},
         {"mbarrier.init.shared.b64 [%rd3+4], 1;", "misaligned shared address"},
         {"mbarrier.init.shared.b64 [%rd3+65536], 1;", "illegal shared address"},
-        {"mov.u32 %r1, 1; mapa.u64 %rd4, %rd1, %r1;", "block 1 of a cluster of one"},
+        {"mov.u32 %r1, 1; mapa.u64 %rd4, %rd1, %r1;", "block 1 of a cluster of 1"},
     };
 
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
