@@ -187,7 +187,7 @@ void session_members(struct json_writer *w, const struct request *r, const struc
     add_domain(w, i);
     add_labels(w, i);
     add_restored(w, &i->restored);
-    json_add_time(w, "kept_at", i->kept_wall_ns);
+    json_add_time(w, "saved_at", i->kept_wall_ns);
     add_problem(w, "fault", r, &i->fault);
     json_open_object(w, "usage");
     json_add_u64(w, "device_time_us", i->device_time_us);

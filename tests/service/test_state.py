@@ -115,14 +115,14 @@ def test_how_it_was_restored_is_told(mortal, tmp_path):
     service = mortal("--state", str(folder))
     client = service.client()
     made = client.put("/v1/sessions/s", {}).expect(201).json()
-    assert made["restored"] is None and made["kept_at"] is None
+    assert made["restored"] is None and made["saved_at"] is None
     data = client.get("/v1/sessions/s/snapshot").expect(200).body
     told = client.put("/v1/sessions/copy", data, Content_Type=TYPE).expect(201).json()
     assert told["restored"]["from"] == "snapshot" and made["created_at"] <= told["restored"]["taken_at"] <= told["restored"]["at"]
     stop(service)
     service = mortal("--state", str(folder))
     for s in service.client().get("/v1/sessions").json()["items"]:
-        assert s["restored"]["from"] == "shutdown" and s["restored"]["at"] == s["created_at"] and s["kept_at"] == s["restored"]["taken_at"]
+        assert s["restored"]["from"] == "shutdown" and s["restored"]["at"] == s["created_at"] and s["saved_at"] == s["restored"]["taken_at"]
     kill(service)
     service = mortal("--state", str(folder))  # nothing newer is there than what that one was made from, and it says so
     assert [s["restored"]["from"] for s in service.client().get("/v1/sessions").json()["items"]] == ["periodic"] * 2
@@ -150,10 +150,10 @@ def test_periodic_snapshots(mortal, tmp_path):
     for name, word_ in (("s", b"old!"), ("gone", b"gone")):
         client.put_octets(f"/v1/sessions/{name}/buffers/b", word_).expect(201)
     until(lambda: left(folder) == ["gone.past.tar", "s.past.tar"] and b"old!" in (folder / b"anonymous".hex() / "s.past.tar").read_bytes())
-    first = until(lambda: client.get("/v1/sessions/s").json()["kept_at"])
+    first = until(lambda: client.get("/v1/sessions/s").json()["saved_at"])
     client.put_octets("/v1/sessions/s/buffers/b/data", b"new!").expect(204)
     until(lambda: b"new!" in (folder / b"anonymous".hex() / "s.past.tar").read_bytes())
-    second = until(lambda: client.get("/v1/sessions/s").json()["kept_at"] != first and client.get("/v1/sessions/s").json()["kept_at"])
+    second = until(lambda: client.get("/v1/sessions/s").json()["saved_at"] != first and client.get("/v1/sessions/s").json()["saved_at"])
     client.delete("/v1/sessions/gone").expect(204)
     kill(service)
     service = mortal("--state", str(folder), "--snapshot-every", "1")
@@ -203,7 +203,7 @@ def test_a_full_disk_loses_nothing(mortal, tmp_path):
         client = service.client()
         client.put("/v1/sessions/s", {}).expect(201)
         client.put_octets("/v1/sessions/s/buffers/b", b"small").expect(201)
-        until(lambda: left(folder) == ["s.past.tar"] and client.get("/v1/sessions/s").json()["kept_at"])
+        until(lambda: left(folder) == ["s.past.tar"] and client.get("/v1/sessions/s").json()["saved_at"])
         client.put_octets("/v1/sessions/s/buffers/large", bytes(4 << 20)).expect(201)
         assert "No space left" in service.logged("No space left")
         assert client.get("/v1/sessions/s/buffers/large/data").body == bytes(4 << 20)
