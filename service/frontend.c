@@ -42,6 +42,7 @@ struct frontend {
     int                  signals; /* signalfd, -1 = none */
     struct app           app;     /* borrows all below */
     struct server       *server;
+    struct state        *state;
     char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
     char                 mps_control[MPS_PATH_BYTES];
     struct problem       mps_missing;
@@ -234,6 +235,13 @@ static bool choose_instance(struct frontend *f)
     return random_id("", f->app.instance, sizeof f->app.instance) || refuse_start("no random numbers", &why);
 }
 
+static bool open_state(struct frontend *f)
+{
+    struct problem why = {0};
+
+    return !state_open(&f->state, &f->app, f->config->state, f->config->snapshot_every, &why) || refuse_start("--state", &why);
+}
+
 static bool make_registry(struct frontend *f)
 {
     struct problem         why = {0};
@@ -249,7 +257,9 @@ static bool make_registry(struct frontend *f)
                                      .result_ttl_s = f->config->result_ttl_s,
                                      .crash_budget = (uint32_t)f->config->crash_budget,
                                      .crash_window_s = f->config->crash_window_s,
-                                     .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
+                                     .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0,
+                                     .ended = state_forget,
+                                     .ended_context = &f->state};
 
     if (registry_create(&f->app.registry, &config))
         return refuse_start("not enough memory for sessions", &why);
@@ -259,9 +269,10 @@ static bool make_registry(struct frontend *f)
 /* Before anybody can ask for them. */
 static bool restore_sessions(struct frontend *f)
 {
-    if (f->config->state[0])
-        state_restore(&f->app, f->config->state);
-    return true;
+    struct problem why = {0};
+
+    state_restore(f->state);
+    return state_start(f->state) || refuse_start("cannot start the thread of the periodic snapshots", &why);
 }
 
 static bool make_server(struct frontend *f)
@@ -349,7 +360,8 @@ static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
     return choose_addresses(f) && check_fleet(f) && check_sandbox(f) && take_signals(f) && choose_instance(f) && make_auth(f) &&
-           make_compiler(f) && make_pool(f) && make_registry(f) && restore_sessions(f) && make_server(f) && write_port_file(f);
+           make_compiler(f) && make_pool(f) && open_state(f) && make_registry(f) && restore_sessions(f) && make_server(f) &&
+           write_port_file(f);
 }
 
 /* ---- serving ---- */
@@ -470,7 +482,7 @@ static void save_sessions(struct frontend *f, uint64_t deadline)
     while (server_in_flight(f->server) && deadline_left_ns(deadline) && !next_signal(f, DRAIN_POLL_MS))
         continue;
     notify("STATUS=saving sessions");
-    state_save(&f->app, f->config->state);
+    state_save(f->state);
 }
 
 /* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. With --state they
@@ -482,7 +494,8 @@ static void drain_sessions(struct frontend *f)
     app_leave(&f->app);
     notify("STOPPING=1\nSTATUS=draining");
     log_info("frontend", "draining: %u sessions", registry_count(f->app.registry));
-    if (f->config->state[0]) {
+    state_stop(f->state);
+    if (f->state) {
         save_sessions(f, deadline);
         return;
     }
@@ -503,6 +516,7 @@ static void drain_sessions(struct frontend *f)
 /* Requests that are still waiting for a worker have had their time. */
 static void stop_parts(struct frontend *f)
 {
+    state_stop(f->state);
     if (f->app.compiler)
         compile_service_stop(f->app.compiler);
     if (f->server && server_in_flight(f->server))
@@ -511,6 +525,7 @@ static void stop_parts(struct frontend *f)
     atomic_store(&f->app.server, NULL);
     if (f->app.registry)
         registry_destroy(f->app.registry);
+    state_close(f->state);
     pool_destroy(f->app.pool);
     for (unsigned i = 0; i < DEVICE_SETTINGS; i++)
         free(f->device_arguments[i]);

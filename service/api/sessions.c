@@ -150,6 +150,19 @@ static void add_domain(struct json_writer *w, const struct session_info *i)
     json_close_object(w);
 }
 
+static void add_restored(struct json_writer *w, const struct session_restored *i)
+{
+    if (i->from == SOURCE_NONE) {
+        json_add_null(w, "restored");
+        return;
+    }
+    json_open_object(w, "restored");
+    json_add_text(w, "from", session_source_name(i->from));
+    json_add_time(w, "taken_at", i->taken_wall_ns);
+    json_add_time(w, "at", i->wall_ns);
+    json_close_object(w);
+}
+
 static void add_labels(struct json_writer *w, const struct session_info *i)
 {
     json_open_object(w, "labels");
@@ -173,6 +186,8 @@ void session_members(struct json_writer *w, const struct request *r, const struc
     json_add_bool(w, "memcheck", i->memcheck);
     add_domain(w, i);
     add_labels(w, i);
+    add_restored(w, &i->restored);
+    json_add_time(w, "saved_at", i->kept_wall_ns);
     add_problem(w, "fault", r, &i->fault);
     json_open_object(w, "usage");
     json_add_u64(w, "device_time_us", i->device_time_us);
@@ -218,9 +233,9 @@ static enum status take_node(struct request *r, struct span *device)
     return STATUS_OK;
 }
 
-enum making { CREATE, RESTORE, RESTORE_KEPT };
-
-static enum status create(struct request *r, const struct session_request *q, enum making making, struct session **out, bool *created)
+/* `restored` NULL: a fresh one. */
+static enum status create(struct request *r, const struct session_request *q, const struct session_restored *restored, struct session **out,
+                          bool *created)
 {
     struct session_spec spec = {.id = r->params[0],
                                 .device = q->device,
@@ -233,11 +248,13 @@ static enum status create(struct request *r, const struct session_request *q, en
                                 .memcheck = q->memcheck,
                                 .fault_domain = q->fault_domain,
                                 .server_required = q->fault_domain_required,
-                                .restoring = making != CREATE,
-                                .keeps_id = making == RESTORE_KEPT};
+                                .restoring = restored != NULL,
+                                .keeps_id = restored && restored->from != SOURCE_SNAPSHOT};
     struct tenant       t = tenant_of(r);
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
+    if (restored)
+        spec.restored = *restored;
     if (!st)
         st = take_node(r, &spec.device);
     if (!st && q->device.data && q->device.bytes == 0)
@@ -261,7 +278,8 @@ static const struct session_request defaults = {.memory_limit = MEMORY_LIMIT_NON
                                                 .max_lifetime_s = LIFETIME_S_DEFAULT,
                                                 .fault_domain_required = true};
 
-enum status session_restore_begin(struct request *r, const struct json *members, struct span device, bool keeps_id, struct session **out)
+enum status session_restore_begin(struct request *r, const struct json *members, struct span device,
+                                  const struct session_restored *restored, struct session **out)
 {
     struct session_request q = defaults;
     bool                   created = false;
@@ -269,7 +287,7 @@ enum status session_restore_begin(struct request *r, const struct json *members,
 
     q.device = device;
     if (!st)
-        st = create(r, &q, keeps_id ? RESTORE_KEPT : RESTORE, out, &created);
+        st = create(r, &q, restored, out, &created);
     assert(st || created);
     return st;
 }
@@ -279,7 +297,7 @@ enum status sessions_create_begin(struct request *r)
     struct span device;
 
     if (load_is(r))
-        return load_start(r, false);
+        return load_start(r, SOURCE_SNAPSHOT);
     if (request_query(r, "device", &device))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "device", "value",
                              "the device of a session is a member of the body; as a parameter it is that of a snapshot");
@@ -306,7 +324,7 @@ enum status sessions_create(struct request *r)
         return restore(r);
     st = body_decode(r, create_fields, COUNT(create_fields), &q);
     if (!st)
-        st = create(r, &q, CREATE, &s, &created);
+        st = create(r, &q, NULL, &s, &created);
     if (st)
         return st;
     st = answer_session(r, s, created ? 201 : 200);

@@ -46,6 +46,10 @@ struct registry_config {
     uint32_t                crash_budget;       /* faults that a tenant may have on a device within the window; 0 = unlimited */
     uint64_t                crash_window_s;     /* time in which a full budget is restored, one fault after another */
     uint64_t                shared_bytes_max;   /* memory shared with clients of this host (share.h); 0 = disabled */
+    /* (optional) Tells that a caller's session has ended for good, once no look-up finds it any more, and before a request that ended it is
+     * answered. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
+    void (*ended)(void *context, const char *caller, const char *id);
+    void *ended_context;
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
@@ -94,6 +98,22 @@ struct label {
     char value[LABEL_VALUE_BYTES];
 };
 
+/* Which snapshot a session was made from. */
+enum session_source {
+    SOURCE_NONE,
+    SOURCE_SNAPSHOT, /* one that its caller has sent */
+    SOURCE_SHUTDOWN, /* that of the service's end */
+    SOURCE_PERIODIC, /* an earlier one: what came after it is lost */
+    SESSION_SOURCES
+};
+const char *session_source_name(enum session_source s);
+
+struct session_restored {
+    enum session_source from;
+    uint64_t            taken_wall_ns; /* 0: unknown */
+    uint64_t            wall_ns;       /* when it was made of it */
+};
+
 struct session_spec {
     struct span id;              /* empty: the server generates one; else a valid client id (checked here) */
     struct span device;          /* empty: the default */
@@ -105,39 +125,42 @@ struct session_spec {
     uint64_t    max_lifetime_s;
     uint64_t    lease_s; /* ends the session when no request came for it for so long; 0: no lease */
     bool        memcheck;
-    bool        implicit;        /* not listed; its id is none that a client could use */
-    bool        restoring;       /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
-    bool        keeps_id;        /* with restoring: the id may be one that a service chose */
-    struct span fault_domain;    /* empty: it stands alone; else a client id (checked here) */
-    bool        server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
+    bool        implicit;  /* not listed; its id is none that a client could use */
+    bool        restoring; /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
+    bool        keeps_id;  /* with restoring: the id may be one that a service chose */
+    struct session_restored restored;     /* with restoring; its wall_ns is set here */
+    struct span             fault_domain; /* empty: it stands alone; else a client id (checked here) */
+    bool server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
     const struct label *labels;
     unsigned            labels_count;
 };
 
 struct session_info {
-    char               id[ID_BYTES];
-    char               device[32];
-    enum session_state state;
-    uint64_t           generation;
-    uint64_t           created_wall_ns;
-    uint64_t           expires_wall_ns; /* the earliest end of idle time, lease and lifetime, as of now */
-    uint64_t           idle_timeout_s;  /* in force: the registry's configuration may have lowered it */
-    uint64_t           max_lifetime_s;  /* likewise */
-    uint64_t           lease_s;         /* 0: no lease */
-    uint64_t           memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
-    double             memory_fraction; /* of the device's memory, as asked for; 0: memory_limit was, or nothing */
-    uint64_t           pool_bytes_max;  /* MEMORY_LIMIT_NONE: freed memory is kept without a bound */
-    bool               memcheck;
-    struct label       labels[LABELS_MAX];
-    unsigned           labels_count;
-    struct problem     fault; /* status OK: none */
-    uint64_t           device_time_us;
-    uint64_t           memory_bytes;
-    uint64_t           launches_finished; /* all, those of batches included */
-    unsigned           buffers, modules, launches;
-    char               fault_domain[CLIENT_ID_CHARS_MAX + 1]; /* "": none; else: */
-    bool               shared_server;                         /* its sessions share an MPS server */
-    unsigned           domain_sessions;                       /* how many there are, this one included */
+    char                    id[ID_BYTES];
+    char                    device[32];
+    enum session_state      state;
+    uint64_t                generation;
+    uint64_t                created_wall_ns;
+    uint64_t                expires_wall_ns; /* the earliest end of idle time, lease and lifetime, as of now */
+    uint64_t                idle_timeout_s;  /* in force: the registry's configuration may have lowered it */
+    uint64_t                max_lifetime_s;  /* likewise */
+    uint64_t                lease_s;         /* 0: no lease */
+    uint64_t                memory_limit;    /* MEMORY_LIMIT_NONE: unlimited */
+    double                  memory_fraction; /* of the device's memory, as asked for; 0: memory_limit was, or nothing */
+    uint64_t                pool_bytes_max;  /* MEMORY_LIMIT_NONE: freed memory is kept without a bound */
+    bool                    memcheck;
+    struct label            labels[LABELS_MAX];
+    unsigned                labels_count;
+    struct problem          fault; /* status OK: none */
+    uint64_t                device_time_us;
+    uint64_t                memory_bytes;
+    uint64_t                launches_finished; /* all, those of batches included */
+    unsigned                buffers, modules, launches;
+    char                    fault_domain[CLIENT_ID_CHARS_MAX + 1]; /* "": none; else: */
+    bool                    shared_server;                         /* its sessions share an MPS server */
+    unsigned                domain_sessions;                       /* how many there are, this one included */
+    struct session_restored restored;
+    uint64_t                kept_wall_ns; /* of the last snapshot that the service keeps of it; 0: none */
 };
 
 /* Takes a worker from the pool; may block. If the id exists (same tenant): same spec -> *created = false, another spec -> SPEC_CONFLICT. */
@@ -147,6 +170,8 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
  * and lease restart at the return. */
 enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why);
 void        session_return(struct session *s);
+/* The same without a use of it: the service itself has looked at it. */
+void session_return_unnoticed(struct session *s);
 /* Restarts the lease, but not the idle time. Never blocks. */
 enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why);
 void        session_info_of(struct session *s, struct session_info *out);
@@ -282,8 +307,10 @@ enum status transfer_write_commit(struct transfer *t, size_t bytes, struct probl
 enum status transfer_write_finish(struct transfer *t, struct problem *why);
 /* The buffer's contents that the transfer has made, after its finish. */
 struct contents transfer_contents(const struct transfer *t);
-enum status     transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                    struct problem *why);
+/* A read of the service's own: it does not count as use of the session. Before anything else is done with it. */
+void        transfer_unnoticed(struct transfer *t);
+enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
+                                struct problem *why);
 /* Waits until the first bytes have arrived or failed; call it before a status line is sent. Blocks. */
 enum status transfer_read_wait(struct transfer *t, struct problem *why);
 /* PENDING with *got = 0 registers w. Never blocks. */

@@ -2,10 +2,15 @@
 import os
 import signal
 import struct
+import subprocess
+import tarfile
+import time
+
+import pytest
 
 from conftest import floats
 from service_under_test import Service, until
-from test_snapshot import HEADED_MODULE, PROGRAM, SOURCE, variable, word
+from test_snapshot import HEADED_MODULE, PROGRAM, SOURCE, TYPE, variable, word
 from test_start_and_auth import token_file
 
 
@@ -14,8 +19,30 @@ def stop(service):
     assert service.wait() == 0
 
 
+def kill(service):
+    service.process.send_signal(signal.SIGKILL)
+    service.process.wait()
+
+
+@pytest.fixture
+def mortal(executable, tmp_path):
+    """Starts services that a test may kill."""
+    started = []
+
+    def start_one(*arguments):
+        folder = tmp_path / f"mortal{len(started)}"
+        folder.mkdir()
+        started.append(Service(executable, folder, *arguments))
+        return started[-1]
+
+    yield start_one
+    for service in started:
+        if service.process.poll() is None:
+            kill(service)
+
+
 def left(folder):
-    return sorted(name for _, _, names in os.walk(folder) for name in names)
+    return sorted(name for _, _, names in os.walk(folder) for name in names if name != ".lock")
 
 
 def test_sessions_are_there_again(start, tmp_path):
@@ -44,10 +71,12 @@ def test_sessions_are_there_again(start, tmp_path):
         assert word(client, path) == 32 and variable(client, path, "table") == floats([5, 6, 7, 8])
         client.post(path + "/programs/p/runs", {}).expect(200)
         assert word(client, path) == 32 * 27 + 5
-    assert left(folder) == []
+    # what they were stays until they are saved again, for a crash meanwhile
+    assert left(folder) == sorted(["named.past.tar", chosen.rpartition("/")[2] + ".past.tar"])
     client.delete(chosen).expect(204)
+    assert left(folder) == ["named.past.tar"]
     stop(service)
-    assert left(folder) == ["named.tar"]
+    assert left(folder) == ["named.past.tar", "named.tar"]
 
 
 def test_callers_faults_and_damage(start, tmp_path):
@@ -73,12 +102,122 @@ def test_callers_faults_and_damage(start, tmp_path):
     for name in ("s", "t"):
         assert client.request("GET", f"/v1/sessions/{name}/buffers/b/data", headers=bob).body == b"of bob.."
     assert "session s is not restored, and its file is set aside as s.tar.damaged: buffers/b is damaged" in service.logged("set aside")
-    assert left(folder) == ["s.tar.damaged"]
+    assert left(folder) == ["s.past.tar", "s.tar.damaged", "t.past.tar", "t.past.tar"]
     stop(service)
     tokens = token_file(tmp_path / "others.json", bob=["read"])  # alice's token is gone: her sessions wait for it
     service = start("--state", str(folder), "--tokens", tokens)
     assert service.client().request("GET", "/v1/sessions/t/buffers/b/data", headers=bob).body == b"of bob.."
     assert (folder / b"alice".hex() / "t.tar").exists()
+
+
+def test_how_it_was_restored_is_told(mortal, tmp_path):
+    folder = tmp_path / "state"
+    service = mortal("--state", str(folder))
+    client = service.client()
+    made = client.put("/v1/sessions/s", {}).expect(201).json()
+    assert made["restored"] is None and made["saved_at"] is None
+    data = client.get("/v1/sessions/s/snapshot").expect(200).body
+    told = client.put("/v1/sessions/copy", data, Content_Type=TYPE).expect(201).json()
+    assert told["restored"]["from"] == "snapshot" and made["created_at"] <= told["restored"]["taken_at"] <= told["restored"]["at"]
+    stop(service)
+    service = mortal("--state", str(folder))
+    for s in service.client().get("/v1/sessions").json()["items"]:
+        assert s["restored"]["from"] == "shutdown" and s["restored"]["at"] == s["created_at"] and s["saved_at"] == s["restored"]["taken_at"]
+    kill(service)
+    service = mortal("--state", str(folder))  # nothing newer is there than what that one was made from, and it says so
+    assert [s["restored"]["from"] for s in service.client().get("/v1/sessions").json()["items"]] == ["periodic"] * 2
+    assert "what came later is lost" in service.logged("what came later is lost")
+
+
+def test_two_services_on_one_folder(executable, mortal, tmp_path):
+    folder = tmp_path / "state"
+    first = mortal("--state", str(folder))
+    first.client().put("/v1/sessions/s", {}).expect(201)
+    refused = subprocess.run([executable, "--state", str(folder), "--listen", "127.0.0.1:0", "--backends", "cpu"], capture_output=True,
+                             text=True, timeout=120)
+    assert refused.returncode == 1 and "another service has " + str(folder) in refused.stderr
+    first.client().get("/v1/sessions/s").expect(200)
+    kill(first)  # whose lock goes with it
+    mortal("--state", str(folder))
+
+
+def test_periodic_snapshots(mortal, tmp_path):
+    folder = tmp_path / "state"
+    service = mortal("--state", str(folder), "--snapshot-every", "1")
+    client = service.client()
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put("/v1/sessions/gone", {}).expect(201)
+    for name, word_ in (("s", b"old!"), ("gone", b"gone")):
+        client.put_octets(f"/v1/sessions/{name}/buffers/b", word_).expect(201)
+    until(lambda: left(folder) == ["gone.past.tar", "s.past.tar"] and b"old!" in (folder / b"anonymous".hex() / "s.past.tar").read_bytes())
+    first = until(lambda: client.get("/v1/sessions/s").json()["saved_at"])
+    client.put_octets("/v1/sessions/s/buffers/b/data", b"new!").expect(204)
+    until(lambda: b"new!" in (folder / b"anonymous".hex() / "s.past.tar").read_bytes())
+    second = until(lambda: client.get("/v1/sessions/s").json()["saved_at"] != first and client.get("/v1/sessions/s").json()["saved_at"])
+    client.delete("/v1/sessions/gone").expect(204)
+    kill(service)
+    service = mortal("--state", str(folder), "--snapshot-every", "1")
+    client = service.client()
+    client.get("/v1/sessions/gone").expect(404)
+    told = client.get("/v1/sessions/s").expect(200).json()
+    assert told["restored"]["from"] == "periodic" and told["restored"]["taken_at"] >= second
+    assert client.get("/v1/sessions/s/buffers/b/data").body == b"new!"
+    stop(service)
+    service = mortal("--state", str(folder))
+    assert service.client().get("/v1/sessions/s").json()["restored"]["from"] == "shutdown"
+
+
+def test_snapshots_in_between_disturb_nobody_and_are_no_use(start, tmp_path):
+    """A session at work all the time has no request refused by them, and what is saved is of one moment: both words of a write, or none. One
+    that nobody uses ends at its idle time all the same, and its file goes."""
+    folder = tmp_path / "state"
+    service = start("--state", str(folder), "--snapshot-every", "1")
+    client = service.client()
+    client.put("/v1/sessions/idle", {"idle_timeout_s": 5}).expect(201)
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put_octets("/v1/sessions/s/buffers/b", bytes(1 << 20)).expect(201)
+    path = folder / b"anonymous".hex() / "s.past.tar"
+    seen = set()
+    count = 0
+    while len(seen) < 3:
+        count += 1
+        client.put_octets("/v1/sessions/s/buffers/b/data", struct.pack("<I", count) * (1 << 18)).expect(204)
+        if path.exists():
+            with tarfile.open(path) as tar:
+                words = tar.extractfile("buffers/b").read()
+            assert words == words[:4] * (1 << 18)
+            seen.add(words[:4])
+        if count % 50 == 0:
+            time.sleep(0.3)
+    until(lambda: [s["id"] for s in client.get("/v1/sessions").json()["items"]] == ["s"])
+    assert "idle.past.tar" not in left(folder)
+
+
+def test_a_full_disk_loses_nothing(mortal, tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted without the right to")
+    try:
+        service = mortal("--state", str(folder), "--snapshot-every", "1")
+        client = service.client()
+        client.put("/v1/sessions/s", {}).expect(201)
+        client.put_octets("/v1/sessions/s/buffers/b", b"small").expect(201)
+        until(lambda: left(folder) == ["s.past.tar"] and client.get("/v1/sessions/s").json()["saved_at"])
+        client.put_octets("/v1/sessions/s/buffers/large", bytes(4 << 20)).expect(201)
+        assert "No space left" in service.logged("No space left")
+        assert client.get("/v1/sessions/s/buffers/large/data").body == bytes(4 << 20)
+        stop(service)
+        assert "session s is not saved, its last snapshot stays: No space left on device" in service.stderr()
+        assert left(folder) == ["s.past.tar"]
+        service = mortal("--state", str(folder))
+        client = service.client()
+        assert client.get("/v1/sessions/s").json()["restored"]["from"] == "periodic"
+        assert client.get("/v1/sessions/s/buffers/b/data").body == b"small"
+        client.get("/v1/sessions/s/buffers/large").expect(404)
+        kill(service)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_kill_leaves_what_was_saved(executable, start, tmp_path):
@@ -102,4 +241,4 @@ def test_a_kill_leaves_what_was_saved(executable, start, tmp_path):
         assert client.get("/v1/sessions/s/buffers/b/data").body == bytes(64 << 20)
     else:
         client.get("/v1/sessions/s").expect(404)
-    assert left(folder) == []
+    assert "s.part" not in left(folder)

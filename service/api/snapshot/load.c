@@ -16,11 +16,12 @@ enum load_step { LOAD_HEADER, LOAD_CONTENT, LOAD_PADDING, LOAD_REST };
 
 /* Place 0 is the table of contents, then come its parts, then the digests. */
 struct load {
-    struct body_sink sink;
-    struct session  *session; /* borrowed; NULL: not made yet */
-    bool             restored, kept;
-    struct manifest  manifest;
-    struct buf       sums; /* of what came */
+    struct body_sink    sink;
+    struct session     *session; /* borrowed; NULL: not made yet */
+    bool                restored;
+    enum session_source from;
+    struct manifest     manifest;
+    struct buf          sums; /* of what came */
 
     unsigned         at;
     enum load_step   step;
@@ -116,21 +117,28 @@ static enum status check_scopes(const struct request *r, const struct manifest *
     return STATUS_OK;
 }
 
+static bool is_kept(const struct load *l)
+{
+    return l->from != SOURCE_SNAPSHOT;
+}
+
 static enum status take_manifest(struct load *l, struct request *r)
 {
-    struct span device = {0};
-    enum status st = manifest_read(buf_span(&l->text), &l->manifest, &r->problem);
+    struct span             device = {0};
+    struct session_restored how = {.from = l->from};
+    enum status             st = manifest_read(buf_span(&l->text), &l->manifest, &r->problem);
 
     if (!st)
         st = request_hold(r, 4 * l->text.bytes + l->manifest.count * sizeof *l->manifest.parts);
     if (!st)
-        st = l->kept ? STATUS_OK : check_scopes(r, &l->manifest, &r->problem);
-    if (!st && l->kept)
+        st = is_kept(l) ? STATUS_OK : check_scopes(r, &l->manifest, &r->problem);
+    if (!st && is_kept(l))
         device = json_text(json_member(json_root(l->manifest.doc), "device"));
     else
         request_query(r, "device", &device);
+    how.taken_wall_ns = l->manifest.taken_wall_ns;
     if (!st)
-        st = session_restore_begin(r, l->manifest.session, device, l->kept, &l->session);
+        st = session_restore_begin(r, l->manifest.session, device, &how, &l->session);
     buf_init(&l->sums, SHA256_HEX_BYTES * 4ull * (l->manifest.count + 2ull));
     return st ? st : make_buffers(l, &r->problem);
 }
@@ -202,7 +210,7 @@ static enum status make_program(struct load *l, struct request *r, struct arena 
 
     if (st)
         return st;
-    if (m->text.spec.source && !l->kept && !(r->caller->scopes & SCOPE_COMPILE)) {
+    if (m->text.spec.source && !is_kept(l) && !(r->caller->scopes & SCOPE_COMPILE)) {
         m->text.destroy(&m->text);
         return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
     }
@@ -501,13 +509,13 @@ bool load_is(const struct request *r)
     return span_equal_nocase(request_media_type(r), SPAN_LITERAL(SNAPSHOT_TYPE));
 }
 
-enum status load_start(struct request *r, bool kept)
+enum status load_start(struct request *r, enum session_source from)
 {
     struct load *l = calloc(1, sizeof *l);
 
     if (!l)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
-    l->kept = kept;
+    l->from = from;
     l->sink = (struct body_sink){.borrow = borrow_room, .commit = commit_room};
     begin_header(l);
     r->sink = &l->sink;

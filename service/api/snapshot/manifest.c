@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "api/bounds.h"
 #include "base/deadline.h"
@@ -214,6 +215,24 @@ static enum status read_parts(const struct json *rows, struct manifest *m, struc
     return st;
 }
 
+/* What json_add_time() writes; 0: it is none, or too far away. */
+static uint64_t time_of(struct span text)
+{
+    char        copy[40];
+    struct tm   t = {0};
+    uint64_t    ms;
+    time_t      s;
+    const char *end;
+
+    if (!span_copy(text, copy, sizeof copy))
+        return 0;
+    end = strptime(copy, "%Y-%m-%dT%H:%M:%S.", &t);
+    if (!end || strlen(end) != 4 || end[3] != 'Z' || !span_u64((struct span){end, 3}, &ms))
+        return 0;
+    s = timegm(&t);
+    return s > 0 && (uint64_t)s < UINT64_MAX / NS_PER_S - 1 ? (uint64_t)s * NS_PER_S + ms * NS_PER_MS : 0;
+}
+
 static enum status read_head(struct span text, struct manifest *m, struct problem *why)
 {
     struct head        h = {0};
@@ -233,6 +252,7 @@ static enum status read_head(struct span text, struct manifest *m, struct proble
     if (!st && json_type_of(h.session) != JSON_OBJECT)
         st = wrong(why, "session is not an object");
     m->session = h.session;
+    m->taken_wall_ns = time_of(h.taken_at);
     return st ? st : read_parts(h.parts, m, why);
 }
 

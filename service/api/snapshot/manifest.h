@@ -27,9 +27,10 @@ struct part {
 void manifest_write(const struct session_info *session, const struct part *parts, unsigned count, struct buf *out);
 
 struct manifest {
-    struct json_document *doc;     /* owned */
-    const struct json    *session; /* the members of a request that creates a session, without its device */
-    struct part          *parts;   /* [count], owned; borrow from the doc */
+    struct json_document *doc;           /* owned */
+    const struct json    *session;       /* the members of a request that creates a session, without its device */
+    uint64_t              taken_wall_ns; /* 0: it does not say */
+    struct part          *parts;         /* [count], owned; borrow from the doc */
     unsigned              count;
 };
 /* From untrusted bytes: paths, kinds and sizes are checked, contents of `session` are not. SNAPSHOT_INVALID says what is wrong. On failure

@@ -27,7 +27,7 @@ enum save_step { SAVE_HEADER, SAVE_CONTENT, SAVE_PADDING, SAVE_END };
 struct save {
     struct body_source source;
     struct session    *session; /* borrowed and held */
-    bool               held;
+    bool               held, unnoticed;
     struct part       *parts;    /* [places] */
     struct content    *contents; /* [places] */
     unsigned           places, room;
@@ -55,13 +55,13 @@ static void save_destroy(struct save *s)
         if (c->module)
             module_return(s->session, c->module);
         if (c->program)
-            program_return(c->program);
+            (s->unnoticed ? program_return_unnoticed : program_return)(c->program);
         buf_finish(&c->made);
     }
     if (s->held)
         snapshot_release(s->session);
     if (s->session)
-        session_return(s->session);
+        (s->unnoticed ? session_return_unnoticed : session_return)(s->session);
     buf_finish(&s->sums);
     free(s->parts);
     free(s->contents);
@@ -493,6 +493,8 @@ static enum status lend_buffer(struct save *s, const char *id, struct waker *w)
 
     if (!s->transfer)
         st = transfer_read_begin(s->session, span_of(id), 0, s->left, &s->transfer, &why);
+    if (!st && s->unnoticed)
+        transfer_unnoticed(s->transfer);
     return st ? st : transfer_read_lend(s->transfer, &s->lent, w);
 }
 
@@ -561,22 +563,24 @@ static uint64_t total_bytes(struct save *s)
     return total + TAR_BLOCK_BYTES + s->sums_bytes + tar_padding(s->sums_bytes);
 }
 
-static enum status prepare(struct save *s, struct request *r)
+/* `moment` NULL: it is held. */
+static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
 {
-    struct snapshot_wait wait = {deadline_after_ms(wait_s_of(r) * 1000), client_gone, r};
+    struct snapshot_wait wait = {deadline_after_ms(moment ? SNAPSHOT_WATCH_MS : wait_s_of(r) * 1000), client_gone, r};
     enum status          st = session_of(r, &s->session);
 
+    s->unnoticed = moment != NULL;
     if (!st)
-        st = snapshot_hold(s->session, &wait, &r->problem);
-    s->held = !st && s->session;
+        st = moment ? snapshot_watch(s->session, &wait, moment, &r->problem) : snapshot_hold(s->session, &wait, &r->problem);
+    s->held = !st && !moment;
     return st ? st : list_parts(s, r);
 }
 
-enum status snapshot_answer(struct request *r)
+static enum status answer(struct request *r, uint64_t *moment)
 {
     struct save *s = calloc(1, sizeof *s);
     uint64_t     total;
-    enum status  st = s ? prepare(s, r) : no_memory(&r->problem);
+    enum status  st = s ? prepare(s, r, moment) : no_memory(&r->problem);
 
     if (st) {
         if (s)
@@ -591,4 +595,14 @@ enum status snapshot_answer(struct request *r)
     reply_header_text(&r->reply, "Content-Type", SNAPSHOT_TYPE);
     reply_header(&r->reply, "Content-Disposition", "attachment; filename=\"%.*s.tar\"", SPAN_ARG(r->params[0]));
     return reply_source_take(&r->reply, 200, &s->source, total);
+}
+
+enum status snapshot_answer(struct request *r)
+{
+    return answer(r, NULL);
+}
+
+enum status snapshot_answer_watched(struct request *r, uint64_t *moment)
+{
+    return answer(r, moment);
 }

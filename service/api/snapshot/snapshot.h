@@ -5,10 +5,13 @@
 
 /* Answers with the snapshot of the path's session, which stands still until the answer is sent, or given up. Blocks. */
 enum status snapshot_answer(struct request *r);
+/* The same without keeping anybody off, and without a use of the session: what was sent is a snapshot if snapshot_still() says so of that moment behind
+ * the last byte. SESSION_BUSY if it does not stand still soon. */
+enum status snapshot_answer_watched(struct request *r, uint64_t *moment);
 
-/* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. `kept`: the service wrote it
- * itself, so it is restored as it was: whatever its caller may do now, under an id that a service chose, on the same device. */
-enum status load_start(struct request *r, bool kept);
+/* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. One that is not SOURCE_SNAPSHOT
+ * the service wrote itself, so it is restored as it was: whatever its caller may do now, under an id that a service chose, on the same device. */
+enum status load_start(struct request *r, enum session_source from);
 /* Whether the request's body is one. */
 bool load_is(const struct request *r);
 /* For the handler, when the whole body has arrived: *out, borrowed until the request's end, is all there, and listed. Whatever fails before

@@ -1,395 +1,318 @@
-/* Plays the client of snapshots at the end and the start of the service: DIR/<caller's name in hex>/<session>.tar. */
+/* Plays the client of snapshots at the end, at the start and in between: state_file.h has the folder. */
 #include "api/snapshot/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/snapshot/player.h"
 #include "api/snapshot/snapshot.h"
+#include "api/snapshot/state_file.h"
+#include "api/snapshot/state_restore.h"
+#include "base/deadline.h"
 #include "base/log/log.h"
 #include "base/node.h"
+#include "session/snapshot/hold.h"
 
-enum { STATE_PATH_BYTES = 4096, STATE_PIECE_BYTES = 256 * 1024, CALLER_HEX_BYTES = 2 * CALLER_NAME_BYTES };
+#define LOCK_NAME ".lock"
 
-#define FILE_END    ".tar"
-#define PART_END    ".part"
-#define DAMAGED_END ".damaged"
-
-/* ---- a request that no client sent ---- */
-
-struct player {
-    struct request      r;
-    struct request_port port;
-    pthread_mutex_t     lock;
-    pthread_cond_t      woken;
-    bool                awake;
+struct state {
+    struct app     *app;
+    int             folder, locked;
+    uint64_t        every_s;
+    pthread_mutex_t lock; /* inner to session.lock; over the files' places, and the end of the thread */
+    pthread_cond_t  changed;
+    pthread_t       thread;
+    bool            runs, stops;
 };
 
-static struct span no_header(const struct request *r, const char *name)
+/* ---- the folder ---- */
+
+static enum status open_folder(struct state *s, const char *folder, struct problem *why)
 {
-    (void)r;
-    (void)name;
-    return (struct span){0};
-}
-
-static bool never_gone(const struct request *r)
-{
-    (void)r;
-    return false;
-}
-
-static void wake(struct waker *w)
-{
-    struct player *p = (struct player *)((char *)w - offsetof(struct player, r.waker));
-
-    pthread_mutex_lock(&p->lock);
-    p->awake = true;
-    pthread_cond_signal(&p->woken);
-    pthread_mutex_unlock(&p->lock);
-}
-
-static void await(struct player *p)
-{
-    pthread_mutex_lock(&p->lock);
-    while (!p->awake)
-        pthread_cond_wait(&p->woken, &p->lock);
-    p->awake = false;
-    pthread_mutex_unlock(&p->lock);
-}
-
-/* NULL: no memory. */
-static struct player *player_make(struct app *app, struct caller *caller, const char *id)
-{
-    struct player *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->port = (struct request_port){.header = no_header, .gone = never_gone};
-    p->r.app = app;
-    p->r.caller = caller;
-    p->r.params[0] = span_of(id);
-    p->r.port = &p->port;
-    p->r.waker.wake = wake;
-    p->r.wake_at_ns = DEADLINE_NEVER;
-    arena_init(&p->r.arena, REQUEST_ARENA_BYTES);
-    reply_init(&p->r.reply);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->woken, NULL);
-    return p;
-}
-
-static void player_free(struct player *p)
-{
-    if (p->r.on_finish)
-        p->r.on_finish(&p->r);
-    reply_finish(&p->r.reply);
-    arena_finish(&p->r.arena);
-    pthread_cond_destroy(&p->woken);
-    pthread_mutex_destroy(&p->lock);
-    free(p);
-}
-
-/* ---- saving ---- */
-
-static enum status disk_failed(struct problem *why)
-{
-    return problem_set(why, STATUS_INTERNAL, "%s", strerror(errno));
-}
-
-static enum status write_all(int fd, struct span s, struct problem *why)
-{
-    while (s.bytes) {
-        ssize_t n = write(fd, s.data, s.bytes);
-
-        if (n < 0 && errno != EINTR)
-            return disk_failed(why);
-        s = span_from(s, n > 0 ? (size_t)n : 0);
-    }
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return problem_set(why, STATUS_INVALID_REQUEST, "%.300s cannot be made: %s", folder, strerror(errno));
+    s->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "%.300s cannot be opened: %s", folder, strerror(errno));
+    s->locked = openat(s->folder, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->locked < 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "%.300s cannot be written: %s", folder, strerror(errno));
+    if (flock(s->locked, LOCK_EX | LOCK_NB) != 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "another service has %.300s: give each one a folder of its own", folder);
     return STATUS_OK;
 }
 
-static enum status write_snapshot(struct player *p, int fd)
+enum status state_open(struct state **out, struct app *app, const char *folder, uint64_t every_s, struct problem *why)
 {
-    struct body_source *source = p->r.reply.source;
-    uint64_t            left = p->r.reply.source_bytes;
-    enum status         st = STATUS_OK;
+    struct state *s;
+    enum status   st;
 
-    while (left && !st) {
-        struct span piece;
-
-        st = source->lend(source, &piece, &p->r.waker);
-        if (st == STATUS_PENDING) {
-            await(p);
-            st = STATUS_OK;
-            continue;
-        }
-        if (st)
-            return problem_set(&p->r.problem, st, "the session was lost while it was read");
-        st = write_all(fd, piece, &p->r.problem);
-        source->release(source, st ? 0 : piece.bytes);
-        left -= piece.bytes;
-    }
-    return st;
-}
-
-/* Also the folder's entry is on the disk then. */
-static enum status put_in_place(int folder, const char *from, const char *to, struct problem *why)
-{
-    return renameat(folder, from, folder, to) == 0 && fsync(folder) == 0 ? STATUS_OK : disk_failed(why);
-}
-
-static enum status save_into(struct player *p, int folder, const char *id)
-{
-    char        fresh[ID_BYTES + 16], name[ID_BYTES + 16];
-    int         fd;
-    enum status st;
-
-    snprintf(fresh, sizeof fresh, "%s" PART_END, id);
-    snprintf(name, sizeof name, "%s" FILE_END, id);
-    st = snapshot_answer(&p->r);
+    *out = NULL;
+    if (!folder[0])
+        return STATUS_OK;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory");
+    s->app = app;
+    s->every_s = every_s;
+    s->folder = s->locked = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    st = open_folder(s, folder, why);
     if (st)
-        return st;
-    fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return disk_failed(&p->r.problem);
-    st = write_snapshot(p, fd);
-    if (!st && fsync(fd) != 0)
-        st = disk_failed(&p->r.problem);
-    close(fd);
-    if (!st)
-        st = put_in_place(folder, fresh, name, &p->r.problem);
-    if (st)
-        unlinkat(folder, fresh, 0);
-    return st;
-}
-
-static void hex_of(const char *name, char out[CALLER_HEX_BYTES])
-{
-    size_t n = 0;
-
-    for (const char *c = name; *c && n + 2 < CALLER_HEX_BYTES; c++)
-        n += (size_t)snprintf(out + n, 3, "%02x", (unsigned char)*c);
-    out[n] = '\0';
-}
-
-/* The folder of a caller within that of the state; -1: errno says why. */
-static int open_folder(const char *folder, const char *caller)
-{
-    char hex[CALLER_HEX_BYTES], path[STATE_PATH_BYTES];
-
-    hex_of(caller, hex);
-    if (snprintf(path, sizeof path, "%s/%s", folder, hex) >= (int)sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return -1;
-    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-struct saving {
-    struct app *app;
-    const char *folder;
-};
-
-static void save_one(const struct session_info *info, const char *caller, void *context)
-{
-    struct saving *s = context;
-    struct caller *who = auth_caller(s->app->auth, caller);
-    int            folder = who ? open_folder(s->folder, caller) : -1;
-    char           id[ID_BYTES];
-    struct player *p = NULL;
-    enum status    st = STATUS_INTERNAL;
-    struct span    own;
-
-    node_of_id(span_of(info->id), &own);
-    span_copy(own, id, sizeof id);
-    if (folder >= 0)
-        p = player_make(s->app, who, id);
-    if (p)
-        st = save_into(p, folder, id);
-    if (st)
-        log_error("session", "session %s is lost: its snapshot was not saved: %s", info->id, p ? p->r.problem.detail : strerror(errno));
+        state_close(s);
     else
-        log_info("session", "session %s is saved", info->id);
-    if (p)
-        player_free(p);
+        *out = s;
+    return st;
+}
+
+void state_close(struct state *s)
+{
+    if (!s)
+        return;
+    if (s->locked >= 0)
+        close(s->locked);
+    if (s->folder >= 0)
+        close(s->folder);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void state_restore(struct state *s)
+{
+    if (s)
+        sessions_restore(s->app, s->folder);
+}
+
+void state_forget(void *state, const char *caller, const char *id)
+{
+    struct state *s = *(struct state **)state;
+    int           folder;
+    bool          gone;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    folder = state_folder(s->folder, caller, false);
+    gone = folder >= 0 ? state_files_remove(folder, id) : errno == ENOENT;
+    if (!gone)
+        log_error("session", "the file of session %s, which has ended, cannot be removed: %s", id, strerror(errno));
     if (folder >= 0)
         close(folder);
+    pthread_mutex_unlock(&s->lock);
 }
 
-void state_save(struct app *app, const char *folder)
+/* ---- one session ---- */
+
+struct saving {
+    struct state   *state;
+    bool            at_end;  /* of the service */
+    struct session *session; /* borrowed, unless at_end */
+    uint64_t        moment, taken_wall_ns;
+};
+
+/* It has not ended meanwhile, whose file would make it again. With state.lock held, which state_forget() takes behind that. */
+static bool is_listed(struct state *s, struct caller *who, const char *id)
+{
+    struct tenant   t = {.owner = who, .name = who->name};
+    struct problem  why;
+    struct session *found;
+
+    if (session_borrow(s->app->registry, &t, span_of(id), &found, &why))
+        return false;
+    session_return_unnoticed(found);
+    return true;
+}
+
+static enum status place(struct saving *x, struct state_file *f, struct player *p)
+{
+    struct state *s = x->state;
+    enum status   st = STATUS_OK;
+
+    pthread_mutex_lock(&s->lock);
+    if (!x->at_end && (!is_listed(s, p->r.caller, f->id) || !snapshot_still(x->session, x->moment)))
+        st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
+    if (!st)
+        st = state_file_place(f, x->at_end ? STATE_FILE_END : STATE_PAST_END, &p->r.problem);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && !x->at_end)
+        snapshot_kept(x->session, x->moment, x->taken_wall_ns);
+    return st;
+}
+
+static enum status take_snapshot(struct saving *x, struct player *p)
+{
+    x->taken_wall_ns = wall_ns();
+    return x->at_end ? snapshot_answer(&p->r) : snapshot_answer_watched(&p->r, &x->moment);
+}
+
+static enum status save_into(struct saving *x, struct player *p, int folder, const char *id)
+{
+    struct state_file f = {.fd = -1};
+    enum status       st = take_snapshot(x, p);
+
+    if (!st)
+        st = state_file_begin(&f, folder, id, &p->r.problem);
+    if (!st)
+        st = player_receive(p, state_file_write, &f);
+    if (!st)
+        st = state_file_sync(&f, &p->r.problem);
+    if (!st)
+        st = place(x, &f, p);
+    state_file_end(&f);
+    return st;
+}
+
+static enum status save_session(struct saving *x, const char *caller, const char *id, struct problem *why)
+{
+    struct caller *who = auth_caller(x->state->app->auth, caller);
+    int            folder = who ? state_folder(x->state->folder, caller, true) : -1;
+    struct player *p = NULL;
+    enum status    st;
+
+    if (!who)
+        return problem_set(why, STATUS_INTERNAL, "no token has its caller's name any more");
+    if (folder < 0)
+        return state_failed(why);
+    p = player_make(x->state->app, who, id);
+    st = p ? save_into(x, p, folder, id) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory");
+    if (p) {
+        *why = p->r.problem;
+        player_free(p);
+    }
+    close(folder);
+    return st;
+}
+
+/* ---- all sessions ---- */
+
+static void own_id(const struct session_info *info, char id[ID_BYTES])
+{
+    struct span own;
+
+    node_of_id(span_of(info->id), &own);
+    span_copy(own, id, ID_BYTES);
+}
+
+static void save_last(const struct session_info *info, const char *caller, void *context)
+{
+    struct saving  x = {.state = context, .at_end = true};
+    struct problem why = {0};
+    char           id[ID_BYTES];
+
+    own_id(info, id);
+    if (!save_session(&x, caller, id, &why))
+        log_info("session", "session %s is saved", info->id);
+    else if (info->kept_wall_ns)
+        log_error("session", "session %s is not saved, its last snapshot stays: %s", info->id, why.detail);
+    else
+        log_error("session", "session %s is lost: its snapshot was not saved: %s", info->id, why.detail);
+}
+
+static void save_each(struct state *s, void (*save)(const struct session_info *info, const char *caller, void *context))
 {
     struct session_info *room = malloc(sizeof *room);
-    struct saving        s = {app, folder};
 
     if (room)
-        session_each(app->registry, room, save_one, &s);
+        session_each(s->app->registry, room, save, s);
     else
         log_error("session", "no session is saved: not enough memory");
     free(room);
 }
 
-/* ---- restoring ---- */
-
-static enum status run_prepare(struct player *p)
+void state_save(struct state *s)
 {
-    enum status (*prepare)(struct request *) = p->r.prepare;
-
-    p->r.prepare = NULL;
-    if (prepare)
-        return prepare(&p->r);
-    await(p);
-    return STATUS_OK;
+    save_each(s, save_last);
 }
 
-static enum status feed(struct player *p, struct span rest)
+/* ---- in between ---- */
+
+static bool is_stopping(struct state *s)
 {
-    enum status st = STATUS_OK;
+    bool stops;
 
-    while (rest.bytes && !st) {
-        size_t consumed = 0;
-
-        st = body_sink_write(p->r.sink, &p->r, rest, &consumed);
-        rest = span_from(rest, consumed);
-        if (st == STATUS_PENDING)
-            st = run_prepare(p);
-    }
-    return st;
+    pthread_mutex_lock(&s->lock);
+    stops = s->stops;
+    pthread_mutex_unlock(&s->lock);
+    return stops;
 }
 
-static ssize_t read_some(int fd, char piece[STATE_PIECE_BYTES])
+static void keep(struct saving *x, const struct session_info *info, const char *caller, const char *id)
 {
-    ssize_t n;
+    struct problem why = {0};
+    enum status    st;
 
-    do
-        n = read(fd, piece, STATE_PIECE_BYTES);
-    while (n < 0 && errno == EINTR);
-    return n;
-}
-
-static enum status feed_file(struct player *p, int fd)
-{
-    char       *piece = malloc(STATE_PIECE_BYTES);
-    enum status st = piece ? STATUS_OK : problem_set(&p->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory");
-    ssize_t     n = 1;
-
-    while (!st && n > 0) {
-        n = read_some(fd, piece);
-        st = n < 0 ? disk_failed(&p->r.problem) : feed(p, (struct span){piece, (size_t)n});
-    }
-    free(piece);
-    return st;
-}
-
-static enum status restore_from(struct player *p, int fd)
-{
-    struct session *s;
-    enum status     st = load_start(&p->r, true);
-
-    if (!st)
-        st = feed_file(p, fd);
-    return st ? st : load_finish(&p->r, &s);
-}
-
-static void settle(int folder, const char *name, const char *id, enum status st, const struct problem *why)
-{
-    char aside[NAME_MAX + 16];
-
-    if (!st) {
-        unlinkat(folder, name, 0);
-        log_info("session", "session %s is restored", id);
-    } else if (st == STATUS_SNAPSHOT_INVALID) {
-        snprintf(aside, sizeof aside, "%s" DAMAGED_END, name);
-        renameat(folder, name, folder, aside);
-        log_error("session", "session %s is not restored, and its file is set aside as %s: %s", id, aside, why->detail);
-    } else {
-        log_error("session", "session %s is not restored, its file stays for the next start: %s", id, why->detail);
-    }
-}
-
-static void restore_one(struct app *app, struct caller *who, int folder, const char *name)
-{
-    size_t         n = strlen(name) - (sizeof FILE_END - 1);
-    int            fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    char           id[ID_BYTES];
-    struct player *p = NULL;
-
-    if (fd >= 0 && span_copy((struct span){name, n}, id, sizeof id))
-        p = player_make(app, who, id);
-    if (p) {
-        enum status st = restore_from(p, fd);
-
-        settle(folder, name, id, st, &p->r.problem);
-        player_free(p);
-    } else {
-        log_error("session", "%s cannot be read", name);
-    }
-    if (fd >= 0)
-        close(fd);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
-/* The caller that hex_of() made the name from; NULL: none, or one that is not known any more. */
-static struct caller *caller_of(struct app *app, const char *hex)
-{
-    char   name[CALLER_NAME_BYTES] = "";
-    size_t n = strlen(hex);
-
-    if (n % 2 || n / 2 >= sizeof name || !n)
-        return NULL;
-    for (size_t i = 0; i < n; i += 2) {
-        int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
-
-        if (high < 0 || low < 0)
-            return NULL;
-        name[i / 2] = (char)(high << 4 | low);
-    }
-    return auth_caller(app->auth, name);
-}
-
-static void restore_folder(struct app *app, int above, const char *hex)
-{
-    struct caller *who = caller_of(app, hex);
-    int            fd = openat(above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *e;
-
-    if (!d && fd >= 0)
-        close(fd);
-    if (d && !who)
-        log_warn("session", "the sessions in %s are nobody's: no token has a name that it stands for", hex);
-    while (d && who && (e = readdir(d)) != NULL) {
-        if (ends_with(e->d_name, FILE_END))
-            restore_one(app, who, fd, e->d_name);
-        else if (ends_with(e->d_name, PART_END)) /* the service died while it wrote it */
-            unlinkat(fd, e->d_name, 0);
-    }
-    if (d)
-        closedir(d);
-}
-
-void state_restore(struct app *app, const char *folder)
-{
-    DIR           *d = opendir(folder);
-    struct dirent *e;
-
-    if (!d) {
-        log_warn("session", "no session is restored: %s: %s", folder, strerror(errno));
+    if (snapshot_is_kept(x->session))
         return;
-    }
-    while ((e = readdir(d)) != NULL)
-        if (e->d_name[0] != '.')
-            restore_folder(app, dirfd(d), e->d_name);
-    closedir(d);
+    st = save_session(x, caller, id, &why);
+    if (st && st != STATUS_SESSION_BUSY && st != STATUS_SESSION_FAULTED)
+        log_error("session", "session %s is not saved, its last snapshot stays: %s", info->id, why.detail);
+    else if (st)
+        log_debug("session", "session %s is not saved this time: %s", info->id, why.detail);
+    else
+        log_debug("session", "session %s is saved", info->id);
+}
+
+static void keep_one(const struct session_info *info, const char *caller, void *context)
+{
+    struct saving  x = {.state = context};
+    struct caller *who = auth_caller(x.state->app->auth, caller);
+    struct tenant  t = {.owner = who, .name = caller};
+    struct problem why;
+    char           id[ID_BYTES];
+
+    own_id(info, id);
+    if (is_stopping(x.state) || !who || session_borrow(x.state->app->registry, &t, span_of(id), &x.session, &why))
+        return;
+    keep(&x, info, caller, id);
+    session_return_unnoticed(x.session);
+}
+
+/* False: it is to end. */
+static bool sleep_until_next(struct state *s)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ns(s->every_s * NS_PER_S));
+    bool            goes_on;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->stops && pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+        continue;
+    goes_on = !s->stops;
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
+}
+
+static void *run_keeper(void *state)
+{
+    struct state *s = state;
+
+    while (sleep_until_next(s))
+        save_each(s, keep_one);
+    return NULL;
+}
+
+bool state_start(struct state *s)
+{
+    if (!s || !s->every_s)
+        return true;
+    s->runs = pthread_create(&s->thread, NULL, run_keeper, s) == 0;
+    return s->runs;
+}
+
+void state_stop(struct state *s)
+{
+    if (!s || !s->runs)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stops = true;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    s->runs = false;
 }

@@ -1,11 +1,22 @@
-/* Sessions that outlive the process: each one's snapshot in a folder, which belongs to one service at a time. Blocks. */
+/* Sessions that outlive the process: each one's snapshot in a folder, which belongs to one service at a time. */
 #pragma once
 
 #include "api/app.h"
 
-/* Writes a snapshot of every session; no request is under way any more. A file is written beside and renamed, so that there is the old one or the new
- * one, whole. What cannot be written is logged. */
-void state_save(struct app *app, const char *folder);
-/* Makes the sessions of the folder again, under their ids, for their callers, before requests come. A file goes when its session is there. A damaged
- * one is set aside under another name; one whose session cannot be made now stays for the next start. Both are logged. */
-void state_restore(struct app *app, const char *folder);
+struct state;
+
+/* Makes the folder, if it is missing, and locks it. INVALID_REQUEST: another service has it, or it cannot be had. *out is NULL without a folder ("").
+ * `every_s`: how often snapshots are taken while the service runs; 0: only at its end. */
+enum status state_open(struct state **out, struct app *app, const char *folder, uint64_t every_s, struct problem *why);
+/* Makes the sessions of the folder again, under their ids, for their callers, before requests come. A damaged file is set aside under another name;
+ * one whose session cannot be made now stays for the next start. Both are logged. Blocks. */
+void state_restore(struct state *s);
+/* False: no thread for the snapshots in between. */
+bool state_start(struct state *s);
+/* No more snapshots in between. */
+void state_stop(struct state *s);
+/* Writes a snapshot of every session; no request is under way any more. What cannot be written is logged, and its last snapshot stays. Blocks. */
+void state_save(struct state *s);
+void state_close(struct state *s);
+/* For registry_config.ended: the context is a pointer to the pointer to the state. The session's files go. */
+void state_forget(void *state, const char *caller, const char *id);

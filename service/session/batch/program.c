@@ -334,14 +334,24 @@ enum status program_borrow(struct session *s, struct span name, struct program *
     return STATUS_OK;
 }
 
-void program_return(struct program *p)
+static void give_back(struct program *p, bool used)
 {
     struct session *s = p->worker_session->session;
 
     pthread_mutex_lock(&s->lock);
     program_unref(p);
     pthread_mutex_unlock(&s->lock);
-    session_return(s);
+    session_unpin(s, used);
+}
+
+void program_return(struct program *p)
+{
+    give_back(p, true);
+}
+
+void program_return_unnoticed(struct program *p)
+{
+    give_back(p, false);
 }
 
 enum status program_delete(struct session *s, struct span name, struct problem *why)

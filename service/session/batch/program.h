@@ -28,6 +28,8 @@ enum status program_put(struct session *s, struct span name, struct program_text
 /* PROGRAM_NOT_FOUND. */
 enum status program_borrow(struct session *s, struct span name, struct program **out, struct problem *why);
 void        program_return(struct program *p);
+/* The same by the service itself, which is no use of the session. */
+void program_return_unnoticed(struct program *p);
 /* Waits for a run that is under way. Its buffers and graphs are gone then. */
 enum status program_delete(struct session *s, struct span name, struct problem *why);
 

@@ -227,25 +227,26 @@ struct result_store {
 };
 
 struct session {
-    struct entry         entry;
-    struct registry     *registry;
-    struct account      *account; /* until its quota is released */
-    struct account      *payer;   /* the same account, until the session is freed */
-    struct caller_use   *use;     /* its caller's, once it is listed */
-    unsigned             device;
-    char                 device_id[32];
-    bool                 memcheck;
-    bool                 named;     /* the client chose its id */
-    bool                 implicit;  /* not listed, and not counted in the tenant's number of sessions */
-    atomic_bool          restoring; /* its snapshot is being read: only the request that restores it may use it */
-    char                 domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
-    bool                 shared_server, server_required;       /* its device's server can be had; the domain must have it */
-    struct fault_domain *domain; /* from its listing until it is uncounted; then written under lock and registry.lock. NULL: none */
-    uint64_t             tenant_memory_max;
-    uint64_t             max_lifetime_s;
-    uint64_t             created_wall_ns, created_ns;
-    char                 tenant_name[CALLER_NAME_BYTES];
-    unsigned char        spec_digest[SHA256_BYTES];
+    struct entry            entry;
+    struct registry        *registry;
+    struct account         *account; /* until its quota is released */
+    struct account         *payer;   /* the same account, until the session is freed */
+    struct caller_use      *use;     /* its caller's, once it is listed */
+    unsigned                device;
+    char                    device_id[32];
+    bool                    memcheck;
+    bool                    named;     /* the client chose its id */
+    bool                    implicit;  /* not listed, and not counted in the tenant's number of sessions */
+    atomic_bool             restoring; /* its snapshot is being read: only the request that restores it may use it */
+    char                    domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
+    bool                    shared_server, server_required;       /* its device's server can be had; the domain must have it */
+    struct fault_domain    *domain; /* from its listing until it is uncounted; then written under lock and registry.lock. NULL: none */
+    uint64_t                tenant_memory_max;
+    uint64_t                max_lifetime_s;
+    uint64_t                created_wall_ns, created_ns;
+    struct session_restored restored;
+    char                    tenant_name[CALLER_NAME_BYTES];
+    unsigned char           spec_digest[SHA256_BYTES];
 
     _Atomic unsigned pins;       /* one is the registry's while the session is listed; the last unpin frees the session */
     _Atomic unsigned observers;  /* pins that do not count as use */
@@ -281,6 +282,9 @@ struct session {
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */
     unsigned               snapshots;         /* that are being taken: nothing is changed meanwhile */
+    uint64_t               changes;           /* counts what was admitted to change it */
+    uint64_t               kept_changes;      /* as of the snapshot that the service keeps of it, */
+    uint64_t               kept_wall_ns;      /* taken then; 0: there is none */
     enum device_state      device_state;      /* as last told in an event */
     uint64_t               device_steps;      /* of its recovery, likewise */
     bool                   budget_spent;      /* ... */

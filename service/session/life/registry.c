@@ -375,6 +375,15 @@ static void unlist_session(struct session *s, enum session_end how)
     assert(s->pins > 0);
 }
 
+/* The service's end is none: whatever is kept of the session stays for the next start. One that never was whole leaves what it was made from. */
+static void tell_end(const struct session *s, enum session_end how)
+{
+    const struct registry_config *c = &s->registry->config;
+
+    if (c->ended && !s->implicit && how != SESSION_SHUT_DOWN && how != SESSION_NOT_STARTED)
+        c->ended(c->ended_context, s->tenant_name, s->entry.id);
+}
+
 bool registry_unlist(struct session *s, enum session_end how)
 {
     bool mine;
@@ -384,6 +393,8 @@ bool registry_unlist(struct session *s, enum session_end how)
     if (mine)
         unlist_session(s, how);
     change_end(s->registry);
+    if (mine)
+        tell_end(s, how);
     return mine;
 }
 
@@ -415,6 +426,8 @@ bool registry_unlist_expired(struct session *s, uint64_t now)
     if (how != SESSION_GOES_ON)
         unlist_session(s, how);
     change_end(s->registry);
+    if (how != SESSION_GOES_ON)
+        tell_end(s, how);
     return how != SESSION_GOES_ON;
 }
 
@@ -523,6 +536,11 @@ enum status session_renew(struct registry *r, const struct tenant *t, struct spa
 void session_return(struct session *s)
 {
     session_unpin(s, true);
+}
+
+void session_return_unnoticed(struct session *s)
+{
+    session_unpin(s, false);
 }
 
 /* The tenant's next session after *cursor, pinned; NULL at the end. */

@@ -17,6 +17,14 @@ const char *session_state_name(enum session_state s)
     return names[s];
 }
 
+const char *session_source_name(enum session_source s)
+{
+    static const char *const names[SESSION_SOURCES] = {
+        [SOURCE_NONE] = "none", [SOURCE_SNAPSHOT] = "snapshot", [SOURCE_SHUTDOWN] = "shutdown", [SOURCE_PERIODIC] = "periodic"};
+
+    return names[s];
+}
+
 static void count_state(struct session *s, void *counts)
 {
     pthread_mutex_lock(&s->lock);
@@ -209,6 +217,8 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->generation = 1;
     s->created_wall_ns = wall_ns();
     s->created_ns = now_ns();
+    s->restored = spec->restored;
+    s->restored.wall_ns = s->created_wall_ns;
     s->used_ns = s->renewed_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
     s->device_steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
@@ -476,6 +486,8 @@ void session_info_of(struct session *s, struct session_info *out)
     out->device_time_us = (uint64_t)fmin(s->device_time_us, (double)JSON_INTEGER_MAX);
     out->memory_bytes = s->memory_bytes;
     out->launches_finished = atomic_load(&s->launches_finished);
+    out->restored = s->restored;
+    out->kept_wall_ns = s->kept_wall_ns;
     if (s->worker_session) {
         out->buffers = s->worker_session->buffers.count;
         out->modules = s->worker_session->modules.count;
@@ -545,6 +557,7 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     }
     patch_memory(s, p, limit);
+    s->changes++;
     if (p->has_labels) {
         memset(s->labels, 0, sizeof s->labels);
         if (p->labels_count)
@@ -628,6 +641,7 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
     old = take_worker_session(s);
     s->fault = (struct problem){0};
     s->generation++;
+    s->changes++;
     session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
     w = replace_worker(s, old, &round, "the session was reset");

@@ -155,6 +155,7 @@ enum status session_changeable_locked(struct session *s, struct problem *why)
 
     if (!st && s->snapshots)
         st = problem_set(why, STATUS_SESSION_BUSY, "a snapshot of the session is being taken, and nothing may change meanwhile; try again");
+    s->changes += !st;
     return st;
 }
 

@@ -69,6 +69,7 @@ void transfer_let_go(struct transfer *t)
 static void transfer_free(struct transfer *t)
 {
     struct session *s = t->session;
+    bool            unnoticed = t->unnoticed;
 
     pthread_mutex_lock(&s->lock);
     LIST_REMOVE(t, link);
@@ -76,7 +77,12 @@ static void transfer_free(struct transfer *t)
     worker_session_unref(t->worker_session);
     pthread_mutex_unlock(&s->lock);
     free(t);
-    session_unpin(s, true);
+    session_unpin(s, !unnoticed);
+}
+
+void transfer_unnoticed(struct transfer *t)
+{
+    t->unnoticed = true;
 }
 
 /* With session.lock held. Reads are counted apart, because a snapshot waits for all other uses. */

@@ -20,7 +20,7 @@ struct transfer {
     struct waker           staging;        /* first: registered with the worker's staging memory */
     struct session        *session;        /* pinned */
     struct worker_session *worker_session; /* a reference */
-    bool                   writing;
+    bool                   writing, unnoticed;
     uint64_t               address; /* of the next bytes */
     uint64_t               left;    /* bytes that have no slice yet (write) or are not requested yet (read) */
     uint64_t               unread;  /* read: bytes not yet handed out */

@@ -49,8 +49,8 @@ static const char *under_way(const struct session *s)
     return c->uses > c->reads || has_unready_buffer(c) ? "another request" : NULL;
 }
 
-/* PENDING while something is under way. */
-static enum status try_to_hold(struct session *s, const char **what, struct problem *why)
+/* PENDING while something is under way. `moment` NULL: it is held. */
+static enum status try_at(struct session *s, uint64_t *moment, const char **what, struct problem *why)
 {
     enum status st;
 
@@ -58,7 +58,10 @@ static enum status try_to_hold(struct session *s, const char **what, struct prob
     st = session_usable_locked(s, why);
     if (!st && !s->snapshots && (*what = under_way(s)) != NULL)
         st = STATUS_PENDING;
-    s->snapshots += !st;
+    if (moment)
+        *moment = s->changes;
+    else
+        s->snapshots += !st;
     pthread_mutex_unlock(&s->lock);
     return st;
 }
@@ -70,12 +73,12 @@ static void sleep_ms(unsigned ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why)
+static enum status await_moment(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
 {
     const char *what = "";
     enum status st;
 
-    while ((st = try_to_hold(s, &what, why)) == STATUS_PENDING) {
+    while ((st = try_at(s, moment, &what, why)) == STATUS_PENDING) {
         if (wait->unwanted && wait->unwanted(wait->context))
             return problem_set(why, STATUS_CANCELLED, "nobody waits for the snapshot any more");
         if (deadline_left_ns(wait->deadline_ns) == 0)
@@ -86,6 +89,44 @@ enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, s
         sleep_ms(SNAPSHOT_LOOK_MS);
     }
     return st;
+}
+
+enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why)
+{
+    return await_moment(s, wait, NULL, why);
+}
+
+enum status snapshot_watch(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
+{
+    return await_moment(s, wait, moment, why);
+}
+
+bool snapshot_still(struct session *s, uint64_t moment)
+{
+    bool still;
+
+    pthread_mutex_lock(&s->lock);
+    still = s->state == SESSION_READY && s->changes == moment;
+    pthread_mutex_unlock(&s->lock);
+    return still;
+}
+
+void snapshot_kept(struct session *s, uint64_t moment, uint64_t taken_wall_ns)
+{
+    pthread_mutex_lock(&s->lock);
+    s->kept_changes = moment;
+    s->kept_wall_ns = taken_wall_ns;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool snapshot_is_kept(struct session *s)
+{
+    bool kept;
+
+    pthread_mutex_lock(&s->lock);
+    kept = s->kept_wall_ns && s->kept_changes == s->changes && s->worker_session && !s->worker_session->shares_count;
+    pthread_mutex_unlock(&s->lock);
+    return kept;
 }
 
 void snapshot_release(struct session *s)

@@ -14,6 +14,15 @@ struct snapshot_wait {
 enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why);
 void        snapshot_release(struct session *s);
 
+/* A snapshot that nobody waits for, so that nothing is kept off: waits for the same moment, and tells what it was. What is read then is of that moment
+ * if snapshot_still() says so behind the last byte, else of none. */
+enum status snapshot_watch(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why);
+bool        snapshot_still(struct session *s, uint64_t moment);
+/* The service has a snapshot of that moment. `taken_wall_ns`: when it was. */
+void snapshot_kept(struct session *s, uint64_t moment, uint64_t taken_wall_ns);
+/* Whether it is as the service has kept it. False, too, while a client maps memory of it, which changes unseen. */
+bool snapshot_is_kept(struct session *s);
+
 /* The session, made with session_spec.restoring, is all there: from now on its caller finds it. */
 void session_restored(struct session *s);
 /* It will not be: it is listed no more, and ends in the background. Never blocks. */

@@ -1,0 +1,47 @@
+/* The folder of the state: DIR/<caller's name in hex>/<session>.tar is a session's snapshot of the service's end, <session>.past.tar an earlier one
+ * that the session has gone on from. When a session has both, the former holds. A file is written beside, synced and renamed, so that there is the old
+ * one or the new one, whole. */
+#pragma once
+
+#include "base/problem.h"
+#include "limits.h"
+
+#define STATE_FILE_END ".tar"
+#define STATE_PAST_END ".past.tar"
+#define STATE_PART_END ".part"
+
+enum {
+    STATE_NAME_BYTES = ID_BYTES + 24,
+    STATE_CALLER_BYTES = 2 * CALLER_NAME_BYTES, /* of the name in hex */
+};
+
+/* The folder of a caller in `above`; -1: errno says why. `make`: also when it is not there yet. */
+int state_folder(int above, const char *caller, bool make);
+/* False: no folder of a caller has that name. */
+bool state_caller(const char *hex, char name[CALLER_NAME_BYTES]);
+bool state_name_ends(const char *name, const char *end);
+/* What stands before the end of a file's name. False: it is no session's. */
+bool state_id(const char *name, const char *end, char id[ID_BYTES]);
+/* INTERNAL with errno's text. */
+enum status state_failed(struct problem *why);
+
+/* A file that is being written. */
+struct state_file {
+    int  folder; /* borrowed */
+    int  fd;
+    char id[ID_BYTES];
+};
+enum status state_file_begin(struct state_file *f, int folder, const char *id, struct problem *why);
+/* A player_put. */
+enum status state_file_write(void *file, struct span piece, struct problem *why);
+/* The bytes are on the disk. */
+enum status state_file_sync(struct state_file *f, struct problem *why);
+/* It takes the place of the session's file with that end, for good. */
+enum status state_file_place(struct state_file *f, const char *end, struct problem *why);
+/* Whatever was not placed goes. */
+void state_file_end(struct state_file *f);
+/* The session's file of the service's end is an earlier one from now on. */
+enum status state_file_age(int folder, const char *id, struct problem *why);
+bool        state_file_exists(int folder, const char *id, const char *end);
+/* Removes both, for good. False: one may be there still, as errno says. */
+bool state_files_remove(int folder, const char *id);

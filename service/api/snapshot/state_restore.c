@@ -1,0 +1,201 @@
+/* Reads the folder of the state twice: what the service's end has left, then earlier snapshots of sessions that it has left nothing of. */
+#include "api/snapshot/state_restore.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/snapshot/player.h"
+#include "api/snapshot/snapshot.h"
+#include "api/snapshot/state_file.h"
+#include "base/log/log.h"
+#include "session/snapshot/hold.h"
+
+enum { PIECE_BYTES = 256 * 1024 };
+
+#define DAMAGED_END ".damaged"
+
+struct restoring {
+    struct app    *app;
+    struct caller *who;
+    int            folder; /* of the caller */
+    const char    *end;    /* of the names of this round's files */
+};
+
+static ssize_t read_some(int fd, char piece[PIECE_BYTES])
+{
+    ssize_t n;
+
+    do
+        n = read(fd, piece, PIECE_BYTES);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static enum status send_file(struct player *p, int fd)
+{
+    char       *piece = malloc(PIECE_BYTES);
+    enum status st = piece ? STATUS_OK : problem_set(&p->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory");
+    ssize_t     n = 1;
+
+    while (!st && n > 0) {
+        n = read_some(fd, piece);
+        st = n < 0 ? state_failed(&p->r.problem) : player_send(p, (struct span){piece, (size_t)n});
+    }
+    free(piece);
+    return st;
+}
+
+static bool is_past(const struct restoring *x)
+{
+    return strcmp(x->end, STATE_PAST_END) == 0;
+}
+
+/* What its file has is what it is, until it changes. */
+static void note_kept(struct session *s)
+{
+    struct snapshot_wait now = {0};
+    struct session_info *info = malloc(sizeof *info);
+    struct problem       why;
+    uint64_t             moment;
+
+    if (info && snapshot_watch(s, &now, &moment, &why) == STATUS_OK) {
+        session_info_of(s, info);
+        snapshot_kept(s, moment, info->restored.taken_wall_ns);
+    }
+    free(info);
+}
+
+/* Its file stays until a later one takes its place or the session ends: the process may be killed at any moment. */
+static enum status restore_from(struct player *p, struct restoring *x, const char *id, int fd)
+{
+    struct session *s;
+    enum status     st = load_start(&p->r, is_past(x) ? SOURCE_PERIODIC : SOURCE_SHUTDOWN);
+
+    if (!st)
+        st = send_file(p, fd);
+    if (!st)
+        st = load_finish(&p->r, &s);
+    if (st)
+        return st;
+    note_kept(s);
+    if (!is_past(x) && state_file_age(x->folder, id, &p->r.problem))
+        log_warn("session", "the file of session %s cannot be renamed, and would be taken for its last state: %s", id, p->r.problem.detail);
+    return STATUS_OK;
+}
+
+static void settle(const struct restoring *x, const char *name, const char *id, enum status st, const struct problem *why)
+{
+    char aside[NAME_MAX + 16];
+
+    if (!st) {
+        log_info("session", "session %s is restored%s", id,
+                 is_past(x) ? " as it was at its last periodic snapshot: what came later is lost" : "");
+    } else if (st == STATUS_SNAPSHOT_INVALID) {
+        snprintf(aside, sizeof aside, "%s" DAMAGED_END, name);
+        renameat(x->folder, name, x->folder, aside);
+        log_error("session", "session %s is not restored, and its file is set aside as %s: %s", id, aside, why->detail);
+    } else {
+        log_error("session", "session %s is not restored, its file stays for the next start: %s", id, why->detail);
+    }
+}
+
+static void restore_file(struct restoring *x, const char *name, const char *id)
+{
+    int            fd = openat(x->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct player *p = fd >= 0 ? player_make(x->app, x->who, id) : NULL;
+
+    if (p) {
+        enum status st = restore_from(p, x, id, fd);
+
+        settle(x, name, id, st, &p->r.problem);
+        player_free(p);
+    } else {
+        log_error("session", "%s cannot be read", name);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Also while another of its files is still to be restored. */
+static bool is_there(const struct restoring *x, const char *id)
+{
+    struct tenant   t = {.owner = x->who, .name = x->who->name};
+    struct problem  why;
+    struct session *s;
+
+    if (is_past(x) && state_file_exists(x->folder, id, STATE_FILE_END))
+        return true;
+    if (session_borrow(x->app->registry, &t, span_of(id), &s, &why))
+        return false;
+    session_return_unnoticed(s);
+    return true;
+}
+
+static void look_at(struct restoring *x, const char *name)
+{
+    char id[ID_BYTES];
+
+    if (state_name_ends(name, STATE_PART_END)) /* the service died while it wrote it */
+        unlinkat(x->folder, name, 0);
+    else if (state_name_ends(name, STATE_PAST_END) == is_past(x) && state_id(name, x->end, id) && !is_there(x, id))
+        restore_file(x, name, id);
+}
+
+/* One round through the caller's folder. */
+static void restore_round(struct restoring *x, const char *end)
+{
+    int            fd = dup(x->folder);
+    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *e;
+
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
+        return;
+    rewinddir(d);
+    x->end = end;
+    while ((e = readdir(d)) != NULL)
+        look_at(x, e->d_name);
+    closedir(d);
+}
+
+static void restore_caller(struct app *app, int above, const char *hex)
+{
+    char             name[CALLER_NAME_BYTES];
+    struct restoring x = {.app = app};
+
+    x.who = state_caller(hex, name) ? auth_caller(app->auth, name) : NULL;
+    if (!x.who) {
+        log_warn("session", "the sessions in %s are nobody's: no token has a name that it stands for", hex);
+        return;
+    }
+    x.folder = openat(above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (x.folder < 0)
+        return;
+    restore_round(&x, STATE_FILE_END);
+    restore_round(&x, STATE_PAST_END);
+    close(x.folder);
+}
+
+void sessions_restore(struct app *app, int folder)
+{
+    int            fd = dup(folder);
+    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *e;
+
+    if (!d) {
+        log_warn("session", "no session is restored: the folder of the state cannot be read: %s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    rewinddir(d);
+    while ((e = readdir(d)) != NULL)
+        if (e->d_name[0] != '.')
+            restore_caller(app, folder, e->d_name);
+    closedir(d);
+}
