@@ -58,6 +58,9 @@ struct device_driver {
 struct device_ops {
     const char *name;
 
+    /* True: "auto" does not look for its devices; somebody who names the backend wants them. */
+    bool only_if_named;
+
     /* (optional) Takes a setting of the service, such as "libcuda" and a path, before the first count() and open(). False: this backend has
      * no setting of that name. The value may be NULL; it is borrowed for the process's life. Default: no settings. */
     bool (*set)(struct span name, const char *value);
@@ -85,8 +88,12 @@ struct device_ops {
     /* Frees what is still allocated. NULL is a no-op. */
     void (*close)(struct device *d);
 
-    /* (optional) Default: the device has no driver, and once open makes no system calls but those for memory and threads. */
-    const struct device_driver *driver;
+    /* (optional) Of device `index`; static. Behind prepare(), before open(). NULL, the default: the device has no driver, and once open makes
+     * no system calls but those for memory and threads. */
+    const struct device_driver *(*driver)(unsigned index);
+
+    /* (optional) The canary's module, if it is not the PTX of worker/canary.c: the same kernel, gpurest_canary, with the same parameters. */
+    struct span canary;
 
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);

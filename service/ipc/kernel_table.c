@@ -16,6 +16,7 @@ struct table_head {
 struct kernel_row {
     uint32_t name_bytes;
     uint32_t registers, shared_bytes, local_bytes, const_bytes, max_threads, max_dynamic_shared_bytes;
+    uint32_t block[3];
     uint32_t params_count;
     uint32_t params_bytes;
     uint32_t engine;
@@ -118,6 +119,7 @@ static void kernel_add(const struct kernel_desc *k, struct buf *out)
                              k->const_bytes,
                              k->max_threads,
                              k->max_dynamic_shared_bytes,
+                             {k->block[0], k->block[1], k->block[2]},
                              k->params_count,
                              k->params_bytes,
                              k->engine,
@@ -198,6 +200,7 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     k->const_bytes = row.const_bytes;
     k->max_threads = row.max_threads;
     k->max_dynamic_shared_bytes = row.max_dynamic_shared_bytes;
+    memcpy(k->block, row.block, sizeof k->block);
     k->params_bytes = row.params_bytes;
     k->engine = (enum kernel_engine)row.engine;
     memcpy(k->engine_reason, row.engine_reason, sizeof k->engine_reason);

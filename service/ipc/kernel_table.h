@@ -23,6 +23,7 @@ struct kernel_desc {
     uint32_t             const_bytes;
     uint32_t             max_threads; /* per block */
     uint32_t             max_dynamic_shared_bytes;
+    uint32_t             block[3]; /* the only extent that a block of it may have; 0: a launch chooses */
     uint32_t             params_count;
     uint32_t             params_bytes; /* end of the last parameter */
     enum kernel_engine   engine;

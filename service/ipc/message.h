@@ -89,7 +89,7 @@ struct device_health {
 };
 
 /* What module_load takes of code that the service compiled for compile_arch. */
-enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODES };
+enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODE_SPIRV, DEVICE_CODES };
 
 struct device_library {
     char name[16];    /* "cublaslt" */
@@ -119,7 +119,7 @@ struct device_info {
     struct device_reading   sensors[DEVICE_SENSORS];
     struct device_health    health;
     char                    compile_arch[16];                /* the target of compilation: "sm_90", or "compute_75" for PTX */
-    char                    compiler[16];                    /* the compiler of CUDA C++ for it: "nvrtc"; "" = none here */
+    char                    compiler[16];                    /* of source for it: "nvrtc" of CUDA C++, "shaderc" of GLSL; "" = none here */
     uint32_t                code_format;                     /* enum device_code */
     uint32_t                on_host;                         /* 1: host processors run the kernels */
     uint32_t                sharing;                         /* enum device_sharing */

@@ -46,6 +46,7 @@ static enum status prepare_canary(struct device_worker *w, struct problem *why)
 {
     const struct device_ops *ops = w->ops;
     struct canary           *c = &w->canary;
+    struct span              image;
     enum status              st;
 
     if (c->module)
@@ -56,7 +57,8 @@ static enum status prepare_canary(struct device_worker *w, struct problem *why)
         return problem_set(why, st, "cannot allocate device memory for the canary");
     if (!c->out && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->out)))
         return problem_set(why, st, "cannot allocate device memory for the canary");
-    return ops->module_load(w->device, ptx, sizeof ptx - 1, &c->module, why);
+    image = ops->canary.bytes ? ops->canary : (struct span){ptx, sizeof ptx - 1};
+    return ops->module_load(w->device, image.data, image.bytes, &c->module, why);
 }
 
 static enum status submit_canary(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)

@@ -356,11 +356,11 @@ static enum status open_device(struct device_worker *w, const char *uuid, unsign
 }
 
 /* 0: the device has memory of its own. */
-static uint64_t host_memory(struct device_worker *w)
+static uint64_t host_memory(struct device_worker *w, const struct device_jail *jail)
 {
     struct device_memory memory = {0};
 
-    return w->ops->driver || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
+    return jail->driver || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
 }
 
 /* Everything up to the first command. Nothing of a caller's comes before the lock-down. */
@@ -378,15 +378,15 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
     if (st)
         return st;
     w->sharing = jail.sharing;
-    jail.driver = w->ops->driver;
     if (!file_limit_suffices(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
     jail.makes_code = w->ops->prepare && w->ops->prepare(!jail.device_monitor);
+    jail.driver = w->ops->driver ? w->ops->driver(index) : NULL;
     device_jail_prepare(&jail);
     if ((st = open_device(w, worker_argument(argc, argv, "uuid"), index, ready, why)))
         return st;
     jail.driver_build = jail.driver ? jail.driver->build(w->device) : "";
-    jail.memory = host_memory(w);
+    jail.memory = host_memory(w, &jail);
     began = now_ns();
     st = device_jail_enter(&jail, &sandbox, why);
     phase_end(ready, WORKER_START_LOCK, began);

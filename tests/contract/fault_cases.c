@@ -2,16 +2,34 @@
 #include "base/deadline.h"
 #include "contract/contract.h"
 
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
+static void ended(int signal)
+{
+    (void)signal;
+    _exit(EXIT_SUCCESS);
+}
+
+/* Kernels that are code of this process may end it: a worker's end is how its session learns of the fault. */
+void expect_end(struct bench *b)
+{
+    static struct device_info info;
+
+    OK(b->ops->info(b->d, &info));
+    if (is_vulkan(b) && info.on_host)
+        signal(SIGSEGV, ended);
+}
+
 static enum status run_fault(struct bench *b, const char *kernel, uint64_t argument)
 {
-    struct device_module *m = load(b, faults_ptx, faults_ptx_bytes);
+    struct device_module *m = load(b, b->images->faults);
     struct device_launch  l = launch_of(b, m, kernel, &argument, sizeof argument, 1, 32);
     enum status           st;
 
     OK(await(b, NULL)); /* its event must exist before the context is lost */
+    expect_end(b);
     st = b->ops->launch(b->d, NULL, &l, &b->why);
     return st ? st : await(b, NULL);
 }
@@ -36,11 +54,15 @@ void case_fault_illegal_address(struct bench *b)
 
 void case_fault_misaligned(struct bench *b)
 {
+    if (is_vulkan(b))
+        contract_skip("what a misaligned address does is not said");
     expect_fault(b, "illegal", allocate(b, 64) + 2, 716, 716);
 }
 
 void case_fault_trap(struct bench *b)
 {
+    if (is_vulkan(b))
+        contract_skip("there is no trap");
     expect_fault(b, "trap", 0, 719, 715);
 }
 
@@ -75,7 +97,7 @@ void case_fault_shows_on_the_stream(struct bench *b)
 
     if (!b->ops->stream_query)
         contract_skip("this backend records events");
-    m = load(b, faults_ptx, faults_ptx_bytes);
+    m = load(b, b->images->faults);
     l = launch_of(b, m, "illegal", &argument, sizeof argument, 1, 32);
     st = b->ops->launch(b->d, NULL, &l, &b->why);
     while (!st && (st = b->ops->stream_query(b->d, NULL, &b->why)) == STATUS_PENDING)
@@ -87,13 +109,16 @@ void case_fault_shows_on_the_stream(struct bench *b)
 /* A backend that can stop a kernel does so at its deadline. Processes of other backends are killed, so leaving must work at once. */
 void case_endless_is_stopped(struct bench *b)
 {
-    struct device_module *m = load(b, faults_ptx, faults_ptx_bytes);
+    bool                  goes_on = is_cuda(b) || is_vulkan(b);
+    struct device_module *m = load(b, b->images->faults);
     uint64_t              argument = 0;
     struct device_launch  l = launch_of(b, m, "endless", &argument, sizeof argument, 1, 1);
-    uint64_t              deadline = deadline_after_ms(is_cuda(b) ? 3000 : 60000);
+    uint64_t              deadline = deadline_after_ms(goes_on ? 3000 : 60000);
     struct device_event  *e;
     enum status           st;
 
+    if (is_vulkan(b)) /* a driver may end each thread's loop after some turns */
+        l.grid[0] = l.grid[1] = 65535;
     l.deadline_ms = 300;
     OK(b->ops->event_create(b->d, &e));
     OK(b->ops->launch(b->d, NULL, &l, &b->why));
@@ -101,8 +126,8 @@ void case_endless_is_stopped(struct bench *b)
     while ((st = b->ops->event_query(b->d, e, &b->why)) == STATUS_PENDING && deadline_left_ns(deadline))
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     fprintf(stderr, "    in the end: %s\n", status_code(st));
-    CHECK(is_cuda(b) ? st == STATUS_PENDING : st == STATUS_EXECUTION_TIMEOUT, "%s", status_code(st));
-    if (is_cuda(b)) { /* other backends may go on: nothing here may wait for that kernel */
+    CHECK(goes_on ? st == STATUS_PENDING : st == STATUS_EXECUTION_TIMEOUT, "%s", status_code(st));
+    if (goes_on) { /* other backends may go on: nothing here may wait for that kernel */
         struct device_memory now;
         uint64_t             a = allocate(b, 1 << 20);
 
@@ -117,8 +142,9 @@ void case_neighbour_survives_fault(struct bench *b)
 {
     static const char *const disturbances[] = {"fault_illegal_address", "fault_misaligned", "fault_trap", "endless_is_stopped"};
     enum { N = 100000 };
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     static uint32_t       got[N];
+    int                   code;
     struct {
         uint64_t p;
         uint32_t n, k;
@@ -128,7 +154,8 @@ void case_neighbour_survives_fault(struct bench *b)
         struct device_launch l = launch_of(b, m, "add", &p, sizeof p, (N + 255) / 256, 256);
 
         OK(b->ops->mem_fill(b->d, NULL, p.p, (uint64_t)i, 4, N));
-        CHECK(run_case(b, disturbances[i]) == 0, "the other process failed");
+        code = run_case(b, disturbances[i]);
+        CHECK(code == 0 || code == EXIT_SKIPPED, "the other process failed");
         OK(b->ops->launch(b->d, NULL, &l, &b->why));
         read_all(b, got, p.p, sizeof got);
         for (int k = 0; k < N; k++)

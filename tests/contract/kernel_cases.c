@@ -26,12 +26,12 @@ void case_kernel_table(struct bench *b)
 {
     static const uint32_t      vadd[][2] = {{0, 8}, {8, 8}, {16, 8}, {24, 4}};
     static const uint32_t      layout[][2] = {{0, 1}, {8, 8}, {16, 24}, {40, 2}, {48, 8}, {56, 8}};
-    struct device_module      *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module      *m = load(b, b->images->kernels);
     const struct kernel_table *t = b->ops->module_table(m);
     int                        v = kernel_table_find(t, span_of("vadd")), l = kernel_table_find(t, span_of("layout")),
         n = kernel_table_find(t, span_of("nothing"));
 
-    CHECK(t->kernels_count == 7, "%u kernels", t->kernels_count);
+    CHECK(t->kernels_count == b->images->kernels_count, "%u kernels", t->kernels_count);
     CHECK(v >= 0 && l >= 0 && n >= 0, "a kernel is missing");
     check_params(b, &t->kernels[v], vadd, 4);
     CHECK(t->kernels[v].params_bytes == 28, "vadd takes %u bytes", t->kernels[v].params_bytes);
@@ -58,18 +58,18 @@ void case_bad_images(struct bench *b)
     static const char wrong[] =
         ".version 6.4\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n    bogus.u32 %r1, %r2;\n    ret;\n}\n";
     static const char elf[64] = "\177ELF\2\1\1";
-    char             *cut = calloc(1, kernels_ptx_bytes + 1);
+    char             *cut = calloc(1, b->images->kernels.bytes + 1);
 
     refuse(b, "", 0, "nothing");
     refuse(b, "this is no program", 18, "prose");
     refuse(b, elf, sizeof elf, "an empty ELF file");
     refuse(b, wrong, sizeof wrong - 1, "an unknown instruction");
-    CHECK(strstr(b->why.detail, "line 6") || strstr(b->why.detail, ":6"), "the line is missing: %s", b->why.detail);
+    CHECK(is_vulkan(b) || strstr(b->why.detail, "line 6") || strstr(b->why.detail, ":6"), "the line is missing: %s", b->why.detail);
     fprintf(stderr, "    %s\n", b->why.detail);
-    memcpy(cut, kernels_ptx, kernels_ptx_bytes / 2);
-    refuse(b, cut, kernels_ptx_bytes / 2, "half a file");
+    memcpy(cut, b->images->kernels.data, b->images->kernels.bytes / 2);
+    refuse(b, cut, b->images->kernels.bytes / 2, "half a file");
     free(cut);
-    b->ops->module_unload(b->d, load(b, kernels_ptx, kernels_ptx_bytes));
+    b->ops->module_unload(b->d, load(b, b->images->kernels));
 }
 
 static void vadd(struct bench *b, struct device_module *m, uint32_t n, uint32_t block)
@@ -103,7 +103,7 @@ static void vadd(struct bench *b, struct device_module *m, uint32_t n, uint32_t 
 
 void case_vadd_bit_exact(struct bench *b)
 {
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
 
     vadd(b, m, 1, 1);
     vadd(b, m, 1000, 37);
@@ -120,7 +120,7 @@ void case_parameters_arrive(struct bench *b)
         double   d;
         uint64_t out;
     } p = {0xab, 0x123456789abcdef0, {1, UINT64_MAX, 3}, 0xbeef, -1.5e300, 0};
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     uint64_t              got[7];
     struct device_launch  l;
 
@@ -142,9 +142,12 @@ void case_large_parameters_arrive(struct bench *b)
         uint32_t words[WORDS];
     } p;
     static uint32_t       got[THREADS];
-    struct device_module *m = load(b, large_ptx, large_ptx_bytes);
+    struct device_module *m;
     struct device_launch  l;
 
+    if (!b->images->large.bytes)
+        contract_skip("this device takes no such parameters");
+    m = load(b, b->images->large);
     CHECK(b->ops->module_table(m)->kernels[0].params_bytes == sizeof p, "%u bytes", b->ops->module_table(m)->kernels[0].params_bytes);
     p.out = allocate(b, sizeof got);
     for (uint32_t i = 0; i < WORDS; i++)
@@ -160,7 +163,7 @@ void case_large_parameters_arrive(struct bench *b)
 void case_stream_order(struct bench *b)
 {
     enum { N = 10000, LAUNCHES = 20 };
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     struct add_params     p = {allocate(b, N * 4), N, 0};
     static uint32_t       got[N];
     uint32_t              expected = 1;
@@ -180,7 +183,7 @@ void case_stream_order(struct bench *b)
 void case_several_streams(struct bench *b)
 {
     enum { STREAMS = 8, N = 5000 };
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     struct device_stream *s[STREAMS];
     struct add_params     p[STREAMS];
     static uint32_t       got[STREAMS][N];
@@ -212,7 +215,7 @@ void case_several_streams(struct bench *b)
 void case_events_and_elapsed(struct bench *b)
 {
     enum { N = 1 << 20 };
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     struct add_params     p = {allocate(b, N * 4), N, 1};
     struct device_launch  l = launch_of(b, m, "add", &p, sizeof p, N / 256, 256);
     struct device_event  *from, *to;
@@ -239,7 +242,7 @@ void case_events_and_elapsed(struct bench *b)
 void case_grid_and_block_corners(struct bench *b)
 {
     static const uint32_t shapes[][6] = {{1, 1, 1, 1, 1, 1}, {3, 5, 7, 8, 4, 2}, {65, 1, 3, 1, 16, 16}, {2, 300, 2, 33, 1, 1}};
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     uint64_t              out = allocate(b, 8);
 
     for (size_t i = 0; i < COUNT(shapes); i++) {
@@ -276,10 +279,14 @@ static void reverse(struct bench *b, struct device_module *m, uint32_t words)
 
 void case_dynamic_shared(struct bench *b)
 {
-    struct device_module      *m = load(b, kernels_ptx, kernels_ptx_bytes);
-    const struct kernel_table *t = b->ops->module_table(m);
-    uint32_t                   most = t->kernels[kernel_table_find(t, span_of("reverse"))].max_dynamic_shared_bytes;
+    struct device_module      *m;
+    const struct kernel_table *t;
+    uint32_t                   most;
 
+    need(b, "dynamic_shared_memory");
+    m = load(b, b->images->kernels);
+    t = b->ops->module_table(m);
+    most = t->kernels[kernel_table_find(t, span_of("reverse"))].max_dynamic_shared_bytes;
     CHECK(most >= 48 * 1024, "at most %u bytes", most);
     reverse(b, m, 32);
     reverse(b, m, 48 * 1024 / 4);
@@ -289,10 +296,13 @@ void case_dynamic_shared(struct bench *b)
 
 void case_module_globals_persist(struct bench *b)
 {
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes), *other = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m, *other;
     uint64_t              out = allocate(b, 4);
     uint32_t              got;
 
+    need(b, "globals");
+    m = load(b, b->images->kernels);
+    other = load(b, b->images->kernels);
     for (uint32_t i = 0; i < 3; i++) {
         struct device_launch l = launch_of(b, m, "count", &out, sizeof out, 1, 1);
         OK(b->ops->launch(b->d, NULL, &l, &b->why));
@@ -316,7 +326,7 @@ static void refuse_launch(struct bench *b, struct device_launch l, enum status e
 void case_launch_limits(struct bench *b)
 {
     static struct device_info info;
-    struct device_module     *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module     *m = load(b, b->images->kernels);
     uint64_t                  out = allocate(b, 8);
     struct device_launch      good = launch_of(b, m, "corners", &out, sizeof out, 1, 32), l;
 
@@ -344,7 +354,7 @@ void case_launch_limits(struct bench *b)
 
 void case_best_block(struct bench *b)
 {
-    struct device_module      *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module      *m = load(b, b->images->kernels);
     const struct kernel_table *t = b->ops->module_table(m);
 
     for (unsigned k = 0; k < t->kernels_count; k++) {
@@ -357,10 +367,12 @@ void case_best_block(struct bench *b)
 
 void case_printf_is_captured(struct bench *b)
 {
-    struct device_module *m = load(b, print_ptx, print_ptx_bytes);
+    struct device_module *m;
     struct device_stream *s;
     struct buf            out;
 
+    need(b, "printf");
+    m = load(b, b->images->print);
     buf_init(&out, 1000);
     OK(b->ops->stream_create(b->d, &s));
     for (uint32_t n = 41; n < 43; n++) {
@@ -378,9 +390,94 @@ void case_printf_is_captured(struct bench *b)
 void case_reload_many_times(struct bench *b)
 {
     for (int i = 0; i < 10; i++) {
-        struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+        struct device_module *m = load(b, b->images->kernels);
 
         vadd(b, m, 100, 32);
         b->ops->module_unload(b->d, m);
+    }
+}
+
+/* Buffers that are bound: by binding, within their bounds, and only where there is memory. */
+void case_bound_buffers(struct bench *b)
+{
+    enum { N = 100, BEYOND = 28, THREADS = 32 };
+    struct {
+        uint64_t from, to;
+        uint32_t k;
+    } p = {allocate(b, 4 * N), allocate(b, 4 * N), 5};
+    struct device_module *m;
+    struct device_launch  l;
+    uint32_t              words[N], behind = allocate(b, 256) != 0;
+
+    if (!is_vulkan(b))
+        contract_skip("kernels of this device take addresses");
+    m = load(b, b->images->kernels);
+    l = launch_of(b, m, "bound", &p, 20, (N + BEYOND) / THREADS, THREADS);
+    for (uint32_t i = 0; i < N; i++)
+        words[i] = i * i;
+    write_all(b, p.from, words, sizeof words);
+    OK(b->ops->mem_fill(b->d, NULL, p.to, 0, 4, N));
+    OK(b->ops->launch(b->d, NULL, &l, &b->why)); /* the last threads write behind the buffer */
+    read_all(b, words, p.to, sizeof words);
+    for (uint32_t i = 0; i < N; i++)
+        CHECK(words[i] == i * i + 5 + (i == 0 ? N : 0) && behind, "element %u is %u", i, words[i]);
+    p.from += 4; /* not aligned */
+    refuse_launch(b, l, STATUS_ARGUMENT_MISMATCH, "a buffer that begins where none may");
+    p.from = 0x10;
+    refuse_launch(b, l, STATUS_ARGUMENT_MISMATCH, "no buffer");
+    p.from = p.to + 4 * N;
+    refuse_launch(b, l, STATUS_ARGUMENT_MISMATCH, "an address behind a buffer");
+    p.from = p.to;
+    l.params_bytes -= 4;
+    refuse_launch(b, l, STATUS_ARGUMENT_MISMATCH, "parameters that are too short");
+}
+
+/* More sizes of a workgroup than a backend keeps code for, one after the other and in a graph. */
+void case_many_block_sizes(struct bench *b)
+{
+    enum { SIZES = 40 };
+    struct device_module *m = load(b, b->images->kernels);
+    uint64_t              out = allocate(b, 8);
+    struct device_launch  l[SIZES];
+    struct device_graph  *g;
+    uint32_t              got[2], threads = 0;
+
+    OK(b->ops->mem_fill(b->d, NULL, out, 0, 4, 2));
+    for (uint32_t i = 0; i < SIZES; i++) {
+        l[i] = launch_of(b, m, "corners", &out, sizeof out, 3, i + 1);
+        OK(b->ops->launch(b->d, NULL, &l[i], &b->why));
+        threads += 3 * (i + 1);
+    }
+    OK(b->ops->graph_create(b->d, l, SIZES, &g, &b->why));
+    for (int run = 0; run < 3; run++)
+        OK(b->ops->graph_run(b->d, NULL, g, &b->why));
+    read_all(b, got, out, sizeof got);
+    CHECK(got[1] == 4 * threads, "%u threads, not %u", got[1], 4 * threads);
+    b->ops->graph_destroy(b->d, g);
+}
+
+/* Loops take as many turns as they say. */
+void case_long_loops(struct bench *b)
+{
+    static const uint32_t turns[][2] = {{1, 60000}, {1, 200000}, {300, 300}, {1000, 1000}};
+    struct {
+        uint64_t p;
+        uint32_t n, m;
+    } p = {allocate(b, 8), 0, 0};
+    struct device_module *m;
+    uint32_t              got;
+
+    if (!is_vulkan(b))
+        contract_skip("this is about drivers that end loops early");
+    m = load(b, b->images->kernels);
+    for (size_t i = 0; i < (can(b, "long_loops") ? COUNT(turns) : 1); i++) {
+        struct device_launch l = launch_of(b, m, "loops", &p, sizeof p, 1, 1);
+
+        p.n = turns[i][0];
+        p.m = turns[i][1];
+        OK(b->ops->mem_fill(b->d, NULL, p.p, 1, 4, 2));
+        OK(b->ops->launch(b->d, NULL, &l, &b->why));
+        read_all(b, &got, p.p, sizeof got);
+        CHECK(got == p.n * p.m, "%u turns of %u", got, p.n * p.m);
     }
 }

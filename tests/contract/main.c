@@ -20,6 +20,16 @@ static const struct {
 
 static const char *libcuda;
 
+/* The rows of images.def, chosen by what the backend loads. */
+static void choose_images(struct bench *b)
+{
+    static struct images ptx, spirv;
+
+    ptx = (struct images){image_kernels_ptx, image_faults_ptx, image_print_ptx, image_large_ptx, image_textures_ptx, 7};
+    spirv = (struct images){.kernels = image_kernels_spv, .faults = image_faults_spv, .kernels_count = 7};
+    b->images = is_vulkan(b) ? &spirv : &ptx;
+}
+
 /* A device uses standard output while it is open. */
 void contract_fail(const char *file, int line, const char *what, const char *format, ...)
 {
@@ -64,12 +74,31 @@ uint64_t allocate(struct bench *b, uint64_t bytes)
     return address;
 }
 
-struct device_module *load(struct bench *b, const char *image, size_t bytes)
+struct device_module *load(struct bench *b, struct span image)
 {
     struct device_module *m = NULL;
 
-    OK(b->ops->module_load(b->d, image, bytes, &m, &b->why));
+    OK(b->ops->module_load(b->d, image.data, image.bytes, &m, &b->why));
     return m;
+}
+
+bool can(struct bench *b, const char *word)
+{
+    static struct device_info info;
+    struct span               rest;
+
+    OK(b->ops->info(b->d, &info));
+    rest = span_of(info.unsupported);
+    while (rest.bytes)
+        if (span_is(span_cut(&rest, ','), word))
+            return false;
+    return true;
+}
+
+void need(struct bench *b, const char *word)
+{
+    if (!can(b, word))
+        contract_skip("the device says that it has none of this");
 }
 
 struct device_launch launch_of(struct bench *b, const struct device_module *m, const char *kernel, const void *params,
@@ -102,6 +131,11 @@ void read_all(struct bench *b, void *to, uint64_t from, size_t bytes)
 bool is_cuda(const struct bench *b)
 {
     return strcmp(b->ops->name, "cuda") == 0;
+}
+
+bool is_vulkan(const struct bench *b)
+{
+    return strcmp(b->ops->name, "vulkan") == 0;
 }
 
 /* -1: it did not end in time, or ended by a signal. */
@@ -142,6 +176,9 @@ static int run_here(struct bench *b, const char *name)
 {
     for (size_t i = 0; i < COUNT(cases); i++)
         if (strcmp(cases[i].name, name) == 0) {
+            choose_images(b);
+            if (b->ops->prepare)
+                b->ops->prepare(true);
             OK(b->ops->open(&b->d, 0, &b->why));
             cases[i].run(b);
             if (b->done)
@@ -160,6 +197,12 @@ static void run_backend(const struct device_ops *ops, const char *only, const ch
 {
     struct bench b = {.ops = ops, .self = self};
 
+    choose_images(&b);
+    if (!b.images->kernels.bytes) {
+        printf("SKIP %s: the suite was built without the compiler of its kernels\n", ops->name);
+        t->skipped++;
+        return;
+    }
     if (ops->count(&b.why) == 0) {
         printf("SKIP %s: %s\n", ops->name, b.why.detail);
         t->skipped++;

@@ -22,7 +22,9 @@ void case_counts_and_describes(struct bench *b)
     OK(b->ops->info(b->d, &info));
     CHECK(info.name[0] && info.compute_capability[0] && info.compile_arch[0], "a name is missing");
     CHECK(info.total_bytes > 0 && info.free_bytes <= info.total_bytes, "memory figures");
-    CHECK(info.warp_size == 32 && info.max_threads_per_block >= 256 && info.max_grid[0] >= 65535, "limits");
+    CHECK((is_vulkan(b) ? info.warp_size >= 1 && info.warp_size <= 128 : info.warp_size == 32) && info.max_threads_per_block >= 256 &&
+              info.max_grid[0] >= 65535,
+          "limits");
     CHECK(info.attributes_count <= DEVICE_ATTRIBUTES_MAX, "too many attributes");
     fprintf(stderr, "    %s, %s, cc %s, driver %s, %u attributes, %d C, %d W, SM %u kHz, memory %u kHz\n", info.name, info.uuid,
             info.compute_capability, info.driver, info.attributes_count, device_sensor(&info, DEVICE_SENSOR_TEMPERATURE_C),
@@ -204,7 +206,7 @@ void case_out_of_memory_and_life_after(struct bench *b)
 void case_free_behind_queued_work(struct bench *b)
 {
     enum { WORDS = 1 << 20, ROUNDS = 50 };
-    struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);
+    struct device_module *m = load(b, b->images->kernels);
     struct device_stream *s[2];
     uint32_t             *host = malloc(WORDS * sizeof *host);
     uint64_t              again, total = 0;

@@ -79,7 +79,7 @@ void case_kernels_sample_and_write(struct bench *b)
     const struct texture_desc t = {
         .dimension = TEXTURE_2D, .format = TEXTURE_FORMAT_F32, .channels = 1, .extent = {WIDTH, HEIGHT, 1}, .layers = 1, .surface = 1};
     struct device_texture made = make(b, &t);
-    struct device_module *m = load(b, textures_ptx, textures_ptx_bytes);
+    struct device_module *m = load(b, b->images->textures);
     uint64_t              out = allocate(b, 4 * TEXELS), look[] = {made.texture, out};
     float                 texels[TEXELS], got[TEXELS];
 
@@ -105,7 +105,7 @@ void case_memory_as_a_texture(struct bench *b)
     const struct texture_desc t = {
         .dimension = TEXTURE_2D, .format = TEXTURE_FORMAT_F32, .channels = 1, .extent = {WIDTH, HEIGHT, 1}, .layers = 1, .address = memory};
     struct device_texture made = make(b, &t);
-    struct device_module *m = load(b, textures_ptx, textures_ptx_bytes);
+    struct device_module *m = load(b, b->images->textures);
     uint64_t              look[] = {made.texture, out};
     float                 texels[TEXELS], got[TEXELS];
 

@@ -224,6 +224,12 @@ static const char *driver_build(struct device *d)
 static const char *const          driver_reads[] = {"/etc/nvidia", "/proc/driver", NULL};
 static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = "nvidia"};
 
+static const struct device_driver *driver_of(unsigned index)
+{
+    (void)index;
+    return &driver;
+}
+
 const struct device_ops device_cuda = {
     .name = "cuda",
     .set = set,
@@ -231,7 +237,7 @@ const struct device_ops device_cuda = {
     .identify = cuda_identify,
     .open = open_device,
     .close = close_device,
-    .driver = &driver,
+    .driver = driver_of,
     .info = cuda_info,
     .configure = cuda_configure,
     .memory = cuda_memory_info,
