@@ -14,6 +14,7 @@ enum {
     STAGING_KEPT_BYTES_MAX = 16 * 1024 * 1024, /* a larger piece is not kept */
     FILL_SEED_BYTES = 64 * 1024,               /* what the host writes of a fill; the device copies the rest */
     PIPELINES_PER_KERNEL_MAX = 16,             /* of different workgroup sizes; the oldest goes */
+    LOSS_LOOK_MS = 100,                        /* while work is under way, how often the driver is asked whether the device is lost */
     SPIRV_IDS_MAX = 1024 * 1024,
     SPIRV_DEPTH_MAX = 16, /* of types within types, and of constants made of constants */
     SPIRV_BINDINGS_MAX = 64,

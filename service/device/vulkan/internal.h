@@ -123,8 +123,9 @@ struct device {
 
     struct owned         *streams, *events, *modules, *graphs;
     struct device_stream *main_stream;
-    uint64_t              tickets;   /* submissions so far */
-    bool                  recording; /* a graph, for the next submission */
+    uint64_t              tickets;          /* submissions so far */
+    uint64_t              look_for_loss_at; /* while work is under way */
+    bool                  recording;        /* a graph, for the next submission */
     struct garbage       *garbage, **garbage_end;
     struct staging       *uploads, *readbacks; /* idle */
     unsigned              idle_pieces;

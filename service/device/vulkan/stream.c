@@ -129,6 +129,7 @@ static enum status submit(struct device *d, struct device_stream *s, struct job 
     s->waits_count = 0;
     j->value = ++s->submitted;
     j->ticket = ++d->tickets;
+    d->look_for_loss_at = deadline_after_ms(LOSS_LOOK_MS); /* a submission looks, too */
     j->next = NULL;
     if (s->last)
         s->last->next = j;
@@ -167,6 +168,17 @@ enum status vulkan_job_submit(struct device *d, struct device_stream *s, VkComma
 
 /* ---- what is done ---- */
 
+/* Of a device that is lost some drivers tell whoever submits, and not whoever asks a semaphore: NVIDIA's 580 does so after a fault. */
+static enum status look_for_loss(struct device *d, struct device_stream *s, struct problem *why)
+{
+    const VkSubmitInfo nothing = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO};
+
+    if (deadline_left_ns(d->look_for_loss_at))
+        return STATUS_OK;
+    d->look_for_loss_at = deadline_after_ms(LOSS_LOOK_MS);
+    return vulkan_check(d, d->vk.vkQueueSubmit(s->queue, 1, &nothing, VK_NULL_HANDLE), why, "waiting for a stream");
+}
+
 enum status vulkan_stream_reap(struct device *d, struct device_stream *s, struct problem *why)
 {
     uint64_t    done = s->done;
@@ -188,7 +200,7 @@ enum status vulkan_stream_reap(struct device *d, struct device_stream *s, struct
             memcpy(j->land_to, j->staging->mapped, j->land_bytes);
         job_keep(d, s, j);
     }
-    return STATUS_OK;
+    return s->first ? look_for_loss(d, s, why) : STATUS_OK;
 }
 
 static void stream_free(struct device *d, struct device_stream *s)
@@ -441,5 +453,5 @@ void vulkan_wait_progress(struct device *d, uint64_t ns)
         values[wait.semaphoreCount++] = s->first->value;
     }
     if (wait.semaphoreCount && !d->lost)
-        d->vk.vkWaitSemaphores(d->device, &wait, ns);
+        vulkan_check(d, d->vk.vkWaitSemaphores(d->device, &wait, ns), NULL, "waiting for a stream");
 }
