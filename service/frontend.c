@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "config/bind.h"
 #include "config/fleet.h"
+#include "http/filter/idempotency.h"
 #include "notify.h"
 #include "pool/domains/find.h"
 #include "session/code/code_cache.h"
@@ -261,7 +262,7 @@ static bool make_registry(struct frontend *f)
                                      .ended = state_forget,
                                      .ended_context = &f->state};
 
-    if (registry_create(&f->app.registry, &config))
+    if (registry_create(&f->app.registry, &config) || idempotency_create(&f->app.idempotency))
         return refuse_start("not enough memory for sessions", &why);
     return true;
 }
@@ -307,6 +308,7 @@ static bool make_server(struct frontend *f)
                                    .body_stall_s = (unsigned)c->body_stall_s,
                                    .idle_s = IDLE_CONNECTION_S};
 
+    config.idempotency = f->app.idempotency;
     config.endpoints = endpoints_table(&config.endpoints_count);
     if (server_create(&f->server, &config, &why))
         return refuse_start("cannot serve", &why);
@@ -533,6 +535,7 @@ static void stop_parts(struct frontend *f)
     code_cache_destroy(f->app.cache);
     if (f->app.compiler)
         compile_service_destroy(f->app.compiler);
+    idempotency_destroy(f->app.idempotency);
     if (f->app.auth)
         auth_destroy(f->app.auth);
     if (f->signals >= 0)

@@ -18,6 +18,7 @@ struct app {
     struct code_cache       *cache;
     struct registry         *registry;
     struct auth             *auth;
+    struct idempotency      *idempotency;
     _Atomic(struct server *) server;                        /* NULL while the server starts */
     char                     instance[RANDOM_ID_CHARS + 1]; /* names this process: what another one had in memory is unknown to it */
     uint64_t                 started_wall_ns;

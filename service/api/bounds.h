@@ -34,6 +34,7 @@ enum {
     SNAPSHOT_WAIT_S = 30,                       /* for work under way, unless the request says otherwise */
     SNAPSHOT_WATCH_MS = 1000,                   /* the same for one that nobody waits for */
     SNAPSHOT_TEXT_BYTES_MAX = 32 * 1024 * 1024, /* of a module or program */
+    SNAPSHOT_RESULT_BYTES_MAX = BATCH_RESULTS_KEPT_BYTES_MAX + 64 * 1024,
     SNAPSHOT_PIECE_BYTES = 64 * 1024,           /* of such a text, at a time */
 };
 

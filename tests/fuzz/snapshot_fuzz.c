@@ -23,7 +23,7 @@ static void check_entry(const struct tar_entry *e)
 
 static void check_part(const struct part *p)
 {
-    char id[CLIENT_ID_CHARS_MAX + 1];
+    char id[ID_BYTES];
 
     if (!p->entry.name[0] || p->entry.bytes > INT64_MAX || p->kind >= PART_KINDS)
         abort();

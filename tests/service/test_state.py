@@ -1,4 +1,5 @@
 """--state: sessions that outlive the service."""
+import json
 import os
 import signal
 import struct
@@ -10,7 +11,7 @@ import pytest
 
 from conftest import floats
 from service_under_test import Service, until
-from test_snapshot import HEADED_MODULE, PROGRAM, SOURCE, TYPE, variable, word
+from test_snapshot import HEADED_MODULE, PROGRAM, SOURCE, TYPE, entries, repacked, variable, word
 from test_start_and_auth import token_file
 
 
@@ -242,3 +243,69 @@ def test_a_kill_leaves_what_was_saved(executable, start, tmp_path):
     else:
         client.get("/v1/sessions/s").expect(404)
     assert "s.part" not in left(folder)
+
+
+def keyed(client, path, body, key):
+    return client.post(path, body, Idempotency_Key=key)
+
+
+def test_keys_and_results_travel_with_their_session(start, tmp_path):
+    folder = tmp_path / "state"
+    service = start("--state", str(folder))
+    client = service.client()
+    for name in ("s", "other"):
+        client.put(f"/v1/sessions/{name}", {}).expect(201)
+        client.put_cuda(f"/v1/sessions/{name}/modules/m", SOURCE).expect(201)
+        client.put_octets(f"/v1/sessions/{name}/buffers/n", struct.pack("<I", 1)).expect(201)
+    step = {"module": "m", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 5}]}
+    first = keyed(client, "/v1/sessions/s/launches", step, "once").expect(200)
+    made = keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "a-buffer").expect(201)
+    keyed(client, "/v1/sessions/other/launches", {**step, "kernel": "none"}, "once").expect(404)
+    read = {"ops": [{"op": "read", "from": "n", "size": 4, "segment": "n"}]}
+    good = client.post("/v1/sessions/s/batches", read, Prefer="respond-async").expect(202).headers["Location"]
+    bad = client.post("/v1/sessions/s/batches", {"ops": [{"op": "read", "from": "none", "size": 4, "segment": "n"}]},
+                      Prefer="respond-async").expect(202).headers["Location"]
+    for path in (good, bad):
+        until(lambda: client.get(path).json()["state"] in ("succeeded", "failed"))
+    result, failed = client.get(good + "/result").expect(200), client.get(bad).json()
+    copied = client.get("/v1/sessions/s/snapshot").expect(200).body
+    stop(service)
+    client = start("--state", str(folder)).client()
+    again = keyed(client, "/v1/sessions/s/launches", step, "once").expect(200)
+    assert again.body == first.body and again.headers["Idempotency-Replayed"] == "true" and word(client, "/v1/sessions/s") == 8
+    keyed(client, "/v1/sessions/s/launches", {**step, "args": [{"buf": "n"}, {"u32": 6}]}, "once").expect(422, "idempotency_key_reused")
+    again = keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "a-buffer").expect(201)
+    assert again.json() == made.json() and again.headers["Location"] == made.headers["Location"]
+    again = keyed(client, "/v1/sessions/other/launches", {**step, "kernel": "none"}, "once").expect(404)
+    assert again.json()["code"] == "kernel_not_found" and again.headers["Idempotency-Replayed"] == "true"
+    kept = client.get(good + "/result").expect(200)
+    assert kept.body == result.body and kept.headers["Content-Type"] == result.headers["Content-Type"]
+    told = client.get(bad).json()
+    assert told["state"] == "failed" and told["problem"]["code"] == failed["problem"]["code"] and told["problem"]["detail"] == failed["problem"]["detail"]
+    # a copy under another name has had no requests; its results are there
+    client.put("/v1/sessions/copy", copied, Content_Type=TYPE).expect(201)
+    keyed(client, "/v1/sessions/copy/launches", step, "once").expect(200)
+    assert word(client, "/v1/sessions/copy") == 8 * 3 + 5
+    assert client.get(good.replace("/s/", "/copy/") + "/result").expect(200).body == result.body
+
+
+def test_a_file_of_requests_and_results_is_checked(client):
+    client.put("/v1/sessions/s", {}).expect(201)
+    keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201)
+    job = client.post("/v1/sessions/s/batches", {"ops": []}, Prefer="respond-async").expect(202).headers["Location"]
+    until(lambda: client.get(job).json()["state"] in ("succeeded", "failed"))
+    parts = entries(client.get("/v1/sessions/s/snapshot").expect(200).body)
+    client.delete("/v1/sessions/s").expect(204)
+    result = next(name for name in parts if name.startswith("results/"))
+    manifest = json.loads(parts["manifest.json"])
+    assert manifest["version"] == 2
+    for name, content in (("requests/keys.json", b"[]"), ("requests/keys.json", b'{"keys":[{"key":"00"}]}'), (result, b"{}\n"), (result, b"x"),
+                          ("requests/keys.json", parts["requests/keys.json"].replace(b"application/json", b"a\\r\\nSet-Cookie: b"))):
+        changed = {**parts, name: content}
+        changed["manifest.json"] = json.dumps({**manifest, "parts": [{**p, "bytes": len(changed[p["path"]])} for p in manifest["parts"]]}).encode()
+        answer = client.put("/v1/sessions/s", repacked(changed), Content_Type=TYPE).expect(422, "snapshot_invalid")
+        assert answer.json()["detail"].startswith(name)
+        client.get("/v1/sessions/s").expect(404)
+    client.put("/v1/sessions/s", repacked(parts), Content_Type=TYPE).expect(201)
+    assert keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201).headers["Idempotency-Replayed"] == "true"
+    client.delete("/v1/sessions/s").expect(204)

@@ -263,11 +263,20 @@ static void on_finish(struct request *r)
     batch_job_return(r->progress);
 }
 
+static const struct batch_job_ops ops = {answer, release};
+
+struct batch_request *batch_request_of_before(struct registry *r, const struct tenant *t)
+{
+    struct batch_request *b = calloc(1, sizeof *b);
+
+    if (b)
+        batch_job_init(&b->job, &ops, r, t);
+    return b;
+}
+
 /* From the request's header. */
 static enum status create(struct request *r, bool inline_json, bool implicit)
 {
-    static const struct batch_job_ops ops = {answer, release};
-
     struct batch_request *b = calloc(1, sizeof *b);
     struct tenant         t = tenant_of(r);
 

@@ -47,6 +47,9 @@ struct batch_request {
  * PENDING as handlers may. */
 enum status batch_request_complete(struct batch_request *b, struct request *r);
 
+/* For a batch that has ended elsewhere (kept.h): it never runs. NULL: no memory. */
+struct batch_request *batch_request_of_before(struct registry *r, const struct tenant *t);
+
 /* ---- answer.c ---- */
 /* After a successful run, at most once: the bytes that were read go over to the answer. */
 enum status batch_answer_make(struct batch_request *b, struct problem *why);

@@ -3,13 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/batch/kept.h"
 #include "api/batch/program_decode.h"
 #include "api/bounds.h"
 #include "api/memory/textures.h"
 #include "api/modules.h"
 #include "api/session_members.h"
 #include "api/snapshot/manifest.h"
+#include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
+#include "base/node.h"
 #include "session/snapshot/hold.h"
 
 enum load_step { LOAD_HEADER, LOAD_CONTENT, LOAD_PADDING, LOAD_REST };
@@ -32,7 +35,8 @@ struct load {
     struct transfer *transfer;
     struct sha256    digest;
     char            *lent;
-    bool             task; /* request.prepare is to finish the part */
+    struct buf       requests; /* that part's text, for the end */
+    bool             task;     /* request.prepare is to finish the part */
     enum status      failed;
 };
 
@@ -220,6 +224,47 @@ static enum status make_program(struct load *l, struct request *r, struct arena 
     return st;
 }
 
+/* Kept or not: that there is no room for it is no reason to lose the session. */
+static enum status take_result(struct load *l, struct request *r)
+{
+    struct tenant          t = tenant_of(r);
+    struct batch_job_info *was = arena_alloc(&r->arena, sizeof *was);
+    struct batch_job      *j;
+    enum status            st = was ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for a result");
+
+    if (!st)
+        st = batch_kept_read(buf_span(&l->text), app_of(r)->registry, &t, &j, was, &r->problem);
+    if (st)
+        return st;
+    span_copy(part_of(l)->id, was->id, sizeof was->id);
+    st = batch_job_restore(l->session, j, was, &r->problem);
+    batch_job_return(j);
+    return st == STATUS_QUOTA_EXCEEDED ? STATUS_OK : st;
+}
+
+static enum status keep_requests(struct load *l, struct request *r)
+{
+    l->requests = l->text;
+    l->text = (struct buf){0};
+    return requests_check(buf_span(&l->requests), &r->problem);
+}
+
+/* They are keys of a session of that name: a copy under another one has had no requests. */
+static void take_requests(struct load *l, struct request *r)
+{
+    struct session_info *info = l->requests.bytes ? arena_alloc(&r->arena, sizeof *info) : NULL;
+    char                 id[ID_BYTES];
+    struct span          own, was;
+
+    if (!info)
+        return;
+    session_info_of(l->session, info);
+    node_of_id(span_of(info->id), &own);
+    node_of_id(l->manifest.id, &was);
+    if (span_equal(own, was) && span_copy(own, id, sizeof id))
+        requests_restore(app_of(r)->idempotency, r->caller, id, buf_span(&l->requests));
+}
+
 /* The log of a compilation is in the arena, so that is the request's. */
 static enum status take_text(struct load *l, struct request *r)
 {
@@ -227,9 +272,11 @@ static enum status take_text(struct load *l, struct request *r)
     enum status  st;
 
     arena_init(&a, REQUEST_ARENA_BYTES);
-    st = part_of(l)->kind == PART_MODULE    ? make_module(l, r, &a)
-         : part_of(l)->kind == PART_TEXTURE ? make_texture(l, r)
-                                            : make_program(l, r, &a);
+    st = part_of(l)->kind == PART_MODULE     ? make_module(l, r, &a)
+         : part_of(l)->kind == PART_TEXTURE  ? make_texture(l, r)
+         : part_of(l)->kind == PART_RESULT   ? take_result(l, r)
+         : part_of(l)->kind == PART_REQUESTS ? keep_requests(l, r)
+                                             : make_program(l, r, &a);
     if (r->problem.compile_log.data && st) {
         r->problem.compile_log = arena_copy(&r->arena, r->problem.compile_log);
         r->problem.diagnostics = NULL;
@@ -500,6 +547,7 @@ static void on_load_finish(struct request *r)
         session_return(l->session);
     manifest_finish(&l->manifest);
     buf_finish(&l->text);
+    buf_finish(&l->requests);
     buf_finish(&l->sums);
     free(l);
 }
@@ -542,6 +590,7 @@ enum status load_finish(struct request *r, struct session **out)
         st = cut_short(l, &r->problem);
     if (st)
         return fail(l, st);
+    take_requests(l, r);
     session_restored(l->session);
     l->restored = true;
     *out = l->session;

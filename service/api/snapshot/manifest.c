@@ -9,10 +9,12 @@
 #include "base/deadline.h"
 #include "session/life/table.h"
 
-static const char *const kinds[PART_KINDS] = {[PART_MODULE] = "module", [PART_BUFFER] = "buffer",     [PART_TEXTURE] = "texture",
-                                              [PART_TEXELS] = "texels", [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program"};
-static const char *const folders[PART_KINDS] = {[PART_MODULE] = "modules/", [PART_BUFFER] = "buffers/",     [PART_TEXTURE] = "textures/",
-                                                [PART_TEXELS] = "texels/",  [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/"};
+static const char *const kinds[PART_KINDS] = {
+    [PART_MODULE] = "module",     [PART_BUFFER] = "buffer",   [PART_TEXTURE] = "texture", [PART_TEXELS] = "texels",
+    [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program", [PART_RESULT] = "result",   [PART_REQUESTS] = "requests"};
+static const char *const folders[PART_KINDS] = {
+    [PART_MODULE] = "modules/",     [PART_BUFFER] = "buffers/",   [PART_TEXTURE] = "textures/", [PART_TEXELS] = "texels/",
+    [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/", [PART_RESULT] = "results/",   [PART_REQUESTS] = "requests/"};
 
 /* ---- writing ---- */
 
@@ -69,6 +71,12 @@ static void add_part(struct json_writer *w, const struct part *p)
     json_close_object(w);
 }
 
+/* An older service reads whatever it can. */
+static unsigned version_of(const struct part *parts, unsigned count)
+{
+    return count && parts[count - 1].kind >= PART_RESULT ? SNAPSHOT_VERSION : 1;
+}
+
 void manifest_write(const struct session_info *session, const struct part *parts, unsigned count, struct buf *out)
 {
     struct json_writer w;
@@ -76,7 +84,7 @@ void manifest_write(const struct session_info *session, const struct part *parts
     json_writer_init(&w, out);
     json_open_object(&w, NULL);
     json_add_text(&w, "format", "gpurest-snapshot");
-    json_add_u64(&w, "version", SNAPSHOT_VERSION);
+    json_add_u64(&w, "version", version_of(parts, count));
     json_add_text(&w, "id", session->id);
     json_add_text(&w, "device", session->device);
     json_add_time(&w, "taken_at", wall_ns());
@@ -126,7 +134,7 @@ struct row {
 static const struct json_field row_fields[] = {
     JSON_FIELD(FIELD_STRING, struct row, path, true, TAR_NAME_BYTES - 1),
     JSON_FIELD(FIELD_STRING, struct row, kind, true, 16),
-    JSON_FIELD(FIELD_STRING, struct row, id, false, CLIENT_ID_CHARS_MAX),
+    JSON_FIELD(FIELD_STRING, struct row, id, false, ID_BYTES - 1),
     JSON_FIELD(FIELD_STRING, struct row, module, false, CLIENT_ID_CHARS_MAX),
     JSON_FIELD(FIELD_STRING, struct row, name, false, KERNEL_NAME_BYTES),
     JSON_FIELD(FIELD_STRING, struct row, media_type, false, 64),
@@ -167,6 +175,11 @@ static bool id_valid(enum part_kind kind, struct span id)
     static const char *const prefixes[PART_KINDS] = {[PART_MODULE] = "m_", [PART_BUFFER] = "b_",   [PART_TEXTURE] = "b_",
                                                      [PART_TEXELS] = "b_", [PART_VARIABLE] = "m_", [PART_PROGRAM] = "p_"};
 
+    if (kind == PART_RESULT) /* with a node in it, or none */
+        return id.bytes > 2 && id.bytes < ID_BYTES && span_starts(id, "x_") && span_holds_only(id, "_-");
+    if (kind == PART_REQUESTS)
+        return span_is(id, "keys");
+
     return client_id_valid(id) || server_id_valid(id, prefixes[kind]);
 }
 
@@ -186,11 +199,14 @@ static enum status read_row(const struct json *v, enum part_kind before, struct 
     out->media_type = q.media_type;
     out->shareable = q.shareable;
     if (out->kind < before)
-        return wrong(why, "the parts are not in the order modules, buffers, textures, texels, variables, programs");
+        return wrong(why, "the parts are not in the order modules, buffers, textures, texels, variables, programs, results, requests");
     if (!span_starts(q.path, folders[out->kind]) || !id_valid(out->kind, out->id) || (out->kind == PART_VARIABLE && !q.name.bytes))
         return wrong(why, "a part has no valid path or id");
-    if ((out->kind == PART_MODULE || out->kind == PART_TEXTURE || out->kind == PART_PROGRAM) && q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
+    if ((out->kind == PART_MODULE || out->kind == PART_TEXTURE || out->kind == PART_PROGRAM || out->kind == PART_REQUESTS) &&
+        q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_text_bytes", SNAPSHOT_TEXT_BYTES_MAX, 0, q.bytes);
+    if (out->kind == PART_RESULT && q.bytes > SNAPSHOT_RESULT_BYTES_MAX)
+        return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_result_bytes", SNAPSHOT_RESULT_BYTES_MAX, 0, q.bytes);
     return STATUS_OK;
 }
 
@@ -245,12 +261,14 @@ static enum status read_head(struct span text, struct manifest *m, struct proble
     root = json_root(m->doc);
     if (json_type_of(root) != JSON_OBJECT || !span_is(json_text(json_member(root, "format")), "gpurest-snapshot"))
         return wrong(why, "this is no snapshot of a session: its format is not gpurest-snapshot");
-    if (!json_u64(json_member(root, "version"), &version) || version != SNAPSHOT_VERSION)
-        return problem_set(why, STATUS_SNAPSHOT_INVALID, MANIFEST_NAME ": the snapshot has version %llu; this service reads version %d",
+    if (!json_u64(json_member(root, "version"), &version) || !version || version > SNAPSHOT_VERSION)
+        return problem_set(why, STATUS_SNAPSHOT_INVALID,
+                           MANIFEST_NAME ": the snapshot has version %llu; this service reads versions 1 to %d",
                            (unsigned long long)version, SNAPSHOT_VERSION);
     st = translate(why, json_decode(root, head_fields, COUNT(head_fields), "", false, &h, why));
     if (!st && json_type_of(h.session) != JSON_OBJECT)
         st = wrong(why, "session is not an object");
+    m->id = h.id;
     m->session = h.session;
     m->taken_wall_ns = time_of(h.taken_at);
     return st ? st : read_parts(h.parts, m, why);

@@ -9,10 +9,20 @@
 #define MANIFEST_NAME "manifest.json"
 #define SUMS_NAME     "SHA256SUMS"
 
-enum { SNAPSHOT_VERSION = 1 };
+enum { SNAPSHOT_VERSION = 2 };
 
 /* What a part is; in this order they are written and restored. */
-enum part_kind { PART_MODULE, PART_BUFFER, PART_TEXTURE, PART_TEXELS, PART_VARIABLE, PART_PROGRAM, PART_KINDS };
+enum part_kind {
+    PART_MODULE,
+    PART_BUFFER,
+    PART_TEXTURE,
+    PART_TEXELS,
+    PART_VARIABLE,
+    PART_PROGRAM,
+    PART_RESULT,   /* of a batch in the background; from version 2 on, as all below */
+    PART_REQUESTS, /* what was answered to requests with an Idempotency-Key; its id is "keys" */
+    PART_KINDS
+};
 
 struct part {
     struct tar_entry entry;
@@ -28,6 +38,7 @@ void manifest_write(const struct session_info *session, const struct part *parts
 
 struct manifest {
     struct json_document *doc;           /* owned */
+    struct span           id;            /* the session was called so, maybe with its node before it */
     const struct json    *session;       /* the members of a request that creates a session, without its device */
     uint64_t              taken_wall_ns; /* 0: it does not say */
     struct part          *parts;         /* [count], owned; borrow from the doc */

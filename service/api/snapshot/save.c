@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/batch/kept.h"
 #include "api/batch/program_decode.h"
 #include "api/bounds.h"
 #include "api/memory/textures.h"
 #include "api/snapshot/manifest.h"
+#include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
 #include "session/snapshot/hold.h"
 
@@ -28,9 +30,11 @@ struct save {
     struct body_source source;
     struct session    *session; /* borrowed and held */
     bool               held, unnoticed;
-    struct part       *parts;    /* [places] */
-    struct content    *contents; /* [places] */
+    char               id[ID_BYTES]; /* its own, without a node */
+    struct part       *parts;        /* [places] */
+    struct content    *contents;     /* [places] */
     unsigned           places, room;
+    struct buf         requests; /* the text of that part; empty: there is none */
     struct buf         sums;
     size_t             sums_bytes;
     uint64_t           time_s;
@@ -63,6 +67,7 @@ static void save_destroy(struct save *s)
     if (s->session)
         (s->unnoticed ? session_return_unnoticed : session_return)(s->session);
     buf_finish(&s->sums);
+    buf_finish(&s->requests);
     free(s->parts);
     free(s->contents);
     free(s);
@@ -368,6 +373,53 @@ static enum status add_programs(struct save *s, struct problem *why)
     return st;
 }
 
+static enum status add_result(struct save *s, struct request *r, struct batch_job *j)
+{
+    struct part    *p = add(s, PART_RESULT, &r->problem);
+    struct content *c;
+
+    if (!p)
+        return r->problem.status;
+    c = last_content(s);
+    memcpy(c->id, j->entry.id, sizeof c->id);
+    buf_init(&c->made, SNAPSHOT_RESULT_BYTES_MAX);
+    batch_kept_write(j, &c->made);
+    if (c->made.failed)
+        return no_memory(&r->problem);
+    c->text = buf_span(&c->made);
+    snprintf(p->entry.name, sizeof p->entry.name, "results/%.90s", c->id);
+    p->entry.bytes = c->text.bytes;
+    return request_hold(r, c->text.bytes);
+}
+
+static enum status add_results(struct save *s, struct request *r)
+{
+    struct batch_job **jobs = calloc(BATCHES_KEPT_MAX, sizeof(struct batch_job *));
+    unsigned           n = jobs ? batch_jobs_ended(s->session, jobs) : 0;
+    enum status        st = jobs ? STATUS_OK : no_memory(&r->problem);
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!st)
+            st = add_result(s, r, jobs[i]);
+        (s->unnoticed ? batch_job_return_unnoticed : batch_job_return)(jobs[i]);
+    }
+    free(jobs);
+    return st;
+}
+
+static enum status add_requests(struct save *s, struct request *r)
+{
+    struct part *p = s->requests.bytes ? add(s, PART_REQUESTS, &r->problem) : NULL;
+
+    if (!p)
+        return s->requests.bytes ? r->problem.status : STATUS_OK;
+    last_content(s)->text = buf_span(&s->requests);
+    memcpy(last_content(s)->id, "keys", sizeof "keys");
+    snprintf(p->entry.name, sizeof p->entry.name, "requests/keys.json");
+    p->entry.bytes = s->requests.bytes;
+    return request_hold(r, s->requests.bytes);
+}
+
 /* These ids are in `contents`, which has moved while it grew. */
 static void find_ids(struct save *s)
 {
@@ -416,6 +468,10 @@ static enum status list_parts(struct save *s, struct request *r)
         st = add_all_variables(s, &r->problem);
     if (!st)
         st = add_programs(s, &r->problem);
+    if (!st)
+        st = add_results(s, r);
+    if (!st)
+        st = add_requests(s, r);
     if (st)
         return st;
     find_ids(s);
@@ -563,16 +619,43 @@ static uint64_t total_bytes(struct save *s)
     return total + TAR_BLOCK_BYTES + s->sums_bytes + tar_padding(s->sums_bytes);
 }
 
+/* A request with a key has been done, or has not begun: in between, its key would say neither. */
+static bool take_requests(struct save *s, struct request *r)
+{
+    buf_finish(&s->requests);
+    buf_init(&s->requests, SNAPSHOT_TEXT_BYTES_MAX);
+    return requests_write(app_of(r)->idempotency, r->caller, s->id, &s->requests);
+}
+
+/* `moment` NULL: it is held. */
+static enum status stand_still(struct save *s, struct request *r, const struct snapshot_wait *wait, uint64_t *moment)
+{
+    enum status st;
+
+    for (;;) {
+        st = moment ? snapshot_watch(s->session, wait, moment, &r->problem) : snapshot_hold(s->session, wait, &r->problem);
+        s->held = !st && !moment;
+        if (st || take_requests(s, r))
+            return s->requests.failed ? no_memory(&r->problem) : st;
+        if (s->held)
+            snapshot_release(s->session);
+        s->held = false;
+        st = snapshot_rest(wait, "a request with an Idempotency-Key", &r->problem);
+        if (st)
+            return st;
+    }
+}
+
 /* `moment` NULL: it is held. */
 static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
 {
     struct snapshot_wait wait = {deadline_after_ms(moment ? SNAPSHOT_WATCH_MS : wait_s_of(r) * 1000), client_gone, r};
     enum status          st = session_of(r, &s->session);
 
+    span_copy(r->params[0], s->id, sizeof s->id);
     s->unnoticed = moment != NULL;
     if (!st)
-        st = moment ? snapshot_watch(s->session, &wait, moment, &r->problem) : snapshot_hold(s->session, &wait, &r->problem);
-    s->held = !st && !moment;
+        st = stand_still(s, r, &wait, moment);
     return st ? st : list_parts(s, r);
 }
 

@@ -6,7 +6,6 @@
 
 #include "http/engine/internal.h"
 #include "http/filter/auth_throttle.h"
-#include "http/filter/idempotency.h"
 
 unsigned server_loops_for(unsigned cpus)
 {
@@ -86,6 +85,7 @@ static struct server *allocate(const struct server_config *config)
     if (!s)
         return NULL;
     s->config = *config;
+    s->idempotency = config->idempotency;
     atomic_init(&s->requests_per_s, config->requests_per_s);
     pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
@@ -112,8 +112,6 @@ enum status server_create(struct server **out, const struct server_config *confi
         st = open_listeners(s, why);
     if (!st)
         st = executor_create(&s->executor, why);
-    if (!st && idempotency_create(&s->idempotency))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for idempotency keys");
     if (!st && !(s->auth_throttle = auth_throttle_create(config->token_failures_per_minute)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for addresses");
     s->metrics = server_metrics_create(config->endpoints_count);
@@ -191,7 +189,6 @@ void server_destroy(struct server *s)
     executor_destroy(s->executor);
     offload_destroy(s->offload_threads);
     tls_destroy(s->tls);
-    idempotency_destroy(s->idempotency);
     auth_throttle_destroy(s->auth_throttle);
     server_metrics_destroy(s->metrics);
     pthread_mutex_destroy(&s->held.lock);

@@ -13,6 +13,7 @@ struct server_config {
     void                  *app;  /* becomes request.app */
     const char            *node; /* the name of this node: requests for another one are refused; "" or NULL = it has none */
     struct auth           *auth;
+    struct idempotency    *idempotency;
     const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;
     const char *const     *hosts; /* additional names for Host, without port; loopback names are always allowed */

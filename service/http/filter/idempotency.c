@@ -69,6 +69,7 @@ void idempotency_identify(struct idempotency_id *out, struct caller *caller, enu
     struct sha256 h;
 
     out->caller = caller;
+    out->session[0] = '\0';
     digest_init(&h);
     digest_add_field(&h, span_of(method_name(method)));
     digest_add_field(&h, path);
@@ -354,4 +355,58 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
     if (!st)
         reply_header_text(answer, "Idempotency-Replayed", "true");
     return st;
+}
+
+/* ---- keys that travel ---- */
+
+static bool is_of(const struct idempotent *e, const struct caller *caller, const char *session)
+{
+    return e->id.caller == caller && strcmp(e->id.session, session) == 0;
+}
+
+/* With the lock held. */
+static bool in_progress(const struct idempotency *store, const struct caller *caller, const char *session)
+{
+    for (size_t i = 0; i < COUNT(store->buckets); i++)
+        for (const struct idempotent *e = store->buckets[i]; e; e = e->chain)
+            if (!e->done && is_of(e, caller, session))
+                return true;
+    return false;
+}
+
+bool idempotency_show(struct idempotency *store, const struct caller *caller, const char *session, uint64_t now,
+                      void (*take)(void *context, const struct idempotency_record *record), void *context)
+{
+    struct idempotent *e;
+    bool               quiet;
+
+    pthread_mutex_lock(&store->lock);
+    drop_expired(store, now);
+    quiet = !atomic_load(&caller->idempotency_keys) || !in_progress(store, caller, session);
+    STAILQ_FOREACH(e, &store->finished, queued)
+    {
+        struct idempotency_record record = {.payload = e->payload, .answer = e->answer_bytes ? &e->answer : NULL};
+
+        memcpy(record.digest, e->id.digest, sizeof record.digest);
+        if (quiet && is_of(e, caller, session))
+            take(context, &record);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return quiet;
+}
+
+enum status idempotency_restore(struct idempotency *store, struct caller *caller, const char *session,
+                                const struct idempotency_record *record, uint64_t now, struct problem *why)
+{
+    static const struct reply not_stored = {.descriptor = -1, .body.failed = true};
+    struct idempotency_id     id = {.caller = caller};
+    struct idempotent        *mine;
+    enum status               st;
+
+    memcpy(id.digest, record->digest, sizeof id.digest);
+    span_copy(span_of(session), id.session, sizeof id.session);
+    st = idempotency_claim(store, &id, UINT64_MAX, now, &mine, why);
+    if (!st && mine)
+        idempotency_finish(store, mine, &record->payload, record->answer ? record->answer : &not_stored, now);
+    return st == STATUS_IDEMPOTENCY_IN_PROGRESS ? STATUS_OK : st;
 }

@@ -14,6 +14,7 @@ struct idempotent;
 struct idempotency_id {
     struct caller *caller;
     unsigned char  digest[SHA256_BYTES]; /* of method, path and key */
+    char           session[ID_BYTES]; /* that the path names, without a node; "": none. It tells whose key it is, and is no part of that */
 };
 
 /* The payload that a key belongs to. */
@@ -46,3 +47,17 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
                                uint64_t now, struct reply *answer, struct problem *why);
 /* Forgets keys older than IDEMPOTENCY_S. */
 void idempotency_sweep(struct idempotency *store, uint64_t now);
+
+/* A key whose request has run, as it travels with its session. */
+struct idempotency_record {
+    unsigned char              digest[SHA256_BYTES];
+    struct idempotency_payload payload;
+    const struct reply        *answer; /* NULL: none is stored */
+};
+/* Shows all of a caller's session, oldest first; `take` must not call back. False: a request with a key of that session is in progress, and nothing
+ * was shown. */
+bool idempotency_show(struct idempotency *store, const struct caller *caller, const char *session, uint64_t now,
+                      void (*take)(void *context, const struct idempotency_record *record), void *context);
+/* Remembers a key of a session that was elsewhere, as if its request had run now. One that is known stays. As idempotency_claim() fails. */
+enum status idempotency_restore(struct idempotency *store, struct caller *caller, const char *session,
+                                const struct idempotency_record *record, uint64_t now, struct problem *why);

@@ -26,6 +26,15 @@ static struct idempotency_payload end_payload(struct idempotent_request *k)
     return p;
 }
 
+/* A session's keys travel with it; the request that moves it away must not wait for itself. */
+static void note_session(const struct exchange *x, struct idempotency_id *id)
+{
+    const char *path = x->r.endpoint->path;
+
+    if (strstr(path, "/{sid}/") && !strstr(path, "/{sid}/move"))
+        span_copy(x->r.params[0], id->session, sizeof id->session);
+}
+
 enum status idempotent_begin(struct exchange *x)
 {
     struct idempotency        *store = x->loop->server->idempotency;
@@ -42,6 +51,7 @@ enum status idempotent_begin(struct exchange *x)
     if (!k)
         return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
     idempotency_identify(&k->id, x->r.caller, x->r.method, x->r.path, key);
+    note_session(x, &k->id);
     st = idempotency_claim(store, &k->id, x->r.has_body_bytes ? x->r.body_bytes : UINT64_MAX, now_ns(), &k->mine, &x->r.problem);
     if (st)
         return st;

@@ -400,13 +400,23 @@ enum status batch_job_borrow(struct session *s, struct span id, struct batch_job
     return STATUS_OK;
 }
 
-void batch_job_return(struct batch_job *j)
+static void give_back(struct batch_job *j, bool used)
 {
     struct session *home = j->home;
 
     unref_unlocked(j);
     if (home)
-        session_return(home);
+        session_unpin(home, used);
+}
+
+void batch_job_return(struct batch_job *j)
+{
+    give_back(j, true);
+}
+
+void batch_job_return_unnoticed(struct batch_job *j)
+{
+    give_back(j, false);
 }
 
 void batch_job_info_of(struct batch_job *j, struct batch_job_info *out)
@@ -487,4 +497,63 @@ void result_store_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
     free_all(garbage);
     table_finish(&s->batches.jobs);
+}
+
+/* ---- with snapshots ---- */
+
+unsigned batch_jobs_ended(struct session *s, struct batch_job *out[BATCHES_KEPT_MAX])
+{
+    struct batch_job *j;
+    unsigned          n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    TAILQ_FOREACH(j, &s->batches.finished.jobs, listed)
+    if (n < BATCHES_KEPT_MAX) {
+        j->refs++;
+        session_pin(s);
+        out[n++] = j;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+/* With session.lock held. */
+static enum status list_ended(struct session *s, struct batch_job *j, struct problem *why)
+{
+    if (table_get(&s->batches.jobs, span_of(j->entry.id)))
+        return problem_set(why, STATUS_SNAPSHOT_INVALID, "two batches have this id");
+    if (!count_kept(s, j))
+        return problem_set(why, STATUS_QUOTA_EXCEEDED, "there is no room for its result");
+    j->home = s;
+    if (!table_put(&s->batches.jobs, &j->entry))
+        return STATUS_OK;
+    uncount(s, j);
+    j->home = NULL;
+    j->kept = false;
+    return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a result");
+}
+
+enum status batch_job_restore(struct session *s, struct batch_job *j, const struct batch_job_info *was, struct problem *why)
+{
+    enum status st;
+
+    span_copy(span_of(was->id), j->entry.id, sizeof j->entry.id);
+    j->state = was->state;
+    j->created_wall_ns = was->created_wall_ns;
+    j->started_wall_ns = was->started_wall_ns;
+    j->finished_wall_ns = wall_ns();
+    j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
+    if (was->state == BATCH_JOB_FAILED)
+        j->problem = was->problem;
+    j->end.lock = &s->lock;
+    pthread_mutex_lock(&s->lock);
+    st = list_ended(s, j, why);
+    if (!st) {
+        j->refs++;
+        session_pin(s); /* by the caller's reference */
+        list_append(&s->batches.finished, j);
+        waitlist_end(&j->end);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
 }

@@ -75,6 +75,11 @@ enum status batch_job_room(struct session *s, struct problem *why);
 enum status batch_job_queue(struct batch_job *j, struct problem *why);
 enum status batch_job_borrow(struct session *s, struct span id, struct batch_job **out, struct problem *why);
 void        batch_job_return(struct batch_job *j);
+/* The same by the service itself, which is no use of the session. */
+void batch_job_return_unnoticed(struct batch_job *j);
+
+/* The session's that have ended, oldest first: references, to be returned. */
+unsigned batch_jobs_ended(struct session *s, struct batch_job *out[BATCHES_KEPT_MAX]);
 
 struct batch_job_info {
     char                 id[ID_BYTES];
@@ -90,3 +95,7 @@ void batch_job_info_of(struct batch_job *j, struct batch_job_info *out);
 enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *why);
 /* A finished one is found no more. */
 void batch_job_forget(struct batch_job *j);
+
+/* One that has ended elsewhere, with the session that is restored: it is told as it was, and its result is kept as long as a new one. QUOTA_EXCEEDED: it
+ * has no room; SNAPSHOT_INVALID: there is one of that id. */
+enum status batch_job_restore(struct session *s, struct batch_job *j, const struct batch_job_info *was, struct problem *why);

@@ -73,20 +73,28 @@ static void sleep_ms(unsigned ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
+enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, struct problem *why)
+{
+    if (wait->unwanted && wait->unwanted(wait->context))
+        return problem_set(why, STATUS_CANCELLED, "nobody waits for the snapshot any more");
+    if (deadline_left_ns(wait->deadline_ns) == 0)
+        return problem_set(why, STATUS_SESSION_BUSY,
+                           "%s is under way, and a snapshot is taken when nothing is; wait for it, or ask for a longer wait with "
+                           "Prefer: wait=SECONDS",
+                           what);
+    sleep_ms(SNAPSHOT_LOOK_MS);
+    return STATUS_OK;
+}
+
 static enum status await_moment(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
 {
     const char *what = "";
     enum status st;
 
     while ((st = try_at(s, moment, &what, why)) == STATUS_PENDING) {
-        if (wait->unwanted && wait->unwanted(wait->context))
-            return problem_set(why, STATUS_CANCELLED, "nobody waits for the snapshot any more");
-        if (deadline_left_ns(wait->deadline_ns) == 0)
-            return problem_set(why, STATUS_SESSION_BUSY,
-                               "%s is under way, and a snapshot is taken when nothing is; wait for it, or ask for a longer wait with "
-                               "Prefer: wait=SECONDS",
-                               what);
-        sleep_ms(SNAPSHOT_LOOK_MS);
+        st = snapshot_rest(wait, what, why);
+        if (st)
+            return st;
     }
     return st;
 }

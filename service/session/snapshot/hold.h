@@ -13,6 +13,8 @@ struct snapshot_wait {
  * at the deadline; SESSION_FAULTED; CANCELLED. Blocks. */
 enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why);
 void        snapshot_release(struct session *s);
+/* Before another look at what is under way: sleeps a little, unless the wait is over, as above. */
+enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, struct problem *why);
 
 /* A snapshot that nobody waits for, so that nothing is kept off: waits for the same moment, and tells what it was. What is read then is of that moment
  * if snapshot_still() says so behind the last byte, else of none. */

@@ -1,6 +1,7 @@
 /* The server under test and its client. */
 #include "unit/http/engine/server_fixture.h"
 #include "http/bounds.h"
+#include "http/filter/idempotency.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -365,7 +366,8 @@ static const struct endpoint table[] = {
 
 /* ---- server ---- */
 
-static struct auth *auth;
+static struct auth        *auth;
+static struct idempotency *idempotency;
 
 static void count_problem(void *app, enum status st)
 {
@@ -408,6 +410,8 @@ struct server *start_server(struct server_options o)
     signal(SIGPIPE, SIG_IGN);
     cr_assert_eq(auth_create(&auth, o.tokens, &why), STATUS_OK, "%s", why.detail);
     config.auth = auth;
+    cr_assert_eq(idempotency_create(&idempotency), STATUS_OK);
+    config.idempotency = idempotency;
     pthread_create(&firing.thread, NULL, fire, NULL);
     cr_assert_eq(server_create(&s, &config, &why), STATUS_OK, "%s", why.detail);
     running = s;
@@ -426,6 +430,7 @@ void stop_server(void)
     pthread_mutex_unlock(&firing.lock);
     pthread_join(firing.thread, NULL);
     auth_destroy(auth);
+    idempotency_destroy(idempotency);
 }
 
 bool reaches(atomic_uint *value, unsigned wanted)
