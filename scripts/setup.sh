@@ -11,7 +11,8 @@ PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 py
 TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
     slurm-wlm slurm-wlm-basic-plugins munge
     binutils g++ nodejs rustc cargo rustfmt rust-clippy dpkg-dev wine
-    libopenblas0-pthread libfftw3-double3 libfftw3-single3)
+    libopenblas0-pthread libfftw3-double3 libfftw3-single3
+    libvulkan-dev mesa-vulkan-drivers glslang-tools spirv-tools libshaderc-dev glslang-dev)
 
 # libcurl's headers exist for three TLS libraries; any of them will do.
 installed() {

@@ -9,6 +9,8 @@
 #define PTX_TYPE    "application/vnd.gpurest.ptx"
 #define CUBIN_TYPE  "application/vnd.gpurest.cubin"
 #define FATBIN_TYPE "application/vnd.gpurest.fatbin"
+#define GLSL_TYPE   "text/x-glsl"
+#define SPIRV_TYPE  "application/spirv"
 
 enum { SHA_ETAG_BYTES = 96 };
 
@@ -26,14 +28,15 @@ static bool is_binary(const struct request *r)
 
 enum status modules_create_begin(struct request *r)
 {
-    if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE))
+    if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE) || is_type(r, GLSL_TYPE) ||
+        is_type(r, SPIRV_TYPE))
         return STATUS_OK;
     if (is_binary(r) && app_of(r)->config->allow_binary_images)
         return STATUS_OK;
     if (is_binary(r))
         return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not accepted; send source or PTX");
     return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
-                       "the Content-Type of a module must be text/x-cuda, application/json or " PTX_TYPE);
+                       "the Content-Type of a module must be text/x-cuda, " GLSL_TYPE ", " SPIRV_TYPE ", application/json or " PTX_TYPE);
 }
 
 /* Checked. The spans in *spec borrow from the request. */
@@ -42,7 +45,11 @@ static enum status decode(struct request *r, struct module_spec *spec)
     const struct json *root;
     enum status        st;
 
-    spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : is_binary(r) ? IMAGE_BINARY : IMAGE_CUDA;
+    spec->kind = is_type(r, PTX_TYPE)     ? IMAGE_PTX
+                 : is_binary(r)           ? IMAGE_BINARY
+                 : is_type(r, GLSL_TYPE)  ? IMAGE_GLSL
+                 : is_type(r, SPIRV_TYPE) ? IMAGE_SPIRV
+                                          : IMAGE_CUDA;
     spec->source = r->body;
     if (!is_type(r, "application/json"))
         return module_spec_check(spec, &r->arena, &r->problem);
@@ -128,27 +135,50 @@ enum status modules_log(struct request *r)
     return with_module(r, answer_log);
 }
 
-/* The hash names what was loaded; the format tells its two representations apart. */
+/* Of the forms that a module's code has; all but PTX are what the device loads. */
+static const struct code_format {
+    const char *name, *type, *title;
+    bool        shader; /* of devices that take SPIR-V alone */
+} code_formats[] = {{"ptx", PTX_TYPE, "PTX", false}, {"cubin", CUBIN_TYPE, "cubin", false}, {"spirv", SPIRV_TYPE, "SPIR-V", true}};
+
+static bool has_spirv(const struct module *m)
+{
+    enum image_kind kind = module_spec_of(m)->kind;
+
+    return kind == IMAGE_GLSL || kind == IMAGE_SPIRV;
+}
+
+static const struct code_format *find_format(struct span name)
+{
+    for (size_t i = 0; i < COUNT(code_formats); i++)
+        if (span_is(name, code_formats[i].name))
+            return &code_formats[i];
+    return NULL;
+}
+
+/* The hash names what was loaded; the format tells its representations apart. */
 static enum status answer_code(struct request *r, const struct module *m)
 {
-    struct module_view v;
-    struct span        format = SPAN_LITERAL("ptx"), code;
-    char               etag[SHA_ETAG_BYTES];
-    bool               cubin;
+    const struct code_format *f;
+    struct module_view        v;
+    struct span               format = SPAN_LITERAL("ptx"), code;
+    char                      etag[SHA_ETAG_BYTES];
 
+    if (has_spirv(m))
+        format = SPAN_LITERAL("spirv");
     request_query(r, "format", &format);
-    cubin = span_is(format, "cubin");
-    if (!cubin && !span_is(format, "ptx"))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "format", "value", "format must be ptx or cubin");
+    f = find_format(format);
+    if (!f)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "format", "value", "format must be ptx, cubin or spirv");
     module_view_of(m, &v);
-    code = cubin ? v.cubin : v.ptx;
+    code = f->shader != has_spirv(m) ? (struct span){0} : f == code_formats ? v.ptx : v.cubin;
     if (code.bytes == 0)
-        return problem_set(&r->problem, STATUS_NOT_FOUND, "the module has no %s", cubin ? "cubin" : "PTX");
-    snprintf(etag, sizeof etag, "\"%.80s-%s\"", v.code_hash, cubin ? "cubin" : "ptx");
+        return problem_set(&r->problem, STATUS_NOT_FOUND, "the module has no %s", f->title);
+    snprintf(etag, sizeof etag, "\"%.80s-%s\"", v.code_hash, f->name);
     reply_header_text(&r->reply, "ETag", etag);
     if (precondition_check((struct span){0}, request_header(r, "If-None-Match"), span_of(etag), true) == PRECONDITION_NOT_MODIFIED)
         return reply_empty(&r->reply, 304);
-    return reply_text(&r->reply, 200, cubin ? CUBIN_TYPE : PTX_TYPE, code);
+    return reply_text(&r->reply, 200, f->type, code);
 }
 
 enum status modules_code(struct request *r)

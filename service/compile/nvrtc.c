@@ -44,22 +44,29 @@ const char *library_bind(void *lib, const struct library_function *functions, si
     return NULL;
 }
 
-/* The loader's own search first, then the toolkit's folder, then beside our executable. */
-static void *open_usual(void)
+void *library_open_beside(const char *const names[LIBRARY_NAMES])
 {
     char    own[PATH_MAX], beside[PATH_MAX + 16];
     ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    void   *lib = library_open("", library_names);
+    void   *lib;
 
-    lib = lib ? lib : library_open(TOOLKIT_LIBRARIES, library_names);
-    if (lib || n <= 0)
-        return lib;
+    if (n <= 0)
+        return NULL;
     own[n] = '\0';
     cut_to_folder(own);
     snprintf(beside, sizeof beside, "%s/", own);
-    lib = library_open(beside, library_names);
+    lib = library_open(beside, names);
     snprintf(beside, sizeof beside, "%s/../lib/", own);
-    return lib ? lib : library_open(beside, library_names);
+    return lib ? lib : library_open(beside, names);
+}
+
+/* The loader's own search first, then the toolkit's folder, then beside our executable. */
+static void *open_usual(void)
+{
+    void *lib = library_open("", library_names);
+
+    lib = lib ? lib : library_open(TOOLKIT_LIBRARIES, library_names);
+    return lib ? lib : library_open_beside(library_names);
 }
 
 /* The name of the first missing function, or NULL when all were found. */

@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 
-static const char JOB_MAGIC[8] = "GRJOB02";
+static const char JOB_MAGIC[8] = "GRJOB03";
 static const char OUTPUT_MAGIC[8] = "GROUT01";
 
 /* Reading position; `failed` is sticky, so that a run of reads is checked once. */
@@ -74,7 +74,7 @@ enum status compile_job_encode(const struct compile_job *job, struct buf *out)
     buf_add(out, JOB_MAGIC, sizeof JOB_MAGIC);
     put_field(out, job->source);
     put_field(out, job->arch);
-    put_u64(out, job->assemble);
+    put_u64(out, job->tool);
     put_u64(out, job->headers_count);
     for (size_t i = 0; i < job->headers_count; i++) {
         put_field(out, job->headers[i].name);
@@ -126,7 +126,7 @@ enum status compile_job_decode(struct span bytes, struct arena *a, struct compil
         return STATUS_INTERNAL;
     got.source = take_field(&r);
     got.arch = take_field(&r);
-    got.assemble = take_at_most(&r, 1);
+    got.tool = (enum compile_tool)take_at_most(&r, COMPILE_TOOLS - 1);
     got.headers = take_headers(&r, a, &got.headers_count);
     got.options = take_list(&r, a, COMPILE_OPTIONS_MAX, &got.options_count);
     got.name_expressions = take_list(&r, a, COMPILE_NAME_EXPRESSIONS_MAX, &got.name_expressions_count);

@@ -14,7 +14,16 @@ struct compile_header {
 /* A compile worker's descriptors: it reads the job to the end of one and writes the output to the other. */
 enum { COMPILE_JOB_FD = 3, COMPILE_OUTPUT_FD = 4 };
 
-/* What to compile. All spans are borrowed; source and headers hold no NUL. */
+/* What makes code of a source. */
+enum compile_tool {
+    COMPILE_CUDA,  /* NVRTC */
+    COMPILE_PTX,   /* nvJitLink, to a cubin only; without headers, options or names */
+    COMPILE_GLSL,  /* shaderc, and the validator of SPIR-V */
+    COMPILE_SPIRV, /* the validator alone; without headers or names */
+    COMPILE_TOOLS,
+};
+
+/* What to compile. All spans are borrowed; source and headers hold no NUL, but SPIR-V does. */
 struct compile_job {
     struct span                  source;
     const struct compile_header *headers;
@@ -23,8 +32,8 @@ struct compile_job {
     size_t                       options_count;
     const struct span           *name_expressions;
     size_t                       name_expressions_count;
-    bool                         assemble; /* source is PTX, to be assembled to a cubin only; it comes without headers, options or names */
-    struct span                  arch;     /* "sm_90": cubin and PTX; "compute_75": PTX only */
+    enum compile_tool            tool;
+    struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only */
 };
 
 /* All bufs owned. The image is what the device loads. */
@@ -33,7 +42,7 @@ struct compile_output {
     struct buf  log;    /* <= COMPILE_LOG_BYTES_MAX, valid UTF-8 */
     bool        log_truncated;
     struct buf  ptx;
-    struct buf  cubin;   /* empty for compute_ architectures */
+    struct buf  cubin;   /* empty for compute_ architectures; of shaders the SPIR-V */
     struct buf *lowered; /* [name_expressions_count]: mangled name of each expression */
     size_t      lowered_count;
 };

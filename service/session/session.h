@@ -324,11 +324,18 @@ void        transfer_read_release(struct transfer *t, size_t bytes);
 void transfer_destroy(struct transfer *t);
 
 /* ---- module.c ---- */
-enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY, IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */ };
+enum image_kind {
+    IMAGE_CUDA,
+    IMAGE_PTX,
+    IMAGE_BINARY,
+    IMAGE_GLSL,
+    IMAGE_SPIRV,
+    IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */
+};
 struct module_spec {
     struct span                  id; /* empty: the server makes one */
     enum image_kind              kind;
-    struct span                  source; /* CUDA C++ or PTX; or a cubin or fatbin */
+    struct span                  source; /* CUDA C++, GLSL or PTX; or a cubin, a fatbin or SPIR-V */
     const struct compile_header *headers;
     unsigned                     headers_count;
     const struct span           *options; /* as the client sent them; when checked, canonical */
@@ -343,9 +350,10 @@ struct module_spec {
 };
 /* The one place where what a module is made from is checked, for every way in, and hashed: every spec passes here once, before
  * module_create(). Options become canonical and headers sorted, in the arena. INVALID_FIELD or OPTION_NOT_ALLOWED with a pointer into the
- * module's request, BODY_TOO_LARGE, OUT_OF_MEMORY. Headers, options and expressions come with IMAGE_CUDA alone. */
+ * module's request, BODY_TOO_LARGE, OUT_OF_MEMORY. Headers come with IMAGE_CUDA and IMAGE_GLSL alone, options with IMAGE_SPIRV, too, and
+ * expressions with IMAGE_CUDA. */
 enum status module_spec_check(struct module_spec *spec, struct arena *arena, struct problem *why);
-/* Has a checked spec of IMAGE_CUDA point to copies in the arena. False: no memory. */
+/* Has a checked spec of IMAGE_CUDA, IMAGE_GLSL or IMAGE_SPIRV point to copies in the arena. False: no memory. */
 bool module_spec_copy(struct arena *arena, struct module_spec *spec);
 /* A loaded module, borrowed from the session until module_return. Its parts never change. */
 struct module;

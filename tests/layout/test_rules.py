@@ -65,6 +65,8 @@ OWNERS = {
     "nettle/": r"service/base/digests/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
     "curl/curl.h": r"sdk/c/src/transport/transport_curl\.c",
+    "shaderc/": r"tests/.*abi_test\.c",
+    "spirv-tools/": r"tests/.*abi_test\.c",
     "vulkan/": r"service/device/vulkan/loader\.h",
     "cuda.h": r"tests/.*abi_test\.c",
     "nvrtc.h": r"tests/.*abi_test\.c",

@@ -6,8 +6,10 @@ struct decoding {
     struct problem *why;
 };
 
+enum { LANGUAGE_BYTES_MAX = 16 };
+
 struct module_request {
-    struct span        source, arch;
+    struct span        source, arch, language;
     const struct json *options, *headers, *name_expressions;
 };
 static const struct json_field create_fields[] = {
@@ -15,6 +17,7 @@ static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_ANY, struct module_request, options, false, 0),
     JSON_FIELD(FIELD_ANY, struct module_request, headers, false, 0),
     JSON_FIELD(FIELD_ANY, struct module_request, name_expressions, false, 0),
+    JSON_FIELD(FIELD_STRING, struct module_request, language, false, LANGUAGE_BYTES_MAX),
     JSON_FIELD(FIELD_STRING, struct module_request, arch, false, COMPILE_ARCH_BYTES - 1),
 };
 
@@ -72,6 +75,20 @@ static enum status decode_parts(struct decoding *d, const struct module_request 
     return st ? st : module_spec_check(out, d->arena, d->why);
 }
 
+/* SPIR-V comes as base64. */
+static enum status decode_source(const struct decoding *d, const struct module_request *q, struct module_spec *out)
+{
+    bool glsl = span_is(q->language, "glsl"), spirv = span_is(q->language, "spirv");
+
+    if (q->language.bytes && !glsl && !spirv && !span_is(q->language, "cuda"))
+        return problem_field(d->why, STATUS_INVALID_FIELD, "/language", "value", "language must be cuda, glsl or spirv");
+    out->kind = glsl ? IMAGE_GLSL : spirv ? IMAGE_SPIRV : IMAGE_CUDA;
+    out->source = q->source;
+    if (spirv && !base64_decode(q->source, d->arena, &out->source))
+        return problem_field(d->why, STATUS_INVALID_FIELD, "/source", "base64", "SPIR-V in JSON must be base64");
+    return STATUS_OK;
+}
+
 enum status module_decode(const struct json *object, const char *pointer, bool lenient, struct arena *a, struct module_spec *out,
                           struct problem *why)
 {
@@ -81,10 +98,10 @@ enum status module_decode(const struct json *object, const char *pointer, bool l
 
     if (st)
         return st;
-    out->kind = IMAGE_CUDA;
-    out->source = q.source;
     out->arch = q.arch;
-    st = decode_parts(&d, &q, out);
+    st = decode_source(&d, &q, out);
+    if (!st)
+        st = decode_parts(&d, &q, out);
     if (st)
         problem_within(why, pointer);
     return st;

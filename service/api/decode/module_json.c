@@ -38,6 +38,17 @@ static struct span name_of(struct request *r, const struct module_view *v, const
     return plain_name(r, mangled);
 }
 
+/* Of a kernel whose code fixes any of it; 0: a launch chooses. */
+static void add_fixed_block(struct json_writer *w, const struct kernel_desc *k)
+{
+    if (!k->block[0] && !k->block[1] && !k->block[2])
+        return;
+    json_open_array(w, "block");
+    for (unsigned i = 0; i < 3; i++)
+        json_add_u64(w, NULL, k->block[i]);
+    json_close_array(w);
+}
+
 static void add_kernel(struct json_writer *w, struct request *r, const struct module_view *v, const struct kernel_desc *k)
 {
     json_open_object(w, NULL);
@@ -49,6 +60,7 @@ static void add_kernel(struct json_writer *w, struct request *r, const struct mo
     json_add_u64(w, "local_bytes", k->local_bytes);
     json_add_u64(w, "const_bytes", k->const_bytes);
     json_add_u64(w, "max_threads", k->max_threads);
+    add_fixed_block(w, k);
     if (k->engine != KERNEL_ENGINE_DEVICE) {
         json_add_text(w, "engine", k->engine == KERNEL_ENGINE_LLVM ? "llvm" : "interpreter");
         json_add_text(w, "engine_reason", k->engine_reason);

@@ -155,7 +155,10 @@ static enum status check_type(const struct request *r, struct span type, struct 
         spec->kind = IMAGE_CUDA;
         return STATUS_OK;
     }
-    spec->kind = span_is(type, "application/vnd.gpurest.ptx") ? IMAGE_PTX : IMAGE_BINARY;
+    spec->kind = span_is(type, "application/vnd.gpurest.ptx") ? IMAGE_PTX
+                 : span_is(type, "text/x-glsl")               ? IMAGE_GLSL
+                 : span_is(type, "application/spirv")         ? IMAGE_SPIRV
+                                                              : IMAGE_BINARY;
     if (spec->kind == IMAGE_BINARY && !span_is(type, "application/vnd.gpurest.cubin"))
         return problem_set(why, STATUS_SNAPSHOT_INVALID, "a module of an unknown type");
     if (spec->kind == IMAGE_BINARY && !app_of(r)->config->allow_binary_images)

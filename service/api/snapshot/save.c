@@ -124,6 +124,26 @@ static void add_texts(struct json_writer *w, const char *name, const struct span
     json_close_array(w);
 }
 
+/* SPIR-V stands in JSON as base64. */
+static void write_source(struct json_writer *w, const struct module_spec *m, struct buf *out)
+{
+    struct buf text;
+
+    if (m->kind == IMAGE_GLSL)
+        json_add_text(w, "language", "glsl");
+    if (m->kind != IMAGE_SPIRV) {
+        json_add_string(w, "source", m->source);
+        return;
+    }
+    json_add_text(w, "language", "spirv");
+    buf_init(&text, SNAPSHOT_TEXT_BYTES_MAX);
+    if (base64_add(&text, m->source))
+        json_add_string(w, "source", buf_span(&text));
+    else
+        out->failed = true;
+    buf_finish(&text);
+}
+
 /* The body of a request that makes the module again. */
 static void write_module(const struct module_spec *m, struct arena *a, struct buf *out)
 {
@@ -131,7 +151,7 @@ static void write_module(const struct module_spec *m, struct arena *a, struct bu
 
     json_writer_init(&w, out);
     json_open_object(&w, NULL);
-    json_add_string(&w, "source", m->source);
+    write_source(&w, m, out);
     add_texts(&w, "options", m->options, m->options_count);
     add_texts(&w, "name_expressions", m->name_expressions, m->name_expressions_count);
     if (m->arch.bytes)
@@ -146,7 +166,8 @@ static void write_module(const struct module_spec *m, struct arena *a, struct bu
 /* Source that came alone is sent as it came, so that an editor opens it. */
 static bool is_plain(const struct module_spec *m)
 {
-    return m->kind != IMAGE_CUDA || !(m->options_count || m->name_expressions_count || m->headers_count || m->arch.bytes);
+    return m->kind == IMAGE_PTX || m->kind == IMAGE_BINARY ||
+           !(m->options_count || m->name_expressions_count || m->headers_count || m->arch.bytes);
 }
 
 static enum status add_module(struct save *s, struct request *r, struct module *m)
@@ -164,10 +185,12 @@ static enum status add_module(struct save *s, struct request *r, struct module *
     c = last_content(s);
     c->module = m;
     p->id = spec->id;
-    p->media_type = span_of(!plain                     ? "application/json"
-                            : spec->kind == IMAGE_CUDA ? "text/x-cuda"
-                            : spec->kind == IMAGE_PTX  ? "application/vnd.gpurest.ptx"
-                                                       : "application/vnd.gpurest.cubin");
+    p->media_type = span_of(!plain                      ? "application/json"
+                            : spec->kind == IMAGE_CUDA  ? "text/x-cuda"
+                            : spec->kind == IMAGE_PTX   ? "application/vnd.gpurest.ptx"
+                            : spec->kind == IMAGE_GLSL  ? "text/x-glsl"
+                            : spec->kind == IMAGE_SPIRV ? "application/spirv"
+                                                        : "application/vnd.gpurest.cubin");
     c->text = spec->source;
     if (!plain) {
         buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
@@ -178,10 +201,12 @@ static enum status add_module(struct save *s, struct request *r, struct module *
         st = request_hold(r, c->text.bytes);
     }
     snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id),
-             !plain                     ? ".json"
-             : spec->kind == IMAGE_CUDA ? ".cu"
-             : spec->kind == IMAGE_PTX  ? ".ptx"
-                                        : ".cubin");
+             !plain                      ? ".json"
+             : spec->kind == IMAGE_CUDA  ? ".cu"
+             : spec->kind == IMAGE_PTX   ? ".ptx"
+             : spec->kind == IMAGE_GLSL  ? ".comp"
+             : spec->kind == IMAGE_SPIRV ? ".spv"
+                                         : ".cubin");
     p->entry.bytes = c->text.bytes;
     return st;
 }

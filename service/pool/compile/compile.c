@@ -100,16 +100,21 @@ static bool give_to_warm(struct compile_service *s, struct span job, uint64_t de
     return false;
 }
 
-/* The warm worker has loaded the compiler, not the assembler. */
-static enum status run_bytes(struct compile_service *s, struct span job, bool assemble, struct compile_output *out)
+/* What a worker for such a job is told; NULL: it loads the compiler of CUDA C++, as the warm one has. */
+static const char *argument_for(enum compile_tool tool)
+{
+    return tool == COMPILE_CUDA ? NULL : tool == COMPILE_PTX ? "--assemble" : "--shader";
+}
+
+static enum status run_bytes(struct compile_service *s, struct span job, enum compile_tool tool, struct compile_output *out)
 {
     uint64_t             deadline = deadline_after_ms(s->deadline_ms);
     struct compile_child c;
     enum status          st;
 
-    if (!assemble && give_to_warm(s, job, deadline, &c))
+    if (tool == COMPILE_CUDA && give_to_warm(s, job, deadline, &c))
         return child_finish(&c, deadline, out);
-    st = compile_child_start(&s->command, assemble ? "--assemble" : NULL, &c);
+    st = compile_child_start(&s->command, argument_for(tool), &c);
     if (st)
         return fail_compile(out, st, "Cannot start a compiler process");
     c.stop_fd = s->stop_fd;
@@ -125,7 +130,7 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
     if (compile_job_encode(job, &bytes))
         fail_compile(out, STATUS_OUT_OF_MEMORY, "Cannot send the job to the compiler");
     else
-        run_bytes(s, buf_span(&bytes), job->assemble, out);
+        run_bytes(s, buf_span(&bytes), job->tool, out);
     buf_finish(&bytes);
     return out->status;
 }
@@ -157,13 +162,13 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
     struct compile_turn turn;
     enum status         st;
 
-    if (job->assemble && s->no_assembler)
+    if (job->tool == COMPILE_PTX && s->no_assembler)
         return fail_compile(out, STATUS_COMPILER_UNAVAILABLE, "No PTX assembler is installed");
     st = compile_turn_take(&s->turns, &turn, whom, deadline_after_ms(COMPILE_TURN_WAIT_MS));
     if (st)
         return no_turn(out, st);
     run_job(s, job, out);
-    turn_give(s, &turn, job->arch);
+    turn_give(s, &turn, job->tool == COMPILE_CUDA || job->tool == COMPILE_PTX ? job->arch : (struct span){0});
     return out->status;
 }
 

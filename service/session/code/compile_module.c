@@ -107,6 +107,13 @@ static enum status assemble_failed(const struct compile_output *o, struct proble
     return problem_set(why, STATUS_MODULE_INVALID, "the PTX cannot be assembled: %.*s", SPAN_ARG(utf8_first(log, SHOWN_TEXT_BYTES)));
 }
 
+static enum status invalid_spirv(const struct compile_output *o, struct problem *why)
+{
+    struct span log = span_trim(buf_span(&o->log));
+
+    return problem_set(why, STATUS_MODULE_INVALID, "%.*s", SPAN_ARG(utf8_first(log, SHOWN_TEXT_BYTES)));
+}
+
 static enum status failed(const struct compile_output *o, struct arena *arena, struct problem *why)
 {
     struct span text = first_line(buf_span(&o->log));
@@ -144,8 +151,10 @@ static enum status run(struct compile_service *service, struct compile_for whom,
         out->compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
         return STATUS_OK;
     }
-    if (job->assemble && st == STATUS_COMPILE_FAILED)
+    if (job->tool == COMPILE_PTX && st == STATUS_COMPILE_FAILED)
         st = assemble_failed(&out->output, why);
+    else if (job->tool == COMPILE_SPIRV && st == STATUS_COMPILE_FAILED)
+        st = invalid_spirv(&out->output, why);
     else if (st == STATUS_COMPILE_TIMEOUT)
         stopped(whom, why);
     else if (st == STATUS_TOO_MANY_IN_FLIGHT)
@@ -155,6 +164,16 @@ static enum status run(struct compile_service *service, struct compile_for whom,
     compiled_finish(out);
     compiled_init(out);
     return st;
+}
+
+static bool is_shader(const struct module_spec *spec)
+{
+    return spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV;
+}
+
+static enum compile_tool tool_for(enum image_kind kind)
+{
+    return kind == IMAGE_GLSL ? COMPILE_GLSL : kind == IMAGE_SPIRV ? COMPILE_SPIRV : kind == IMAGE_PTX ? COMPILE_PTX : COMPILE_CUDA;
 }
 
 enum status compile_module(struct code_cache *cache, struct compile_service *service, struct compile_for whom, const char *holder,
@@ -169,12 +188,14 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
                               .options_count = spec->options_count,
                               .name_expressions = spec->name_expressions,
                               .name_expressions_count = spec->name_expressions_count,
-                              .assemble = spec->kind == IMAGE_PTX,
-                              .arch = arch_for(arch, want_cubin, arch_text)};
+                              .tool = tool_for(spec->kind),
+                              .arch = is_shader(spec) ? arch : arch_for(arch, want_cubin, arch_text)};
     char               key[CODE_KEY_BYTES];
     enum status        st;
 
-    assert(spec->checked && (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_PTX));
+    assert(spec->checked && (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_PTX || is_shader(spec)));
+    if (is_shader(spec)) /* the identity is that of the compiler of CUDA C++: there is no key for these */
+        return run(service, whom, &job, arena, out, why);
     if (compile_service_version(service)[0] == '\0')
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No runtime compiler is installed; the operator can install NVRTC");
     make_key(service, holder, spec, job.arch, key);

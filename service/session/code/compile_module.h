@@ -21,7 +21,8 @@ void compiled_finish(struct compiled *c);
 enum status compile_architecture(const struct device_facts *facts, const struct module_spec *spec, char out[COMPILE_ARCH_BYTES],
                                  struct problem *why);
 
-/* spec is checked; its kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
+/* spec is checked; its kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out), or a
+ * shader, whose SPIR-V is in *out as a cubin is, and never in the cache (SPIR-V that is not valid: MODULE_INVALID). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
  * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:
  * COMPILE_FAILED (log and diagnostics in the arena),
  * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, TOO_MANY_IN_FLIGHT, OVERLOADED, OUT_OF_MEMORY. `holder` is whose the entry of

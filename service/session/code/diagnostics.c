@@ -3,6 +3,7 @@
  *       *p = x;                                                 (echo, two blanks in front)
  *            ^                                                  (caret below the place)
  *   At end of source: error: expected a "}"
+ *   kernel.comp:7: error: 'zz' : undeclared identifier      (shaderc)
  *   ptxas error   : ...        ptxas application ptx input, line 23; error   : ...        nvrtc: error: ... */
 #include "session/code/diagnostics.h"
 #include "session/bounds.h"
@@ -64,6 +65,31 @@ static bool parse_front_end(struct span s, struct diagnostic *d)
     return false;
 }
 
+static bool is_file_name(struct span s)
+{
+    for (size_t i = 0; i < s.bytes; i++)
+        if (!is_letter(s.data[i]) && !is_digit(s.data[i]) && !strchr("._-/", s.data[i]))
+            return false;
+    return s.bytes > 0;
+}
+
+/* shaderc's "kernel.comp:7: error: ..."; of the whole source "kernel.comp: error: ...". */
+static bool parse_shader(struct span s, struct diagnostic *d)
+{
+    struct span rest = s, file = span_cut(&rest, ':'), number = rest, message = rest;
+    uint64_t    line = 0;
+
+    if (rest.bytes && is_digit(rest.data[0]) && span_u64(span_cut(&number, ':'), &line))
+        message = number;
+    message = span_trim(message);
+    if (!is_file_name(file) || !message.data || !take_severity(&message, &d->severity))
+        return false;
+    d->file = file;
+    d->line = line > INT32_MAX ? 0 : (unsigned)line;
+    d->message = message;
+    return true;
+}
+
 /* Lines of the assembler count in the PTX, which is none of the caller's files: they are not told. */
 static bool parse_tool(struct span s, struct diagnostic *d)
 {
@@ -90,7 +116,7 @@ static bool parse_tool(struct span s, struct diagnostic *d)
 static bool parse_message(struct span s, struct diagnostic *d)
 {
     *d = (struct diagnostic){0};
-    return parse_front_end(s, d) || parse_tool(s, d);
+    return parse_front_end(s, d) || parse_tool(s, d) || parse_shader(s, d);
 }
 
 /* The column that a caret line points at, 0 if this is none. */

@@ -199,6 +199,20 @@ static enum status get_ptx_code(struct module *m, const struct module_spec *spec
     return keep_source(&m->compiled.output.ptx, spec, why);
 }
 
+/* No driver sees SPIR-V that was not validated. */
+static enum status get_shader_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image,
+                                   struct problem *why)
+{
+    enum status st;
+
+    if (!m->worker_session->facts.wants_spirv)
+        return problem_set(why, STATUS_MODULE_INVALID,
+                           "this device takes CUDA C++ and PTX; GLSL and SPIR-V are for devices of the backend vulkan");
+    st = compile_for_caller(m, spec, true, arena, why);
+    *image = buf_span(&m->compiled.output.cubin);
+    return st;
+}
+
 /* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
 static enum status get_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
 {
@@ -209,6 +223,10 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         *image = spec->source;
         return STATUS_OK;
     }
+    if (spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV)
+        return get_shader_code(m, spec, arena, image, why);
+    if (m->worker_session->facts.wants_spirv && spec->kind != IMAGE_CUDA)
+        return problem_set(why, STATUS_MODULE_INVALID, "this device takes GLSL and SPIR-V, not PTX or a binary of CUDA");
     if (spec->kind == IMAGE_PTX)
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)

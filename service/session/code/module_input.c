@@ -9,6 +9,8 @@
 #include "session/code/options.h"
 #include "session/session.h"
 
+enum { SHOWN_OPTION_BYTES = 100 };
+
 /* ---- texts ---- */
 
 static bool has_control(struct span s)
@@ -42,7 +44,7 @@ static enum status check_source(const struct module_spec *spec, struct problem *
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
     if (spec->source.bytes == 0)
         fault = "is empty";
-    else if (spec->kind == IMAGE_CUDA)
+    else if (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_GLSL)
         fault = cuda_fault(spec->source);
     else if (spec->kind == IMAGE_PTX)
         fault = text_fault(spec->source);
@@ -153,6 +155,34 @@ static enum status take_architecture(struct module_spec *spec, struct arena *are
     return STATUS_OK;
 }
 
+static bool is_shader(const struct module_spec *spec)
+{
+    return spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV;
+}
+
+/* Specialisation constants are set in shaders alone, and these have no other options but GLSL its macros. */
+static enum status check_language(const struct module_spec *spec, struct problem *why)
+{
+    const char *language = spec->kind == IMAGE_GLSL ? "GLSL" : spec->kind == IMAGE_SPIRV ? "SPIR-V" : "CUDA C++";
+    char        pointer[PROBLEM_POINTER_BYTES];
+
+    for (unsigned i = 0; i < spec->options_count; i++) {
+        bool specialises = span_starts(spec->options[i], "--specialize="), defines = span_starts(spec->options[i], "--define-macro=");
+
+        snprintf(pointer, sizeof pointer, "/options/%u", i);
+        if (is_shader(spec) ? !specialises && !(defines && spec->kind == IMAGE_GLSL) : specialises)
+            return problem_field(why, STATUS_OPTION_NOT_ALLOWED, pointer, "option", "The option %.*s is not for %s",
+                                 SPAN_ARG(utf8_first(spec->options[i], SHOWN_OPTION_BYTES)), language);
+    }
+    if (is_shader(spec) && spec->arch.bytes)
+        return problem_field(why, STATUS_INVALID_FIELD, "/arch", "language", "%s is compiled for no architecture", language);
+    if (is_shader(spec) && spec->name_expressions_count)
+        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "language", "%s has no name expressions", language);
+    if (spec->kind == IMAGE_SPIRV && spec->headers_count)
+        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "language", "SPIR-V has no headers");
+    return STATUS_OK;
+}
+
 static enum status check_expressions(const struct module_spec *spec, struct problem *why)
 {
     char pointer[PROBLEM_POINTER_BYTES];
@@ -205,10 +235,12 @@ enum status module_spec_check(struct module_spec *spec, struct arena *arena, str
     enum status st = check_source(spec, why);
 
     assert(!spec->checked && spec->kind != IMAGE_PLAN);
-    assert(spec->kind == IMAGE_CUDA ||
+    assert(spec->kind == IMAGE_CUDA || is_shader(spec) ||
            (!spec->headers_count && !spec->options_count && !spec->name_expressions_count && !spec->arch.bytes));
     if (!st)
         st = take_options(spec, arena, why);
+    if (!st)
+        st = check_language(spec, why);
     if (!st)
         st = take_architecture(spec, arena, why);
     if (!st)
@@ -252,7 +284,7 @@ static bool copy_headers(struct arena *a, struct module_spec *s)
 
 bool module_spec_copy(struct arena *a, struct module_spec *s)
 {
-    assert(s->checked && s->kind == IMAGE_CUDA);
+    assert(s->checked && (s->kind == IMAGE_CUDA || is_shader(s)));
     s->source = arena_copy(a, s->source);
     if (s->arch.bytes)
         s->arch = arena_copy(a, s->arch);

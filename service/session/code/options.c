@@ -6,9 +6,9 @@
 
 #include "limits.h"
 
-enum option_kind { FLAG, BOOL, WORD, NUMBER, NUMBERS, TOKEN, DEFINE, NAME };
+enum option_kind { FLAG, BOOL, WORD, NUMBER, NUMBERS, TOKEN, DEFINE, NAME, SPECIALIZE };
 
-enum { TOKEN_CHARS_MAX = 64, SHOWN_NAME_BYTES = 64 };
+enum { TOKEN_CHARS_MAX = 64, SPECIALISATION_CHARS_MAX = 40, SHOWN_NAME_BYTES = 64 };
 
 struct option {
     const char      *name;
@@ -174,6 +174,18 @@ static bool is_macro(struct span s)
     return is_name(span_first(head, open)) && (open == head.bytes || is_macro_parameters(span_from(head, open))) && is_macro_value(value);
 }
 
+/* Whether the constant has such a value, the compile worker finds out. */
+static bool is_specialisation(struct span s)
+{
+    struct span value = s, number = span_cut(&value, '=');
+    uint64_t    ignored;
+
+    for (size_t i = 0; i < value.bytes; i++)
+        if (!is_letter(value.data[i]) && !is_digit(value.data[i]) && !strchr("+-.", value.data[i]))
+            return false;
+    return span_u64(number, &ignored) && ignored <= UINT32_MAX && value.bytes > 0 && value.bytes <= SPECIALISATION_CHARS_MAX;
+}
+
 static bool value_fits(const struct option *o, struct span value)
 {
     switch (o->kind) {
@@ -193,6 +205,8 @@ static bool value_fits(const struct option *o, struct span value)
         return is_macro(value);
     case NAME:
         return is_name(value);
+    case SPECIALIZE:
+        return is_specialisation(value);
     }
     return false;
 }
@@ -237,6 +251,7 @@ static const char *const reasons_of_values[] = {
     [TOKEN] = "must be up to 64 letters and digits",
     [DEFINE] = "must be NAME or NAME=VALUE, the value on one line of at most 4096 bytes",
     [NAME] = "must be an identifier",
+    [SPECIALIZE] = "must be NUMBER=VALUE, the number that of a specialisation constant",
 };
 
 /* ---- all of it ---- */

@@ -29,6 +29,11 @@ enum status check_config(const struct kernel_desc *kernel, const struct device_f
         st = check_extent(block, device->max_block, "/block", why);
     if (st)
         return st;
+    for (unsigned i = 0; i < 3; i++)
+        if (kernel->block[i] && block[i] != kernel->block[i])
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/block", "range",
+                                 "block dimension %u is %u, the kernel's code fixes it at %u; omit block to have what the code says", i,
+                                 block[i], kernel->block[i]);
     if (kernel->max_threads && kernel->max_threads < most)
         most = kernel->max_threads;
     if (threads > most || threads * block[2] > most)

@@ -94,6 +94,13 @@ static enum status find_best_block(struct worker_session *c, struct module *m, u
     return STATUS_OK;
 }
 
+/* What its code leaves open is 1. */
+static void take_fixed_block(const struct kernel_desc *k, uint32_t block[3])
+{
+    for (unsigned i = 0; i < 3; i++)
+        block[i] = k->block[i] ? k->block[i] : 1;
+}
+
 enum status launch_configure(struct worker_session *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
                              struct problem *why)
 {
@@ -107,7 +114,9 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
     msg->untimed = spec->untimed;
     memcpy(msg->grid, spec->grid, sizeof msg->grid);
     memcpy(msg->block, spec->block, sizeof msg->block);
-    if (!msg->block[0])
+    if (!msg->block[0] && m->table.kernels[msg->kernel].block[0])
+        take_fixed_block(&m->table.kernels[msg->kernel], msg->block);
+    else if (!msg->block[0])
         st = find_best_block(c, m, msg->kernel, spec, msg->block, why);
     if (!st && !msg->grid[0])
         st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);

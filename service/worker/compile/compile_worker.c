@@ -13,6 +13,7 @@
 #include "compile/assembler.h"
 #include "compile/compiler.h"
 #include "compile/identity.h"
+#include "compile/shader.h"
 #include "worker/compile/compile_jail.h"
 
 enum {
@@ -25,6 +26,7 @@ struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* NULL: what belongs to the library */
     bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
+    bool        shader;       /* the job is GLSL or SPIR-V: shaderc is needed alone */
     bool        no_sandbox;   /* goes on where this machine offers none */
     const char *warm_arch;    /* NULL: the job is there, or as good as there. "": an unknown one */
     bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
@@ -49,6 +51,7 @@ static struct arguments parse(int argc, char **argv)
         a.include_path = include && include[0] ? include : a.include_path;
         a.warm_arch = warm ? warm : a.warm_arch;
         a.assemble |= strcmp(argv[i], "--assemble") == 0;
+        a.shader |= strcmp(argv[i], "--shader") == 0;
         a.no_sandbox |= strcmp(argv[i], "--allow-no-sandbox") == 0;
         a.version |= strcmp(argv[i], "--version") == 0;
     }
@@ -108,7 +111,19 @@ static int answer_failure(enum status st, const char *text)
     return rc;
 }
 
-static int compile_job(bool assemble)
+/* By enum compile_tool. */
+static const struct tool {
+    const char *doing;
+    enum status (*run)(const struct compile_job *job, struct compile_output *out);
+} tools[] = {
+    [COMPILE_CUDA] = {"compiling CUDA C++", compiler_run},
+    [COMPILE_PTX] = {"assembling PTX", assembler_run},
+    [COMPILE_GLSL] = {"compiling GLSL", shader_run},
+    [COMPILE_SPIRV] = {"validating SPIR-V", shader_run},
+};
+
+/* The process has loaded what such jobs need, and nothing else. */
+static int compile_job(enum compile_tool tool)
 {
     struct compile_output out;
     struct compile_job    job;
@@ -119,11 +134,11 @@ static int compile_job(bool assemble)
     compile_output_init(&out);
     arena_init(&arena, JOB_ARENA_BYTES);
     buf_init(&bytes, COMPILE_JOB_BYTES_MAX + READ_PIECE_BYTES);
-    if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job) || job.assemble != assemble)
+    if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job) || tools[job.tool].run != tools[tool].run)
         rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
     else {
-        crash_doing(assemble ? "assembling PTX" : "compiling CUDA C++", NULL);
-        (assemble ? assembler_run : compiler_run)(&job, &out);
+        crash_doing(tools[job.tool].doing, NULL);
+        tools[job.tool].run(&job, &out);
         crash_doing(NULL, NULL);
         rc = answer(&out);
     }
@@ -134,14 +149,25 @@ static int compile_job(bool assemble)
 }
 
 /* No file of the machine is needed for it. */
+static int work_without_files(const struct arguments *a, enum compile_tool tool, enum status st, struct problem *why)
+{
+    if (!st)
+        st = compile_jail_enter(&(struct compile_jail){.optional = a->no_sandbox}, why);
+    return st ? answer_failure(st, why->detail) : compile_job(tool);
+}
+
 static int assemble(const struct arguments *a)
 {
     struct problem why = {0};
-    enum status    st = assembler_load(a->nvrtc_path, &why);
 
-    if (!st)
-        st = compile_jail_enter(&(struct compile_jail){.optional = a->no_sandbox}, &why);
-    return st ? answer_failure(st, why.detail) : compile_job(true);
+    return work_without_files(a, COMPILE_PTX, assembler_load(a->nvrtc_path, &why), &why);
+}
+
+static int shade(const struct arguments *a)
+{
+    struct problem why = {0};
+
+    return work_without_files(a, COMPILE_GLSL, shader_load(&why), &why);
 }
 
 /* ---- getting ready ---- */
@@ -211,7 +237,7 @@ static int work(const struct arguments *a)
         compiler_use_include("/");
     if (warm)
         warm_up(a->warm_arch);
-    return a->version ? answer_failure(STATUS_OK, version) : compile_job(false);
+    return a->version ? answer_failure(STATUS_OK, version) : compile_job(COMPILE_CUDA);
 }
 
 /* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
@@ -223,5 +249,5 @@ int compile_worker_main(int argc, char **argv)
     /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    _exit(a.assemble ? assemble(&a) : work(&a));
+    _exit(a.assemble ? assemble(&a) : a.shader ? shade(&a) : work(&a));
 }

@@ -11,7 +11,7 @@ TestSuite(assembler, .fini = compile_end);
 
 static void assemble(struct span ptx, const char *arch)
 {
-    compile_run(&(struct compile_job){.source = ptx, .arch = span_of(arch), .assemble = true});
+    compile_run(&(struct compile_job){.source = ptx, .arch = span_of(arch), .tool = COMPILE_PTX});
 }
 
 /* The service is there; skips the test without nvJitLink. */

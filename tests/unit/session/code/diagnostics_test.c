@@ -90,6 +90,18 @@ Test(diagnostics, assembler_and_option_errors_have_no_place)
     cr_assert(span_is(d[3].message, "invalid value for --gpu-architecture (-arch)"));
 }
 
+Test(diagnostics, shaders_have_lines)
+{
+    size_t n = parse("kernel.comp:7: error: 'zz' : undeclared identifier\nkernel.comp:9: warning: unused\nextra/own.h:2: error: '' : a: b\n"
+                     "kernel.comp: error: no main\n2 errors generated.\n");
+
+    cr_assert_eq(n, 4);
+    cr_assert(span_is(d[0].file, "kernel.comp") && d[0].line == 7 && span_is(d[0].message, "'zz' : undeclared identifier"));
+    cr_assert(span_is(d[1].severity, "warning") && d[1].line == 9);
+    cr_assert(span_is(d[2].file, "extra/own.h") && d[2].line == 2);
+    cr_assert(d[3].line == 0 && span_is(d[3].message, "no main"));
+}
+
 Test(diagnostics, other_text_gives_nothing)
 {
     static const char *const texts[] = {"",
