@@ -391,15 +391,59 @@ static void set_next_block(struct block_run *r)
     r->block[2]++;
 }
 
-static void run_one(struct block_run *r)
+static void run_started(struct block_run *r)
 {
-    r->lanes.current = NULL;
-    if (runs_whole(r) && native_run_whole(r, start_lanes))
-        return;
-    if (!r->depth)
-        start_lanes(r);
     activation_run(r, activation_now(r));
     activation_leave(r);
+}
+
+static void move_to(struct block_run *r, uint32_t x)
+{
+    r->block_number = r->block_number - r->block[0] + x;
+    r->block[0] = x;
+}
+
+/* Of blocks that compiled code left where one of them stopped, which has ended since. */
+static void run_rest(struct block_run *r, const struct native_rest *rest)
+{
+    uint32_t stopped = r->block[0];
+
+    for (uint32_t x = rest->first_x; x < rest->end_x; x++) {
+        uint32_t           lane = x < stopped ? rest->before : rest->after;
+        struct native_rest none;
+
+        move_to(r, x);
+        if (x != stopped && lane < r->lanes.count && !native_run_whole(r, start_lanes, 1, lane, &none))
+            run_started(r);
+    }
+}
+
+/* `blocks` of one row, from the current one on, which becomes the last of them. */
+static void run_whole(struct block_run *r, uint32_t blocks)
+{
+    struct native_rest rest;
+
+    if (native_run_whole(r, start_lanes, blocks, 0, &rest))
+        return;
+    run_started(r);
+    run_rest(r, &rest);
+}
+
+/* One block or more of the `left` from the current one on; the last of them is the current one then. */
+static void run_some(struct block_run *r, uint64_t left)
+{
+    uint64_t blocks = 1, row = r->grid->launch->grid[0] - r->block[0];
+
+    r->lanes.current = NULL;
+    if (runs_whole(r)) {
+        if (r->grid->code->native->many && r->lanes.count % r->grid->code->native->lanes == 0)
+            blocks = left < row ? left : row;
+        run_whole(r, (uint32_t)blocks);
+        return;
+    }
+    if (!r->depth)
+        start_lanes(r);
+    run_started(r);
 }
 
 bool blocks_run(struct block_run *r, uint64_t number, uint64_t count)
@@ -418,7 +462,7 @@ bool blocks_run(struct block_run *r, uint64_t number, uint64_t count)
         return false;
     r->guard.armed = true;
     while (atomic_load_explicit(r->grid->stop, memory_order_relaxed) == STOP_NONE) {
-        run_one(r);
+        run_some(r, number + count - r->block_number);
         if (r->block_number + 1 == number + count)
             break;
         set_next_block(r);

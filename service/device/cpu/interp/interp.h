@@ -227,9 +227,14 @@ bool native_begins(const struct code *c, uint32_t block);
 /* Runs the lanes of `a->current` from there on. The block before which all of them stand then, still in current; or NO_BLOCK: they are
  * pending where the interpreter goes on, but for those that compiled code refused, which stay in current before *block. */
 uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block);
-/* A whole block of threads by compiled code alone. False: some lanes stopped on their way; `start` has set the block up, and lanes are
- * where they stand. */
-bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r));
+/* From r->block on, so many whole blocks of threads of one row of the grid, by compiled code alone; of the first one, lanes from `lane` on. False:
+ * some lanes stopped on their way, in the block that is r->block now; `start` has set it up, and lanes are where they stand. How far the
+ * others are, *rest says. */
+struct native_rest {
+    uint32_t first_x, end_x; /* the blocks; r->block[0] is one of them */
+    uint32_t before, after;  /* lanes that have returned, of the blocks before that one, and behind it */
+};
+bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r), uint32_t blocks, uint32_t lane, struct native_rest *rest);
 /* OUT_OF_MEMORY. Once per launch and host thread. */
 enum status native_prepare(struct block_run *r);
 void        native_finish(struct block_run *r);

@@ -33,6 +33,34 @@ bool native_begins(const struct code *c, uint32_t block)
     return c->native->entry[block];
 }
 
+/* ---- the blocks that it runs ---- */
+
+/* Chunk by chunk of all of them, if they have several rows: so memory is accessed along rows of the grid, and lines of an image whose pitch
+ * is a power of two, which hosts confuse, are not accessed one behind the other. */
+static bool goes_across(const struct block_run *r, uint32_t blocks)
+{
+    const uint32_t *b = r->grid->launch->block;
+
+    return blocks > 1 && b[1] > 1 && !r->shared_bytes && r->lanes.count % r->grid->code->native->lanes == 0;
+}
+
+static void set_blocks(struct native_call *c, const struct block_run *r, uint32_t blocks)
+{
+    memcpy(c->ctaid, r->block, sizeof c->ctaid);
+    c->first_x = r->block[0];
+    c->end_x = r->block[0] + blocks;
+    c->across = goes_across(r, blocks);
+}
+
+/* r->block becomes the block that compiled code is in. */
+static void find_block(struct block_run *r)
+{
+    const struct native_call *c = r->native;
+
+    r->block_number = r->block_number - r->block[0] + c->ctaid[0];
+    r->block[0] = c->ctaid[0];
+}
+
 /* ---- accesses that need a look at each lane ---- */
 
 /* The operation of that instruction that the interpreter would run. */
@@ -64,6 +92,7 @@ KERNEL_MEMORY static void access_lanes(struct native_call *c)
 
     native_space(in, &in->operands[load ? 1 : 0], &space);
     fill_addresses(c);
+    find_block(r);
     r->lanes.current = op_of(code, in);
     for (uint32_t i = 0; i < NATIVE_LANES_MAX; i++) {
         uint8_t *at;
@@ -97,11 +126,14 @@ void native_explain(struct block_run *r)
     const struct code     *code = r->grid->code;
     const struct ptx_insn *in;
     const struct op       *o;
+    int64_t                step;
 
     if (!c || !c->active || !code->native) /* an earlier launch may have faulted in its compiled code */
         return;
     c->active = false;
+    find_block(r);
     in = &code->native->function->insns[c->insn];
+    step = code->native->ops[c->insn].step;
     o = op_of(code, in);
     l->current = o;
     if (!o)
@@ -111,7 +143,7 @@ void native_explain(struct block_run *r)
     l->m = activation_now(r)->guard.m;
     for (uint32_t i = l->high; i-- > l->low;) {
         uint32_t k = i - c->lane;
-        uint64_t at = c->step == (int64_t)NATIVE_EACH ? c->addresses[k] : c->address + (uint64_t)c->step * k;
+        uint64_t at = step == (int64_t)NATIVE_EACH ? c->addresses[k] : c->address + (uint64_t)step * k;
 
         activation_now(r)->guard.m[i] = c->lanes >> k & 1;
         LANE(uint64_t, o->a)[i] = at - (uint64_t)o->immediate;
@@ -132,6 +164,7 @@ static void operate(struct native_call *c)
 
     if (!c->lanes)
         return;
+    find_block(r);
     m.high = m.low + 32 - (uint32_t)__builtin_clz(c->lanes);
     m.low += (uint32_t)__builtin_ctz(c->lanes);
     for (unsigned k = 0; k < code->native->lanes; k += BYTES_OF_LANES)
@@ -282,7 +315,7 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
     uint32_t                  next;
 
     c->frame = a->frame;
-    memcpy(c->ctaid, r->block, sizeof c->ctaid);
+    set_blocks(c, r, 1);
     for (;;) {
         if (a->code->blocks[*block].count)
             r->lanes.current = &a->code->ops[a->code->blocks[*block].first];
@@ -303,6 +336,20 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
 
 /* ---- whole blocks ---- */
 
+/* The chunk that follows the one at lane *at of block c->ctaid[0]; false: there is none. */
+static bool next_turn(struct native_call *c, const struct code_native *n, uint32_t count, uint32_t *at)
+{
+    if (c->across ? c->ctaid[0] + 1 < c->end_x : *at + n->lanes >= count) {
+        if (!c->across)
+            *at = 0;
+        return ++c->ctaid[0] < c->end_x;
+    }
+    *at += n->lanes;
+    if (c->across)
+        c->ctaid[0] = c->first_x;
+    return *at < count;
+}
+
 /* Lanes below `at` have returned; those of the chunk there stand where compiled code left them, and the others have not begun. */
 static void hand_over(struct block_run *r, uint32_t at, bool ran, void (*start)(struct block_run *r))
 {
@@ -322,25 +369,24 @@ static void hand_over(struct block_run *r, uint32_t at, bool ran, void (*start)(
     mask_measure(&a->current, r->lanes.count);
 }
 
-bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
+bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r), uint32_t blocks, uint32_t lane, struct native_rest *rest)
 {
     const struct code        *code = r->grid->code;
     const struct code_native *n = code->native;
     struct native_call       *c = r->native;
-    uint32_t                  count = r->lanes.count;
+    uint32_t                  count = r->lanes.count, at = lane;
 
     r->depth = 1;
     r->lanes.frame = c->frame = r->activations[0].frame;
     r->lanes.current = NULL;
-    memcpy(c->ctaid, r->block, sizeof c->ctaid);
-    if (r->starts++ % RUNS_PER_CLOCK == 0)
+    set_blocks(c, r, blocks);
+    if (blocks > 1 || r->starts++ % RUNS_PER_CLOCK == 0)
         check_clock(r);
     if (n->fills)
         fill_specials(r, &r->activations[0]);
     c->active = true;
-    for (uint32_t at = 0; at < count; at += n->lanes) {
-        uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to;
-        uint32_t stopped;
+    for (;;) {
+        uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to, stopped;
         bool     ran;
 
         c->lane = at;
@@ -349,18 +395,23 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r))
         at = stopped & ~NATIVE_REFUSED; /* those before have returned */
         ran = !(stopped & NATIVE_REFUSED);
         to = ran ? only_block(c) : NO_BLOCK;
-        if (to != NO_BLOCK && n->passes[to] == PASSES_RETURN) {
-            forget_chunk(c, to);
-            continue;
+        if (to == NO_BLOCK || n->passes[to] != PASSES_RETURN) {
+            c->active = false;
+            c->tired = 0;
+            find_block(r);
+            *rest = (struct native_rest){c->first_x, c->end_x, c->across ? at + n->lanes : count, c->across ? at : 0};
+            hand_over(r, at, ran, start);
+            check_clock(r);
+            return false;
         }
-        c->active = false;
-        c->tired = 0;
-        hand_over(r, at, ran, start);
-        check_clock(r);
-        return false;
+        forget_chunk(c, to);
+        if (!next_turn(c, n, count, &at))
+            break;
     }
     c->active = false;
     r->depth = 0;
+    c->ctaid[0] = c->end_x - 1;
+    find_block(r);
     return true;
 }
 

@@ -11,7 +11,7 @@
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */
 #define PASSES(COMBINE)                                                                                                                    \
-    "function(lower-expect,sroa,early-cse,simplifycfg," COMBINE ",sroa,simplifycfg,loop-mssa(licm),gvn," COMBINE ",simplifycfg,dce)"
+    "function(lower-expect,sroa,early-cse,simplifycfg," COMBINE ",sroa,simplifycfg,loop-mssa(licm),gvn," COMBINE ",sink,simplifycfg,dce)"
 
 enum { VERIFIES_FIXPOINT = 18 }; /* from this version on the combiner ends the process where one round was not enough, unless told */
 
@@ -134,7 +134,9 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
     if (!st) {
         struct emitter e = {.ll = ll, .plan = &plan};
 
-        st = find_ops(l, c, f) ? translate_and_load(&e, l, why) : STATUS_OUT_OF_MEMORY;
+        st = find_ops(l, c, f) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+        e.ops = l->ops;
+        st = st ? st : translate_and_load(&e, l, why);
         l->native.entry = l->entry = plan.entry;
         l->native.passes = l->passes = plan.passes;
         l->native.whole = plan.whole;
@@ -142,6 +144,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
         l->native.spins = plan.spins;
         l->native.warps = plan.warps;
         l->native.fills = plan.fills;
+        l->native.many = plan.whole && !plan.spins && !plan.borrows;
         plan.entry = plan.passes = NULL;
     }
     if (l)

@@ -7,9 +7,21 @@
 
 #include "device/cpu/jit/subset.h"
 
+enum { FULL_INSNS_MAX = 100 };
+
 static const struct code_block *block_of(const struct emitter *e, uint32_t block)
 {
     return &e->plan->code->blocks[block];
+}
+
+static llvm_value parameter(const struct emitter *e, unsigned i)
+{
+    return e->ll->LLVMGetParam(e->function, i);
+}
+
+static llvm_value all_lanes(const struct emitter *e)
+{
+    return number(e, 32, (1ull << e->lanes) - 1);
 }
 
 static llvm_value load_slot(struct emitter *e, llvm_type type, llvm_value slot)
@@ -106,6 +118,25 @@ static void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llv
 
 /* ---- lanes that wait or leave ---- */
 
+/* The next chunk begins, those before having left for block `same`. */
+static void begin_chunk(struct emitter *e, llvm_value inner, llvm_value outer, llvm_value lanes, llvm_value same)
+{
+    llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
+
+    e->ll->LLVMBuildBr(e->b, e->chunk);
+    e->ll->LLVMAddIncoming(e->turns.inner, &inner, &from, 1);
+    e->ll->LLVMAddIncoming(e->turns.outer, &outer, &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_lanes, &lanes, &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_same, &same, &from, 1);
+}
+
+/* Ends the call. */
+static void stop_at(struct emitter *e, llvm_value result)
+{
+    set_member(e, offsetof(struct native_call, same), e->chunk_same, false);
+    e->ll->LLVMBuildRet(e->b, result);
+}
+
 static size_t pending_at(uint32_t block)
 {
     return offsetof(struct native_call, pending) + sizeof(uint32_t) * block;
@@ -158,10 +189,8 @@ static void note_turn(struct emitter *e, uint32_t reg)
     note_mixed(e, icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes)));
 }
 
-static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
+static void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
 {
-    size_t touched = offsetof(struct native_call, touched) + sizeof(uint64_t) * (block / 64);
-
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
         if (!e->plan->dirty[r] || !plan_is_live(e->plan, block, r))
             continue;
@@ -169,9 +198,21 @@ static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
         if (e->turn[r])
             note_turn(e, r);
     }
+}
+
+static void stand_there(struct emitter *e, uint32_t block, llvm_value mask)
+{
+    size_t touched = offsetof(struct native_call, touched) + sizeof(uint64_t) * (block / 64);
+
     add_pending(e, block, mask);
     count_leave(e, block);
     set_member(e, touched, binary(e, LLVM_OR, member(e, touched, 64), number(e, 64, 1ull << (block % 64))), false);
+}
+
+static void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
+{
+    save_registers(e, block, mask);
+    stand_there(e, block, mask);
 }
 
 static void finish_path(struct emitter *e, uint32_t from)
@@ -195,12 +236,63 @@ static void count_round(struct emitter *e, uint32_t from, uint32_t to, llvm_valu
     go_on_in(e, on);
 }
 
+/* Whether lanes that leave for the block may have a line that has wrapped. */
+static bool may_turn(const struct emitter *e, uint32_t block)
+{
+    for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
+        if (e->turn[r] && e->plan->dirty[r] && plan_is_live(e->plan, block, r))
+            return true;
+    }
+    return false;
+}
+
+static llvm_value plus_step(struct emitter *e, llvm_value now, llvm_value step)
+{
+    return binary(e, LLVM_ADD, now, step);
+}
+
+/* The next chunk has all its lanes, too. */
+static void go_on_quickly(struct emitter *e, uint32_t to)
+{
+    const struct chunk_turns *t = &e->turns;
+    llvm_block within = new_block(e, "within"), beyond = new_block(e, "beyond"), outer = new_block(e, "outer"), slow = new_block(e, "slow"),
+               same = new_block(e, "same");
+    llvm_value next = plus_step(e, t->inner, t->inner_step), next_outer = plus_step(e, t->outer, t->outer_step), good;
+
+    good = binary(e, LLVM_OR, icmp(e, LLVM_EQ, e->chunk_same, number(e, 32, NO_BLOCK)), icmp(e, LLVM_EQ, e->chunk_same, number(e, 32, to)));
+    e->ll->LLVMBuildCondBr(e->b, likely(e, good), same, slow);
+    go_on_in(e, same);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, next, t->inner_full_end)), within, beyond);
+    go_on_in(e, within);
+    begin_chunk(e, next, t->outer, all_lanes(e), number(e, 32, to));
+    go_on_in(e, beyond); /* by the last full chunk, or with a chunk before the end that is not full */
+    good = binary(e, LLVM_AND, icmp(e, LLVM_UGE, next, t->inner_end), icmp(e, LLVM_ULT, next_outer, t->outer_end));
+    e->ll->LLVMBuildCondBr(e->b, good, outer, slow);
+    go_on_in(e, outer);
+    begin_chunk(e, t->inner_first, next_outer, all_lanes(e), number(e, 32, to));
+    go_on_in(e, slow);
+}
+
+/* All lanes of the chunk leave for block `to`: where those of the chunks before did, too, the next chunk follows at once. */
+static void leave_full(struct emitter *e, uint32_t to)
+{
+    save_registers(e, to, e->mask);
+    if (!may_turn(e, to))
+        go_on_quickly(e, to);
+    stand_there(e, to, e->mask);
+    e->ll->LLVMBuildBr(e->b, e->dispatch);
+}
+
 /* The lanes of `mask` go to block `to`. Ends the present basic block. */
 static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
 {
     llvm_block direct, wait;
     llvm_value lower;
 
+    if (!e->plan->native[to] && e->full) {
+        leave_full(e, to);
+        return;
+    }
     if (!e->plan->native[to]) {
         leave_there(e, to, mask);
         finish_path(e, from);
@@ -208,6 +300,10 @@ static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask
     }
     if (to <= from)
         count_round(e, from, to, mask);
+    if (e->full) {
+        e->ll->LLVMBuildBr(e->b, e->full_blocks[to]);
+        return;
+    }
     e->ll->LLVMBuildStore(e->b, mask, e->mask_slot);
     if (!e->plan->divergent[from]) {
         e->ll->LLVMBuildBr(e->b, e->blocks[to]);
@@ -254,10 +350,22 @@ static void split(struct emitter *e, uint32_t from, llvm_value p)
     go_on_in(e, all);
     go_to(e, from, target, e->mask);
     go_on_in(e, both);
+    e->full = false;
     if (target < next)
         go_both_ways(e, from, target, yes, next, no);
     else
         go_both_ways(e, from, next, no, target, yes);
+}
+
+/* All lanes, if that holds. */
+static void go_if(struct emitter *e, uint32_t from, llvm_value holds, uint32_t to)
+{
+    llvm_block yes = new_block(e, "yes"), no = new_block(e, "no");
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, holds), yes, no);
+    go_on_in(e, yes);
+    go_to(e, from, to, e->mask);
+    go_on_in(e, no);
 }
 
 static void leave_block(struct emitter *e, uint32_t block)
@@ -265,6 +373,7 @@ static void leave_block(struct emitter *e, uint32_t block)
     const struct code_block *k = block_of(e, block);
     const struct ptx_insn   *in = k->last.insn;
     struct value             p;
+    struct decision          d;
     llvm_block               yes, no;
 
     if (k->end != END_BRANCH || in->guard == PTX_NO_REG || k->target == block + 1) {
@@ -274,6 +383,12 @@ static void leave_block(struct emitter *e, uint32_t block)
     p = read_register(e, in->guard);
     if (in->guard_not)
         p.v = binary(e, LLVM_XOR, p.v, like(e, p.scalar, 1, 1));
+    if (!p.scalar && e->full && decide_branch(e, in, &d)) {
+        bool back = k->target <= block; /* mostly taken; others mostly not */
+
+        go_if(e, block, back ? d.all : d.none, back ? k->target : block + 1);
+        go_if(e, block, back ? d.none : d.all, back ? block + 1 : k->target);
+    }
     if (!p.scalar) {
         split(e, block, p.v);
         return;
@@ -393,6 +508,29 @@ static void meet_warp(struct emitter *e, uint32_t block)
     go_on_in(e, go);
 }
 
+/* The version for chunks all of whose lanes run it. Where a check does not pass, the other version has a look at each access. */
+static void emit_full_block(struct emitter *e, uint32_t block)
+{
+    llvm_block sure = new_block(e, "sure"), careful = new_block(e, "careful");
+    llvm_value ok;
+
+    go_on_in(e, e->full_blocks[block]);
+    e->block = block;
+    e->full = true;
+    e->mask = e->ll->LLVMConstAllOnes(vector_of(e, e->i1));
+    if (block_of(e, block)->warp_first)
+        meet_warp(e, block);
+    ok = check_ahead(e);
+    e->ll->LLVMBuildCondBr(e->b, ok ? likely(e, ok) : number(e, 1, 1), sure, careful);
+    go_on_in(e, careful);
+    e->ll->LLVMBuildStore(e->b, e->mask, e->mask_slot);
+    e->ll->LLVMBuildBr(e->b, e->blocks[block]);
+    go_on_in(e, sure);
+    emit_insns(e);
+    leave_block(e, block);
+    e->full = false;
+}
+
 static void emit_block(struct emitter *e, uint32_t block)
 {
     llvm_value ok;
@@ -421,6 +559,12 @@ static void fetch_all(struct emitter *e, uint32_t block, llvm_value mask, llvm_v
     }
 }
 
+/* The lanes with those bits run it: perhaps all. */
+static void enter_block(struct emitter *e, uint32_t block, llvm_value bits)
+{
+    e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, bits, all_lanes(e)), e->full_blocks[block], e->blocks[block]);
+}
+
 static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first, llvm_value trusted)
 {
     llvm_value bad = NULL;
@@ -429,7 +573,7 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_
     e->ll->LLVMBuildCondBr(e->b, trusted, trusting, checking);
     go_on_in(e, trusting);
     fetch_all(e, block, mask, first, true, &bad);
-    e->ll->LLVMBuildBr(e->b, e->blocks[block]);
+    enter_block(e, block, e->chunk_lanes);
     go_on_in(e, checking);
     fetch_all(e, block, mask, first, false, &bad);
     if (bad) {
@@ -437,10 +581,10 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_
         refused = new_block(e, "refused");
         e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_EQ, mask_bits(e, bad), number(e, 32, 0))), good, refused);
         go_on_in(e, refused);
-        e->ll->LLVMBuildRet(e->b, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
+        stop_at(e, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
         go_on_in(e, good);
     }
-    e->ll->LLVMBuildBr(e->b, e->blocks[block]);
+    enter_block(e, block, e->chunk_lanes);
 }
 
 static void emit_dispatch(struct emitter *e)
@@ -462,18 +606,19 @@ static void emit_dispatch(struct emitter *e)
     to = e->ll->LLVMBuildSwitch(e->b, lowest, none, 8);
     for (uint32_t b = 0; b < e->plan->code->blocks_count; b++) {
         llvm_block wake;
-        llvm_value less;
+        llvm_value less, waiting;
 
         if (!e->awaited[b])
             continue;
         wake = new_block(e, "wake");
         e->ll->LLVMAddCase(to, number(e, 64, b), wake);
         go_on_in(e, wake);
-        e->ll->LLVMBuildStore(e->b, lanes_vector(e, member(e, pending_at(b), 32)), e->mask_slot);
+        waiting = member(e, pending_at(b), 32);
+        e->ll->LLVMBuildStore(e->b, lanes_vector(e, waiting), e->mask_slot);
         set_member(e, pending_at(b), number(e, 32, 0), false);
         less = binary(e, LLVM_XOR, bits, block_bit(e, b, false));
         e->ll->LLVMBuildStore(e->b, less, e->bits_slot);
-        e->ll->LLVMBuildBr(e->b, e->blocks[b]);
+        enter_block(e, b, waiting);
     }
 }
 
@@ -516,11 +661,6 @@ static void emit_leave(struct emitter *e)
 
 /* ---- chunk after chunk ---- */
 
-static llvm_value parameter(const struct emitter *e, unsigned i)
-{
-    return e->ll->LLVMGetParam(e->function, i);
-}
-
 /* Of the registers nothing is left from the chunk before. */
 static void start_chunk(struct emitter *e)
 {
@@ -541,72 +681,112 @@ static void start_chunk(struct emitter *e)
     e->ll->LLVMBuildStore(e->b, number(e, 32, 0), e->last_slot);
 }
 
+static llvm_value minus_or_none(struct emitter *e, llvm_value end, unsigned lanes)
+{
+    llvm_value some = icmp(e, LLVM_UGE, end, number(e, 32, lanes));
+
+    return choose(e, some, binary(e, LLVM_SUB, end, number(e, 32, lanes - 1)), number(e, 32, 0));
+}
+
+static void find_turns(struct emitter *e)
+{
+    struct chunk_turns *t = &e->turns;
+    llvm_value first_x = member(e, offsetof(struct native_call, first_x), 32), end_x = member(e, offsetof(struct native_call, end_x), 32);
+    llvm_value lanes = number(e, 32, e->lanes), one = number(e, 32, 1), full_end = minus_or_none(e, parameter(e, 4), e->lanes);
+
+    t->across = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, across), 32), number(e, 32, 0));
+    t->inner_first = choose(e, t->across, first_x, number(e, 32, 0));
+    t->inner_step = choose(e, t->across, one, lanes);
+    t->inner_end = choose(e, t->across, end_x, parameter(e, 4));
+    t->inner_full_end = choose(e, t->across, end_x, full_end);
+    t->outer_step = choose(e, t->across, lanes, one);
+    t->outer_end = choose(e, t->across, full_end, end_x);
+}
+
 static void start_chunks(struct emitter *e)
 {
-    llvm_value first[3] = {parameter(e, 1), parameter(e, 2), parameter(e, 5)};
-    llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
+    struct chunk_turns *t = &e->turns;
+    llvm_value          x = member(e, offsetof(struct native_call, ctaid[0]), 32), lane = parameter(e, 1), first[2];
+    llvm_block          from;
 
+    find_turns(e);
+    first[0] = choose(e, t->across, x, lane);
+    first[1] = choose(e, t->across, lane, x);
+    from = e->ll->LLVMGetInsertBlock(e->b);
     e->chunk = new_block(e, "chunk");
     e->ll->LLVMBuildBr(e->b, e->chunk);
     go_on_in(e, e->chunk);
-    e->chunk_lane = e->ll->LLVMBuildPhi(e->b, e->i32, "");
+    t->inner = e->ll->LLVMBuildPhi(e->b, e->i32, "");
+    t->outer = e->ll->LLVMBuildPhi(e->b, e->i32, "");
     e->chunk_lanes = e->ll->LLVMBuildPhi(e->b, e->i32, "");
     e->chunk_same = e->ll->LLVMBuildPhi(e->b, e->i32, "");
-    e->ll->LLVMAddIncoming(e->chunk_lane, &first[0], &from, 1);
-    e->ll->LLVMAddIncoming(e->chunk_lanes, &first[1], &from, 1);
-    e->ll->LLVMAddIncoming(e->chunk_same, &first[2], &from, 1);
+    e->ll->LLVMAddIncoming(t->inner, &first[0], &from, 1);
+    e->ll->LLVMAddIncoming(t->outer, &first[1], &from, 1);
+    first[0] = parameter(e, 2);
+    first[1] = parameter(e, 5);
+    e->ll->LLVMAddIncoming(e->chunk_lanes, &first[0], &from, 1);
+    e->ll->LLVMAddIncoming(e->chunk_same, &first[1], &from, 1);
+    e->chunk_lane = choose(e, t->across, t->outer, t->inner);
+    e->specials[PTX_SPECIAL_CTAID_X] = choose(e, t->across, t->inner, t->outer);
+    set_member(e, offsetof(struct native_call, lane), e->chunk_lane, false);
+    set_member(e, offsetof(struct native_call, ctaid[0]), e->specials[PTX_SPECIAL_CTAID_X], false);
+    if (e->plan->warps)
+        set_member(e, offsetof(struct native_call, live), e->chunk_lanes, false);
     e->lane = cast(e, LLVM_ZEXT, e->chunk_lane, e->i64);
     start_chunk(e);
 }
 
-/* The lanes of the next chunk: all, or as many as are left. */
-static void go_on_with(struct emitter *e, llvm_value lane, llvm_value last)
+/* The block has no waiting lanes of this chunk any more. */
+static void forget_pending(struct emitter *e, llvm_value block)
 {
-    llvm_value left = binary(e, LLVM_SUB, parameter(e, 4), lane), few, word, at;
-    llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
-    uint32_t   all = (uint32_t)((1ull << e->lanes) - 1);
+    llvm_value word = cast(e, LLVM_ZEXT, block, e->i64), at;
 
-    few = binary(e, LLVM_SUB, binary(e, LLVM_SHL, number(e, 32, 1), binary(e, LLVM_AND, left, number(e, 32, 31))), number(e, 32, 1));
-    few = choose(e, icmp(e, LLVM_UGE, left, number(e, 32, e->lanes)), number(e, 32, all), few);
-    word = cast(e, LLVM_ZEXT, last, e->i64);
     at = binary(e, LLVM_ADD, e->call, binary(e, LLVM_SHL, word, number(e, 64, 2)));
     at = binary(e, LLVM_ADD, at, number(e, 64, pending_at(0)));
     e->ll->LLVMBuildStore(e->b, number(e, 32, 0), pointer(e, at, e->i32));
     at = binary(e, LLVM_ADD, e->call, binary(e, LLVM_SHL, binary(e, LLVM_LSHR, word, number(e, 64, 6)), number(e, 64, 3)));
     at = binary(e, LLVM_ADD, at, number(e, 64, offsetof(struct native_call, touched)));
     e->ll->LLVMBuildStore(e->b, number(e, 64, 0), pointer(e, at, e->i64));
-    set_member(e, offsetof(struct native_call, same), last, false);
-    set_member(e, offsetof(struct native_call, lane), lane, false);
-    set_member(e, offsetof(struct native_call, live), few, false);
-    e->ll->LLVMBuildBr(e->b, e->chunk);
-    e->ll->LLVMAddIncoming(e->chunk_lane, &lane, &from, 1);
-    e->ll->LLVMAddIncoming(e->chunk_lanes, &few, &from, 1);
-    e->ll->LLVMAddIncoming(e->chunk_same, &last, &from, 1);
+}
+
+/* The lanes of a chunk: all, or as many as are left. */
+static llvm_value lanes_from(struct emitter *e, llvm_value lane)
+{
+    llvm_value left = binary(e, LLVM_SUB, parameter(e, 4), lane), few;
+
+    few = binary(e, LLVM_SUB, binary(e, LLVM_SHL, number(e, 32, 1), binary(e, LLVM_AND, left, number(e, 32, 31))), number(e, 32, 1));
+    return choose(e, icmp(e, LLVM_UGE, left, number(e, 32, e->lanes)), all_lanes(e), few);
 }
 
 /* On to the next chunk if this one left as a whole for the block that it should, or for that of those before. */
 static void emit_done(struct emitter *e)
 {
-    llvm_block next = new_block(e, "next"), out = new_block(e, "out");
-    llvm_value leaves, mixed, last, lane, good;
+    const struct chunk_turns *t = &e->turns;
+    llvm_block                next = new_block(e, "next"), out = new_block(e, "out");
+    llvm_value                leaves, mixed, last, good, inner, outer, more;
 
     go_on_in(e, e->done);
     leaves = load_slot(e, e->i32, e->leaves_slot);
     mixed = load_slot(e, e->i32, e->mixed_slot);
     last = load_slot(e, e->i32, e->last_slot);
-    lane = binary(e, LLVM_ADD, e->chunk_lane, number(e, 32, e->lanes));
+    inner = plus_step(e, t->inner, t->inner_step);
+    outer = plus_step(e, t->outer, t->outer_step);
+    more = icmp(e, LLVM_ULT, inner, t->inner_end);
     good = binary(e, LLVM_OR, icmp(e, LLVM_EQ, e->chunk_same, number(e, 32, NO_BLOCK)), icmp(e, LLVM_EQ, e->chunk_same, last));
     good = binary(e, LLVM_AND, good, icmp(e, LLVM_NE, leaves, number(e, 32, 0)));
     good = binary(e, LLVM_AND, good, icmp(e, LLVM_EQ, mixed, number(e, 32, 0)));
-    good = binary(e, LLVM_AND, good, icmp(e, LLVM_ULT, lane, parameter(e, 4)));
+    good = binary(e, LLVM_AND, good, binary(e, LLVM_OR, more, icmp(e, LLVM_ULT, outer, t->outer_end)));
     e->ll->LLVMBuildCondBr(e->b, likely(e, good), next, out);
     go_on_in(e, out);
     set_member(e, offsetof(struct native_call, leaves), leaves, false);
     set_member(e, offsetof(struct native_call, mixed), mixed, false);
     set_member(e, offsetof(struct native_call, last), last, false);
-    e->ll->LLVMBuildRet(e->b, e->chunk_lane);
+    stop_at(e, e->chunk_lane);
     go_on_in(e, next);
-    go_on_with(e, lane, last);
+    forget_pending(e, last);
+    inner = choose(e, more, inner, t->inner_first);
+    outer = choose(e, more, t->outer, outer);
+    begin_chunk(e, inner, outer, lanes_from(e, choose(e, t->across, outer, inner)), last);
 }
 
 /* ---- the function ---- */
@@ -682,6 +862,8 @@ static void emit_start(struct emitter *e)
     llvm_block             refused = new_block(e, "unknown");
 
     load_members(e);
+    load_specials(e);
+    load_params(e);
     make_slots(e);
     trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
     start_chunks(e);
@@ -701,7 +883,13 @@ static void emit_start(struct emitter *e)
         emit_entry(e, b, mask, first, trusted);
     }
     go_on_in(e, refused);
-    e->ll->LLVMBuildRet(e->b, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
+    stop_at(e, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));
+}
+
+/* Larger kernels take LLVM long enough without two versions of each block. */
+static bool has_full_blocks(const struct jit_plan *p)
+{
+    return p->insns_native <= FULL_INSNS_MAX;
 }
 
 static void emit_all(struct emitter *e, const char *name)
@@ -720,13 +908,18 @@ static void emit_all(struct emitter *e, const char *name)
     e->done = new_block(e, "done");
     e->leave = new_block(e, "leave");
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        if (p->native[b])
+        if (p->native[b]) {
             e->blocks[b] = new_block(e, "block");
+            e->full_blocks[b] = has_full_blocks(p) ? new_block(e, "full") : e->blocks[b];
+        }
     }
     emit_start(e);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        if (p->native[b])
+        if (p->native[b]) {
+            if (has_full_blocks(p))
+                emit_full_block(e, b);
             emit_block(e, b);
+        }
     }
     emit_dispatch(e);
     emit_leave(e);
@@ -744,13 +937,17 @@ bool emit_function(struct emitter *e, const char *name)
     e->turn = calloc(registers, sizeof *e->turn);
     e->blocks = calloc(p->code->blocks_count, sizeof *e->blocks);
     e->awaited = calloc(p->code->blocks_count, 1);
-    if (e->slot && e->turn && e->blocks && e->awaited)
+    e->full_blocks = calloc(p->code->blocks_count, sizeof *e->full_blocks);
+    e->passed = calloc((size_t)p->function->insns_count + 1, 1);
+    if (e->slot && e->turn && e->blocks && e->awaited && e->full_blocks && e->passed)
         emit_all(e, name);
     else
         e->broken = true;
     free(e->slot);
     free(e->turn);
     free(e->blocks);
+    free(e->full_blocks);
+    free(e->passed);
     free(e->awaited);
     return !e->broken;
 }

@@ -27,6 +27,22 @@ struct access_group {
 };
 enum { GROUPS_MAX = 16, GROUP_REACH = 1 << 20 };
 
+/* Which chunk follows: chunks of a block are the inner turns and blocks the outer ones, or, across, the other way round. In 32 bits. */
+struct chunk_turns {
+    llvm_value across;                                             /* 1 bit */
+    llvm_value inner, outer;                                       /* now */
+    llvm_value inner_first, inner_step, inner_end, inner_full_end; /* full: of chunks that have all lanes */
+    llvm_value outer_step, outer_end;
+};
+
+/* A parameter of the kernel. */
+struct param_value {
+    uint64_t   offset;
+    unsigned   bytes;
+    llvm_value v;
+};
+enum { PARAMS_KEPT_MAX = 64 };
+
 struct emitter {
     const struct llvm     *ll;
     const struct jit_plan *plan;
@@ -49,6 +65,7 @@ struct emitter {
     llvm_block             dispatch, leave;
     llvm_block             chunk, done; /* where a chunk begins and ends */
     llvm_value             chunk_lane, chunk_lanes, chunk_same;
+    struct chunk_turns     turns;
     llvm_value             leaves_slot, mixed_slot, last_slot; /* as in struct native_call */
     uint8_t               *awaited;                            /* [blocks_count] 1: lanes may wait there */
     llvm_value             mask;                               /* of the lanes that run the block now */
@@ -59,7 +76,16 @@ struct emitter {
     struct access_group    groups[GROUPS_MAX]; /* of the block */
     unsigned               groups_count;
     bool                   assuming, careful; /* which of two versions of the block is made */
-    bool                   broken;            /* the plan and the code disagree: nothing of it may run */
+    bool                   full;              /* all lanes of a chunk run the block: its version for that is made */
+    llvm_block            *full_blocks;       /* [blocks_count] those versions of compiled blocks */
+    uint8_t               *passed;            /* [insns_count] 1: an access of the block that was checked before it began */
+    struct value          *ahead;             /* [registers_count] not NULL: what registers will hold; nothing is written to them */
+    uint8_t               *ahead_state;       /* [registers_count] enum ahead_state */
+    struct native_ops     *ops;               /* [insns_count] gets their steps */
+    llvm_value             specials[PTX_SPECIAL_COUNT]; /* the values of those that it knows, or of %tid the addresses of the arrays */
+    struct param_value     param[PARAMS_KEPT_MAX];      /* loaded once for all chunks */
+    unsigned               params_count;
+    bool                   broken; /* the plan and the code disagree: nothing of it may run */
 };
 
 /* Adds the function `name`, a native_fn. False: out of memory. */
@@ -100,6 +126,8 @@ void       go_on_in(struct emitter *e, llvm_block block);
 void         save_register(struct emitter *e, uint32_t reg, llvm_value mask);
 struct value array_value(struct emitter *e, uint32_t reg);
 
+void load_specials(struct emitter *e); /* once for all chunks */
+
 /* One instruction each. */
 void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */
 void emit_convert(struct emitter *e);
@@ -109,6 +137,7 @@ void emit_move(struct emitter *e);
 void emit_address(struct emitter *e);
 void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
 void emit_store(struct emitter *e);
+void load_params(struct emitter *e);   /* once for all chunks */
 void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit_borrow.c: any that is not emitted */
 void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit_warp.c */
 void emit_vote(struct emitter *e);
@@ -119,4 +148,21 @@ llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsign
 /* Whether all members of the warp that the instruction waits for run this block now. */
 llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
 /* Whether all accesses pass whose addresses the block finds in registers; NULL: not worth a version of its own. */
-llvm_value check_block(struct emitter *e);
+llvm_value                check_block(struct emitter *e);
+const struct ptx_operand *address_operand(const struct ptx_insn *in); /* of a load or store, else NULL */
+unsigned                  access_bytes(const struct ptx_insn *in);
+/* Accesses from `base` on that lie in [low, high), aligned to `align`, for the lanes of `mask`: whether all pass. */
+llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
+                       llvm_value mask);
+bool       insn_writes(const struct ptx_insn *in, uint32_t reg);
+/* device/cpu/jit/emit_decide.c: what all lanes are known to do; both false: some may do the one, and some the other. */
+struct decision {
+    llvm_value all, none; /* i1 */
+};
+/* Whether all lanes take the branch that ends the block, or none does. False: nothing tells without looking at each. For blocks that all
+ * lanes run. */
+bool       decide_branch(struct emitter *e, const struct ptx_insn *branch, struct decision *out);
+llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y);
+/* device/cpu/jit/emit_ahead.c: whether all accesses of the block pass whose addresses can be computed before it begins, which sets
+ * e->passed; NULL: there are none. For blocks that all lanes run. */
+llvm_value check_ahead(struct emitter *e);

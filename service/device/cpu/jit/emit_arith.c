@@ -559,7 +559,7 @@ void emit_convert(struct emitter *e)
 
 /* ---- comparisons, selections, moves ---- */
 
-static llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y)
+llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y)
 {
     static const unsigned char of_unsigned[] = {
         [CMP_EQ] = LLVM_EQ, [CMP_NE] = LLVM_NE, [CMP_LT] = LLVM_ULT, [CMP_LE] = LLVM_ULE, [CMP_GT] = LLVM_UGT, [CMP_GE] = LLVM_UGE};

@@ -47,10 +47,9 @@ static llvm_value narrow(struct emitter *e, const struct access_plan *a, llvm_va
 /* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
 static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
 {
-    llvm_value all = scalar ? size : spread(e, size);
-    llvm_value inside = icmp(e, LLVM_ULT, offset, all),
-               room = icmp(e, LLVM_UGE, binary(e, LLVM_SUB, all, offset), like(e, scalar, 64, bytes));
-    llvm_value ok = binary(e, LLVM_AND, inside, room);
+    llvm_value room = binary(e, LLVM_ADD, binary(e, LLVM_SUB, size, number(e, 64, bytes)), number(e, 64, 1));
+    llvm_value places = choose(e, icmp(e, LLVM_UGE, size, number(e, 64, bytes)), room, number(e, 64, 0));
+    llvm_value ok = icmp(e, LLVM_ULT, offset, scalar ? places : spread(e, places));
 
     if (align == 1)
         return ok;
@@ -85,9 +84,8 @@ static void place(struct emitter *e, struct access_plan *a)
     a->at = v;
 }
 
-/* Accesses from `base` on that lie in [low, high), aligned to `align`, for the lanes of `mask`: whether all pass. */
-static llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
-                              llvm_value mask)
+llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
+                       llvm_value mask)
 {
     llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
     int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0, reach = stride * (int64_t)(e->lanes - 1);
@@ -117,14 +115,14 @@ static llvm_value passes(struct emitter *e, const struct access_plan *a)
 
 /* ---- several accesses from one register on ---- */
 
-static const struct ptx_operand *address_operand(const struct ptx_insn *in)
+const struct ptx_operand *address_operand(const struct ptx_insn *in)
 {
     bool load = in->opcode == PTX_OP_LD || in->opcode == PTX_OP_LDU;
 
     return load || in->opcode == PTX_OP_ST ? &in->operands[load ? 1 : 0] : NULL;
 }
 
-static bool writes(const struct ptx_insn *in, uint32_t reg)
+bool insn_writes(const struct ptx_insn *in, uint32_t reg)
 {
     const struct ptx_operand *to = &in->operands[0];
 
@@ -141,7 +139,7 @@ static bool writes(const struct ptx_insn *in, uint32_t reg)
     return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
 }
 
-static unsigned access_bytes(const struct ptx_insn *in)
+unsigned access_bytes(const struct ptx_insn *in)
 {
     const struct ptx_operand *moved = &in->operands[in->opcode == PTX_OP_ST ? 1 : 0];
 
@@ -169,7 +167,7 @@ static unsigned survey_group(const struct emitter *e, enum op_space space, uint3
             count++;
         }
         g->last = in;
-        if (writes(in, reg))
+        if (insn_writes(in, reg))
             break;
     }
     return count;
@@ -187,7 +185,7 @@ static llvm_value group_passes(struct emitter *e, const struct access_plan *a, c
         if (!e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
             ok = e->groups[i].ok;
     }
-    if (!ok && !e->careful && survey_group(e, a->space, p->reg, &g) > 1) {
+    if (!ok && !e->careful && !e->full && survey_group(e, a->space, p->reg, &g) > 1) {
         ok = g.ok = check_range(e, a->space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
         if (e->groups_count < GROUPS_MAX)
             e->groups[e->groups_count++] = g;
@@ -202,9 +200,16 @@ static uint32_t insn_index(const struct emitter *e)
 
 static void note_lanes(struct emitter *e, bool is_volatile)
 {
+    if (e->full && !e->guarded) { /* both at once */
+        uint64_t all = (1ull << e->lanes) - 1;
+
+        set_member(e, offsetof(struct native_call, insn), number(e, 64, all << 32 | insn_index(e)), is_volatile);
+        return;
+    }
     set_member(e, offsetof(struct native_call, insn), number(e, 32, insn_index(e)), is_volatile);
     set_member(e, offsetof(struct native_call, lanes), mask_bits(e, e->taken), is_volatile);
 }
+static_assert(offsetof(struct native_call, lanes) == offsetof(struct native_call, insn) + sizeof(uint32_t), "they are written together");
 
 /* What the handler of faults wants to know. */
 static void note_access(struct emitter *e, const struct access_plan *a)
@@ -212,13 +217,8 @@ static void note_access(struct emitter *e, const struct access_plan *a)
     if (a->space != OP_GLOBAL)
         return;
     note_lanes(e, true);
-    if (a->one || a->row) {
-        set_member(e, offsetof(struct native_call, address), a->at, true);
-        set_member(e, offsetof(struct native_call, step), number(e, 64, a->row ? a->bytes : 0), true);
-    } else {
-        set_member(e, offsetof(struct native_call, addresses), a->at, true);
-        set_member(e, offsetof(struct native_call, step), number(e, 64, (uint64_t)NATIVE_EACH), true);
-    }
+    set_member(e, a->one || a->row ? offsetof(struct native_call, address) : offsetof(struct native_call, addresses), a->at, true);
+    e->ops[insn_index(e)].step = a->row ? a->bytes : a->one ? 0 : (int64_t)NATIVE_EACH;
 }
 
 static void call_access(struct emitter *e)
@@ -352,6 +352,8 @@ static llvm_value either(struct emitter *e, llvm_value fast, llvm_block fast_end
 /* Checked before the block began. */
 static bool is_assumed(const struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
 {
+    if (e->full)
+        return e->passed[insn_index(e)];
     if (!e->assuming || (a->one && e->guarded) ||
         (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
         return false;
@@ -394,7 +396,7 @@ llvm_value check_block(struct emitter *e)
         if (!p || p->reg == PTX_NO_REG || !native_space(&e->plan->function->insns[i], p, &space))
             continue;
         for (uint32_t j = k->insn_first; j < i; j++)
-            known = known || writes(&e->plan->function->insns[j], p->reg);
+            known = known || insn_writes(&e->plan->function->insns[j], p->reg);
         for (unsigned j = 0; j < e->groups_count; j++)
             known = known || (e->groups[j].reg == p->reg && e->groups[j].space == space);
         e->insn = &e->plan->function->insns[k->insn_first];
@@ -428,7 +430,7 @@ llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsign
     if (a.space == OP_SHARED)
         return ok;
     note_lanes(e, true);
-    set_member(e, offsetof(struct native_call, step), number(e, 64, (uint64_t)NATIVE_EACH), true);
+    e->ops[insn_index(e)].step = (int64_t)NATIVE_EACH;
     shared = member(e, offsetof(struct native_call, contended), 64);
     shared = e->ll->LLVMBuildLoad2(e->b, e->i8, pointer(e, shared, e->i8), "");
     e->ll->LLVMSetVolatile(shared, 1);
@@ -474,20 +476,6 @@ static void access_memory(struct emitter *e, struct access_plan *a, const struct
         a->loaded[k] = loaded_value(a, either(e, found[k], fast_end, a->loaded[k].v, slow_end));
 }
 
-/* ld.param of a kernel: plan.c has checked the bounds. */
-static void load_param(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
-{
-    llvm_type type = int_type(e, 8 * a->bytes);
-
-    for (unsigned k = 0; k < a->count; k++) {
-        llvm_value at = binary(e, LLVM_ADD, e->params, number(e, 64, p->value + (uint64_t)k * a->bytes));
-        llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
-
-        e->ll->LLVMSetAlignment(load, 1);
-        a->loaded[k] = scalar_value(load, 8 * a->bytes);
-    }
-}
-
 static struct access_plan start(const struct emitter *e, bool load)
 {
     const struct ptx_insn *in = e->insn;
@@ -498,6 +486,53 @@ static struct access_plan start(const struct emitter *e, bool load)
     a.is_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->type)) && !is_float((enum ptx_type)in->type);
     native_space(in, &in->operands[load ? 1 : 0], &a.space);
     return a;
+}
+
+static llvm_value kept_param(const struct emitter *e, uint64_t offset, unsigned bytes)
+{
+    for (unsigned i = 0; i < e->params_count; i++) {
+        if (e->param[i].offset == offset && e->param[i].bytes == bytes)
+            return e->param[i].v;
+    }
+    return NULL;
+}
+
+/* ld.param of a kernel: plan.c has checked the bounds. */
+static void load_param(struct emitter *e, struct access_plan *a, const struct ptx_operand *p)
+{
+    llvm_type type = int_type(e, 8 * a->bytes);
+
+    for (unsigned k = 0; k < a->count; k++) {
+        uint64_t   offset = p->value + (uint64_t)k * a->bytes;
+        llvm_value at = binary(e, LLVM_ADD, e->params, number(e, 64, offset)), v = kept_param(e, offset, a->bytes);
+
+        if (!v) {
+            v = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
+            e->ll->LLVMSetAlignment(v, 1);
+        }
+        a->loaded[k] = scalar_value(v, 8 * a->bytes);
+    }
+}
+
+void load_params(struct emitter *e)
+{
+    const struct ptx_function *f = e->plan->function;
+
+    for (uint32_t i = 0; i < f->insns_count && e->params_count < PARAMS_KEPT_MAX; i++) {
+        const struct ptx_insn *in = &f->insns[i];
+        enum op_space          space = OP_GENERIC;
+        struct access_plan     a;
+
+        if (in->opcode != PTX_OP_LD || native_way(e->plan->module, f, in) != NATIVE_EMITTED ||
+            !native_space(in, &in->operands[1], &space) || space != OP_PARAM_KERNEL || in->operands[0].kind == PTX_VECTOR)
+            continue;
+        e->insn = in;
+        a = start(e, true);
+        if (kept_param(e, in->operands[1].value, a.bytes))
+            continue;
+        load_param(e, &a, &in->operands[1]);
+        e->param[e->params_count++] = (struct param_value){in->operands[1].value, a.bytes, a.loaded[0].v};
+    }
 }
 
 void emit_load(struct emitter *e)

@@ -213,9 +213,9 @@ llvm_value likely(struct emitter *e, llvm_value condition)
 
 /* ---- operands ---- */
 
-static struct value lane_array(struct emitter *e, size_t offset, struct shape shape)
+static struct value lane_array(struct emitter *e, llvm_value array, struct shape shape)
 {
-    llvm_value at = binary(e, LLVM_ADD, member(e, offset, 64), binary(e, LLVM_SHL, e->lane, number(e, 64, 2)));
+    llvm_value at = binary(e, LLVM_ADD, array, binary(e, LLVM_SHL, e->lane, number(e, 64, 2)));
     llvm_type  type = shape.kind == SHAPE_VARYING ? vector_of(e, e->i32) : e->i32;
     llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, at, type), "");
 
@@ -223,28 +223,44 @@ static struct value lane_array(struct emitter *e, size_t offset, struct shape sh
     return (struct value){.v = load, .scalar = shape.kind != SHAPE_VARYING, .bits = 32, .shape = shape};
 }
 
+static const struct special_row {
+    uint8_t  special;
+    size_t   offset;
+    unsigned bits;
+} special_rows[] = {
+#define THREE(name, of, bits)                                                                                                              \
+    {PTX_SPECIAL_##name##_X, offsetof(struct native_call, of[0]), bits},                                                                   \
+        {PTX_SPECIAL_##name##_Y, offsetof(struct native_call, of[1]), bits},                                                               \
+        {PTX_SPECIAL_##name##_Z, offsetof(struct native_call, of[2]), bits},
+    THREE(TID, tid, 64) THREE(NTID, ntid, 32) THREE(CTAID, ctaid, 32) THREE(NCTAID, nctaid, 32)
+#undef THREE
+};
+
+void load_specials(struct emitter *e)
+{
+    for (size_t i = 0; i < COUNT(special_rows); i++)
+        e->specials[special_rows[i].special] = member(e, special_rows[i].offset, special_rows[i].bits);
+}
+
 static struct value special_value(struct emitter *e, const struct ptx_operand *o)
 {
     struct shape shape = plan_operand(e->plan, o, 4);
-    size_t       four = sizeof(uint32_t);
 
     switch ((int)o->special) {
     case PTX_SPECIAL_TID_X:
     case PTX_SPECIAL_TID_Y:
     case PTX_SPECIAL_TID_Z:
-        return lane_array(e, offsetof(struct native_call, tid) + sizeof(void *) * (o->special - PTX_SPECIAL_TID_X), shape);
+        return lane_array(e, e->specials[o->special], shape);
     case PTX_SPECIAL_NTID_X:
     case PTX_SPECIAL_NTID_Y:
     case PTX_SPECIAL_NTID_Z:
-        return scalar_value(member(e, offsetof(struct native_call, ntid) + four * (o->special - PTX_SPECIAL_NTID_X), 32), 32);
     case PTX_SPECIAL_CTAID_X:
     case PTX_SPECIAL_CTAID_Y:
     case PTX_SPECIAL_CTAID_Z:
-        return scalar_value(member(e, offsetof(struct native_call, ctaid) + four * (o->special - PTX_SPECIAL_CTAID_X), 32), 32);
     case PTX_SPECIAL_NCTAID_X:
     case PTX_SPECIAL_NCTAID_Y:
     case PTX_SPECIAL_NCTAID_Z:
-        return scalar_value(member(e, offsetof(struct native_call, nctaid) + four * (o->special - PTX_SPECIAL_NCTAID_X), 32), 32);
+        return scalar_value(e->specials[o->special], 32);
     case PTX_SPECIAL_LANEID: {
         struct value v = scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_AND, e->lane, number(e, 64, WARP_LANES - 1)), e->i32), 32);
         v.shape = shape;
@@ -263,6 +279,8 @@ struct value read_register(struct emitter *e, uint32_t reg)
     llvm_type           type = s->kind == SHAPE_VARYING ? vector_of(e, int_type(e, bits)) : int_type(e, bits);
     struct value        v = {.scalar = s->kind != SHAPE_VARYING, .bits = bits, .shape = *s};
 
+    if (e->ahead && e->ahead[reg].v)
+        return e->ahead[reg];
     v.v = e->ll->LLVMBuildLoad2(e->b, type, e->slot[reg], "");
     if (e->turn[reg])
         v.turn = e->ll->LLVMBuildLoad2(e->b, e->i32, e->turn[reg], "");
@@ -300,7 +318,7 @@ struct value source_value(struct emitter *e, const struct ptx_operand *o, unsign
 /* The register's present value, where lanes that do not take part keep it. */
 static llvm_value kept(struct emitter *e, uint32_t reg, llvm_value now)
 {
-    bool       others = e->plan->divergent[e->block] && !e->plan->local[reg];
+    bool       others = !e->full && e->plan->divergent[e->block] && !e->plan->local[reg];
     llvm_value before;
 
     if (!e->guarded && !others)
@@ -330,6 +348,13 @@ void write_register(struct emitter *e, uint32_t reg, struct value v, bool is_sig
     unsigned            bytes = e->plan->function->registers[reg].bytes, bits = bytes == 1 ? 1 : 8 * bytes;
 
     v = resize_value(e, v, bits, is_signed);
+    if (e->ahead) {
+        e->ahead[reg] = s->kind == SHAPE_VARYING ? vector_value(as_vector(e, &v), bits) : v;
+        e->ahead[reg].shape = *s;
+        if (e->turn[reg] && !v.turn)
+            e->ahead[reg].turn = number(e, 32, e->lanes);
+        return;
+    }
     if (s->kind == SHAPE_VARYING) {
         e->ll->LLVMBuildStore(e->b, kept(e, reg, as_vector(e, &v)), e->slot[reg]);
         return;

@@ -19,8 +19,8 @@ enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
 struct block_run;
 struct ptx_function;
 
-/* How `address` and `step` of a call tell the addresses of an access. */
-enum { NATIVE_EACH = INT64_MIN }; /* step: each lane's is in addresses[] */
+/* A step from lane to lane that is none: each lane's address is in addresses[]. */
+enum { NATIVE_EACH = INT64_MIN };
 
 /* The state of one host thread. Compiled code reads and writes the members by their offsets. */
 struct native_call {
@@ -34,15 +34,16 @@ struct native_call {
     uint64_t       local_bytes; /* of a lane */
     uint32_t      *tid[3];      /* of each lane; the first owns all three */
     uint32_t       ntid[3], ctaid[3], nctaid[3];
-    uint32_t       budget;    /* back edges left to this chunk */
-    const bool    *contended; /* other host threads may access device memory */
+    uint32_t       first_x, end_x; /* blocks of the grid's row that run() goes on with; ctaid[0], which it changes, is one of them */
+    uint32_t       across;         /* 1: a chunk of each of them, then the next chunk; 0: one block after the other */
+    uint32_t       budget;         /* back edges left to this chunk */
+    const bool    *contended;      /* other host threads may access device memory */
 
     /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
-    uint32_t insn;  /* index in the function */
-    uint32_t lane;  /* the chunk's first */
-    uint32_t lanes; /* bit i: lane + i takes part */
-    uint64_t address;
-    int64_t  step;
+    uint32_t insn;    /* index in the function */
+    uint32_t lanes;   /* bit i: lane + i takes part */
+    uint32_t lane;    /* the chunk's first */
+    uint64_t address; /* of the first lane; NATIVE_EACH: in addresses[] */
     /* access(): lane i's address is line_address + i * line_step, and from lane line_turn on line_wrapped more; or addresses[i]. */
     uint64_t line_address;
     int64_t  line_step, line_wrapped;
@@ -70,8 +71,8 @@ struct native_call {
     uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
 };
 
-/* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on; then, chunk by chunk, all lanes below `end`, as long as each chunk
- * leaves as one for block `same`, or, if that is NO_BLOCK, for the same block as those before. Returns the first lane of the last chunk that
+/* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on; then, chunk by chunk, all lanes below `end`, and those of further
+ * blocks of threads, as long as each chunk leaves as one for block `same`, or, if that is NO_BLOCK, for the same block as those before. Returns the first lane of the last chunk that
  * ran; those before it went to call->same. With NATIVE_REFUSED, that one did not: its registers are not what the compiler took for
  * granted (the same in all lanes, or evenly growing), and the interpreter runs it. */
 typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lanes, uint32_t block, uint32_t end, uint32_t same);
@@ -80,6 +81,7 @@ typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lan
 /* The interpreter's operations of one instruction. */
 struct native_ops {
     uint32_t first, count;
+    int64_t  step; /* of its accesses to device memory: bytes from lane to lane, or NATIVE_EACH */
 };
 
 struct code_native {
@@ -89,10 +91,11 @@ struct code_native {
     const uint8_t
             *passes;  /* [blocks_count] PASSES_BARRIER: a barrier and nothing else, which lets all lanes through when they come at once */
     bool     whole;   /* all but plain returns is compiled */
-    uint32_t returns; /* a block with PASSES_RETURN; blocks_count: there is none */
+    uint32_t returns; /* the first block with PASSES_RETURN; blocks_count: there is none */
     bool     spins;   /* some loop may wait for other lanes or blocks */
     bool     warps;   /* a chunk is a warp, and some of its operations wait for members */
     bool     fills;   /* its borrowed operations read special registers */
+    bool     many;    /* whole, and may run several blocks in turns */
     const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };

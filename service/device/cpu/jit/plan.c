@@ -205,6 +205,7 @@ static bool survey_insns(struct jit_plan *p, const struct code_block *k)
         if (!fits && !is_kept(in) && !p->first_refused)
             p->first_refused = in;
         p->fills |= way == NATIVE_BORROWED && reads_special(in);
+        p->borrows |= way == NATIVE_BORROWED;
         p->calls |=
             in->opcode == PTX_OP_CALL && in->call && in->call->function != PTX_NO_INDEX && p->module->functions[in->call->function].defined;
     }
@@ -229,7 +230,7 @@ static void find_native(struct jit_plan *p)
     p->whole = p->native[0] && !p->calls && !c->allocates; /* frames and stacks are set up block by block */
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         p->passes[b] = passes(p, b);
-        p->returns = p->passes[b] == PASSES_RETURN ? b : p->returns;
+        p->returns = p->passes[b] == PASSES_RETURN && b < p->returns ? b : p->returns;
         p->whole = p->whole && (p->native[b] || p->passes[b] == PASSES_RETURN);
         p->entry[b] |= p->native[b] && c->blocks[b].warp_first; /* lanes may leave before it and come back */
     }

@@ -16,8 +16,9 @@ struct jit_plan {
     uint8_t                   *native;                     /* [blocks_count] 1: compiled */
     uint8_t                   *passes;                     /* [blocks_count] see struct code_native */
     bool                       whole, spins, warps, fills; /* see struct code_native */
-    bool                       calls;                      /* functions with frames of their own */
     uint32_t                   returns;                    /* see struct code_native */
+    bool                       borrows;                    /* some of its operations are borrowed */
+    bool                       calls;                      /* functions with frames of their own */
     uint8_t                   *entry;                      /* [blocks_count] 1: compiled code can begin there */
     uint8_t                   *divergent;                  /* [blocks_count] 1: other lanes of the chunk may wait elsewhere while it runs */
     uint64_t                  *waited;                     /* [blocks_count][words] registers that those lanes may still read */

@@ -304,6 +304,98 @@ Test(jit, faults_are_the_interpreters)
     same_fault("ld.global.u32 %r10, [%rd1+-4]; st.global.u32 [%rd5], %r10; ret;", "thread (0,0,0)", 700);
 }
 
+/* Grids of so many blocks that a host thread takes several at once, and compiled code goes through all of them, chunk by chunk. */
+#define IMAGE(body)                                                                                                                        \
+    ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 pn)\n{\n"             \
+    ".reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .pred %p<6>; ld.param.u64 %rd1, [pin]; ld.param.u64 %rd2, [pout]; ld.param.u32 %r20, "      \
+    "[pn];\n"                                                                                                                              \
+    "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1; mov.u32 %r5, %tid.y;\n"              \
+    "mov.u32 %r6, %ctaid.y; mov.u32 %r7, %ntid.y; mad.lo.s32 %r8, %r6, %r7, %r5; mov.u32 %r9, %nctaid.x; mul.lo.s32 %r10, %r9, %r3;\n"     \
+    "mad.lo.s32 %r11, %r8, %r10, %r4; mul.wide.s32 %rd3, %r11, 4; add.s64 %rd4, %rd2, %rd3; add.s64 %rd5, %rd1, %rd3;\n" body " ret; }"
+
+enum { IMAGE_WORDS = 1 << 18 };
+
+static void images_agree(const char *what, const char *text, uint32_t n, bool faults)
+{
+    static const struct rig_shape shapes[] = {
+        {.grid_x = 67, .grid_y = 8, .block_x = 16, .block_y = 16},
+        {.grid_x = 600, .block_x = 64},
+        {.grid_x = 300, .grid_y = 2, .block_x = 32, .block_y = 8},
+        {.grid_x = 520, .block_x = 8, .block_y = 9},
+        {.grid_x = 1000, .block_x = 100},
+    };
+    static uint32_t before[IMAGE_WORDS];
+    uint32_t       *image = rig_memory(&r, IMAGE_WORDS * 4), *from = rig_memory(&r, IMAGE_WORDS * 4);
+    char            detail[PROBLEM_DETAIL_BYTES];
+
+    for (unsigned i = 0; i < IMAGE_WORDS; i++)
+        from[i] = i * 2654435761u >> 7;
+    the_rig_threads(1);
+    rig_load(&r, text);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (unsigned compiled = 0; compiled < 2; compiled++) {
+            enum status st;
+
+            jit_choose(compiled ? JIT_NOW : JIT_OFF);
+            memset(image, 0xa5, IMAGE_WORDS * 4);
+            st = rig_run(&r, "k", shapes[s], (const uint64_t[]){ADDRESS(from), ADDRESS(image), n}, 3);
+            cr_assert_eq(st, faults ? STATUS_KERNEL_FAULT : STATUS_OK, "%s: %s", what, r.why.detail);
+            if (compiled && faults)
+                cr_assert_str_eq(r.why.detail, detail, "%s", what);
+            else if (compiled)
+                cr_assert_eq(memcmp(image, before, sizeof before), 0, "%s, shape %zu", what, s);
+            snprintf(detail, sizeof detail, "%s", r.why.detail);
+            memcpy(before, image, sizeof before);
+        }
+        cr_assert(whole(), "%s", what);
+    }
+}
+
+Test(jit, rows_of_blocks_run_chunk_by_chunk)
+{
+    images_agree(
+        "a bound in the middle",
+        IMAGE(
+            "setp.ge.s32 %p1, %r4, %r20; @%p1 bra E; ld.global.u32 %r12, [%rd5]; add.s32 %r12, %r12, %r8; st.global.u32 [%rd4], %r12; E:"),
+        777, false);
+    images_agree("an inner part",
+                 IMAGE("setp.lt.s32 %p1, %r4, 1; setp.lt.s32 %p2, %r8, 1; or.pred %p1, %p1, %p2; add.s32 %r12, %r10, -1; setp.ge.s32 %p2, "
+                       "%r4, %r12; or.pred %p1, %p1, %p2;\n"
+                       "@%p1 bra E; ld.global.u32 %r12, [%rd5+-4]; ld.global.u32 %r13, [%rd5+4]; xor.b32 %r12, %r12, %r13; st.global.u32 "
+                       "[%rd4], %r12; E:"),
+                 0, false);
+    images_agree("two returns",
+                 IMAGE("setp.lt.s32 %p1, %r4, %r20; @%p1 bra A; st.global.u32 [%rd4], %r8; ret; A: st.global.u32 [%rd4], %r4;"), 500,
+                 false);
+    images_agree("a loop that threads leave one by one, or run out of rounds in",
+                 IMAGE("ld.global.u32 %r12, [%rd5]; and.b32 %r13, %r12, 7; setp.eq.s32 %p1, %r4, %r20; @%p1 mov.u32 %r13, 5000; mov.u32 "
+                       "%r14, 0; mov.u32 %r15, %r11;\n"
+                       "L: mad.lo.s32 %r15, %r15, 5, %r14; add.s32 %r14, %r14, 1; setp.le.s32 %p2, %r14, %r13; @%p2 bra L; st.global.u32 "
+                       "[%rd4], %r15;"),
+                 300, false);
+    images_agree("a loop over a line",
+                 IMAGE("mov.u32 %r12, %r4; mov.u32 %r13, 0; L: add.s32 %r13, %r13, %r12; add.s32 %r12, %r12, 50; setp.lt.s32 %p1, %r12, "
+                       "%r20; @%p1 bra L; st.global.u32 [%rd4], %r13;"),
+                 900, false);
+    images_agree("each its own local memory",
+                 IMAGE(".local .align 4 .b8 mine[64]; and.b32 %r12, %r4, 15; mul.wide.u32 %rd10, %r12, 4; mov.u64 %rd11, mine; add.s64 "
+                       "%rd11, %rd11, %rd10; st.local.u32 [%rd11], %r11; ld.local.u32 %r13, [%rd11]; st.global.u32 [%rd4], %r13;"),
+                 0, false);
+}
+
+Test(jit, a_fault_in_a_row_of_blocks_names_its_block)
+{
+    images_agree("beyond the end",
+                 IMAGE("setp.eq.s32 %p1, %r4, %r20; mul.wide.s32 %rd10, %r4, 1048576; add.s64 %rd10, %rd4, %rd10; @%p1 st.global.u32 "
+                       "[%rd10], %r1; st.global.u32 [%rd4], %r4;"),
+                 401, true);
+    images_agree("misaligned", IMAGE("setp.ne.s32 %p1, %r4, %r20; @%p1 bra E; add.s64 %rd4, %rd4, 1; E: st.global.u32 [%rd4], %r4;"), 333,
+                 true);
+    images_agree("a wild pointer",
+                 IMAGE("mov.u64 %rd10, 64; setp.eq.s32 %p1, %r2, 5; selp.b64 %rd10, %rd10, %rd4, %p1; st.global.u32 [%rd10], %r4;"), 0,
+                 true);
+}
+
 Test(jit, a_deadline_ends_a_loop)
 {
     jit_choose(JIT_NOW);

@@ -1,0 +1,138 @@
+/* Which way all lanes of a chunk go, found from its first and last lane: of comparisons of a line with what is the same for all lanes, and of
+ * their combinations. `i < n` holds for the lanes between two for which it does. */
+#include "device/cpu/jit/emit.h"
+
+#include "device/cpu/interp/decode/decode.h"
+
+enum { DEPTH_MAX = 12 }; /* of combinations */
+
+static bool writes_between(const struct ptx_operand *o, const struct ptx_insn *from, const struct ptx_insn *to)
+{
+    for (const struct ptx_insn *in = from; o->kind == PTX_REG && in < to; in++) {
+        if (insn_writes(in, o->reg))
+            return true;
+    }
+    return false;
+}
+
+/* The block's last instruction before `end` that writes the register; NULL: there is none, or it is guarded. */
+static const struct ptx_insn *definition(const struct emitter *e, uint32_t reg, const struct ptx_insn *end)
+{
+    const struct ptx_insn *first = e->plan->function->insns + e->plan->code->blocks[e->block].insn_first;
+
+    for (const struct ptx_insn *in = end; in-- > first;) {
+        if (insn_writes(in, reg))
+            return in->guard == PTX_NO_REG ? in : NULL;
+    }
+    return NULL;
+}
+
+static bool is_ordered(enum compare how)
+{
+    return how == CMP_LT || how == CMP_LE || how == CMP_GT || how == CMP_GE;
+}
+
+static struct decision turned_round(struct decision d)
+{
+    return (struct decision){.all = d.none, .none = d.all};
+}
+
+static bool decide_uniform(struct emitter *e, struct value v, struct decision *out)
+{
+    *out = (struct decision){.all = v.v, .none = binary(e, LLVM_XOR, v.v, number(e, 1, 1))};
+    return true;
+}
+
+/* `x`: the line; swapped: it stands on the right. */
+static bool decide_line(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, bool swapped,
+                        struct decision *out)
+{
+    int64_t    reach = x.shape.stride * (int64_t)(e->lanes - 1);
+    llvm_value last = binary(e, LLVM_ADD, x.v, number(e, x.bits, (uint64_t)reach)), ok, first_is, last_is;
+    bool       grows = reach > 0;
+
+    ok = compare_ints(e, CMP_GE, is_signed, grows ? last : x.v, grows ? x.v : last); /* nothing has wrapped */
+    if (x.turn)
+        ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, x.turn, number(e, 32, e->lanes)));
+    first_is = swapped ? compare_ints(e, how, is_signed, y.v, x.v) : compare_ints(e, how, is_signed, x.v, y.v);
+    last_is = swapped ? compare_ints(e, how, is_signed, y.v, last) : compare_ints(e, how, is_signed, last, y.v);
+    out->all = binary(e, LLVM_AND, ok, binary(e, LLVM_AND, first_is, last_is));
+    out->none = binary(e, LLVM_AND, ok, binary(e, LLVM_XOR, binary(e, LLVM_OR, first_is, last_is), number(e, 1, 1)));
+    return true;
+}
+
+static bool decide_comparison(struct emitter *e, const struct ptx_insn *in, const struct ptx_insn *end, struct decision *out)
+{
+    unsigned     bytes = ptx_type_bytes((enum ptx_type)in->type);
+    enum compare how = CMP_EQ;
+    struct value x, y;
+    bool         is_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->type));
+
+    if (is_float((enum ptx_type)in->type) || in->action || bytes < 4 || !insn_comparison(in, &how) || !is_ordered(how) ||
+        writes_between(&in->operands[1], in, end) || writes_between(&in->operands[2], in, end))
+        return false;
+    x = source_value(e, &in->operands[1], bytes, false);
+    y = source_value(e, &in->operands[2], bytes, false);
+    if (!x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))
+        return false;
+    if (x.shape.kind == SHAPE_LINEAR)
+        return decide_line(e, how, is_signed, x, y, false, out);
+    return decide_line(e, how, is_signed, y, x, true, out);
+}
+
+static bool decide_register(struct emitter *e, uint32_t reg, const struct ptx_insn *end, unsigned depth, struct decision *out);
+
+static bool decide_operand(struct emitter *e, const struct ptx_operand *o, const struct ptx_insn *end, unsigned depth, struct decision *out)
+{
+    return o->kind == PTX_REG && !o->negated && decide_register(e, o->reg, end, depth, out);
+}
+
+static bool decide_combination(struct emitter *e, const struct ptx_insn *in, unsigned depth, struct decision *out)
+{
+    bool            both = in->opcode == PTX_OP_AND;
+    struct decision a, b;
+
+    if (!decide_operand(e, &in->operands[1], in, depth, &a))
+        return false;
+    if (in->opcode == PTX_OP_NOT) {
+        *out = turned_round(a);
+        return true;
+    }
+    if (!decide_operand(e, &in->operands[2], in, depth, &b))
+        return false;
+    out->all = binary(e, both ? LLVM_AND : LLVM_OR, a.all, b.all);
+    out->none = binary(e, both ? LLVM_OR : LLVM_AND, a.none, b.none);
+    return true;
+}
+
+/* Its value before `end`. */
+static bool decide_register(struct emitter *e, uint32_t reg, const struct ptx_insn *end, unsigned depth, struct decision *out)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+    const struct ptx_insn   *in = definition(e, reg, end), *block_end = e->plan->function->insns + k->insn_first + k->insn_count;
+    struct ptx_operand       self = {.kind = PTX_REG, .reg = reg};
+
+    if (e->plan->shapes[reg].kind == SHAPE_UNIFORM && !writes_between(&self, end, block_end))
+        return decide_uniform(e, read_register(e, reg), out);
+    if (!in || depth == DEPTH_MAX)
+        return false;
+    switch ((int)in->opcode) {
+    case PTX_OP_SETP:
+        return in->operands[0].kind == PTX_REG && in->operands[0].reg == reg && decide_comparison(e, in, block_end, out);
+    case PTX_OP_AND:
+    case PTX_OP_OR:
+    case PTX_OP_NOT:
+        return in->type == PTX_PRED && decide_combination(e, in, depth + 1, out);
+    default:
+        return false;
+    }
+}
+
+bool decide_branch(struct emitter *e, const struct ptx_insn *branch, struct decision *out)
+{
+    if (!decide_register(e, branch->guard, branch, 0, out))
+        return false;
+    if (branch->guard_not)
+        *out = turned_round(*out);
+    return true;
+}
