@@ -1,7 +1,9 @@
 """The vulkan device: GLSL and SPIR-V modules, their kernel tables and launches, named errors, and that what fails harms no other session.
 Runs on whichever Vulkan device is here; lavapipe is one of Debian's packages."""
 import base64
+import pathlib
 import random
+import re
 import struct
 import time
 
@@ -131,6 +133,15 @@ def test_the_device_tells_its_limits_and_features(client):
     assert device["backend"] == "vulkan" and device["compiler"] == "shaderc" and device["uuid"].startswith("VK-")
     assert attributes["max_push_constants_bytes"] >= 128 and attributes["feature_robust_buffer_access"] == 1
     assert attributes["feature_subgroup_basic"] in (0, 1) and "textures" in device["unsupported"]
+
+
+def test_the_page_tells_what_the_device_tells(client):
+    page = (pathlib.Path(__file__).parents[2] / "docs/reference/vulkan.md").read_text()
+    rows = {row[0]: row[1].strip() for row in re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\|[^|]*\|([^|]*)\|$", page, re.M)}
+    device = client.get("/v1/devices/vulkan:0").json()
+    told = {word for word, has in rows.items() if has == "no"} - {"cuda_source", "builtin_kernels"}
+    assert told == set(device["unsupported"]) - {"long_loops"} and rows["long_loops"] == "not on lavapipe"
+    assert ("long_loops" in device["unsupported"]) == (device["vendor"] == "Mesa" and device["kind"] == "cpu")
 
 
 def test_glsl_becomes_a_kernel(client, scale):

@@ -11,13 +11,16 @@ from gpurest import aio, errors, testing
 from gpurest._session import kernel, launch, module, shared
 
 NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
+NO_SHADERS = "tasks load no shaders yet"
 NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
 # class -> (the blocking one, its additional names, the asyncio one's additional names)
 PAIRS = {
-    aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait")}
+    aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait", "glsl",
+                                                                             "load_spirv", "create_pipeline")}
                       | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
     aio.AsyncSession: (gpurest.Session, {"stream": NO_STREAMS, "event": NO_STREAMS, "RawKernel": "compiles at the first launch, which a call cannot await twice",
-                                         "RawModule": "the same", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
+                                         "RawModule": "the same", "glsl": NO_SHADERS, "load_spirv": NO_SHADERS, "create_pipeline": NO_SHADERS,
+                                         "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
                        {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),

@@ -27,6 +27,7 @@ from .handle import Unpicklable
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
 from .module import Module
+from .pipeline import Pipeline
 from .rawkernel import RawKernel
 from .session import Session
 from .session_base import pages
@@ -419,6 +420,18 @@ class Client(Unpicklable):
     def module(self, source: str, options: Sequence[str] = (), **more: Any) -> Module:
         """See Session.module()."""
         return self.default_session.module(source, options, **more)
+
+    def glsl(self, source: str, **more: Any) -> Module:
+        """See Session.glsl()."""
+        return self.default_session.glsl(source, **more)
+
+    def load_spirv(self, image: Any, **more: Any) -> Module:
+        """See Session.load_spirv()."""
+        return self.default_session.load_spirv(image, **more)
+
+    def create_pipeline(self, module: Module, entry: str = "main", **more: Any) -> Pipeline:
+        """See Session.create_pipeline()."""
+        return self.default_session.create_pipeline(module, entry, **more)
 
     def kernel(self, source: str, name: str, options: Sequence[str] = ()) -> RawKernel:
         """One kernel from source, compiled at the first launch, in what is the default session then."""

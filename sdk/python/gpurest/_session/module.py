@@ -55,6 +55,7 @@ class Module(Handle):
         self._rows: Dict[str, Mapping[str, Any]] = {row["name"]: row for row in info["kernels"]}
         self._mangled: Dict[str, str] = {row["mangled"]: row["name"] for row in info["kernels"]}
         self._source = source
+        self._spirv: Optional[bytes] = None  # of load_spirv()
         self._kernels: Dict[str, Kernel] = {}
 
     @property

@@ -274,6 +274,15 @@ def module_spec(source: str, options: Sequence[str], headers: Mapping[str, str],
     return spec
 
 
+def shader_options(defines: Mapping[str, Any], specialization: Mapping[int, Any]) -> List[str]:
+    """As the service takes them; of truth values it knows the words of GLSL."""
+    def written(value: Any) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return [f"-D{name}={written(value)}" for name, value in defines.items()] + \
+        [f"--specialize={int(number)}={written(value)}" for number, value in specialization.items()]
+
+
 def module_create(sid: str, spec: Document) -> Call[Document]:
     request = json_request("POST", session_path(sid) + "/modules", spec, source=spec["source"], options=spec.get("options", ()))
     return Call(request, _object)

@@ -1,8 +1,11 @@
 """Sessions: a worker process on the server, with buffers, modules and streams of its own."""
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import os
+import pathlib
 import time
 from itertools import count
 from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
@@ -15,7 +18,7 @@ from .._transport.wire import ServerEvent
 from .._values.dtypes import dtype_of
 from .._values.hostmem import Shape
 from .._values.texels import Texels
-from ..errors import GpurestError
+from ..errors import ArgumentError, GpurestError
 from . import requests, transfer
 from .batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
 from .buffer import Buffer, Slot, Texture, texture_memory
@@ -23,6 +26,7 @@ from .builtin_kernel import BuiltinKernel
 from .event import Event
 from .following import Following, LowMemoryWatch
 from .module import Module
+from .pipeline import Pipeline
 from .program import Program
 from .rawkernel import RawKernel, RawModule
 from .session_base import MemoryPool, SessionBase, pages
@@ -144,6 +148,36 @@ class Session(SessionBase):
             info = self._do(requests.module_load(self.id, view, requests.image_type(view)))
             known = self._remember(Module(self, info, None, identity))
         return known
+
+    def glsl(self, source: str, *, defines: Optional[Mapping[str, Any]] = None, specialization: Optional[Mapping[int, Any]] = None,
+             headers: Optional[Mapping[str, str]] = None) -> Module:
+        """Compiles a compute shader on a vulkan device; its kernel is "main". `defines`: macros; `specialization`: constants by constant_id."""
+        return self._shader("glsl", source, requests.shader_options(defines or {}, specialization or {}), headers or {})
+
+    def load_spirv(self, image: Any, *, specialization: Optional[Mapping[int, Any]] = None) -> Module:
+        """Loads SPIR-V on a vulkan device: its bytes, or the path of a file."""
+        data = pathlib.Path(image).read_bytes() if isinstance(image, (str, os.PathLike)) else bytes(self._image(image))
+        made = self._shader("spirv", base64.b64encode(data).decode(), requests.shader_options({}, specialization or {}), {})
+        made._spirv = data
+        return made
+
+    def _shader(self, language: str, source: str, options: Sequence[str], headers: Mapping[str, str]) -> Module:
+        self._check()
+        spec = {**requests.module_spec(source, options, headers, ()), "language": language}
+        identity = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+        known = self._known(identity)
+        if known is None:
+            info = self._do(requests.module_create(self.id, spec))
+            known = self._remember(Module(self, info, None, identity))
+        return known
+
+    def create_pipeline(self, module: Module, entry: str = "main", *, specialization: Optional[Mapping[int, Any]] = None) -> Pipeline:
+        """A kernel of a shader with its specialization constants set, to dispatch() in Vulkan's words."""
+        if specialization:
+            if module._spirv is None:
+                raise ArgumentError("a module of load_spirv() can be specialized here; glsl() takes specialization= itself")
+            module = self.load_spirv(module._spirv, specialization=specialization)
+        return Pipeline(module.kernel(entry))
 
     def _known(self, identity: str) -> Optional[Module]:
         known = self._modules.get(identity)
