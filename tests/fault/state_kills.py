@@ -1,5 +1,5 @@
 """Kills a service with --state at random moments of saving, of restoring and of snapshots in between, and counts sessions that are lost, doubled or
-told wrongly: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--seed 1]. Each row must have zeros."""
+told wrongly: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
 import argparse
 import collections
 import pathlib
@@ -150,12 +150,15 @@ class World:
         self.took["between"] = 2.2
 
 
-def campaign(executable, way, kills, seed):
+def campaign(executable, way, kills, seed, seconds=float("inf")):
+    """Ends after so many kills, or at the first one behind that time."""
+    until = time.monotonic() + seconds
     world = World(executable, seed)
     try:
         world.measure()
-        for _ in range(kills):
+        while world.tally["kills"] < kills and time.monotonic() < until:
             world.kill_in(way)
+            world.tally["kills"] += 1
             world.check()
         return world.tally, world.found
     finally:
@@ -166,6 +169,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("executable", type=pathlib.Path)
     parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for each way, at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     o = parser.parse_args()
@@ -173,9 +177,9 @@ def main():
     print(f"{'kills in':10} {'kills':>6} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6}   restored from: shutdown, periodic")
     bad = []
     for way in o.ways:
-        tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed)
+        tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed, 60 * o.minutes)
         bad += found
-        print(f"{way:10} {o.kills:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6}   "
+        print(f"{way:10} {tally['kills']:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6}   "
               f"{tally['shutdown']}, {tally['periodic']}", flush=True)
     print("\n".join(bad))
     return 1 if bad else 0
