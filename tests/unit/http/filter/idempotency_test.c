@@ -316,3 +316,56 @@ Test(idempotency, many_threads_do_each_request_once)
     cr_assert_eq(atomic_load(&replayed) + atomic_load(&refused) + KEYS, THREADS * ROUNDS);
     cr_assert_gt(atomic_load(&replayed), 0);
 }
+
+/* ---- keys that travel ---- */
+
+struct travelling {
+    struct idempotency *to;
+    unsigned            count;
+};
+
+static void take_over(void *context, const struct idempotency_record *record)
+{
+    struct travelling *t = context;
+
+    t->count++;
+    cr_assert_eq(idempotency_restore(t->to, &bob, "s", record, 5, &why), STATUS_OK, "%s", why.detail);
+}
+
+Test(idempotency, a_sessions_keys_travel_and_no_others)
+{
+    struct idempotency_id mine = id_of(&ann, "/v1/sessions/s/launches", "k"), other = id_of(&ann, "/v1/sessions/t/launches", "k");
+    struct idempotency_id there;
+    struct travelling     t = {0};
+    struct idempotency   *here = store;
+    struct idempotent    *open;
+    struct reply          r;
+
+    memcpy(mine.session, "s", 2);
+    memcpy(other.session, "t", 2);
+    do_it(&mine, 1, SPAN_LITERAL("of s"), 1);
+    do_it(&other, 2, SPAN_LITERAL("of t"), 2);
+    cr_assert_eq(idempotency_create(&t.to), STATUS_OK);
+    cr_assert(idempotency_show(store, &ann, "s", 3, take_over, &t));
+    cr_assert_eq(t.count, 1);
+    cr_assert(idempotency_show(store, &carl, "s", 3, take_over, &t)); /* another caller's session of that name */
+    cr_assert_eq(t.count, 1);
+
+    there = mine;
+    there.caller = &bob;
+    store = t.to;
+    cr_assert_eq(replay(&there, 1, 6, &r), STATUS_OK, "%s", why.detail);
+    cr_assert(span_is(buf_span(&r.body), "of s"));
+    reply_finish(&r);
+    cr_assert_eq(replay(&there, 9, 6, &r), STATUS_IDEMPOTENCY_KEY_REUSED);
+    reply_finish(&r);
+    idempotency_destroy(store);
+    store = here;
+
+    mine = id_of(&ann, "/v1/sessions/s/launches", "another");
+    memcpy(mine.session, "s", 2);
+    cr_assert_eq(idempotency_claim(store, &mine, 3, 7, &open, &why), STATUS_OK);
+    cr_assert_not(idempotency_show(store, &ann, "s", 8, take_over, &t)); /* it is neither done nor not begun */
+    cr_assert_eq(t.count, 1);
+    idempotency_release(store, open);
+}

@@ -1,0 +1,189 @@
+"""Kills a service with --state at random moments of saving, of restoring and of snapshots in between, and counts sessions that are lost, doubled or
+told wrongly: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
+import argparse
+import collections
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "service"))
+from service_under_test import Service  # noqa: E402
+
+WORDS = 96 * 1024  # of each session's buffer, all of the same value: a write that is not whole shows
+WAYS = ("save", "load", "between")
+
+
+class Unready(Service):
+    """One that may be killed before it serves."""
+
+    def _wait_until_serving(self):
+        pass
+
+
+def kill(service):
+    service.process.send_signal(signal.SIGKILL)
+    service.process.wait()
+
+
+class World:
+    """What clients were told, by session: the value that was last acknowledged, and whether a snapshot of the session was told."""
+
+    def __init__(self, executable, seed, sessions=3):
+        self.executable = executable
+        self.random = random.Random(seed)
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="gpurest-kills."))
+        self.values, self.before, self.saved, self.deleted = {}, {}, set(), set()
+        self.tally = collections.Counter()
+        self.found = []
+        self.took = {way: 0.3 for way in WAYS}
+        self.made = 0
+        service = self.start()
+        for _ in range(sessions):
+            self.make(service.client())
+        service.stop()
+        self.check()
+
+    def close(self):
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def start(self, *more, kind=Service):
+        self.tally["starts"] += 1
+        folder = self.home / f"run{self.tally['starts']}"
+        folder.mkdir()
+        return kind(self.executable, folder, "--state", str(self.home / "state"), *more)
+
+    def wrong(self, how, session, what):
+        self.tally[how] += 1
+        self.found.append(f"{how}: session {session}: {what}")
+
+    def make(self, client):
+        self.made += 1
+        name = f"s{self.made}"
+        client.put("/v1/sessions/" + name, {}).expect(201)
+        client.put_octets(f"/v1/sessions/{name}/buffers/b", struct.pack("<I", 1) * WORDS).expect(201)
+        self.values[name] = 1
+
+    def change(self, client):
+        """One session gets a new value, maybe one goes and another comes. All of it is acknowledged."""
+        name = self.random.choice(sorted(self.values))
+        self.before.setdefault(name, self.values[name])
+        self.values[name] += 1
+        client.put_octets(f"/v1/sessions/{name}/buffers/b/data", struct.pack("<I", self.values[name]) * WORDS).expect(204)
+        if self.random.random() < 0.3:
+            gone = self.random.choice(sorted(self.values))
+            client.delete("/v1/sessions/" + gone).expect(204)
+            for known in (self.values, self.before):
+                known.pop(gone, None)
+            self.saved.discard(gone)
+            self.deleted.add(gone)
+            self.make(client)
+
+    def look_at(self, client, told):
+        name = told["id"]
+        data = client.get(f"/v1/sessions/{name}/buffers/b/data").expect(200).body
+        value = struct.unpack("<I", data[:4])[0]
+        source = told["restored"]["from"]
+        if data != data[:4] * WORDS:
+            self.wrong("half", name, "its buffer is of two moments")
+        elif source == "shutdown" and value != self.values[name]:
+            self.wrong("stale", name, f"has {value} and not {self.values[name]}, and is told to be what it was at the end")
+        elif not self.before.get(name, self.values[name]) <= value <= self.values[name]:
+            self.wrong("stale", name, f"has {value}, which is older than its last snapshot")
+        self.tally[source] += 1
+        self.values[name] = value
+
+    def check(self):
+        """All that was told as saved is there, once; nothing that was deleted is; and each is whole. Then everything is saved in order."""
+        service = self.start()
+        client = service.client()
+        found = client.get("/v1/sessions").expect(200).json()["items"]
+        names = [told["id"] for told in found]
+        for name in self.saved - set(names):
+            self.wrong("lost", name, "a snapshot of it was told")
+        for name in names:
+            if name in self.deleted or names.count(name) > 1:
+                self.wrong("doubled", name, "was deleted, or is there twice")
+        for told in found:
+            if told["id"] in self.values:
+                self.look_at(client, told)
+        self.values = {name: value for name, value in self.values.items() if name in names}
+        self.before.clear()
+        while len(self.values) < 3:
+            self.make(client)
+        service.stop()
+        self.saved = set(self.values)
+
+    def kill_in(self, way):
+        """At a random moment of it, or a little behind its end."""
+        delay = self.random.random() * 1.2 * self.took[way]
+        if way == "load":
+            service = self.start(kind=Unready)
+            began = time.monotonic()
+            while time.monotonic() < began + delay:
+                time.sleep(0.001)
+        else:
+            service = self.start(*(["--snapshot-every", "1"] if way == "between" else []))
+            self.change(service.client())
+            if way == "save":
+                service.terminate()
+            time.sleep(delay)
+            if way == "between":
+                self.saved |= {s["id"] for s in service.client().get("/v1/sessions").json()["items"] if s["saved_at"]}
+        kill(service)
+
+    def measure(self):
+        began = time.monotonic()
+        service = self.start()
+        self.took["load"] = time.monotonic() - began
+        self.change(service.client())
+        began = time.monotonic()
+        service.stop()
+        self.took["save"] = time.monotonic() - began
+        self.saved = set(self.values)
+        self.before.clear()
+        self.took["between"] = 2.2
+
+
+def campaign(executable, way, kills, seed, seconds=float("inf")):
+    """Ends after so many kills, or at the first one behind that time."""
+    until = time.monotonic() + seconds
+    world = World(executable, seed)
+    try:
+        world.measure()
+        while world.tally["kills"] < kills and time.monotonic() < until:
+            world.kill_in(way)
+            world.tally["kills"] += 1
+            world.check()
+        return world.tally, world.found
+    finally:
+        world.close()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("executable", type=pathlib.Path)
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for each way, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    o = parser.parse_args()
+    print(subprocess.run([o.executable, "--version"], capture_output=True, text=True).stdout.strip())
+    print(f"{'kills in':10} {'kills':>6} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6}   restored from: shutdown, periodic")
+    bad = []
+    for way in o.ways:
+        tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed, 60 * o.minutes)
+        bad += found
+        print(f"{way:10} {tally['kills']:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6}   "
+              f"{tally['shutdown']}, {tally['periodic']}", flush=True)
+    print("\n".join(bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
