@@ -144,7 +144,7 @@ def test_its_sources_are_tidy():
 ORDER = """root_get docs_get web_get livez_get readyz_get lbz_get version_get problems_get openapi_get devices_list devices_get nodes_list limits_get kernels_list kernels_get cache_get warms_create cache_delete drain_post resume_post devices_reset
     sessions_create sessions_put sessions_list admin_list admin_get sessions_get sessions_patch buffers_create buffers_put buffers_list buffers_get buffers_fill
     data_put data_get buffers_copy buffers_compare textures_create textures_put textures_list textures_get modules_create modules_put modules_list modules_get modules_log modules_code
-    launches_create launches_list launches_get batches_create run_create programs_put programs_run programs_get programs_list programs_delete memory_get memory_trim peak_reset sessions_sync sessions_heartbeat
+    launches_create launches_list launches_get batches_create run_create programs_put programs_run programs_get programs_list programs_delete memory_get memory_trim peak_reset sessions_sync sessions_heartbeat sessions_wake
     launches_delete textures_delete modules_delete buffers_delete sessions_reset sessions_delete""".split()
 OCTETS = {"data_put": bytes(4096)}
 
