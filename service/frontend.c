@@ -12,6 +12,7 @@
 #include "api/admin/drain.h"
 #include "api/app.h"
 #include "api/endpoints.h"
+#include "api/hibernate.h"
 #include "api/snapshot/state.h"
 #include "base/buf.h"
 #include "base/log/log.h"
@@ -30,7 +31,7 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
-enum { DEVICE_SETTINGS = 9 };
+enum { DEVICE_SETTINGS = 10 };
 
 struct frontend {
     const struct config *config;
@@ -177,7 +178,8 @@ static bool make_device_arguments(struct frontend *f)
                                    {"fftw", vendor ? c->libfftw3 : NULL},
                                    {"fftwf", vendor ? c->libfftw3f : NULL},
                                    {"cpu-threads", threads},
-                                   {"cpu-jit", c->cpu_jit}};
+                                   {"cpu-jit", c->cpu_jit},
+                                   {"hibernation", c->hibernate_mib ? "on" : NULL}};
     unsigned count = 0;
 
     snprintf(threads, sizeof threads, "%u", (unsigned)c->cpu_threads);
@@ -258,6 +260,9 @@ static bool make_registry(struct frontend *f)
                                      .result_ttl_s = f->config->result_ttl_s,
                                      .crash_budget = (uint32_t)f->config->crash_budget,
                                      .crash_window_s = f->config->crash_window_s,
+                                     .hibernate_bytes_max = f->config->hibernate_mib * 1024 * 1024,
+                                     .hibernate_after_s = f->config->hibernate_after,
+                                     .hibernate_dir = f->config->hibernate_dir[0] ? f->config->hibernate_dir : NULL,
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0,
                                      .ended = state_forget,
                                      .ended_context = &f->state};
@@ -281,6 +286,8 @@ static bool make_server(struct frontend *f)
     const struct config *c = f->config;
     struct problem       why = {0};
     struct server_config config = {.app = &f->app,
+                                   .enter = hibernation_enter,
+                                   .leave = hibernation_leave,
                                    .node = c->node,
                                    .auth = f->app.auth,
                                    .listen = f->listen,

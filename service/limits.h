@@ -84,6 +84,9 @@ enum {
     SHARES_MAX = 256,            /* ... over all sessions: each takes two descriptors */
     LOCAL_SHARING_MIB_DEFAULT = 1024,
     LOCAL_SHARING_MIB_MAX = 1024 * 1024,
+    HIBERNATE_MIB_MAX = 16 * 1024 * 1024,
+    HIBERNATE_AFTER_S_MAX = 7 * 24 * 3600,
+    HIBERNATE_BUFFER_BYTES_MIN = 2 * 1024 * 1024, /* a smaller buffer stays on the device while its session is hibernated */
     LAUNCHES_QUEUED_MAX = 1024,
     LAUNCHES_KEPT_MAX = 1024, /* finished launches that GET still answers; the oldest are dropped first */
     IDLE_TIMEOUT_S_DEFAULT = 600,

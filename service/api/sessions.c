@@ -201,7 +201,7 @@ void session_members(struct json_writer *w, const struct request *r, const struc
     add_node(w, r);
 }
 
-static enum status answer_session(struct request *r, struct session *s, unsigned http_status)
+enum status session_answer(struct request *r, struct session *s, unsigned http_status)
 {
     struct session_info *info = arena_alloc(&r->arena, sizeof *info);
     struct answer        a;
@@ -309,7 +309,7 @@ static enum status restore(struct request *r)
     struct session *s;
     enum status     st = load_finish(r, &s);
 
-    return st ? st : answer_session(r, s, 201);
+    return st ? st : session_answer(r, s, 201);
 }
 
 /* The path has no id when the service is to choose one. */
@@ -327,7 +327,7 @@ enum status sessions_create(struct request *r)
         st = create(r, &q, NULL, &s, &created);
     if (st)
         return st;
-    st = answer_session(r, s, created ? 201 : 200);
+    st = session_answer(r, s, created ? 201 : 200);
     session_return(s);
     return st;
 }
@@ -352,7 +352,7 @@ enum status sessions_list(struct request *r)
 
 static enum status answer_it(struct request *r, struct session *s)
 {
-    return answer_session(r, s, 200);
+    return session_answer(r, s, 200);
 }
 
 enum status sessions_get(struct request *r)
@@ -385,7 +385,7 @@ static enum status patch_in(struct request *r, struct session *s)
     p.has_memory_limit = q.has_memory_limit || p.memory_fraction > 0;
     if (!st)
         st = session_patch(s, &p, &r->problem);
-    return st ? st : answer_session(r, s, 200);
+    return st ? st : session_answer(r, s, 200);
 }
 
 enum status sessions_patch(struct request *r)
@@ -419,7 +419,7 @@ static enum status reset_it(struct request *r, struct session *s)
 {
     enum status st = session_reset(s, &r->problem);
 
-    return st ? st : answer_session(r, s, 200);
+    return st ? st : session_answer(r, s, 200);
 }
 
 enum status sessions_reset(struct request *r)

@@ -133,6 +133,12 @@ struct device_ops {
      * more goes back to the device, also now. UINT64_MAX, the start: all. Default: nothing is kept. */
     enum status (*mem_keep)(struct device *d, uint64_t bytes_max);
 
+    /* (optional, both or none) Gives the memory of an allocation back to the device, and has it again at the same address: the contents are lost,
+     * and those of new memory afterwards. Nothing queued uses it, nor does anything between the two calls. *bytes: what the device got.
+     * NOT_IMPLEMENTED: the memory of this allocation stays. DEVICE_MEMORY_EXHAUSTED of mem_restore changes nothing. Default: all stays. */
+    enum status (*mem_evict)(struct device *d, uint64_t address, uint64_t *bytes);
+    enum status (*mem_restore)(struct device *d, uint64_t address);
+
     /* (optional) Detects memory errors from now on, in modules that are loaded from now on: accesses beyond an allocation, to freed
      * memory, and reads of bytes that were never written. Each is a KERNEL_FAULT that names the thread and the line. Once, before the
      * first mem_alloc of the user. OUT_OF_MEMORY changes nothing. Default: the device cannot do it. */

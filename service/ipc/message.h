@@ -196,6 +196,13 @@ struct msg_mem_export_reply { uint32_t unused; };
 struct msg_mem_free { uint64_t address; };
 struct msg_mem_free_reply { uint32_t unused; };
 
+/* bytes: what the device got back; 0: the memory of this allocation stays where it is. */
+struct msg_mem_evict { uint64_t address; };
+struct msg_mem_evict_reply { uint64_t bytes; };
+
+struct msg_mem_restore { uint64_t address; uint64_t bytes; }; /* bytes: of the allocation, for the text of a failure */
+struct msg_mem_restore_reply { uint32_t unused; };
+
 /* `beside`: also the allocation at whose end the mapping ends. */
 struct msg_host_map { uint64_t file; uint64_t bytes; uint64_t beside; };
 struct msg_host_map_reply { uint32_t host; }; /* never 0 */

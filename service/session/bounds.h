@@ -22,6 +22,17 @@ enum {
 
     SNAPSHOT_LOOK_MS = 5, /* a session that is to stand still for its snapshot is looked at so often */
 
+    /* hibernation */
+    HIBERNATE_LANES_MAX = 4,                 /* pieces between device and file, at once ... */
+    HIBERNATE_PIECE_BYTES = 4 * 1024 * 1024, /* ... of so many bytes, or of a slice where staging memory is small */
+    HIBERNATE_IDLE_MS = 10 * 1000,           /* a session that is asked to hibernate waits so long for the end of its work */
+    HIBERNATE_PATIENCE_MS = 20 * 1000,       /* memory that others have is waited for so long */
+    HIBERNATE_RETRY_MS = 50,
+    HIBERNATE_RETRY_AFTER_MS = 2000,     /* what a client is told that found no memory to wake its session */
+    HIBERNATE_VICTIM_MS = 5000,          /* so long, and for its bytes at the slowest rate, another session may take to fall asleep ... */
+    HIBERNATE_BYTES_PER_MS_MIN = 200000, /* ... before it is passed over ... */
+    HIBERNATE_FAILED_MS = 10 * 1000,     /* ... for so long */
+
     /* events */
     EVENT_TEXTS_BYTES_MAX = 1024 * 1024, /* of all that are kept; the oldest events make room */
 

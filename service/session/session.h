@@ -39,13 +39,16 @@ struct registry_config {
     const char             *node;     /* "" or the node's name, which becomes part of ids */
     const char             *instance; /* names this process; its first characters tag the ids of sessions; NULL: none */
     unsigned                sessions_max;
-    uint64_t                idle_timeout_s_max; /* lowers what sessions ask for; 0: IDLE_TIMEOUT_S_MAX */
-    uint64_t                lifetime_s_max;     /* likewise; 0: LIFETIME_S_MAX */
-    bool                    cache_shared;       /* callers share compiled code */
-    uint64_t                result_ttl_s;       /* how long results of asynchronous batches are kept */
-    uint32_t                crash_budget;       /* faults that a tenant may have on a device within the window; 0 = unlimited */
-    uint64_t                crash_window_s;     /* time in which a full budget is restored, one fault after another */
-    uint64_t                shared_bytes_max;   /* memory shared with clients of this host (share.h); 0 = disabled */
+    uint64_t                idle_timeout_s_max;  /* lowers what sessions ask for; 0: IDLE_TIMEOUT_S_MAX */
+    uint64_t                lifetime_s_max;      /* likewise; 0: LIFETIME_S_MAX */
+    bool                    cache_shared;        /* callers share compiled code */
+    uint64_t                result_ttl_s;        /* how long results of asynchronous batches are kept */
+    uint32_t                crash_budget;        /* faults that a tenant may have on a device within the window; 0 = unlimited */
+    uint64_t                crash_window_s;      /* time in which a full budget is restored, one fault after another */
+    uint64_t                hibernate_bytes_max; /* kept of hibernated sessions; 0 = there is no hibernation */
+    uint64_t                hibernate_after_s;   /* idle so long, a session hibernates when its memory is wanted; 0: only when asked to */
+    const char             *hibernate_dir;       /* where; NULL: in host memory */
+    uint64_t                shared_bytes_max;    /* memory shared with clients of this host (share.h); 0 = disabled */
     /* (optional) Tells that a caller's session has ended for good, once no look-up finds it any more, and before a request that ended it is
      * answered. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
     void (*ended)(void *context, const char *caller, const char *id);
@@ -68,7 +71,8 @@ struct registry_use {
     unsigned domains;
     unsigned shares; /* buffers with memory that clients map */
     uint64_t shared_bytes;
-    uint64_t batch_bytes; /* asynchronous batches and their results */
+    uint64_t hibernated_bytes; /* kept of its sessions that hibernate */
+    uint64_t batch_bytes;      /* asynchronous batches and their results */
     uint64_t memory_bytes;
 };
 unsigned            registry_domains(struct registry *r); /* fault domains of all tenants */
@@ -80,8 +84,9 @@ unsigned registry_faults_of(struct registry *r, const struct tenant *t);
 unsigned registry_budgets_spent(struct registry *r, unsigned device);
 
 /* ---- session.c ---- */
-enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING };
-enum { SESSION_STATES = SESSION_CLOSING + 1 };
+/* HIBERNATED is what is told of a session that is READY with its buffers off the device. */
+enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING, SESSION_HIBERNATED };
+enum { SESSION_STATES = SESSION_HIBERNATED + 1 };
 const char *session_state_name(enum session_state s);
 /* Numbers of all callers' sessions by state. */
 void session_states(struct registry *r, unsigned counts[SESSION_STATES]);

@@ -6,7 +6,7 @@ import { ask, authorization, bytes, element, replace, tokenForm } from "/web/com
 
 const PERIOD_MS = 2000;
 const ROUND_MS = 500;
-const STATES = { healthy: "good", ready: "good", suspect: "warn", hot: "warn", overheated: "bad", resetting: "warn", lost: "bad", starting: "warn", closing: "warn", quarantined: "bad", faulted: "bad" };
+const STATES = { healthy: "good", ready: "good", suspect: "warn", hot: "warn", overheated: "bad", resetting: "warn", lost: "bad", starting: "warn", closing: "warn", hibernated: "warn", quarantined: "bad", faulted: "bad" };
 
 // The device's sensor readings; a device without sensors has none.
 function sensors(device) {

@@ -41,6 +41,7 @@ ROOM_MAY_INCLUDE = {
         "memory": {"life"},
         "code": {"memory", "life"},
         "launch": {"code", "memory", "life", "events"},
+        "hibernate": {"memory", "life", "events"},
         "batch": {"launch", "code", "memory", "life", "events"},
         "snapshot": {"batch", "launch", "code", "memory", "life", "events"},
     },

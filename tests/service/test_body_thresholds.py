@@ -205,6 +205,8 @@ CASES = [
     Case("sessions_put of a snapshot", "PUT", "/v1/sessions/other{n}", SNAPSHOT, octets(422)),
     Case("sessions_patch", "PATCH", V, JSON, json_text({"labels": {"a": "b"}}, 200)),
     Case("sessions_reset", "POST", RESET + "/reset", JSON, json_text({}, 200)),
+    Case("sessions_hibernate", "POST", V + "/hibernate", JSON, json_text({}, 403)),
+    Case("sessions_wake", "POST", V + "/wake", JSON, json_text({}, 200)),
     Case("sessions_heartbeat", "POST", V + "/heartbeat", JSON, json_text({}, 204)),
     Case("sessions_sync", "POST", V + "/sync", JSON, json_text({}, 200)),
     Case("memory_trim", "POST", V + "/memory/trim", JSON, json_text({}, 200)),

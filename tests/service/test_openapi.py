@@ -144,7 +144,7 @@ def test_its_sources_are_tidy():
 ORDER = """root_get docs_get web_get livez_get readyz_get lbz_get version_get problems_get openapi_get devices_list devices_get nodes_list limits_get kernels_list kernels_get cache_get warms_create cache_delete drain_post resume_post devices_reset
     sessions_create sessions_put sessions_list admin_list admin_get sessions_get sessions_patch buffers_create buffers_put buffers_list buffers_get buffers_fill
     data_put data_get buffers_copy buffers_compare textures_create textures_put textures_list textures_get modules_create modules_put modules_list modules_get modules_log modules_code
-    launches_create launches_list launches_get batches_create run_create programs_put programs_run programs_get programs_list programs_delete memory_get memory_trim peak_reset sessions_sync sessions_heartbeat
+    launches_create launches_list launches_get batches_create run_create programs_put programs_run programs_get programs_list programs_delete memory_get memory_trim peak_reset sessions_sync sessions_heartbeat sessions_wake
     launches_delete textures_delete modules_delete buffers_delete sessions_reset sessions_delete""".split()
 OCTETS = {"data_put": bytes(4096)}
 
@@ -249,6 +249,7 @@ ELSEWHERE |= {"admin_delete"}  # test_operators.py
 ELSEWHERE |= {"devices_patch"}  # test_device_settings.py
 ELSEWHERE |= {"warms_get", "warms_delete"}  # test_cache.py
 ELSEWHERE |= {"metrics_get", "events_get", "logging_get", "logging_put", "logs_get"}  # test_metrics.py, test_events.py, test_logging.py
+ELSEWHERE |= {"sessions_hibernate"}  # test_hibernate.py
 ELSEWHERE |= {"snapshots_get"}  # test_snapshot.py
 ELSEWHERE |= {"globals_get", "globals_put"}  # test_globals.py
 ELSEWHERE |= {"texels_get", "texels_put"}  # test_textures.py

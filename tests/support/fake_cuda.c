@@ -369,6 +369,7 @@ cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, cuda_ordinal de
         [CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9,
         [CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = 0,
         [CUDA_ATTRIBUTE_HOST_NUMA_ID] = -1,
+        [CUDA_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED] = 1,
         [CUDA_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 1,
     };
     cuda_result r = fake_step_free(__func__);

@@ -43,7 +43,7 @@ cuda_result cuMemCreate(cuda_share *share, size_t bytes, const struct cuda_share
     if (r)
         return r;
     if (flags || !bytes || bytes % UNIT_BYTES || props->allocation_type != CUDA_ALLOCATION_PINNED ||
-        props->handle_types != CUDA_HANDLE_POSIX_DESCRIPTOR)
+        (props->handle_types && props->handle_types != CUDA_HANDLE_POSIX_DESCRIPTOR))
         return CUDA_RESULT_ERROR_INVALID_VALUE;
     if (!fake_memory_add(NULL, bytes)) /* only asks whether there is room */
         return CUDA_RESULT_ERROR_OUT_OF_MEMORY;

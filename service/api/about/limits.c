@@ -118,6 +118,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     write_limit(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
     write_limit(w, "idle_timeout_max_s", app->config->idle_timeout_max_s, UNCOUNTED);
     write_limit(w, "lifetime_max_s", app->config->lifetime_max_s, UNCOUNTED);
+    write_limit(w, "hibernated_bytes", app->config->hibernate_mib * 1024 * 1024, use_of(r).hibernated_bytes);
     write_limit(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, use_of(r).shared_bytes);
     write_limit(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
 }

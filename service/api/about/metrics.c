@@ -7,6 +7,7 @@
 #include "api/devices.h"
 #include "api/endpoints.h"
 #include "base/version.h"
+#include "session/hibernate/hibernate.h"
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,6 +33,18 @@ static void add_sessions(struct buf *out, struct buf *labels, struct registry *r
         buf_clear(labels);
         metrics_sample(out, METRIC_SESSIONS, metric_label(labels, "state", session_state_name(i)), counts[i]);
     }
+}
+
+static void add_hibernation(struct buf *out, struct buf *labels, struct registry *registry)
+{
+    struct hibernation_use use;
+
+    hibernation_use_of(registry, &use);
+    metrics_head(out, METRIC_HIBERNATED_BYTES);
+    buf_clear(labels);
+    metrics_sample(out, METRIC_HIBERNATED_BYTES, metric_label(labels, "kind", "used"), (double)use.bytes);
+    buf_clear(labels);
+    metrics_sample(out, METRIC_HIBERNATED_BYTES, metric_label(labels, "kind", "max"), (double)use.bytes_max);
 }
 
 static void add_queues(struct buf *out, struct buf *labels, struct registry *registry)
@@ -226,6 +239,7 @@ enum status metrics_get(struct request *r)
         server_write_metrics(server, &out);
     metrics_write(&out);
     add_sessions(&out, &labels, app_of(r)->registry);
+    add_hibernation(&out, &labels, app_of(r)->registry);
     add_queues(&out, &labels, app_of(r)->registry);
     add_devices(r, &out, &labels);
     add_callers(r, &out, &labels);

@@ -9,6 +9,7 @@
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
+#include "session/hibernate/hibernate.h"
 #include "session/snapshot/hold.h"
 
 /* What is sent of a part: a text here, or the bytes of a buffer. */
@@ -679,6 +680,8 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
 
     span_copy(r->params[0], s->id, sizeof s->id);
     s->unnoticed = moment != NULL;
+    if (!st)
+        st = session_sleep_await(s->session, false, &r->problem);
     if (!st)
         st = stand_still(s, r, &wait, moment);
     return st ? st : list_parts(s, r);

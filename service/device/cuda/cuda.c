@@ -209,6 +209,10 @@ static bool set(struct span name, const char *value)
             setenv("CUDA_VISIBLE_DEVICES", value, 1);
         return true;
     }
+    if (span_is(name, "hibernation")) {
+        cuda_paging_choose(value && strcmp(value, "on") == 0);
+        return true;
+    }
     if (!span_is(name, "libcuda"))
         return vendor_library_choose(name, value);
     cuda_driver_choose(value);
@@ -249,6 +253,8 @@ const struct device_ops device_cuda = {
     .mem_alloc_shared = cuda_mem_alloc_shared,
     .mem_export = cuda_mem_export,
     .mem_free = cuda_mem_free,
+    .mem_evict = cuda_mem_evict,
+    .mem_restore = cuda_mem_restore,
     .mem_trim = cuda_mem_trim,
     .mem_keep = cuda_mem_keep,
     .texture_create = cuda_texture_create,

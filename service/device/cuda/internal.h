@@ -41,8 +41,10 @@ struct device_module {
 struct cuda_allocation {
     uint64_t             address; /* 0: the place is free */
     uint64_t             bytes;   /* as asked for */
-    uint64_t             taken;   /* of a shared one: mapped bytes; 0: it is from the pool */
-    cuda_share           share;   /* of a shared one */
+    uint64_t             taken;   /* of one that is mapped by itself: mapped bytes; 0: it is from the pool */
+    cuda_share           share;   /* ... its memory */
+    bool                 paged;   /* ... which may be evicted, and is not handed out */
+    bool                 away;    /* it is evicted: there is no memory at the address */
     struct cuda_texture *texture; /* whose array it is, owned; NULL: memory */
 };
 
@@ -64,7 +66,8 @@ struct cuda_memory {
     uint64_t                  bytes; /* sum of the allocated bytes, as requested */
     uint64_t                  peak_bytes;
     uint64_t                  share_unit;     /* sizes of shared allocations are multiples of it; 0: the driver shares none */
-    uint64_t                  shared_bytes;   /* taken by shared allocations */
+    uint64_t                  page_unit;      /* sizes of paged allocations are multiples of it; 0: there are none */
+    uint64_t                  shared_bytes;   /* taken by allocations that are mapped by themselves */
     uint64_t                  array_bytes;    /* of arrays, which are not of the pool */
     uint64_t                  keep_bytes_max; /* of freed memory that stays in the pool; UINT64_MAX: all */
     struct cuda_pending_free *oldest;         /* done in the order of the list */
@@ -132,11 +135,19 @@ bool cuda_streams_idle(struct device *d);
 /* ---- device/cuda/share.c ---- */
 /* 0: this driver, or this device, hands out no descriptors of memory. */
 uint64_t cuda_share_unit(const struct device *d);
-/* Makes a shared allocation of a->bytes > 0 or more bytes, mapped and all zeros, and fills in the rest of *a. A failure leaves nothing
- * behind. */
+/* Makes an allocation of a->bytes > 0 or more bytes, paged or shared as a->paged says, mapped and all zeros, and fills in the rest of *a. A failure
+ * leaves nothing behind. */
 enum status cuda_share_make(struct device *d, struct cuda_allocation *a);
 /* Nothing queued uses it any more. Others that mapped it keep it. */
 enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a);
+/* Of a paged one: its memory goes, and is there again, all zeros. A failure of the second changes nothing. */
+enum status cuda_share_evict(struct device *d, struct cuda_allocation *a);
+enum status cuda_share_restore(struct device *d, struct cuda_allocation *a);
+
+/* From now on devices that are opened make large allocations paged, where the driver can. */
+void cuda_paging_choose(bool on);
+/* 0: no allocation is to be paged, or this driver has no functions for it. */
+uint64_t cuda_page_unit(const struct device *d);
 
 /* Enters an allocation, which cuda_mem_free() takes out. OUT_OF_MEMORY: there is no room. */
 enum status cuda_memory_remember(struct device *d, const struct cuda_allocation *a);
@@ -170,6 +181,8 @@ enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
 enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
 enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
 enum status cuda_mem_free(struct device *d, uint64_t address);
+enum status cuda_mem_evict(struct device *d, uint64_t address, uint64_t *bytes);
+enum status cuda_mem_restore(struct device *d, uint64_t address);
 enum status cuda_mem_trim(struct device *d);
 enum status cuda_mem_keep(struct device *d, uint64_t bytes_max);
 enum status cuda_texture_create(struct device *d, const struct texture_desc *t, struct device_texture *out, struct problem *why);

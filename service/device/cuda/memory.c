@@ -117,6 +117,7 @@ enum status cuda_memory_start(struct device *d, struct problem *why)
     m->pool = pool;
     m->keep_bytes_max = UINT64_MAX;
     m->share_unit = cuda_share_unit(d);
+    m->page_unit = cuda_page_unit(d);
     st = configure_pool(d, why);
     if (!st)
         st = cuda_check(d, d->cu->cuStreamCreate(&m->stream, CUDA_STREAM_NON_BLOCKING), why, "creating the memory stream");
@@ -388,6 +389,30 @@ static enum status allocate_again(struct device *d, size_t bytes, cuda_address *
     return st ? st : allocate_from_pool(d, bytes, address);
 }
 
+/* Mapped by itself. Memory is short: what the pool keeps may help. */
+static enum status make_mapped(struct device *d, struct cuda_allocation *made)
+{
+    enum status st = cuda_share_make(d, made);
+
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim_after_reaping(d))
+        st = cuda_share_make(d, made);
+    if (!st)
+        remember_allocation(&d->memory, made);
+    return st;
+}
+
+static enum status allocate_paged(struct device *d, uint64_t bytes, uint64_t *address)
+{
+    struct cuda_allocation made = {.bytes = bytes, .paged = true};
+    enum status            st = reap_pending_frees(d);
+
+    if (!st)
+        st = make_mapped(d, &made);
+    if (!st)
+        *address = made.address;
+    return st;
+}
+
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
 {
     cuda_address got = 0;
@@ -400,6 +425,8 @@ enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     if (!has_room(&d->memory))
         return STATUS_OUT_OF_MEMORY;
+    if (d->memory.page_unit && bytes >= HIBERNATE_BUFFER_BYTES_MIN)
+        return allocate_paged(d, bytes, address);
     rounded = (size_t)((bytes + ALLOCATION_ALIGN - 1) / ALLOCATION_ALIGN * ALLOCATION_ALIGN);
     st = reap_pending_frees(d);
     if (!st)
@@ -433,12 +460,9 @@ enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, ui
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     if (!has_room(&d->memory))
         return STATUS_OUT_OF_MEMORY;
-    st = cuda_share_make(d, &made);
-    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim_after_reaping(d))
-        st = cuda_share_make(d, &made);
+    st = make_mapped(d, &made);
     if (st)
         return st;
-    remember_allocation(&d->memory, &made);
     *out = (struct device_shared){made.address, 0, made.taken};
     return STATUS_OK;
 }
@@ -451,9 +475,53 @@ enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
 
     if (st)
         return st;
-    if (!a || !a->taken)
+    if (!a || !a->taken || a->paged)
         return STATUS_NOT_IMPLEMENTED;
     return cuda_check(d, d->cu->cuMemExportToShareableHandle(fd, a->share, CUDA_HANDLE_POSIX_DESCRIPTOR, 0), NULL, "handing out memory");
+}
+
+/* ---- memory that leaves, and comes back ---- */
+
+/* NULL: there is none of that address. */
+static struct cuda_allocation *allocation_at(struct cuda_memory *m, uint64_t address)
+{
+    struct cuda_allocation *a = m->room && address ? &m->places[find_allocation(m, address)] : NULL;
+
+    return a && a->address ? a : NULL;
+}
+
+/* Nothing is queued: unmapping would not wait for it. */
+enum status cuda_mem_evict(struct device *d, uint64_t address, uint64_t *bytes)
+{
+    struct cuda_allocation *a = allocation_at(&d->memory, address);
+    enum status             st = cuda_alive(d, NULL);
+
+    *bytes = 0;
+    if (st)
+        return st;
+    if (!a || !a->paged)
+        return STATUS_NOT_IMPLEMENTED;
+    if (a->away || !cuda_streams_idle(d))
+        return STATUS_INTERNAL;
+    st = cuda_share_evict(d, a);
+    if (!st)
+        *bytes = a->taken;
+    return st;
+}
+
+enum status cuda_mem_restore(struct device *d, uint64_t address)
+{
+    struct cuda_allocation *a = allocation_at(&d->memory, address);
+    enum status             st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!a || !a->away)
+        return STATUS_INTERNAL;
+    st = cuda_share_restore(d, a);
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim_after_reaping(d))
+        st = cuda_share_restore(d, a);
+    return st;
 }
 
 /* Whether there is a free range of so many addresses. */

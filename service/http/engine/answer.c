@@ -223,6 +223,8 @@ static void add_timing(struct exchange *x)
     if (!t->known || has_header(&x->r.reply, "Server-Timing"))
         return;
     buf_init(&text, SERVER_TIMING_BYTES_MAX);
+    if (t->wake_ms > 0)
+        add_duration(&text, "wake", t->wake_ms);
     add_duration(&text, "recv", t->recv_ms);
     add_duration(&text, "queue", t->queue_ms);
     add_duration(&text, "h2d", t->h2d_ms);

@@ -13,7 +13,8 @@
 /* A header whose framing is refused is answered from its line (http/engine/receive.c). What an I/O thread receives is answered by it, straight
  * from its body. A handler that waits is entered again. */
 static const bool may[EXCHANGE_STATES][EXCHANGE_STATES] = {
-    [EXCHANGE_LINE] = {[EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true, [EXCHANGE_ANSWERED] = true},
+    [EXCHANGE_LINE] = {[EXCHANGE_ENTERING] = true, [EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true, [EXCHANGE_ANSWERED] = true},
+    [EXCHANGE_ENTERING] = {[EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true, [EXCHANGE_ANSWERED] = true},
     [EXCHANGE_BODY] = {[EXCHANGE_DROP] = true, [EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},
     [EXCHANGE_DROP] = {[EXCHANGE_ANSWERED] = true},
     [EXCHANGE_HANDLING] = {[EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},
@@ -185,6 +186,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
         body_abort(x);
     if (x->r.on_finish)
         x->r.on_finish(&x->r);
+    if (x->loop->server->config.leave)
+        x->loop->server->config.leave(&x->r);
     server_metrics_note(x);
     if (logs_access())
         log_access(x);
@@ -218,7 +221,8 @@ static void note_timer(struct exchange *x)
 void exchange_suspend(struct exchange *x)
 {
     MHD_suspend_connection(x->mhd);
-    if (x->state == EXCHANGE_BODY || (x->state == EXCHANGE_ANSWERED && !x->offload.given)) /* an I/O thread has it itself */
+    if (x->state == EXCHANGE_ENTERING || x->state == EXCHANGE_BODY ||
+        (x->state == EXCHANGE_ANSWERED && !x->offload.given)) /* an I/O thread has it itself */
         pace_pause(&x->pace, now_ns());
     x->suspended = true;
     LIST_INSERT_HEAD(&x->loop->suspended, x, suspended_link);
@@ -380,6 +384,40 @@ static bool worth_draining(const struct exchange *x)
     return !x->close_after && !x->chunked && x->r.body_bytes <= REFUSED_BODY_DRAIN_BYTES && request_header(&x->r, "Expect").bytes == 0;
 }
 
+/* Nothing of the body was read. */
+static enum MHD_Result admitted(struct exchange *x)
+{
+    if (!x->failure) {
+        exchange_set_state(x, EXCHANGE_BODY);
+        buf_init(&x->body, x->body_max);
+        return MHD_YES;
+    }
+    if (x->failure == STATUS_PENDING) {
+        if (x->state == EXCHANGE_LINE)
+            exchange_set_state(x, EXCHANGE_ENTERING);
+        exchange_suspend(x);
+        return MHD_YES;
+    }
+    body_abort(x);
+    exchange_set_state(x, EXCHANGE_DROP);
+    slot_rest(x->connection);
+    x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
+    if (worth_draining(x))
+        return MHD_YES;
+    x->connection->linger = true;
+    return exchange_answer(x, x->failure);
+}
+
+/* It waited before its body, and was woken. */
+static enum MHD_Result enter_again(struct exchange *x)
+{
+    x->woken = false;
+    work_on(&x->r);
+    x->failure = exchange_enter(x);
+    work_on(NULL);
+    return admitted(x);
+}
+
 static enum MHD_Result first_call(struct exchange *x, const char *method, const char *version)
 {
     atomic_fetch_add(&x->loop->server->in_flight, 1);
@@ -392,19 +430,7 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     if (!x->failure)
         x->failure = exchange_admit(x, span_of(method));
     work_on(NULL);
-    if (!x->failure) {
-        exchange_set_state(x, EXCHANGE_BODY);
-        buf_init(&x->body, x->body_max);
-        return MHD_YES;
-    }
-    body_abort(x);
-    exchange_set_state(x, EXCHANGE_DROP);
-    slot_rest(x->connection);
-    x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
-    if (worth_draining(x))
-        return MHD_YES;
-    x->connection->linger = true;
-    return exchange_answer(x, x->failure);
+    return admitted(x);
 }
 
 enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
@@ -419,5 +445,7 @@ enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const c
         return MHD_NO;
     if (x->state == EXCHANGE_LINE)
         return first_call(x, method, version);
+    if (x->state == EXCHANGE_ENTERING)
+        return enter_again(x);
     return *upload_bytes ? body_call(x, upload, upload_bytes) : handle(x);
 }

@@ -256,6 +256,7 @@ struct check {
 
 enum exchange_state {
     EXCHANGE_LINE,     /* the request line was read */
+    EXCHANGE_ENTERING, /* accepted: what it is about is being made ready (server_config.enter) */
     EXCHANGE_BODY,     /* accepted: collecting or streaming the body */
     EXCHANGE_DROP,     /* rejected: the body is read and dropped */
     EXCHANGE_HANDLING, /* the handler's */
@@ -375,6 +376,8 @@ void body_abort(struct exchange *x);
 
 /* All checks before the first body byte, in the order of the contract; then begin (http/filter/admit.c). */
 enum status exchange_admit(struct exchange *x, struct span method);
+/* Its last step, which may have to be repeated: PENDING, and again once woken. */
+enum status exchange_enter(struct exchange *x);
 /* Copies the header lines and rejects invalid ones that the framing accepts (http/filter/guard.c). */
 enum status exchange_guard(struct exchange *x, const char *version);
 /* The second half of it, for header lines that are already copied. */

@@ -35,6 +35,10 @@ struct server_config {
     uint64_t               answer_bytes_per_s;        /* ... and receives an answer; 0 = no minimum */
     unsigned               body_grace_s;              /* before either rate is checked */
     unsigned               header_deadline_s, body_stall_s, idle_s;
+    /* (optional, both or none) Before the endpoint's begin, on the loop: makes ready what the request is about. PENDING registers r->waker, and it is
+     * called again once woken. `leave` is called once at the end of every request. */
+    enum status (*enter)(struct request *r);
+    void (*leave)(struct request *r);
     /* Called for every error answer, for counters; may be NULL. Any thread. */
     void (*on_problem)(void *app, enum status st);
 };

@@ -249,6 +249,16 @@ static enum status begin(struct exchange *x)
     return st;
 }
 
+enum status exchange_enter(struct exchange *x)
+{
+    const struct server_config *config = &x->loop->server->config;
+    enum status                 st = config->enter ? config->enter(&x->r) : STATUS_OK;
+
+    if (!st)
+        st = begin(x);
+    return st ? st : body_hold(x);
+}
+
 enum status exchange_admit(struct exchange *x, struct span method)
 {
     const struct server_config *config = &x->loop->server->config;
@@ -286,7 +296,5 @@ enum status exchange_admit(struct exchange *x, struct span method)
         x->streams = false;
         return STATUS_OK;
     }
-    if (!st)
-        st = begin(x);
-    return st ? st : body_hold(x);
+    return st ? st : exchange_enter(x);
 }

@@ -137,6 +137,7 @@ static void watch_request(struct connection *c, uint64_t now)
     case EXCHANGE_DROP:
         watch_body(c, now);
         return;
+    case EXCHANGE_ENTERING:
     case EXCHANGE_HANDLING:
         return;
     case EXCHANGE_ANSWERED:

@@ -41,6 +41,7 @@ struct held_bodies {
  * included, once it is `known`. */
 struct timing {
     bool   known;
+    double wake_ms;   /* until a hibernated session was awake, before the body was read; 0: it was */
     double recv_ms;   /* from the header to the last byte of the body */
     double queue_ms;  /* waiting for its turn */
     double h2d_ms;    /* from the last byte of the body until all of it is in device memory */
@@ -98,6 +99,7 @@ struct request {
     struct reply          reply;
     struct problem        problem;
     void                 *app;            /* the application's: struct app of api/; http does not look inside */
+    void                 *entered;        /* of server_config.enter, initially NULL */
     void                 *progress;       /* the handler's own, initially NULL */
     void (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, in any case */
     unsigned                   calls;

@@ -60,6 +60,7 @@ struct endpoint {
     enum scope     scope;
     enum place     place;
     bool           conditional;                   /* honours If-Match and If-None-Match; other writes refuse these headers */
+    bool           asleep;                        /* its session need not be awake: to the application, see server_config.enter */
     bool           probe;                         /* a health probe: answered even when no connection or thread is left for others */
     const char    *query[ENDPOINT_QUERY_MAX + 1]; /* names of the query parameters that it has; NULL after the last */
 };

@@ -83,7 +83,7 @@ void events_publish(struct session *s, const struct event *what, struct span tex
 void events_publish_session(struct session *s)
 {
     struct event e = {.type = EVENT_SESSION_STATE,
-                      .state.session = s->state,
+                      .state.session = session_state_shown(s),
                       .generation = s->generation,
                       .status = s->state == SESSION_FAULTED ? s->fault.status : STATUS_OK};
 

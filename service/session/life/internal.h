@@ -29,6 +29,7 @@ struct account {
     uint64_t        memory_bytes;
     uint64_t        batch_bytes, shared_bytes; /* its part of the registry's sums */
     unsigned        shares_count;              /* its part of the registry's sum */
+    uint64_t        hibernated_bytes;          /* likewise */
     struct account *next;
 };
 
@@ -128,7 +129,8 @@ struct registry {
     unsigned               closing_count;   /* detached worker sessions that have not ended */
     pthread_cond_t         closing_changed; /* also signals changes of pending_free */
     struct pending_free    pending_free[DEVICES_MAX];
-    unsigned               runners; /* threads that run asynchronous batches */
+    uint64_t               hibernated_bytes; /* kept of sessions that hibernate */
+    unsigned               runners;          /* threads that run asynchronous batches, or put sessions to sleep and wake them */
     pthread_cond_t         runner_left;
     uint64_t               shared_bytes; /* memory shared with clients, including what is still to be freed */
     unsigned               shares_count;
@@ -155,6 +157,13 @@ struct launch;
 struct module;
 struct temp_buffer;
 struct transfer;
+
+/* Whether the large buffers of a worker session are on the device: session/hibernate/. */
+enum sleep { SLEEP_NONE, SLEEP_FALLING, SLEEP_ASLEEP, SLEEP_WAKING };
+enum { SLEEPS = SLEEP_WAKING + 1 };
+/* What a thread does about it: it falls asleep because others want its memory, or because its caller wants it so; it wakes. */
+enum sleep_step { SLEEP_STEP_NONE, SLEEP_STEP_FALL, SLEEP_STEP_FALL_ASKED, SLEEP_STEP_WAKE };
+struct hibernation;
 
 struct worker_session {
     struct session     *session;
@@ -203,6 +212,8 @@ struct worker_session {
     uint64_t            freed_bytes;  /* of memory that its worker may keep for itself */
     uint64_t            quota_bytes;  /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned            shares_count; /* of buffers */
+    enum sleep          sleep;        /* NONE, or nothing but a thread of session/hibernate/ uses it */
+    struct hibernation *hibernation;  /* what has left the device, owned; NULL: nothing */
 
     struct reap_item submit_item; /* for registry.submitter; holds a reference and a pin while it is posted */
     struct reap_item end_item;    /* for registry.reaper */
@@ -288,6 +299,11 @@ struct session {
     enum device_state      device_state;      /* as last told in an event */
     uint64_t               device_steps;      /* of its recovery, likewise */
     bool                   budget_spent;      /* ... */
+    struct waitlist        sleepers;          /* requests that wait until the session is awake or asleep */
+    enum sleep_step        sleep_step;        /* of the thread that is at it */
+    uint64_t               sleep_failures[2]; /* of falling asleep, and of waking */
+    uint64_t               sleep_failed_ns;   /* the last one, or when it was given up; 0: never */
+    struct problem         sleep_problem;     /* of the last one */
 };
 
 /* ---- registry.c ---- */
@@ -320,6 +336,11 @@ bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Lists a new session, pinned once, by its id. If the id exists: that session, pinned, with *created = false. */
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
+
+/* A detached thread that the end of the registry waits for, and that calls the second at its end, as its last touch of it. False: none could be
+ * started. registry.lock not held. */
+bool registry_runner_start(struct registry *r, void *(*run)(void *), void *argument);
+void registry_runner_leave(struct registry *r);
 
 /* ---- run_place.c ---- */
 /* How many places the owner's runs occupy. With registry.lock held. */
@@ -463,6 +484,8 @@ enum status implicit_session_of_run(struct registry *r, const struct tenant *t, 
                                     struct problem *why);
 
 /* ---- session.c ---- */
+/* As clients see it. With session.lock held. */
+enum session_state session_state_shown(const struct session *s);
 /* As session_reset, but only if the session faulted. A usable session stays as it is. */
 enum status session_revive(struct session *s, struct problem *why);
 /* Ends the session, unless somebody else does. */

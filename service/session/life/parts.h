@@ -65,6 +65,12 @@ void pending_free_begin(struct worker_session *c, uint64_t bytes);
 /* ... and that it is gone. No lock held. */
 void pending_free_end(struct worker_session *c);
 
+/* ---- hibernate/ ---- */
+/* What it has put away is wanted no more. */
+void hibernation_drop(struct worker_session *c);
+/* Memory is short on its device: puts another session that has been idle for long to sleep. True when one sleeps now. Blocks; no lock held. */
+bool hibernation_make_room(struct worker_session *c);
+
 /* ---- batch/ ---- */
 /* The worker session is closed with its programs. */
 void program_drop_all(struct worker_session *c);

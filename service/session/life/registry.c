@@ -201,6 +201,29 @@ static void account_drop_if_empty(struct registry *r, struct account *a)
     free(a);
 }
 
+void registry_runner_leave(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->runners--;
+    pthread_cond_signal(&r->runner_left);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool registry_runner_start(struct registry *r, void *(*run)(void *), void *argument)
+{
+    pthread_t thread;
+
+    pthread_mutex_lock(&r->lock);
+    r->runners++;
+    pthread_mutex_unlock(&r->lock);
+    if (pthread_create(&thread, NULL, run, argument)) {
+        registry_runner_leave(r);
+        return false;
+    }
+    pthread_detach(thread);
+    return true;
+}
+
 void account_leave(struct registry *r, struct account *a)
 {
     change_begin(r);
@@ -232,6 +255,7 @@ struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
                                     .memory_bytes = a->memory_bytes,
                                     .shares = a->shares_count,
                                     .shared_bytes = a->shared_bytes,
+                                    .hibernated_bytes = a->hibernated_bytes,
                                     .batch_bytes = a->batch_bytes};
     use.domains = domains_of(r, t->owner);
     use.runs = runs_taken(r, t->owner);

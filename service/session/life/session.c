@@ -9,10 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum session_state session_state_shown(const struct session *s)
+{
+    const struct worker_session *c = s->worker_session;
+
+    assert(held(&s->lock));
+    if (s->state != SESSION_READY)
+        return s->state;
+    if (s->restoring)
+        return SESSION_STARTING;
+    return c && (c->sleep == SLEEP_ASLEEP || c->sleep == SLEEP_WAKING) ? SESSION_HIBERNATED : SESSION_READY;
+}
+
 const char *session_state_name(enum session_state s)
 {
-    static const char *const names[] = {
-        [SESSION_STARTING] = "starting", [SESSION_READY] = "ready", [SESSION_FAULTED] = "faulted", [SESSION_CLOSING] = "closing"};
+    static const char *const names[] = {[SESSION_STARTING] = "starting",
+                                        [SESSION_READY] = "ready",
+                                        [SESSION_FAULTED] = "faulted",
+                                        [SESSION_CLOSING] = "closing",
+                                        [SESSION_HIBERNATED] = "hibernated"};
 
     return names[s];
 }
@@ -28,7 +43,7 @@ const char *session_source_name(enum session_source s)
 static void count_state(struct session *s, void *counts)
 {
     pthread_mutex_lock(&s->lock);
-    ((unsigned *)counts)[s->state]++;
+    ((unsigned *)counts)[session_state_shown(s)]++;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -253,6 +268,7 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->events.watchers.lock = &s->lock;
+    s->sleepers.lock = &s->lock;
     TAILQ_INIT(&s->batches.queued.jobs);
     TAILQ_INIT(&s->batches.finished.jobs);
     fill_session(s, t, spec);
@@ -472,7 +488,7 @@ void session_info_of(struct session *s, struct session_info *out)
     pthread_mutex_lock(&s->lock);
     session_shown_id(s, out->id);
     memcpy(out->device, s->device_id, sizeof out->device);
-    out->state = s->restoring && s->state == SESSION_READY ? SESSION_STARTING : s->state;
+    out->state = session_state_shown(s);
     out->generation = s->generation;
     out->created_wall_ns = s->created_wall_ns;
     out->max_lifetime_s = s->max_lifetime_s;

@@ -133,6 +133,8 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     assert(held(&s->lock));
     switch (s->state) {
     case SESSION_READY:
+        if (s->worker_session && s->worker_session->sleep != SLEEP_NONE)
+            return problem_set(why, STATUS_SESSION_BUSY, "the session is hibernated, or on its way there or back; send the request again");
         return STATUS_OK;
     case SESSION_FAULTED:
         problem_set(why, STATUS_SESSION_FAULTED, "the session faulted (%s: %.300s); reset or delete it", status_code(s->fault.status),
@@ -145,6 +147,7 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     case SESSION_STARTING:
         return problem_set(why, STATUS_SESSION_BUSY, "the session is starting");
     case SESSION_CLOSING:
+    case SESSION_HIBERNATED:
         break;
     }
     return ended_problem(s, why);
@@ -407,6 +410,7 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
 static void drop_objects(struct worker_session *c)
 {
     assert(held(&c->session->lock));
+    hibernation_drop(c);
     texture_drop_all(c);
     buffer_drop_all(c);
     program_drop_all(c);

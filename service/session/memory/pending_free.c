@@ -232,7 +232,12 @@ bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const str
         if (trim_all(c))
             return true;
     }
-    return await_memory(c, w, why);
+    if (await_memory(c, w, why))
+        return true;
+    if (!hibernation_make_room(c))
+        return false;
+    w->deadline_ns = 0; /* that took its time */
+    return true;
 }
 
 bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w)

@@ -44,6 +44,16 @@ static void stream_close(struct device_worker *w, struct stream *s)
     s->used = false;
 }
 
+static enum status evict(struct device_worker *w, const struct msg_mem_evict *m, struct msg_mem_evict_reply *reply, struct problem *why)
+{
+    enum status st = w->ops->mem_evict ? w->ops->mem_evict(w->device, m->address, &reply->bytes) : STATUS_NOT_IMPLEMENTED;
+
+    if (st != STATUS_NOT_IMPLEMENTED)
+        return st ? problem_set(why, st, "cannot give the memory of an allocation back to the device") : STATUS_OK;
+    reply->bytes = 0;
+    return STATUS_OK;
+}
+
 static enum status barrier_do(struct device_worker *w, const struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const union message_body *b = &k->command.body;
@@ -54,6 +64,8 @@ static enum status barrier_do(struct device_worker *w, const struct accepted_com
         if (st)
             problem_set(why, st, "cannot free device memory");
         host_end_beside(w, b->mem_free.address);
+    } else if (k->command.message == MESSAGE_MEM_EVICT) {
+        st = evict(w, &b->mem_evict, &reply->mem_evict, why);
     } else if (k->command.message == MESSAGE_TEXTURE_DESTROY) {
         st = w->ops->texture_destroy(w->device, b->texture_destroy.texture);
         if (st)

@@ -158,6 +158,22 @@ static enum status call_mem_free(struct device_worker *w, struct accepted_comman
     return wait_as_barrier(w, k);
 }
 
+static enum status call_mem_evict(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
+{
+    (void)reply, (void)why;
+    return wait_as_barrier(w, k);
+}
+
+static enum status call_mem_restore(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_mem_restore *m = &k->command.body.mem_restore;
+
+    (void)reply;
+    if (!w->ops->mem_restore)
+        return problem_set(why, STATUS_INVALID_REQUEST, "the memory of this allocation never left");
+    return memory_answer(w, m->bytes, w->ops->mem_restore(w->device, m->address), why);
+}
+
 static enum status call_host_map(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     if (host_room_is_coming(w))

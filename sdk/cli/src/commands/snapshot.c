@@ -1,4 +1,4 @@
-/* session: snapshots saved, restored, and copied to another service. */
+/* session: snapshots saved, restored, and copied to another service; hibernated and woken. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { IDLE_MS_MAX = 24 * 3600 * 1000 }; /* the service waits for work under way, and compiles */
 
-enum { PROBLEM_BYTES_MAX = 4096 };
+enum { PROBLEM_BYTES_MAX = 4096, ID_PATH_BYTES = 256 };
 
 /* A refusal comes as a body, too: its beginning is kept. */
 struct receiving {
@@ -131,6 +131,20 @@ static enum exit_code copy(struct cli *c, const char *name, const char *url, con
     return code;
 }
 
+/* It may take as long as its bytes do. */
+static enum exit_code put_to_sleep(struct cli *c, const char *name, const char *verb)
+{
+    char           path[ID_PATH_BYTES];
+    cJSON         *got = NULL;
+    enum exit_code code = cli_open(c);
+
+    snprintf(path, sizeof path, "/v1/sessions/%s/%s", name, verb);
+    if (!code)
+        code = cli_ask(c, "POST", path, "{}", &got);
+    cJSON_Delete(got);
+    return code;
+}
+
 enum exit_code run_session(struct cli *c)
 {
     const char    *device = NULL, *what;
@@ -138,16 +152,20 @@ enum exit_code run_session(struct cli *c)
     enum exit_code code;
 
     take_value(c, "--device", &device, &ok);
-    if (!ok || !take_rest(c, 3, 4))
+    if (!ok || !take_rest(c, 2, 4))
         return CODE_USAGE;
     what = c->argv[0];
     if (strcmp(what, "save") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]) && !device)
         return save(c, c->argv[1], c->argv[2]);
+    if ((strcmp(what, "hibernate") == 0 || strcmp(what, "wake") == 0) && c->argc == 2 && cli_id_ok(c->argv[1]) && !device)
+        return put_to_sleep(c, c->argv[1], what);
     if (strcmp(what, "load") == 0 && c->argc == 3) {
         code = cli_open(c);
         return code ? code : load(c, c->client, c->argv[1], c->argv[2], device);
     }
     if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]))
         return copy(c, c->argv[1], c->argv[2], c->argv[3], device);
-    return cli_usage(c, "session save NAME FILE, session load FILE NAME or session copy NAME TO-URL NEW-NAME");
+    return cli_usage(
+        c,
+        "session save NAME FILE, session load FILE NAME, session copy NAME TO-URL NEW-NAME, session hibernate NAME or session wake NAME");
 }

@@ -180,6 +180,14 @@ class SessionBase(SessionState):
         self._described(info)
         return info
 
+    def hibernate(self) -> Dict[str, Any]:
+        """Takes the session's large buffers off the device, until it is used again, which wakes it. Addresses and modules stay. Returns info()."""
+        return self._do(requests.post(requests.session_path(self.id) + "/hibernate"))
+
+    def wake(self) -> Dict[str, Any]:
+        """Has a hibernated session's buffers on the device again, as the next use would. Returns info()."""
+        return self._do(requests.post(requests.session_path(self.id) + "/wake"))
+
     def reset(self) -> None:
         """A new worker; or, if the session has ended, a new session like it in its place, of which `id` is another one unless it was chosen here. Every
         buffer, module, kernel and stream of the session is void from now on, and says so when used."""

@@ -215,6 +215,14 @@ class AsyncSession(SessionState):
             async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
                 target.write(piece)
 
+    async def hibernate(self) -> Dict[str, Any]:
+        """See Session.hibernate()."""
+        return await self._do(requests.post(requests.session_path(self.id) + "/hibernate"))
+
+    async def wake(self) -> Dict[str, Any]:
+        """See Session.wake()."""
+        return await self._do(requests.post(requests.session_path(self.id) + "/wake"))
+
     async def info(self) -> Dict[str, Any]:
         """What the service says of the session now."""
         return await self._do(requests.get(requests.session_path(self.id)))

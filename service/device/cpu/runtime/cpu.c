@@ -215,6 +215,20 @@ static enum status mem_free(struct device *d, uint64_t address)
     return cpu_queue_free(d->queue, address);
 }
 
+static enum status mem_evict(struct device *d, uint64_t address, uint64_t *bytes)
+{
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    return st ? st : cpu_memory_evict(d->memory, address, bytes);
+}
+
+static enum status mem_restore(struct device *d, uint64_t address)
+{
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    return st ? st : cpu_memory_restore(d->memory, address);
+}
+
 /* Code that is loaded already has no checks and stays so. */
 static enum status memcheck(struct device *d)
 {
@@ -537,6 +551,8 @@ const struct device_ops device_cpu = {
     .mem_alloc = mem_alloc,
     .mem_alloc_shared = mem_alloc_shared,
     .mem_free = mem_free,
+    .mem_evict = mem_evict,
+    .mem_restore = mem_restore,
     .memcheck = memcheck,
     .texture_create = texture_create,
     .texture_destroy = texture_destroy,

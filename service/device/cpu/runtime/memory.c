@@ -23,6 +23,7 @@ struct slot {
     uint64_t guard;  /* bytes kept free on each side */
     uint64_t filled; /* the host has written up to here in long pieces: those pages exist */
     bool     file;   /* its pages are a file's */
+    bool     away;   /* its pages were given back, and cannot be used */
 };
 
 /* A freed allocation. */
@@ -310,10 +311,60 @@ enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
             memmove(&m->slots[n - 1], &m->slots[n], (m->count - n) * sizeof s);
             m->count--;
             m->allocated -= s.bytes;
-            m->reserved -= s.span;
+            m->reserved -= s.away ? 0 : s.span;
             remember_freed(m, &s);
             st = STATUS_OK;
         }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+/* Under lock. The allocation of that very address; NULL: there is none. */
+static struct slot *slot_at(const struct cpu_memory *m, uint64_t address)
+{
+    struct slot *s = slot_of(m, address);
+
+    return s && s->address == address ? s : NULL;
+}
+
+/* Memory that is watched stays: what is known of its bytes would be lost. */
+enum status cpu_memory_evict(struct cpu_memory *m, uint64_t address, uint64_t *bytes)
+{
+    enum status  st = STATUS_NOT_IMPLEMENTED;
+    struct slot *s;
+
+    *bytes = 0;
+    pthread_mutex_lock(&m->lock);
+    s = slot_at(m, address);
+    if (!s || s->away)
+        st = STATUS_INTERNAL;
+    else if (!s->file && !m->shadow)
+        st = close_pages(s) ? STATUS_OK : STATUS_INTERNAL;
+    if (!st) {
+        s->away = true;
+        s->filled = 0;
+        m->reserved -= s->span;
+        *bytes = s->span;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+enum status cpu_memory_restore(struct cpu_memory *m, uint64_t address)
+{
+    enum status  st = STATUS_OK;
+    struct slot *s;
+
+    pthread_mutex_lock(&m->lock);
+    s = slot_at(m, address);
+    if (!s || !s->away)
+        st = STATUS_INTERNAL;
+    else if (m->reserved > m->limit || s->span > m->limit - m->reserved || !open_pages(s, -1))
+        st = STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (!st) {
+        s->away = false;
+        m->reserved += s->span;
     }
     pthread_mutex_unlock(&m->lock);
     return st;

@@ -21,6 +21,11 @@ enum status cpu_memory_alloc_file(struct cpu_memory *m, uint64_t bytes, int file
 /* Only addresses from these (else INTERNAL). Its pages go back to the host, so that nobody reads them again. */
 enum status cpu_memory_free(struct cpu_memory *m, uint64_t address);
 
+/* Its pages go back to the host, and nobody can use them until they are there again, all zeros. NOT_IMPLEMENTED: they stay. *bytes: what became free.
+ * DEVICE_MEMORY_EXHAUSTED changes nothing. */
+enum status cpu_memory_evict(struct cpu_memory *m, uint64_t address, uint64_t *bytes);
+enum status cpu_memory_restore(struct cpu_memory *m, uint64_t address);
+
 /* Bytes of its allocation at and behind the address; 0 when it is in none. */
 uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
 /* The host is about to write there, inside a live allocation that nobody frees meanwhile. Makes the pages of a long range behind those
