@@ -50,8 +50,8 @@ struct registry_config {
     const char             *hibernate_dir;       /* where; NULL: in host memory */
     uint64_t                shared_bytes_max;    /* memory shared with clients of this host (share.h); 0 = disabled */
     /* (optional) Tells that a caller's session has ended for good, once no look-up finds it any more, and before a request that ended it is
-     * answered. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
-    void (*ended)(void *context, const char *caller, const char *id);
+     * answered. `expired`: nobody asked for it, its time was over. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
+    void (*ended)(void *context, const char *caller, const char *id, bool expired);
     void *ended_context;
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);

@@ -28,6 +28,7 @@ struct state {
     pthread_cond_t  changed;
     pthread_t       thread;
     bool            runs, stops;
+    bool            ends; /* the service does: sessions are saved for the last time */
 };
 
 /* ---- the folder ---- */
@@ -90,7 +91,7 @@ void state_restore(struct state *s)
         sessions_restore(s->app, s->folder);
 }
 
-void state_forget(void *state, const char *caller, const char *id)
+void state_forget(void *state, const char *caller, const char *id, bool expired)
 {
     struct state *s = *(struct state **)state;
     int           folder;
@@ -99,6 +100,10 @@ void state_forget(void *state, const char *caller, const char *id)
     if (!s)
         return;
     pthread_mutex_lock(&s->lock);
+    if (expired && s->ends) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
     folder = state_folder(s->folder, caller, false);
     gone = folder >= 0 ? state_files_remove(folder, id) : errno == ENOENT;
     if (!gone)
@@ -228,6 +233,9 @@ static void save_each(struct state *s, void (*save)(const struct session_info *i
 
 void state_save(struct state *s)
 {
+    pthread_mutex_lock(&s->lock);
+    s->ends = true;
+    pthread_mutex_unlock(&s->lock);
     save_each(s, save_last);
 }
 

@@ -405,7 +405,7 @@ static void tell_end(const struct session *s, enum session_end how)
     const struct registry_config *c = &s->registry->config;
 
     if (c->ended && !s->implicit && how != SESSION_SHUT_DOWN && how != SESSION_NOT_STARTED)
-        c->ended(c->ended_context, s->tenant_name, s->entry.id);
+        c->ended(c->ended_context, s->tenant_name, s->entry.id, how == SESSION_IDLE || how == SESSION_LEASE_ENDED || how == SESSION_AGED);
 }
 
 bool registry_unlist(struct session *s, enum session_end how)
