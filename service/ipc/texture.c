@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ipc/bounds.h"
 
@@ -74,6 +75,12 @@ bool texture_reads_float(const struct texture_desc *t)
     return formats[t->format].floating || t->read == TEXTURE_READ_NORMALIZED_FLOAT;
 }
 
+bool texture_same_shape(const struct texture_desc *a, const struct texture_desc *b)
+{
+    return a->dimension == b->dimension && a->format == b->format && a->channels == b->channels && a->layers == b->layers &&
+           memcmp(a->extent, b->extent, sizeof a->extent) == 0;
+}
+
 /* ---- words ---- */
 
 const char *texture_word_at(enum texture_word of, unsigned i)
@@ -131,7 +138,7 @@ static enum status check_words(const struct texture_desc *t, struct problem *why
 static enum status check_extent(const struct texture_desc *t, struct problem *why)
 {
     const struct texture_dimension_row *row = &dimensions[t->dimension];
-    bool                                linear = t->address && t->dimension == TEXTURE_1D;
+    bool                                linear = t->address && !t->view && t->dimension == TEXTURE_1D;
 
     for (unsigned i = 0; i < 3; i++) {
         uint32_t max = i >= row->axes ? 1 : linear ? TEXTURE_LINEAR_TEXELS_MAX : row->extent_max[i];
@@ -197,7 +204,7 @@ enum status texture_check(const struct texture_desc *t, struct problem *why)
         st = check_sampling(t, why);
     if (st)
         return st;
-    if (t->address)
+    if (t->address && !t->view)
         return check_linear(t, why);
-    return t->pitch ? wrong(why, "/pitch", "value", "only a texture over a buffer has a pitch") : STATUS_OK;
+    return t->pitch ? wrong(why, "/pitch", "value", "only a texture over a buffer of bytes has a pitch") : STATUS_OK;
 }

@@ -39,7 +39,7 @@ enum texture_read {
 };
 
 /* `address` 0: it has memory of its own. Else it reads device memory of somebody else: texels one after the other (1d), or rows of them
- * every `pitch` bytes (2d). */
+ * every `pitch` bytes (2d); or, as a `view`, the texels of another texture of the same shape that has memory of its own. */
 struct texture_desc {
     uint32_t dimension; /* enum texture_dimension */
     uint32_t format;    /* enum texture_format */
@@ -52,6 +52,7 @@ struct texture_desc {
     uint32_t surface;    /* 1: kernels may also write it */
     uint64_t address;
     uint64_t pitch; /* bytes; 0: rows follow each other */
+    uint64_t view;  /* 1: `address` is that of another texture's texels */
 };
 
 struct texture_dimension_row {
@@ -82,6 +83,9 @@ bool texture_reads_float(const struct texture_desc *t);
 enum texture_word { TEXTURE_WORD_DIMENSION, TEXTURE_WORD_FORMAT, TEXTURE_WORD_ADDRESSING, TEXTURE_WORD_FILTER, TEXTURE_WORD_READ };
 int         texture_word_find(enum texture_word of, struct span word);
 const char *texture_word_at(enum texture_word of, unsigned i);
+
+/* Their texels lie alike. */
+bool texture_same_shape(const struct texture_desc *a, const struct texture_desc *b);
 
 /* INVALID_FIELD names the member of the request that is wrong: "/extent/1". */
 enum status texture_check(const struct texture_desc *t, struct problem *why);

@@ -402,7 +402,7 @@ const char *launch_state_name(enum launch_state s);
 /* ---- texture.c ---- */
 struct texture_spec {
     struct texture_desc desc;   /* checked here; its address is not looked at */
-    struct span         buffer; /* whose memory it reads; empty: its own */
+    struct span         buffer; /* whose memory it reads, which may be another texture's texels; empty: its own */
     uint64_t            offset; /* in the buffer, bytes */
 };
 struct texture_info {
@@ -411,6 +411,7 @@ struct texture_info {
     uint64_t            bytes;
     char                buffer[ID_BYTES]; /* "": it has memory of its own */
     uint64_t            offset;
+    uint64_t            number, surface; /* as kernels take them; surface 0: it is none */
     uint64_t            created_wall_ns;
 };
 /* As buffer_create(): an existing one of that id answers if its properties are the same, else SPEC_CONFLICT. INVALID_FIELD, BUFFER_NOT_FOUND,

@@ -392,7 +392,7 @@ def test_from_a_gpu_to_the_cpu_device(executable, tmp_path, driver, client):  # 
 
 
 def test_textures_come_along(client, session):
-    """Those with memory of their own, with an id that the service chose, and over a buffer."""
+    """Those with memory of their own, with an id that the service chose, over a buffer, and over the texels of another."""
     layered = {"dimension": "2d_layered", "extent": [8, 4], "layers": 3, "format": "u8", "channels": 4, "filter": "linear", "surface": True,
                "addressing": ["wrap", "mirror"], "read": "normalized_float", "normalized_coordinates": True}
     client.put(session + "/textures/t", layered).expect(201)
@@ -401,13 +401,16 @@ def test_textures_come_along(client, session):
     client.put_octets(f"{session}/textures/{chosen}/data", floats(range(13))).expect(204)
     client.put_octets(session + "/buffers/b", floats(range(1024))).expect(201)
     client.put(session + "/textures/over", {"dimension": "2d", "extent": [5, 3], "format": "f32", "buffer": "b", "offset": 512, "pitch": 64}).expect(201)
+    client.put(session + "/textures/again", {**layered, "filter": "point", "buffer": "t.texels"}).expect(201)
     data = snapshot(client, session)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        assert {"textures/t.json", f"texels/{chosen}", "textures/over.json"} < set(tar.getnames()) and "texels/over" not in tar.getnames()
+        assert {"textures/t.json", f"texels/{chosen}", "textures/over.json", "textures/again.json"} < set(tar.getnames())
+        assert not {"texels/over", "texels/again"} & set(tar.getnames())
     restore(client, "/v1/sessions/again", data).expect(201)
-    for texture in ("t", chosen, "over"):
+    for texture in ("t", chosen, "over", "again"):
         told = [client.get(f"{path}/textures/{texture}").expect(200).json() for path in (session, "/v1/sessions/again")]
-        assert {**told[0], "created_at": 0} == {**told[1], "created_at": 0}
+        own = {"created_at": 0, "object": 0, "surface_object": 0}
+        assert {**told[0], **own} == {**told[1], **own}
         assert client.get(f"{session}/textures/{texture}/data").body == client.get(f"/v1/sessions/again/textures/{texture}/data").body
     client.delete("/v1/sessions/again").expect(204)
 

@@ -290,6 +290,61 @@ def test_resource(client, session):
     assert client.get(session + "/textures/t/data").code == client.delete(session + "/textures/t").code == "texture_not_found"
 
 
+@pytest.mark.parametrize("dimension", EXTENTS)
+def test_texels_sampled_in_two_ways(client, clean, dimension):
+    """A texture over the texels of another: what is written by one is read by both, each in its own way."""
+    own = spec_of(dimension, filter="linear", normalized_coordinates=True, surface=True)
+    texture = make(client, clean, {**own, "layers": 2} if "layered" in dimension else own)
+    other = {**texture.spec, "filter": "point", "addressing": "border"}
+    row = client.put(clean + "/textures/other", {**other, "buffer": "t.texels"}).expect(201).json()
+    assert row["buffer"] == "t.texels" and row["object"] != client.get(clean + "/textures/t").json()["object"]
+    assert client.put(clean + "/textures/other", {**other, "buffer": "t.texels"}).status == 200
+    assert client.put(clean + "/textures/other", other).code == "spec_conflict"
+    assert client.get(clean).json()["usage"]["memory_bytes"] == len(texture.bytes())
+    texture = Texture(other, texels(random.Random(6), texture))
+    client.put_octets(clean + "/textures/other/data", texture.bytes()).expect(204)
+    assert client.get(clean + "/textures/t/data").body == texture.bytes()
+    for name, spec in (("t", {**other, "filter": "linear", "addressing": "clamp"}), ("other", other)):
+        sampled = Texture(spec, texture.texels)
+        data, points = as_given(coordinates(random.Random(7), sampled))
+        for got, point in zip(fetch(client, clean, sampled, dimension, data, name), points):
+            expected = sampled.fetch(point[:3], int(point[3]))
+            assert all(abs(a - b) <= ALLOWED * 8 for a, b in zip(got, expected)), (name, point, got, expected)
+    busy = client.delete(clean + "/textures/t")
+    assert busy.code == "buffer_busy" and "1 of the session's textures" in busy.json()["detail"]
+    client.delete(clean + "/textures/other").expect(204)
+    client.delete(clean + "/textures/t").expect(204)
+    assert client.get(clean).json()["usage"]["memory_bytes"] == 0
+
+
+@pytest.mark.parametrize("change, pointer", [
+    ({"format": "s32"}, "/buffer"), ({"extent": [16, 5]}, "/buffer"), ({"channels": 2}, "/buffer"), ({"offset": 512}, "/offset"),
+    ({"dimension": "1d", "extent": [64]}, "/buffer"), ({"surface": True}, "/surface"), ({"pitch": 64}, None),
+    ({"buffer": "view.texels"}, "/buffer"), ({"buffer": "none.texels"}, "/buffer"), ({"buffer": "t.tex"}, "/buffer")])
+def test_what_cannot_read_anothers_texels(client, session, change, pointer):
+    spec = {"dimension": "2d", "format": "f32", "extent": [16, 4]}
+    client.put(session + "/textures/t", spec).expect(201)
+    client.put(session + "/textures/view", {**spec, "buffer": "t.texels"}).expect(201)
+    answer = client.put(session + "/textures/wrong", {**spec, "buffer": "t.texels", **change})
+    assert answer.code in ("invalid_field", "buffer_not_found"), answer
+    assert pointer is None or answer.json()["errors"][0]["pointer"] == pointer, answer
+    client.delete(session + "/textures/view").expect(204)
+    client.delete(session + "/textures/t").expect(204)
+
+
+def test_the_number_of_a_texture_in_a_buffer(client, clean):
+    """A kernel finds it there as an argument would bring it."""
+    texture = make(client, clean, spec_of("2d"))
+    client.put_cuda(clean + "/modules/n", """
+        extern "C" __global__ void look(const cudaTextureObject_t *t, float *out) { *out = tex2D<float>(*t, 3, 2); }""").expect(201)
+    number = int(client.get(clean + "/textures/t").json()["object"])
+    client.put_octets(clean + "/buffers/numbers", struct.pack("<Q", number)).expect(201)
+    client.put(clean + "/buffers/out", {"size": 4}).expect(201)
+    client.post(clean + "/launches", {"module": "n", "kernel": "look", "grid": [1], "block": [1],
+                                      "args": [{"buf": "numbers"}, {"buf": "out"}]}).expect(200)
+    assert struct.unpack("<f", client.get(clean + "/buffers/out/data").body)[0] == texture.fetch([3, 2, 0])[0]
+
+
 def test_memory_counts(client):
     session = client.post("/v1/sessions", {"memory_limit": 1 << 20}).expect(201).headers["Location"]
     spec = {"dimension": "2d", "format": "f32", "extent": [512, 256]}
@@ -465,6 +520,9 @@ def test_on_cuda(executable, tmp_path, driver):  # noqa: F811
         large = client.put(session + "/textures/large", {"dimension": "3d", "format": "f32", "extent": [4096, 4096, 4096]})
         assert large.code == "device_memory_exhausted" and "274877906944 bytes requested" in large.json()["detail"]
         client.put(session + "/textures/b", {"dimension": "2d", "format": "f32", "extent": [16, 8], "buffer": "out"}).expect(201)
+        client.put(session + "/textures/v", {"dimension": "2d", "format": "f32", "extent": [16, 8], "buffer": "t.texels"}).expect(201)
+        assert client.get(session + "/textures/v/data").body == client.get(session + "/textures/t/data").body
+        client.delete(session + "/textures/v").expect(204)
         client.delete(session + "/textures/b").expect(204)
         client.delete(session + "/textures/t").expect(204)
         assert client.get(session).json()["state"] == "ready"

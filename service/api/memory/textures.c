@@ -180,6 +180,9 @@ static void add_members(struct json_writer *w, const struct texture_info *i)
     json_add_u64(w, "size", i->bytes);
     add_sampling(w, &i->desc);
     json_add_text(w, "texels", texels);
+    json_add_u64(w, "object", i->number);
+    if (i->surface)
+        json_add_u64(w, "surface_object", i->surface);
     if (i->buffer[0]) {
         json_add_text(w, "buffer", i->buffer);
         json_add_u64(w, "offset", i->offset);

@@ -297,7 +297,8 @@ static enum status add_texture(struct save *s, const struct texture_info *i, str
     return STATUS_OK;
 }
 
-static enum status add_textures(struct save *s, struct problem *why)
+/* Those that read the texels of others are made behind all others. */
+static enum status add_textures(struct save *s, bool views, struct problem *why)
 {
     struct texture_info *items = calloc(LIST_ITEMS_MAX, sizeof *items);
     struct page          page = {.limit = LIST_ITEMS_MAX};
@@ -308,7 +309,8 @@ static enum status add_textures(struct save *s, struct problem *why)
     do {
         n = st ? 0 : texture_list(s->session, &page, items);
         for (unsigned i = 0; i < n && !st; i++)
-            st = add_texture(s, &items[i], why);
+            if ((items[i].desc.view != 0) == views)
+                st = add_texture(s, &items[i], why);
     } while (!st && turn_page(&page, cursor));
     free(items);
     return st;
@@ -487,7 +489,9 @@ static enum status list_parts(struct save *s, struct request *r)
     if (!st)
         st = add_buffers(s, &r->problem);
     if (!st)
-        st = add_textures(s, &r->problem);
+        st = add_textures(s, false, &r->problem);
+    if (!st)
+        st = add_textures(s, true, &r->problem);
     if (!st)
         st = add_texels(s, &r->problem);
     if (!st)

@@ -12,6 +12,7 @@ static const uint64_t TEXELS_BASE = 1ull << 62; /* no processor and no GPU has a
 struct cuda_texture {
     cuda_object          object, surface;
     cuda_array           array;   /* NULL: linear memory */
+    bool                 view;    /* the array is another texture's */
     uint64_t             address; /* of the first texel */
     uint64_t             bytes, row_bytes, image_bytes;
     struct cuda_texture *next; /* of the device's; not of those that are freed */
@@ -78,6 +79,15 @@ static enum status make_array(struct device *d, const struct texture_desc *t, cu
     return refused(st, "creating an array", why);
 }
 
+/* The array of the texture whose texels a view reads. */
+static cuda_array array_at(const struct device *d, uint64_t address)
+{
+    for (const struct cuda_texture *x = d->textures; x; x = x->next)
+        if (x->array && !x->view && x->address == address)
+            return x->array;
+    return NULL;
+}
+
 static struct cuda_resource resource_of(const struct texture_desc *t, cuda_array array)
 {
     struct cuda_resource r = {.kind = CUDA_RESOURCE_ARRAY};
@@ -129,18 +139,27 @@ static void end_objects(struct device *d, const struct cuda_texture *x)
         cuda_check(d, d->cu->cuTexObjectDestroy(x->object), NULL, "freeing a texture object");
 }
 
+static bool owns_array(const struct cuda_texture *x)
+{
+    return x->array && !x->view;
+}
+
 static enum status make_parts(struct device *d, const struct texture_desc *t, struct cuda_texture *x, struct problem *why)
 {
     enum status st = t->address ? STATUS_OK : make_array(d, t, &x->array, why);
 
+    if (t->view)
+        x->array = array_at(d, t->address);
+    if (!st && t->view && !x->array)
+        st = problem_set(why, STATUS_INTERNAL, "the texture whose texels it reads is not there");
     if (!st)
         st = make_objects(d, t, x, why);
-    if (!st && x->array)
+    if (!st && owns_array(x))
         st = cuda_memory_remember(d, &(struct cuda_allocation){.address = x->address, .bytes = x->bytes, .texture = x});
     if (!st)
         return st;
     end_objects(d, x);
-    if (x->array)
+    if (owns_array(x))
         cuda_check(d, d->cu->cuArrayDestroy(x->array), NULL, "freeing an array");
     return st;
 }
@@ -155,6 +174,7 @@ static struct cuda_texture *describe(struct device *d, const struct texture_desc
     x->image_bytes = x->row_bytes * (texture_dimension_of(t)->faces > 1 ? t->extent[0] : t->extent[1]);
     x->bytes = texture_bytes(t);
     x->address = t->address;
+    x->view = t->view;
     if (!x->address) {
         x->address = TEXELS_BASE + d->texel_addresses;
         d->texel_addresses += (x->bytes + TEXEL_ADDRESS_UNIT - 1) / TEXEL_ADDRESS_UNIT * TEXEL_ADDRESS_UNIT; /* never given twice */
@@ -183,7 +203,7 @@ enum status cuda_texture_create(struct device *d, const struct texture_desc *t, 
     }
     x->next = d->textures;
     d->textures = x;
-    if (x->array)
+    if (owns_array(x))
         d->memory.array_bytes += x->bytes;
     *out = (struct device_texture){x->address, x->object, x->surface};
     return STATUS_OK;
@@ -204,7 +224,7 @@ enum status cuda_texture_destroy(struct device *d, uint64_t texture)
         return st ? st : STATUS_INTERNAL;
     *at = x->next;
     end_objects(d, x);
-    if (x->array)
+    if (owns_array(x))
         return cuda_mem_free(d, x->address);
     free(x);
     return STATUS_OK;
@@ -227,7 +247,7 @@ void cuda_textures_stop(struct device *d)
 
         d->textures = x->next;
         end_objects(d, x);
-        if (!x->array)
+        if (!owns_array(x))
             free(x);
     }
 }

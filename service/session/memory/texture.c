@@ -65,7 +65,7 @@ bool texture_where(const struct worker_session *c, struct span name, uint64_t *n
 
 bool texture_lies_in_order(const struct buffer *b)
 {
-    return !b->texture || b->texture->of;
+    return !b->texture || (b->texture->of && !b->texture->desc.view);
 }
 
 void texture_id(const char *texture, const char *part, char id[ID_BYTES])
@@ -91,6 +91,17 @@ enum status texels_id_of(struct session *s, struct span texture, char id[ID_BYTE
     return st;
 }
 
+/* The id of the memory that it reads; "": it has its own. */
+static void memory_id(const struct buffer *b, char id[ID_BYTES])
+{
+    const struct buffer *of = b->texture->of;
+
+    if (of && of->texture)
+        texture_id(of->entry.id, "texels", id);
+    else
+        memcpy(id, of ? of->entry.id : "", of ? ID_BYTES : 1);
+}
+
 static void describe_texture(const struct buffer *b, struct texture_info *out)
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
@@ -98,7 +109,9 @@ static void describe_texture(const struct buffer *b, struct texture_info *out)
     out->bytes = b->bytes;
     out->offset = b->texture->offset;
     out->created_wall_ns = b->created_wall_ns;
-    memcpy(out->buffer, b->texture->of ? b->texture->of->entry.id : "", b->texture->of ? sizeof out->buffer : 1);
+    out->number = b->texture->number;
+    out->surface = b->texture->surface;
+    memory_id(b, out->buffer);
 }
 
 enum status texture_info_of(struct session *s, struct span id, struct texture_info *out, struct problem *why)
@@ -134,14 +147,33 @@ unsigned texture_list(struct session *s, struct page *page, struct texture_info 
 
 /* ---- making ---- */
 
-/* With session.lock held: the buffer whose memory it reads is there, large enough, and stays. */
+/* A view has the shape of the texture whose texels it reads, which has memory of its own. */
+static enum status check_view(const struct texture_desc *view, const struct texture *of, struct problem *why)
+{
+    if (of->of)
+        return problem_field(why, STATUS_INVALID_FIELD, "/buffer", "value", "that texture reads other memory itself: name that memory");
+    if (!texture_same_shape(view, &of->desc))
+        return problem_field(why, STATUS_INVALID_FIELD, "/buffer", "value",
+                             "expected the dimension, format, channels, extent and layers of the texture whose texels it reads");
+    if (view->surface && !of->desc.surface)
+        return problem_field(why, STATUS_INVALID_FIELD, "/surface", "value", "the texture whose texels it reads is no surface");
+    return STATUS_OK;
+}
+
+/* With session.lock held: the memory that it reads is there, fits, and stays. */
 static enum status hold_buffer(struct worker_session *c, struct buffer *b, struct span id, struct problem *why)
 {
-    struct buffer *of = (struct buffer *)table_get(&c->buffers, id);
+    bool           view = b->texture->desc.view;
+    struct buffer *of = view ? texture_texels(c, id) : (struct buffer *)table_get(&c->buffers, id);
+    enum status    st;
 
     assert(held(&c->session->lock));
     if (!of || !of->ready)
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/buffer", "not_found", "the session has no buffer with this id of its own");
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/buffer", "not_found", "the session has no %s with this id%s",
+                             view ? "texels" : "buffer", view ? "" : " of its own");
+    st = view ? check_view(&b->texture->desc, of->texture, why) : STATUS_OK;
+    if (st)
+        return st;
     if (b->texture->offset > of->bytes || b->bytes > of->bytes - b->texture->offset)
         return problem_field(why, STATUS_INVALID_FIELD, "/buffer", "range",
                              "%" PRIu64 " bytes at offset %" PRIu64 " are outside the buffer of %" PRIu64 " bytes", b->bytes,
@@ -167,10 +199,11 @@ static void drop_hold(struct buffer *b)
 static bool is_same(const struct buffer *a, const struct buffer *b, struct span buffer)
 {
     struct texture_desc left = a->texture->desc, right = b->texture->desc;
+    char                memory[ID_BYTES];
 
+    memory_id(a, memory);
     left.address = right.address = 0;
-    return memcmp(&left, &right, sizeof left) == 0 && a->texture->offset == b->texture->offset &&
-           span_equal(a->texture->of ? span_of(a->texture->of->entry.id) : (struct span){0}, buffer);
+    return memcmp(&left, &right, sizeof left) == 0 && a->texture->offset == b->texture->offset && span_equal(span_of(memory), buffer);
 }
 
 /* With session.lock held: quota and a place in the table for b, which is not ready yet; or the one that exists. */
@@ -256,6 +289,9 @@ static enum status check_spec(const struct texture_spec *spec, struct problem *w
     struct texture_desc t = spec->desc;
 
     t.address = spec->buffer.bytes ? TEXTURE_OFFSET_ALIGN : 0; /* not known yet */
+    t.view = texture_is_name(spec->buffer);
+    if (t.view && spec->offset)
+        return problem_field(why, STATUS_INVALID_FIELD, "/offset", "value", "a texture reads all texels of another one: leave it out");
     if (spec->offset % TEXTURE_OFFSET_ALIGN || (spec->offset && !spec->buffer.bytes))
         return problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of %d bytes, in a buffer",
                              TEXTURE_OFFSET_ALIGN);
@@ -278,6 +314,7 @@ static enum status make_texture(const struct session *s, struct span id, const s
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a texture");
     }
     b->texture->desc = spec->desc;
+    b->texture->desc.view = texture_is_name(spec->buffer);
     b->texture->offset = spec->offset;
     st = buffer_init(b, (struct span){0}, bytes_of(&spec->desc), 1, why);
     if (!st && id.bytes)
@@ -323,6 +360,8 @@ static enum status detach_texture(const struct worker_session *c, struct span id
         return texture_not_found(why);
     if (b->pins)
         return problem_set(why, STATUS_BUFFER_BUSY, "the texture is being read, written or copied");
+    if (b->textures)
+        return problem_set(why, STATUS_BUFFER_BUSY, "%u of the session's textures read its texels; delete them first", b->textures);
     b->ready = false;
     *out = b;
     return STATUS_OK;

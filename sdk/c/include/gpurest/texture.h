@@ -24,9 +24,9 @@ typedef struct gpurest_texture_desc {
     const char    *read;                   /* "element"; "normalized_float": integers of 8 and 16 bits are read as floats up to 1 */
     int            normalized_coordinates; /* non-zero: from 0 to 1. Those of cubes always are */
     int            surface;                /* non-zero: kernels may write it */
-    gpurest_buffer buffer;                 /* whose memory it reads, 1d or 2d; {0}: its own. It cannot be freed before the texture */
-    size_t         offset;                 /* in the buffer, a multiple of 512 */
-    size_t         pitch;                  /* bytes from row to row in the buffer, a multiple of 32; 0: a row of texels */
+    gpurest_buffer buffer; /* whose memory it reads: a buffer's, 1d or 2d, or a texture's; {0}: its own. It is freed later */
+    size_t         offset; /* in the buffer, a multiple of 512 */
+    size_t         pitch;  /* bytes from row to row in the buffer, a multiple of 32; 0: a row of texels */
 } gpurest_texture_desc;
 #define GPUREST_TEXTURE_DESC_INIT                                                                                                          \
     {                                                                                                                                      \

@@ -65,7 +65,8 @@ static gpurest_status take_texture(gpurest_session *s, const char *name, const s
 {
     struct json   *answer = json_parse(x->body.data, x->body.bytes);
     char           handle[NAME_BYTES];
-    uint64_t       bytes = 0;
+    uint64_t       bytes = 0, object = json_integer_or(json_member(answer, "object"), 0);
+    uint64_t       surface = json_integer_or(json_member(answer, "surface_object"), 0);
     gpurest_status st = GPUREST_OK;
 
     if (!json_integer(json_member(answer, "size"), &bytes))
@@ -74,7 +75,10 @@ static gpurest_status take_texture(gpurest_session *s, const char *name, const s
     if (st)
         return st;
     snprintf(handle, sizeof handle, "%.*s%s", (int)(sizeof handle - sizeof texels), name, texels);
-    return session_add_buffer(s, handle, bytes, NULL, out);
+    st = session_add_buffer(s, handle, bytes, NULL, out);
+    if (!st)
+        session_set_objects(s, *out, object, surface);
+    return st;
 }
 
 static gpurest_status not_in_batch(gpurest_session *s)

@@ -15,8 +15,9 @@ struct buffer_entry {
     bool                  used, freed_in_batch;
     uint32_t              next_free;
     uint64_t              bytes;
-    uint64_t              address; /* on the device; 0: not known */
-    struct gpurest_batch *made_in; /* the batch that makes it and whose name it has; NULL: it exists at the service */
+    uint64_t              address;         /* on the device; 0: not known */
+    uint64_t              object, surface; /* of texels, what kernels take; 0: none */
+    struct gpurest_batch *made_in;         /* the batch that makes it and whose name it has; NULL: it exists at the service */
     char                  name[NAME_BYTES];
 };
 

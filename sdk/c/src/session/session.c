@@ -482,6 +482,19 @@ void session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address)
     pthread_mutex_unlock(&s->lock);
 }
 
+void session_set_objects(gpurest_session *s, gpurest_buffer b, uint64_t object, uint64_t surface)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (e) {
+        e->object = object;
+        e->surface = surface;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 void session_remove_buffer(gpurest_session *s, gpurest_buffer b)
 {
     pthread_mutex_lock(&s->lock);

@@ -84,7 +84,9 @@ gpurest_status session_range(gpurest_session *s, gpurest_buffer b, const gpurest
                              struct buffer_entry *out);
 gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t bytes, gpurest_batch *batch, gpurest_buffer *out);
 void           session_set_address(gpurest_session *s, gpurest_buffer b, uint64_t address);
-void           session_remove_buffer(gpurest_session *s, gpurest_buffer b);
+/* The numbers that kernels take for a texture and a surface. */
+void session_set_objects(gpurest_session *s, gpurest_buffer b, uint64_t object, uint64_t surface);
+void session_remove_buffer(gpurest_session *s, gpurest_buffer b);
 /* Frees at `path` what the handle stands for, and removes the handle. */
 gpurest_status session_free_buffer(gpurest_session *s, gpurest_buffer b, const char *path);
 /* "" for the default stream. */

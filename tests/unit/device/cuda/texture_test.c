@@ -102,6 +102,32 @@ Test(cuda_texture, linear_memory_is_somebody_elses)
     cr_assert_eq(ops->mem_free(d, memory), STATUS_OK);
 }
 
+Test(cuda_texture, a_view_reads_the_array_of_another)
+{
+    struct texture_desc   t = desc_of(TEXTURE_2D_LAYERED, 5, 3, 1, 2), view = t;
+    struct device_texture own = make(&t), made;
+    uint64_t              bytes = texture_bytes(&t);
+    unsigned char         host[128], back[128];
+
+    cr_assert(bytes <= sizeof host);
+    for (uint64_t i = 0; i < bytes; i++)
+        host[i] = (unsigned char)(3 * i);
+    view.view = 1;
+    view.address = own.address;
+    made = make(&view);
+    cr_expect_eq(made.address, own.address);
+    cr_expect(made.texture != own.texture);
+    cr_expect_eq(the_device_memory().allocated_bytes, bytes);
+    cr_assert_eq(ops->mem_write(d, NULL, made.address, host, bytes), STATUS_OK);
+    end(&made);
+    cr_assert_eq(ops->mem_read(d, NULL, back, own.address, bytes), STATUS_OK);
+    cr_expect_eq(memcmp(host, back, bytes), 0);
+    view.address += 256;
+    cr_expect_eq(ops->texture_create(d, &view, &made, &why), STATUS_INTERNAL, "no texture has its texels there");
+    end(&own);
+    cr_expect_eq(the_device_memory().allocated_bytes, 0);
+}
+
 Test(cuda_texture, what_does_not_fit_leaves_the_device_usable)
 {
     struct texture_desc   large = desc_of(TEXTURE_2D, 16384, 4000, 1, 1), t = desc_of(TEXTURE_2D, 4, 4, 1, 1);
