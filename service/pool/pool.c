@@ -336,6 +336,25 @@ static bool is_short(const struct pool *p, const struct device_slot *d)
     return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);
 }
 
+bool pool_device_wants_memory(struct pool *p, unsigned i)
+{
+    const struct device_slot *d = &p->devices[i];
+    bool                      wants;
+
+    pthread_mutex_lock(&p->lock);
+    wants = d->shortages > 0 && d->last_problem.status == STATUS_DEVICE_MEMORY_EXHAUSTED;
+    pthread_mutex_unlock(&p->lock);
+    return wants;
+}
+
+void pool_device_got_memory(struct pool *p, unsigned i)
+{
+    pthread_mutex_lock(&p->lock);
+    p->devices[i].next_try_ns = 0;
+    pool_note_change(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static const char *out_because(enum device_state state)
 {
     if (state == DEVICE_LOST)

@@ -66,6 +66,10 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 enum device_state pool_device_state(struct pool *p, unsigned i);
 /* How many steps of recovery it has seen, and the last of them. */
 uint64_t pool_device_recovery(struct pool *p, unsigned i, enum recovery_step *last);
+/* Whether the last worker that was to start on it found too little of the device's memory. */
+bool pool_device_wants_memory(struct pool *p, unsigned i);
+/* Memory has come free there that no worker's end tells of: workers are started again without a pause. */
+void pool_device_got_memory(struct pool *p, unsigned i);
 /* OK; OVERLOADED while the device is too hot for new work, or being reset; or DEVICE_LOST. Cheap. */
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
 /* OK; or why work ends that runs on it now. DEVICE_ERROR: the hardware failed, and nothing on it can be trusted. DEVICE_OVERHEATED: it

@@ -94,9 +94,10 @@ static void sleep_ns(uint64_t ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-bool hibernation_make_room(struct worker_session *c)
+/* For the asker, whose worker session c is; NULL: it has none yet. */
+static bool make_room(struct session *asker, struct worker_session *c)
 {
-    struct registry *r = c->session->registry;
+    struct registry *r = asker->registry;
     uint64_t         deadline = deadline_after_ms(HIBERNATE_PATIENCE_MS), idle_ns = r->config.hibernate_after_s * NS_PER_S;
 
     if (!r->config.hibernate_bytes_max)
@@ -105,8 +106,8 @@ bool hibernation_make_room(struct worker_session *c)
         idle_ns = 0;
     else if (!idle_ns)
         return false;
-    while (deadline_left_ns(deadline) && !worker_session_is_closed(c)) {
-        struct search x = {.asker = c->session, .now = now_ns(), .idle_ns = idle_ns, .soonest_ns = UINT64_MAX};
+    while (deadline_left_ns(deadline) && !(c && worker_session_is_closed(c))) {
+        struct search x = {.asker = asker, .now = now_ns(), .idle_ns = idle_ns, .soonest_ns = UINT64_MAX};
         bool          made;
 
         registry_each(r, consider, &x);
@@ -122,4 +123,19 @@ bool hibernation_make_room(struct worker_session *c)
             return true;
     }
     return false;
+}
+
+bool hibernation_make_room(struct worker_session *c)
+{
+    return make_room(c->session, c);
+}
+
+bool hibernation_make_room_to_start(struct session *s)
+{
+    struct pool *pool = s->registry->config.pool;
+
+    if (!pool_device_wants_memory(pool, s->device) || !make_room(s, NULL))
+        return false;
+    pool_device_got_memory(pool, s->device);
+    return true;
 }

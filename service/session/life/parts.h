@@ -70,6 +70,8 @@ void pending_free_end(struct worker_session *c);
 void hibernation_drop(struct worker_session *c);
 /* Memory is short on its device: puts another session that has been idle for long to sleep. True when one sleeps now. Blocks; no lock held. */
 bool hibernation_make_room(struct worker_session *c);
+/* The same for a session that STARTS, where no worker could be started for lack of the device's memory. True: another try may succeed. */
+bool hibernation_make_room_to_start(struct session *s);
 
 /* ---- batch/ ---- */
 /* The worker session is closed with its programs. */

@@ -326,7 +326,8 @@ static enum status take_from_pool(struct session *s, struct worker **w, struct p
     return server ? pool_domain_take(pool, s->device, server, w, why) : pool_take(pool, s->device, w, why);
 }
 
-/* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
+/* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. Idle
+ * sessions hibernate if what is missing is the device's memory. */
 static enum status take_worker(struct session *s, struct worker **w, struct problem *why)
 {
     enum status st;
@@ -336,10 +337,13 @@ static enum status take_worker(struct session *s, struct worker **w, struct prob
     leaving = s->closing > 0; /* before the first try: it may be gone right behind it */
     pthread_mutex_unlock(&s->lock);
     st = take_from_pool(s, w, why);
-    if (st != STATUS_NO_WORKER || !leaving)
-        return st;
-    await_former(s);
-    return take_from_pool(s, w, why);
+    if (st == STATUS_NO_WORKER && leaving) {
+        await_former(s);
+        st = take_from_pool(s, w, why);
+    }
+    while (st == STATUS_NO_WORKER && hibernation_make_room_to_start(s))
+        st = take_from_pool(s, w, why);
+    return st;
 }
 
 /* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. `round`: that of its
