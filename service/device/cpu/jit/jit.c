@@ -13,6 +13,7 @@
 #include "device/cpu/runtime/launch.h"
 
 enum { FORMS = 3 };
+enum { LEAVING_MAX = 256 }; /* modules that wait for the end of a compilation; whoever unloads another one then waits, too */
 /* About what compiling a kernel takes (the median of the benchmarks' is 44 ms, one thread): a kernel that will not run for longer than it
  * already has then costs at most twice what it needs to. */
 enum { WORTH_COMPILING_MS = 40 };
@@ -40,7 +41,14 @@ static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;     /* guards all be
 static pthread_mutex_t    compiler = PTHREAD_MUTEX_INITIALIZER; /* one kernel at a time; taken before `lock` */
 static pthread_cond_t     work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 static struct jit_kernel *kernels;
-static bool               started;
+static bool               started, at_work; /* the thread */
+
+/* A module that was unloaded during a compilation, which may take LLVM a minute: nobody waits for that. */
+static struct leaving {
+    struct ptx_module *module;
+    void (*end)(struct ptx_module *module);
+} leaving[LEAVING_MAX];
+static unsigned leaving_count;
 
 void jit_choose(enum jit_mode m)
 {
@@ -96,19 +104,36 @@ static struct jit_kernel *hottest(unsigned *form)
     return best;
 }
 
+/* Ends what was unloaded meanwhile, with the lock held, which it gives up for each. */
+static void end_leaving(void)
+{
+    while (leaving_count) {
+        struct leaving l = leaving[--leaving_count];
+
+        pthread_mutex_unlock(&lock);
+        l.end(l.module);
+        pthread_mutex_lock(&lock);
+    }
+}
+
 static void *compile_all(void *context)
 {
     (void)context;
+    pthread_mutex_lock(&lock);
     for (;;) {
         struct jit_kernel *k;
         unsigned           form = 0;
 
-        pthread_mutex_lock(&lock);
         while (!(k = hottest(&form)))
             pthread_cond_wait(&work, &lock);
         k->forms[form].state = AT_WORK;
+        at_work = true;
         pthread_mutex_unlock(&lock);
         compile(k, form);
+        pthread_mutex_lock(&lock);
+        at_work = false;
+        end_leaving();
+        pthread_cond_broadcast(&done);
     }
     return NULL;
 }
@@ -255,6 +280,47 @@ void jit_forget(struct ptx_module *m)
         m->functions[i].jit = NULL;
         free_kernel(k);
     }
+}
+
+/* With the lock held. */
+static bool was_launched(const struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++)
+        if (m->functions[i].jit)
+            return true;
+    return false;
+}
+
+/* With the lock held. */
+static void ask_no_more(struct ptx_module *m)
+{
+    for (struct jit_kernel *k = kernels; k; k = k->next)
+        for (unsigned form = 0; form < FORMS && k->module == m; form++)
+            if (k->forms[form].state == ASKED)
+                k->forms[form].state = REFUSED;
+}
+
+void jit_leave(struct ptx_module *m, void (*end)(struct ptx_module *module))
+{
+    bool later;
+
+    pthread_mutex_lock(&lock);
+    later = at_work && leaving_count < LEAVING_MAX && was_launched(m);
+    if (later) {
+        ask_no_more(m);
+        leaving[leaving_count++] = (struct leaving){m, end};
+    }
+    pthread_mutex_unlock(&lock);
+    if (!later)
+        end(m);
+}
+
+void jit_settle(void)
+{
+    pthread_mutex_lock(&lock);
+    while (at_work || leaving_count)
+        pthread_cond_wait(&done, &lock);
+    pthread_mutex_unlock(&lock);
 }
 
 bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room)

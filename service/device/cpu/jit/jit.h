@@ -28,5 +28,10 @@ const struct code *jit_code_for(const struct cpu_launch *l, bool *later);
 bool jit_spent(const struct cpu_launch *l, uint64_t ns);
 /* Waits until the compiler is done with the module, and frees what it made. No launch of it may be unfinished. */
 void jit_forget(struct ptx_module *m);
+/* Calls end(m), which calls jit_forget(): now, or behind the compilation that is under way, on the compiler's thread. No launch of m may be
+ * unfinished. */
+void jit_leave(struct ptx_module *m, void (*end)(struct ptx_module *module));
+/* Waits until nothing is being compiled, nor left to end. */
+void jit_settle(void);
 /* Whether a decoded kernel's launches change over to compiled code; and in a few words why, or why not. */
 bool jit_engine(const struct ptx_module *m, const struct ptx_function *f, char *reason, size_t room);

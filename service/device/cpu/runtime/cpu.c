@@ -130,6 +130,7 @@ static void device_close(struct device *d)
     cpu_queue_destroy(d->queue); /* no kernel runs from here on */
     while (d->modules)
         module_unload(d, (struct device_module *)(void *)d->modules);
+    jit_settle(); /* the process may end next, and libLLVM with it */
     cpu_engine_destroy(d->engine);
     cpu_textures_destroy(d->textures);
     cpu_memory_destroy(d->memory);

@@ -236,17 +236,22 @@ enum status cpu_module_of_plan(struct cpu_memory *memory, const struct vendor_pl
     return st;
 }
 
+static void end_program(struct ptx_module *program)
+{
+    cpu_code_unload(program);
+    ptx_module_destroy(program);
+}
+
 void cpu_module_unload(struct cpu_module *m)
 {
     if (!m)
         return;
     cpu_plan_free(m->plan);
-    if (m->program)
-        cpu_code_unload(m->program);
     if (m->variables)
         cpu_memory_free(m->memory, m->variables);
     kernel_table_finish(&m->table);
-    ptx_module_destroy(m->program);
+    if (m->program)
+        jit_leave(m->program, end_program);
     free(m->kernels);
     free(m);
 }
