@@ -4,7 +4,7 @@
 #include "device/cpu/bounds.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-TestSuite(cluster, .init = the_rig_start, .fini = the_rig_stop, .timeout = 600);
+TestSuite(cluster, .init = the_rig_start, .fini = the_rig_stop);
 
 enum { WIDE = 6, HIGH = 4, THREADS = 64 };
 
