@@ -130,7 +130,8 @@ await_beside() { # NAME SCRIPT'S-NAME
 
 # Once is enough for tests of the document, the pages, the manual, the corpus and code for newer architectures: a sanitizer finds nothing more for
 # the time it takes.
-OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py)
+OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py
+    tests/service/test_vulkan.py) # whose compiler is no library of a sanitized process
 # They compute, and no machine lacks anything for it: not in the short part.
 COMPUTING=()
 if [ "${TEST_PART:-all}" = short ]; then COMPUTING=(tests/service/test_{corpus,architectures}.py); fi

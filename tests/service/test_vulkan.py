@@ -66,6 +66,14 @@ def vulkan(executable, tmp_path_factory):
         if "no backend has a device" in str(why) or "DEVICE_NOT_FOUND" in str(why):
             pytest.skip("no Vulkan device is here")
         raise
+    asked = one.client()
+    asked.put("/v1/sessions/asks")
+    answer = asked.put("/v1/sessions/asks/modules/m", "#version 450\nvoid main() {}\n", Content_Type="text/x-glsl")
+    asked.delete("/v1/sessions/asks")
+    asked.close()
+    if answer.status == 503 and answer.json()["code"] == "compiler_unavailable":
+        one.stop()
+        pytest.skip("no compiler for shaders is here: glslang-dev, spirv-tools")
     yield one
     one.stop()
 
