@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import struct
+import time
 
 import pytest
 
@@ -147,13 +148,14 @@ def floats():
     return special + [(-1.37) ** (k % 60) * 0.01 * k for k in range(THREADS - len(special))]
 
 
-def run(client, session, ptx):
+def run(client, session, ptx, compiles_s=0):
     made = client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx")
     assert made.status in (200, 201), made
     assert client.put_octets(session + "/buffers/in", struct.pack(f"{THREADS}f", *floats())).status in (200, 201)
     assert client.put_octets(session + "/buffers/out", bytes(16 * THREADS)).status in (200, 201)
     client.post(session + "/launches", {"module": "m", "kernel": "k", "grid": [1], "block": [THREADS], "args": [{"buf": "in"}, {"buf": "out"}]}).expect(200)
     result = client.get(session + "/buffers/out/data").body
+    time.sleep(compiles_s)
     for name in ("/modules/m", "/buffers/in", "/buffers/out"):
         assert client.delete(session + name).status == 204
     return result
@@ -174,6 +176,16 @@ def test_newer_architectures_give_the_same(client, session, source, needs, archi
         ptx = nvrtc_ptx(source, architecture)
         assert needs in ptx
         assert run(client, session, ptx) == expected, architecture
+
+
+def test_who_deletes_a_module_does_not_wait_for_its_compiler(start):
+    """LLVM is at this kernel for a minute, longer than a worker may let a call wait."""
+    client = start("--cpu-jit", "eager").client()
+    client.put("/v1/sessions/long").expect(201)
+    for _ in range(2):  # the second one is deleted while the first one is being compiled
+        run(client, "/v1/sessions/long", nvrtc_ptx(BARRIER, "compute_75"), compiles_s=1)
+    assert client.get("/v1/sessions/long").json()["state"] == "ready"
+    client.delete("/v1/sessions/long").expect(204)
 
 
 # Each block counts the bins that are its own, in its shared memory, for all blocks of its cluster; and shows its neighbour's flags.
