@@ -14,10 +14,6 @@
 
 enum { FORMS = 3 };
 enum { LEAVING_MAX = 256 }; /* modules that wait for the end of a compilation; whoever unloads another one then waits, too */
-/* About what compiling a kernel takes (the median of the benchmarks' is 44 ms, one thread): a kernel that will not run for longer than it
- * already has then costs at most twice what it needs to. */
-enum { WORTH_COMPILING_MS = 40 };
-
 /* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of one, or for any. */
 enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
 
@@ -168,6 +164,17 @@ static struct jit_kernel *kernel_of(const struct cpu_launch *l)
     return f->jit;
 }
 
+/* About what compiling a kernel takes on one thread: what LLVM does for each value takes longer, the more blocks there are. Fitted to the benchmarks'
+ * kernels (23 instructions in 5 blocks: 42 ms; 108 in 11: 157; 114 in 30: 300) and one with barrier objects (377 in 119: 12 s). */
+static uint64_t compiling_ns(const struct code *c)
+{
+    uint64_t insns = 0;
+
+    for (uint32_t i = 0; i < c->blocks_count; i++)
+        insns += c->blocks[i].insn_count;
+    return (30 + insns * c->blocks_count / 8) * NS_PER_MS;
+}
+
 static unsigned form_of(const struct cpu_launch *l, bool warps)
 {
     bool     one_row = l->block[1] == 1 && l->block[2] == 1;
@@ -233,7 +240,8 @@ bool jit_spent(const struct cpu_launch *l, uint64_t ns)
     f = form_for(l, &k, &form);
     if (f)
         f->spent_ns += ns;
-    if (f && f->state == NOT_ASKED && (mode == JIT_EAGER || f->spent_ns >= WORTH_COMPILING_MS * NS_PER_MS) && start_thread()) {
+    /* A kernel that will not run for longer than it already has costs at most twice what it needs to. */
+    if (f && f->state == NOT_ASKED && (mode == JIT_EAGER || f->spent_ns >= compiling_ns(k->function->code)) && start_thread()) {
         f->state = ASKED;
         pthread_cond_signal(&work);
     }
