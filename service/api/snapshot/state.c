@@ -122,17 +122,18 @@ struct saving {
     uint64_t        moment, taken_wall_ns;
 };
 
-/* It has not ended meanwhile, whose file would make it again. With state.lock held, which state_forget() takes behind that. */
-static bool is_listed(struct state *s, struct caller *who, const char *id)
+/* It has not ended meanwhile, whose file would make it again, or give another one of that name what it had. With state.lock held, which state_forget()
+ * takes behind that. */
+static bool is_listed(const struct saving *x, struct caller *who, const char *id)
 {
     struct tenant   t = {.owner = who, .name = who->name};
     struct problem  why;
     struct session *found;
 
-    if (session_borrow(s->app->registry, &t, span_of(id), &found, &why))
+    if (session_borrow(x->state->app->registry, &t, span_of(id), &found, &why))
         return false;
     session_return_unnoticed(found);
-    return true;
+    return found == x->session;
 }
 
 static enum status place(struct saving *x, struct state_file *f, struct player *p)
@@ -140,9 +141,11 @@ static enum status place(struct saving *x, struct state_file *f, struct player *
     struct state *s = x->state;
     enum status   st = STATUS_OK;
 
+    if (!x->at_end && !snapshot_still(x->session, x->moment))
+        return problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
     pthread_mutex_lock(&s->lock);
-    if (!x->at_end && (!is_listed(s, p->r.caller, f->id) || !snapshot_still(x->session, x->moment)))
-        st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
+    if (!x->at_end && !is_listed(x, p->r.caller, f->id))
+        st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has ended while it was read");
     if (!st)
         st = state_file_place(f, x->at_end ? STATE_FILE_END : STATE_PAST_END, &p->r.problem);
     pthread_mutex_unlock(&s->lock);
