@@ -66,8 +66,8 @@ def test_sessions_are_there_again(start, tmp_path):
     assert "session named is saved" in service.stderr()
     service = start("--state", str(folder))
     client = service.client()
-    assert "session named is restored" in service.stderr()  # before it was ready
     assert {s["id"] for s in client.get("/v1/sessions").json()["items"]} == {"named", chosen.rpartition("/")[2]}
+    service.logged("session named is restored")
     assert client.get("/v1/sessions/named").json()["labels"] == {"a": "b"}
     for path in ("/v1/sessions/named", chosen):
         assert word(client, path) == 32 and variable(client, path, "table") == floats([5, 6, 7, 8])
