@@ -264,8 +264,9 @@ static bool make_registry(struct frontend *f)
                                      .hibernate_after_s = f->config->hibernate_after,
                                      .hibernate_dir = f->config->hibernate_dir[0] ? f->config->hibernate_dir : NULL,
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0,
+                                     .made = state_note,
                                      .ended = state_forget,
-                                     .ended_context = &f->state};
+                                     .context = &f->state};
 
     if (registry_create(&f->app.registry, &config) || idempotency_create(&f->app.idempotency))
         return refuse_start("not enough memory for sessions", &why);

@@ -49,10 +49,13 @@ struct registry_config {
     uint64_t                hibernate_after_s;   /* idle so long, a session hibernates when its memory is wanted; 0: only when asked to */
     const char             *hibernate_dir;       /* where; NULL: in host memory */
     uint64_t                shared_bytes_max;    /* memory shared with clients of this host (share.h); 0 = disabled */
+    /* (optional) Tells that a caller's session whose id its client chose is whole, before anybody is told of it. Any thread, no lock held; must not call
+     * back but session_borrow(). */
+    void (*made)(void *context, const char *caller, const char *id);
     /* (optional) Tells that a caller's session has ended for good, once no look-up finds it any more, and before a request that ended it is
      * answered. `expired`: nobody asked for it, its time was over. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
     void (*ended)(void *context, const char *caller, const char *id, bool expired);
-    void *ended_context;
+    void *context; /* of both */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
@@ -177,6 +180,8 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
 void        session_return(struct session *s);
 /* The same without a use of it: the service itself has looked at it. */
 void session_return_unnoticed(struct session *s);
+/* A session of that id went with another process of the service: its caller is told so, as of the last ones that have ended, until it makes one anew. */
+void session_lost_before(struct registry *r, const struct tenant *t, struct span id);
 /* Restarts the lease, but not the idle time. Never blocks. */
 enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why);
 void        session_info_of(struct session *s, struct session_info *out);

@@ -1,5 +1,5 @@
 """Kills a service with --state at random moments of saving, of restoring and of snapshots in between, and counts sessions that are lost, doubled or
-told wrongly: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
+told wrongly, and those of which the next start does not tell, or tells wrongly, that they went with the process: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
 import argparse
 import collections
 import pathlib
@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "service"))
 from service_under_test import Service  # noqa: E402
 
 WORDS = 96 * 1024  # of each session's buffer, all of the same value: a write that is not whole shows
+LAST = 20  # of those that were deleted, how many are asked for after each start
 WAYS = ("save", "load", "between")
 
 
@@ -38,7 +39,7 @@ class World:
         self.executable = executable
         self.random = random.Random(seed)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="gpurest-kills."))
-        self.values, self.before, self.saved, self.deleted = {}, {}, set(), set()
+        self.values, self.before, self.saved, self.deleted = {}, {}, set(), []
         self.tally = collections.Counter()
         self.found = []
         self.took = {way: 0.3 for way in WAYS}
@@ -81,7 +82,7 @@ class World:
             for known in (self.values, self.before):
                 known.pop(gone, None)
             self.saved.discard(gone)
-            self.deleted.add(gone)
+            self.deleted.append(gone)
             self.make(client)
 
     def look_at(self, client, told):
@@ -98,6 +99,20 @@ class World:
         self.tally[source] += 1
         self.values[name] = value
 
+    def ask_for(self, client, names):
+        """What went with the process is told to have, and what was deleted is not."""
+        for name in self.values.keys() - set(names):
+            self.tally["told"] += 1
+            if self.reason_of(client, name) != "node_restarted":
+                self.wrong("untold", name, "went with the process, and nobody is told")
+        for name in self.deleted[-LAST:]:
+            if self.reason_of(client, name):
+                self.wrong("untold", name, "was deleted, and is told to have gone with the process")
+
+    @staticmethod
+    def reason_of(client, name):
+        return client.get("/v1/sessions/" + name).expect(404).json().get("ended", {}).get("reason")
+
     def check(self):
         """All that was told as saved is there, once; nothing that was deleted is; and each is whole. Then everything is saved in order."""
         service = self.start()
@@ -112,6 +127,7 @@ class World:
         for told in found:
             if told["id"] in self.values:
                 self.look_at(client, told)
+        self.ask_for(client, names)
         self.values = {name: value for name, value in self.values.items() if name in names}
         self.before.clear()
         while len(self.values) < 3:
@@ -174,13 +190,13 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     o = parser.parse_args()
     print(subprocess.run([o.executable, "--version"], capture_output=True, text=True).stdout.strip())
-    print(f"{'kills in':10} {'kills':>6} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6}   restored from: shutdown, periodic")
+    print(f"{'kills in':10} {'kills':>6} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6} {'untold':>7}   restored from: shutdown, periodic; told to be gone")
     bad = []
     for way in o.ways:
         tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed, 60 * o.minutes)
         bad += found
-        print(f"{way:10} {tally['kills']:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6}   "
-              f"{tally['shutdown']}, {tally['periodic']}", flush=True)
+        print(f"{way:10} {tally['kills']:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6} {tally['untold']:7}   "
+              f"{tally['shutdown']}, {tally['periodic']}; {tally['told']}", flush=True)
     print("\n".join(bad))
     return 1 if bad else 0
 

@@ -78,6 +78,7 @@ class Fleet:
         folder = self.folder / f"{name}-{self.generations[name]}"
         folder.mkdir()
         self.services[name] = Service(self.executable, folder, "--node", name, "--tokens", str(self.folder / "tokens.json"), "--trusted-proxy", "127.0.0.1",
+                                      "--state", str(self.folder / f"{name}-state"),
                                       "--tls-cert", str(self.folder / "cert.pem"), "--tls-key", str(self.folder / "key.pem"),
                                       "--endpoint", f"https://127.0.0.1:{self.ports[name]}", "--access-log", listen=f"127.0.0.1:{self.ports[name]}")
 

@@ -389,6 +389,8 @@ def meets_by_name(fleet, client, name):
 def test_a_killed_node_harms_no_other_one(fleet, client, executable, tmp_path):
     ids = {name: session_on(fleet, client, name) for name in fleet.names}
     client.put("/v1/sessions/n2.named").expect(201)
+    client.put("/v1/sessions/n2.deleted").expect(201)
+    client.delete("/v1/sessions/n2.deleted").expect(204)
     by_name = name_on(client, "n2")
     fleet.kill("n2")
     lost = client.get("/v1/sessions/" + ids["n2"]).expect(503, "not_ready")
@@ -403,9 +405,15 @@ def test_a_killed_node_harms_no_other_one(fleet, client, executable, tmp_path):
             client.delete(client.post("/v1/sessions").expect(201).headers["Location"]).expect(204)
     fleet.start("n2")
     fleet.await_state({"n2": "up"})
-    told = client.get("/v1/sessions/" + ids["n2"]).expect(404, "session_not_found").json()
-    assert told["ended"]["reason"] == "node_restarted"
-    client.get("/v1/sessions/n2.named").expect(404, "session_not_found")
+    for name in (ids["n2"], "n2.named", "n2." + by_name):
+        assert client.get("/v1/sessions/" + name).expect(404, "session_not_found").json()["ended"]["reason"] == "node_restarted"
+    stranger = fleet.client("bob")
+    for caller, name in ((stranger, "n2.named"), (client, "n2.deleted"), (client, "n2.never")):
+        assert "ended" not in caller.get("/v1/sessions/" + name).expect(404, "session_not_found").json()
+    stranger.close()
+    client.put("/v1/sessions/n2.named").expect(201)
+    client.delete("/v1/sessions/n2.named").expect(204)
+    assert client.get("/v1/sessions/n2.named").expect(404, "session_not_found").json()["ended"]["reason"] == "deleted"
     until(lambda: put_on(fleet, "n2"), "the node that is back gets no session")
     for name in set(ids) - {"n2"}:
         client.delete("/v1/sessions/" + ids[name]).expect(204)

@@ -24,7 +24,7 @@ struct state {
     struct app     *app;
     int             folder, locked;
     uint64_t        every_s;
-    pthread_mutex_t lock; /* inner to session.lock; over the files' places, and the end of the thread */
+    pthread_mutex_t lock; /* inner to session.lock; over the files' places and the marks, and the end of the thread */
     pthread_cond_t  changed;
     pthread_t       thread;
     bool            runs, stops;
@@ -91,6 +91,47 @@ void state_restore(struct state *s)
         sessions_restore(s->app, s->folder);
 }
 
+/* *found: only to be compared. SESSION_BUSY: it is about to be restored. With state.lock held, which state_forget() takes when one is listed no more, it
+ * tells whose files and mark may be there. */
+static enum status look_up(struct state *s, struct caller *who, const char *id, struct session **found)
+{
+    struct tenant  t = {.owner = who, .name = who->name};
+    struct problem why;
+    enum status    st = session_borrow(s->app->registry, &t, span_of(id), found, &why);
+
+    if (!st)
+        session_return_unnoticed(*found);
+    return st;
+}
+
+static bool mark(struct state *s, const char *caller, const char *id)
+{
+    int  folder = state_folder(s->folder, caller, true);
+    bool marked = folder >= 0 && state_mark(folder, id);
+    int  failed = errno;
+
+    if (folder >= 0)
+        close(folder);
+    errno = failed;
+    return marked;
+}
+
+void state_note(void *state, const char *caller, const char *id)
+{
+    struct state   *s = *(struct state **)state;
+    struct caller  *who = s ? auth_caller(s->app->auth, caller) : NULL;
+    struct session *found;
+    enum status     st;
+
+    if (!who)
+        return;
+    pthread_mutex_lock(&s->lock);
+    st = look_up(s, who, id, &found);
+    if ((!st || st == STATUS_SESSION_BUSY) && !mark(s, caller, id))
+        log_warn("session", "if the service were killed, nobody would be told that session %s went with it: %s", id, strerror(errno));
+    pthread_mutex_unlock(&s->lock);
+}
+
 void state_forget(void *state, const char *caller, const char *id, bool expired)
 {
     struct state *s = *(struct state **)state;
@@ -122,17 +163,12 @@ struct saving {
     uint64_t        moment, taken_wall_ns;
 };
 
-/* It has not ended meanwhile, whose file would make it again. With state.lock held, which state_forget() takes behind that. */
-static bool is_listed(struct state *s, struct caller *who, const char *id)
+/* It has not ended meanwhile, whose file would make it again, or give another one of that name what it had. With state.lock held. */
+static bool is_listed(const struct saving *x, struct caller *who, const char *id)
 {
-    struct tenant   t = {.owner = who, .name = who->name};
-    struct problem  why;
     struct session *found;
 
-    if (session_borrow(s->app->registry, &t, span_of(id), &found, &why))
-        return false;
-    session_return_unnoticed(found);
-    return true;
+    return !look_up(x->state, who, id, &found) && found == x->session;
 }
 
 static enum status place(struct saving *x, struct state_file *f, struct player *p)
@@ -140,9 +176,11 @@ static enum status place(struct saving *x, struct state_file *f, struct player *
     struct state *s = x->state;
     enum status   st = STATUS_OK;
 
+    if (!x->at_end && !snapshot_still(x->session, x->moment))
+        return problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
     pthread_mutex_lock(&s->lock);
-    if (!x->at_end && (!is_listed(s, p->r.caller, f->id) || !snapshot_still(x->session, x->moment)))
-        st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
+    if (!x->at_end && !is_listed(x, p->r.caller, f->id))
+        st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has ended while it was read");
     if (!st)
         st = state_file_place(f, x->at_end ? STATE_FILE_END : STATE_PAST_END, &p->r.problem);
     pthread_mutex_unlock(&s->lock);

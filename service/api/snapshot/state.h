@@ -18,6 +18,8 @@ void state_stop(struct state *s);
 /* Writes a snapshot of every session; no request is under way any more. What cannot be written is logged, and its last snapshot stays. Blocks. */
 void state_save(struct state *s);
 void state_close(struct state *s);
+/* For registry_config.made: should the process be killed, the next one knows that the session was there. `state`: see below. */
+void state_note(void *state, const char *caller, const char *id);
 /* For registry_config.ended: the context is a pointer to the pointer to the state. The session's files go, but for one
  * whose time is over while others are still being saved: its time begins anew when it is restored. */
 void state_forget(void *state, const char *caller, const char *id, bool expired);

@@ -1,6 +1,7 @@
 /* Names, writes and removes the files of the state. */
 #include "api/snapshot/state_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,6 +65,23 @@ static const char *name_of(const char *id, const char *end, char out[STATE_NAME_
 {
     snprintf(out, STATE_NAME_BYTES, "%s%s", id, end);
     return out;
+}
+
+bool state_each(int folder, void (*look)(void *context, const char *name), void *context)
+{
+    int            fd = dup(folder);
+    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *e;
+
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
+        return false;
+    rewinddir(d);
+    while ((e = readdir(d)) != NULL)
+        look(context, e->d_name);
+    closedir(d);
+    return true;
 }
 
 /* ---- files ---- */
@@ -138,6 +156,16 @@ bool state_file_exists(int folder, const char *id, const char *end)
     return faccessat(folder, name_of(id, end, name), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool state_mark(int folder, const char *id)
+{
+    char name[STATE_NAME_BYTES];
+    int  fd = openat(folder, name_of(id, STATE_LIVE_END, name), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 /* 1: it was there; 0: it was not; -1: it is. */
 static int remove_one(int folder, const char *id, const char *end)
 {
@@ -148,11 +176,17 @@ static int remove_one(int folder, const char *id, const char *end)
     return errno == ENOENT ? 0 : -1;
 }
 
+bool state_unmark(int folder, const char *id)
+{
+    return remove_one(folder, id, STATE_LIVE_END) >= 0;
+}
+
 bool state_files_remove(int folder, const char *id)
 {
-    int last = remove_one(folder, id, STATE_FILE_END), past = remove_one(folder, id, STATE_PAST_END);
+    int  last = remove_one(folder, id, STATE_FILE_END), past = remove_one(folder, id, STATE_PAST_END);
+    bool live = state_unmark(folder, id);
 
     if ((last > 0 || past > 0) && fsync(folder) != 0)
         return false;
-    return last >= 0 && past >= 0;
+    return last >= 0 && past >= 0 && live;
 }

@@ -1,6 +1,7 @@
 /* The folder of the state: DIR/<caller's name in hex>/<session>.tar is a session's snapshot of the service's end, <session>.past.tar an earlier one
  * that the session has gone on from. When a session has both, the former holds. A file is written beside, synced and renamed, so that there is the old
- * one or the new one, whole. */
+ * one or the new one, whole. <session>.live is empty, and there as long as the session is whose client chose its name: when no session of that name is
+ * restored, the process that had it has lost it. The mark is not synced: it outlives a process that is killed, and not always a machine that is. */
 #pragma once
 
 #include "base/problem.h"
@@ -9,6 +10,7 @@
 #define STATE_FILE_END ".tar"
 #define STATE_PAST_END ".past.tar"
 #define STATE_PART_END ".part"
+#define STATE_LIVE_END ".live"
 
 enum {
     STATE_NAME_BYTES = ID_BYTES + 24,
@@ -22,6 +24,8 @@ bool state_caller(const char *hex, char name[CALLER_NAME_BYTES]);
 bool state_name_ends(const char *name, const char *end);
 /* What stands before the end of a file's name. False: it is no session's. */
 bool state_id(const char *name, const char *end, char id[ID_BYTES]);
+/* Calls `look` with each name in the folder. False: errno says why it cannot be read. */
+bool state_each(int folder, void (*look)(void *context, const char *name), void *context);
 /* INTERNAL with errno's text. */
 enum status state_failed(struct problem *why);
 
@@ -43,5 +47,8 @@ void state_file_end(struct state_file *f);
 /* The session's file of the service's end is an earlier one from now on. */
 enum status state_file_age(int folder, const char *id, struct problem *why);
 bool        state_file_exists(int folder, const char *id, const char *end);
-/* Removes both, for good. False: one may be there still, as errno says. */
+/* Puts the session's mark there, as new. False: errno says why. */
+bool state_mark(int folder, const char *id);
+bool state_unmark(int folder, const char *id);
+/* Removes both and the mark; the files for good. False: one may be there still, as errno says. */
 bool state_files_remove(int folder, const char *id);

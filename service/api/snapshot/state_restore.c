@@ -1,7 +1,6 @@
 /* Reads the folder of the state twice: what the service's end has left, then earlier snapshots of sessions that it has left nothing of. */
 #include "api/snapshot/state_restore.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "api/snapshot/player.h"
 #include "api/snapshot/snapshot.h"
 #include "api/snapshot/state_file.h"
+#include "api/snapshot/state_lost.h"
 #include "base/log/log.h"
 #include "session/snapshot/hold.h"
 
@@ -21,6 +21,7 @@ enum { PIECE_BYTES = 256 * 1024 };
 struct restoring {
     struct app    *app;
     struct caller *who;
+    int            above;  /* the folder of all callers */
     int            folder; /* of the caller */
     const char    *end;    /* of the names of this round's files */
 };
@@ -89,7 +90,7 @@ static enum status restore_from(struct player *p, struct restoring *x, const cha
 
 static void settle(const struct restoring *x, const char *name, const char *id, enum status st, const struct problem *why)
 {
-    char aside[NAME_MAX + 16];
+    char aside[STATE_NAME_BYTES + sizeof DAMAGED_END];
 
     if (!st) {
         log_info("session", "session %s is restored%s", id,
@@ -120,24 +121,29 @@ static void restore_file(struct restoring *x, const char *name, const char *id)
         close(fd);
 }
 
-/* Also while another of its files is still to be restored. */
-static bool is_there(const struct restoring *x, const char *id)
+static bool is_restored(void *restoring, const char *id)
 {
-    struct tenant   t = {.owner = x->who, .name = x->who->name};
-    struct problem  why;
-    struct session *s;
+    struct restoring *x = restoring;
+    struct tenant     t = {.owner = x->who, .name = x->who->name};
+    struct problem    why;
+    struct session   *s;
 
-    if (is_past(x) && state_file_exists(x->folder, id, STATE_FILE_END))
-        return true;
     if (session_borrow(x->app->registry, &t, span_of(id), &s, &why))
         return false;
     session_return_unnoticed(s);
     return true;
 }
 
-static void look_at(struct restoring *x, const char *name)
+/* Also while another of its files is still to be restored. */
+static bool is_there(struct restoring *x, const char *id)
 {
-    char id[ID_BYTES];
+    return (is_past(x) && state_file_exists(x->folder, id, STATE_FILE_END)) || is_restored(x, id);
+}
+
+static void look_at(void *restoring, const char *name)
+{
+    struct restoring *x = restoring;
+    char              id[ID_BYTES];
 
     if (state_name_ends(name, STATE_PART_END)) /* the service died while it wrote it */
         unlinkat(x->folder, name, 0);
@@ -148,54 +154,50 @@ static void look_at(struct restoring *x, const char *name)
 /* One round through the caller's folder. */
 static void restore_round(struct restoring *x, const char *end)
 {
-    int            fd = dup(x->folder);
-    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *e;
-
-    if (!d && fd >= 0)
-        close(fd);
-    if (!d)
-        return;
-    rewinddir(d);
     x->end = end;
-    while ((e = readdir(d)) != NULL)
-        look_at(x, e->d_name);
-    closedir(d);
+    state_each(x->folder, look_at, x);
 }
 
-static void restore_caller(struct app *app, int above, const char *hex)
+static void tell_lost(struct restoring *x)
 {
-    char             name[CALLER_NAME_BYTES];
-    struct restoring x = {.app = app};
+    struct lost_sessions *lost = calloc(1, sizeof *lost);
+    struct tenant         t = {.owner = x->who, .name = x->who->name};
 
-    x.who = state_caller(hex, name) ? auth_caller(app->auth, name) : NULL;
+    if (!lost)
+        return;
+    state_lost(x->folder, is_restored, x, lost);
+    for (unsigned i = 0; i < lost->count; i++)
+        session_lost_before(x->app->registry, &t, span_of(lost->all[i].id));
+    if (lost->count)
+        log_info("session", "sessions of %s that went with earlier processes of the service: %u", x->who->name, lost->count);
+    free(lost);
+}
+
+static void restore_caller(void *restoring, const char *hex)
+{
+    struct restoring x = *(const struct restoring *)restoring;
+    char             name[CALLER_NAME_BYTES];
+
+    if (hex[0] == '.')
+        return;
+    x.who = state_caller(hex, name) ? auth_caller(x.app->auth, name) : NULL;
     if (!x.who) {
         log_warn("session", "the sessions in %s are nobody's: no token has a name that it stands for", hex);
         return;
     }
-    x.folder = openat(above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    x.folder = openat(x.above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (x.folder < 0)
         return;
     restore_round(&x, STATE_FILE_END);
     restore_round(&x, STATE_PAST_END);
+    tell_lost(&x);
     close(x.folder);
 }
 
 void sessions_restore(struct app *app, int folder)
 {
-    int            fd = dup(folder);
-    DIR           *d = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *e;
+    struct restoring x = {.app = app, .above = folder};
 
-    if (!d) {
+    if (!state_each(folder, restore_caller, &x))
         log_warn("session", "no session is restored: the folder of the state cannot be read: %s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    rewinddir(d);
-    while ((e = readdir(d)) != NULL)
-        if (e->d_name[0] != '.')
-            restore_caller(app, folder, e->d_name);
-    closedir(d);
 }

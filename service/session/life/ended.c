@@ -77,6 +77,18 @@ void ended_remember(struct registry *r, const void *owner, const char *id, const
     place->end = *end;
 }
 
+void session_lost_before(struct registry *r, const struct tenant *t, struct span id)
+{
+    const struct session_ending end = {.how = SESSION_OF_BEFORE, .wall_ns = r->started_wall_ns};
+    char                        text[ID_BYTES];
+
+    if (!span_copy(id, text, sizeof text))
+        return;
+    pthread_mutex_lock(&r->lock);
+    ended_remember(r, t->owner, text, &end);
+    pthread_mutex_unlock(&r->lock);
+}
+
 /* The newest: an id may have been used again. */
 static const struct ended_session *ended_find(const struct ended_sessions *e, struct span id)
 {

@@ -317,6 +317,8 @@ void session_shown_id(const struct session *s, char out[ID_BYTES]);
 void session_pin(struct session *s);
 /* The last unpin frees the session. `used` restarts idle time and lease. */
 void session_unpin(struct session *s, bool used);
+/* It is whole: tells it to whoever keeps names. Pinned, no lock held. */
+void registry_tell_made(const struct session *s);
 /* Hides the session from all look-ups and remembers how it ended; the caller must then close it. False: somebody else has unlisted it. */
 bool registry_unlist(struct session *s, enum session_end how);
 /* As registry_unlist, but only if lifetime, lease or idle time is over at `now`. The last two never are while a request is in the session. */

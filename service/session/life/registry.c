@@ -399,13 +399,21 @@ static void unlist_session(struct session *s, enum session_end how)
     assert(s->pins > 0);
 }
 
+void registry_tell_made(const struct session *s)
+{
+    const struct registry_config *c = &s->registry->config;
+
+    if (c->made && s->named)
+        c->made(c->context, s->tenant_name, s->entry.id);
+}
+
 /* The service's end is none: whatever is kept of the session stays for the next start. One that never was whole leaves what it was made from. */
 static void tell_end(const struct session *s, enum session_end how)
 {
     const struct registry_config *c = &s->registry->config;
 
     if (c->ended && !s->implicit && how != SESSION_SHUT_DOWN && how != SESSION_NOT_STARTED)
-        c->ended(c->ended_context, s->tenant_name, s->entry.id, how == SESSION_IDLE || how == SESSION_LEASE_ENDED || how == SESSION_AGED);
+        c->ended(c->context, s->tenant_name, s->entry.id, how == SESSION_IDLE || how == SESSION_LEASE_ENDED || how == SESSION_AGED);
 }
 
 bool registry_unlist(struct session *s, enum session_end how)

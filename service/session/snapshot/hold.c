@@ -147,6 +147,7 @@ void snapshot_release(struct session *s)
 
 void session_restored(struct session *s)
 {
+    registry_tell_made(s);
     atomic_store(&s->restoring, false);
 }
 

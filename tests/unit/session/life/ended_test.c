@@ -66,6 +66,21 @@ Test(ended, one_that_did_not_start_is_unknown)
     cr_assert_null(reason_of(&f.tenant, "t"));
 }
 
+Test(ended, one_of_a_process_before_is_told_until_it_is_made_anew)
+{
+    static int    other_owner;
+    struct tenant other = {&other_owner, "other", 4, 1 << 20};
+
+    session_lost_before(f.registry, &f.tenant, SPAN_LITERAL("train"));
+    cr_assert_str_eq(reason_of(&f.tenant, "train"), "node_restarted");
+    cr_assert_str_eq(f.why.detail, "the session has ended: the service was restarted since it was made");
+    cr_assert_eq(f.why.ended_wall_ns, f.registry->started_wall_ns);
+    cr_assert_null(reason_of(&other, "train"));
+    cr_assert_null(reason_of(&f.tenant, "trai"));
+    make_and_delete("train");
+    cr_assert_str_eq(reason_of(&f.tenant, "train"), "deleted");
+}
+
 /* Each caller has so many places, and nobody takes another's. */
 Test(ended, only_the_last_ones_of_a_caller_are_kept)
 {
