@@ -81,8 +81,8 @@ static bool make_machine(void)
     /* Without the pass that asks for each mask whether a general register would do: its time grows with the square of a kernel's blocks (a third of
      * what the largest took), and no kernel was slower without it (A/B in turns, 2026-11-28). */
     const char *const options[] = {"gpurest", "-disable-x86-domain-reassignment"};
-    llvm_target target = NULL;
-    char       *text = NULL, *processor = loaded.LLVMGetHostCPUName(), *features = loaded.LLVMGetHostCPUFeatures();
+    llvm_target       target = NULL;
+    char             *text = NULL, *processor = loaded.LLVMGetHostCPUName(), *features = loaded.LLVMGetHostCPUFeatures();
 
     loaded.LLVMParseCommandLineOptions(COUNT(options), options, NULL);
     loaded.triple = loaded.LLVMGetDefaultTargetTriple();
