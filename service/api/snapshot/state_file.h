@@ -1,14 +1,18 @@
 /* The folder of the state: DIR/<caller's name in hex>/<session>.tar is a session's snapshot of the service's end, <session>.past.tar an earlier one
- * that the session has gone on from. When a session has both, the former holds. A file is written beside, synced and renamed, so that there is the old
+ * that the session has gone on from. When a session has both, the former holds. <session>.pending.tar is a copy whose move is to be confirmed;
+ * <session>.moved says where a session has gone, whose other files do not hold any more. A file is written beside, synced and renamed, so that there is the old
  * one or the new one, whole. */
 #pragma once
 
 #include "base/problem.h"
 #include "limits.h"
+#include "session/session.h"
 
-#define STATE_FILE_END ".tar"
-#define STATE_PAST_END ".past.tar"
-#define STATE_PART_END ".part"
+#define STATE_FILE_END    ".tar"
+#define STATE_PAST_END    ".past.tar"
+#define STATE_PENDING_END ".pending.tar"
+#define STATE_MOVED_END   ".moved"
+#define STATE_PART_END    ".part"
 
 enum {
     STATE_NAME_BYTES = ID_BYTES + 24,
@@ -43,5 +47,12 @@ void state_file_end(struct state_file *f);
 /* The session's file of the service's end is an earlier one from now on. */
 enum status state_file_age(int folder, const char *id, struct problem *why);
 bool        state_file_exists(int folder, const char *id, const char *end);
-/* Removes both, for good. False: one may be there still, as errno says. */
+/* Removes its snapshots, for good. False: one may be there still, as errno says. */
 bool state_files_remove(int folder, const char *id);
+/* Removes one of them. */
+void state_file_drop(int folder, const char *id, const char *end);
+/* Its move is confirmed: what says that it was elsewhere goes, then the copy becomes an earlier snapshot. */
+enum status state_file_confirm(int folder, const char *id, struct problem *why);
+/* Where it has gone, as text. */
+enum status state_file_write_moved(struct state_file *f, const struct session_moved *m, struct problem *why);
+bool        state_file_read_moved(int folder, const char *id, struct session_moved *out);
