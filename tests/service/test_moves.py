@@ -1,17 +1,24 @@
 """Sessions that move to another node: the steps of both, and what a killed node or client leaves."""
+import socket
 import struct
 import threading
 
 import pytest
 
 from conftest import floats
-from service_under_test import until
+from service_under_test import Service, until
 from test_snapshot import SOURCE, TYPE, raw, variable, word
 from test_start_and_auth import token_file
 from test_state import kill, left, mortal, stop  # noqa: F401
 
 S = "/v1/sessions/s"
 STEP = {"module": "m", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 5}]}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def url_of(service):
@@ -99,6 +106,42 @@ def test_it_moves_back(start):
     # a copy that comes to where the session once was: it is where it went then, until that copy is confirmed
     data = third.get(S + "/snapshot").expect(200).body
     old.put(S, data, Content_Type=TYPE).expect(421, "session_moved")
+
+
+def test_there_and_back(executable, tmp_path):
+    """What comes back is the session only when that is confirmed; until then the old node says where it went. So do their files."""
+    services, urls = {}, {}
+    for name in ("b", "a"):
+        urls[name] = f"http://127.0.0.1:{free_port()}"
+
+    def launch(name):
+        folder = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        services[name] = Service(executable, folder, "--state", str(tmp_path / f"state-{name}"), "--move-to", urls["b" if name == "a" else "a"],
+                                 listen=urls[name].removeprefix("http://"))
+        return services[name].client()
+
+    try:
+        a, b = launch("a"), launch("b")
+        fill(a)
+        for there, back, client, other in (("a", "b", a, b), ("b", "a", b, a)):
+            client.post(S + "/launches", STEP).expect(200)
+            move = begin(client)
+            carry(client, other, move)
+            if there == "b":
+                assert a.get(S).expect(421, "session_moved").json()["moved"]["to"] == urls["b"]  # a copy waits there, too
+                assert left(tmp_path / "state-a") == ["s.moved", "s.pending.tar"]
+                kill(services["a"])
+                other = a = launch("a")
+                assert a.get(S).expect(421).json()["moved"]["to"] == urls["b"]
+            told = client.post(S + "/move/complete", {"move": move, "to": urls[back], "id": "s"}).expect(200).json()
+            other.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+        assert word(a, S) == 8 * 3 + 5
+        assert b.get(S).expect(421).json()["moved"]["to"] == urls["a"]
+        assert left(tmp_path / "state-a") == ["s.past.tar"] and left(tmp_path / "state-b") == ["s.moved"]
+    finally:
+        for service in services.values():
+            kill(service)
 
 
 def test_who_gives_up_goes_on(pair):
