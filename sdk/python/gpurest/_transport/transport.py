@@ -237,7 +237,7 @@ class Transport(TransportBase):
         moved = self._moved(request) if self._moves else None
         if moved is not None:
             refused = self._confirm(moved)
-            return refused or moved.transport._once(moved.request(request), into, progress, cancel)  # type: ignore[no-any-return]
+            return refused or moved.transport._once(moved.request(request), into, progress, cancel)
         connection = self._take()
         started = time.perf_counter() if self.observers else None
         try:

@@ -199,7 +199,7 @@ class AsyncTransport(TransportBase):
         moved = self._moved(request) if self._moves else None
         if moved is not None:
             refused = await self._confirm(moved)
-            return refused or await moved.transport._once(moved.request(request), into)  # type: ignore[no-any-return]
+            return refused or await moved.transport._once(moved.request(request), into)
         connection = await self._take()
         self.requests_sent += 1
         try:
