@@ -28,6 +28,7 @@ COMMON = ["invalid_request", "unknown_field", "invalid_header", "framing_mismatc
           "headers_too_large", "internal", "not_implemented", "overloaded", "out_of_memory", "http_version_not_supported"]
 COMMON_WITH_BODY = ["digest_mismatch", "unsupported_digest", "body_too_large", "unsupported_media_type", "length_required"]
 COMMON_WITH_PATH = ["not_found"]
+COMMON_OF_SESSIONS = ["session_moved", "session_moving"]
 COMMON_OF_POSTS = ["idempotency_in_progress", "idempotency_key_reused", "replay_unavailable"]
 BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")
 TOKEN = re.compile(r'"@limit:(\w+)@"')
@@ -50,6 +51,7 @@ def add_problems(operation, path, known):
     codes = list(operation.pop("x-problems", [])) + COMMON
     codes += COMMON_WITH_BODY if "requestBody" in operation else []
     codes += COMMON_WITH_PATH if "{" in path else []
+    codes += COMMON_OF_SESSIONS if path.startswith("/v1/sessions/{sid}") else []
     by_status = {}
     for code in dict.fromkeys(codes):
         by_status.setdefault(known[code][0], []).append(code)

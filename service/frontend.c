@@ -109,7 +109,9 @@ static bool check_fleet(const struct frontend *f)
 
     if (fleet_check_node(f->config, &why))
         return refuse_start("--node", &why);
-    return !fleet_check_endpoint(f->config, &why) || refuse_start("--endpoint", &why);
+    if (fleet_check_endpoint(f->config, &why))
+        return refuse_start("--endpoint", &why);
+    return !fleet_check_moves(f->config, &why) || refuse_start("--move-to", &why);
 }
 
 static bool check_sandbox(const struct frontend *f)
@@ -242,7 +244,10 @@ static bool open_state(struct frontend *f)
 {
     struct problem why = {0};
 
-    return !state_open(&f->state, &f->app, f->config->state, f->config->snapshot_every, &why) || refuse_start("--state", &why);
+    if (state_open(&f->state, &f->app, f->config->state, f->config->snapshot_every, &why))
+        return refuse_start("--state", &why);
+    f->app.state = f->state;
+    return true;
 }
 
 static bool make_registry(struct frontend *f)
@@ -266,6 +271,7 @@ static bool make_registry(struct frontend *f)
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0,
                                      .made = state_note,
                                      .ended = state_forget,
+                                     .moved_for_s = f->config->moved_for,
                                      .context = &f->state};
 
     if (registry_create(&f->app.registry, &config) || idempotency_create(&f->app.idempotency))

@@ -56,6 +56,12 @@ enum {
     ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
     CLIENT_ID_CHARS_MAX = 63,
     NODE_NAME_CHARS_MAX = 48,
+    MOVE_URL_BYTES = 256,     /* of a node that a session moves to, with its NUL */
+    MOVE_SECRET_BYTES = 65,   /* of a secret, or of its digest, in hex with a NUL */
+    MOVE_HOLD_S_DEFAULT = 120, /* so long a session stands still for its move, unless the request says otherwise, */
+    MOVE_HOLD_S_MAX = 3600,    /* at most */
+    MOVED_FOR_S_MAX = 30 * 24 * 3600,
+    MOVED_SESSIONS_PER_CALLER_MAX = 1000, /* that are told where they are now */
     NODE_TAG_CHARS = 6, /* of the 22 random ones of a session's id: those name the process that chose it */
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,

@@ -19,6 +19,7 @@ struct app {
     struct registry         *registry;
     struct auth             *auth;
     struct idempotency      *idempotency;
+    struct state            *state;                         /* api/snapshot/state.h; NULL: none */
     _Atomic(struct server *) server;                        /* NULL while the server starts */
     char                     instance[RANDOM_ID_CHARS + 1]; /* names this process: what another one had in memory is unknown to it */
     uint64_t                 started_wall_ns;

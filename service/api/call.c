@@ -97,6 +97,12 @@ enum status session_of(struct request *r, struct session **out)
     return session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
 }
 
+enum status session_pending_of(struct request *r, struct session **out)
+{
+    struct tenant t = tenant_of(r);
+    return session_borrow_pending(app_of(r)->registry, &t, r->params[0], out, &r->problem);
+}
+
 enum status on_session(struct request *r, enum status (*call)(struct request *r, struct session *s))
 {
     struct session *s;

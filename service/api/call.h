@@ -37,6 +37,8 @@ void add_node(struct json_writer *w, const struct request *r);
 
 /* Borrows the session named by the first path parameter; return it with session_return(). */
 enum status session_of(struct request *r, struct session **out);
+/* The same for one that may be waiting for the confirmation of its move. */
+enum status session_pending_of(struct request *r, struct session **out);
 /* Runs `call` with the path's session, borrowed meanwhile. */
 enum status on_session(struct request *r, enum status (*call)(struct request *r, struct session *s));
 

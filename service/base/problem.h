@@ -43,7 +43,10 @@ struct problem {
     uint32_t             retry_after_ms;        /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
-    char                 node[NODE_NAME_CHARS_MAX + 1]; /* WRONG_NODE only: the node that has it */
+    char                 node[NODE_NAME_CHARS_MAX + 1];   /* WRONG_NODE only: the node that has it */
+    char                 moved_to[MOVE_URL_BYTES];        /* SESSION_MOVED only: where the session is now, */
+    char                 moved_id[ID_BYTES];              /* its id there, */
+    char                 moved_secret[MOVE_SECRET_BYTES]; /* and what its copy there waits for */
     const char          *ended_reason; /* SESSION_NOT_FOUND only: how the session ended, a word of the contract, static; NULL = not known */
     uint64_t             ended_wall_ns, ended_limit_s; /* when, and the time limit that was over (0 = none) */
     bool                 has_op;                       /* batches only: the failed operation, and the number of completed ones before it */

@@ -74,6 +74,8 @@ static void check_fleet(struct verdict *v, const struct config *c)
         report_wrong(v, "node", c->node, why.detail);
     if (fleet_check_endpoint(c, &why))
         report_wrong(v, "endpoint", c->endpoint, why.detail);
+    if (fleet_check_moves(c, &why))
+        report_wrong(v, "move-to", c->move_to.items[0], why.detail);
 }
 
 static void check_proxies(struct verdict *v, const struct config *c)

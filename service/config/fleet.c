@@ -1,4 +1,4 @@
-/* Checks the node's name and its own address before anything is bound. */
+/* Checks the node's name and its own address, and where sessions may go, before anything is bound. */
 #include "config/fleet.h"
 
 #include "base/node.h"
@@ -17,4 +17,16 @@ enum status fleet_check_endpoint(const struct config *c, struct problem *why)
         return STATUS_OK;
     return problem_set(why, STATUS_INVALID_REQUEST,
                        "an endpoint is http:// or https://, a host and, if it is another, a port: https://n1.example.com:8080");
+}
+
+enum status fleet_check_moves(const struct config *c, struct problem *why)
+{
+    for (unsigned i = 0; i < c->move_to.count; i++) {
+        struct span url = span_of(c->move_to.items[i]);
+
+        if (url.bytes >= MOVE_URL_BYTES || !node_url_valid(url))
+            return problem_set(why, STATUS_INVALID_REQUEST,
+                               "sessions move to http:// or https://, a host and, if it is another, a port: https://n2.example.com:8080");
+    }
+    return STATUS_OK;
 }

@@ -8,3 +8,5 @@
  * expected. */
 enum status fleet_check_node(const struct config *c, struct problem *why);
 enum status fleet_check_endpoint(const struct config *c, struct problem *why);
+/* Rejects a --move-to that is no such URL, or too long. */
+enum status fleet_check_moves(const struct config *c, struct problem *why);

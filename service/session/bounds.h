@@ -20,6 +20,7 @@ enum {
     LAUNCHES_IN_RING_MAX = 128,   /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
 
+    MOVE_LEAVE_MS = 30 * 1000, /* the end of a move waits so long for requests under way */
     SNAPSHOT_LOOK_MS = 5, /* a session that is to stand still for its snapshot is looked at so often */
 
     /* hibernation */

@@ -48,6 +48,7 @@ struct registry_config {
     uint64_t                hibernate_bytes_max; /* kept of hibernated sessions; 0 = there is no hibernation */
     uint64_t                hibernate_after_s;   /* idle so long, a session hibernates when its memory is wanted; 0: only when asked to */
     const char             *hibernate_dir;       /* where; NULL: in host memory */
+    uint64_t                moved_for_s;         /* sessions that have moved to another node are told so for so long; 0: MOVED_FOR_S_MAX */
     uint64_t                shared_bytes_max;    /* memory shared with clients of this host (share.h); 0 = disabled */
     /* (optional) Tells that a caller's session whose id its client chose is whole, before anybody is told of it. Any thread, no lock held; must not call
      * back but session_borrow(). */
@@ -112,6 +113,7 @@ enum session_source {
     SOURCE_SNAPSHOT, /* one that its caller has sent */
     SOURCE_SHUTDOWN, /* that of the service's end */
     SOURCE_PERIODIC, /* an earlier one: what came after it is lost */
+    SOURCE_MOVE,     /* that with which it left another node */
     SESSION_SOURCES
 };
 const char *session_source_name(enum session_source s);
@@ -120,6 +122,7 @@ struct session_restored {
     enum session_source from;
     uint64_t            taken_wall_ns; /* 0: unknown */
     uint64_t            wall_ns;       /* when it was made of it */
+    char move[MOVE_SECRET_BYTES];      /* not "": the move that it came by, which is still to be confirmed (session/snapshot/move.h) */
 };
 
 struct session_spec {
@@ -135,7 +138,7 @@ struct session_spec {
     bool        memcheck;
     bool        implicit;  /* not listed; its id is none that a client could use */
     bool        restoring; /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
-    bool        keeps_id;  /* with restoring: the id may be one that a service chose */
+    bool        keeps_id;  /* with restoring: the id may be one that a service of this node chose */
     struct session_restored restored;     /* with restoring; its wall_ns is set here */
     struct span             fault_domain; /* empty: it stands alone; else a client id (checked here) */
     bool server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
@@ -168,7 +171,8 @@ struct session_info {
     bool                    shared_server;                         /* its sessions share an MPS server */
     unsigned                domain_sessions;                       /* how many there are, this one included */
     struct session_restored restored;
-    uint64_t                kept_wall_ns; /* of the last snapshot that the service keeps of it; 0: none */
+    uint64_t                kept_wall_ns;            /* of the last snapshot that the service keeps of it; 0: none */
+    char                    move[MOVE_SECRET_BYTES]; /* the move that it is at; "": none */
 };
 
 /* Takes a worker from the pool; may block. If the id exists (same tenant): same spec -> *created = false, another spec -> SPEC_CONFLICT. */
@@ -178,6 +182,8 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
  * and lease restart at the return. */
 enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why);
 void        session_return(struct session *s);
+/* The same for one that may be waiting for the confirmation of its move. */
+enum status session_borrow_pending(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why);
 /* The same without a use of it: the service itself has looked at it. */
 void session_return_unnoticed(struct session *s);
 /* A session of that id went with another process of the service: its caller is told so, as of the last ones that have ended, until it makes one anew. */
@@ -203,6 +209,19 @@ enum status session_reset(struct session *s, struct problem *why);
 /* Hides the session from everyone at once; worker, memory and quota are released before it returns. Unfinished launches end as
  * cancelled. */
 enum status session_delete(struct session *s, struct problem *why);
+/* ---- moved.c ---- sessions that have gone to another node */
+struct session_moved {
+    char     id[ID_BYTES]; /* here, without a node */
+    char     to[MOVE_URL_BYTES];
+    char     new_id[ID_BYTES];
+    char     secret[MOVE_SECRET_BYTES];
+    uint64_t wall_ns;
+};
+/* As if it had moved from here, at the service's start. False: that is too long ago to be told. */
+bool session_moved_restore(struct registry *r, const struct tenant *t, const struct session_moved *m);
+/* It is here again: what was remembered of the id is not true any more. */
+void session_moved_forget(struct registry *r, const struct tenant *t, const char *id);
+
 /* ---- operator.c ---- all callers' sessions, but for those of runs */
 /* Calls `call` with each; `room` is where it is described. No lock held. */
 void session_each(struct registry *r, struct session_info                                                *room,

@@ -250,6 +250,7 @@ ELSEWHERE |= {"devices_patch"}  # test_device_settings.py
 ELSEWHERE |= {"warms_get", "warms_delete"}  # test_cache.py
 ELSEWHERE |= {"metrics_get", "events_get", "logging_get", "logging_put", "logs_get"}  # test_metrics.py, test_events.py, test_logging.py
 ELSEWHERE |= {"sessions_hibernate"}  # test_hibernate.py
+ELSEWHERE |= {"moves_create", "moves_delete", "moves_complete", "moves_confirm"}  # test_moves.py
 ELSEWHERE |= {"snapshots_get"}  # test_snapshot.py
 ELSEWHERE |= {"globals_get", "globals_put"}  # test_globals.py
 ELSEWHERE |= {"texels_get", "texels_put"}  # test_textures.py

@@ -240,7 +240,7 @@ class SessionLostError(CudaError):
 TIMEOUT_HINT = "60 s unless timeout_ms= of the call, of session() or of connect() says otherwise; up to 3600000"
 _ILLEGAL = {"CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_INVALID_ADDRESS_SPACE"}
 _BUSY = {"rate_limited", "too_many_in_flight", "overloaded", "no_worker", "not_ready", "draining", "out_of_memory", "session_busy", "buffer_busy", "device_busy",
-         "idempotency_in_progress", "wrong_node"}
+         "idempotency_in_progress", "wrong_node", "session_moved", "session_moving"}
 
 
 def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = None, source: Optional[str] = None,

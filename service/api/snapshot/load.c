@@ -12,8 +12,9 @@
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
+#include "api/snapshot/state.h"
 #include "base/node.h"
-#include "session/snapshot/hold.h"
+#include "session/snapshot/move.h"
 
 enum load_step { LOAD_HEADER, LOAD_CONTENT, LOAD_PADDING, LOAD_REST };
 
@@ -141,6 +142,10 @@ static enum status take_manifest(struct load *l, struct request *r)
     else
         request_query(r, "device", &device);
     how.taken_wall_ns = l->manifest.taken_wall_ns;
+    if (l->from == SOURCE_SNAPSHOT || l->from == SOURCE_MOVE)
+        span_copy(l->manifest.move, how.move, sizeof how.move);
+    if (!st && l->from == SOURCE_MOVE && !how.move[0])
+        st = problem_set(&r->problem, STATUS_SNAPSHOT_INVALID, MANIFEST_NAME ": this is the snapshot of no move");
     if (!st)
         st = session_restore_begin(r, l->manifest.session, device, &how, &l->session);
     buf_init(&l->sums, SHA256_HEX_BYTES * 4ull * (l->manifest.count + 2ull));
@@ -595,6 +600,10 @@ enum status load_finish(struct request *r, struct session **out)
         return fail(l, st);
     take_requests(l, r);
     session_restored(l->session);
+    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
+        st = state_keep_pending(app_of(r)->state, r->caller, l->session, &r->problem);
+    if (st)
+        return fail(l, st);
     l->restored = true;
     *out = l->session;
     return STATUS_OK;

@@ -72,9 +72,11 @@ static void add_part(struct json_writer *w, const struct part *p)
 }
 
 /* An older service reads whatever it can. */
-static unsigned version_of(const struct part *parts, unsigned count)
+static unsigned version_of(const struct session_info *session, const struct part *parts, unsigned count)
 {
-    return count && parts[count - 1].kind >= PART_RESULT ? SNAPSHOT_VERSION : 1;
+    if (session->move[0])
+        return SNAPSHOT_VERSION;
+    return count && parts[count - 1].kind >= PART_RESULT ? 2 : 1;
 }
 
 void manifest_write(const struct session_info *session, const struct part *parts, unsigned count, struct buf *out)
@@ -84,10 +86,12 @@ void manifest_write(const struct session_info *session, const struct part *parts
     json_writer_init(&w, out);
     json_open_object(&w, NULL);
     json_add_text(&w, "format", "gpurest-snapshot");
-    json_add_u64(&w, "version", version_of(parts, count));
+    json_add_u64(&w, "version", version_of(session, parts, count));
     json_add_text(&w, "id", session->id);
     json_add_text(&w, "device", session->device);
     json_add_time(&w, "taken_at", wall_ns());
+    if (session->move[0])
+        json_add_text(&w, "move", session->move);
     add_session(&w, session);
     json_open_array(&w, "parts");
     for (unsigned i = 0; i < count; i++)
@@ -112,7 +116,7 @@ void sums_add(struct buf *sums, const char *name, const unsigned char digest[SHA
 /* ---- reading ---- */
 
 struct head {
-    struct span        format, id, device, taken_at;
+    struct span        format, id, device, taken_at, move;
     uint64_t           version;
     const struct json *session, *parts;
 };
@@ -122,6 +126,7 @@ static const struct json_field head_fields[] = {
     JSON_FIELD(FIELD_STRING, struct head, id, false, ID_BYTES - 1),
     JSON_FIELD(FIELD_STRING, struct head, device, false, ID_BYTES - 1),
     JSON_FIELD(FIELD_STRING, struct head, taken_at, false, 64),
+    JSON_FIELD(FIELD_STRING, struct head, move, false, MOVE_SECRET_BYTES - 1),
     JSON_FIELD(FIELD_ANY, struct head, session, true, 0),
     JSON_FIELD(FIELD_ANY, struct head, parts, true, 0),
 };
@@ -268,7 +273,10 @@ static enum status read_head(struct span text, struct manifest *m, struct proble
     st = translate(why, json_decode(root, head_fields, COUNT(head_fields), "", false, &h, why));
     if (!st && json_type_of(h.session) != JSON_OBJECT)
         st = wrong(why, "session is not an object");
+    if (!st && h.move.data && (h.move.bytes != MOVE_SECRET_BYTES - 1 || !span_holds_only(h.move, "")))
+        st = wrong(why, "move is not a digest in hex");
     m->id = h.id;
+    m->move = h.move;
     m->session = h.session;
     m->taken_wall_ns = time_of(h.taken_at);
     return st ? st : read_parts(h.parts, m, why);

@@ -9,7 +9,7 @@
 #define MANIFEST_NAME "manifest.json"
 #define SUMS_NAME     "SHA256SUMS"
 
-enum { SNAPSHOT_VERSION = 2 };
+enum { SNAPSHOT_VERSION = 3 };
 
 /* What a part is; in this order they are written and restored. */
 enum part_kind {
@@ -41,6 +41,7 @@ struct manifest {
     struct span           id;            /* the session was called so, maybe with its node before it */
     const struct json    *session;       /* the members of a request that creates a session, without its device */
     uint64_t              taken_wall_ns; /* 0: it does not say */
+    struct span           move;          /* that it is part of, from version 3 on; empty: of none */
     struct part          *parts;         /* [count], owned; borrow from the doc */
     unsigned              count;
 };

@@ -10,7 +10,7 @@
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
 #include "session/hibernate/hibernate.h"
-#include "session/snapshot/hold.h"
+#include "session/snapshot/move.h"
 
 /* What is sent of a part: a text here, or the bytes of a buffer. */
 struct content {
@@ -31,6 +31,7 @@ struct save {
     struct body_source source;
     struct session    *session; /* borrowed and held */
     bool               held, unnoticed;
+    bool               moves;        /* it is the snapshot of a move, and says so */
     char               id[ID_BYTES]; /* its own, without a node */
     struct part       *parts;        /* [places] */
     struct content    *contents;     /* [places] */
@@ -469,6 +470,8 @@ static enum status add_manifest(struct save *s, struct request *r)
     if (!info)
         return no_memory(&r->problem);
     session_info_of(s->session, info);
+    if (!s->moves)
+        info->move[0] = '\0';
     buf_init(text, SNAPSHOT_MANIFEST_BYTES_MAX);
     manifest_write(info, s->parts + 1, s->places - 1, text);
     free(info);
@@ -676,14 +679,35 @@ static enum status stand_still(struct save *s, struct request *r, const struct s
     }
 }
 
+/* For a snapshot that is part of a move, that is still so. */
+static enum status check_move(struct save *s, struct request *r)
+{
+    struct span move;
+
+    if (!request_query(r, "move", &move))
+        return STATUS_OK;
+    s->moves = true;
+    return session_move_check(s->session, move, &r->problem);
+}
+
+struct snapshot_wait snapshot_wait_of(struct request *r)
+{
+    return (struct snapshot_wait){deadline_after_ms(wait_s_of(r) * 1000), client_gone, r};
+}
+
 /* `moment` NULL: it is held. */
 static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
 {
-    struct snapshot_wait wait = {deadline_after_ms(moment ? SNAPSHOT_WATCH_MS : wait_s_of(r) * 1000), client_gone, r};
-    enum status          st = session_of(r, &s->session);
+    struct snapshot_wait wait = snapshot_wait_of(r);
+    enum status          st;
 
+    if (moment)
+        wait.deadline_ns = deadline_after_ms(SNAPSHOT_WATCH_MS);
     span_copy(r->params[0], s->id, sizeof s->id);
     s->unnoticed = moment != NULL;
+    st = s->moves ? session_pending_of(r, &s->session) : session_of(r, &s->session);
+    if (!st && !s->moves)
+        st = check_move(s, r);
     if (!st)
         st = session_sleep_await(s->session, false, &r->problem);
     if (!st)
@@ -691,12 +715,16 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
     return st ? st : list_parts(s, r);
 }
 
-static enum status answer(struct request *r, uint64_t *moment)
+static enum status answer(struct request *r, uint64_t *moment, bool pending)
 {
     struct save *s = calloc(1, sizeof *s);
     uint64_t     total;
-    enum status  st = s ? prepare(s, r, moment) : no_memory(&r->problem);
+    enum status  st = s ? STATUS_OK : no_memory(&r->problem);
 
+    if (s) {
+        s->moves = pending;
+        st = prepare(s, r, moment);
+    }
     if (st) {
         if (s)
             save_destroy(s);
@@ -714,10 +742,15 @@ static enum status answer(struct request *r, uint64_t *moment)
 
 enum status snapshot_answer(struct request *r)
 {
-    return answer(r, NULL);
+    return answer(r, NULL, false);
 }
 
 enum status snapshot_answer_watched(struct request *r, uint64_t *moment)
 {
-    return answer(r, moment);
+    return answer(r, moment, false);
+}
+
+enum status snapshot_answer_pending(struct request *r)
+{
+    return answer(r, NULL, true);
 }

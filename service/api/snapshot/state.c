@@ -158,8 +158,8 @@ void state_forget(void *state, const char *caller, const char *id, bool expired)
 
 struct saving {
     struct state   *state;
-    bool            at_end;  /* of the service */
-    struct session *session; /* borrowed, unless at_end */
+    const char     *end;     /* of the file's name: why it is saved */
+    struct session *session; /* borrowed, unless the service ends */
     uint64_t        moment, taken_wall_ns;
 };
 
@@ -171,20 +171,26 @@ static bool is_listed(const struct saving *x, struct caller *who, const char *id
     return !look_up(x->state, who, id, &found) && found == x->session;
 }
 
+/* Beside a session that goes on. */
+static bool in_between(const struct saving *x)
+{
+    return strcmp(x->end, STATE_PAST_END) == 0;
+}
+
 static enum status place(struct saving *x, struct state_file *f, struct player *p)
 {
     struct state *s = x->state;
     enum status   st = STATUS_OK;
 
-    if (!x->at_end && !snapshot_still(x->session, x->moment))
+    if (in_between(x) && !snapshot_still(x->session, x->moment))
         return problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has changed while it was read");
     pthread_mutex_lock(&s->lock);
-    if (!x->at_end && !is_listed(x, p->r.caller, f->id))
+    if (in_between(x) && !is_listed(x, p->r.caller, f->id))
         st = problem_set(&p->r.problem, STATUS_SESSION_BUSY, "the session has ended while it was read");
     if (!st)
-        st = state_file_place(f, x->at_end ? STATE_FILE_END : STATE_PAST_END, &p->r.problem);
+        st = state_file_place(f, x->end, &p->r.problem);
     pthread_mutex_unlock(&s->lock);
-    if (!st && !x->at_end)
+    if (!st && in_between(x))
         snapshot_kept(x->session, x->moment, x->taken_wall_ns);
     return st;
 }
@@ -192,7 +198,9 @@ static enum status place(struct saving *x, struct state_file *f, struct player *
 static enum status take_snapshot(struct saving *x, struct player *p)
 {
     x->taken_wall_ns = wall_ns();
-    return x->at_end ? snapshot_answer(&p->r) : snapshot_answer_watched(&p->r, &x->moment);
+    if (in_between(x))
+        return snapshot_answer_watched(&p->r, &x->moment);
+    return strcmp(x->end, STATE_PENDING_END) == 0 ? snapshot_answer_pending(&p->r) : snapshot_answer(&p->r);
 }
 
 static enum status save_into(struct saving *x, struct player *p, int folder, const char *id)
@@ -245,12 +253,14 @@ static void own_id(const struct session_info *info, char id[ID_BYTES])
 
 static void save_last(const struct session_info *info, const char *caller, void *context)
 {
-    struct saving  x = {.state = context, .at_end = true};
+    struct saving  x = {.state = context, .end = STATE_FILE_END};
     struct problem why = {0};
     char           id[ID_BYTES];
 
     own_id(info, id);
-    if (!save_session(&x, caller, id, &why))
+    if (info->restored.move[0] && info->move[0])
+        log_info("session", "session %s still waits for the confirmation of its move", info->id);
+    else if (!save_session(&x, caller, id, &why))
         log_info("session", "session %s is saved", info->id);
     else if (info->kept_wall_ns)
         log_error("session", "session %s is not saved, its last snapshot stays: %s", info->id, why.detail);
@@ -307,7 +317,7 @@ static void keep(struct saving *x, const struct session_info *info, const char *
 
 static void keep_one(const struct session_info *info, const char *caller, void *context)
 {
-    struct saving  x = {.state = context};
+    struct saving  x = {.state = context, .end = STATE_PAST_END};
     struct caller *who = auth_caller(x.state->app->auth, caller);
     struct tenant  t = {.owner = who, .name = caller};
     struct problem why;
@@ -361,4 +371,73 @@ void state_stop(struct state *s)
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
     s->runs = false;
+}
+
+/* ---- moves ---- */
+
+enum status state_keep_pending(struct state *s, struct caller *who, struct session *pending, struct problem *why)
+{
+    struct saving        x = {.state = s, .end = STATE_PENDING_END, .session = pending};
+    struct session_info *info = malloc(sizeof *info);
+    char                 id[ID_BYTES];
+    enum status          st = STATUS_OK;
+
+    if (!info)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory");
+    session_info_of(pending, info);
+    own_id(info, id);
+    free(info);
+    if (s)
+        st = save_session(&x, who->name, id, why);
+    return st;
+}
+
+enum status state_confirm(struct state *s, const char *caller, const char *id, struct problem *why)
+{
+    int         folder;
+    enum status st;
+
+    if (!s)
+        return STATUS_OK;
+    folder = state_folder(s->folder, caller, true);
+    if (folder < 0)
+        return state_failed(why);
+    pthread_mutex_lock(&s->lock);
+    st = state_file_confirm(folder, id, why);
+    pthread_mutex_unlock(&s->lock);
+    close(folder);
+    return st;
+}
+
+enum status state_moved(struct state *s, const char *caller, const struct session_moved *m, struct problem *why)
+{
+    struct state_file f = {.fd = -1};
+    int               folder;
+    enum status       st;
+
+    if (!s)
+        return STATUS_OK;
+    folder = state_folder(s->folder, caller, true);
+    if (folder < 0)
+        return state_failed(why);
+    pthread_mutex_lock(&s->lock);
+    st = state_file_begin(&f, folder, m->id, why);
+    if (!st)
+        st = state_file_write_moved(&f, m, why);
+    if (!st)
+        st = state_file_sync(&f, why);
+    if (!st)
+        st = state_file_place(&f, STATE_MOVED_END, why);
+    state_file_end(&f);
+    pthread_mutex_unlock(&s->lock);
+    close(folder);
+    return st;
+}
+
+void state_not_moved(struct state *s, const char *caller, const char *id)
+{
+    struct problem why;
+
+    if (state_confirm(s, caller, id, &why))
+        log_error("session", "the file that says that session %s has moved cannot be removed: %s", id, why.detail);
 }

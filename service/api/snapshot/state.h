@@ -20,6 +20,15 @@ void state_save(struct state *s);
 void state_close(struct state *s);
 /* For registry_config.made: should the process be killed, the next one knows that the session was there. `state`: see below. */
 void state_note(void *state, const char *caller, const char *id);
+/* Of a session that has come by a move and waits for its confirmation: its snapshot is kept, so that it outlives the process. `s` NULL: no folder,
+ * and nothing outlives it. Blocks. */
+enum status state_keep_pending(struct state *s, struct caller *who, struct session *pending, struct problem *why);
+/* It is confirmed: the next start has it. */
+enum status state_confirm(struct state *s, const char *caller, const char *id, struct problem *why);
+/* It goes to another node; from now on the next start knows that, and does not have it. Blocks. */
+enum status state_moved(struct state *s, const char *caller, const struct session_moved *m, struct problem *why);
+/* It has not gone after all. */
+void state_not_moved(struct state *s, const char *caller, const char *id);
 /* For registry_config.ended: the context is a pointer to the pointer to the state. The session's files go, but for one
  * whose time is over while others are still being saved: its time begins anew when it is restored. */
 void state_forget(void *state, const char *caller, const char *id, bool expired);

@@ -4,10 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { MOVED_TEXT_BYTES = 32 + MOVE_URL_BYTES + ID_BYTES + MOVE_SECRET_BYTES };
 
 /* ---- names ---- */
 
@@ -181,12 +184,67 @@ bool state_unmark(int folder, const char *id)
     return remove_one(folder, id, STATE_LIVE_END) >= 0;
 }
 
+void state_file_drop(int folder, const char *id, const char *end)
+{
+    if (remove_one(folder, id, end) > 0)
+        fsync(folder);
+}
+
 bool state_files_remove(int folder, const char *id)
 {
-    int  last = remove_one(folder, id, STATE_FILE_END), past = remove_one(folder, id, STATE_PAST_END);
-    bool live = state_unmark(folder, id);
+    static const char *const ends[] = {STATE_FILE_END, STATE_PAST_END, STATE_PENDING_END, STATE_LIVE_END};
+    bool                     any = false, all = true;
 
-    if ((last > 0 || past > 0) && fsync(folder) != 0)
-        return false;
-    return last >= 0 && past >= 0 && live;
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        int removed = remove_one(folder, id, ends[i]);
+
+        any = any || removed > 0;
+        all = all && removed >= 0;
+    }
+    return (!any || fsync(folder) == 0) && all;
+}
+
+/* ---- moves ---- */
+
+enum status state_file_confirm(int folder, const char *id, struct problem *why)
+{
+    char from[STATE_NAME_BYTES], to[STATE_NAME_BYTES];
+    int  removed = remove_one(folder, id, STATE_MOVED_END);
+
+    if (removed < 0 || (removed > 0 && fsync(folder) != 0))
+        return state_failed(why);
+    if (!state_file_exists(folder, id, STATE_PENDING_END)) /* confirmed before */
+        return STATUS_OK;
+    return rename_for_good(folder, name_of(id, STATE_PENDING_END, from), name_of(id, STATE_PAST_END, to), why);
+}
+
+/* A row each: the time, the node, the id there, the secret. */
+enum status state_file_write_moved(struct state_file *f, const struct session_moved *m, struct problem *why)
+{
+    char text[MOVED_TEXT_BYTES];
+    int  n = snprintf(text, sizeof text, "%" PRIu64 "\n%s\n%s\n%s\n", m->wall_ns, m->to, m->new_id, m->secret);
+
+    return state_file_write(f, (struct span){text, (size_t)n}, why);
+}
+
+static bool take_row(struct span *rest, char *out, size_t room)
+{
+    struct span row = span_cut(rest, '\n');
+
+    return rest->data && span_copy(row, out, room);
+}
+
+bool state_file_read_moved(int folder, const char *id, struct session_moved *out)
+{
+    char        name[STATE_NAME_BYTES], text[MOVED_TEXT_BYTES], time[24];
+    int         fd = openat(folder, name_of(id, STATE_MOVED_END, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t     n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    struct span rest = {text, n > 0 ? (size_t)n : 0};
+
+    if (fd >= 0)
+        close(fd);
+    *out = (struct session_moved){0};
+    return n > 0 && span_copy(span_of(id), out->id, sizeof out->id) && take_row(&rest, time, sizeof time) &&
+           span_u64(span_of(time), &out->wall_ns) && take_row(&rest, out->to, sizeof out->to) &&
+           take_row(&rest, out->new_id, sizeof out->new_id) && take_row(&rest, out->secret, sizeof out->secret);
 }

@@ -1,4 +1,5 @@
-/* Reads the folder of the state twice: what the service's end has left, then earlier snapshots of sessions that it has left nothing of. */
+/* Reads the folder of the state: who has gone to another node, what the service's end has left, then earlier snapshots of sessions that it has left
+ * nothing of, and copies whose moves are to be confirmed. */
 #include "api/snapshot/state_restore.h"
 
 #include <errno.h>
@@ -50,9 +51,19 @@ static enum status send_file(struct player *p, int fd)
     return st;
 }
 
+static bool is_round(const struct restoring *x, const char *end)
+{
+    return strcmp(x->end, end) == 0;
+}
+
 static bool is_past(const struct restoring *x)
 {
-    return strcmp(x->end, STATE_PAST_END) == 0;
+    return is_round(x, STATE_PAST_END);
+}
+
+static bool is_pending(const struct restoring *x)
+{
+    return is_round(x, STATE_PENDING_END);
 }
 
 /* What its file has is what it is, until it changes. */
@@ -74,13 +85,13 @@ static void note_kept(struct session *s)
 static enum status restore_from(struct player *p, struct restoring *x, const char *id, int fd)
 {
     struct session *s;
-    enum status     st = load_start(&p->r, is_past(x) ? SOURCE_PERIODIC : SOURCE_SHUTDOWN);
+    enum status     st = load_start(&p->r, is_pending(x) ? SOURCE_MOVE : is_past(x) ? SOURCE_PERIODIC : SOURCE_SHUTDOWN);
 
     if (!st)
         st = send_file(p, fd);
     if (!st)
         st = load_finish(&p->r, &s);
-    if (st)
+    if (st || is_pending(x))
         return st;
     note_kept(s);
     if (!is_past(x) && state_file_age(x->folder, id, &p->r.problem))
@@ -94,7 +105,9 @@ static void settle(const struct restoring *x, const char *name, const char *id, 
 
     if (!st) {
         log_info("session", "session %s is restored%s", id,
-                 is_past(x) ? " as it was at its last periodic snapshot: what came later is lost" : "");
+                 is_pending(x) ? ", and waits for the confirmation of its move"
+                 : is_past(x)  ? " as it was at its last periodic snapshot: what came later is lost"
+                               : "");
     } else if (st == STATUS_SNAPSHOT_INVALID) {
         snprintf(aside, sizeof aside, "%s" DAMAGED_END, name);
         renameat(x->folder, name, x->folder, aside);
@@ -134,6 +147,33 @@ static bool is_restored(void *restoring, const char *id)
     return true;
 }
 
+/* Of this round: the longest end that fits counts. */
+static bool is_of_round(const struct restoring *x, const char *name)
+{
+    if (state_name_ends(name, STATE_PAST_END))
+        return is_past(x);
+    if (state_name_ends(name, STATE_PENDING_END))
+        return is_pending(x);
+    return state_name_ends(name, x->end);
+}
+
+/* What was not removed yet when the service died, would be a second one of that session. */
+static void restore_moved(struct restoring *x, const char *name, const char *id)
+{
+    struct tenant        t = {.owner = x->who, .name = x->who->name};
+    struct session_moved m;
+
+    if (!state_file_read_moved(x->folder, id, &m)) {
+        log_error("session", "%s cannot be read: where session %s has gone is unknown", name, id);
+        return;
+    }
+    state_file_drop(x->folder, id, STATE_FILE_END);
+    state_file_drop(x->folder, id, STATE_PAST_END);
+    state_unmark(x->folder, id);
+    if (!session_moved_restore(x->app->registry, &t, &m))
+        unlinkat(x->folder, name, 0);
+}
+
 /* Also while another of its files is still to be restored. */
 static bool is_there(struct restoring *x, const char *id)
 {
@@ -147,7 +187,9 @@ static void look_at(void *restoring, const char *name)
 
     if (state_name_ends(name, STATE_PART_END)) /* the service died while it wrote it */
         unlinkat(x->folder, name, 0);
-    else if (state_name_ends(name, STATE_PAST_END) == is_past(x) && state_id(name, x->end, id) && !is_there(x, id))
+    else if (is_of_round(x, name) && state_id(name, x->end, id) && is_round(x, STATE_MOVED_END))
+        restore_moved(x, name, id);
+    else if (is_of_round(x, name) && state_id(name, x->end, id) && !is_there(x, id))
         restore_file(x, name, id);
 }
 
@@ -188,8 +230,10 @@ static void restore_caller(void *restoring, const char *hex)
     x.folder = openat(x.above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (x.folder < 0)
         return;
+    restore_round(&x, STATE_MOVED_END);
     restore_round(&x, STATE_FILE_END);
     restore_round(&x, STATE_PAST_END);
+    restore_round(&x, STATE_PENDING_END);
     tell_lost(&x);
     close(x.folder);
 }

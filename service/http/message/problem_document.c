@@ -92,6 +92,15 @@ static void write_ended(struct json_writer *w, const struct problem *why)
     json_close_object(w);
 }
 
+static void write_moved(struct json_writer *w, const struct problem *why)
+{
+    json_open_object(w, "moved");
+    json_add_text(w, "to", why->moved_to);
+    json_add_text(w, "id", why->moved_id);
+    json_add_text(w, "secret", why->moved_secret);
+    json_close_object(w);
+}
+
 static void write_head(struct json_writer *w, const struct problem *why, const struct problem_place *place)
 {
     enum status st = failure_of(why);
@@ -125,6 +134,8 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     write_limit(&w, why);
     if (why->node[0])
         json_add_text(&w, "node", why->node);
+    if (why->moved_to[0])
+        write_moved(&w, why);
     if (why->ended_reason)
         write_ended(&w, why);
     if (why->has_op) {

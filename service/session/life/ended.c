@@ -34,6 +34,7 @@ static const struct {
     [SESSION_AGED] = {"lifetime", "it has existed for", "max_lifetime_s", "the session reached its maximum lifetime"},
     [SESSION_NOT_STARTED] = {NULL, NULL, NULL, "the session could not start"},
     [SESSION_ABANDONED] = {NULL, NULL, NULL, "the client of the run is gone"},
+    [SESSION_MOVED] = {NULL, NULL, NULL, "the session has moved to another node"},
     [SESSION_SHUT_DOWN] = {NULL, NULL, NULL, "the service is shutting down"},
     [SESSION_OF_BEFORE] = {"node_restarted", "the service was restarted since it was made", NULL, ""},
 };
@@ -128,12 +129,16 @@ static enum status explain(const struct session_ending *end, struct problem *why
 
 enum status ended_problem(struct session *s, struct problem *why)
 {
+    struct registry      *r = s->registry;
     struct session_ending end;
+    enum status           st = STATUS_OK;
 
-    pthread_mutex_lock(&s->registry->lock);
+    pthread_mutex_lock(&r->lock);
     end = s->end;
-    pthread_mutex_unlock(&s->registry->lock);
-    return explain(&end, why);
+    if (end.how == SESSION_MOVED)
+        st = moved_check(r, s->payer->owner, span_of(s->entry.id), why);
+    pthread_mutex_unlock(&r->lock);
+    return st ? st : explain(&end, why);
 }
 
 /* The service chose this id, but not this process. */
@@ -149,8 +154,10 @@ enum status ended_explain(struct registry *r, const void *owner, struct span id,
     struct session_ending        end = {.how = SESSION_GOES_ON};
     const struct ended_sessions *e;
     const struct ended_session  *found;
+    enum status                  st;
 
     pthread_mutex_lock(&r->lock);
+    st = moved_check(r, owner, id, why);
     e = ended_of(r, owner);
     found = e ? ended_find(e, id) : NULL;
     if (found)
@@ -158,7 +165,7 @@ enum status ended_explain(struct registry *r, const void *owner, struct span id,
     else if (is_of_before(r, id))
         end = (struct session_ending){.how = SESSION_OF_BEFORE, .wall_ns = r->started_wall_ns};
     pthread_mutex_unlock(&r->lock);
-    return explain(&end, why);
+    return st ? st : explain(&end, why);
 }
 
 void ended_finish(struct registry *r)

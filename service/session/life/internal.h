@@ -97,6 +97,7 @@ enum session_end {
     SESSION_AGED,        /* its lifetime was over */
     SESSION_NOT_STARTED,
     SESSION_ABANDONED, /* the client of its run is gone */
+    SESSION_MOVED,     /* it goes on on another node */
     SESSION_SHUT_DOWN, /* with the service */
     SESSION_OF_BEFORE, /* with another process of the service, before this one */
 };
@@ -108,6 +109,14 @@ struct session_ending {
 };
 
 struct ended_sessions;
+
+/* A session that is moving to another node, or the copy of one. Under session.lock. */
+struct session_move {
+    char     id[MOVE_SECRET_BYTES]; /* names the move: the SHA-256 of the secret, in hex */
+    char     secret[MOVE_SECRET_BYTES];
+    uint64_t until_ns, hold_ns; /* nothing changes the session until then; 0: it is not moving */
+    bool     leaving;           /* nobody uses it any more */
+};
 
 struct registry {
     struct registry_config config;
@@ -122,6 +131,7 @@ struct registry {
     bool                   janitor_stop, draining;
     struct account        *accounts;
     struct ended_sessions *ended; /* ended.c */
+    struct moved_session  *moved; /* moved.c */
     struct caller_use     *uses;  /* use.c */
     unsigned               count;
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
@@ -249,6 +259,7 @@ struct session {
     bool                    named;     /* the client chose its id */
     bool                    implicit;  /* not listed, and not counted in the tenant's number of sessions */
     atomic_bool             restoring; /* its snapshot is being read: only the request that restores it may use it */
+    atomic_bool             pending;   /* ... and all of it is there, but for the confirmation of the move that it came by */
     char                    domain_name[CLIENT_ID_CHARS_MAX + 1]; /* "": it stands alone */
     bool                    shared_server, server_required;       /* its device's server can be had; the domain must have it */
     struct fault_domain    *domain; /* from its listing until it is uncounted; then written under lock and registry.lock. NULL: none */
@@ -268,6 +279,7 @@ struct session {
     uint64_t              lease_s; /* 0: no lease */
     bool                  listed;  /* in its account's table: not ended yet */
     struct session_ending end;     /* set when it is unlisted */
+    struct moved_session *moved;   /* what is remembered of it when it ends as SESSION_MOVED; owned until then */
 
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* signals any change below, or in the worker session */
@@ -299,6 +311,7 @@ struct session {
     enum device_state      device_state;      /* as last told in an event */
     uint64_t               device_steps;      /* of its recovery, likewise */
     bool                   budget_spent;      /* ... */
+    struct session_move    move;
     struct waitlist        sleepers;          /* requests that wait until the session is awake or asleep */
     enum sleep_step        sleep_step;        /* of the thread that is at it */
     uint64_t               sleep_failures[2]; /* of falling asleep, and of waking */
@@ -356,6 +369,24 @@ enum status ended_explain(struct registry *r, const void *owner, struct span id,
 /* The same for an unlisted session at hand. registry.lock not held; session.lock may be. */
 enum status ended_problem(struct session *s, struct problem *why);
 void        ended_finish(struct registry *r);
+/* ---- moved.c ---- sessions that have gone to another node, remembered for their owners */
+struct moved_session;
+/* For moved_remember(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
+enum status moved_make(struct registry *r, const void *owner, const struct session_moved *what, struct moved_session **out,
+                       struct problem *why);
+void        moved_drop(struct moved_session *m); /* of one that is not remembered */
+/* Takes it over, and forgets what was remembered of that id. With registry.lock held. */
+void moved_remember(struct registry *r, struct moved_session *m);
+/* OK: the owner's session of that id has not moved, or too long ago; else SESSION_MOVED. With registry.lock held. */
+enum status moved_check(struct registry *r, const void *owner, struct span id, struct problem *why);
+/* Whether the session moves to another node, so that nothing changes it. With session.lock held. */
+bool session_moving_locked(struct session *s);
+/* SESSION_MOVING. */
+enum status moving_problem(struct problem *why);
+/* Why a session that is restoring cannot be used. Neither lock held. */
+enum status restoring_problem(struct session *s, struct problem *why);
+void        moved_finish(struct registry *r);
+
 /* For work that ends with its session. */
 const char *ended_text(enum session_end how);
 

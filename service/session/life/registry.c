@@ -156,6 +156,7 @@ void registry_destroy(struct registry *r)
     reaper_stop(&r->reaper);
     budgets_finish(r);
     ended_finish(r);
+    moved_finish(r);
     uses_finish(r);
     registry_free(r);
 }
@@ -322,7 +323,9 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         (*out)->pins++;
         return STATUS_OK;
     }
-    st = admit(r, t, a, fresh, why);
+    st = fresh->move.id[0] ? STATUS_OK : moved_check(r, t->owner, span_of(fresh->entry.id), why);
+    if (!st)
+        st = admit(r, t, a, fresh, why);
     if (!st && !(fresh->use = use_of(r, t)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     if (!st && !a && !(a = account_make(r, t->owner)))
@@ -395,6 +398,8 @@ static void unlist_session(struct session *s, enum session_end how)
     s->end = (struct session_ending){.how = how, .limit_s = limit_of_end(s, how), .wall_ns = wall_ns()};
     if (!s->implicit && how != SESSION_NOT_STARTED)
         ended_remember(s->registry, s->account->owner, s->entry.id, &s->end);
+    if (how == SESSION_MOVED)
+        moved_remember(s->registry, s->moved);
     s->pins--;
     assert(s->pins > 0);
 }
@@ -546,11 +551,30 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
     if (!s)
         return ended_explain(r, t->owner, id, why);
     if (s->restoring) {
+        enum status st = restoring_problem(s, why);
+
         session_unpin(s, false);
-        return problem_set(why, STATUS_SESSION_BUSY, "the session is being restored from a snapshot");
+        return st;
     }
     *out = s;
     return STATUS_OK;
+}
+
+enum status session_borrow_pending(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why)
+{
+    struct account *a;
+    struct session *s;
+
+    pthread_rwlock_rdlock(&r->lookup_lock);
+    a = account_find(r, t->owner);
+    s = a ? (struct session *)table_get(&a->sessions, id) : NULL;
+    if (s && s->pending)
+        s->pins++;
+    else
+        s = NULL;
+    pthread_rwlock_unlock(&r->lookup_lock);
+    *out = s;
+    return s ? STATUS_OK : session_borrow(r, t, id, out, why);
 }
 
 enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why)

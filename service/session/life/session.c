@@ -34,8 +34,11 @@ const char *session_state_name(enum session_state s)
 
 const char *session_source_name(enum session_source s)
 {
-    static const char *const names[SESSION_SOURCES] = {
-        [SOURCE_NONE] = "none", [SOURCE_SNAPSHOT] = "snapshot", [SOURCE_SHUTDOWN] = "shutdown", [SOURCE_PERIODIC] = "periodic"};
+    static const char *const names[SESSION_SOURCES] = {[SOURCE_NONE] = "none",
+                                                       [SOURCE_SNAPSHOT] = "snapshot",
+                                                       [SOURCE_SHUTDOWN] = "shutdown",
+                                                       [SOURCE_PERIODIC] = "periodic",
+                                                       [SOURCE_MOVE] = "move"};
 
     return names[s];
 }
@@ -234,6 +237,7 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->created_ns = now_ns();
     s->restored = spec->restored;
     s->restored.wall_ns = s->created_wall_ns;
+    memcpy(s->move.id, spec->restored.move, sizeof s->move.id);
     s->used_ns = s->renewed_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
     s->device_steps = pool_device_recovery(s->registry->config.pool, s->device, &step);
@@ -419,7 +423,7 @@ static enum status join_session(struct session *s, const struct session *wanted,
     bool        waited = false;
 
     if (s->restoring)
-        return problem_set(why, STATUS_SESSION_BUSY, "the session is being restored from a snapshot");
+        return restoring_problem(s, why);
     if (wanted->restoring)
         return problem_set(why, STATUS_SPEC_CONFLICT, "a session with this id exists; delete it first, or restore under another id");
     if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0 || !pool_device_fits(s->registry->config.pool, s->device, device))
@@ -510,6 +514,8 @@ void session_info_of(struct session *s, struct session_info *out)
     out->launches_finished = atomic_load(&s->launches_finished);
     out->restored = s->restored;
     out->kept_wall_ns = s->kept_wall_ns;
+    if (s->pending || session_moving_locked(s))
+        memcpy(out->move, s->move.id, sizeof out->move);
     if (s->worker_session) {
         out->buffers = s->worker_session->buffers.count;
         out->modules = s->worker_session->modules.count;
@@ -573,6 +579,12 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
+    if (session_moving_locked(s)) {
+        pthread_mutex_unlock(&s->lock);
+        if (c)
+            worker_session_leave(c);
+        return moving_problem(why);
+    }
     if (c && s->worker_session != c) { /* the next one may have been told the former bound */
         pthread_mutex_unlock(&s->lock);
         worker_session_leave(c);
@@ -651,6 +663,10 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
+    if (s->state != SESSION_CLOSING && session_moving_locked(s)) {
+        pthread_mutex_unlock(&s->lock);
+        return moving_problem(why);
+    }
     if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only))) {
         st = session_changeable_locked(s, why);
         pthread_mutex_unlock(&s->lock);

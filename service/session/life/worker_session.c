@@ -128,7 +128,8 @@ void worker_session_leave_referenced(struct worker_session *c)
     pthread_mutex_unlock(&c->session->lock);
 }
 
-enum status session_usable_locked(struct session *s, struct problem *why)
+/* For what has begun: what is to leave waits for it. */
+static enum status usable_on(struct session *s, struct problem *why)
 {
     assert(held(&s->lock));
     switch (s->state) {
@@ -153,11 +154,20 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     return ended_problem(s, why);
 }
 
+enum status session_usable_locked(struct session *s, struct problem *why)
+{
+    enum status st = usable_on(s, why);
+
+    return !st && s->move.leaving ? moving_problem(why) : st;
+}
+
 enum status session_changeable_locked(struct session *s, struct problem *why)
 {
     enum status st = session_usable_locked(s, why);
 
-    if (!st && s->snapshots)
+    if (!st && session_moving_locked(s))
+        st = moving_problem(why);
+    else if (!st && s->snapshots)
         st = problem_set(why, STATUS_SESSION_BUSY, "a snapshot of the session is being taken, and nothing may change meanwhile; try again");
     s->changes += !st;
     return st;
@@ -353,7 +363,7 @@ enum status worker_session_still_usable(const struct worker_session *c, struct p
     assert(held(&c->session->lock));
     if (c->closed)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    return session_usable_locked(c->session, why);
+    return usable_on(c->session, why);
 }
 
 enum status worker_session_wait_order(struct worker_session *c, struct problem *why)

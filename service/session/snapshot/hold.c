@@ -56,6 +56,7 @@ static enum status try_at(struct session *s, uint64_t *moment, const char **what
 
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
+    session_moving_locked(s); /* or its time is over */
     if (!st && !s->snapshots && (*what = under_way(s)) != NULL)
         st = STATUS_PENDING;
     if (moment)
@@ -142,11 +143,17 @@ void snapshot_release(struct session *s)
     pthread_mutex_lock(&s->lock);
     assert(s->snapshots > 0);
     s->snapshots--;
+    if (s->move.until_ns)
+        s->move.until_ns = deadline_after_ns(s->move.hold_ns); /* from its last byte on */
     pthread_mutex_unlock(&s->lock);
 }
 
 void session_restored(struct session *s)
 {
+    if (s->restored.move[0]) {
+        atomic_store(&s->pending, true);
+        return;
+    }
     registry_tell_made(s);
     atomic_store(&s->restoring, false);
 }

@@ -25,7 +25,7 @@ void snapshot_kept(struct session *s, uint64_t moment, uint64_t taken_wall_ns);
 /* Whether it is as the service has kept it. False, too, while a client maps memory of it, which changes unseen. */
 bool snapshot_is_kept(struct session *s);
 
-/* The session, made with session_spec.restoring, is all there: from now on its caller finds it. */
+/* The session, made with session_spec.restoring, is all there: from now on its caller finds it, or can confirm its move if it came by one. */
 void session_restored(struct session *s);
 /* It will not be: it is listed no more, and ends in the background. Never blocks. */
 void session_not_restored(struct session *s);

@@ -1,6 +1,11 @@
 """session save, load, copy: sessions as files."""
 import tarfile
 
+import pytest
+
+from fixtures import executable  # noqa: F401
+from service_under_test import Service
+
 OK, FAILED, USAGE, NOT_FOUND, BUSY = 0, 1, 2, 5, 8
 
 
@@ -33,3 +38,30 @@ def test_refusals(gpurest, tmp_path):
     assert gpurest("session", "load", "none.tar", "bad").returncode == FAILED
     for wrong in (("session",), ("session", "save", "a"), ("session", "fly", "a", "b"), ("session", "save", "a", "b", "--device", "cpu")):
         assert gpurest(*wrong).returncode == USAGE
+
+
+@pytest.fixture
+def nodes(executable, tmp_path_factory):  # noqa: F811
+    """(the old one, from which sessions may go to the new one; that)"""
+    new = Service(executable, tmp_path_factory.mktemp("new"))
+    old = Service(executable, tmp_path_factory.mktemp("old"), "--move-to", f"http://127.0.0.1:{new.port}")
+    yield old, new
+    old.stop()
+    new.stop()
+
+
+def test_move(gpurest, nodes, tmp_path):
+    old, new = nodes
+    here, there = ("--url", f"http://127.0.0.1:{old.port}"), ("--url", f"http://127.0.0.1:{new.port}")
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 8192)
+    assert gpurest(*here, "connect", "mv").returncode == OK
+    assert gpurest(*here, "--session", "mv", "buf", "put", "x", "x.bin").returncode == OK
+    refused = gpurest(*here, "session", "move", "mv", "http://127.0.0.1:1")
+    assert refused.returncode != OK
+    assert gpurest(*here, "--session", "mv", "buf", "put", "y", "x.bin").returncode == OK  # it is not held
+    moved = gpurest(*here, "session", "move", "mv", there[1])
+    assert moved.returncode == OK, moved.stderr
+    got = gpurest(*there, "--session", "mv", "buf", "get", "y", "y.bin")
+    assert got.returncode == OK and (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), got.stderr
+    gone = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
+    assert gone.returncode == BUSY and b"moved" in gone.stderr

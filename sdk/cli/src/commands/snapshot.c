@@ -1,4 +1,4 @@
-/* session: snapshots saved, restored, and copied to another service; hibernated and woken. */
+/* session: snapshots saved, restored, copied and moved to another service; hibernated and woken. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { IDLE_MS_MAX = 24 * 3600 * 1000 }; /* the service waits for work under way, and compiles */
 
-enum { PROBLEM_BYTES_MAX = 4096, ID_PATH_BYTES = 256 };
+enum { PROBLEM_BYTES_MAX = 4096, ID_PATH_BYTES = 256, MOVE_ID_CHARS = 64, MOVE_BODY_BYTES = 2048 };
 
 /* A refusal comes as a body, too: its beginning is kept. */
 struct receiving {
@@ -45,7 +45,8 @@ static enum exit_code refused(int status, const struct receiving *r)
     return code;
 }
 
-static enum exit_code receive(struct cli *c, const char *name, FILE *to)
+/* `move`: the one that the snapshot is part of; NULL: of none. */
+static enum exit_code receive(struct cli *c, const char *name, const char *move, FILE *to)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
@@ -56,7 +57,7 @@ static enum exit_code receive(struct cli *c, const char *name, FILE *to)
 
     if (code)
         return code;
-    snprintf(path, sizeof path, "/v1/sessions/%s/snapshot", name);
+    snprintf(path, sizeof path, "/v1/sessions/%s/snapshot%s%s", name, move ? "?move=" : "", move ? move : "");
     request.method = "GET";
     request.path = path;
     request.on_body = write_piece;
@@ -73,17 +74,17 @@ static enum exit_code receive(struct cli *c, const char *name, FILE *to)
 }
 
 /* Into a file of another name, so that a full disk or a lost connection leaves the old one. */
-static enum exit_code save(struct cli *c, const char *name, const char *file)
+static enum exit_code save(struct cli *c, const char *name, const char *move, const char *file)
 {
     char           fresh[PATH_BYTES];
     FILE          *f;
     enum exit_code code;
 
     if (strcmp(file, "-") == 0)
-        return receive(c, name, stdout);
+        return receive(c, name, move, stdout);
     if (snprintf(fresh, sizeof fresh, "%s.part", file) >= (int)sizeof fresh || !(f = stream_open(fresh, "wb")))
         return cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
-    code = receive(c, name, f);
+    code = receive(c, name, move, f);
     if ((fclose(f) != 0 || (!code && !file_replace(fresh, file))) && !code)
         code = cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
     if (code)
@@ -108,25 +109,110 @@ static enum exit_code load(struct cli *c, gpurest_client *client, const char *fi
     return CODE_OK;
 }
 
-/* Through a file of this machine, which is removed behind it. */
-static enum exit_code copy(struct cli *c, const char *name, const char *url, const char *new_name, const char *device)
+/* Through a file of this machine, which is removed behind it. `move`: as for receive(). */
+static enum exit_code pass(struct cli *c, const char *name, const char *move, struct cli *there, const char *new_name, const char *device)
 {
-    struct cli     there = *c;
     char           folder[PATH_BYTES - 16], file[PATH_BYTES];
     enum exit_code code;
 
     if (!folder_make_temporary(folder, sizeof folder))
         return cli_error(CODE_FAILED, "no folder for the snapshot can be made: %s", strerror(errno));
     snprintf(file, sizeof file, "%s/snapshot.tar", folder);
+    code = save(c, name, move, file);
+    if (!code)
+        code = load(there, there->client, file, new_name, device);
+    remove(file);
+    rmdir(folder);
+    return code;
+}
+
+static enum exit_code copy(struct cli *c, const char *name, const char *url, const char *new_name, const char *device)
+{
+    struct cli     there = *c;
+    enum exit_code code;
+
     there.url = url;
     there.client = NULL;
     code = cli_open(&there);
     if (!code)
-        code = save(c, name, file);
+        code = pass(c, name, NULL, &there, new_name, device);
+    gpurest_close(there.client);
+    return code;
+}
+
+/* ---- moves: docs/design/moves.md ---- */
+
+/* Asks /v1/sessions/NAME/move... and takes a text out of the answer. */
+static enum exit_code ask_for(struct cli *c, const char *name, const char *what, const char *body, const char *member, char *out,
+                              size_t room)
+{
+    char           path[ID_PATH_BYTES];
+    cJSON         *got = NULL;
+    const cJSON   *found;
+    enum exit_code code;
+
+    snprintf(path, sizeof path, "/v1/sessions/%s/%s", name, what);
+    code = cli_ask(c, "POST", path, body, &got);
+    found = cJSON_GetObjectItem(got, member);
+    if (!code && (!cJSON_IsString(found) || snprintf(out, room, "%s", found->valuestring) >= (int)room))
+        code = cli_error(CODE_FAILED, "the answer to %s has no %s", path, member);
+    cJSON_Delete(got);
+    return code;
+}
+
+/* The name without the node before it, which the next one has not. */
+static const char *plain_name(const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    return dot ? dot + 1 : name;
+}
+
+/* Only when the old node says that it has the session, the copy is not it. Returns `code`. */
+static enum exit_code give_up(struct cli *c, struct cli *there, const char *name, const char *move, enum exit_code code)
+{
+    char path[ID_PATH_BYTES];
+
+    snprintf(path, sizeof path, "/v1/sessions/%s/move?move=%s", name, move);
+    if (cli_request(c, "DELETE", path, NULL))
+        return code;
+    snprintf(path, sizeof path, "/v1/sessions/%s/move?move=%s", plain_name(name), move);
+    cli_request(there, "DELETE", path, NULL);
+    return code;
+}
+
+static enum exit_code move_to(struct cli *c, struct cli *there, const char *name, const char *url, const char *device)
+{
+    char           move[MOVE_ID_CHARS + 1] = "", secret[MOVE_ID_CHARS + 1] = "", body[MOVE_BODY_BYTES], state[32];
+    enum exit_code code = ask_for(c, name, "move", "{}", "move", move, sizeof move);
+
+    if (code)
+        return code;
+    code = pass(c, name, move, there, plain_name(name), device);
+    if (code)
+        return give_up(c, there, name, move, code);
+    snprintf(body, sizeof body, "{\"move\":\"%s\",\"to\":\"%.512s\",\"id\":\"%s\"}", move, url, plain_name(name));
+    code = ask_for(c, name, "move/complete", body, "secret", secret, sizeof secret);
+    if (code)
+        return give_up(c, there, name, move, code);
+    snprintf(body, sizeof body, "{\"secret\":\"%s\"}", secret);
+    code = ask_for(there, plain_name(name), "move/confirm", body, "state", state, sizeof state);
     if (!code)
-        code = load(&there, there.client, file, new_name, device);
-    remove(file);
-    rmdir(folder);
+        cli_say(c, "%s is at %s now", plain_name(name), url);
+    return code;
+}
+
+static enum exit_code move_session(struct cli *c, const char *name, const char *url, const char *device)
+{
+    struct cli     there = *c;
+    enum exit_code code = cli_open(c);
+
+    there.url = url;
+    there.client = NULL;
+    if (!code)
+        code = cli_open(&there);
+    if (!code)
+        code = move_to(c, &there, name, url, device);
     gpurest_close(there.client);
     return code;
 }
@@ -156,7 +242,7 @@ enum exit_code run_session(struct cli *c)
         return CODE_USAGE;
     what = c->argv[0];
     if (strcmp(what, "save") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]) && !device)
-        return save(c, c->argv[1], c->argv[2]);
+        return save(c, c->argv[1], NULL, c->argv[2]);
     if ((strcmp(what, "hibernate") == 0 || strcmp(what, "wake") == 0) && c->argc == 2 && cli_id_ok(c->argv[1]) && !device)
         return put_to_sleep(c, c->argv[1], what);
     if (strcmp(what, "load") == 0 && c->argc == 3) {
@@ -165,7 +251,8 @@ enum exit_code run_session(struct cli *c)
     }
     if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]))
         return copy(c, c->argv[1], c->argv[2], c->argv[3], device);
-    return cli_usage(
-        c,
-        "session save NAME FILE, session load FILE NAME, session copy NAME TO-URL NEW-NAME, session hibernate NAME or session wake NAME");
+    if (strcmp(what, "move") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]))
+        return move_session(c, c->argv[1], c->argv[2], device);
+    return cli_usage(c, "session save NAME FILE, session load FILE NAME, session copy NAME TO-URL NEW-NAME, session move NAME TO-URL, "
+                        "session hibernate NAME or session wake NAME");
 }

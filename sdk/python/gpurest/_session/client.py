@@ -262,7 +262,7 @@ class Client(Unpicklable):
         spec = requests.session_spec(device or chosen_device(self) or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck, memory_fraction,
                                      pool_bytes_max, fault_domain, fault_domain_required, lease_s)
         info, created = self._transport.do(requests.session_open(name, spec))
-        session = Session(self, info, created, timeout_ms)
+        session = Session(self, self._transport.named(name, info), created, timeout_ms)
         self._keep(session)
         with self._lock:
             self._sessions = [one for one in self._sessions if not one.closed] + [session]
@@ -291,7 +291,7 @@ class Client(Unpicklable):
     def attach(self, id: str) -> Session:
         """The session of this id, made elsewhere; closing it here does not end it."""
         info = self._transport.do(requests.get(requests.session_path(id)))
-        session = Session(self, info, False, self.timeout_ms)
+        session = Session(self, self._transport.named(id, info), False, self.timeout_ms)
         self._keep(session)
         return session
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .._shown import html
-from .._transport import snapshot
+from .._transport import moves, snapshot
 from .._transport.progress import ProgressOption, Waiting
 from .._transport.snapshot import FileName
 from .._transport.wire import ServerEvent
@@ -262,6 +262,14 @@ class Session(SessionBase):
         with snapshot.Target(file) as target:
             for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
                 target.write(piece)
+
+    def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:
+        """Moves the session to the node at that URL, with all that a snapshot has; the bytes pass through this process. Objects of the session stay
+        valid, and other clients' requests follow. Its requests wait meanwhile; work under way is waited for up to `wait_s` seconds (30). Whatever
+        fails, one of both nodes has the session; without an end within `hold_s` seconds (120) of the last byte it goes on where it is. The node must let
+        sessions go there (--move-to)."""
+        self._check()
+        self.client._transport.move(self.id, to, moves.moving(self.id, to, hold_s, wait_s))
 
     # ---- looking ----
 

@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeV
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import Connection, Progress, close_all
 from .endpoint import Endpoint, Timeout
+from .moves import FOLLOWED_MAX, MOVING_PAUSE_S, MOVING_S, Moved, Step, endpoint_after, session_of
 from .steps import Steps, drive
-from .wire import Call, Request, Response, error_of, with_key
+from .wire import Call, Request, Response, error_of, passed, with_key
 
 IDLE_CONNECTION_S = 55.0  # the service closes after 60
 BACKOFF_S = 0.1
@@ -55,7 +56,9 @@ class TransportBase:
         self.requests_sent = 0
         self._keys = idempotency_keys
         self._token = token
+        self._ca_file = ca_file
         self._tls = endpoint.tls(ca_file)
+        self._moves: Dict[str, Moved[Any]] = {}  # by the sessions' ids here
         self._free: List[Any] = []  # connections
         self._closed = False
         self._pid = os.getpid()
@@ -74,8 +77,11 @@ class TransportBase:
     def _sending(self, request: Request, stopped: Callable[[], bool]) -> Steps[Response]:
         """The successful answer. Yields None for an attempt, and seconds for a pause before the next one. Tries again where that is safe: no
         connection, the service was busy, or a repeatable request broke."""
-        for attempt in range(self.retries + 1):
-            last = attempt == self.retries or stopped()
+        if self.retries < 0:
+            raise GpurestError("no attempt was made: retries must not be negative")
+        attempt, followed, moving_until = 0, 0, time.monotonic() + MOVING_S
+        while True:
+            last = attempt >= self.retries or stopped()
             began = time.perf_counter()
             try:
                 response = yield None
@@ -90,14 +96,47 @@ class TransportBase:
                     return response  # type: ignore[no-any-return]
                 close_all(response.descriptors)
                 failure = error_of(response, request)
+                if followed < FOLLOWED_MAX and self._follow(request, failure):
+                    followed += 1
+                    continue
+                if failure.code == "session_moving" and self.retries and not stopped() and time.monotonic() < moving_until:
+                    yield MOVING_PAUSE_S
+                    continue
                 if last or not may_ask_again(failure):
                     raise failure
                 asked_s = retry_after(failure)
             pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
             pause = min(max(pause, asked_s or 0.0), BACKOFF_S_MAX)
             log.warning("%s %s: trying again in %.2f s", request.method, request.path, pause)
+            attempt += 1
             yield pause
-        raise GpurestError("no attempt was made: retries must not be negative")
+
+    # ---- sessions that have moved ----
+
+    def _beside(self, url: str) -> Any:
+        """The way to another node."""
+        return type(self)(endpoint_after(self.endpoint, url), self._token, self.timeout, self.retries, self._ca_file)
+
+    def _moved(self, request: Request) -> Optional[Moved[Any]]:
+        return self._moves.get(session_of(request.path) or "")
+
+    def named(self, sid: Optional[str], info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a service says of a session, under the id by which requests follow it."""
+        return {**info, "id": sid} if sid in self._moves else info
+
+    def _follow(self, request: Request, failure: GpurestError) -> bool:
+        """Whether the request may be sent again, to where its session is now."""
+        told = failure.problem.get("moved")
+        sid = session_of(request.path)
+        if failure.code != "session_moved" or not told or sid is None:
+            return False
+        self._learn(sid, told)
+        return True
+
+    def _learn(self, sid: str, told: Mapping[str, Any]) -> Moved[Any]:
+        log.info("session %s is at %s now, as %s", sid, told["to"], told["id"])
+        self._moves[sid] = moved = Moved(self._beside(told["to"]), told["id"], told["secret"])
+        return moved
 
 
 class Transport(TransportBase):
@@ -146,6 +185,8 @@ class Transport(TransportBase):
             free, self._free = self._free, []
         for connection in free:
             connection.close()
+        for moved in tuple(self._moves.values()):
+            moved.transport.close()
 
     def hurry(self, seconds: float) -> None:
         """From now on nothing takes longer, and nothing is tried twice."""
@@ -193,6 +234,10 @@ class Transport(TransportBase):
         return drive(self._sending(request, lambda: bool(cancel and cancel.set)), step)
 
     def _once(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel]) -> Response:
+        moved = self._moved(request) if self._moves else None
+        if moved is not None:
+            refused = self._confirm(moved)
+            return refused or moved.transport._once(moved.request(request), into, progress, cancel)
         connection = self._take()
         started = time.perf_counter() if self.observers else None
         try:
@@ -209,8 +254,55 @@ class Transport(TransportBase):
                 observer(request, response, time.perf_counter() - started)
         return response
 
+    def _confirm(self, moved: Moved[Any]) -> Optional[Response]:
+        """Before the first request there; a refusal is the answer of that."""
+        if moved.confirmed:
+            return None
+        moved.transport.observers = self.observers
+        response: Response = moved.transport._once(moved.confirmation, None, None, None)
+        moved.confirmed = response.status < 300
+        return None if moved.confirmed else response
+
+    def move(self, sid: str, to: str, steps: Steps[Dict[str, Any]]) -> None:
+        """Does the steps of moves.moving(), and follows."""
+        there = self._beside(to)
+        try:
+            told = drive(steps, lambda step: self._step(there, step))
+        finally:
+            there.close()
+        self._confirm(self._learn(sid, told))
+
+    def _step(self, there: Transport, step: Step) -> Response:
+        if step.into is None:
+            return (there if step.there else self)._once(step.request, None, None, None)
+        moved = self._moved(step.request)
+        if moved is not None:
+            return moved.transport._step(there, step._replace(request=moved.request(step.request)))  # type: ignore[no-any-return]
+        connection = self._open()
+        try:
+            head, pieces = connection.stream(step.request)
+            if head.status != 200 or head.length is None:
+                return Response(head.status, head.headers, b"".join(pieces))
+            return there._once(passed(step.into, pieces, head.length), None, None, None)
+        finally:
+            connection.close()
+
     def stream(self, request: Request) -> Iterator[bytes]:
         """The body of a successful answer in pieces as they come; the connection is closed at the end."""
+        for _ in range(FOLLOWED_MAX):
+            moved = self._moved(request)
+            if moved is not None:
+                self._confirm(moved)
+                yield from moved.transport.stream(moved.request(request))
+                return
+            try:
+                yield from self._stream(request)
+                return
+            except GpurestError as error:
+                if not self._follow(request, error):
+                    raise
+
+    def _stream(self, request: Request) -> Iterator[bytes]:
         connection = self._open() if not self._closed else self._take()
         try:
             self._check()

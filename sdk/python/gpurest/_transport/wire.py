@@ -48,6 +48,27 @@ class Request:
         return self.method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in self.headers or self.takes_descriptor
 
 
+@dataclass
+class Passed(Request):
+    """One whose body comes from elsewhere, once."""
+    length: int = 0
+
+    @property
+    def body_bytes(self) -> int:
+        """As it was told before the first byte."""
+        return self.length
+
+    @property
+    def repeatable(self) -> bool:
+        """The bytes are gone."""
+        return False
+
+
+def passed(request: Request, pieces: Iterator[bytes], length: int) -> Passed:
+    """The request with a body of so many bytes, which are fetched as they are sent."""
+    return Passed(request.method, request.path, request.headers, pieces, request.answer_s, length=length)  # type: ignore[arg-type]
+
+
 def with_key(request: Request, wanted: bool) -> Request:
     """A POST with a key of its own may be sent twice and is done once."""
     if not wanted or request.method != "POST" or request.repeatable:

@@ -30,7 +30,7 @@ class _Opening:
 
     async def _open(self) -> AsyncSession:
         info, created = await self._client._transport.do(requests.session_open(self._name, self._spec))
-        session = AsyncSession(self._client, info, created, self._timeout_ms)
+        session = AsyncSession(self._client, self._client._transport.named(self._name, info), created, self._timeout_ms)
         self._client._sessions.append(session)
         self._client._keep(session)
         return session
@@ -116,7 +116,7 @@ class AsyncClient(Unpicklable):
     async def attach(self, id: str) -> AsyncSession:
         """See Client.attach()."""
         info = await self._transport.do(requests.get(requests.session_path(id)))
-        session = AsyncSession(self, info, False, self.timeout_ms)
+        session = AsyncSession(self, self._transport.named(id, info), False, self.timeout_ms)
         self._keep(session)
         return session
 

@@ -13,7 +13,7 @@ from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
 from .._session.transfer import refused, taking_back
-from .._transport import snapshot
+from .._transport import moves, snapshot
 from .._transport.heartbeats import clock
 from .._transport.snapshot import FileName
 from .._transport.steps import Steps, drive_async
@@ -214,6 +214,11 @@ class AsyncSession(SessionState):
         with snapshot.Target(file) as target:
             async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
                 target.write(piece)
+
+    async def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:
+        """See Session.move()."""
+        self._check()
+        await self.client._transport.move(self.id, to, moves.moving(self.id, to, hold_s, wait_s))
 
     async def hibernate(self) -> Dict[str, Any]:
         """See Session.hibernate()."""

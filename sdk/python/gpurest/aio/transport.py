@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, AsyncIterator, Coroutine, List, Optional, Tuple, TypeVar
+from typing import Any, AsyncIterator, Coroutine, Dict, List, Optional, Tuple, TypeVar
 
 from .._transport.connection import readable
 from .._transport.endpoint import Endpoint, tune
 from .._transport.frame import BytesLike
-from .._transport.steps import drive_async
+from .._transport.moves import FOLLOWED_MAX, Moved, Step
+from .._transport.steps import Steps, drive_async
 from .._transport.transport import IDLE_CONNECTION_S, POOLED_MAX, TransportBase
-from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, with_key
+from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, passed, with_key
 from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 
 SEND_BYTES = 1 << 20
@@ -59,6 +60,18 @@ class AsyncConnection:
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True
+
+    async def pass_on(self, request: Request, pieces: AsyncIterator[bytes]) -> Response:
+        """Sends a body as it comes from elsewhere."""
+        self._writer.write(head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix))
+        try:
+            async for piece in pieces:
+                self._writer.write(piece)
+                await self._within(self._writer.drain(), request, 0.0)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the answer may be there all the same
+        head = await self.head(request)
+        return Response(head.status, head.headers, await self._body(head, None))
 
     async def _within(self, work: Coroutine[Any, Any, T], request: Request, more_s: float) -> T:
         limit = None if self._idle_s is None else self._idle_s + more_s
@@ -139,6 +152,8 @@ class AsyncTransport(TransportBase):
         free, self._free = self._free, []
         for connection in free:
             connection.close()
+        for moved in tuple(self._moves.values()):
+            await moved.transport.close()
 
     async def _take(self) -> AsyncConnection:
         self._check()
@@ -181,6 +196,10 @@ class AsyncTransport(TransportBase):
         return await drive_async(self._sending(request, lambda: False), step)
 
     async def _once(self, request: Request, into: Optional[memoryview]) -> Response:
+        moved = self._moved(request) if self._moves else None
+        if moved is not None:
+            refused = await self._confirm(moved)
+            return refused or await moved.transport._once(moved.request(request), into)
         connection = await self._take()
         self.requests_sent += 1
         try:
@@ -194,8 +213,68 @@ class AsyncTransport(TransportBase):
             connection.close()
         return response
 
+    async def _confirm(self, moved: Moved[Any]) -> Optional[Response]:
+        if moved.confirmed:
+            return None
+        response: Response = await moved.transport._once(moved.confirmation, None)
+        moved.confirmed = response.status < 300
+        return None if moved.confirmed else response
+
+    async def move(self, sid: str, to: str, steps: Steps[Dict[str, Any]]) -> None:
+        """As the blocking transport's."""
+        there = self._beside(to)
+
+        async def step(step: Step) -> Response:
+            return await self._step(there, step)
+
+        try:
+            told = await drive_async(steps, step)
+        finally:
+            await there.close()
+        await self._confirm(self._learn(sid, told))
+
+    async def _step(self, there: AsyncTransport, step: Step) -> Response:
+        if step.into is None:
+            return await (there if step.there else self)._once(step.request, None)
+        moved = self._moved(step.request)
+        if moved is not None:
+            return await moved.transport._step(there, step._replace(request=moved.request(step.request)))  # type: ignore[no-any-return]
+        reader, writer = await self._open()
+        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        try:
+            head = await connection.send_and_head(step.request)
+            if head.status != 200 or head.length is None:
+                return Response(head.status, head.headers, b"".join([one async for one in connection.pieces(head)]))
+            return await there._passing(step.into, connection.pieces(head), head.length)
+        finally:
+            connection.close()
+
+    async def _passing(self, request: Request, pieces: AsyncIterator[bytes], length: int) -> Response:
+        reader, writer = await self._open()
+        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        try:
+            return await connection.pass_on(passed(request, iter(()), length), pieces)
+        finally:
+            connection.close()
+
     async def stream(self, request: Request) -> AsyncIterator[bytes]:
         """The body of a successful answer in pieces as they come."""
+        for _ in range(FOLLOWED_MAX):
+            moved = self._moved(request)
+            if moved is not None:
+                await self._confirm(moved)
+                async for piece in moved.transport.stream(moved.request(request)):
+                    yield piece
+                return
+            try:
+                async for piece in self._stream(request):
+                    yield piece
+                return
+            except GpurestError as error:
+                if not self._follow(request, error):
+                    raise
+
+    async def _stream(self, request: Request) -> AsyncIterator[bytes]:
         self._check()
         reader, writer = await self._open()
         connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)

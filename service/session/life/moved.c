@@ -1,0 +1,176 @@
+/* Sessions that have gone to another node: where each one is now, told to requests that still come here. */
+#include <stdlib.h>
+
+#include "base/threads/held.h"
+#include "session/life/internal.h"
+
+enum { MOVING_RETRY_MS = 250 };
+
+struct moved_session {
+    const void           *owner;
+    struct session_moved  what;
+    struct moved_session *next;
+};
+
+static bool is_over(const struct registry *r, const struct session_moved *m)
+{
+    uint64_t for_s = r->config.moved_for_s ? r->config.moved_for_s : MOVED_FOR_S_MAX, now = wall_ns();
+
+    return now > m->wall_ns && now - m->wall_ns >= for_s * NS_PER_S;
+}
+
+static bool is_of(const struct moved_session *m, const void *owner, struct span id)
+{
+    return m->owner == owner && span_is(id, m->what.id);
+}
+
+static void forget(struct registry *r, const void *owner, struct span id)
+{
+    struct moved_session **at = &r->moved, *m;
+
+    assert(held(&r->lock));
+    while ((m = *at) != NULL)
+        if (is_of(m, owner, id)) {
+            *at = m->next;
+            free(m);
+        } else
+            at = &m->next;
+}
+
+/* How many are remembered of the owner, once what is over is not. */
+static unsigned count_of(struct registry *r, const void *owner)
+{
+    struct moved_session **at = &r->moved, *m;
+    unsigned               n = 0;
+
+    assert(held(&r->lock));
+    while ((m = *at) != NULL)
+        if (is_over(r, &m->what)) {
+            *at = m->next;
+            free(m);
+        } else {
+            n += m->owner == owner;
+            at = &m->next;
+        }
+    return n;
+}
+
+enum status moved_make(struct registry *r, const void *owner, const struct session_moved *what, struct moved_session **out,
+                       struct problem *why)
+{
+    struct moved_session *m = calloc(1, sizeof *m);
+    unsigned              n;
+
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory to remember where the session goes");
+    pthread_mutex_lock(&r->lock);
+    n = count_of(r, owner);
+    pthread_mutex_unlock(&r->lock);
+    if (n >= MOVED_SESSIONS_PER_CALLER_MAX) {
+        free(m);
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "moved_sessions", MOVED_SESSIONS_PER_CALLER_MAX, n, 1);
+    }
+    m->owner = owner;
+    m->what = *what;
+    *out = m;
+    return STATUS_OK;
+}
+
+void moved_drop(struct moved_session *m)
+{
+    free(m);
+}
+
+void moved_remember(struct registry *r, struct moved_session *m)
+{
+    forget(r, m->owner, span_of(m->what.id));
+    m->next = r->moved;
+    r->moved = m;
+}
+
+enum status moved_check(struct registry *r, const void *owner, struct span id, struct problem *why)
+{
+    const struct moved_session *m = r->moved;
+
+    assert(held(&r->lock));
+    while (m && !is_of(m, owner, id))
+        m = m->next;
+    if (!m || is_over(r, &m->what))
+        return STATUS_OK;
+    problem_set(why, STATUS_SESSION_MOVED, "the session has moved to another node, where it is %s", m->what.new_id);
+    if (why) {
+        memcpy(why->moved_to, m->what.to, sizeof why->moved_to);
+        memcpy(why->moved_id, m->what.new_id, sizeof why->moved_id);
+        memcpy(why->moved_secret, m->what.secret, sizeof why->moved_secret);
+    }
+    return STATUS_SESSION_MOVED;
+}
+
+bool session_moved_restore(struct registry *r, const struct tenant *t, const struct session_moved *what)
+{
+    struct moved_session *m;
+
+    if (is_over(r, what))
+        return false;
+    if (moved_make(r, t->owner, what, &m, NULL))
+        return true;
+    pthread_mutex_lock(&r->lock);
+    moved_remember(r, m);
+    pthread_mutex_unlock(&r->lock);
+    return true;
+}
+
+void session_moved_forget(struct registry *r, const struct tenant *t, const char *id)
+{
+    pthread_mutex_lock(&r->lock);
+    forget(r, t->owner, span_of(id));
+    pthread_mutex_unlock(&r->lock);
+}
+
+void moved_finish(struct registry *r)
+{
+    struct moved_session *m;
+
+    while ((m = r->moved) != NULL) {
+        r->moved = m->next;
+        free(m);
+    }
+}
+
+/* ---- on the way ---- */
+
+/* A snapshot that is still being read holds it as well. */
+bool session_moving_locked(struct session *s)
+{
+    assert(held(&s->lock));
+    if (!s->move.until_ns)
+        return false;
+    if (s->move.leaving || s->snapshots || now_ns() < s->move.until_ns)
+        return true;
+    s->move = (struct session_move){0};
+    return false;
+}
+
+enum status moving_problem(struct problem *why)
+{
+    problem_set(why, STATUS_SESSION_MOVING, "the session is being moved to another node; send the request again");
+    if (why)
+        why->retry_after_ms = MOVING_RETRY_MS;
+    return STATUS_SESSION_MOVING;
+}
+
+/* A copy that has come back to where it once was: until that is confirmed, the session is where it went then. */
+enum status restoring_problem(struct session *s, struct problem *why)
+{
+    enum status st;
+
+    if (!s->restored.move[0])
+        return problem_set(why, STATUS_SESSION_BUSY, "the session is being restored from a snapshot");
+    pthread_mutex_lock(&s->registry->lock);
+    st = moved_check(s->registry, s->payer->owner, span_of(s->entry.id), why);
+    pthread_mutex_unlock(&s->registry->lock);
+    if (st)
+        return st;
+    moving_problem(why);
+    return problem_set(why, STATUS_SESSION_MOVING, "this is a copy of a session that its former node has not given up, or not yet");
+}

@@ -1,0 +1,315 @@
+"""Sessions that move to another node: the steps of both, and what a killed node or client leaves."""
+import socket
+import struct
+import threading
+
+import pytest
+
+from conftest import floats
+from service_under_test import Service, until
+from test_snapshot import SOURCE, TYPE, raw, variable, word
+from test_start_and_auth import token_file
+from test_state import kill, left, mortal, stop  # noqa: F401
+
+S = "/v1/sessions/s"
+STEP = {"module": "m", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 5}]}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def url_of(service):
+    return f"http://127.0.0.1:{service.port}"
+
+
+@pytest.fixture
+def pair(start):
+    """The old node, from which sessions may move to the new one, and that."""
+    new = start("--node", "n2", "--move-to", "http://127.0.0.1:1")
+    return start("--node", "n1", "--move-to", "http://127.0.0.1:1", "--move-to", url_of(new)), new
+
+
+def fill(client, path=S):
+    client.put(path, {"labels": {"a": "b"}}).expect(201)
+    client.put_cuda(path + "/modules/m", SOURCE).expect(201)
+    client.put_octets(path + "/buffers/n", struct.pack("<I", 1)).expect(201)
+    client.put_octets(path + "/modules/m/globals/table/data", floats([5, 6, 7, 8])).expect(204)
+
+
+def begin(client, path=S, **body):
+    return client.post(path + "/move", body).expect(201).json()["move"]
+
+
+def carry(old, new, move, path=S, to=S):
+    data = old.get(f"{path}/snapshot?move={move}").expect(200).body
+    return new.put(to, data, Content_Type=TYPE).expect(201).json()
+
+
+def complete(old, new_service, move, path=S, id="n2.s"):
+    return old.post(path + "/move/complete", {"move": move, "to": url_of(new_service), "id": id})
+
+
+def test_a_session_moves(pair):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    old.post(S + "/launches", STEP, Idempotency_Key="once").expect(200)
+    move = begin(old)
+    assert word(old, S) == 8                                                  # reads go on
+    for method, path, body in (("PUT", "/buffers/new", {"size": 8}), ("POST", "/reset", {}), ("POST", "/launches", STEP), ("PATCH", "", {"labels": {}}),
+                               ("POST", "/batches", {"ops": [{"op": "sync"}]})):
+        refused = old.request(method, S + path, body).expect(503, "session_moving")
+        assert refused.json()["retryable"] and int(refused.headers["Retry-After"]) >= 1, (method, path)
+    old.post(S + "/move", {}).expect(409, "session_busy")
+    made = carry(old, new, move)
+    assert made["id"] == "n2.s" and made["state"] == "starting"
+    for path in ("", "/buffers/n/data"):
+        new.get(S + path).expect(503, "session_moving")                       # a copy: it is not the session
+    new.put(S, {}).expect(503, "session_moving")
+    new.post(S + "/move/confirm", {"secret": "0" * 64}).expect(400, "invalid_field")
+    told = complete(old, pair[1], move).expect(200).json()
+    assert told["to"] == url_of(pair[1]) and told["id"] == "n2.s"
+    for path, body in (("/buffers/n/data", None), ("", {"labels": {"a": "b"}}), ("/launches", STEP)):
+        gone = (old.put(S, body) if path == "" else old.post(S + path, body) if body else old.get(S + path)).expect(421, "session_moved").json()
+        assert gone["moved"] == told and gone["retryable"]
+    complete(old, pair[1], move).expect(421, "session_moved")
+    assert [s["id"] for s in old.get("/v1/sessions").json()["items"]] == []
+    new.get(S).expect(503, "session_moving")
+    for _ in range(2):
+        new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    there = new.get(S).expect(200).json()
+    assert there["state"] == "ready" and there["restored"]["from"] == "move" and there["labels"] == {"a": "b"}
+    assert word(new, S) == 8 and variable(new, S, "table") == floats([5, 6, 7, 8])
+    again = new.post(S + "/launches", STEP, Idempotency_Key="once").expect(200)
+    assert again.headers["Idempotency-Replayed"] == "true" and word(new, S) == 8
+
+
+def test_it_moves_back(start):
+    a = start("--move-to", "http://127.0.0.1:1")
+    b = start("--move-to", url_of(a))
+    a2 = start("--move-to", url_of(b))
+    old, new = a2.client(), b.client()
+    fill(old)
+    move = begin(old)
+    carry(old, new, move)
+    secret = complete(old, b, move, id="s").expect(200).json()["secret"]
+    new.post(S + "/move/confirm", {"secret": secret}).expect(200)
+    # and from there to a third one; the first still says where it went
+    third = a.client()
+    move = begin(new)
+    carry(new, third, move)
+    told = complete(new, a, move, id="s").expect(200).json()
+    third.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    assert new.get(S).expect(421).json()["moved"]["to"] == url_of(a) and old.get(S).expect(421).json()["moved"]["to"] == url_of(b)
+    # a copy that comes to where the session once was: it is where it went then, until that copy is confirmed
+    data = third.get(S + "/snapshot").expect(200).body
+    old.put(S, data, Content_Type=TYPE).expect(421, "session_moved")
+
+
+def test_there_and_back(executable, tmp_path):
+    """What comes back is the session only when that is confirmed; until then the old node says where it went. So do their files."""
+    services, urls = {}, {}
+    for name in ("b", "a"):
+        urls[name] = f"http://127.0.0.1:{free_port()}"
+
+    def launch(name):
+        folder = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        services[name] = Service(executable, folder, "--state", str(tmp_path / f"state-{name}"), "--move-to", urls["b" if name == "a" else "a"],
+                                 listen=urls[name].removeprefix("http://"))
+        return services[name].client()
+
+    try:
+        a, b = launch("a"), launch("b")
+        fill(a)
+        for there, back, client, other in (("a", "b", a, b), ("b", "a", b, a)):
+            client.post(S + "/launches", STEP).expect(200)
+            move = begin(client)
+            carry(client, other, move)
+            if there == "b":
+                assert a.get(S).expect(421, "session_moved").json()["moved"]["to"] == urls["b"]  # a copy waits there, too
+                assert left(tmp_path / "state-a") == ["s.moved", "s.pending.tar"]
+                kill(services["a"])
+                other = a = launch("a")
+                assert a.get(S).expect(421).json()["moved"]["to"] == urls["b"]
+            told = client.post(S + "/move/complete", {"move": move, "to": urls[back], "id": "s"}).expect(200).json()
+            other.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+        assert word(a, S) == 8 * 3 + 5
+        assert b.get(S).expect(421).json()["moved"]["to"] == urls["a"]
+        assert left(tmp_path / "state-a") == ["s.past.tar"] and left(tmp_path / "state-b") == ["s.moved"]
+    finally:
+        for service in services.values():
+            kill(service)
+
+
+def test_who_gives_up_goes_on(pair):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    move = begin(old)
+    carry(old, new, move)
+    old.delete(S + "/move").expect(400, "invalid_field")
+    old.delete(f"{S}/move?move={move}").expect(204)
+    old.post(S + "/launches", STEP).expect(200)
+    complete(old, pair[1], move).expect(409, "session_busy")
+    new.delete(f"{S}/move?move={'0' * 64}").expect(400, "invalid_field")
+    new.delete(f"{S}/move?move={move}").expect(204)
+    new.get(S).expect(404, "session_not_found")
+    again = begin(old)
+    assert again != move
+    complete(old, pair[1], move).expect(409, "session_busy")  # another move, whose copy knows the launch
+    carry(old, new, again)
+    old.delete(f"{S}/move?move={move}").expect(204)           # nothing of it is left
+    complete(old, pair[1], again).expect(200)
+    old.delete(f"{S}/move?move={again}").expect(421, "session_moved")
+
+
+def test_a_client_that_dies_leaves_the_old_one(pair):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    move = begin(old, hold_s=1)
+    carry(old, new, move)
+    old.post(S + "/launches", STEP).expect(503, "session_moving")
+    until(lambda: old.post(S + "/launches", STEP).status == 200)
+    complete(old, pair[1], move).expect(409, "session_busy")
+    new.get(S).expect(503, "session_moving")
+    old.get(f"{S}/snapshot?move={move}").expect(409, "session_busy")
+    assert "move" not in old.get(S + "/snapshot").expect(200).body[:4096].decode("latin1").split('"session"')[0]
+
+
+def test_refusals(pair, start):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    old.post(S + "/move", {"hold_s": 0}).expect(400, "invalid_field")
+    old.post("/v1/sessions/none/move", {}).expect(404, "session_not_found")
+    move = begin(old)
+    for wrong in ({"move": move, "to": "http://example.org", "id": "s"}, {"move": move, "to": url_of(pair[1]), "id": ""},
+                  {"move": move, "to": url_of(pair[1]), "id": "a/b"}, {"move": move, "to": "file:///", "id": "s"}):
+        old.post(S + "/move/complete", wrong).expect(400, "invalid_field")
+    old.post(S + "/move/complete", {"move": "0" * 64, "to": url_of(pair[1]), "id": "s"}).expect(409, "session_busy")
+    old.post(S + "/move/complete", {"to": url_of(pair[1])}).expect(400)
+    closed = start().client()
+    closed.put(S, {}).expect(201)
+    closed.post(S + "/move", {}).expect(403, "feature_disabled")
+    closed.post(S + "/move/complete", {"move": move, "to": url_of(pair[1]), "id": "s"}).expect(403, "feature_disabled")
+    closed.post(S + "/move/confirm", {"secret": "0" * 64}).expect(200)  # nothing waits for it
+    new.post(S + "/move/confirm", {"secret": "0" * 64}).expect(404, "session_not_found")
+
+
+def test_callers_are_apart(start, tmp_path):
+    tokens = token_file(tmp_path / "tokens.json", alice=["read", "write", "compile", "launch"], bob=["read", "write", "compile", "launch"])
+    alice, bob = ({"Authorization": f"Bearer {name}-secret"} for name in ("alice", "bob"))
+    b = start("--tokens", tokens)
+    a = start("--tokens", tokens, "--move-to", url_of(b))
+    old, new = a.client(), b.client()
+    for who in (alice, bob):
+        old.request("PUT", S, {}, who).expect(201)
+    move = old.request("POST", S + "/move", {}, alice).expect(201).json()["move"]
+    old.request("PUT", S + "/buffers/b", {"size": 8}, bob).expect(201)
+    old.request("GET", f"{S}/snapshot?move={move}", None, bob).expect(409, "session_busy")
+    data = old.request("GET", f"{S}/snapshot?move={move}", None, alice).expect(200).body
+    new.request("PUT", S, data, {**alice, "Content-Type": TYPE}).expect(201)
+    told = old.request("POST", S + "/move/complete", {"move": move, "to": url_of(b), "id": "s"}, alice).expect(200).json()
+    old.request("GET", S, None, bob).expect(200)
+    new.request("POST", S + "/move/confirm", {"secret": told["secret"]}, bob).expect(404, "session_not_found")
+    new.request("POST", S + "/move/confirm", {"secret": told["secret"]}, alice).expect(200)
+
+
+def test_readers_finish_first(pair):
+    """The end waits for an answer that is being read."""
+    old_service, new_service = pair
+    old, new = old_service.client(), new_service.client()
+    old.put(S, {}).expect(201)
+    old.put_octets(S + "/buffers/b", bytes(64 << 20)).expect(201)
+    move = begin(old)
+    carry(old, new, move)
+    reader = raw(old_service)
+    reader.request("GET", S + "/buffers/b/data")
+    response = reader.getresponse()
+    first = response.read(1 << 16)
+    done = []
+    ending = threading.Thread(target=lambda: done.append(complete(old, new_service, move)))
+    ending.start()
+    other = old_service.client()
+    until(lambda: other.get(S + "/buffers/b/data", Range="bytes=0-7").status == 503)
+    assert len(first + response.read()) == 64 << 20
+    ending.join()
+    done[0].expect(200)
+
+
+@pytest.mark.parametrize("moment", ["begun", "carried", "completed", "confirmed"])
+@pytest.mark.parametrize("who", ["old", "new"])
+def test_a_killed_node(mortal, tmp_path, moment, who):  # noqa: F811
+    """With folders of state, whichever node dies at whichever step: once it is back, exactly one of both has the session, or can be told to."""
+    folders = {name: tmp_path / name for name in ("old", "new")}
+    new_service = mortal("--state", str(folders["new"]), "--move-to", "http://127.0.0.1:1", "--snapshot-every", "1")
+    arguments = ("--state", str(folders["old"]), "--snapshot-every", "1", "--move-to", url_of(new_service))
+    old_service = mortal(*arguments)
+    old, new = old_service.client(), new_service.client()
+    fill(old)
+    until(lambda: old.get(S).json()["saved_at"])
+    saved = old.get(S).json()["saved_at"]
+    old.post(S + "/launches", STEP).expect(200)
+    until(lambda: old.get(S).json()["saved_at"] != saved)
+    move, told = begin(old), None
+    if moment != "begun":
+        carry(old, new, move)
+    if moment in ("completed", "confirmed"):
+        told = complete(old, new_service, move, id="s").expect(200).json()
+    if moment == "confirmed":
+        new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    kill(old_service if who == "old" else new_service)
+    if who == "old":
+        old = mortal(*arguments).client()
+    else:
+        new_service = mortal("--state", str(folders["new"]), "--move-to", "http://127.0.0.1:1")
+        new = new_service.client()
+    if told:
+        assert old.get(S).expect(421, "session_moved").json()["moved"] == told
+        assert [name for name in left(folders["old"])] == ["s.moved"]
+        new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+        assert word(new, S) == 8 and variable(new, S, "table") == floats([5, 6, 7, 8])
+        return
+    assert word(old, S) == 8
+    if who == "old":
+        old.post(S + "/move/complete", {"move": move, "to": url_of(new_service), "id": "s"}).expect(409, "session_busy")
+        old.post(S + "/launches", STEP).expect(200)  # it goes on where it was
+    new.get(S).expect(503 if moment == "carried" else 404)
+    if moment == "carried":
+        new.delete(f"{S}/move?move={move}").expect(204)
+        new.get(S).expect(404)
+        assert left(folders["new"]) == []
+
+
+def test_how_long_it_is_told(mortal, tmp_path):  # noqa: F811
+    new_service = mortal()
+    folder = tmp_path / "state"
+    old_service = mortal("--state", str(folder), "--move-to", url_of(new_service), "--moved-for", "3")
+    old, new = old_service.client(), new_service.client()
+    fill(old)
+    move = begin(old)
+    carry(old, new, move)
+    complete(old, new_service, move, id="s").expect(200)
+    old.get(S).expect(421, "session_moved")
+    until(lambda: old.get(S).status == 404)
+    kill(old_service)
+    old = mortal("--state", str(folder), "--move-to", url_of(new_service), "--moved-for", "3").client()
+    old.get(S).expect(404)
+    assert left(folder) == []
+    fill(old)
+
+
+def test_a_pending_copy_and_the_end_of_the_service(start, tmp_path):
+    folder = tmp_path / "state"
+    new_service = start("--state", str(folder))
+    old_service = start("--move-to", url_of(new_service))
+    old, new = old_service.client(), new_service.client()
+    fill(old)
+    move = begin(old)
+    carry(old, new, move)
+    stop(new_service)
+    assert left(folder) == ["s.pending.tar"] and "waits for the confirmation" in new_service.stderr()
+    new_service = start("--state", str(folder))
+    new = new_service.client()
+    new.get(S).expect(503, "session_moving")
