@@ -60,7 +60,7 @@ def test_vector_add(run_program, url):
     assert run_program("vector_add", url=url)[0] == "Result = PASS\n"
 
 
-@pytest.mark.parametrize("name", ["graphs", "memory", "streams", "threads"])
+@pytest.mark.parametrize("name", ["graphs", "memory", "runtime_textures", "streams", "textures", "threads"])
 def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
 
