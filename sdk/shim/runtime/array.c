@@ -59,7 +59,7 @@ cudaError_t array_texel(cudaArray_const_t array, size_t *out)
     cudaError_t             r = cuArray3DGetDescriptor_v2(&d, array);
 
     if (r)
-        return cudaErrorInvalidResourceHandle;
+        return cudaErrorInvalidValue;
     *out = (size_t)array_channels(d.Format, 1).x / BITS_PER_BYTE * d.NumChannels;
     return cudaSuccess;
 }
@@ -82,7 +82,9 @@ cudaError_t run_cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc 
 
 cudaError_t run_cudaFreeArray(cudaArray_t array)
 {
-    return array ? cuArrayDestroy(array) : cudaSuccess;
+    cudaError_t r = array ? cuArrayDestroy(array) : cudaSuccess;
+
+    return r == cudaErrorInvalidResourceHandle ? cudaErrorInvalidValue : r; /* as it is documented */
 }
 
 cudaError_t run_cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array)
@@ -90,7 +92,7 @@ cudaError_t run_cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent
     CUDA_ARRAY3D_DESCRIPTOR d;
 
     if (cuArray3DGetDescriptor_v2(&d, array))
-        return cudaErrorInvalidResourceHandle;
+        return cudaErrorInvalidValue;
     if (desc)
         *desc = array_channels(d.Format, d.NumChannels);
     if (extent)
@@ -200,7 +202,7 @@ static cudaError_t start_rows(cudaArray_const_t array, size_t x, size_t y, struc
     cudaError_t             r = array_texel(array, &texel);
 
     if (r || cuArray3DGetDescriptor_v2(&d, array))
-        return cudaErrorInvalidResourceHandle;
+        return cudaErrorInvalidValue;
     *out = (struct rows){d.Width * texel, x, y};
     return x < out->row_bytes ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -79,8 +79,8 @@ static void rows(void)
     OK(cudaFreeArray(a));
     OK(cudaFreeArray(b));
     OK(cudaFreeArray(NULL));
-    EXPECT(cudaErrorInvalidResourceHandle, cudaFreeArray(a));
-    EXPECT(cudaErrorInvalidResourceHandle, cudaArrayGetInfo(&d, &e, &flags, a));
+    EXPECT(cudaErrorInvalidValue, cudaFreeArray(a));
+    EXPECT(cudaErrorInvalidValue, cudaArrayGetInfo(&d, &e, &flags, a));
 }
 
 /* Extents and positions count texels of arrays, and bytes of memory. */
