@@ -130,6 +130,15 @@ static const struct {
     [COPY_DEFAULT] = {MEMORY_UNIFIED, MEMORY_UNIFIED},
 };
 
+cudaError_t memory_types(cudaMemcpyKind kind, CUmemorytype *from, CUmemorytype *to)
+{
+    if (kind < 0 || kind > COPY_DEFAULT)
+        return cudaErrorInvalidMemcpyDirection;
+    *from = types_of[kind].from;
+    *to = types_of[kind].to;
+    return cudaSuccess;
+}
+
 cudaError_t run_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                                   cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -141,13 +150,12 @@ cudaError_t run_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
                        .dstPitch = dpitch,
                        .WidthInBytes = width,
                        .Height = height};
+    cudaError_t   r = memory_types(kind, &c.srcMemoryType, &c.dstMemoryType);
 
-    if (kind < 0 || kind > COPY_DEFAULT)
-        return cudaErrorInvalidMemcpyDirection;
+    if (r)
+        return r;
     if (width > dpitch || width > spitch)
         return cudaErrorInvalidPitchValue;
-    c.srcMemoryType = types_of[kind].from;
-    c.dstMemoryType = types_of[kind].to;
     return cuMemcpy2DAsync_v2(&c, stream);
 }
 
@@ -156,35 +164,62 @@ cudaError_t run_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t s
     return run_cudaMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, NULL);
 }
 
-/* The extent's width counts bytes where no array is; ysize is the height of a slice in rows. */
+/* One side of a copy: its array, or memory; not both. `along`: how the copy goes at this side. */
+static cudaError_t check_side(cudaArray_t array, const void *memory, bool along)
+{
+    if (array && memory)
+        return cudaErrorInvalidValue;
+    return array && !along ? cudaErrorInvalidMemcpyDirection : cudaSuccess;
+}
+
+/* Extents count texels of an array, if there is one, and bytes otherwise; positions count what they are in. */
+static cudaError_t scale_to_texels(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
+{
+    size_t      from = 1, to = 1;
+    cudaError_t r = p->srcArray ? array_texel(p->srcArray, &from) : cudaSuccess;
+
+    if (!r && p->dstArray)
+        r = array_texel(p->dstArray, &to);
+    if (r)
+        return r;
+    if ((p->srcArray && p->dstArray && from != to) || __builtin_mul_overflow(p->srcPos.x, from, &out->srcXInBytes) ||
+        __builtin_mul_overflow(p->dstPos.x, to, &out->dstXInBytes) ||
+        __builtin_mul_overflow(p->extent.width, p->srcArray ? from : to, &out->WidthInBytes))
+        return cudaErrorInvalidValue;
+    out->srcMemoryType = p->srcArray ? MEMORY_ARRAY : out->srcMemoryType;
+    out->dstMemoryType = p->dstArray ? MEMORY_ARRAY : out->dstMemoryType;
+    return cudaSuccess;
+}
+
 cudaError_t memory_volume(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
-    if (!p)
-        return cudaErrorInvalidValue;
-    if (p->kind < 0 || p->kind > COPY_DEFAULT)
-        return cudaErrorInvalidMemcpyDirection;
-    if (p->srcArray || p->dstArray)
-        return cudaErrorNotSupported;
-    *out = (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
-                           .srcY = p->srcPos.y,
+    cudaError_t  r = p ? cudaSuccess : cudaErrorInvalidValue;
+    CUmemorytype from = 0, to = 0;
+
+    r = r ? r : memory_types(p->kind, &from, &to);
+    r = r ? r : check_side(p->srcArray, p->srcPtr.ptr, from != MEMORY_HOST);
+    r = r ? r : check_side(p->dstArray, p->dstPtr.ptr, to != MEMORY_HOST);
+    if (r)
+        return r;
+    *out = (CUDA_MEMCPY3D){.srcY = p->srcPos.y,
                            .srcZ = p->srcPos.z,
-                           .srcMemoryType = types_of[p->kind].from,
+                           .srcMemoryType = from,
                            .srcHost = p->srcPtr.ptr,
                            .srcDevice = ADDRESS(p->srcPtr.ptr),
+                           .srcArray = p->srcArray,
                            .srcPitch = p->srcPtr.pitch,
                            .srcHeight = p->srcPtr.ysize,
-                           .dstXInBytes = p->dstPos.x,
                            .dstY = p->dstPos.y,
                            .dstZ = p->dstPos.z,
-                           .dstMemoryType = types_of[p->kind].to,
+                           .dstMemoryType = to,
                            .dstHost = p->dstPtr.ptr,
                            .dstDevice = ADDRESS(p->dstPtr.ptr),
+                           .dstArray = p->dstArray,
                            .dstPitch = p->dstPtr.pitch,
                            .dstHeight = p->dstPtr.ysize,
-                           .WidthInBytes = p->extent.width,
                            .Height = p->extent.height,
                            .Depth = p->extent.depth};
-    return cudaSuccess;
+    return scale_to_texels(p, out);
 }
 
 cudaError_t run_cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)

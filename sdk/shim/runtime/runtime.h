@@ -52,8 +52,18 @@ cudaError_t symbol_variable(const void *variable, CUdeviceptr *address, size_t *
 /* ---- memory.c ---- */
 
 cudaError_t memory_volume(const cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+/* The driver's types of memory of a copy. */
+cudaError_t memory_types(cudaMemcpyKind kind, CUmemorytype *from, CUmemorytype *to);
 /* The device's address of `count` bytes of a variable. */
 cudaError_t memory_part(const void *variable, size_t offset, size_t count, void **out);
+
+/* ---- array.c ---- */
+
+/* The driver's format of a texel's channels. */
+cudaError_t           array_format(const cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels);
+cudaChannelFormatDesc array_channels(CUarray_format format, unsigned channels);
+/* Bytes of a texel. */
+cudaError_t array_texel(cudaArray_const_t array, size_t *out);
 
 /* ---- the functions ---- */
 

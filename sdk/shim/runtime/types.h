@@ -14,7 +14,11 @@ typedef CUlibrary   cudaLibrary_t;
 typedef CUgraph     cudaGraph_t;
 typedef CUgraphNode cudaGraphNode_t;
 typedef CUuuid      cudaUUID_t;
-typedef void       *cudaArray_t;
+typedef CUarray     cudaArray_t, cudaArray_const_t;
+
+typedef CUtexObject             cudaTextureObject_t;
+typedef CUsurfObject            cudaSurfaceObject_t;
+typedef CUDA_RESOURCE_VIEW_DESC cudaResourceViewDesc;
 
 typedef CUmemoryPool    cudaMemPool_t;
 typedef CUmemPoolProps  cudaMemPoolProps;
@@ -84,6 +88,39 @@ typedef struct {
     int f;
 } cudaChannelFormatDesc;
 
+/* Parts of cudaResourceDesc, which have no names there. */
+struct linear_texels {
+    void                 *devPtr;
+    cudaChannelFormatDesc desc;
+    size_t                sizeInBytes;
+};
+struct pitch2d_texels {
+    void                 *devPtr;
+    cudaChannelFormatDesc desc;
+    size_t                width, height, pitchInBytes;
+};
+
+typedef struct {
+    int resType;
+    union {
+        cudaArray_t           array;
+        struct linear_texels  linear;
+        struct pitch2d_texels pitch2D;
+        int                   reserved[32];
+    } res;
+    unsigned int flags;
+} cudaResourceDesc;
+
+typedef struct {
+    int          addressMode[3], filterMode, readMode, sRGB;
+    float        borderColor[4];
+    int          normalizedCoords;
+    unsigned int maxAnisotropy;
+    int          mipmapFilterMode;
+    float        mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+    int          disableTrilinearOptimization, seamlessCubemap;
+} cudaTextureDesc;
+
 typedef struct {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
     int    maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout,
@@ -135,6 +172,7 @@ typedef struct {
     int          hostNumaMultinodeIpcSupported, reserved[56];
 } cudaDeviceProp;
 
+enum { KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT, KIND_LAST = 31 };
 enum { COPY_HOST_TO_HOST, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, COPY_DEFAULT };
 
 #endif

@@ -59,6 +59,8 @@ static void destroy(struct context *c)
 {
     modules_forget(c->gpu, c);
     streams_forget(c->gpu, c);
+    textures_forget(c->gpu, c);
+    arrays_forget(c->gpu, c);
     memory_forget(c->gpu, c);
     if (c == c->gpu->primary) {
         c->gpu->primary = NULL;

@@ -157,8 +157,8 @@ CUresult shim_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Width
 CUresult memory_release(const struct allocation *a)
 {
     struct buffer_entry e;
-    CUresult            r;
-    gpurest_batch      *b = queue_begin(a->gpu, 0, &r);
+    CUresult            r = textures_leave(a->gpu, a->buffer);
+    gpurest_batch      *b = r ? NULL : queue_begin(a->gpu, 0, &r);
     gpurest_status      st;
 
     if (!b)
@@ -271,7 +271,7 @@ CUresult shim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevic
 
 /* ---- copies ---- */
 
-/* The allocation that has all of the range; *e is what batches know it by. */
+/* The allocation that has all of the range. */
 static const struct allocation *range(uint64_t address, size_t bytes)
 {
     const struct allocation *a = find(address);
@@ -279,81 +279,48 @@ static const struct allocation *range(uint64_t address, size_t bytes)
     return a && bytes <= a->bytes - (address - a->address) ? a : NULL;
 }
 
-bool memory_has(uint64_t address, size_t bytes)
+bool memory_range(uint64_t address, size_t bytes, struct device_range *out)
 {
-    return range(address, bytes) != NULL;
+    const struct allocation *a = range(address, bytes);
+
+    if (a)
+        *out = (struct device_range){a->gpu, a->buffer, address - a->address};
+    return a != NULL;
 }
 
-static CUresult entry_of(const struct allocation *a, const gpurest_batch *b, struct buffer_entry *out)
+bool memory_is_variable(uint64_t address)
 {
-    return session_buffer(a->gpu->session, a->buffer, b, out) ? gpu_failed(a->gpu) : CUDA_SUCCESS;
+    const struct allocation *a = find(address);
+
+    return a && a->variable;
 }
 
-/* The bytes are taken now: the program may change them when this returns. */
-CUresult memory_upload(uint64_t to, const void *from, size_t bytes)
+static CUresult memory_upload(uint64_t to, const void *from, size_t bytes)
 {
-    const struct allocation *a = range(to, bytes);
-    struct buffer_entry      e;
-    gpurest_batch           *b;
-    CUresult                 r;
+    struct device_range place;
 
     if (bytes == 0)
         return CUDA_SUCCESS;
-    if (!a || !from)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > QUEUE_BYTES_MAX / 2) {
-        r = queue_flush(a->gpu);
-        return r ? r : queue_end(a->gpu, gpurest_write(a->gpu->session, a->buffer, to - a->address, from, bytes));
-    }
-    b = queue_begin(a->gpu, bytes, &r);
-    r = b ? entry_of(a, b, &e) : r;
-    return r ? r : queue_end(a->gpu, batch_write(b, &e, to - a->address, from, bytes));
+    return from && memory_range(to, bytes, &place) ? range_upload(&place, from, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now)
+static CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now)
 {
-    const struct allocation *a = range(from, bytes);
-    struct buffer_entry      e;
-    gpurest_batch           *b;
-    CUresult                 r;
+    struct device_range place;
 
     if (bytes == 0)
         return CUDA_SUCCESS;
-    if (!a || !to)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > READ_IN_FRAME_BYTES_MAX) {
-        r = queue_flush(a->gpu);
-        return r ? r : queue_end(a->gpu, gpurest_read(a->gpu->session, a->buffer, from - a->address, to, bytes));
-    }
-    b = queue_begin(a->gpu, 0, &r);
-    r = b ? entry_of(a, b, &e) : r;
-    if (!r)
-        r = queue_end(a->gpu, batch_read(b, &e, from - a->address, to, bytes));
-    if (r)
-        return r;
-    return now ? queue_flush(a->gpu) : queue_note_read(a->gpu, bytes);
+    return to && memory_range(from, bytes, &place) ? range_download(to, &place, bytes, now) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Ranges that overlap have no defined result in CUDA; the service refuses them, so that they are refused here at once. */
-CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes)
+static CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes)
 {
-    const struct allocation *a = range(to, bytes), *source = range(from, bytes);
-    struct buffer_entry      e, s;
-    gpurest_batch           *b;
-    CUresult                 r;
+    struct device_range place, source;
 
     if (bytes == 0 || to == from)
         return CUDA_SUCCESS;
-    if (!a || !source)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (a->gpu != source->gpu)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (a == source && to < from + bytes && from < to + bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    b = queue_begin(a->gpu, 0, &r);
-    r = b ? entry_of(a, b, &e) : r;
-    r = r ? r : entry_of(source, b, &s);
-    return r ? r : queue_end(a->gpu, batch_copy(b, &e, to - a->address, &s, from - source->address, bytes, ""));
+    return memory_range(to, bytes, &place) && memory_range(from, bytes, &source) ? range_copy(&place, &source, bytes)
+                                                                                 : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Where an address points tells the direction. */
@@ -448,7 +415,7 @@ static CUresult fill(uint64_t to, uint32_t value, unsigned width, size_t items)
     if (!a || to % width)
         return CUDA_ERROR_INVALID_VALUE;
     b = queue_begin(a->gpu, 0, &r);
-    r = b ? entry_of(a, b, &e) : r;
+    r = b && session_buffer(a->gpu->session, a->buffer, b, &e) ? gpu_failed(a->gpu) : r;
     return r ? r : queue_end(a->gpu, batch_fill(b, &e, to - a->address, types[width], value, bytes, ""));
 }
 

@@ -15,6 +15,8 @@ enum {
     ATTRIBUTE_USED_HIGH = 8,
     ALLOCATION_PINNED = 1,
     LOCATION_DEVICE = 1,
+    ACCESS_NONE = 0,
+    ACCESS_READ = 1,
     ACCESS_READ_WRITE = 3,
     UNIT = 512, /* sizes are multiples of it, so that memory fits again */
 };
@@ -318,9 +320,13 @@ CUresult shim_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
     if (!p || (count && !map))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
+        CUmemAccess_flags f = map[i].flags;
+
         if (map[i].location.type != LOCATION_DEVICE || !gpu_at(map[i].location.id))
             return CUDA_ERROR_INVALID_VALUE;
-        if (gpu_at(map[i].location.id) != p->gpu && map[i].flags)
+        if (f != ACCESS_NONE && f != ACCESS_READ && f != ACCESS_READ_WRITE)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (gpu_at(map[i].location.id) != p->gpu && f)
             return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_SUCCESS;
@@ -332,7 +338,7 @@ CUresult shim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 
     if (!p || !flags || !location || location->type != LOCATION_DEVICE || !gpu_at(location->id))
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = gpu_at(location->id) == p->gpu ? ACCESS_READ_WRITE : 0;
+    *flags = gpu_at(location->id) == p->gpu ? ACCESS_READ_WRITE : ACCESS_NONE;
     return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #define GPUREST_SHIM_SHIM_H
 
 #include <gpurest/gpurest.h>
+#include <gpurest/texture.h>
 #include <stdbool.h>
 
 #include "types.h"
@@ -66,7 +67,8 @@ enum handle_kind {
     HANDLE_GRAPH,
     HANDLE_NODE,
     HANDLE_EXEC,
-    HANDLE_USER_OBJECT
+    HANDLE_USER_OBJECT,
+    HANDLE_ARRAY
 };
 
 /* NULL: out of memory. */
@@ -156,6 +158,21 @@ void queue_forget_time(struct gpu *g, const uint64_t *at_ns);
 /* Forgets what is queued. */
 void queue_drop(struct gpu *g);
 
+/* ---- transfer.c ---- */
+
+/* A part of an allocation or of an array. */
+struct device_range {
+    struct gpu    *gpu;
+    gpurest_buffer buffer;
+    uint64_t       offset;
+};
+
+/* The bytes are taken now: the program may change them when this returns. */
+CUresult range_upload(const struct device_range *to, const void *from, size_t bytes);
+/* now: they are there when this returns; otherwise when the frame was sent, and *to must live until then. */
+CUresult range_download(void *to, const struct device_range *from, size_t bytes, bool now);
+CUresult range_copy(const struct device_range *to, const struct device_range *from, size_t bytes);
+
 /* ---- memory.c ---- */
 
 struct allocation {
@@ -182,13 +199,36 @@ void memory_forget(const struct gpu *g, const struct context *c);
 CUresult memory_add_variable(struct context *c, gpurest_buffer buffer, uint64_t *address, uint64_t *bytes);
 void     memory_remove_variable(uint64_t address);
 
-/* All of the range lies in one allocation. */
-bool memory_has(uint64_t address, size_t bytes);
-/* The bytes are taken now. */
-CUresult memory_upload(uint64_t to, const void *from, size_t bytes);
-/* now: they are there when this returns; otherwise when the frame was sent, and *to must live until then. */
-CUresult memory_download(void *to, uint64_t from, size_t bytes, bool now);
-CUresult memory_copy(uint64_t to, uint64_t from, size_t bytes);
+/* All of the range lies in one allocation, which *out is a part of. */
+bool memory_range(uint64_t address, size_t bytes, struct device_range *out);
+bool memory_is_variable(uint64_t address);
+
+/* ---- array.c: texels that kernels reach by textures and surfaces alone ---- */
+
+struct array {
+    CUDA_ARRAY3D_DESCRIPTOR desc;
+    const struct context   *context;
+    struct gpu             *gpu;
+    gpurest_buffer          texels;
+    void                   *handle;
+    size_t                  texel_bytes, row_bytes, rows, slices;
+};
+
+/* NULL: the handle is none. */
+struct array *array_of(const void *handle);
+/* Bytes of a texel; 0: there is no such format, or none here. *word: the service's. */
+size_t texel_of(CUarray_format format, unsigned channels, const char **word);
+/* Shape and format of an array for the service. */
+void array_describe(const struct array *a, gpurest_texture_desc *out);
+/* All of a context's; NULL: of the device, because its session is gone. */
+void arrays_forget(const struct gpu *g, const struct context *c);
+
+/* ---- texture.c ---- */
+
+/* Ends those that read a buffer which is about to be freed. The program destroys them later. */
+CUresult textures_leave(struct gpu *g, gpurest_buffer buffer);
+/* All of a context's; NULL: of the device, because its session is gone. */
+void textures_forget(const struct gpu *g, const struct context *c);
 
 /* ---- pool.c ---- */
 
@@ -208,6 +248,8 @@ bool host_is_pinned(const void *start, size_t bytes);
 
 /* Rows of both sides are width bytes of a pitch; those of one side have no gaps if its pitch is 0. */
 CUresult rows_copy(const CUDA_MEMCPY3D *c);
+/* Its arrays are there. */
+bool rows_known(const CUDA_MEMCPY3D *c);
 
 /* ---- image.c: code as programs hand it over, without a length ---- */
 

@@ -242,8 +242,12 @@ CUresult shim_cuEventRecord(CUevent hEvent, CUstream hStream)
     return CUDA_SUCCESS;
 }
 
+enum { RECORD_EXTERNAL = 1 };
+
 CUresult shim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
+    if (flags & ~(unsigned)RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     return flags ? CUDA_ERROR_NOT_SUPPORTED : shim_cuEventRecord(hEvent, hStream);
 }
 

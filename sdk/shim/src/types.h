@@ -27,10 +27,13 @@ typedef struct CUlinkState_st     *CUlinkState;
 typedef struct CUgraph_st         *CUgraph;
 typedef struct CUgraphNode_st     *CUgraphNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUarray_st         *CUarray;
+typedef unsigned long long         CUtexObject, CUsurfObject;
 
 typedef int CUdevice_attribute, CUfunction_attribute, CUpointer_attribute, CUjit_option, CUjitInputType, CUlibraryOption, CUfunc_cache,
     CUsharedconfig, CUmoduleLoadingMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUmemorytype, CUlimit,
-    CUdevice_P2PAttribute, CUmemPool_attribute, CUmemAccess_flags, CUmemAllocationType;
+    CUdevice_P2PAttribute, CUmemPool_attribute, CUmemAccess_flags, CUmemAllocationType, CUarray_format, CUaddress_mode, CUfilter_mode,
+    CUresourcetype, CUresourceViewFormat;
 
 typedef struct {
     char bytes[16];
@@ -41,13 +44,13 @@ typedef struct {
     CUmemorytype srcMemoryType;
     const void  *srcHost;
     CUdeviceptr  srcDevice;
-    void        *srcArray;
+    CUarray      srcArray;
     size_t       srcPitch;
     size_t       dstXInBytes, dstY;
     CUmemorytype dstMemoryType;
     void        *dstHost;
     CUdeviceptr  dstDevice;
-    void        *dstArray;
+    CUarray      dstArray;
     size_t       dstPitch;
     size_t       WidthInBytes, Height;
 } CUDA_MEMCPY2D;
@@ -57,16 +60,70 @@ typedef struct {
     CUmemorytype srcMemoryType;
     const void  *srcHost;
     CUdeviceptr  srcDevice;
-    void        *srcArray, *reserved0;
+    CUarray      srcArray;
+    void        *reserved0;
     size_t       srcPitch, srcHeight;
     size_t       dstXInBytes, dstY, dstZ, dstLOD;
     CUmemorytype dstMemoryType;
     void        *dstHost;
     CUdeviceptr  dstDevice;
-    void        *dstArray, *reserved1;
+    CUarray      dstArray;
+    void        *reserved1;
     size_t       dstPitch, dstHeight;
     size_t       WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
+
+typedef struct {
+    size_t         Width, Height;
+    CUarray_format Format;
+    unsigned int   NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+    size_t         Width, Height, Depth;
+    CUarray_format Format;
+    unsigned int   NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+/* Parts of CUDA_RESOURCE_DESC, which have no names there. */
+struct linear_resource {
+    CUdeviceptr    devPtr;
+    CUarray_format format;
+    unsigned int   numChannels;
+    size_t         sizeInBytes;
+};
+struct pitch2d_resource {
+    CUdeviceptr    devPtr;
+    CUarray_format format;
+    unsigned int   numChannels;
+    size_t         width, height, pitchInBytes;
+};
+
+typedef struct {
+    CUresourcetype resType;
+    union {
+        CUarray                 array;
+        struct linear_resource  linear;
+        struct pitch2d_resource pitch2D;
+        int                     reserved[32];
+    } res;
+    unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+    CUaddress_mode addressMode[3];
+    CUfilter_mode  filterMode;
+    unsigned int   flags, maxAnisotropy;
+    CUfilter_mode  mipmapFilterMode;
+    float          mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp, borderColor[4];
+    int            reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct {
+    CUresourceViewFormat format;
+    size_t               width, height, depth;
+    unsigned int         firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer, reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
 
 typedef struct {
     int  id;
@@ -181,5 +238,20 @@ enum {
 #define STREAM_PER_THREAD ((CUstream)2)
 
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
+
+/* Of arrays and textures. */
+enum { FORMAT_U8 = 1, FORMAT_U16 = 2, FORMAT_U32 = 3, FORMAT_S8 = 8, FORMAT_S16 = 9, FORMAT_S32 = 10, FORMAT_F16 = 16, FORMAT_F32 = 32 };
+enum { ARRAY_LAYERED = 1, ARRAY_SURFACE = 2, ARRAY_CUBE = 4, ARRAY_FLAGS_KNOWN = 0x1ff };
+enum { RESOURCE_ARRAY = 0, RESOURCE_MIPMAPPED_ARRAY = 1, RESOURCE_LINEAR = 2, RESOURCE_PITCH2D = 3 };
+enum { ADDRESS_WRAP = 0, ADDRESS_CLAMP = 1, ADDRESS_MIRROR = 2, ADDRESS_BORDER = 3 };
+enum { FILTER_POINT = 0, FILTER_LINEAR = 1 };
+enum {
+    SAMPLING_INTEGERS = 1, /* not as floats from 0 or -1 to 1 */
+    SAMPLING_NORMALIZED = 2,
+    SAMPLING_SRGB = 0x10,
+    SAMPLING_NOT_TRILINEAR = 0x20,
+    SAMPLING_SEAMLESS = 0x40,
+    SAMPLING_KNOWN = 0x73,
+};
 
 #endif

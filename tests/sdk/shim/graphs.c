@@ -274,7 +274,7 @@ static void refused(struct by_hand *m)
     m->k.blockDimX = 1 << 20;
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode_v2(&none, m->graph, NULL, 0, &m->k));
     m->down.srcMemoryType = MEMORY_ARRAY;
-    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddMemcpyNode(&none, m->graph, NULL, 0, &m->down, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemcpyNode(&none, m->graph, NULL, 0, &m->down, NULL));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddHostNode(&none, m->graph, NULL, 0, NULL));
 }
 

@@ -12,10 +12,11 @@ SHIM = ROOT / "sdk" / "shim"
 # Per header: scalars, structs, and our header.
 WHAT = {"cuda.h": (["CUresult", "CUdevice", "CUdeviceptr", "cuuint64_t", "CUuuid", "CUdevice_attribute", "CUjit_option", "CUlimit", "CUmemorytype"],
                    ["CUDA_MEMCPY2D", "CUDA_MEMCPY3D", "CUlaunchAttribute", "CUlaunchConfig", "CUctxCreateParams", "CUmemPoolProps", "CUmemAccessDesc", "CUmemLocation", "CUDA_KERNEL_NODE_PARAMS", "CUDA_MEMSET_NODE_PARAMS",
-                    "CUDA_HOST_NODE_PARAMS", "CUDA_GRAPH_INSTANTIATE_PARAMS", "CUgraphExecUpdateResultInfo", "CUgraphEdgeData"], SHIM / "src" / "types.h"),
-        "driver_types.h": (["cudaError_t", "cudaStream_t", "cudaMemcpyKind", "cudaUUID_t"],
+                    "CUDA_HOST_NODE_PARAMS", "CUDA_GRAPH_INSTANTIATE_PARAMS", "CUgraphExecUpdateResultInfo", "CUgraphEdgeData",
+                    "CUDA_ARRAY_DESCRIPTOR", "CUDA_ARRAY3D_DESCRIPTOR", "CUDA_RESOURCE_DESC", "CUDA_TEXTURE_DESC", "CUDA_RESOURCE_VIEW_DESC"], SHIM / "src" / "types.h"),
+        "cuda_runtime_api.h": (["cudaError_t", "cudaStream_t", "cudaMemcpyKind", "cudaUUID_t"],
                            ["cudaExtent", "cudaPos", "cudaPitchedPtr", "cudaMemcpy3DParms", "cudaLaunchConfig_t", "cudaChannelFormatDesc", "cudaFuncAttributes", "cudaPointerAttributes",
-                            "cudaDeviceProp", "cudaKernelNodeParams"], SHIM / "runtime" / "types.h")}
+                            "cudaDeviceProp", "cudaKernelNodeParams", "cudaResourceDesc", "cudaTextureDesc"], SHIM / "runtime" / "types.h")}
 
 
 def members(ours, structs):

@@ -13,16 +13,25 @@ pytestmark = pytest.mark.skipif(not NVCC, reason="nvcc is not here: a CUDA toolk
 WAYS = {"default": [], "per_thread": ["--default-stream", "per-thread"], "ptx": ["-gencode", "arch=compute_75,code=compute_75"], "plain": ["--no-compress"]}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_program_of_nvcc(tmp_path, url, way):
+def built_and_run(source, way, tmp_path, url):
+    """Its exit code and its lines."""
     version = subprocess.run([NVCC, "--version"], capture_output=True, text=True, check=True).stdout
     if "release 13." not in version:
         pytest.skip("the library is that of CUDA 13")
-    source = pathlib.Path(__file__).with_name("runtime_program.cu")
-    subprocess.run([NVCC, "-cudart", "shared", *WAYS[way], source, "-o", tmp_path / "program"], check=True, timeout=600)
+    subprocess.run([NVCC, "-cudart", "shared", *WAYS[way], pathlib.Path(__file__).with_name(source), "-o", tmp_path / "program"], check=True, timeout=600)
     done = subprocess.run([named_by("GPUREST_CLI", "gpurest to test"), "exec", "--", tmp_path / "program"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "GPUREST_URL": url})
-    assert (done.returncode, done.stdout.splitlines()) == (0, ["sum 32640", "sum 0", "PASS"]), done.stderr
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_program_of_nvcc(tmp_path, url, way):
+    assert built_and_run("runtime_program.cu", way, tmp_path, url) == ["sum 32640", "sum 0", "PASS"]
+
+
+def test_textures_of_nvcc(tmp_path, url):
+    assert built_and_run("textures_program.cu", "default", tmp_path, url) == ["PASS"]
 
 
 def test_the_static_runtime_is_told_what_to_do(tmp_path, url):

@@ -81,7 +81,7 @@ CUresult work_of_copy(const CUDA_MEMCPY3D *c, struct work *out)
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct work){.type = WORK_COPY, .of.copy = *c};
-    return c->srcMemoryType == MEMORY_ARRAY || c->dstMemoryType == MEMORY_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    return rows_known(c) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult work_of_fill(const CUDA_MEMSET_NODE_PARAMS *p, struct work *out)
