@@ -75,9 +75,9 @@ MODULES_OF_A_SESSION = 300
 
 
 def instructions(words):
-    """Where each one begins."""
+    """Where each one begins, up to what is none."""
     at, found = HEADER_WORDS, []
-    while at < len(words) and words[at] >> 16:
+    while at < len(words) and words[at] >> 16 and at + (words[at] >> 16) <= len(words):
         found.append(at)
         at += words[at] >> 16
     return found
@@ -87,17 +87,19 @@ def mutate(code, rng):
     """One to five changes: of a word, of an operand, of an operation, of the order or the number of instructions."""
     words = list(struct.unpack(f"<{len(code) // 4}I", code))
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
-        places = instructions(words) or [HEADER_WORDS]
+        places = instructions(words)
+        if not places:
+            break
         at = rng.choice(places)
-        length = max(1, words[at] >> 16) if at < len(words) else 1
+        length = words[at] >> 16
         way = rng.randrange(13)
         anywhere = rng.randrange(len(words))
         if way <= 2 and length > 1:  # an operand: another id, a small number, a bit
-            operand = min(at + rng.randrange(1, length), len(words) - 1)
+            operand = at + rng.randrange(1, length)
             words[operand] = rng.choice((rng.randrange(max(2, words[3] & 0xffff)), rng.randrange(64), words[operand] ^ 1 << rng.randrange(32), 0xffffffff))
         elif way == 3:
             words[anywhere] = rng.choice((rng.getrandbits(32), rng.choice(words), words[anywhere] ^ 1 << rng.randrange(32)))
-        elif way == 4 and at < len(words):
+        elif way == 4:
             words[at] = words[at] & 0xffff0000 | rng.choice((rng.randrange(400), words[rng.choice(places)] & 0xffff))
         elif way == 5:
             del words[at:at + length]
@@ -109,8 +111,8 @@ def mutate(code, rng):
             del words[at:at + length]
             words[min(other, len(words)):min(other, len(words))] = taken
         elif way >= 9:  # what the validator often takes: another constant, or an operand from an instruction of the same kind
-            kinds = (OP_CONSTANT, OP_SPEC_CONSTANT) if way >= 11 else (words[at] & 0xffff if at < len(words) else 0,)
-            alike = [place for place in places if place < len(words) and words[place] & 0xffff in kinds and words[place] >> 16 > 3]
+            kinds = (OP_CONSTANT, OP_SPEC_CONSTANT) if way >= 11 else (words[at] & 0xffff,)
+            alike = [place for place in places if place + 3 < place + (words[place] >> 16) <= len(words) and words[place] & 0xffff in kinds]
             if alike and way >= 11:
                 words[rng.choice(alike) + 3] = rng.choice((0, 1, 2, 31, 64, 65535, 0x7fffffff, 0x80000000, 0xffffffff, rng.getrandbits(32)))
             elif alike:
