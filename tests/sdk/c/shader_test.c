@@ -73,9 +73,9 @@ static void check_scale(gpurest_module *m, float times)
 Test(shader, glsl_is_compiled_and_its_spirv_loaded_with_a_constant)
 {
     static const char *const seven[] = {"--specialize=3=7"}, *const unknown[] = {"--specialize=4=7"};
-    gpurest_module          *m = glsl_module(), *n = NULL;
-    void                    *code = NULL;
-    size_t                   bytes = 0;
+    gpurest_module *m = glsl_module(), *n = NULL;
+    void           *code = NULL;
+    size_t          bytes = 0;
 
     check_scale(m, 2);
     cr_assert_not(bad(gpurest_module_code(m, "spirv", &code, &bytes)));
@@ -95,8 +95,8 @@ Test(shader, glsl_is_compiled_and_its_spirv_loaded_with_a_constant)
 Test(shader, mistakes_have_their_names)
 {
     static const char *const seven[] = {"--specialize=3=7"}, *const none[] = {NULL};
-    gpurest_compile_options  o = GPUREST_COMPILE_OPTIONS_INIT;
-    gpurest_module          *m = NULL;
+    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+    gpurest_module         *m = NULL;
 
     o.language = "glsl";
     cr_assert_eq(gpurest_compile_with(w.session, &m, scale, &o), GPUREST_E_COMPILE);
