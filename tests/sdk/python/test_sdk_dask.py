@@ -1,5 +1,6 @@
 """gpurest.dask with Dask's own threads: what Dask does with chunks that are ours gives NumPy's results. test_sdk_dask_workers.py has several nodes."""
 import pickle
+import threading
 
 import gpurest
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 import gpurest.dask  # noqa: E402
+from gpurest.arrays import indexing, reductions, ufuncs  # noqa: E402
 from gpurest.arrays._engine.unplaced import use_unplaced  # noqa: E402
 
 use_unplaced(False)  # while tests of other files run in this process
@@ -138,6 +140,45 @@ def test_arrays_that_are_made_before_the_session_come_into_it(gpu):
     np.testing.assert_allclose(y.get(), (A * 2).sum(axis=0) + np.arange(40))
     x[0, 0] = 3
     assert kept[0, 0] == 3
+
+
+def overtaken(monkeypatch, module, name, gpu):
+    """Another thread makes the default session, which all arrays come into, at a call in the middle of an operation that had none."""
+    call, used = getattr(module, name), []
+
+    def wrapped(*arguments):
+        if not used:
+            used.append(threading.Thread(target=lambda: gpu.default_session))
+            used[0].start()
+            used[0].join()
+        return call(*arguments)
+    monkeypatch.setattr(module, name, wrapped)
+
+
+@pytest.mark.parametrize("module, name, operation", [(ufuncs, "_types", lambda x: x + x), (reductions, "_left", lambda x: x.sum(axis=0))])
+def test_an_operation_during_which_the_session_is_made(gpu, monkeypatch, module, name, operation):
+    """Its operand is dropped behind it, and flushes of the session would not know that it is needed."""
+    x, expected = gpurest.arange(100) * 3, operation(np.arange(100) * 3)
+    overtaken(monkeypatch, module, name, gpu)
+    y = operation(x)
+    monkeypatch.undo()
+    assert x.session is gpu.default_session
+    x += 1000  # in the memory that it has
+    del x
+    gpurest.flush()
+    assert (y.get() == expected).all()
+
+
+def test_a_change_during_which_the_session_is_made(gpu, monkeypatch):
+    x, y = gpurest.arange(100) * 3, gpurest.arange(50)
+    overtaken(monkeypatch, indexing, "_fitting", gpu)
+    x[::2] = y
+    monkeypatch.undo()
+    del y
+    gpurest.flush()
+    expected = np.arange(100) * 3
+    expected[::2] = np.arange(50)
+    assert x.session is gpu.default_session and (x.get() == expected).all()
 
 
 def test_an_array_without_a_session_comes_into_that_of_others(gpu):

@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 from . import host, ufuncs
 from ._engine import shapes
 from ._engine.config import config
+from ._engine.engine import Engine
 from ._engine.expr import ELEMENTWISE, UPDATE, Const, Input, Load, Node
 from .creation import arange
 from .functions import method
@@ -226,10 +227,7 @@ def write_part(array: ndarray, key: Any, value: Any) -> None:
         if _is_mask(key) and _put_by_mask(array, key, value):
             return
     chosen = select(array, key)
-    target = ndarray(array._storage, array._dtype, chosen.shape, chosen.strides, chosen.offset)
-    engine = array._engine
-    with engine.lock:
-        _store(target, value, chosen)
+    _store(ndarray(array._storage, array._dtype, chosen.shape, chosen.strides, chosen.offset), value, chosen)
 
 
 def join(array: ndarray, key: Any, value: Any, op: str) -> None:
@@ -238,9 +236,7 @@ def join(array: ndarray, key: Any, value: Any, op: str) -> None:
     if not chosen.numbers:
         array[key] = ufuncs.UFUNCS[op](array[key], value).astype(array._dtype, copy=False)
         return
-    target = ndarray(array._storage, array._dtype, chosen.shape, chosen.strides, chosen.offset)
-    with array._engine.lock:
-        _store(target, value, chosen, op)
+    _store(ndarray(array._storage, array._dtype, chosen.shape, chosen.strides, chosen.offset), value, chosen, op)
 
 
 def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
@@ -270,8 +266,9 @@ def _scalar_for(dtype: DType, prepared: Any) -> Const:
     return Const(dtypes.checked(value, dtype), dtype)
 
 
-def _value_node(target: ndarray, value: Any) -> Node:
-    """An expression of the target's shape and type. Dimensions of extent 1 in front of the value are dropped, as in NumPy."""
+def _fitting(target: ndarray, value: Any) -> Any:
+    """An array in the target's session that can be stretched to its shape, or a number of its type. Dimensions of extent 1 in front of the value are
+    dropped, as in NumPy."""
     dtype, shape = target._dtype, target._shape
     prepared = ufuncs.operand(value, target._engine)
     if isinstance(prepared, ndarray):
@@ -282,11 +279,14 @@ def _value_node(target: ndarray, value: Any) -> Node:
         if not shapes.can_broadcast(prepared._shape, shape):
             raise ValueError(f"could not broadcast input array from shape {prepared._shape} into shape {shape}")
         ufuncs.warn_if_discarding(prepared._dtype, dtype)
-        source: Input = prepared._load().broadcast(shape)
-    elif isinstance(prepared, ufuncs.Weak) or prepared.dtype.kind == "c":
-        source = _scalar_for(dtype, prepared)
-    else:
-        source = prepared
+        return prepared
+    return _scalar_for(dtype, prepared) if isinstance(prepared, ufuncs.Weak) or prepared.dtype.kind == "c" else prepared
+
+
+def _value_node(target: ndarray, value: Any) -> Node:
+    """An expression of the target's shape and type."""
+    dtype, shape = target._dtype, target._shape
+    source: Input = value._load().broadcast(shape) if isinstance(value, ndarray) else value
     return Node(target._engine, ELEMENTWISE, dtype, shape, "identity", (source,), {"types": (dtype,), "operand": dtype})
 
 
@@ -300,8 +300,18 @@ def _covers(target: ndarray, chosen: Selection) -> bool:
 def _store(target: ndarray, value: Any, chosen: Selection, joined: str = "") -> None:
     if any(stride == 0 and extent > 1 for extent, stride in zip(chosen.shape, chosen.strides)) and not chosen.numbers:
         raise ValueError("the destination has elements that share memory (a broadcast view): copy it first")
-    source = _value_node(target, value)
-    engine, storage = target._engine, target._storage
+    fitting = _fitting(target, value)
+    while True:  # until the lock is there, another thread may place an array that was in no session
+        engine = target._engine
+        with engine.lock:
+            if target._engine is engine:
+                _queue_change(engine, target, _value_node(target, fitting), chosen, joined)
+                return
+
+
+def _queue_change(engine: Engine, target: ndarray, source: Node, chosen: Selection, joined: str) -> None:
+    """With the lock held until an array has the new value: what no array has, a flush does not store."""
+    storage = target._storage
     engine.add(source)
     old = storage.node
     if _covers(target, chosen):

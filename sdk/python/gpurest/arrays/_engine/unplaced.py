@@ -55,14 +55,20 @@ class UnplacedEngine(Engine):
         super().__init__(session)
         session._array_engine = self
         self.most = config.queue_max
+        self.between: List[Node] = []  # they read what another thread has placed since their operation asked for its engine
 
     def queue(self, node: Node) -> None:
         node.epoch = self.epoch
         if node.size:
             self.pending[node.number] = weakref.ref(node)
+            if any(one.node.engine is not self for one in _loads(node)):
+                self.between.append(node)
 
     def relieve(self) -> None:
-        """What has become long goes to the default session, if there is one to be had."""
+        """What has become long goes to the default session, if there is one to be had. What reads a session's arrays goes there at once: flushes of that
+        session know nothing of readers elsewhere."""
+        if self.between:
+            self._follow()
         if len(self.pending) < self.most:
             return
         with self.lock:
@@ -73,14 +79,24 @@ class UnplacedEngine(Engine):
                 waited_session()
                 self.most = config.queue_max
 
+    def _held(self) -> List[Storage]:
+        """Those whose values are noted here."""
+        return [storage for node in self._live() if node.holder is not None and (storage := node.holder()) is not None and storage.node is node]
+
+    def _follow(self) -> None:
+        """With the lock held."""
+        moving, self.between = set(self.between), []
+        engine = next(one.node.engine for node in moving for one in _loads(node) if one.node.engine is not self)
+        for storage in self._held():
+            if not moving.isdisjoint(_needed(storage.node)):
+                place(storage, engine)
+
     def place_all(self, session: "Session") -> None:
         """What is held comes into a session."""
         engine = engine_of(session)
         with self.lock:
-            nodes = self._live()
-            held = [storage for node in nodes if node.holder is not None and (storage := node.holder()) is not None and storage.node is node]
-        for storage in held:
-            place(storage, engine)
+            for storage in self._held():
+                place(storage, engine)
 
     def flush(self) -> None:
         """Of those who ask for it, arrays come into the default session."""
@@ -135,8 +151,9 @@ def is_unplaced(engine: Engine) -> bool:
 
 
 def place(storage: Storage, engine: Engine) -> Node:
-    """Queues in a session what an array is made of; returns its value's node there. What else is held of that is placed along with it."""
-    with engine.lock:
+    """Queues in a session what an array is made of; returns its value's node there. What else is held of that is placed along with it. Who has the
+    unplaced engine's lock, which is always taken first, sees nothing move."""
+    with _engine.lock, engine.lock:
         if storage.node.engine is not _engine:
             return storage.node
         moved: Dict[Node, Node] = {}
