@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""embed.py OUT.c: the CUDA C++ sources of this folder as C, for the executable. A source's first comment becomes its notes."""
+"""embed.py OUT.c: the sources of this folder, CUDA C++ and GLSL, as C, for the executable. A source's first comment becomes its notes."""
 import pathlib
 import sys
 
@@ -18,7 +18,7 @@ def notes_of(file):
 
 def main():
     rows = []
-    for file in sorted([*HERE.glob("*.cu"), *HERE.glob("*.cuh")]):
+    for file in sorted([*HERE.glob("*.cu"), *HERE.glob("*.cuh"), *HERE.glob("*.comp"), *HERE.glob("*.glsl")]):
         data = file.read_bytes()
         rows.append(f'    {{"{file.name}",\n     {{\n{c_literal(data)},\n        {len(data)}}},\n{c_literal(notes_of(file).encode())}}},')
     pathlib.Path(sys.argv[1]).write_text(

@@ -50,6 +50,11 @@ def debian(p):
                    externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}])
 
 
+def linked(p):
+    """A package whose static libraries are part of a program; it is installed where that was built only."""
+    return {**debian(p), "SPDXID": identifier("static", p["name"]), "comment": "static libraries of it are part of a program"}
+
+
 def program(path, version):
     return package(pathlib.Path(path).name, version, "program", licenseConcluded="Apache-2.0", licenseDeclared="Apache-2.0",
                    primaryPackagePurpose="APPLICATION", checksums=[{"algorithm": "SHA256", "checksumValue": sha256(path)}])
@@ -89,6 +94,15 @@ def document(name, version, parts, with_nvidia):
     return made
 
 
+def chosen(packages, names):
+    wanted = set(pathlib.Path(names).read_text().split())
+    found = [p for p in packages if p["name"] in wanted]
+    missing = wanted - {p["name"] for p in found}
+    if missing:
+        sys.exit(f"sbom: not installed: {', '.join(sorted(missing))}")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", required=True)
@@ -96,17 +110,17 @@ def main():
     parser.add_argument("--program", action="append", default=[], metavar="FILE", help="an executable of ours")
     parser.add_argument("--dpkg-status", default="/var/lib/dpkg/status", metavar="FILE", help="dpkg's list of packages")
     parser.add_argument("--only", metavar="FILE", help="names of packages, one a line: of the list only these are in it")
+    parser.add_argument("--linked", metavar="FILE", help="names of packages, one a line, whose static libraries are in the programs")
+    parser.add_argument("--linked-status", default="/var/lib/dpkg/status", metavar="FILE", help="dpkg's list of packages where the programs were linked")
     parser.add_argument("--nvrtc", type=pathlib.Path, metavar="FOLDER", help="NVIDIA's libraries as take-nvrtc.sh leaves them")
     args = parser.parse_args()
 
     packages = installed(pathlib.Path(args.dpkg_status).read_text())
     if args.only:
-        wanted = set(pathlib.Path(args.only).read_text().split())
-        packages = [p for p in packages if p["name"] in wanted]
-        missing = wanted - {p["name"] for p in packages}
-        if missing:
-            sys.exit(f"sbom: not installed: {', '.join(sorted(missing))}")
+        packages = chosen(packages, args.only)
     parts = [program(path, args.version) for path in args.program] + [debian(p) for p in packages]
+    if args.linked:
+        parts += [linked(p) for p in chosen(installed(pathlib.Path(args.linked_status).read_text()), args.linked)]
     if args.nvrtc:
         parts += nvidia(args.nvrtc)
     json.dump(document(args.name, args.version, parts, bool(args.nvrtc)), sys.stdout, indent=1)

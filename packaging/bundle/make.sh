@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Creates gpurest-bundle.tar.gz: the programs with the libraries that a minimal machine lacks. Runs from any folder. The target `bundle` runs this script.
-# make.sh OUTPUT.tar.gz VERSION PROGRAM... [LIBRARY.so.N]...: libraries go into lib/gpurest, for `gpurest exec`
+# make.sh OUTPUT.tar.gz VERSION PROGRAM... [LIBRARY.so.N]... [MODULE.so PART.a...]: libraries go into lib/gpurest, for `gpurest exec`; a module, which the
+# service opens, into lib; of the parts that are linked into it only their terms and versions.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
@@ -23,18 +24,41 @@ needed() { # PROGRAM: a library's name and its place a line
     ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}'
 }
 
-licence_of() { # FILE: Debian's statement of the library's terms, where dpkg knows it; notes the package
+licence_of() { # FILE LIST: Debian's statement of the library's terms, where dpkg knows it; notes the package in the list
     local package
     package=$(dpkg -S "$(readlink -f "$1")" 2>/dev/null | head -n 1 | cut -d: -f1) || return 0
-    [ -z "$package" ] || echo "$package" >>"$work/packages"
+    [ -z "$package" ] || echo "$package" >>"$2"
     if [ -n "$package" ] && [ -e "/usr/share/doc/$package/copyright" ]; then
         cp -L "/usr/share/doc/$package/copyright" "$top/share/licences/$package"
     fi
 }
 
+take_libraries() { # PROGRAM: what it needs and a minimal machine lacks
+    local libraries library place
+    libraries=$(needed "$1")
+    while read -r library place; do
+        if [ -z "$library" ] || [[ $library =~ $of_libc ]] || [ -e "$top/lib/$library" ]; then continue; fi
+        install -m 644 "$(readlink -f "$place")" "$top/lib/$library"
+        licence_of "$place" "$work/packages"
+    done <<<"$libraries"
+}
+
 programs=()
 for program; do
     base=$(basename "$program")
+    case $base in
+    *.a)
+        licence_of "$program" "$work/linked"
+        continue
+        ;;
+    *.so)
+        install -m 644 "$program" "$top/lib/$base"
+        strip --strip-debug "$top/lib/$base"
+        programs+=(--program "$top/lib/$base")
+        take_libraries "$program"
+        continue
+        ;;
+    esac
     if [[ $base == *.so* ]]; then
         install -D -m 644 "$program" "$top/lib/gpurest/$base"
         strip --strip-debug "$top/lib/gpurest/$base"
@@ -44,18 +68,14 @@ for program; do
     install -m 755 "$program" "$top/libexec/$base"
     strip --strip-debug "$top/libexec/$base"
     install -m 755 "$HERE/launcher.sh" "$top/bin/$base"
-    libraries=$(needed "$program")
-    while read -r library place; do
-        if [ -z "$library" ] || [[ $library =~ $of_libc ]] || [ -e "$top/lib/$library" ]; then continue; fi
-        install -m 644 "$(readlink -f "$place")" "$top/lib/$library"
-        licence_of "$place"
-    done <<<"$libraries"
+    take_libraries "$program"
 done
 
-touch "$work/packages"
+touch "$work/packages" "$work/linked"
 status=/var/lib/dpkg/status
 [ -e "$status" ] || status=/dev/null
 python3 "$ROOT/packaging/sbom.py" --name gpurest-bundle --version "$version" --dpkg-status "$status" --only "$work/packages" \
+    --linked-status "$status" --linked "$work/linked" \
     "${programs[@]}" >"$top/share/sbom.spdx.json"
 
 "$top/bin/gpurestd" --man >"$top/share/man/man8/gpurestd.8"

@@ -66,6 +66,12 @@ static const struct builtin builtins[] = {
 #include "kernels/kernels.def"
 };
 
+static const struct builtin_shader shaders[] = {
+#define SHADER(name, dtypes, blocks, turns) {#name, dtypes, blocks, turns},
+#include "kernels/shaders.def"
+#undef SHADER
+};
+
 const struct builtin *builtin_at(unsigned index)
 {
     return index < COUNT(builtins) ? &builtins[index] : NULL;
@@ -93,6 +99,24 @@ static const struct builtin_source *source_of(const char *stem, const char *endi
 const struct builtin_source *builtin_source_of(const struct builtin *k)
 {
     return source_of(k->family, ".cu");
+}
+
+const struct builtin_shader *builtin_shader_of(const struct builtin *k, enum builtin_dtype dtype)
+{
+    for (unsigned i = 0; i < COUNT(shaders); i++)
+        if (strcmp(shaders[i].name, k->name) == 0)
+            return shaders[i].dtypes >> dtype & 1 ? &shaders[i] : NULL;
+    return NULL;
+}
+
+const struct builtin_source *builtin_shader_source(const struct builtin *k)
+{
+    return source_of(k->family, ".comp");
+}
+
+const struct builtin_source *builtin_shader_header(void)
+{
+    return source_of("common", ".glsl");
 }
 
 const struct builtin_source *builtin_common_source(void)

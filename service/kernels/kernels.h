@@ -64,6 +64,13 @@ struct builtin {
     unsigned                    params_count;
 };
 
+/* What vulkan devices have of a kernel. */
+struct builtin_shader {
+    const char *name;
+    uint32_t    dtypes;         /* a bit for each */
+    const char *blocks, *turns; /* NULL: as the kernel's shape says; few */
+};
+
 struct builtin_source {
     const char *name; /* of the file */
     struct span text;
@@ -79,6 +86,7 @@ struct builtin_device {
     bool     warpgroups; /* multiply matrices together (wgmma): it is a BUILTIN_WARPGROUP_ARCH */
     bool     on_host;    /* host processors run the threads: it is the cpu device */
     uint32_t max_grid[3];
+    bool     shades; /* kernels are shaders */
 };
 
 /* A launch's shape. A kernel whose blocks share scratch memory of their module takes the number of a slot as one more argument (u32);
@@ -96,6 +104,11 @@ struct builtin_plan {
 const struct builtin        *builtin_at(unsigned index);
 const struct builtin        *builtin_find(struct span name); /* NULL: none */
 const struct builtin_source *builtin_source_of(const struct builtin *k);
+/* NULL: vulkan devices do not have it for this dtype. */
+const struct builtin_shader *builtin_shader_of(const struct builtin *k, enum builtin_dtype dtype);
+/* Its source, and the header that all shaders include. */
+const struct builtin_source *builtin_shader_source(const struct builtin *k);
+const struct builtin_source *builtin_shader_header(void);
 /* The header that all of them include. */
 const struct builtin_source *builtin_common_source(void);
 /* Every header that some of them include, the common one among them; NULL past the end, which is at most BUILTIN_HEADERS_MAX. */

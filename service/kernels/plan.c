@@ -11,6 +11,8 @@ enum {
     ROW_VECTORS_HALF = 2, /* of elements of two bytes */
     AXIS_COLUMNS = 32,    /* neighbours in memory that a block takes when the axis is not the last one */
     WARP_THREADS = 32,    /* each has a row when the axis is the last one and short */
+    SHADER_THREADS = 256, /* of a block: kernels/common.glsl */
+    MAY_TURN = 65535,     /* lavapipe ends a thread's loops after so many turns, without a word */
 };
 
 static uint64_t quotient_up(uint64_t n, uint64_t by)
@@ -151,6 +153,30 @@ static enum status check_values(const struct builtin *k, enum builtin_dtype dtyp
     return STATUS_OK;
 }
 
+/* A shader's blocks are all alike, and share nothing of their module. */
+static enum status plan_shader(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values,
+                               const struct builtin_device *device, struct builtin_plan *out, struct problem *why)
+{
+    const struct builtin_shader *s = builtin_shader_of(k, dtype);
+    uint64_t                     blocks = 1, turns = 0;
+
+    if (!s)
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value",
+                             "vulkan devices do not have %s of %s yet; cpu and cuda devices do", k->name, builtin_dtype_name(dtype));
+    if ((s->blocks && !builtin_extent(k, s->blocks, dtype, values, 0, &blocks)) ||
+        (s->turns && !builtin_extent(k, s->turns, dtype, values, 0, &turns)))
+        return too_much(k, why);
+    if (s->blocks)
+        out->grid[0] = bounded_blocks(blocks, device->max_grid[0]);
+    out->block[0] = SHADER_THREADS;
+    out->takes_slot = false;
+    out->shared_bytes = 0;
+    if (turns > MAY_TURN || turns * quotient_up(blocks, out->grid[0]) > MAY_TURN)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "range",
+                             "%s of these sizes takes more than the %d turns of a loop that every vulkan device makes", k->name, MAY_TURN);
+    return STATUS_OK;
+}
+
 enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
                             struct builtin_plan *out, struct problem *why)
 {
@@ -164,6 +190,8 @@ enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, c
     if (st)
         return st;
     set_shape(k, dtype, n, device, out);
+    if (device->shades)
+        return plan_shader(k, dtype, values, device, out, why);
     if (!k->shape.scratch)
         return STATUS_OK;
     out->takes_scratch = true;

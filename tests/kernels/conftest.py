@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fixtures import executable  # noqa: E402, F401
+from fixtures import executable, vulkan  # noqa: E402, F401
 from service_under_test import Service  # noqa: E402
 
 

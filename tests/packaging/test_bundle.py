@@ -32,9 +32,9 @@ def bundle(tmp_path_factory):
 
 
 class Running:
-    def __init__(self, program, folder, environment):
+    def __init__(self, program, folder, environment, backends="cpu"):
         ports = folder / "ports"
-        arguments = ["--listen=127.0.0.1:0", "--backends=cpu", "--cache=none", "--drain-timeout=0", f"--port-file={ports}"]
+        arguments = ["--listen=127.0.0.1:0", f"--backends={backends}", "--cache=none", "--drain-timeout=0", f"--port-file={ports}"]
         self.process = subprocess.Popen([program, *arguments], env=environment, cwd="/", stdin=subprocess.DEVNULL, stderr=(folder / "log").open("w"))
         give_up = time.monotonic() + DEADLINE_S
         while not ports.exists() or not ports.read_text().endswith("\n"):
@@ -43,9 +43,9 @@ class Running:
             time.sleep(0.05)
         self.port = int(ports.read_text().split()[0].rsplit(":", 1)[1])
 
-    def request(self, method, path):
+    def request(self, method, path, body=None, content_type="application/json"):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        connection.request(method, path)
+        connection.request(method, path, body, {"Content-Type": content_type} if body else {})
         response = connection.getresponse()
         answer = response.status, json.loads(response.read() or b"null")
         connection.close()
@@ -65,8 +65,8 @@ class Running:
 def run_bundled(tmp_path):
     running = []
 
-    def run(program, environment):
-        running.append(Running(program, tmp_path, environment))
+    def run(program, environment, **more):
+        running.append(Running(program, tmp_path, environment, **more))
         return running[-1]
 
     yield run
@@ -136,6 +136,17 @@ def test_front_end_and_workers_use_the_bundles_libraries(bundle, run_bundled):
         assert not elsewhere
 
 
+def test_its_compiler_of_shaders_is_found(bundle, run_bundled):
+    if not (bundle / "lib/libgpurest_shaders.so").exists():
+        pytest.skip("the bundle was built without a compiler of shaders: libshaderc-dev, glslang-dev, spirv-tools")
+    if not any(list(pathlib.Path(folder).glob("vulkan/icd.d/*.json")) for folder in ("/usr/share", "/etc")):
+        pytest.skip("no Vulkan driver is here")
+    service = run_bundled(bundle / "bin" / "gpurestd", {}, backends="vulkan,cpu")
+    assert service.request("PUT", "/v1/sessions/shades", '{"device": "vulkan:0"}')[0] == 201
+    status, module = service.request("PUT", "/v1/sessions/shades/modules/m", "#version 450\nvoid main() {}\n", "text/x-glsl")
+    assert status == 201 and module["kernels"][0]["name"] == "main", module
+
+
 def test_what_the_operator_names_comes_first(bundle, run_bundled, tmp_path):
     service = run_bundled(bundle / "bin" / "gpurestd", {"LD_LIBRARY_PATH": str(tmp_path)})
     variables = pathlib.Path(f"/proc/{service.process.pid}/environ").read_bytes().decode().split("\0")
@@ -175,6 +186,7 @@ def test_all_that_is_needed_is_there(bundle):
         listed = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True, timeout=DEADLINE_S).stdout
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", listed)
         assert needed, file
+        assert "libstdc++.so.6" not in needed, "the bundle's would take the place of the one that drivers of the machine need"
         missing += [(file.name, n) for n in needed if not (beside / n).exists() and not ("$ORIGIN]" in listed and (file.parent / n).exists()) and not re.match(r"(ld-linux|lib(c|m|pthread|dl|rt|resolv)\.)", n)]
     assert not missing
 

@@ -1,4 +1,4 @@
-"""Runs the images of docker/Dockerfile: the promises of docker/README.md. GPUREST_IMAGE and GPUREST_IMAGE_CPU name them, in podman's store
+"""Runs the images of docker/Dockerfile: the promises of docker/README.md. GPUREST_IMAGE, …_CPU and …_VULKAN name them, in podman's store
 (`make image-test` builds them and sets these). test_docker_files.py checks the files alone."""
 import http.client
 import json
@@ -15,6 +15,7 @@ import pytest
 
 DEADLINE_S = 60
 SIZE_MAX = 250 * 1000 * 1000
+SIZE_MAX_VULKAN = 600 * 1000 * 1000  # Mesa's drivers bring LLVM
 # As in docker/compose.yaml.
 STRICT = ["--read-only", "--tmpfs=/tmp:rw,noexec,nosuid,size=64m", "--cap-drop=all", "--security-opt=no-new-privileges"]
 # Runs for a given time, not a number of turns, so that it is seen running on a slow machine, too.
@@ -35,6 +36,13 @@ extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
     if (i < n)
         c[i] = a[i] + __half2float(__float2half(b[i]));
 }"""
+
+
+DOUBLE = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { x[gl_GlobalInvocationID.x] *= 2; }
+"""
 
 
 def podman(*arguments, check=True):
@@ -58,6 +66,11 @@ def image():
 @pytest.fixture(scope="module")
 def image_cpu():
     return image_named("GPUREST_IMAGE_CPU")
+
+
+@pytest.fixture(scope="module")
+def image_vulkan():
+    return image_named("GPUREST_IMAGE_VULKAN")
 
 
 def free_port():
@@ -167,14 +180,14 @@ def workers_of(container):
 
 # ---- contents of the images ----
 
-@pytest.mark.parametrize("which", ["image", "image_cpu"])
+@pytest.mark.parametrize("which", ["image", "image_cpu", "image_vulkan"])
 def test_it_is_small(which, request):
     size = int(podman("inspect", "--type=image", "--format", "{{.Size}}", request.getfixturevalue(which)))
     print(f"{which}: {size / 1e6:.1f} MB")
-    assert 0 < size < SIZE_MAX
+    assert 0 < size < (SIZE_MAX_VULKAN if which == "image_vulkan" else SIZE_MAX)
 
 
-@pytest.mark.parametrize("which", ["image", "image_cpu"])
+@pytest.mark.parametrize("which", ["image", "image_cpu", "image_vulkan"])
 def test_it_says_what_it_is_and_how_it_is_run(which, request):
     config = json.loads(podman("inspect", "--type=image", request.getfixturevalue(which)))[0]
     labels = config["Labels"]
@@ -200,8 +213,8 @@ def test_nvidias_driver_is_not_in_it_and_nvidias_licence_is(image, image_cpu):
     assert bare == ""
 
 
-def test_its_bill_of_materials_is_what_is_installed(image, image_cpu):
-    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc"}), (image_cpu, set())):
+def test_its_bill_of_materials_is_what_is_installed(image, image_cpu, image_vulkan):
+    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc"}), (image_cpu, set()), (image_vulkan, {"libgpurest_shaders.so", "libshaderc-dev"})):
         bill = json.loads(podman("run", "--rm", "--entrypoint=/bin/cat", one, "/usr/share/gpurest/sbom.spdx.json"))
         told = {(p["name"], p["versionInfo"]) for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}
         asked = podman("run", "--rm", "--entrypoint=/usr/bin/dpkg-query", one, "-W", "-f", "${Package} ${Version}\\n")
@@ -253,6 +266,21 @@ def test_it_compiles_and_computes(strict):
     status, c = strict.request("GET", f"{session}/buffers/c/data")
     assert list(struct.unpack(f"<{n}f", c)) == [x + 0.5 for x in a]
     assert strict.request("DELETE", session)[0] == 204
+
+
+def test_shaders_compute_on_lavapipe(start, image_vulkan):
+    service = start(image_vulkan, *STRICT)
+    print(f"image_vulkan: ready {service.start_s:.2f} s after podman run began")
+    devices = json.loads(service.request("GET", "/v1/devices")[1])["items"]
+    assert [d["id"] for d in devices] == ["vulkan:0", "cpu:0"] and devices[0]["compiler"] == "shaderc", devices
+    session = "/v1/sessions/shades"
+    assert service.request("PUT", session, {"device": "vulkan:0"})[0] == 201
+    assert service.request("PUT", f"{session}/buffers/x", struct.pack("<256f", *range(256)), "application/octet-stream")[0] == 201
+    status, answer = service.request("PUT", f"{session}/modules/m", DOUBLE.encode(), "text/x-glsl")
+    assert status == 201, answer
+    status, answer = service.request("POST", f"{session}/launches", {"module": "m", "kernel": "main", "grid": [4], "args": [{"buf": "x"}]})
+    assert status == 200, answer
+    assert struct.unpack("<256f", service.request("GET", f"{session}/buffers/x/data")[1]) == tuple(2 * i for i in range(256))
 
 
 def test_the_health_check_tells_well_from_unwell(strict, image):

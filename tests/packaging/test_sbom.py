@@ -90,6 +90,14 @@ def test_nvidias_parts_are_under_nvidias_licence(status, tmp_path):
     assert theirs == {"nvidia-cuda-nvrtc": "13.0.88", "libnvrtc.so.13": "NOASSERTION"}
 
 
+def test_what_is_linked_into_a_program_is_told_beside_what_is_installed(status, tmp_path):
+    (tmp_path / "linked").write_text("libz1\n")
+    (tmp_path / "image").write_text("")
+    got = make("--dpkg-status", str(tmp_path / "image"), "--linked-status", str(status), "--linked", str(tmp_path / "linked"))
+    assert got.returncode == 0, got.stderr
+    assert [(p["SPDXID"], p["versionInfo"]) for p in checked(got.stdout)["packages"][1:]] == [("SPDXRef-static-libz1", "2-1")]
+
+
 def test_the_same_facts_at_the_same_time_make_the_same_document(status):
     one, two = (make("--dpkg-status", str(status), SOURCE_DATE_EPOCH="1700000000").stdout for _ in range(2))
     assert one == two and json.loads(one)["creationInfo"]["created"] == "2023-11-14T22:13:20Z"
@@ -110,9 +118,11 @@ def test_the_bundles_is_of_its_programs_and_libraries():
         names = tar.getnames()
         bill = checked(tar.extractfile(next(n for n in names if n.endswith("/share/sbom.spdx.json"))).read())
         digests = {pathlib.PurePath(n).name: hashlib.sha256(tar.extractfile(n).read()).hexdigest() for n in names
-                   if "/libexec/" in n}
+                   if "/libexec/" in n or n.endswith("/lib/libgpurest_shaders.so")}
     programs = {p["name"]: p["checksums"][0]["checksumValue"] for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-program-")}
     assert programs == digests
     packages = {p["name"] for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}
+    linked = {p["name"] for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-static-")}
+    assert bool(linked) == ("libgpurest_shaders.so" in programs)
     licences = {pathlib.PurePath(n).name for n in names if "/share/licences/" in n}
-    assert packages and licences <= packages and "libmicrohttpd12" in packages and "libc6" not in packages
+    assert packages and licences <= packages | linked and "libmicrohttpd12" in packages and "libc6" not in packages

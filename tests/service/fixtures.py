@@ -44,6 +44,27 @@ def service(executable, tmp_path_factory):
     one.stop()
 
 
+@pytest.fixture(scope="module")
+def vulkan(executable, tmp_path_factory):
+    """A service of vulkan devices, lavapipe where there is no GPU."""
+    try:
+        one = Service(executable, tmp_path_factory.mktemp("vulkan"), "--backends", "vulkan")
+    except Exception as why:  # noqa: BLE001 whatever it is, its text tells
+        if "no backend has a device" in str(why) or "DEVICE_NOT_FOUND" in str(why):
+            pytest.skip("no Vulkan device is here")
+        raise
+    asked = one.client()
+    asked.put("/v1/sessions/asks")
+    answer = asked.put("/v1/sessions/asks/modules/m", "#version 450\nvoid main() {}\n", Content_Type="text/x-glsl")
+    asked.delete("/v1/sessions/asks")
+    asked.close()
+    if answer.status == 503 and answer.json()["code"] == "compiler_unavailable":
+        one.stop()
+        pytest.skip("no compiler for shaders is here: glslang-dev, spirv-tools")
+    yield one
+    one.stop()
+
+
 def first(*files):
     """A hook that lets these start first: one process runs a whole file, and a long file that starts late delays the end."""
     def pytest_collection_modifyitems(items):

@@ -207,6 +207,7 @@ pub struct gpurest_compile_options {
     pub headers_count: usize,
     pub name_expressions: *const *const c_char,
     pub name_expressions_count: usize,
+    pub language: *const c_char,
 }
 
 #[repr(C)]
@@ -372,7 +373,14 @@ extern "C" {
         source: *const c_char,
         options: *const gpurest_compile_options,
     ) -> gpurest_status;
-    pub fn gpurest_module_load(session: *mut gpurest_session, out: *mut *mut gpurest_module, image: *const c_void, bytes: usize) -> gpurest_status;
+    pub fn gpurest_module_load_with(
+        session: *mut gpurest_session,
+        out: *mut *mut gpurest_module,
+        image: *const c_void,
+        bytes: usize,
+        options: *const *const c_char,
+        options_count: usize,
+    ) -> gpurest_status;
     pub fn gpurest_module_builtin(
         session: *mut gpurest_session,
         out: *mut *mut gpurest_module,

@@ -17,6 +17,7 @@ pub struct CompileOptions {
     options: Vec<String>,
     headers: Vec<(String, String)>,
     name_expressions: Vec<String>,
+    glsl: bool,
 }
 
 impl CompileOptions {
@@ -42,6 +43,12 @@ impl CompileOptions {
         self.name_expressions.push(expression.into());
         self
     }
+
+    /// The source is a compute shader in GLSL, for `vulkan` devices, not CUDA C++.
+    pub fn glsl(mut self) -> Self {
+        self.glsl = true;
+        self
+    }
 }
 
 pub(crate) fn c_strings(what: &str, from: &[String]) -> Result<Vec<CString>> {
@@ -57,6 +64,7 @@ pub(crate) struct RawCompileOptions {
     options: Vec<*const c_char>,
     headers: Vec<ffi::gpurest_header>,
     name_expressions: Vec<*const c_char>,
+    glsl: bool,
     _strings: [Vec<CString>; 4],
 }
 
@@ -70,6 +78,7 @@ impl RawCompileOptions {
             options: pointers(&options),
             headers: names.iter().zip(&texts).map(|(name, text)| ffi::gpurest_header { name: name.as_ptr(), text: text.as_ptr() }).collect(),
             name_expressions: pointers(&expressions),
+            glsl: from.glsl,
             _strings: [options, expressions, names, texts],
         })
     }
@@ -84,6 +93,7 @@ impl RawCompileOptions {
             headers_count: self.headers.len(),
             name_expressions: self.name_expressions.as_ptr(),
             name_expressions_count: self.name_expressions.len(),
+            language: if self.glsl { b"glsl\0".as_ptr().cast() } else { ptr::null() },
         }
     }
 }
@@ -110,10 +120,12 @@ impl<'s> Module<'s> {
         Ok(Module { raw: made(raw)?, session })
     }
 
-    pub(crate) fn load(session: &'s Session<'s>, image: &[u8]) -> Result<Self> {
+    pub(crate) fn load(session: &'s Session<'s>, image: &[u8], options: &[String]) -> Result<Self> {
+        let strings = c_strings("an option", options)?;
+        let options = pointers(&strings);
         let mut raw = ptr::null_mut();
-        // SAFETY: the session is open, `raw` is valid, and the image is as long as is said.
-        check(unsafe { ffi::gpurest_module_load(session.raw(), &mut raw, image.as_ptr().cast(), image.len()) })?;
+        // SAFETY: the session is open, `raw` is valid, the image is as long as is said, and the options live until the end of this function.
+        check(unsafe { ffi::gpurest_module_load_with(session.raw(), &mut raw, image.as_ptr().cast(), image.len(), options.as_ptr(), options.len()) })?;
         Ok(Module { raw: made(raw)?, session })
     }
 

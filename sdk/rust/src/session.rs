@@ -271,14 +271,19 @@ impl<'c> Session<'c> {
         self.compile_with(source, &CompileOptions::new())
     }
 
-    /// Compiles CUDA C++ with options, headers or template instantiations.
+    /// Compiles CUDA C++, or GLSL, with options, headers or template instantiations.
     pub fn compile_with(&self, source: &str, options: &CompileOptions) -> Result<Module<'_>> {
         Module::compile(self, source, options)
     }
 
-    /// Loads PTX, a cubin or a fatbin; the service may refuse the latter two.
+    /// Loads PTX, SPIR-V, a cubin or a fatbin; the service may refuse the latter two.
     pub fn load(&self, image: &[u8]) -> Result<Module<'_>> {
-        Module::load(self, image)
+        Module::load(self, image, &[])
+    }
+
+    /// Loads SPIR-V with options: "--specialize=NUMBER=VALUE" sets a specialisation constant.
+    pub fn load_with(&self, image: &[u8], options: &[String]) -> Result<Module<'_>> {
+        Module::load(self, image, options)
     }
 
     /// A module with one built-in kernel for elements of `dtype`, such as "f32"; `gpurest builtins` lists them. `engine` is "builtin", "vendor"

@@ -143,6 +143,7 @@ enum status vulkan_pipeline(struct device *d, struct device_module *m, unsigned 
     struct vulkan_kernel   *k = &m->kernels[kernel];
     struct vulkan_pipeline *to = &k->pipelines[k->pipelines_next];
     VkPipeline              made = VK_NULL_HANDLE;
+    VkResult                result;
     enum status             st;
 
     for (uint32_t i = 0; i < k->pipelines_count; i++)
@@ -150,7 +151,10 @@ enum status vulkan_pipeline(struct device *d, struct device_module *m, unsigned 
             *out = k->pipelines[i].pipeline;
             return STATUS_OK;
         }
-    st = vulkan_check(d, create_pipeline(d, m, k, block, &made), why, "compiling a kernel for the device");
+    result = create_pipeline(d, m, k, block, &made);
+    if (result == VK_ERROR_UNKNOWN || result == VK_ERROR_INVALID_SHADER_NV) /* so a driver says that it does not take the code */
+        return problem_set(why, STATUS_MODULE_INVALID, "the driver does not compile %s, although the SPIR-V is valid", k->reflected.name);
+    st = vulkan_check(d, result, why, "compiling a kernel for the device");
     if (st)
         return st;
     if (k->pipelines_count < PIPELINES_PER_KERNEL_MAX)

@@ -40,15 +40,34 @@ static void add_headers(struct builtin_source_spec *s)
         s->headers[*n] = (struct compile_header){span_of(header->name), header->text};
 }
 
-enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype dtype, bool on_host, struct builtin_source_spec *out,
-                                     struct problem *why)
+static enum status make_shader(const struct builtin *k, enum builtin_dtype dtype, struct builtin_source_spec *out, struct problem *why)
+{
+    const struct builtin_source *source = builtin_shader_source(k), *header = builtin_shader_header();
+
+    *out = (struct builtin_source_spec){.spec = {.kind = IMAGE_GLSL, .headers_count = 1}};
+    if (!builtin_shader_of(k, dtype) || !source || !header)
+        return problem_set(why, STATUS_INTERNAL, "the shader of %s is missing", k->name);
+    snprintf(out->expression, sizeof out->expression, "%s", SHADER_KERNEL);
+    add_option(out, "-DKERNEL_%s", k->name);
+    add_option(out, "-DT_%s", builtin_dtype_name(dtype));
+    out->headers[0] = (struct compile_header){span_of(header->name), header->text};
+    out->spec.source = source->text;
+    out->spec.options = out->options;
+    out->spec.headers = out->headers;
+    return STATUS_OK;
+}
+
+enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype dtype, const struct device_facts *facts,
+                                     struct builtin_source_spec *out, struct problem *why)
 {
     const struct builtin_source *source = builtin_source_of(k);
 
+    if (facts->wants_spirv)
+        return make_shader(k, dtype, out, why);
     *out = (struct builtin_source_spec){.spec = {.kind = IMAGE_CUDA, .name_expressions_count = 1}};
     if (!builtin_expression(k, dtype, out->expression, sizeof out->expression))
         return problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", k->name);
-    add_options(out, builtin_vectors(k, on_host));
+    add_options(out, builtin_vectors(k, facts->on_host));
     add_headers(out);
     if (!source || !out->spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", k->name);

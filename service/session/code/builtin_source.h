@@ -7,6 +7,9 @@
 #include "session/life/device_facts.h"
 #include "session/session.h"
 
+/* The kernel of every shader of ours. */
+#define SHADER_KERNEL "main"
+
 enum { BUILTIN_OPTION_BYTES = 48, BUILTIN_OPTIONS = 6 };
 
 /* What `spec` borrows; the struct is not moved. */
@@ -19,7 +22,7 @@ struct builtin_source_spec {
 };
 
 /* INTERNAL when a part of it is missing from the executable. */
-enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype dtype, bool on_host, struct builtin_source_spec *out,
-                                     struct problem *why);
+enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype dtype, const struct device_facts *facts,
+                                     struct builtin_source_spec *out, struct problem *why);
 /* The architecture that they are compiled for: with what it alone has (wgmma), which code for "sm_90" would have to do without. */
 void builtin_arch(const struct device_facts *facts, char out[COMPILE_ARCH_BYTES]);

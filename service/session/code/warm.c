@@ -195,7 +195,7 @@ static enum status warm_builtin(struct warm_job *j, const struct warm_request *q
 {
     struct builtin_source_spec source;
     char                       arch[COMPILE_ARCH_BYTES];
-    enum status                st = builtin_source_spec_make(q->kernel, q->dtype, facts->on_host, &source, &out->why);
+    enum status                st = builtin_source_spec_make(q->kernel, q->dtype, facts, &source, &out->why);
 
     if (!st)
         st = module_spec_check(&source.spec, arena, &out->why);

@@ -128,7 +128,7 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
 {
     struct builtin_source_spec source;
     char                       id[ID_BYTES];
-    enum status                st = builtin_source_spec_make(call->kernel, call->dtype, c->facts.on_host, &source, why);
+    enum status                st = builtin_source_spec_make(call->kernel, call->dtype, &c->facts, &source, why);
 
     if (st)
         return st;
@@ -161,7 +161,8 @@ static enum status plan(struct worker_session *c, struct builtin_call *call, str
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
                                     .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
-                                    .on_host = c->facts.on_host};
+                                    .on_host = c->facts.on_host,
+                                    .shades = c->facts.wants_spirv};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
@@ -202,6 +203,7 @@ static enum status open_call(struct worker_session *c, struct builtin_call *call
         st = take_args(call, spec, why);
     if (!st)
         st = plan(c, call, why);
+    call->shader = c->facts.wants_spirv;
     if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
         st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
     if (!st)
@@ -239,6 +241,22 @@ static void seal_vendor(struct builtin_call *call, uint64_t workspace)
     spec->args_count = vendor_args(call, workspace, call->vendor_args);
 }
 
+/* A shader has its buffers first. */
+static void seal_shader(struct builtin_call *call)
+{
+    struct launch_spec *spec = &call->spec;
+    unsigned            n = 0;
+
+    for (unsigned values = 0; values <= 1; values++)
+        for (unsigned i = 0; i < call->args_count; i++)
+            if ((call->kernel->params[i].access == BUILTIN_VALUE) == (values == 1))
+                call->vendor_args[n++] = call->args[i];
+    spec->kernel = span_of(SHADER_KERNEL);
+    spec->shared_bytes = 0;
+    spec->args = call->vendor_args;
+    spec->args_count = n;
+}
+
 static void seal_own(struct builtin_call *call, uint64_t scratch_address)
 {
     struct launch_spec *spec = &call->spec;
@@ -259,6 +277,8 @@ void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
 
     if (call->vendor)
         seal_vendor(call, scratch_address);
+    else if (call->shader)
+        seal_shader(call);
     else
         seal_own(call, scratch_address);
     spec->builtin = call;

@@ -14,11 +14,12 @@ struct builtin_call {
     struct builtin_plan   plan;
     uint32_t              slot;   /* of its stream: launches of one stream follow each other and share scratch memory */
     bool                  vendor; /* a library does it: module is of its plan */
+    bool                  shader; /* the device is one of vulkan */
     struct module        *module; /* a reference, until somebody takes it over */
     uint64_t              values[BUILTIN_ARGS_MAX];
     struct launch_arg     args[BUILTIN_ARGS_MAX + 2]; /* the client's, the slot, the scratch memory */
     unsigned              args_count;
-    struct launch_arg     vendor_args[BUILTIN_ARGS_MAX]; /* of the plan's kernel */
+    struct launch_arg     vendor_args[BUILTIN_ARGS_MAX]; /* of the plan's kernel, or of the shader */
     char                  expression[BUILTIN_EXPRESSION_BYTES];
     struct launch_spec    spec; /* what is launched; complete after builtin_seal() */
 };

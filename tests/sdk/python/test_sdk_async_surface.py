@@ -8,10 +8,9 @@ import pytest
 
 import gpurest
 from gpurest import aio, errors, testing
-from gpurest._session import kernel, launch, module, shared
+from gpurest._session import kernel, launch, module, pipeline, shared
 
 NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
-NO_SHADERS = "tasks load no shaders yet"
 NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
 # class -> (the blocking one, its additional names, the asyncio one's additional names)
 PAIRS = {
@@ -19,13 +18,15 @@ PAIRS = {
                                                                              "load_spirv", "create_pipeline")}
                       | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
     aio.AsyncSession: (gpurest.Session, {"stream": NO_STREAMS, "event": NO_STREAMS, "RawKernel": "compiles at the first launch, which a call cannot await twice",
-                                         "RawModule": "the same", "glsl": NO_SHADERS, "load_spirv": NO_SHADERS, "create_pipeline": NO_SHADERS,
+                                         "RawModule": "the same",
                                          "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
                        {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),
     aio.AsyncModule: (module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
     aio.AsyncKernel: (kernel.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
+    aio.AsyncPipeline: (pipeline.Pipeline, {}, {}),
+    aio.AsyncFence: (pipeline.Fence, {"done": "wait() and launch.state"}, {}),
     aio.AsyncBuiltinKernel: (gpurest.BuiltinKernel, {}, {}),
     aio.AsyncLaunch: (launch.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
     aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),

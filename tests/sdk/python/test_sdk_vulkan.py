@@ -7,7 +7,7 @@ import pytest
 np = pytest.importorskip("numpy")
 gpurest = pytest.importorskip("gpurest")
 import gpurest.errors  # noqa: E402
-from gpurest import testing  # noqa: E402
+from gpurest import aio, testing  # noqa: E402
 
 VADD = """#version 450
 layout(local_size_x = 64) in;
@@ -127,6 +127,23 @@ def test_spirv_from_a_file_with_a_constant(gpu, tmp_path):
         pipeline.dispatch((2,), (gpu.buffer(a), gpu.buffer(b), c), (np.uint32(100),)).wait()
         assert np.array_equal(np.frombuffer(bytes(c.read()), dtype=np.float32), a + times * b)
     assert gpu.load_spirv((tmp_path / "vadd.spv").read_bytes()) is module
+
+
+async def test_an_asyncio_client_dispatches(vulkan, gpu):
+    a, b = np.arange(200, dtype=np.float32).reshape(2, 100)
+    code = gpu.glsl(VADD).code("spirv")
+    async with aio.AsyncClient(vulkan.url) as client, client.session() as session:
+        c = await session.empty(a.size)
+        spirv = await session.load_spirv(code)
+        for module, options, times in ((await session.glsl(VADD, specialization={0: 2}), {}, 2), (spirv, {}, 1), (spirv, {"specialization": {0: 5}}, 5)):
+            pipeline = await session.create_pipeline(module, **options)
+            fence = await pipeline.dispatch((2,), (await session.buffer(a), await session.buffer(b), c), (np.uint32(100),))
+            assert (await fence.wait()).launch.state == "succeeded"
+            assert np.array_equal(np.frombuffer(bytes(await c.read()), dtype=np.float32), a + times * b)
+        with pytest.raises(gpurest.errors.CompileError, match="line 12"):
+            await session.glsl(VADD.replace("c[i] =", "d[i] ="))
+        with pytest.raises(gpurest.errors.ArgumentError, match="glsl"):
+            await session.create_pipeline(await session.glsl(VADD), specialization={0: 5})
 
 
 def test_macros_and_errors(gpu):

@@ -83,7 +83,7 @@ fn comparison() -> Comparison {
         gpurest_warm_options { struct_size kernels kernels_count dtypes dtypes_count sources sources_count devices devices_count }
         gpurest_warm_progress_t { struct_size state total succeeded failed }
         gpurest_header { name text }
-        gpurest_compile_options { struct_size options options_count headers headers_count name_expressions name_expressions_count }
+        gpurest_compile_options { struct_size options options_count headers headers_count name_expressions name_expressions_count language }
         gpurest_kernel_info_t { struct_size registers max_threads shared_bytes local_bytes const_bytes }
         gpurest_dim3 { x y z }
         gpurest_arg { kind bytes offset r#in out value }

@@ -21,6 +21,12 @@ void plain_suite_add(struct plain_suite *s)
     suites = s;
 }
 
+/* Nothing that surrounds the test is called any more, as with Criterion. */
+void plain_skip(void)
+{
+    exit(EXIT_SUCCESS);
+}
+
 static void run(const struct plain_test *t)
 {
     const struct plain_suite *s = suites;

@@ -276,3 +276,42 @@ Test(kernels, of_the_libraries_that_a_device_has_one_is_chosen)
     cr_expect_eq(builtin_library_among(named("fft"), BUILTIN_DTYPE_f64, 1u << BUILTIN_LIBRARY_CUFFT, &takes), BUILTIN_LIBRARY_CUFFT);
     cr_expect_eq(builtin_library_among(named("lu"), BUILTIN_DTYPE_f64, 0, &takes), BUILTIN_LIBRARY_NONE);
 }
+
+Test(kernels, shaders_have_blocks_of_their_own_and_bounds)
+{
+    const struct builtin_device device_of_shaders = {.multiprocessors = 1, .max_grid = {65535, 65535, 65535}, .shades = true};
+    const struct builtin       *k;
+    uint64_t                    values[32];
+    struct builtin_plan         p;
+    struct problem              why = {0};
+    unsigned                    found = 0;
+
+    for (unsigned i = 0; i < 32; i++)
+        values[i] = 1;
+    for (unsigned i = 0; (k = builtin_at(i)) != NULL; i++)
+        for (unsigned dtype = 0; dtype < BUILTIN_DTYPES; dtype++) {
+            const struct builtin_shader *s = builtin_shader_of(k, (enum builtin_dtype)dtype);
+            enum status                  st = builtin_plan_of(k, (enum builtin_dtype)dtype, values, &device_of_shaders, &p, &why);
+
+            if (!s) {
+                cr_assert_eq(st, STATUS_INVALID_FIELD, "%s", k->name);
+                continue;
+            }
+            found++;
+            cr_assert_eq(st, STATUS_OK, "%s: %s", k->name, why.detail);
+            cr_assert(k->dtypes >> dtype & 1, "%s", k->name);
+            cr_assert(builtin_shader_source(k) && builtin_shader_header());
+            cr_assert(p.block[0] == 256 && p.grid[0] >= 1 && !p.takes_slot && !p.takes_scratch && !p.cooperative && !p.shared_bytes, "%s",
+                      k->name);
+        }
+    cr_assert_gt(found, 100);
+    k = named("matmul");
+    values[5] = 40000; /* k */
+    cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_ARGUMENT_MISMATCH);
+    values[3] = values[4] = 1024, values[5] = 1024;
+    cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_OK);
+    cr_assert_geq(p.grid[0], 1024);
+    k = named("reduce_sum");
+    values[2] = 1ull << 40;
+    cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_ARGUMENT_MISMATCH);
+}

@@ -296,7 +296,7 @@ GPUREST_API gpurest_status gpurest_copy(gpurest_session *session, gpurest_buffer
 GPUREST_API gpurest_status gpurest_fill(gpurest_session *session, gpurest_buffer buffer, size_t offset, uint32_t value,
                                         unsigned width_bytes, size_t count, gpurest_stream stream);
 
-/* ==== module: kernels from source or PTX ==== */
+/* ==== module: kernels from source, PTX or shaders ==== */
 
 typedef struct gpurest_header {
     const char *name, *text; /* for #include "name" */
@@ -309,20 +309,24 @@ typedef struct gpurest_compile_options {
     size_t                headers_count;
     const char *const    *name_expressions; /* template instantiations such as "scale<float>", usable as kernel names */
     size_t                name_expressions_count;
+    const char           *language; /* of a source: NULL, CUDA C++; "glsl", a compute shader in GLSL, for vulkan devices */
 } gpurest_compile_options;
 #define GPUREST_COMPILE_OPTIONS_INIT                                                                                                       \
     {                                                                                                                                      \
-        sizeof(gpurest_compile_options), 0, 0, 0, 0, 0, 0                                                                                  \
+        sizeof(gpurest_compile_options), 0, 0, 0, 0, 0, 0, 0                                                                               \
     }
 
-/* Compiles CUDA C++. GPUREST_E_COMPILE: the error's log is the compiler's output. Released by gpurest_module_unload before its session is
+/* Compiles CUDA C++, or GLSL (options->language). GPUREST_E_COMPILE: the error's log is the compiler's output. Released by gpurest_module_unload before its session is
  * closed. Not in a batch: compile before it. */
 GPUREST_API gpurest_status gpurest_compile(gpurest_session *session, gpurest_module **out, const char *source, const char *const *options,
                                            size_t options_count);
 GPUREST_API gpurest_status gpurest_compile_with(gpurest_session *session, gpurest_module **out, const char *source,
                                                 const gpurest_compile_options *options);
-/* Loads PTX (recognized by .version), a cubin or a fatbin; the service may refuse the latter two. */
+/* Loads PTX (recognized by .version), SPIR-V for vulkan devices, a cubin or a fatbin; the service may refuse the latter two. */
 GPUREST_API gpurest_status gpurest_module_load(gpurest_session *session, gpurest_module **out, const void *image, size_t bytes);
+/* SPIR-V with options: "--specialize=NUMBER=VALUE" sets a specialisation constant. Other images take none. */
+GPUREST_API gpurest_status gpurest_module_load_with(gpurest_session *session, gpurest_module **out, const void *image, size_t bytes,
+                                                    const char *const *options, size_t options_count);
 /* NULL is fine. Its kernel pointers become invalid. */
 GPUREST_API void gpurest_module_unload(gpurest_module *module);
 /* These five are local. The log may be "". */
@@ -331,7 +335,7 @@ GPUREST_API const char *gpurest_module_log(const gpurest_module *module);
 GPUREST_API const char *gpurest_module_arch(const gpurest_module *module);
 GPUREST_API double      gpurest_module_compile_ms(const gpurest_module *module, int *cached_or_null);
 GPUREST_API size_t      gpurest_module_kernel_count(const gpurest_module *module);
-/* Downloads the code; format "ptx" or "cubin". *out is released by gpurest_mem_free. */
+/* Downloads the code; format "ptx", "cubin" or "spirv". *out is released by gpurest_mem_free. */
 GPUREST_API gpurest_status gpurest_module_code(gpurest_module *module, const char *format, void **out, size_t *out_bytes);
 
 /* A handle to a __device__ or __constant__ variable of the module: as in the source, mangled, or a name expression. It is a buffer for all

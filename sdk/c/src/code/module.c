@@ -149,6 +149,8 @@ void write_texts(struct buf *b, const char *name, const char *const *texts, size
 void compile_spec_write(struct buf *b, const char *source, const gpurest_compile_options *o)
 {
     json_open(b, NULL, '{');
+    if (o->language)
+        json_string(b, "language", o->language);
     json_string(b, "source", source);
     write_texts(b, "options", o->options, o->options_count);
     write_texts(b, "name_expressions", o->name_expressions, o->name_expressions_count);
@@ -207,7 +209,7 @@ gpurest_status gpurest_compile_with(gpurest_session *s, gpurest_module **out, co
         st = compile_options_take(options, &o);
     if (st)
         return st;
-    if (!o.options_count && !o.headers_count && !o.name_expressions_count)
+    if (!o.options_count && !o.headers_count && !o.name_expressions_count && !o.language)
         return create_module(s, out, "text/x-cuda", source, strlen(source));
     buf_init(&body, SOURCE_BYTES_MAX);
     compile_spec_write(&body, source, &o);
@@ -237,6 +239,11 @@ static bool has_version(const char *text, size_t bytes)
     return false;
 }
 
+static bool is_spirv(const char *image, size_t bytes)
+{
+    return bytes >= 4 && memcmp(image, "\x03\x02\x23\x07", 4) == 0;
+}
+
 static const char *image_type(const char *image, size_t bytes)
 {
     static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
@@ -245,20 +252,55 @@ static const char *image_type(const char *image, size_t bytes)
         return "application/vnd.gpurest.cubin";
     if (bytes >= 4 && memcmp(image, fatbin, 4) == 0)
         return "application/vnd.gpurest.fatbin";
+    if (is_spirv(image, bytes))
+        return "application/spirv";
     return has_version(image, bytes) ? "application/vnd.gpurest.ptx" : NULL;
+}
+
+static gpurest_status load_image(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes)
+{
+    const char *type;
+
+    while (bytes && ((const char *)image)[bytes - 1] == '\0' && memchr(image, '\0', bytes - 1) == NULL)
+        bytes--; /* PTX passed with its NUL */
+    type = image_type(image, bytes);
+    return type ? create_module(s, out, type, image, bytes) : fail_invalid("the image is not PTX, SPIR-V, cubin or fatbin");
+}
+
+static gpurest_status load_spirv(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes, const char *const *options,
+                                 size_t options_count)
+{
+    struct buf     body;
+    gpurest_status st;
+
+    buf_init(&body, SOURCE_BYTES_MAX);
+    json_open(&body, NULL, '{');
+    json_string(&body, "language", "spirv");
+    json_base64(&body, "source", image, bytes);
+    write_texts(&body, "options", options, options_count);
+    json_close(&body, '}');
+    st = body.failed ? fail_memory() : create_module(s, out, "application/json", body.data, body.bytes);
+    buf_finish(&body);
+    return st;
+}
+
+gpurest_status gpurest_module_load_with(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes,
+                                        const char *const *options, size_t options_count)
+{
+    gpurest_status st = check_module(s, out, image);
+
+    if (!st && !texts_set(options, options_count))
+        st = fail_invalid("an option is NULL");
+    if (!st && options_count && !is_spirv(image, bytes))
+        st = fail(GPUREST_E_INVAL, "load it without, or compile its source", "only SPIR-V is loaded with options");
+    if (st)
+        return st;
+    return options_count ? load_spirv(s, out, image, bytes, options, options_count) : load_image(s, out, image, bytes);
 }
 
 gpurest_status gpurest_module_load(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes)
 {
-    gpurest_status st = check_module(s, out, image);
-    const char    *type;
-
-    if (st)
-        return st;
-    while (bytes && ((const char *)image)[bytes - 1] == '\0' && memchr(image, '\0', bytes - 1) == NULL)
-        bytes--; /* PTX passed with its NUL */
-    type = image_type(image, bytes);
-    return type ? create_module(s, out, type, image, bytes) : fail_invalid("the image is not PTX, cubin or fatbin");
+    return gpurest_module_load_with(s, out, image, bytes, NULL, 0);
 }
 
 /* Best effort: the outcome is not reported. */
@@ -323,7 +365,7 @@ gpurest_status gpurest_module_code(gpurest_module *m, const char *format, void *
     if (m->builtin)
         return fail(GPUREST_E_UNSUPPORTED, "GET /v1/kernels/{name} has its source", "a built-in kernel has no code to download");
     if (!format || !name_valid(format) || !out || !out_bytes)
-        return fail_invalid("format must be \"ptx\" or \"cubin\", and out and out_bytes not NULL");
+        return fail_invalid("format must be \"ptx\", \"cubin\" or \"spirv\", and out and out_bytes not NULL");
     path = session_path(m->session, "/modules/%s/code?format=%s", m->id, format);
     exchange_init(&x, "GET", path.text);
     st = session_perform(m->session, &x);

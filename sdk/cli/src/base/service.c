@@ -123,29 +123,34 @@ static const char *hint_of(const struct cli *c, const gpurest_error *e)
     return foreign ? "" : e->hint;
 }
 
-/* The compiler names the source before line numbers and in its last line. */
-static const char *find_source(const char *text, const char *begin)
+/* The compiler names the source before line numbers and in its last line; that of shaders with another ending. */
+static const char *find_source(const char *text, const char *begin, size_t *length)
 {
-    static const char name[] = "kernel.cu";
+    static const char *const names[] = {"kernel.cu", "kernel.comp"};
 
-    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
-        char next = at[sizeof name - 1];
+    for (const char *at = strstr(text, "kernel."); at; at = strstr(at + 1, "kernel."))
+        for (size_t i = 0; i < COUNT(names); i++) {
+            char next = '\0';
 
-        if ((at == begin || at[-1] == '\n') && (next == '(' || next == ','))
-            return at;
-        if (next == '"' && at - begin >= 4 && strncmp(at - 4, "of \"", 4) == 0)
-            return at;
-    }
+            *length = strlen(names[i]);
+            if (strncmp(at, names[i], *length) == 0)
+                next = at[*length];
+            if ((at == begin || at[-1] == '\n') && next && strchr("(,:", next))
+                return at;
+            if (next == '"' && at - begin >= 4 && strncmp(at - 4, "of \"", 4) == 0)
+                return at;
+        }
     return NULL;
 }
 
 void cli_print_log(const struct cli *c, const char *text)
 {
     const char *rest = text, *at;
+    size_t      length;
 
-    while (c->source && (at = find_source(rest, text)) != NULL) {
+    while (c->source && (at = find_source(rest, text, &length)) != NULL) {
         fprintf(stderr, "%.*s%s", (int)(at - rest), rest, c->source);
-        rest = at + strlen("kernel.cu");
+        rest = at + length;
     }
     fputs(rest, stderr);
 }

@@ -1,6 +1,7 @@
 """The requests of the REST contract as values: what is sent, and what is made of the answer. Without I/O; both clients use it."""
 from __future__ import annotations
 
+import base64
 import dataclasses
 import math
 import re
@@ -281,6 +282,15 @@ def shader_options(defines: Mapping[str, Any], specialization: Mapping[int, Any]
 
     return [f"-D{name}={written(value)}" for name, value in defines.items()] + \
         [f"--specialize={int(number)}={written(value)}" for number, value in specialization.items()]
+
+
+def shader_spec(language: str, source: str, options: Sequence[str], headers: Mapping[str, str]) -> Document:
+    """A module of a shader; of SPIR-V the source is base64."""
+    return {**module_spec(source, options, headers, ()), "language": language}
+
+
+def spirv_spec(data: bytes, specialization: Mapping[int, Any]) -> Document:
+    return shader_spec("spirv", base64.b64encode(data).decode(), shader_options({}, specialization), {})
 
 
 def module_create(sid: str, spec: Document) -> Call[Document]:

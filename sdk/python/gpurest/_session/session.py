@@ -1,7 +1,6 @@
 """Sessions: a worker process on the server, with buffers, modules and streams of its own."""
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -152,18 +151,17 @@ class Session(SessionBase):
     def glsl(self, source: str, *, defines: Optional[Mapping[str, Any]] = None, specialization: Optional[Mapping[int, Any]] = None,
              headers: Optional[Mapping[str, str]] = None) -> Module:
         """Compiles a compute shader on a vulkan device; its kernel is "main". `defines`: macros; `specialization`: constants by constant_id."""
-        return self._shader("glsl", source, requests.shader_options(defines or {}, specialization or {}), headers or {})
+        return self._shader(requests.shader_spec("glsl", source, requests.shader_options(defines or {}, specialization or {}), headers or {}))
 
     def load_spirv(self, image: Any, *, specialization: Optional[Mapping[int, Any]] = None) -> Module:
         """Loads SPIR-V on a vulkan device: its bytes, or the path of a file."""
         data = pathlib.Path(image).read_bytes() if isinstance(image, (str, os.PathLike)) else bytes(self._image(image))
-        made = self._shader("spirv", base64.b64encode(data).decode(), requests.shader_options({}, specialization or {}), {})
+        made = self._shader(requests.spirv_spec(data, specialization or {}))
         made._spirv = data
         return made
 
-    def _shader(self, language: str, source: str, options: Sequence[str], headers: Mapping[str, str]) -> Module:
+    def _shader(self, spec: requests.Document) -> Module:
         self._check()
-        spec = {**requests.module_spec(source, options, headers, ()), "language": language}
         identity = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
         known = self._known(identity)
         if known is None:

@@ -9,9 +9,10 @@ from .batch import AsyncBatch
 from .buffer import AsyncBuffer
 from .client import AsyncClient
 from .kernel import AsyncBuiltinKernel, AsyncKernel, AsyncLaunch, AsyncModule
+from .pipeline import AsyncFence, AsyncPipeline
 from .program import AsyncProgram
 from .session import AsyncSession
 from .shared import AsyncSharedMemory
 
 __all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBuiltinKernel", "AsyncBatch", "AsyncBatchJob", "AsyncLaunch",
-           "AsyncProgram", "AsyncSharedMemory", "AsyncWarmJob"]
+           "AsyncFence", "AsyncPipeline", "AsyncProgram", "AsyncSharedMemory", "AsyncWarmJob"]

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pathlib
 from typing import IO, TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 
 from .._session import requests
@@ -23,11 +25,12 @@ from .._values.texels import Texels
 from ..arrays import host
 from ..arrays.current import flush
 from ..arrays.ndarray import fetch, ndarray
-from ..errors import GpurestError
+from ..errors import ArgumentError, GpurestError
 from .batch import AsyncBatch
 from .background import AsyncLowMemoryWatch
 from .buffer import AsyncBuffer, AsyncTexture
 from .kernel import AsyncBuiltinKernel, AsyncModule
+from .pipeline import AsyncPipeline
 from .program import AsyncProgram
 
 if TYPE_CHECKING:
@@ -183,6 +186,31 @@ class AsyncSession(SessionState):
         owner: Any = self
         info = await self._do(requests.module_load(self.id, view, requests.image_type(view)))
         return AsyncModule(self, Module(owner, info, None, info["id"]))
+
+    async def glsl(self, source: str, *, defines: Optional[Mapping[str, Any]] = None, specialization: Optional[Mapping[int, Any]] = None,
+                   headers: Optional[Mapping[str, str]] = None) -> AsyncModule:
+        """See Session.glsl()."""
+        return await self._shader(requests.shader_spec("glsl", source, requests.shader_options(defines or {}, specialization or {}), headers or {}))
+
+    async def load_spirv(self, image: Any, *, specialization: Optional[Mapping[int, Any]] = None) -> AsyncModule:
+        """See Session.load_spirv()."""
+        data = pathlib.Path(image).read_bytes() if isinstance(image, (str, os.PathLike)) else bytes(self._image(image))
+        made = await self._shader(requests.spirv_spec(data, specialization or {}))
+        made._inner._spirv = data
+        return made
+
+    async def _shader(self, spec: requests.Document) -> AsyncModule:
+        owner: Any = self
+        info = await self._do(requests.module_create(self.id, spec))
+        return AsyncModule(self, Module(owner, info, None, info["id"]))
+
+    async def create_pipeline(self, module: AsyncModule, entry: str = "main", *, specialization: Optional[Mapping[int, Any]] = None) -> AsyncPipeline:
+        """See Session.create_pipeline(): it loads the module once more where `specialization` says so."""
+        if specialization:
+            if module._inner._spirv is None:
+                raise ArgumentError("a module of load_spirv() can be specialized here; glsl() takes specialization= itself")
+            module = await self.load_spirv(module._inner._spirv, specialization=specialization)
+        return AsyncPipeline(module.kernel(entry))
 
     async def builtin(self, name: str, dtype: Any) -> AsyncBuiltinKernel:
         """See Session.builtin(): `kernel = await session.builtin("reduce_sum", "f4")`."""

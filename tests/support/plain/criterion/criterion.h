@@ -43,6 +43,13 @@ void plain_suite_add(struct plain_suite *s);
     }                                                                                                                   \
     static void suite_##_##name_##_run(void)
 
+void plain_skip(void);
+
+#define cr_skip_test(...)                                                                                               \
+    do {                                                                                                                \
+        fprintf(stderr, __VA_ARGS__);                                                                                   \
+        plain_skip();                                                                                                   \
+    } while (0)
 #define cr_assert(condition, ...)                                                                                       \
     do {                                                                                                                \
         if (!(condition)) {                                                                                             \

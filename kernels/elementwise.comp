@@ -1,0 +1,227 @@
+/* Elementwise kernels as shaders: the numbers of elementwise.cu, in f32, i32 and u32.
+ *
+ * Method: a thread takes an element at a time; a grid smaller than the work goes round again. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+/* ---- operations: what they are made of, and the expression ---- */
+
+#if defined(KERNEL_fill)
+#define FILL
+#elif defined(KERNEL_axpy)
+#define AXPY
+#elif defined(KERNEL_scale)
+#define SCALE
+#elif defined(KERNEL_clip)
+#define CLIP
+#elif defined(KERNEL_where)
+#define WHERE
+#elif defined(KERNEL_copy)
+#define UNARY_OF x
+#elif defined(KERNEL_neg)
+#define UNARY_OF -x
+#elif defined(KERNEL_abs)
+#define UNARY_OF (x < T(0) ? -x : x == T(0) ? T(0) : x)
+#elif defined(KERNEL_sign)
+#define UNARY_OF (is_nan(x) ? x : x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0))
+#elif defined(KERNEL_square)
+#define UNARY_OF x * x
+#elif defined(KERNEL_relu)
+#define UNARY_OF (x < T(0) ? T(0) : x)
+#elif defined(KERNEL_reciprocal)
+#define UNARY_OF 1.0 / x
+#elif defined(KERNEL_sqrt)
+#define UNARY_OF sqrt(x)
+#elif defined(KERNEL_rsqrt)
+#define UNARY_OF 1.0 / sqrt(x)
+#elif defined(KERNEL_exp)
+#define UNARY_OF exact_exp(x)
+#elif defined(KERNEL_log)
+#define UNARY_OF exact_log(x)
+#elif defined(KERNEL_sigmoid)
+#define UNARY_OF 1.0 / (1.0 + exact_exp(-x))
+#elif defined(KERNEL_silu)
+#define UNARY_OF x / (1.0 + exact_exp(-x))
+#elif defined(KERNEL_floor)
+#define UNARY_OF floor(x)
+#elif defined(KERNEL_ceil)
+#define UNARY_OF ceil(x)
+#elif defined(KERNEL_round)
+#define UNARY_OF roundEven(x)
+#elif defined(KERNEL_trunc)
+#define UNARY_OF trunc(x)
+#elif defined(KERNEL_bit_not)
+#define UNARY_OF ~x
+#elif defined(KERNEL_isnan)
+#define TEST_OF is_nan(x)
+#elif defined(KERNEL_isinf)
+#define TEST_OF !is_nan(x) && !is_finite(x)
+#elif defined(KERNEL_isfinite)
+#define TEST_OF is_finite(x)
+#elif defined(KERNEL_not)
+#define TEST_OF x == T(0)
+#elif defined(KERNEL_add)
+#define BINARY_OF a + b
+#elif defined(KERNEL_sub)
+#define BINARY_OF a - b
+#elif defined(KERNEL_mul)
+#define BINARY_OF a * b
+#elif defined(KERNEL_div)
+#define BINARY_OF a / b
+#elif defined(KERNEL_floor_div)
+#define BINARY_OF quotient_down(a, b)
+#elif defined(KERNEL_mod)
+#define BINARY_OF remainder_of(a, b)
+#elif defined(KERNEL_min)
+#define BINARY_OF (is_nan(a) || a < b ? a : b)
+#elif defined(KERNEL_max)
+#define BINARY_OF (is_nan(a) || a > b ? a : b)
+#elif defined(KERNEL_copysign)
+#define BINARY_OF uintBitsToFloat(floatBitsToUint(a) & 0x7fffffffu | floatBitsToUint(b) & 0x80000000u)
+#elif defined(KERNEL_bit_and)
+#define BINARY_OF a & b
+#elif defined(KERNEL_bit_or)
+#define BINARY_OF a | b
+#elif defined(KERNEL_bit_xor)
+#define BINARY_OF a ^ b
+#elif defined(KERNEL_shl)
+#define BINARY_OF (uint(b) < 32u ? a << uint(b) : T(0))
+#elif defined(KERNEL_shr)
+#define BINARY_OF (uint(b) < 32u ? a >> uint(b) : a < T(0) ? T(-1) : T(0))
+#elif defined(KERNEL_eq)
+#define COMPARE_OF a == b
+#elif defined(KERNEL_ne)
+#define COMPARE_OF is_nan(a) || is_nan(b) || a != b
+#elif defined(KERNEL_lt)
+#define COMPARE_OF a < b
+#elif defined(KERNEL_le)
+#define COMPARE_OF a <= b
+#elif defined(KERNEL_gt)
+#define COMPARE_OF a > b
+#elif defined(KERNEL_ge)
+#define COMPARE_OF a >= b
+#elif defined(KERNEL_and)
+#define COMPARE_OF is_true(a) && is_true(b)
+#elif defined(KERNEL_or)
+#define COMPARE_OF is_true(a) || is_true(b)
+#elif defined(KERNEL_xor)
+#define COMPARE_OF is_true(a) != is_true(b)
+#elif defined(KERNEL_cast_f32)
+#define CAST_TO float
+#elif defined(KERNEL_cast_i32)
+#define CAST_TO int
+#elif defined(KERNEL_cast_u32)
+#define CAST_TO uint
+#elif defined(KERNEL_cast_bool)
+#define TEST_OF is_true(x)
+#endif
+
+bool is_true(T x) { return is_nan(x) || x != T(0); }
+
+#if !defined(REAL)
+T quotient_down(T a, T b)
+{
+    if (b == T(0))
+        return T(0);
+#if defined(T_i32)
+    if (b == -1)
+        return int(0u - uint(a));
+    uint q = (a < 0 ? 0u - uint(a) : uint(a)) / (b < 0 ? 0u - uint(b) : uint(b)); /* of negative numbers GLSL says nothing */
+    bool less = (a < 0) != (b < 0);
+    int  down = less ? int(0u - q) : int(q);
+    return less && down * b != a ? down - 1 : down;
+#else
+    return a / b;
+#endif
+}
+
+T remainder_of(T a, T b)
+{
+#if defined(T_i32)
+    return b == 0 || b == -1 ? 0 : a - quotient_down(a, b) * b;
+#else
+    return b == 0u ? 0u : a % b;
+#endif
+}
+#endif
+
+/* The nearest limit where it does not fit; NaN becomes 0. */
+int   to_int(float x) { return is_nan(x) ? 0 : x >= 2147483648.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : int(x); }
+uint  to_uint(float x) { return is_nan(x) || x <= 0.0 ? 0u : x >= 4294967296.0 ? 0xffffffffu : uint(x); }
+float cast_to(float unused, T x) { return float(x); }
+#if defined(REAL)
+int  cast_to(int unused, T x) { return to_int(x); }
+uint cast_to(uint unused, T x) { return to_uint(x); }
+#else
+int  cast_to(int unused, T x) { return int(x); }
+uint cast_to(uint unused, T x) { return uint(x); }
+#endif
+
+/* ---- parameters, and one element ---- */
+
+#if defined(FILL)
+layout(binding = 0) writeonly buffer Out { T o[]; };
+layout(push_constant) uniform Push { uint64_t n; T value; };
+void element(uint i) { o[i] = value; }
+#elif defined(AXPY)
+layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 1) buffer Y { T y[]; };
+layout(push_constant) uniform Push { T alpha; uint64_t n; };
+void element(uint i) { y[i] = alpha * x[i] + y[i]; }
+#elif defined(SCALE)
+layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 1) writeonly buffer Out { T o[]; };
+layout(push_constant) uniform Push { T alpha, beta; uint64_t n; };
+void element(uint i) { o[i] = alpha * x[i] + beta; }
+#elif defined(CLIP)
+layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 1) writeonly buffer Out { T o[]; };
+layout(push_constant) uniform Push { T low, high; uint64_t n; };
+void element(uint i)
+{
+    T v = x[i];
+    o[i] = is_nan(v) ? v : v < low ? low : v > high ? high : v;
+}
+#elif defined(WHERE)
+layout(binding = 0) readonly buffer Condition { uint8_t condition[]; };
+layout(binding = 1) readonly buffer A { T a[]; };
+layout(binding = 2) readonly buffer B { T b[]; };
+layout(binding = 3) writeonly buffer Out { T o[]; };
+layout(push_constant) uniform Push { uint64_t n; };
+void element(uint i) { o[i] = uint(condition[i]) != 0u ? a[i] : b[i]; }
+#elif defined(BINARY_OF) || defined(COMPARE_OF)
+layout(binding = 0) readonly buffer A { T left[]; };
+layout(binding = 1) readonly buffer B { T right[]; };
+layout(push_constant) uniform Push { uint64_t n; };
+#if defined(BINARY_OF)
+layout(binding = 2) writeonly buffer Out { T o[]; };
+T result(T a, T b) { return BINARY_OF; }
+void element(uint i) { o[i] = result(left[i], right[i]); }
+#else
+layout(binding = 2) writeonly buffer Out { uint8_t o[]; };
+bool result(T a, T b) { return COMPARE_OF; }
+void element(uint i) { o[i] = uint8_t(result(left[i], right[i]) ? 1u : 0u); }
+#endif
+#else
+layout(binding = 0) readonly buffer X { T from[]; };
+layout(push_constant) uniform Push { uint64_t n; };
+#if defined(UNARY_OF)
+layout(binding = 1) writeonly buffer Out { T o[]; };
+T result(T x) { return UNARY_OF; }
+void element(uint i) { o[i] = result(from[i]); }
+#elif defined(TEST_OF)
+layout(binding = 1) writeonly buffer Out { uint8_t o[]; };
+bool result(T x) { return TEST_OF; }
+void element(uint i) { o[i] = uint8_t(result(from[i]) ? 1u : 0u); }
+#else
+layout(binding = 1) writeonly buffer Out { CAST_TO o[]; };
+void element(uint i) { o[i] = cast_to(CAST_TO(0), from[i]); }
+#endif
+#endif
+
+void main()
+{
+    for (uint i = gl_GlobalInvocationID.x; i < n; i += gl_NumWorkGroups.x * THREADS)
+        element(i);
+}

@@ -1,0 +1,205 @@
+/* Reductions as shaders: of all elements, and along an axis, in f32, i32 and u32.
+ *
+ * Method: one block takes all elements, 16 a turn for each thread; along an axis a block takes one result after the other. The states of the
+ * threads are put together in shared memory.
+ * Numbers: sums of f32 carry what each addition rounds away; integers are summed in 64 bits, which wrap around. NaN counts as least and
+ * greatest; argmin and argmax take the first of equals. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+#if defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_sum_axis) || defined(KERNEL_reduce_mean) || defined(KERNEL_reduce_mean_axis)
+#define SUM
+#elif defined(KERNEL_reduce_prod) || defined(KERNEL_reduce_prod_axis)
+#define PROD
+#elif defined(KERNEL_reduce_min) || defined(KERNEL_reduce_min_axis)
+#define LEAST
+#elif defined(KERNEL_reduce_max) || defined(KERNEL_reduce_max_axis)
+#define GREATEST
+#elif defined(KERNEL_reduce_argmin) || defined(KERNEL_reduce_argmin_axis)
+#define LEAST
+#define PLACE
+#elif defined(KERNEL_reduce_argmax) || defined(KERNEL_reduce_argmax_axis)
+#define GREATEST
+#define PLACE
+#elif defined(KERNEL_reduce_any) || defined(KERNEL_reduce_any_axis)
+#define ANY
+#else
+#define ALL
+#endif
+
+#if defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_prod) || defined(KERNEL_reduce_min) || defined(KERNEL_reduce_max) || \
+    defined(KERNEL_reduce_argmin) || defined(KERNEL_reduce_argmax) || defined(KERNEL_reduce_any) || defined(KERNEL_reduce_all) || defined(KERNEL_reduce_mean)
+#define WHOLE
+#endif
+
+/* ---- states ---- */
+
+#if defined(SUM) && defined(REAL)
+#define OUT float
+struct state {
+    float sum, carried;
+};
+state nothing() { return state(0.0, 0.0); }
+state of(T x, uint at) { return state(x, 0.0); }
+state merge(state a, state b)
+{
+    precise float sum = a.sum + b.sum;
+    precise float part = sum - a.sum;
+    precise float carried = (a.sum - (sum - part)) + (b.sum - part);
+    return state(sum, carried + (a.carried + b.carried));
+}
+#if defined(KERNEL_reduce_mean) || defined(KERNEL_reduce_mean_axis)
+OUT value(state s, uint count) { return (is_finite(s.sum) ? s.sum + s.carried : s.sum) / float(count); }
+#else
+OUT value(state s, uint count) { return is_finite(s.sum) ? s.sum + s.carried : s.sum; }
+#endif
+#elif defined(SUM) || defined(PROD)
+#define OUT WIDE
+struct state {
+    WIDE v;
+};
+#if defined(SUM)
+state nothing() { return state(WIDE(0)); }
+state merge(state a, state b) { return state(a.v + b.v); }
+#else
+state nothing() { return state(WIDE(1)); }
+state merge(state a, state b) { return state(a.v * b.v); }
+#endif
+state of(T x, uint at) { return state(WIDE(x)); }
+OUT   value(state s, uint count) { return s.v; }
+#elif defined(LEAST) || defined(GREATEST)
+struct state {
+    T    v;
+    uint at;
+};
+#define NOWHERE 0xffffffffu
+#if defined(LEAST)
+state nothing() { return state(HIGHEST, NOWHERE); }
+bool  before(T a, T b) { return a < b; }
+#else
+state nothing() { return state(LOWEST, NOWHERE); }
+bool  before(T a, T b) { return a > b; }
+#endif
+state of(T x, uint at) { return state(x, at); }
+state merge(state a, state b)
+{
+    if (a.at == NOWHERE || b.at == NOWHERE)
+        return a.at == NOWHERE ? b : a;
+    bool of_a = is_nan(a.v), of_b = is_nan(b.v);
+    if (of_a != of_b)
+        return of_a ? a : b;
+    if (!of_a && before(a.v, b.v))
+        return a;
+    if (!of_a && before(b.v, a.v))
+        return b;
+    return a.at < b.at ? a : b;
+}
+#if defined(PLACE)
+#define OUT int64_t
+OUT value(state s, uint count) { return int64_t(s.at); }
+#else
+#define OUT T
+OUT value(state s, uint count) { return s.v; }
+#endif
+#else
+#define OUT uint8_t
+struct state {
+    bool v;
+};
+#if defined(ANY)
+state nothing() { return state(false); }
+state merge(state a, state b) { return state(a.v || b.v); }
+#else
+state nothing() { return state(true); }
+state merge(state a, state b) { return state(a.v && b.v); }
+#endif
+state of(T x, uint at) { return state(is_nan(x) || x != T(0)); }
+OUT   value(state s, uint count) { return uint8_t(s.v ? 1u : 0u); }
+#endif
+
+/* ---- the threads together ---- */
+
+shared state states[THREADS];
+
+void halve(uint to)
+{
+    barrier();
+    if (gl_LocalInvocationID.x < to)
+        states[gl_LocalInvocationID.x] = merge(states[gl_LocalInvocationID.x], states[gl_LocalInvocationID.x + to]);
+}
+
+/* All threads call it; the result is thread 0's. No loop: lavapipe counts their turns. */
+state together(state own)
+{
+    barrier();
+    states[gl_LocalInvocationID.x] = own;
+    halve(128u);
+    halve(64u);
+    halve(32u);
+    halve(16u);
+    halve(8u);
+    halve(4u);
+    halve(2u);
+    halve(1u);
+    return states[0];
+}
+
+layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 1) writeonly buffer Out { OUT o[]; };
+
+#if defined(WHOLE)
+layout(push_constant) uniform Push { uint64_t n; };
+
+void take(inout state own, uint i)
+{
+    if (i < n)
+        own = merge(own, of(x[i], i));
+}
+
+void main()
+{
+    state own = nothing();
+    uint  count = uint(n);
+
+    for (uint i = gl_LocalInvocationID.x; i < count; i += 16u * THREADS) {
+        take(own, i);
+        take(own, i + THREADS);
+        take(own, i + 2u * THREADS);
+        take(own, i + 3u * THREADS);
+        take(own, i + 4u * THREADS);
+        take(own, i + 5u * THREADS);
+        take(own, i + 6u * THREADS);
+        take(own, i + 7u * THREADS);
+        take(own, i + 8u * THREADS);
+        take(own, i + 9u * THREADS);
+        take(own, i + 10u * THREADS);
+        take(own, i + 11u * THREADS);
+        take(own, i + 12u * THREADS);
+        take(own, i + 13u * THREADS);
+        take(own, i + 14u * THREADS);
+        take(own, i + 15u * THREADS);
+    }
+    own = together(own);
+    if (gl_LocalInvocationID.x == 0u)
+        o[0] = value(own, count);
+}
+#else
+layout(push_constant) uniform Push { uint64_t outer, count, inner; };
+
+void main()
+{
+    uint results = uint(outer * inner), length = uint(count), step = uint(inner);
+
+    for (uint r = gl_WorkGroupID.x; r < results; r += gl_NumWorkGroups.x) {
+        uint  begin = r / step * length * step + r % step;
+        state own = nothing();
+
+        for (uint i = gl_LocalInvocationID.x; i < length; i += THREADS)
+            own = merge(own, of(x[begin + i * step], i));
+        own = together(own);
+        if (gl_LocalInvocationID.x == 0u)
+            o[r] = value(own, length);
+    }
+}
+#endif

@@ -1,0 +1,40 @@
+/* Transposition of matrices as a shader, of elements of 32 bits.
+ *
+ * Method: a tile of 64 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+/* Of a tile; the service counts them (kernels.def). */
+#define ACROSS 32u
+#define DOWN 64u
+
+layout(binding = 0) readonly buffer X { uint x[]; };
+layout(binding = 1) writeonly buffer Out { uint o[]; };
+layout(push_constant) uniform Push { uint64_t rows64, columns64, batch64; };
+shared uint tile[DOWN * (ACROSS + 1u)];
+
+void main()
+{
+    uint rows = uint(rows64), columns = uint(columns64), batch = uint(batch64), own = gl_LocalInvocationID.x;
+    uint tiles_x = (columns + ACROSS - 1u) / ACROSS, tiles_y = (rows + DOWN - 1u) / DOWN;
+
+    for (uint b = gl_WorkGroupID.z; b < batch; b += gl_NumWorkGroups.z)
+        for (uint ty = gl_WorkGroupID.y; ty < tiles_y; ty += gl_NumWorkGroups.y)
+            for (uint tx = gl_WorkGroupID.x; tx < tiles_x; tx += gl_NumWorkGroups.x) {
+                uint base = b * rows * columns;
+
+                for (uint i = own; i < ACROSS * DOWN; i += THREADS) {
+                    uint row = ty * DOWN + i / ACROSS, column = tx * ACROSS + i % ACROSS;
+                    if (row < rows && column < columns)
+                        tile[i / ACROSS * (ACROSS + 1u) + i % ACROSS] = x[base + row * columns + column];
+                }
+                barrier();
+                for (uint i = own; i < ACROSS * DOWN; i += THREADS) {
+                    uint row = ty * DOWN + i % DOWN, column = tx * ACROSS + i / DOWN;
+                    if (row < rows && column < columns)
+                        o[base + column * rows + row] = tile[i % DOWN * (ACROSS + 1u) + i / DOWN];
+                }
+                barrier();
+            }
+}
