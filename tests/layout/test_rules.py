@@ -236,6 +236,12 @@ def test_every_rust_file_says_what_it_is_for():
     assert files and not [str(path.relative_to(ROOT)) for path in files if not path.read_text().startswith("//! ")]
 
 
+def test_the_tree_has_no_links():
+    """One to a place of somebody's machine is dangling everywhere else."""
+    listed = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert not [line for line in listed.splitlines() if line.startswith("120000")]
+
+
 def test_nothing_unfinished_is_left_in_the_sources():
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented yet|unimplemented)\b")
     found = [
