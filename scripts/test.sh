@@ -3,7 +3,7 @@
 # then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
 # each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
-# TEST_PART=short         of the release preset the service tests, but for those that compute for long, and nothing else: the C programs are built
+# TEST_PART=short         of the release preset the service tests, but for those that take long and need little, and nothing else: the C programs are built
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
 # TEST_FRESH=1            runs the README's commands, the tests in short, on a fresh Debian 12 meanwhile, too (make fresh-test PART=short)
 . "$(dirname "$0")/lib.sh"
@@ -132,9 +132,11 @@ await_beside() { # NAME SCRIPT'S-NAME
 # the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py
     tests/service/test_vulkan.py) # whose compiler is no library of a sanitized process
-# They compute, and no machine lacks anything for it: not in the short part.
-COMPUTING=()
-if [ "${TEST_PART:-all}" = short ]; then COMPUTING=(tests/service/test_{corpus,architectures}.py); fi
+# They take long, and no machine lacks anything for them that the service itself does not need: not in the short part.
+NO_NEEDS=()
+if [ "${TEST_PART:-all}" = short ]; then
+    NO_NEEDS=(tests/service/test_{corpus,architectures,body_thresholds,snapshot,state,lost_names,moves,hibernate,textures}.py)
+fi
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
@@ -153,7 +155,7 @@ run_release() {
     if comes asan; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
-        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS "${COMPUTING[@]/#/--ignore=}"
+        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS "${NO_NEEDS[@]/#/--ignore=}"
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
