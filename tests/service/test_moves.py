@@ -300,6 +300,40 @@ def test_how_long_it_is_told(mortal, tmp_path):  # noqa: F811
     fill(old)
 
 
+def test_a_new_session_of_a_name_that_has_moved_once(mortal, tmp_path):  # noqa: F811
+    """When the other one is told of no more. What the start would remove of that, would be the new one's."""
+    new_service = mortal()
+    folder = tmp_path / "state"
+    arguments = ("--state", str(folder), "--move-to", url_of(new_service), "--moved-for", "3")
+    old_service = mortal(*arguments)
+    old = old_service.client()
+    fill(old)
+    move = begin(old)
+    carry(old, new_service.client(), move)
+    complete(old, new_service, move, id="s").expect(200)
+    until(lambda: old.get(S).status == 404)
+    fill(old)
+    assert left(folder) == []
+    stop(old_service)
+    assert left(folder) == ["s.tar"]
+    old = mortal(*arguments).client()
+    assert word(old, S) == 1
+
+
+def test_where_a_session_has_gone_cannot_be_read(mortal, tmp_path):  # noqa: F811
+    """It is not here any more, whatever else of it is left."""
+    folder = tmp_path / "state"
+    service = mortal("--state", str(folder))
+    fill(service.client())
+    stop(service)
+    (file,) = folder.glob("*/s.tar")
+    file.with_name("s.moved").write_bytes(b"cut")
+    service = mortal("--state", str(folder))
+    service.client().get(S).expect(404)
+    assert left(folder) == ["s.moved", "s.tar"]
+    until(lambda: "where session s has gone is unknown" in service.stderr())
+
+
 def test_a_pending_copy_and_the_end_of_the_service(start, tmp_path):
     folder = tmp_path / "state"
     new_service = start("--state", str(folder))

@@ -104,12 +104,25 @@ static enum status look_up(struct state *s, struct caller *who, const char *id, 
     return st;
 }
 
+/* Where an earlier session of that name went is told no more; the next start would take the new one's files for that one's. */
+static void forget_moved(int folder, const char *id)
+{
+    state_file_drop(folder, id, STATE_MOVED_END);
+    if (state_file_exists(folder, id, STATE_MOVED_END))
+        log_error("session",
+                  "the file that says where an earlier session %s has gone cannot be removed: the next start does not have this one", id);
+}
+
 static bool mark(struct state *s, const char *caller, const char *id)
 {
     int  folder = state_folder(s->folder, caller, true);
-    bool marked = folder >= 0 && state_mark(folder, id);
-    int  failed = errno;
+    bool marked;
+    int  failed;
 
+    if (folder >= 0)
+        forget_moved(folder, id);
+    marked = folder >= 0 && state_mark(folder, id);
+    failed = errno;
     if (folder >= 0)
         close(folder);
     errno = failed;

@@ -174,10 +174,11 @@ static void restore_moved(struct restoring *x, const char *name, const char *id)
         unlinkat(x->folder, name, 0);
 }
 
-/* Also while another of its files is still to be restored. */
+/* Also while another of its files is still to be restored; and what has gone to another node, where nobody can read, is not here. */
 static bool is_there(struct restoring *x, const char *id)
 {
-    return (is_past(x) && state_file_exists(x->folder, id, STATE_FILE_END)) || is_restored(x, id);
+    return (!is_pending(x) && state_file_exists(x->folder, id, STATE_MOVED_END)) ||
+           (is_past(x) && state_file_exists(x->folder, id, STATE_FILE_END)) || is_restored(x, id);
 }
 
 static void look_at(void *restoring, const char *name)
