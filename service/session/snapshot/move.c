@@ -108,7 +108,8 @@ static bool is_used(struct session *s)
     const struct worker_session *c = s->worker_session;
 
     assert(held(&s->lock));
-    return s->snapshots || (c && (c->uses || c->sleep == SLEEP_FALLING || c->sleep == SLEEP_WAKING));
+    /* A transfer uses the worker for each of its pieces, and not in between. */
+    return s->snapshots || (c && (c->uses || !LIST_EMPTY(&c->transfers) || c->sleep == SLEEP_FALLING || c->sleep == SLEEP_WAKING));
 }
 
 static void sleep_a_little(void)
