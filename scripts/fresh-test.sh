@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make fresh-test [PART=short]`: both commands of the README on a fresh Debian 12: a debootstrap root with ca-certificates, git and make,
-# without a CUDA toolkit, and a clean clone of HEAD. First `make run ONCE=1`, then `make test`. PART=short runs only the
-# service tests, without sanitizers. OUT=folder gets the logs (build/fresh). Skipped, with a message, where no such root can be made. Caches
+# without a CUDA toolkit, and a clean clone of HEAD. First `make run ONCE=1`, then `make test`. PART=short runs only those
+# tests of the service that use the machine's tools or that a sanitizer would hide. OUT=folder gets the logs (build/fresh). Skipped, with a message, where no such root can be made. Caches
 # Debian's base system for a week, and downloaded packages, in .cache/fresh/.
 . "$(dirname "$0")/lib.sh"
 . docker/podman.sh

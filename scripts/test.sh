@@ -3,9 +3,8 @@
 # then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
 # each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
-# TEST_PART=short         of the release preset the service tests, but for those that take long and need little, and nothing else: the C programs are built
+# TEST_PART=short         of the release preset only the service tests that a sanitizer hides or that use the machine's tools (make fresh-test PART=short)
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
-# TEST_FRESH=1            runs the README's commands, the tests in short, on a fresh Debian 12 meanwhile, too (make fresh-test PART=short)
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup.sh --tests
@@ -62,11 +61,6 @@ run_ctest() { # PRESET
 }
 
 set_beside
-
-# Measures which lines of the Python SDK run, and checks the bound; see `make coverage`.
-covered=()
-if python3 -c 'import pytest_cov' 2>/dev/null; then covered=(--cov --cov-config=sdk/python/pyproject.toml); fi
-export COVERAGE_FILE=$ROOT/build/coverage
 
 # last_line LOG: pytest's last line; a script that runs pytest may print more after it. last_number WORD LOG: the number before the word
 # there.
@@ -132,11 +126,6 @@ await_beside() { # NAME SCRIPT'S-NAME
 # the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py
     tests/service/test_vulkan.py) # whose compiler is no library of a sanitized process
-# They take long, and no machine lacks anything for them that the service itself does not need: not in the short part.
-NO_NEEDS=()
-if [ "${TEST_PART:-all}" = short ]; then
-    NO_NEEDS=(tests/service/test_{corpus,architectures,body_thresholds,snapshot,state,lost_names,moves,hibernate,textures}.py)
-fi
 # Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
@@ -153,10 +142,10 @@ run_release() {
     fi
     # At the lowest priority, Wine's own services do not start in the time that it gives them, and later programs hang.
     if [ "$PART" != short ]; then GPURESTD=$daemon niceness=5 beside_tests "clients elsewhere" python3 -m pytest -q -rsfE -p no:cacheprovider tests/sdk/cross; fi
-    if comes asan; then
+    if comes asan || [ "$PART" = short ]; then
         run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
     else
-        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS "${NO_NEEDS[@]/#/--ignore=}"
+        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
@@ -164,8 +153,8 @@ run_release() {
     # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
-    # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
-    run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
+    # The SDK is a client: once, against the plain service, is enough. `make coverage` says which of its lines run; that takes half as long again.
+    run_pytest "Python SDK" "$daemon" tests/sdk/python
     run_pytest "Rust SDK" "$daemon" tests/sdk/rust
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
@@ -211,7 +200,6 @@ run_tsan() {
 PART=${TEST_PART:-all} presets=(${TEST_PRESETS:-release asan tsan})
 if [ "$PART" = short ]; then presets=(release) TEST_IMAGES=; fi
 if [ -n "${TEST_IMAGES-1}" ]; then beside_tests "container images" scripts/image-test.sh; fi
-if [ -n "${TEST_FRESH:-}" ]; then PART=short beside_tests "fresh machine" scripts/fresh-test.sh; fi
 last=
 for preset in "${presets[@]}"; do
     build_ahead "$preset" "$last"
@@ -226,7 +214,6 @@ if [ -n "${others["lint"]:-}" ]; then await_beside "lint" lint; fi
 if [ -n "${others["schemathesis"]:-}" ]; then await_beside "schemathesis" schemathesis; fi
 if [ -n "${others["clients elsewhere"]:-}" ]; then await_beside "clients elsewhere" cross; fi
 if [ -n "${others["container images"]:-}" ]; then await_beside "container images" image-test; fi
-if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi
 say "summary"
 printf '%s\n' "${summary[@]}"
 if [ "${#failures[@]}" != 0 ]; then printf '%s\n' "${failures[@]}"; fi
