@@ -6,7 +6,7 @@ import pytest
 from fixtures import executable  # noqa: F401
 from service_under_test import Service
 
-OK, FAILED, USAGE, NOT_FOUND, BUSY = 0, 1, 2, 5, 8
+OK, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 5
 
 
 def test_save_load_copy(gpurest, service, tmp_path):
@@ -63,5 +63,9 @@ def test_move(gpurest, nodes, tmp_path):
     assert moved.returncode == OK, moved.stderr
     got = gpurest(*there, "--session", "mv", "buf", "get", "y", "y.bin")
     assert got.returncode == OK and (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), got.stderr
-    gone = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
-    assert gone.returncode == BUSY and b"moved" in gone.stderr
+    followed = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
+    assert followed.returncode == OK and (tmp_path / "z.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), followed.stderr
+    assert gpurest(*here, "--session", "mv", "buf", "put", "z", "x.bin").returncode == OK
+    assert b"x\ny\nz\n" == gpurest(*there, "--session", "mv", "--output", "name", "buffers", "ls").stdout
+    saved = gpurest(*here, "session", "save", "mv", "s.tar")
+    assert saved.returncode == OK and tarfile.is_tarfile(tmp_path / "s.tar"), saved.stderr

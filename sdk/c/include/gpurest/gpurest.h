@@ -174,14 +174,15 @@ typedef struct gpurest_http_request {
     gpurest_body_cb    on_body;         /* NULL: collected into the response */
     void              *on_body_arg;     /* for long answers such as event streams */
     int                idle_timeout_ms; /* 0: the client's */
+    int                stays;           /* non-zero: 421 is the answer where a session has moved; it is not followed there */
 } gpurest_http_request;
 #define GPUREST_HTTP_REQUEST_INIT                                                                                                          \
     {                                                                                                                                      \
-        sizeof(gpurest_http_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                         \
+        sizeof(gpurest_http_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                      \
     }
 typedef struct gpurest_http_response gpurest_http_response;
 
-/* Sends one request without retries. Any status is a success of the call. Released by gpurest_http_response_free. */
+/* Sends one request without retries, to where its session is. Any status is a success of the call. Released by gpurest_http_response_free. */
 GPUREST_API gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *request, gpurest_http_response **out);
 /* Local, all of these. */
 GPUREST_API int         gpurest_http_status(const gpurest_http_response *response);
@@ -235,7 +236,7 @@ GPUREST_API gpurest_status gpurest_session_open(gpurest_session **out, gpurest_c
 /* NULL is fine. Completes queued asynchronous operations, then ends the session at the service (unless `keep`) with its running kernels and all
  * its contents. Operations must still be freed. */
 GPUREST_API void gpurest_session_close(gpurest_session *session);
-/* Local. Its id at the service. */
+/* Local. Its id at the service; where it was opened, if it has moved: that names it in paths of gpurest_request, which follow it, too. */
 GPUREST_API const char *gpurest_session_id(const gpurest_session *session);
 /* Starts a new worker, for example after a fault, or a new session of the same name if this one has ended. Buffers and modules become void; modules
  * must still be unloaded. */

@@ -92,6 +92,7 @@ static gpurest_status try_request(gpurest_client *c, const gpurest_http_request 
     st = write_headers(&headers, q);
     x->headers = buf_text(&headers);
     x->idle_ms = q->idle_timeout_ms;
+    x->stays = q->stays != 0;
     if (q->content_type) {
         x->content_type = q->content_type;
         x->upload = &body;
@@ -103,7 +104,7 @@ static gpurest_status try_request(gpurest_client *c, const gpurest_http_request 
         x->sink_any = true;
     }
     if (!st)
-        st = client_try(c, x);
+        st = client_once(c, x);
     buf_finish(&headers);
     return st;
 }

@@ -40,9 +40,10 @@ struct exchange {
     size_t into_bytes;
     bool (*sink)(void *arg, const void *data, size_t bytes); /* false: stop, with the thread's error set */
     void *sink_arg;
-    bool  sink_any; /* also for bodies of other statuses */
+    bool  sink_any; /* also for bodies of other statuses but 421, which may be followed */
 
     struct pool *through; /* the connections that it takes; NULL: the client's */
+    bool         stays;   /* not sent on to where its session has gone */
 
     bool takes_descriptor; /* the answer brings a file descriptor, over a Unix socket */
 
@@ -52,8 +53,9 @@ struct exchange {
     struct buf head;       /* header lines, each ending in CRLF */
     struct buf body;       /* collected bodies, and all problems */
     size_t     into_done;
-    bool       sent;   /* the service may have received something */
-    bool       resent; /* sent again although it may have taken effect */
+    bool       sent;     /* the service may have received something */
+    bool       followed; /* by another node, where its session is now */
+    bool       resent;   /* sent again although it may have taken effect */
 };
 
 void exchange_init(struct exchange *x, const char *method, const char *path);
