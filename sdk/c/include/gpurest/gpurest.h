@@ -184,6 +184,11 @@ typedef struct gpurest_http_response gpurest_http_response;
 
 /* Sends one request without retries, to where its session is. Any status is a success of the call. Released by gpurest_http_response_free. */
 GPUREST_API gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *request, gpurest_http_response **out);
+/* Sends `get` to one client's service and the body of its answer on to another one's, as that of `put`, while it comes: neither memory nor disk
+ * holds it. *out is the answer to `put`, or that to `get` if it is a refusal. Whichever ends early, the other one is cut: what comes in part is
+ * never taken for the whole. `get` has no on_body; `put` has a content_type, no body, is sent once, and not on to where a session has moved. */
+GPUREST_API gpurest_status gpurest_http_pass(gpurest_client *from, const gpurest_http_request *get, gpurest_client *to,
+                                             const gpurest_http_request *put, gpurest_http_response **out);
 /* Local, all of these. */
 GPUREST_API int         gpurest_http_status(const gpurest_http_response *response);
 GPUREST_API const char *gpurest_http_header(const gpurest_http_response *response, const char *name); /* NULL: absent; any case */

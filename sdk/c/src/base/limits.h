@@ -47,6 +47,7 @@ enum {
     RECEIVE_BYTES = 64 * 1024,         /* per receive, unless directly into the destination */
     DESCRIPTORS_MAX = 4,               /* per receive */
     TRANSFER_BYTES = 4 * 1024 * 1024,  /* per send */
+    SOURCE_BYTES = 256 * 1024,         /* of a body that is sent while it comes */
     PIECES_AT_ONCE = 64,               /* of a body, per system call */
     PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report none */
     PROGRESS_STEP_BYTES = 1024 * 1024, /* least distance between two reports */

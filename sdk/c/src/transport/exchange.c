@@ -42,7 +42,7 @@ void exchange_reset(struct exchange *x)
 
 uint64_t exchange_body_bytes(const struct exchange *x)
 {
-    uint64_t total = 0;
+    uint64_t total = x->source ? x->source_bytes : 0;
 
     for (size_t i = 0; i < x->upload_count; i++)
         total += x->upload[i].bytes;

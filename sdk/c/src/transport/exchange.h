@@ -28,12 +28,16 @@ struct exchange {
     const char         *content_type; /* NULL: no body */
     const struct piece *upload;
     size_t              upload_count;
-    bool                repeatable;  /* may be sent again if it is unknown whether it took effect */
-    int                 idle_ms;     /* longest time without data in either direction */
-    bool                beyond_pool; /* not counted against max_connections: for long polls */
-    struct cancel      *cancel;      /* NULL: cannot be cancelled */
-    struct progress    *sending;     /* NULL, as below */
-    struct progress    *receiving;
+    /* In place of `upload`: the next part of the body, once. 0: it fails, with the thread's error set, before the peer has all of it. */
+    size_t (*source)(void *arg, void *to, size_t room);
+    void            *source_arg;
+    uint64_t         source_bytes; /* how many it will be */
+    bool             repeatable;   /* may be sent again if it is unknown whether it took effect */
+    int              idle_ms;      /* longest time without data in either direction */
+    bool             beyond_pool;  /* not counted against max_connections: for long polls */
+    struct cancel   *cancel;       /* NULL: cannot be cancelled */
+    struct progress *sending;      /* NULL, as below */
+    struct progress *receiving;
 
     /* Where the body of a successful answer goes: the first that is set, else x->body. */
     void  *into; /* must be into_bytes long, else GPUREST_E_PROTO */
