@@ -45,7 +45,7 @@ def other_url(executable, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def url(executable, other_url, tmp_path_factory):
-    one = Service(str(executable), tmp_path_factory.mktemp("service"), "--move-to", other_url, warm_compiler=True)
+    one = Service(str(executable), tmp_path_factory.mktemp("service"), "--move-to", other_url, "--hibernate-mib", "64", warm_compiler=True)
     yield f"http://127.0.0.1:{one.port}"
     one.stop()
 

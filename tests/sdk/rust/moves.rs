@@ -4,8 +4,7 @@ use std::process::Command;
 
 use gpurest::{Client, SessionOptions};
 
-const SOURCE: &str =
-    "extern \"C\" __global__ void add(int *x) { atomicAdd(x, 1); }";
+const SOURCE: &str = "extern \"C\" __global__ void add(int *x) { atomicAdd(x, 1); }";
 
 #[test]
 fn a_session_goes_on_at_the_other_node() {

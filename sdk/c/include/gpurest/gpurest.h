@@ -255,6 +255,25 @@ GPUREST_API gpurest_status gpurest_session_save(gpurest_session *session, const 
  * gpurest_session_close. */
 GPUREST_API gpurest_status gpurest_session_load(gpurest_session **out, gpurest_client *client, const char *path,
                                                 const gpurest_session_options *options);
+
+typedef struct gpurest_session_info_t {
+    size_t struct_size;
+    char   id[128], device[32];
+    char   state[16]; /* "starting", "ready", "faulted", "closing", "hibernated" */
+} gpurest_session_info_t;
+#define GPUREST_SESSION_INFO_INIT                                                                                                          \
+    {                                                                                                                                      \
+        sizeof(gpurest_session_info_t), {0}, {0}, {0}                                                                                      \
+    }
+
+/* What the service says of the session, which wakes nothing. out->struct_size must be set. */
+GPUREST_API gpurest_status gpurest_session_info(gpurest_session *session, gpurest_session_info_t *out);
+/* Takes the session's large buffers off the device, until it is used again, which wakes it; addresses, modules and streams stay. Queued asynchronous
+ * operations go first. GPUREST_E_BUSY: work is under way after 10 s; GPUREST_E_UNSUPPORTED: the service keeps no buffers elsewhere. *out_or_null: its
+ * state after that. Not queued in a batch. */
+GPUREST_API gpurest_status gpurest_session_hibernate(gpurest_session *session, gpurest_session_info_t *out_or_null);
+/* Has a hibernated session's buffers on the device again, as its next use would. GPUREST_E_OOM_DEVICE: there is no room, and it stays as it is. */
+GPUREST_API gpurest_status gpurest_session_wake(gpurest_session *session, gpurest_session_info_t *out_or_null);
 /* Waits for all work of the session; kernels are bounded by their deadlines. In a batch: queued. */
 GPUREST_API gpurest_status gpurest_sync(gpurest_session *session);
 /* Waits until every asynchronous operation begun so far has its place in the order of the session, but not for kernels. */
