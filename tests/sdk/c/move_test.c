@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/mock.h"
 #include "transport/pool.h"
@@ -22,7 +23,7 @@ struct node {
     atomic_int   next;      /* where the session has gone: the number of that node; 0: it is here */
     atomic_int   pauses;    /* requests that are told that it moves just now */
     atomic_bool  confirmed; /* the first node needs no secret */
-    atomic_int   confirmations, asked, gone;
+    atomic_int   confirmations, asked, gone, beats;
     int          refuses_confirmation; /* a status; 0: it does not */
 };
 
@@ -97,6 +98,9 @@ static void answer(void *arg, const struct mock_request *q, struct mock_answer *
         tell_moved(n, q, a);
     } else if (n->number && !atomic_load(&n->confirmed)) {
         must(false, q);
+    } else if (strstr(q->path, "/heartbeat") && strstr(q->path, "/two/")) {
+        atomic_fetch_add(&n->beats, 1);
+        mock_reply(a, 204, "", NULL, NULL, 0);
     } else if (atomic_load(&n->pauses) > 0) {
         atomic_fetch_sub(&n->pauses, 1);
         mock_problem(a, 503, "", "session_moving", true);
@@ -246,6 +250,25 @@ Test(move, while_it_stands_still_it_is_asked_more_often_than_others)
     cr_assert_eq(atomic_load(&nodes[0].pauses), 0);
 }
 
+Test(move, the_leases_of_others_are_kept_while_it_stands_still)
+{
+    gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *still, *two;
+
+    o.lease_s = 1;
+    o.name = "still";
+    cr_assert_eq(gpurest_session_open(&still, client, &o), GPUREST_OK);
+    o.name = "two";
+    cr_assert_eq(gpurest_session_open(&two, client, &o), GPUREST_OK);
+    atomic_store(&nodes[0].pauses, 1000000);
+    while (atomic_load(&nodes[0].beats) < 3)
+        usleep(1000);
+    cr_assert_lt(atomic_load(&nodes[0].pauses), 1000000, "its own was refused meanwhile");
+    atomic_store(&nodes[0].pauses, 0);
+    gpurest_session_close(two);
+    gpurest_session_close(still);
+}
+
 static int collect(void *arg, const void *data, size_t bytes)
 {
     strncat(arg, data, bytes);
@@ -306,7 +329,7 @@ static void await_round(void)
 {
     for (int i = 0; i < WRITERS; i++)
         for (int before = atomic_load(&rounds[i]); atomic_load(&rounds[i]) < before + 2;)
-            sched_yield();
+            usleep(1000);
 }
 
 Test(move, threads_go_on_while_it_moves_to_and_fro)

@@ -21,22 +21,6 @@ static struct {
     atomic_int  puts, whole; /* handled at all, and with a whole and equal body */
 } act;
 
-static void give(void *arg, const struct mock_request *q, struct mock_answer *a)
-{
-    (void)arg;
-    if (strcmp(q->path, "/version") == 0) {
-        mock_json(a, 200, MOCK_VERSION);
-    } else if (act.raw) {
-        mock_raw(a, act.raw);
-    } else if (act.get_status) {
-        mock_problem(a, act.get_status, "", "session_not_found", false);
-    } else {
-        mock_reply(a, 200, "", "application/octet-stream", contents, BYTES);
-        if (act.cut)
-            a->cut = act.cut;
-    }
-}
-
 static void take(void *arg, const struct mock_request *q, struct mock_answer *a)
 {
     (void)arg;
@@ -55,6 +39,23 @@ static void take(void *arg, const struct mock_request *q, struct mock_answer *a)
         a->cut = 0;
 }
 
+static void give(void *arg, const struct mock_request *q, struct mock_answer *a)
+{
+    if (strcmp(q->path, "/version") == 0) {
+        mock_json(a, 200, MOCK_VERSION);
+    } else if (strcmp(q->method, "PUT") == 0) { /* of one service to itself */
+        take(arg, q, a);
+    } else if (act.raw) {
+        mock_raw(a, act.raw);
+    } else if (act.get_status) {
+        mock_problem(a, act.get_status, "", "session_not_found", false);
+    } else {
+        mock_reply(a, 200, "", "application/octet-stream", contents, BYTES);
+        if (act.cut)
+            a->cut = act.cut;
+    }
+}
+
 static struct mock           *giver, *taker;
 static gpurest_http_response *response;
 
@@ -65,15 +66,28 @@ static gpurest_client *client_of(const struct mock *m, int use_libcurl)
 
     o.url = mock_url(m);
     o.use_libcurl = use_libcurl;
+    o.max_connections = 1;
     cr_assert_eq(gpurest_open_with(&c, &o), GPUREST_OK, "%s", gpurest_last_error()->message);
     return c;
 }
 
-static gpurest_status pass_with(int use_libcurl, bool early)
+static gpurest_status pass_between(gpurest_client *from, gpurest_client *to)
 {
     gpurest_http_request get = GPUREST_HTTP_REQUEST_INIT, put = GPUREST_HTTP_REQUEST_INIT;
-    gpurest_client      *from, *to;
-    gpurest_status       st;
+
+    get.method = "GET";
+    get.path = "/v1/sessions/a/snapshot";
+    put.method = "PUT";
+    put.path = "/v1/sessions/b";
+    put.content_type = "text/x-test";
+    response = NULL;
+    return gpurest_http_pass(from, &get, to, &put, &response);
+}
+
+static gpurest_status pass_with(int use_libcurl, bool early)
+{
+    gpurest_client *from, *to;
+    gpurest_status  st;
 
     giver = mock_start(give, NULL);
     taker = mock_start(take, NULL);
@@ -85,13 +99,7 @@ static gpurest_status pass_with(int use_libcurl, bool early)
         taker = mock_start_early(take, NULL);
         to = client_of(taker, use_libcurl);
     }
-    get.method = "GET";
-    get.path = "/v1/sessions/a/snapshot";
-    put.method = "PUT";
-    put.path = "/v1/sessions/b";
-    put.content_type = "text/x-test";
-    response = NULL;
-    st = gpurest_http_pass(from, &get, to, &put, &response);
+    st = pass_between(from, to);
     gpurest_close(from);
     gpurest_close(to);
     mock_stop(giver);
@@ -130,6 +138,19 @@ Test(pass, a_body_comes_whole)
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++)
         cr_assert_eq(status_of_pass(use_libcurl, false), 201);
     cr_assert_eq(atomic_load(&act.whole), 2);
+}
+
+Test(pass, one_client_with_one_connection_is_enough)
+{
+    gpurest_client *c;
+
+    giver = mock_start(give, NULL);
+    c = client_of(giver, 0);
+    cr_assert_eq(pass_between(c, c), GPUREST_OK, "%s", gpurest_last_error()->message);
+    gpurest_http_response_free(response);
+    cr_assert_eq(atomic_load(&act.whole), 1);
+    gpurest_close(c);
+    mock_stop(giver);
 }
 
 Test(pass, one_that_ends_early_is_never_taken_for_whole)

@@ -215,7 +215,9 @@ GPUREST_API gpurest_status gpurest_device_count(gpurest_client *client, int *out
 /* `device` counts from 0. out->struct_size must be set. */
 GPUREST_API gpurest_status gpurest_device_info(gpurest_client *client, int device, gpurest_device_info_t *out);
 
-/* ==== session: a worker process with its own GPU context ==== */
+/* ==== session: a worker process with its own GPU context ====
+ * When a session moves to another node, its calls follow it, on all threads, with the client's token; from https only to https. They wait while it
+ * stands still for that, unless max_retries is 0. */
 
 typedef struct gpurest_session_options {
     size_t      struct_size;

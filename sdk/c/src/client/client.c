@@ -354,7 +354,7 @@ static gpurest_status plan_next(gpurest_client *c, struct exchange *x, gpurest_s
         st = follow(c, x, &t->followed, again);
         if (st || *again)
             return st;
-        if (c->max_retries && problem_is(x, 503, "session_moving") && clock_ms() < t->moving_until_ms) {
+        if (c->max_retries && !x->hurries && problem_is(x, 503, "session_moving") && clock_ms() < t->moving_until_ms) {
             *again = true;
             *after_ms = MOVING_PAUSE_MS;
             return GPUREST_OK;

@@ -220,6 +220,7 @@ gpurest_status gpurest_http_pass(gpurest_client *from, const gpurest_http_reques
     if (request_begin(&q, &x, &put_headers) && !st)
         st = failure_last()->status;
     p.get.cancel = &p.cancel;
+    p.get.beyond_pool = true; /* both clients may be one, with one connection */
     p.get.sink = offer_piece;
     p.get.sink_arg = &p;
     x.content_type = q.content_type;

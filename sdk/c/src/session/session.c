@@ -117,6 +117,7 @@ static bool send_heartbeat(struct leased *l, struct cancel *cancel, bool *failed
     exchange_init(&x, "POST", path.text);
     x.repeatable = true;
     x.cancel = cancel;
+    x.hurries = true; /* the thread has other sessions to keep */
     st = client_json(s->client, &x, "{}");
     exchange_finish(&x);
     *failed = st != GPUREST_OK;

@@ -48,6 +48,7 @@ struct exchange {
 
     struct pool *through; /* the connections that it takes; NULL: the client's */
     bool         stays;   /* not sent on to where its session has gone */
+    bool         hurries; /* not asked again and again while its session stands still for a move */
 
     bool takes_descriptor; /* the answer brings a file descriptor, over a Unix socket */
 
