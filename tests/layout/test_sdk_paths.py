@@ -20,7 +20,7 @@ NOT_THERE = {
     "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
                       "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels", "/v1/nodes",
                       "/v1/run/{xid}", "/v1/run/{xid}/result", GLOBALS, TEXELS, "/v1/sessions/{sid}/textures",
-                      "/v1/sessions/{sid}/move", "/v1/sessions/{sid}/move/complete", "/v1/sessions/{sid}/move/confirm", "/v1/sessions/{sid}/hibernate", "/v1/sessions/{sid}/wake"},
+                      "/v1/sessions/{sid}/move", "/v1/sessions/{sid}/move/complete"},
     # A module's log comes with the module: Module.log.
     "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {"/v1/sessions/{sid}/modules/{mid}/log"},
 }

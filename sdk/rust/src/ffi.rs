@@ -153,6 +153,14 @@ pub struct gpurest_memory_info_t {
 }
 
 #[repr(C)]
+pub struct gpurest_session_info_t {
+    pub struct_size: usize,
+    pub id: [c_char; 128],
+    pub device: [c_char; 32],
+    pub state: [c_char; 16],
+}
+
+#[repr(C)]
 pub struct gpurest_cache_info_t {
     pub struct_size: usize,
     pub entries: u64,
@@ -337,6 +345,9 @@ extern "C" {
         options: *const gpurest_session_options,
     ) -> gpurest_status;
     pub fn gpurest_sync(session: *mut gpurest_session) -> gpurest_status;
+    pub fn gpurest_session_info(session: *mut gpurest_session, out: *mut gpurest_session_info_t) -> gpurest_status;
+    pub fn gpurest_session_hibernate(session: *mut gpurest_session, out_or_null: *mut gpurest_session_info_t) -> gpurest_status;
+    pub fn gpurest_session_wake(session: *mut gpurest_session, out_or_null: *mut gpurest_session_info_t) -> gpurest_status;
     pub fn gpurest_memory_info(session: *mut gpurest_session, out: *mut gpurest_memory_info_t) -> gpurest_status;
     pub fn gpurest_memory_trim(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;
     pub fn gpurest_memory_reset_peak(session: *mut gpurest_session, out_or_null: *mut gpurest_memory_info_t) -> gpurest_status;

@@ -92,7 +92,7 @@ pub use launch::{Argument, Bytes, Dim3, Launched, Shape};
 pub use module::{CompileOptions, Kernel, KernelInfo, Module};
 pub use plain::Plain;
 pub use run::{RunArgument, Times};
-pub use session::{MemoryInfo, Session, SessionOptions, Stream};
+pub use session::{MemoryInfo, Session, SessionInfo, SessionOptions, Stream};
 
 /// The version of the library at run time, such as "1.0.0".
 pub fn library_version() -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::buffer::Buffer;
-use crate::client::{made, path_text, Client};
+use crate::client::{field, made, path_text, Client};
 use crate::error::{c_string, check, text, Error, Result};
 use crate::ffi;
 use crate::module::{CompileOptions, Module};
@@ -132,6 +132,18 @@ pub struct MemoryInfo {
     pub fragmentation: f64,
 }
 
+/// What the service says of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// As [`Session::id`].
+    pub id: String,
+    /// Such as "cuda:0".
+    pub device: String,
+    /// "starting", "ready", "faulted", "closing", "hibernated".
+    pub state: String,
+}
+
 /// A session: a process at the service with a device context of its own, which holds buffers and modules. Any number of threads may use it at
 /// once; calls of one thread take effect in their order.
 ///
@@ -213,6 +225,34 @@ impl<'c> Session<'c> {
         let path = c_string("the file", path_text("the file", path.as_ref())?)?;
         // SAFETY: the session is open, and the string lives until the call returns.
         check(unsafe { ffi::gpurest_session_save(self.raw(), path.as_ptr()) })
+    }
+
+    /// How it is, which wakes nothing.
+    pub fn info(&self) -> Result<SessionInfo> {
+        self.info_by(ffi::gpurest_session_info)
+    }
+
+    /// Takes its large buffers off the device, until it is used again, which wakes it; addresses, modules and streams stay. Fails as busy if work is
+    /// under way after 10 seconds, and as unsupported if the service keeps no buffers elsewhere.
+    pub fn hibernate(&self) -> Result<SessionInfo> {
+        self.info_by(ffi::gpurest_session_hibernate)
+    }
+
+    /// Has the buffers of a hibernated session on the device again, as its next use would.
+    pub fn wake(&self) -> Result<SessionInfo> {
+        self.info_by(ffi::gpurest_session_wake)
+    }
+
+    fn info_by(
+        &self,
+        ask: unsafe extern "C" fn(*mut ffi::gpurest_session, *mut ffi::gpurest_session_info_t) -> ffi::gpurest_status,
+    ) -> Result<SessionInfo> {
+        // SAFETY: a C struct of numbers and characters, for which zeros are values.
+        let mut info: ffi::gpurest_session_info_t = unsafe { MaybeUninit::zeroed().assume_init() };
+        info.struct_size = size_of::<ffi::gpurest_session_info_t>();
+        // SAFETY: the session is open, and `info` is as long as it says.
+        check(unsafe { ask(self.raw(), &mut info) })?;
+        Ok(SessionInfo { id: field(&info.id), device: field(&info.device), state: field(&info.state) })
     }
 
     /// Waits for all work of the session.

@@ -332,3 +332,49 @@ Test(session, a_fault_loses_it_and_reset_revives_it)
     cr_assert_eq(gpurest_free(w.session, b), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_alloc(w.session, &after, 4)));
 }
+
+static const char *state_of(gpurest_session *s)
+{
+    static gpurest_session_info_t i;
+
+    i = (gpurest_session_info_t)GPUREST_SESSION_INFO_INIT;
+    cr_assert_not(bad(gpurest_session_info(s, &i)));
+    cr_assert_str_eq(i.id, gpurest_session_id(s));
+    cr_assert(strncmp(i.device, "cpu:", 4) == 0, "%s", i.device);
+    return i.state;
+}
+
+Test(session, hibernates_until_it_is_used_or_woken)
+{
+    gpurest_session_info_t i = GPUREST_SESSION_INFO_INIT;
+    enum { BYTES = 4 * 1024 * 1024 };
+    static char    data[BYTES], back[BYTES];
+    gpurest_buffer b;
+    gpurest_op    *op;
+
+    world_serve("--hibernate-mib", "64");
+    world_connect(w.service.url);
+    memset(data, 7, sizeof data);
+    cr_assert_not(bad(gpurest_alloc(w.session, &b, sizeof data)));
+    cr_assert_not(bad(gpurest_write_async(w.session, b, 0, data, sizeof data, &op)));
+    cr_assert_not(bad(gpurest_session_hibernate(w.session, &i)));
+    cr_assert_not(bad(gpurest_op_wait(op, -1)));
+    gpurest_op_free(op);
+    cr_assert_str_eq(i.state, "hibernated");
+    cr_assert_str_eq(state_of(w.session), "hibernated", "asking does not wake it");
+    cr_assert_not(bad(gpurest_read(w.session, b, 0, back, sizeof back)));
+    cr_assert_arr_eq(back, data, sizeof data);
+    cr_assert_str_eq(state_of(w.session), "ready");
+    cr_assert_not(bad(gpurest_session_hibernate(w.session, NULL)));
+    cr_assert_not(bad(gpurest_session_wake(w.session, &i)));
+    cr_assert_str_eq(i.state, "ready");
+    cr_assert_eq(gpurest_session_info(w.session, NULL), GPUREST_E_INVAL);
+}
+
+Test(session, hibernation_is_the_operators_to_allow)
+{
+    world_start_bare();
+    cr_assert_eq(gpurest_session_hibernate(w.session, NULL), GPUREST_E_UNSUPPORTED);
+    cr_assert_str_eq(gpurest_last_error()->code, "feature_disabled");
+    cr_assert_str_eq(state_of(w.session), "ready");
+}

@@ -1,12 +1,16 @@
-"""session save, load, copy: sessions as files."""
+"""session save, load, copy, move: sessions as files, and from node to node."""
+import http.client
+import http.server
 import tarfile
+import threading
+import time
 
 import pytest
 
 from fixtures import executable  # noqa: F401
 from service_under_test import Service
 
-OK, FAILED, USAGE, NOT_FOUND, BUSY = 0, 1, 2, 5, 8
+OK, FAILED, USAGE, UNREACHABLE, NOT_FOUND = 0, 1, 2, 3, 5
 
 
 def test_save_load_copy(gpurest, service, tmp_path):
@@ -20,7 +24,7 @@ def test_save_load_copy(gpurest, service, tmp_path):
     assert to_pipe.returncode == OK and len(to_pipe.stdout) == (tmp_path / "s.tar").stat().st_size
     loaded = gpurest("session", "load", "s.tar", "loaded")
     assert loaded.returncode == OK and b"loaded is restored" in loaded.stderr
-    copied = gpurest("session", "copy", "snap", f"http://127.0.0.1:{service.port}", "copied", "--device", "cpu")
+    copied = gpurest("session", "copy", "snap", f"http://127.0.0.1:{service.port}", "copied", "--device", "cpu", TMPDIR="/nowhere")
     assert copied.returncode == OK, copied.stderr
     for name in ("loaded", "copied"):
         got = gpurest("--session", name, "buf", "get", "x", f"{name}.bin")
@@ -59,9 +63,87 @@ def test_move(gpurest, nodes, tmp_path):
     refused = gpurest(*here, "session", "move", "mv", "http://127.0.0.1:1")
     assert refused.returncode != OK
     assert gpurest(*here, "--session", "mv", "buf", "put", "y", "x.bin").returncode == OK  # it is not held
-    moved = gpurest(*here, "session", "move", "mv", there[1])
+    moved = gpurest(*here, "session", "move", "mv", there[1], TMPDIR="/nowhere")  # no file is made
     assert moved.returncode == OK, moved.stderr
     got = gpurest(*there, "--session", "mv", "buf", "get", "y", "y.bin")
     assert got.returncode == OK and (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), got.stderr
-    gone = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
-    assert gone.returncode == BUSY and b"moved" in gone.stderr
+    followed = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
+    assert followed.returncode == OK and (tmp_path / "z.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), followed.stderr
+    assert gpurest(*here, "--session", "mv", "buf", "put", "z", "x.bin").returncode == OK
+    assert b"x\ny\nz\n" == gpurest(*there, "--session", "mv", "--output", "name", "buffers", "ls").stdout
+    saved = gpurest(*here, "session", "save", "mv", "s.tar")
+    assert saved.returncode == OK and tarfile.is_tarfile(tmp_path / "s.tar"), saved.stderr
+
+
+@pytest.fixture
+def proxy(nodes):
+    """An address of the old node; .cut: the end of the path of requests whose answers break; .at: after how many bytes of the body, None: before any."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def forward(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            node = http.client.HTTPConnection("127.0.0.1", nodes[0].port, timeout=120)
+            node.request(self.command, self.path, body or None, {k: v for k, v in self.headers.items() if k == "Content-Type"})
+            answer = node.getresponse()
+            found = answer.read()
+            node.close()
+            cut = bool(proxy.cut) and self.path.split("?")[0].endswith(proxy.cut)
+            self.close_connection = cut
+            if cut and proxy.at is None:
+                return
+            self.send_response(answer.status)
+            for name in ("Content-Type", "Content-Length"):
+                if answer.headers[name]:
+                    self.send_header(name, answer.headers[name])
+            self.end_headers()
+            self.wfile.write(found[:proxy.at] if cut else found)
+
+        do_GET = do_PUT = do_POST = do_DELETE = forward
+
+        def log_message(self, *_):
+            pass
+
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    proxy.cut, proxy.at = None, None
+    proxy.url = f"http://127.0.0.1:{proxy.server_port}"
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    yield proxy
+    proxy.shutdown()
+    thread.join()
+    proxy.server_close()
+
+
+def test_what_breaks_on_the_way(gpurest, nodes, proxy, tmp_path):
+    """Half a snapshot makes no session, and the one that it is of goes on; a lost answer to the last step is no lost session."""
+    there = f"http://127.0.0.1:{nodes[1].port}"
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 8192)
+    assert gpurest("--url", proxy.url, "connect", "cut").returncode == OK
+    assert gpurest("--url", proxy.url, "--session", "cut", "buf", "put", "x", "x.bin").returncode == OK
+    proxy.cut, proxy.at = "/snapshot", 1 << 20
+    for arguments in (("copy", "cut", there, "copied"), ("move", "cut", there)):
+        broken = gpurest("--url", proxy.url, "session", *arguments)
+        assert broken.returncode == UNREACHABLE and b"GET /v1/sessions/cut/snapshot" in broken.stderr, broken.stderr
+        until = time.monotonic() + 60  # what had begun there ends when it is seen to be cut
+        while (left := gpurest("--url", there, "--output", "name", "sessions", "ls").stdout) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert left == b""
+    assert gpurest("--url", proxy.url, "--session", "cut", "buf", "put", "y", "x.bin").returncode == OK  # it is not held
+    assert gpurest("session", "copy", "cut", there, "../x", GPUREST_URL=proxy.url).returncode == USAGE
+    proxy.cut, proxy.at = "/move/complete", None
+    moved = gpurest("--url", proxy.url, "session", "move", "cut", there)
+    assert moved.returncode == OK and b"cut is at " in moved.stderr, moved.stderr
+    got = gpurest("--url", there, "--session", "cut", "buf", "get", "y", "y.bin")
+    assert got.returncode == OK and (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), got.stderr
+
+
+def test_a_session_whose_id_the_service_chose(gpurest, nodes):
+    old, new = (f"http://127.0.0.1:{node.port}" for node in nodes)
+    own = nodes[0].client().post("/v1/sessions", {}).json()["id"]
+    moved = gpurest("--url", old, "session", "move", own, new)
+    assert moved.returncode == OK, moved.stderr
+    assert gpurest("--url", old, "sessions", "get", own).returncode == OK
+    listed = gpurest("--url", new, "--output", "name", "sessions", "ls").stdout.split()
+    assert len(listed) == 1 and listed[0].startswith(b"s_") and listed[0] != own.encode()

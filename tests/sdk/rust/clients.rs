@@ -280,3 +280,19 @@ fn a_session_is_saved_to_a_file_and_made_again() {
     assert_eq!(why.kind(), ErrorKind::InvalidArgument, "{why}");
     std::fs::remove_file(&file).unwrap();
 }
+
+#[test]
+fn a_session_hibernates_until_it_is_used_or_woken() {
+    let client = client();
+    let session = client.session().unwrap();
+    let buffer = session.alloc_from(&vec![7u8; 4 << 20]).unwrap();
+    assert_eq!(session.info().unwrap().state, "ready");
+    let asleep = session.hibernate().unwrap();
+    assert_eq!(
+        (asleep.state.as_str(), asleep.id),
+        ("hibernated", session.id())
+    );
+    assert_eq!(session.info().unwrap().state, "hibernated");
+    assert_eq!(buffer.to_vec().unwrap(), vec![7u8; 4 << 20]);
+    assert_eq!(session.info().unwrap(), session.wake().unwrap());
+}

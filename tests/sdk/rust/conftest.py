@@ -36,8 +36,16 @@ def library(executable):
 
 
 @pytest.fixture(scope="session")
-def url(executable, tmp_path_factory):
-    one = Service(str(executable), tmp_path_factory.mktemp("service"), warm_compiler=True)
+def other_url(executable, tmp_path_factory):
+    """A node to which sessions may move."""
+    one = Service(str(executable), tmp_path_factory.mktemp("other"), warm_compiler=True)
+    yield f"http://127.0.0.1:{one.port}"
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def url(executable, other_url, tmp_path_factory):
+    one = Service(str(executable), tmp_path_factory.mktemp("service"), "--move-to", other_url, "--hibernate-mib", "64", warm_compiler=True)
     yield f"http://127.0.0.1:{one.port}"
     one.stop()
 

@@ -78,6 +78,7 @@ fn comparison() -> Comparison {
                                 clock_khz warp_size max_threads_per_block max_shared_bytes_per_block }
         gpurest_session_options { struct_size device name memory_limit idle_timeout_s memcheck keep memory_fraction pool_bytes_max lease_s fault_domain fault_domain_optional }
         gpurest_memory_info_t { struct_size allocated_bytes cached_bytes reserved_bytes free_bytes peak_bytes limit_bytes fragmentation }
+        gpurest_session_info_t { struct_size id device state }
         gpurest_cache_info_t { struct_size entries bytes hits misses entries_max bytes_max shared }
         gpurest_warm_source { source options }
         gpurest_warm_options { struct_size kernels kernels_count dtypes dtypes_count sources sources_count devices devices_count }

@@ -21,8 +21,8 @@ def succeeded(done):
     return done.stdout
 
 
-def test_its_tests_and_the_programs_of_its_pages_pass(cargo, url):
-    out = succeeded(cargo("test", *LOCKED, GPUREST_URL=url))
+def test_its_tests_and_the_programs_of_its_pages_pass(cargo, executable, url, other_url):
+    out = succeeded(cargo("test", *LOCKED, GPUREST_URL=url, OTHER_NODE=other_url, GPUREST_CLI=str(executable.parents[1] / "sdk/cli/gpurest")))
     written = sum(path.read_text().count("#[test]") for path in (ROOT / "tests/sdk/rust").glob("*.rs"))
     passed = [int(count) for count in PASSED.findall(out)]
     assert sum(passed[:-1]) == written and passed[-1] >= 10, out  # the last are the pages

@@ -174,15 +174,21 @@ typedef struct gpurest_http_request {
     gpurest_body_cb    on_body;         /* NULL: collected into the response */
     void              *on_body_arg;     /* for long answers such as event streams */
     int                idle_timeout_ms; /* 0: the client's */
+    int                stays;           /* non-zero: 421 is the answer where a session has moved; it is not followed there */
 } gpurest_http_request;
 #define GPUREST_HTTP_REQUEST_INIT                                                                                                          \
     {                                                                                                                                      \
-        sizeof(gpurest_http_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                         \
+        sizeof(gpurest_http_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                                      \
     }
 typedef struct gpurest_http_response gpurest_http_response;
 
-/* Sends one request without retries. Any status is a success of the call. Released by gpurest_http_response_free. */
+/* Sends one request without retries, to where its session is. Any status is a success of the call. Released by gpurest_http_response_free. */
 GPUREST_API gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *request, gpurest_http_response **out);
+/* Sends `get` to one client's service and the body of its answer on to another one's, as that of `put`, while it comes: neither memory nor disk
+ * holds it. *out is the answer to `put`, or that to `get` if it is a refusal. Whichever ends early, the other one is cut: what comes in part is
+ * never taken for the whole. `get` has no on_body; `put` has a content_type, no body, is sent once, and not on to where a session has moved. */
+GPUREST_API gpurest_status gpurest_http_pass(gpurest_client *from, const gpurest_http_request *get, gpurest_client *to,
+                                             const gpurest_http_request *put, gpurest_http_response **out);
 /* Local, all of these. */
 GPUREST_API int         gpurest_http_status(const gpurest_http_response *response);
 GPUREST_API const char *gpurest_http_header(const gpurest_http_response *response, const char *name); /* NULL: absent; any case */
@@ -209,7 +215,9 @@ GPUREST_API gpurest_status gpurest_device_count(gpurest_client *client, int *out
 /* `device` counts from 0. out->struct_size must be set. */
 GPUREST_API gpurest_status gpurest_device_info(gpurest_client *client, int device, gpurest_device_info_t *out);
 
-/* ==== session: a worker process with its own GPU context ==== */
+/* ==== session: a worker process with its own GPU context ====
+ * When a session moves to another node, its calls follow it, on all threads, with the client's token; from https only to https. They wait while it
+ * stands still for that, unless max_retries is 0. */
 
 typedef struct gpurest_session_options {
     size_t      struct_size;
@@ -235,7 +243,7 @@ GPUREST_API gpurest_status gpurest_session_open(gpurest_session **out, gpurest_c
 /* NULL is fine. Completes queued asynchronous operations, then ends the session at the service (unless `keep`) with its running kernels and all
  * its contents. Operations must still be freed. */
 GPUREST_API void gpurest_session_close(gpurest_session *session);
-/* Local. Its id at the service. */
+/* Local. Its id at the service; where it was opened, if it has moved: that names it in paths of gpurest_request, which follow it, too. */
 GPUREST_API const char *gpurest_session_id(const gpurest_session *session);
 /* Starts a new worker, for example after a fault, or a new session of the same name if this one has ended. Buffers and modules become void; modules
  * must still be unloaded. */
@@ -249,6 +257,25 @@ GPUREST_API gpurest_status gpurest_session_save(gpurest_session *session, const 
  * gpurest_session_close. */
 GPUREST_API gpurest_status gpurest_session_load(gpurest_session **out, gpurest_client *client, const char *path,
                                                 const gpurest_session_options *options);
+
+typedef struct gpurest_session_info_t {
+    size_t struct_size;
+    char   id[128], device[32];
+    char   state[16]; /* "starting", "ready", "faulted", "closing", "hibernated" */
+} gpurest_session_info_t;
+#define GPUREST_SESSION_INFO_INIT                                                                                                          \
+    {                                                                                                                                      \
+        sizeof(gpurest_session_info_t), {0}, {0}, {0}                                                                                      \
+    }
+
+/* What the service says of the session, which wakes nothing. out->struct_size must be set. */
+GPUREST_API gpurest_status gpurest_session_info(gpurest_session *session, gpurest_session_info_t *out);
+/* Takes the session's large buffers off the device, until it is used again, which wakes it; addresses, modules and streams stay. Queued asynchronous
+ * operations go first. GPUREST_E_BUSY: work is under way after 10 s; GPUREST_E_UNSUPPORTED: the service keeps no buffers elsewhere. *out_or_null: its
+ * state after that. Not queued in a batch. */
+GPUREST_API gpurest_status gpurest_session_hibernate(gpurest_session *session, gpurest_session_info_t *out_or_null);
+/* Has a hibernated session's buffers on the device again, as its next use would. GPUREST_E_OOM_DEVICE: there is no room, and it stays as it is. */
+GPUREST_API gpurest_status gpurest_session_wake(gpurest_session *session, gpurest_session_info_t *out_or_null);
 /* Waits for all work of the session; kernels are bounded by their deadlines. In a batch: queued. */
 GPUREST_API gpurest_status gpurest_sync(gpurest_session *session);
 /* Waits until every asynchronous operation begun so far has its place in the order of the session, but not for kernels. */

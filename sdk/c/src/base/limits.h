@@ -29,6 +29,10 @@ enum {
     DETOUR_CONNECT_MS = 1000,       /* to a node itself, around the router */
     DETOUR_PAUSE_MS = 60 * 1000,    /* before a node that was not reached is tried again */
     DETOUR_BYTES_MIN = 1024 * 1024, /* shorter transfers are as fast through the router */
+    MOVED_MAX = 1024,               /* sessions at other nodes of which a client remembers where; of the others it is told again */
+    MOVES_FOLLOWED_MAX = 8,         /* nodes that one request is sent on to */
+    MOVING_PAUSE_MS = 250,          /* before a session is asked again that stands still while it moves */
+    MOVING_MS_MAX = 3600 * 1000,    /* as long as it may */
     KEEPALIVE_IDLE_S = 15,
     KEEPALIVE_INTERVAL_S = 5,
     TIMEOUT_MS_MAX = 24 * 3600 * 1000,
@@ -43,6 +47,7 @@ enum {
     RECEIVE_BYTES = 64 * 1024,         /* per receive, unless directly into the destination */
     DESCRIPTORS_MAX = 4,               /* per receive */
     TRANSFER_BYTES = 4 * 1024 * 1024,  /* per send */
+    SOURCE_BYTES = 256 * 1024,         /* of a body that is sent while it comes */
     PIECES_AT_ONCE = 64,               /* of a body, per system call */
     PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report none */
     PROGRESS_STEP_BYTES = 1024 * 1024, /* least distance between two reports */
@@ -50,6 +55,7 @@ enum {
     /* names */
     NAME_BYTES = 80, /* an id with its NUL: of the service with a node's name, or "$" and a client's id */
     SESSION_ID_BYTES = 128,
+    MOVE_SECRET_BYTES = 72, /* 64 hexadecimal digits today */
 
     /* objects */
     BUFFERS_MAX = 1024 * 1024,

@@ -1,5 +1,6 @@
-/* Sessions: reset, sync, streams, memory usage. */
+/* Sessions: reset, info, hibernation, sync, streams, memory usage. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "batch/batch.h"
@@ -28,6 +29,63 @@ gpurest_status gpurest_session_reset(gpurest_session *s)
     pthread_mutex_unlock(&s->lock);
     session_keep(s);
     return GPUREST_OK;
+}
+
+static gpurest_status take_info(const gpurest_session *s, const struct exchange *x, gpurest_session_info_t *out)
+{
+    gpurest_session_info_t i = GPUREST_SESSION_INFO_INIT;
+    struct json           *d = json_parse(x->body.data, x->body.bytes);
+    bool                   whole =
+        json_copy(json_member(d, "device"), i.device, sizeof i.device) && json_copy(json_member(d, "state"), i.state, sizeof i.state);
+
+    json_destroy(d);
+    if (!whole)
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service",
+                    "the answer does not tell a session's device and state");
+    snprintf(i.id, sizeof i.id, "%s", s->id); /* by which requests name it, also at another node */
+    if (out)
+        struct_copy_out(out, &i, sizeof i);
+    return GPUREST_OK;
+}
+
+/* A second time changes nothing. Lasts as long as the buffers' bytes take. */
+static gpurest_status info_request(gpurest_session *s, const char *method, const char *what, gpurest_session_info_t *out)
+{
+    struct path     path = session_path(s, "%s", what);
+    struct exchange x;
+    gpurest_status  st;
+
+    exchange_init(&x, method, path.text);
+    x.repeatable = true;
+    x.idle_ms = TIMEOUT_MS_MAX;
+    st = session_json(s, &x, strcmp(method, "POST") == 0 ? "{}" : NULL);
+    if (!st)
+        st = take_info(s, &x, out);
+    exchange_finish(&x);
+    return st;
+}
+
+gpurest_status gpurest_session_info(gpurest_session *s, gpurest_session_info_t *out)
+{
+    gpurest_status st = session_check(s);
+
+    if (st)
+        return st;
+    return out ? info_request(s, "GET", "", out) : fail_invalid("out is NULL");
+}
+
+gpurest_status gpurest_session_hibernate(gpurest_session *s, gpurest_session_info_t *out_or_null)
+{
+    gpurest_status st = session_enter(s);
+
+    return st ? st : info_request(s, "POST", "/hibernate", out_or_null);
+}
+
+gpurest_status gpurest_session_wake(gpurest_session *s, gpurest_session_info_t *out_or_null)
+{
+    gpurest_status st = session_enter(s);
+
+    return st ? st : info_request(s, "POST", "/wake", out_or_null);
 }
 
 /* A sync lasts as long as kernels run, which the service bounds. */

@@ -54,6 +54,7 @@ void client_drop(gpurest_client *c)
     if (!c || atomic_fetch_sub(&c->references, 1) != 1)
         return;
     pool_finish(&c->pool);
+    moves_finish(&c->moves);
     workers_finish(&c->transfers);
     workers_finish(&c->followers);
     heartbeats_finish(&c->heartbeats);
@@ -164,7 +165,7 @@ void gpurest_client_log(const gpurest_client *c, gpurest_log_level level, const 
 
 /* ---- requests ---- */
 
-gpurest_status client_try(gpurest_client *c, struct exchange *x)
+static gpurest_status try_at(gpurest_client *c, struct pool *p, struct exchange *x)
 {
     uint64_t       begun = clock_ms();
     gpurest_status st;
@@ -172,11 +173,130 @@ gpurest_status client_try(gpurest_client *c, struct exchange *x)
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
     atomic_fetch_add(&c->requests, 1);
-    st = pool_perform(x->through ? x->through : &c->pool, x);
+    st = pool_perform(p, x);
     log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
     return st;
 }
+
+/* ---- sessions at other nodes ---- */
+
+static void swap_bufs(struct buf *a, struct buf *b)
+{
+    struct buf before = *a;
+
+    *a = *b;
+    *b = before;
+}
+
+/* Before the first request there; a second time changes nothing. A refusal is the answer to x. */
+static gpurest_status confirm_move(gpurest_client *c, struct moved *m, struct exchange *x)
+{
+    char            path[SESSION_ID_BYTES + 40], body[MOVE_SECRET_BYTES + 16];
+    struct piece    piece = {body, 0};
+    struct exchange y;
+    gpurest_status  st;
+
+    snprintf(path, sizeof path, "/v1/sessions/%s/move/confirm", m->id);
+    piece.bytes = (size_t)snprintf(body, sizeof body, "{\"secret\":\"%s\"}", m->secret);
+    exchange_init(&y, "POST", path);
+    y.content_type = "application/json";
+    y.upload = &piece;
+    y.upload_count = 1;
+    y.cancel = x->cancel;
+    y.beyond_pool = x->beyond_pool;
+    st = try_at(c, moved_pool(m), &y);
+    if (!st && y.status / 100 == 2) {
+        atomic_store(&m->confirmed, true);
+    } else {
+        x->status = y.status;
+        swap_bufs(&x->head, &y.head);
+        swap_bufs(&x->body, &y.body);
+    }
+    exchange_finish(&y);
+    return st;
+}
+
+static gpurest_status try_moved(gpurest_client *c, struct moved *m, struct exchange *x)
+{
+    const char    *path = x->path;
+    char          *there;
+    gpurest_status st = atomic_load(&m->confirmed) ? GPUREST_OK : confirm_move(c, m, x);
+
+    if (st || !atomic_load(&m->confirmed))
+        return st;
+    there = moved_path(m, path);
+    if (!there)
+        return fail_memory();
+    x->path = there;
+    st = try_at(c, moved_pool(m), x);
+    x->path = path;
+    free(there);
+    return st;
+}
+
+/* One try, at the node where its session is as far as is known. */
+static gpurest_status client_try(gpurest_client *c, struct exchange *x)
+{
+    struct moved  *m = moves_take(&c->moves, x->path);
+    gpurest_status st;
+
+    if (!m)
+        return try_at(c, x->through ? x->through : &c->pool, x);
+    x->through = NULL; /* which leads to the former one */
+    x->followed = true;
+    st = try_moved(c, m, x);
+    moves_return(&c->moves, m);
+    return st;
+}
+
+/* *again: the session is elsewhere. What was answered so had no effect, and is asked there. */
+static gpurest_status follow(gpurest_client *c, struct exchange *x, int *followed, bool *again)
+{
+    gpurest_status st = GPUREST_OK;
+
+    *again = false;
+    if (x->stays || !moves_told(x))
+        return GPUREST_OK;
+    if (++*followed > MOVES_FOLLOWED_MAX)
+        st = fail(GPUREST_E_BUSY, "ask the operator of the nodes where it is",
+                  "%s %.200s: %d nodes in turn said that the session is at another one", x->method, x->path, *followed);
+    if (!st)
+        st = moves_learn(&c->moves, &c->pool, &c->log, x);
+    *again = !st;
+    if (*again)
+        exchange_reset(x);
+    return st;
+}
+
+/* A body that was held back because it might have told where the session is. */
+static gpurest_status hand_over(struct exchange *x)
+{
+    bool taken;
+
+    if (!x->sink || !x->sink_any || !x->body.bytes)
+        return GPUREST_OK;
+    taken = x->sink(x->sink_arg, x->body.data, x->body.bytes);
+    buf_clear(&x->body);
+    return taken ? GPUREST_OK : failure_last()->status;
+}
+
+gpurest_status client_once(gpurest_client *c, struct exchange *x)
+{
+    int            followed = 0;
+    bool           again;
+    gpurest_status st;
+
+    do {
+        st = client_try(c, x);
+        if (st)
+            return st;
+        st = follow(c, x, &followed, &again);
+    } while (!st && again);
+    return st ? st : hand_over(x);
+}
+
+/* ---- retries ---- */
 
 /* Exponential backoff with jitter: from half the delay to all of it. */
 static int backoff_ms(int tries, int at_least_ms)
@@ -219,23 +339,54 @@ static gpurest_status try_around(gpurest_client *c, struct exchange *x)
     return client_try(c, x);
 }
 
+/* The tries of one request. */
+struct tries {
+    int      made, followed;
+    uint64_t moving_until_ms;
+};
+
+/* Whether there is another one, and after how long. A failure ends them. */
+static gpurest_status plan_next(gpurest_client *c, struct exchange *x, gpurest_status st, struct tries *t, bool *again, int *after_ms)
+{
+    *again = false;
+    *after_ms = 0;
+    if (!st) {
+        st = follow(c, x, &t->followed, again);
+        if (st || *again)
+            return st;
+        if (c->max_retries && !x->hurries && problem_is(x, 503, "session_moving") && clock_ms() < t->moving_until_ms) {
+            *again = true;
+            *after_ms = MOVING_PAUSE_MS;
+            return GPUREST_OK;
+        }
+    }
+    if (t->made >= c->max_retries || !may_retry(x, st, after_ms))
+        return st;
+    *again = true;
+    *after_ms = backoff_ms(t->made++, *after_ms);
+    log_write(&c->log, "transport", GPUREST_LOG_WARN, "%s %.200s: trying again in %d ms", x->method, x->path, *after_ms);
+    return st;
+}
+
 gpurest_status client_perform(gpurest_client *c, struct exchange *x)
 {
+    struct tries   t = {.moving_until_ms = clock_ms() + MOVING_MS_MAX};
     gpurest_status st;
     int            after_ms;
+    bool           again;
 
-    for (int tries = 0;; tries++) {
+    for (;;) {
         st = try_around(c, x);
-        if ((!st && x->status / 100 == 2) || tries >= c->max_retries || !may_retry(x, st, &after_ms))
-            break;
-        after_ms = backoff_ms(tries, after_ms);
-        log_write(&c->log, "transport", GPUREST_LOG_WARN, "%s %.200s: trying again in %d ms", x->method, x->path, after_ms);
-        if (!cancel_sleep(x->cancel, after_ms))
+        if (!st && x->status / 100 == 2)
+            return GPUREST_OK;
+        st = plan_next(c, x, st, &t, &again, &after_ms);
+        if (!again)
+            return st ? st : problem_record(x);
+        if (after_ms && !cancel_sleep(x->cancel, after_ms))
             return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
         x->resent = x->resent || (st && x->sent);
         exchange_reset(x);
     }
-    return st || x->status / 100 == 2 ? st : problem_record(x);
 }
 
 gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *json)
@@ -351,6 +502,7 @@ static gpurest_client *make_client(const gpurest_options *o, const struct target
     c->bulk_connections = o->bulk_connections < o->max_connections ? o->bulk_connections : o->max_connections;
     c->log = *log;
     pool_init(&c->pool, plain ? &transport_socket : &transport_curl, t, o->max_connections);
+    moves_init(&c->moves);
     workers_init(&c->transfers, TRANSFER_THREADS_MAX);
     workers_init(&c->followers, FOLLOWER_THREADS_MAX);
     heartbeats_init(&c->heartbeats);
@@ -412,6 +564,7 @@ void gpurest_close(gpurest_client *c)
     pthread_mutex_unlock(&c->lock);
     cancel_pending(c);
     pool_close(&c->pool);
+    moves_close(&c->moves);
     workers_stop(&c->transfers);
     workers_stop(&c->followers);
     heartbeats_stop(&c->heartbeats);

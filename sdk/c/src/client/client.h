@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/workers.h"
 #include "client/heartbeats.h"
+#include "client/moves.h"
 #include "transport/pool.h"
 
 /* What gpurest_close cancels: an asynchronous operation that is not done. */
@@ -20,6 +21,7 @@ struct gpurest_client {
     atomic_uint           references; /* the user's, and one per session and operation */
     pid_t                 owner;
     struct pool           pool;
+    struct moves          moves;
     struct workers        transfers, followers;
     struct heartbeats     heartbeats;
     int                   idle_ms, max_retries, bulk_connections;
@@ -44,8 +46,8 @@ bool client_add_pending(gpurest_client *c, struct pending *p);
 void client_remove_pending(gpurest_client *c, struct pending *p);
 /* Performs an exchange with retries; an answer other than 2xx is a failure. x->idle_ms 0: the client's. */
 gpurest_status client_perform(gpurest_client *c, struct exchange *x);
-/* One try; answers of any status are a success. */
-gpurest_status client_try(gpurest_client *c, struct exchange *x);
+/* One try, and again at other nodes if its session has gone there; answers of any status are a success. */
+gpurest_status client_once(gpurest_client *c, struct exchange *x);
 /* As client_perform, with `json` as the body unless NULL. */
 gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *json);
 /* Asks for an answer after `seconds` at the latest, in a line of `header`; the connection may be idle meanwhile. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/client.h"
+#include "client/request.h"
 
 /* Prevents request splitting: these texts are sent verbatim. */
 static bool printable(const char *text, bool spaces)
@@ -50,11 +50,6 @@ gpurest_status gpurest_request(gpurest_client *client, const char *method, const
 
 /* ---- gpurest_http ---- */
 
-struct gpurest_http_response {
-    struct exchange x; /* its answer only */
-    char           *found;
-};
-
 struct body_to {
     gpurest_body_cb call;
     void           *arg;
@@ -81,17 +76,40 @@ static gpurest_status write_headers(struct buf *b, const gpurest_http_request *q
     return b->failed ? fail_invalid("the header lines are too long") : GPUREST_OK;
 }
 
+gpurest_status request_take(gpurest_client *client, const gpurest_http_request *given, gpurest_http_request *out)
+{
+    gpurest_status st;
+
+    *out = (gpurest_http_request)GPUREST_HTTP_REQUEST_INIT;
+    if (!given || !struct_copy_in(out, sizeof *out, given))
+        return fail_invalid("the request is NULL, or its struct_size is not set");
+    st = check_request(client, out->method, out->path);
+    if (!st && ((out->content_type && !printable(out->content_type, true)) || (out->body_bytes && (!out->body || !out->content_type)) ||
+                out->idle_timeout_ms < 0 || out->idle_timeout_ms > TIMEOUT_MS_MAX))
+        st = fail_invalid("the body is NULL or has no content_type, or idle_timeout_ms is out of range");
+    return st;
+}
+
+gpurest_status request_begin(const gpurest_http_request *q, struct exchange *x, struct buf *headers)
+{
+    gpurest_status st;
+
+    exchange_init(x, q->method, q->path);
+    buf_init(headers, REQUEST_HEAD_BYTES_MAX);
+    st = write_headers(headers, q);
+    x->headers = buf_text(headers);
+    x->idle_ms = q->idle_timeout_ms;
+    x->stays = q->stays != 0;
+    return st;
+}
+
 static gpurest_status try_request(gpurest_client *c, const gpurest_http_request *q, struct exchange *x)
 {
     struct piece   body = {q->body, q->body_bytes};
     struct body_to to = {q->on_body, q->on_body_arg};
     struct buf     headers;
-    gpurest_status st;
+    gpurest_status st = request_begin(q, x, &headers);
 
-    buf_init(&headers, REQUEST_HEAD_BYTES_MAX);
-    st = write_headers(&headers, q);
-    x->headers = buf_text(&headers);
-    x->idle_ms = q->idle_timeout_ms;
     if (q->content_type) {
         x->content_type = q->content_type;
         x->upload = &body;
@@ -103,29 +121,22 @@ static gpurest_status try_request(gpurest_client *c, const gpurest_http_request 
         x->sink_any = true;
     }
     if (!st)
-        st = client_try(c, x);
+        st = client_once(c, x);
     buf_finish(&headers);
     return st;
 }
 
 gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *request, gpurest_http_response **out)
 {
-    gpurest_http_request   q = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_request   q;
     gpurest_http_response *r;
-    gpurest_status         st;
+    gpurest_status         st = out ? request_take(client, request, &q) : fail_invalid("out is NULL");
 
-    if (!request || !out || !struct_copy_in(&q, sizeof q, request))
-        return fail_invalid("the request or out is NULL, or request.struct_size is not set");
-    st = check_request(client, q.method, q.path);
-    if (!st && ((q.content_type && !printable(q.content_type, true)) || (q.body_bytes && (!q.body || !q.content_type)) ||
-                q.idle_timeout_ms < 0 || q.idle_timeout_ms > TIMEOUT_MS_MAX))
-        st = fail_invalid("the body is NULL or has no content_type, or idle_timeout_ms is out of range");
     if (st)
         return st;
     r = calloc(1, sizeof *r);
     if (!r)
         return fail_memory();
-    exchange_init(&r->x, q.method, q.path);
     st = try_request(client, &q, &r->x);
     if (st)
         gpurest_http_response_free(r);

@@ -1,7 +1,7 @@
 /* Long transfers around the router. */
 #include "session/detour.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -12,24 +12,15 @@ static bool is_other(const struct endpoint *a, const struct endpoint *b)
 
 void detour_make(struct detour *d, const gpurest_client *c, const struct json *session)
 {
-    const struct target *main = &c->pool.target;
-    const char          *url = json_text_or(json_member(session, "endpoint"), NULL);
-    struct target       *t = url && !d->made ? malloc(sizeof *t) : NULL;
+    const char *url = json_text_or(json_member(session, "endpoint"), NULL);
 
-    if (!t)
+    if (!url || d->made || pool_init_beside(&d->pool, &c->pool, url))
         return;
-    *t = *main;
-    t->ca_file = main->ca_file ? strdup(main->ca_file) : NULL;
-    if (t->connect_timeout_ms > DETOUR_CONNECT_MS)
-        t->connect_timeout_ms = DETOUR_CONNECT_MS;
-    d->made = !(main->ca_file && !t->ca_file) && endpoint_parse(url, &t->endpoint) == GPUREST_OK &&
-              is_other(&t->endpoint, &main->endpoint) && (t->endpoint.scheme == SCHEME_HTTPS || main->endpoint.scheme != SCHEME_HTTPS);
-    if (d->made)
-        pool_init(&d->pool, t->endpoint.scheme == SCHEME_HTTPS ? &transport_curl : c->pool.transport, t, c->pool.max);
-    else
-        free(t->ca_file);
-    memory_wipe(t->token, sizeof t->token);
-    free(t);
+    d->made = is_other(&d->pool.target.endpoint, &c->pool.target.endpoint);
+    if (!d->made)
+        pool_finish(&d->pool);
+    else if (d->pool.target.connect_timeout_ms > DETOUR_CONNECT_MS)
+        d->pool.target.connect_timeout_ms = DETOUR_CONNECT_MS;
 }
 
 void detour_finish(struct detour *d)

@@ -57,9 +57,12 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
 
 gpurest_status session_take_answer(gpurest_session *s, const struct exchange *x)
 {
-    struct json   *answer = json_parse(x->body.data, x->body.bytes);
+    struct json   *answer;
     gpurest_status st = GPUREST_OK;
 
+    if (x->followed) /* its id at another node; by the one that it has here, requests follow it */
+        return GPUREST_OK;
+    answer = json_parse(x->body.data, x->body.bytes);
     if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !session_id_valid(s->id))
         st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
     else
@@ -114,6 +117,7 @@ static bool send_heartbeat(struct leased *l, struct cancel *cancel, bool *failed
     exchange_init(&x, "POST", path.text);
     x.repeatable = true;
     x.cancel = cancel;
+    x.hurries = true; /* the thread has other sessions to keep */
     st = client_json(s->client, &x, "{}");
     exchange_finish(&x);
     *failed = st != GPUREST_OK;
@@ -252,6 +256,7 @@ void gpurest_session_close(gpurest_session *s)
     log_write(&s->client->log, "session", GPUREST_LOG_INFO, s->keep ? "%s is left open" : "%s is deleted", s->id);
     if (!s->keep)
         delete_at_service(s);
+    moves_forget(&s->client->moves, s->id);
     failure_raise(&before);
     failure_finish(&before);
     session_drop(s);

@@ -37,12 +37,12 @@ void exchange_reset(struct exchange *x)
     buf_clear(&x->body);
     x->status = 0;
     x->into_done = 0;
-    x->sent = false;
+    x->sent = x->followed = false;
 }
 
 uint64_t exchange_body_bytes(const struct exchange *x)
 {
-    uint64_t total = 0;
+    uint64_t total = x->source ? x->source_bytes : 0;
 
     for (size_t i = 0; i < x->upload_count; i++)
         total += x->upload[i].bytes;
@@ -85,7 +85,7 @@ static gpurest_status too_long(const struct exchange *x)
 
 gpurest_status exchange_take(struct exchange *x, const void *data, size_t bytes)
 {
-    if (x->sink && (success(x) || x->sink_any)) {
+    if (x->sink && (success(x) || (x->sink_any && x->status != 421))) {
         if (!x->sink(x->sink_arg, data, bytes))
             return failure_last()->status;
     } else if (x->into && success(x)) {

@@ -28,21 +28,27 @@ struct exchange {
     const char         *content_type; /* NULL: no body */
     const struct piece *upload;
     size_t              upload_count;
-    bool                repeatable;  /* may be sent again if it is unknown whether it took effect */
-    int                 idle_ms;     /* longest time without data in either direction */
-    bool                beyond_pool; /* not counted against max_connections: for long polls */
-    struct cancel      *cancel;      /* NULL: cannot be cancelled */
-    struct progress    *sending;     /* NULL, as below */
-    struct progress    *receiving;
+    /* In place of `upload`: the next part of the body, once. 0: it fails, with the thread's error set, before the peer has all of it. */
+    size_t (*source)(void *arg, void *to, size_t room);
+    void            *source_arg;
+    uint64_t         source_bytes; /* how many it will be */
+    bool             repeatable;   /* may be sent again if it is unknown whether it took effect */
+    int              idle_ms;      /* longest time without data in either direction */
+    bool             beyond_pool;  /* not counted against max_connections: for long polls */
+    struct cancel   *cancel;       /* NULL: cannot be cancelled */
+    struct progress *sending;      /* NULL, as below */
+    struct progress *receiving;
 
     /* Where the body of a successful answer goes: the first that is set, else x->body. */
     void  *into; /* must be into_bytes long, else GPUREST_E_PROTO */
     size_t into_bytes;
     bool (*sink)(void *arg, const void *data, size_t bytes); /* false: stop, with the thread's error set */
     void *sink_arg;
-    bool  sink_any; /* also for bodies of other statuses */
+    bool  sink_any; /* also for bodies of other statuses but 421, which may be followed */
 
     struct pool *through; /* the connections that it takes; NULL: the client's */
+    bool         stays;   /* not sent on to where its session has gone */
+    bool         hurries; /* not asked again and again while its session stands still for a move */
 
     bool takes_descriptor; /* the answer brings a file descriptor, over a Unix socket */
 
@@ -52,8 +58,9 @@ struct exchange {
     struct buf head;       /* header lines, each ending in CRLF */
     struct buf body;       /* collected bodies, and all problems */
     size_t     into_done;
-    bool       sent;   /* the service may have received something */
-    bool       resent; /* sent again although it may have taken effect */
+    bool       sent;     /* the service may have received something */
+    bool       followed; /* by another node, where its session is now */
+    bool       resent;   /* sent again although it may have taken effect */
 };
 
 void exchange_init(struct exchange *x, const char *method, const char *path);

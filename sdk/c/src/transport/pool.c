@@ -2,6 +2,7 @@
 #include "transport/pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"
@@ -11,6 +12,33 @@ void pool_init(struct pool *p, const struct transport *t, const struct target *t
     *p = (struct pool){.transport = t, .target = *target, .max = max};
     pthread_mutex_init(&p->lock, NULL);
     condition_init(&p->changed);
+}
+
+/* A token does not go from https to http. */
+static gpurest_status check_beside(const struct endpoint *e, const struct endpoint *main, const char *url)
+{
+    if (main->scheme != SCHEME_HTTPS || e->scheme == SCHEME_HTTPS)
+        return GPUREST_OK;
+    return fail(GPUREST_E_INVAL, "open a client with that URL",
+                "%.200s is asked without TLS, unlike https://%.200s: the session is not followed there", url, main->authority);
+}
+
+gpurest_status pool_init_beside(struct pool *p, const struct pool *main, const char *url)
+{
+    struct endpoint e;
+    gpurest_status  st = endpoint_parse(url, &e);
+
+    if (!st)
+        st = check_beside(&e, &main->target.endpoint, url);
+    if (st)
+        return st;
+    pool_init(p, e.scheme == SCHEME_HTTPS ? &transport_curl : main->transport, &main->target, main->max);
+    p->target.endpoint = e;
+    p->target.ca_file = main->target.ca_file ? strdup(main->target.ca_file) : NULL;
+    if (!main->target.ca_file || p->target.ca_file)
+        return GPUREST_OK;
+    pool_finish(p);
+    return fail_memory();
 }
 
 void pool_finish(struct pool *p)

@@ -19,7 +19,9 @@ struct pool {
 
 /* Takes ownership of target->ca_file. */
 void pool_init(struct pool *p, const struct transport *t, const struct target *target, int max);
-void pool_finish(struct pool *p);
+/* The same client's at another URL, with its token. Fails, with nothing to finish, where that would go without TLS and main's does not. */
+gpurest_status pool_init_beside(struct pool *p, const struct pool *main, const char *url);
+void           pool_finish(struct pool *p);
 /* Later exchanges fail with GPUREST_E_CANCELLED. */
 void pool_close(struct pool *p);
 /* One try. */

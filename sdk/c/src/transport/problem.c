@@ -187,6 +187,15 @@ static int retry_after_ms(const struct exchange *x)
     return seconds < 0 ? 0 : seconds > TIMEOUT_MS_MAX / 1000 ? TIMEOUT_MS_MAX : (int)(seconds * 1000);
 }
 
+bool problem_is(const struct exchange *x, int status, const char *code)
+{
+    struct json *d = x->status == status ? json_parse(x->body.data, x->body.bytes) : NULL;
+    bool         is = strcmp(json_text_or(json_member(d, "code"), ""), code) == 0;
+
+    json_destroy(d);
+    return is;
+}
+
 bool problem_retry(const struct exchange *x, int *after_ms)
 {
     struct json *d;

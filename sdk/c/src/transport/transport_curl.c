@@ -22,6 +22,7 @@ struct connection {
 struct turn {
     struct exchange *x;
     size_t           piece, at;
+    uint64_t         drawn;    /* of a body that has a source */
     uint64_t         moved_ms; /* time of the last data */
     bool             headed;   /* the answer's header is complete; libcurl does not report a cut one */
     gpurest_status   status;   /* a failure of a callback, already recorded */
@@ -115,6 +116,21 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return t->status ? 0 : size * count;
 }
 
+/* From where it comes just now, which may take a while. */
+static size_t draw(struct turn *t, char *into, size_t room)
+{
+    uint64_t left = t->x->source_bytes - t->drawn;
+    size_t   n = left < room ? (size_t)left : room;
+
+    if (!n)
+        return 0;
+    n = t->x->source(t->x->source_arg, into, n);
+    t->moved_ms = clock_ms();
+    t->drawn += n;
+    t->status = n ? GPUREST_OK : failure_last()->status;
+    return n ? n : CURL_READFUNC_ABORT;
+}
+
 static size_t on_send(char *into, size_t size, size_t count, void *arg)
 {
     struct turn           *t = arg;
@@ -122,6 +138,8 @@ static size_t on_send(char *into, size_t size, size_t count, void *arg)
     size_t                 room = size * count, done = 0;
 
     t->moved_ms = clock_ms();
+    if (x->source)
+        return draw(t, into, room);
     while (done < room && t->piece < x->upload_count) {
         size_t left = x->upload[t->piece].bytes - t->at, n = left < room - done ? left : room - done;
         if (n)
@@ -142,7 +160,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct turn *t = arg;
 
-    if (!t->x->repeatable || offset != 0 || origin != SEEK_SET)
+    if (!t->x->repeatable || t->x->source || offset != 0 || origin != SEEK_SET)
         return CURL_SEEKFUNC_FAIL;
     t->piece = t->at = 0;
     return CURL_SEEKFUNC_OK;
@@ -235,7 +253,7 @@ static void set_callbacks(struct connection *n, struct turn *t)
         curl_easy_setopt(n->easy, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(n->easy, CURLOPT_SEEKDATA, t);
     }
-    if (!x->repeatable && exchange_body_bytes(x) == 0) /* on a reused connection libcurl would resend it */
+    if ((!x->repeatable && exchange_body_bytes(x) == 0) || x->source) /* on a reused connection libcurl would resend it */
         curl_easy_setopt(n->easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(n->easy, CURLOPT_CUSTOMREQUEST, x->method);
 }

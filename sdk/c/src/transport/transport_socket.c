@@ -133,13 +133,18 @@ static void connection_close(void *connection)
 /* ---- an exchange ---- */
 
 struct turn {
-    struct connection *n;
-    struct exchange   *x;
-    struct http_answer answer;
-    struct buf         head;
-    size_t             piece, at;     /* piece 0 is the head, the others are the body */
-    bool               sending_ended; /* all is sent, or the service accepts no more */
-    bool               cut;           /* not all could be sent */
+    struct connection  *n;
+    struct exchange    *x;
+    struct http_answer  answer;
+    struct buf          head;
+    const struct piece *body;
+    size_t              body_count;
+    size_t              piece, at;     /* piece 0 is the head, the others are the body */
+    struct piece        drawn;         /* the body, if it has a source: one piece after the other */
+    char               *drawn_room;    /* SOURCE_BYTES; NULL: it has none */
+    uint64_t            undrawn;       /* bytes that the source has still */
+    bool                sending_ended; /* all is sent, or the service accepts no more */
+    bool                cut;           /* not all could be sent */
 };
 
 static gpurest_status connection_stalled(const struct turn *t)
@@ -179,9 +184,9 @@ static size_t fill_vector(const struct turn *t, struct piece v[PIECES_AT_ONCE], 
     size_t at = t->at, n = 0;
 
     *bytes = 0;
-    for (size_t i = t->piece; i <= t->x->upload_count && n < PIECES_AT_ONCE && *bytes < TRANSFER_BYTES; i++, at = 0) {
-        const char *data = i == 0 ? t->head.data : t->x->upload[i - 1].data;
-        size_t      left = (i == 0 ? t->head.bytes : t->x->upload[i - 1].bytes) - at;
+    for (size_t i = t->piece; i <= t->body_count && n < PIECES_AT_ONCE && *bytes < TRANSFER_BYTES; i++, at = 0) {
+        const char *data = i == 0 ? t->head.data : t->body[i - 1].data;
+        size_t      left = (i == 0 ? t->head.bytes : t->body[i - 1].bytes) - at;
         if (left == 0)
             continue;
         if (left > TRANSFER_BYTES - *bytes)
@@ -197,8 +202,8 @@ static size_t note_sent(struct turn *t, size_t bytes)
 {
     size_t of_body = 0;
 
-    while (t->piece <= t->x->upload_count) {
-        size_t left = (t->piece == 0 ? t->head.bytes : t->x->upload[t->piece - 1].bytes) - t->at;
+    while (t->piece <= t->body_count) {
+        size_t left = (t->piece == 0 ? t->head.bytes : t->body[t->piece - 1].bytes) - t->at;
         size_t n = bytes < left ? bytes : left;
         of_body += t->piece ? n : 0;
         bytes -= n;
@@ -208,7 +213,7 @@ static size_t note_sent(struct turn *t, size_t bytes)
         t->piece++;
         t->at = 0;
     }
-    t->sending_ended = t->piece > t->x->upload_count;
+    t->sending_ended = t->piece > t->body_count;
     return of_body;
 }
 
@@ -262,6 +267,35 @@ static gpurest_status wait_for(struct turn *t, bool also_writable)
 }
 
 /* An early answer stops the upload: the service refused it. */
+static gpurest_status look_for_answer(struct turn *t, bool *nothing)
+{
+    gpurest_status st = receive_some(t, nothing);
+
+    if (!st && t->x->status >= 200)
+        t->sending_ended = t->cut = true;
+    return st;
+}
+
+/* The next piece of a body that has a source, which may be slower than the peer. */
+static gpurest_status draw_more(struct turn *t)
+{
+    bool           nothing;
+    size_t         n = t->undrawn < SOURCE_BYTES ? (size_t)t->undrawn : SOURCE_BYTES;
+    gpurest_status st = look_for_answer(t, &nothing);
+
+    if (st || t->cut)
+        return st;
+    n = t->x->source(t->x->source_arg, t->drawn_room, n);
+    if (!n)
+        return failure_last()->status;
+    t->drawn.bytes = n;
+    t->undrawn -= n;
+    t->piece = 1;
+    t->at = 0;
+    t->sending_ended = false;
+    return GPUREST_OK;
+}
+
 static gpurest_status send_all(struct turn *t)
 {
     bool           send_blocked, nothing;
@@ -269,17 +303,31 @@ static gpurest_status send_all(struct turn *t)
 
     while (!st && !t->sending_ended) {
         st = send_some(t, &send_blocked);
+        if (!st && t->sending_ended && !t->cut && t->undrawn)
+            st = draw_more(t);
         if (st || !send_blocked)
             continue;
-        st = receive_some(t, &nothing);
-        if (!st && t->x->status >= 200) {
-            t->sending_ended = t->cut = true;
-            return GPUREST_OK;
-        }
-        if (!st && nothing)
+        st = look_for_answer(t, &nothing);
+        if (!st && !t->cut && nothing)
             st = wait_for(t, true);
     }
     return st;
+}
+
+static gpurest_status begin_body(struct turn *t)
+{
+    const struct exchange *x = t->x;
+
+    t->body = x->upload;
+    t->body_count = x->upload_count;
+    if (!x->source)
+        return GPUREST_OK;
+    t->drawn_room = malloc(SOURCE_BYTES);
+    t->drawn.data = t->drawn_room;
+    t->body = &t->drawn;
+    t->body_count = 1;
+    t->undrawn = x->source_bytes;
+    return t->drawn_room ? GPUREST_OK : fail_memory();
 }
 
 static gpurest_status receive_all(struct turn *t)
@@ -305,10 +353,13 @@ static gpurest_status connection_perform(void *connection, const struct target *
         return cancelled();
     http_answer_init(&t.answer, x);
     write_head(&t, to);
-    st = t.head.failed ? fail_invalid("the request's path and header are too long") : send_all(&t);
+    st = t.head.failed ? fail_invalid("the request's path and header are too long") : begin_body(&t);
+    if (!st)
+        st = send_all(&t);
     if (!st)
         st = receive_all(&t);
     *keep = !st && !t.answer.closes && !t.cut;
+    free(t.drawn_room);
     buf_finish(&t.head);
     http_answer_finish(&t.answer);
     cancel_leave(x->cancel);

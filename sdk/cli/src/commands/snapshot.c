@@ -9,7 +9,7 @@
 
 enum { IDLE_MS_MAX = 24 * 3600 * 1000 }; /* the service waits for work under way, and compiles */
 
-enum { PROBLEM_BYTES_MAX = 4096, ID_PATH_BYTES = 256, MOVE_ID_CHARS = 64, MOVE_BODY_BYTES = 2048 };
+enum { PROBLEM_BYTES_MAX = 4096, ID_PATH_BYTES = 256, MOVE_ID_CHARS = 64, OWN_ID_CHARS = 22, MOVE_BODY_BYTES = 2048 };
 
 /* A refusal comes as a body, too: its beginning is kept. */
 struct receiving {
@@ -31,22 +31,21 @@ static int write_piece(void *arg, const void *data, size_t bytes)
 }
 
 /* The problem of an answer that is none. */
-static enum exit_code refused(int status, const struct receiving *r)
+static enum exit_code refused(int status, const char *text, size_t bytes)
 {
-    cJSON         *problem = cJSON_ParseWithLength(r->start, r->kept);
+    cJSON         *problem = cJSON_ParseWithLength(text, bytes);
     const cJSON   *detail = cJSON_GetObjectItem(problem, "detail");
-    enum exit_code code = cli_error(status == 404                    ? CODE_NOT_FOUND
-                                    : status == 401 || status == 403 ? CODE_AUTH
-                                    : status == 409                  ? CODE_BUSY
-                                                                     : CODE_FAILED,
+    enum exit_code code = cli_error(status == 404                                             ? CODE_NOT_FOUND
+                                    : status == 401 || status == 403                          ? CODE_AUTH
+                                    : cJSON_IsTrue(cJSON_GetObjectItem(problem, "retryable")) ? CODE_BUSY
+                                                                                              : CODE_FAILED,
                                     "%s", cJSON_IsString(detail) ? detail->valuestring : "the service refused it");
 
     cJSON_Delete(problem);
     return code;
 }
 
-/* `move`: the one that the snapshot is part of; NULL: of none. */
-static enum exit_code receive(struct cli *c, const char *name, const char *move, FILE *to)
+static enum exit_code receive(struct cli *c, const char *name, FILE *to)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
@@ -57,7 +56,7 @@ static enum exit_code receive(struct cli *c, const char *name, const char *move,
 
     if (code)
         return code;
-    snprintf(path, sizeof path, "/v1/sessions/%s/snapshot%s%s", name, move ? "?move=" : "", move ? move : "");
+    snprintf(path, sizeof path, "/v1/sessions/%s/snapshot", name);
     request.method = "GET";
     request.path = path;
     request.on_body = write_piece;
@@ -68,23 +67,23 @@ static enum exit_code receive(struct cli *c, const char *name, const char *move,
         return cli_error(CODE_FAILED, "the snapshot cannot be written: %s", strerror(errno));
     if (st)
         return cli_failed(c, st);
-    code = gpurest_http_status(response) == 200 ? CODE_OK : refused(gpurest_http_status(response), &r);
+    code = gpurest_http_status(response) == 200 ? CODE_OK : refused(gpurest_http_status(response), r.start, r.kept);
     gpurest_http_response_free(response);
     return code;
 }
 
 /* Into a file of another name, so that a full disk or a lost connection leaves the old one. */
-static enum exit_code save(struct cli *c, const char *name, const char *move, const char *file)
+static enum exit_code save(struct cli *c, const char *name, const char *file)
 {
     char           fresh[PATH_BYTES];
     FILE          *f;
     enum exit_code code;
 
     if (strcmp(file, "-") == 0)
-        return receive(c, name, move, stdout);
+        return receive(c, name, stdout);
     if (snprintf(fresh, sizeof fresh, "%s.part", file) >= (int)sizeof fresh || !(f = stream_open(fresh, "wb")))
         return cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
-    code = receive(c, name, move, f);
+    code = receive(c, name, f);
     if ((fclose(f) != 0 || (!code && !file_replace(fresh, file))) && !code)
         code = cli_error(CODE_FAILED, "%s cannot be written: %s", file, strerror(errno));
     if (code)
@@ -109,33 +108,84 @@ static enum exit_code load(struct cli *c, gpurest_client *client, const char *fi
     return CODE_OK;
 }
 
-/* Through a file of this machine, which is removed behind it. `move`: as for receive(). */
-static enum exit_code pass(struct cli *c, const char *name, const char *move, struct cli *there, const char *new_name, const char *device)
-{
-    char           folder[PATH_BYTES - 16], file[PATH_BYTES];
-    enum exit_code code;
+/* ---- from node to node ---- */
 
-    if (!folder_make_temporary(folder, sizeof folder))
-        return cli_error(CODE_FAILED, "no folder for the snapshot can be made: %s", strerror(errno));
-    snprintf(file, sizeof file, "%s/snapshot.tar", folder);
-    code = save(c, name, move, file);
-    if (!code)
-        code = load(there, there->client, file, new_name, device);
-    remove(file);
-    rmdir(folder);
+/* An id that a service chose, s_RANDOM or s_NODE_RANDOM: the next service chooses another one. */
+static bool is_own_id(const char *name)
+{
+    const char *random = strrchr(name, '_');
+
+    return strncmp(name, "s_", 2) == 0 && strlen(random + 1) == OWN_ID_CHARS &&
+           strspn(random + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == OWN_ID_CHARS;
+}
+
+/* Takes the id of the session that was made. */
+static enum exit_code take_made(gpurest_http_response *response, char *id, size_t room)
+{
+    size_t         bytes;
+    const char    *text = gpurest_http_body(response, &bytes);
+    int            status = gpurest_http_status(response);
+    cJSON         *made = status / 100 == 2 ? cJSON_ParseWithLength(text, bytes) : NULL;
+    const cJSON   *found = cJSON_GetObjectItem(made, "id");
+    enum exit_code code = CODE_OK;
+
+    if (status / 100 != 2)
+        code = refused(status, text, bytes);
+    else if (!cJSON_IsString(found) || !cli_id_ok(found->valuestring) || snprintf(id, room, "%s", found->valuestring) >= (int)room)
+        code = cli_error(CODE_FAILED, "the answer to a new session has no id");
+    cJSON_Delete(made);
     return code;
+}
+
+/* A session there from the bytes of the one here, while they come. `move`: the one that they are part of; NULL: of none. */
+static enum exit_code pass(struct cli *c, const char *name, const char *move, struct cli *there, const char *new_name, const char *device,
+                           char *id, size_t room)
+{
+    gpurest_http_request   get = GPUREST_HTTP_REQUEST_INIT, put = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response;
+    char                   from[PATH_BYTES], to[PATH_BYTES];
+    bool                   chosen = !is_own_id(new_name);
+    enum exit_code         code;
+    gpurest_status         st;
+
+    snprintf(from, sizeof from, "/v1/sessions/%s/snapshot%s%s", name, move ? "?move=" : "", move ? move : "");
+    snprintf(to, sizeof to, "/v1/sessions%s%s%s%s", chosen ? "/" : "", chosen ? new_name : "", device ? "?device=" : "",
+             device ? device : "");
+    get.method = "GET";
+    get.path = from;
+    get.stays = move != NULL; /* whoever has it now, has another move */
+    put.method = chosen ? "PUT" : "POST";
+    put.path = to;
+    put.content_type = "application/vnd.gpurest.snapshot";
+    get.idle_timeout_ms = put.idle_timeout_ms = IDLE_MS_MAX;
+    st = gpurest_http_pass(c->client, &get, there->client, &put, &response);
+    if (st)
+        return cli_failed(c, st);
+    code = take_made(response, id, room);
+    gpurest_http_response_free(response);
+    return code;
+}
+
+static enum exit_code open_there(struct cli *c, const char *url, struct cli *there)
+{
+    enum exit_code code = cli_open(c);
+
+    *there = *c;
+    there->url = url;
+    there->client = NULL;
+    return code ? code : cli_open(there);
 }
 
 static enum exit_code copy(struct cli *c, const char *name, const char *url, const char *new_name, const char *device)
 {
-    struct cli     there = *c;
-    enum exit_code code;
+    struct cli     there;
+    char           id[ID_BYTES_MAX + 1];
+    enum exit_code code = open_there(c, url, &there);
 
-    there.url = url;
-    there.client = NULL;
-    code = cli_open(&there);
     if (!code)
-        code = pass(c, name, NULL, &there, new_name, device);
+        code = pass(c, name, NULL, &there, new_name, device, id, sizeof id);
+    if (!code)
+        cli_say(c, "%s is restored", id);
     gpurest_close(there.client);
     return code;
 }
@@ -154,7 +204,7 @@ static enum exit_code ask_for(struct cli *c, const char *name, const char *what,
     snprintf(path, sizeof path, "/v1/sessions/%s/%s", name, what);
     code = cli_ask(c, "POST", path, body, &got);
     found = cJSON_GetObjectItem(got, member);
-    if (!code && (!cJSON_IsString(found) || snprintf(out, room, "%s", found->valuestring) >= (int)room))
+    if (!code && (!cJSON_IsString(found) || !cli_id_ok(found->valuestring) || snprintf(out, room, "%s", found->valuestring) >= (int)room))
         code = cli_error(CODE_FAILED, "the answer to %s has no %s", path, member);
     cJSON_Delete(got);
     return code;
@@ -168,49 +218,100 @@ static const char *plain_name(const char *name)
     return dot ? dot + 1 : name;
 }
 
-/* Only when the old node says that it has the session, the copy is not it. Returns `code`. */
-static enum exit_code give_up(struct cli *c, struct cli *there, const char *name, const char *move, enum exit_code code)
+struct moving {
+    const char *name;                      /* here */
+    char        move[MOVE_ID_CHARS + 1];   /* its id */
+    char        id[ID_BYTES_MAX + 1];      /* the copy's, there; "" before it is made */
+    char        secret[MOVE_ID_CHARS + 1]; /* "" before the move is complete */
+};
+
+static bool take_text(const cJSON *from, const char *member, char *out, size_t room)
 {
-    char path[ID_PATH_BYTES];
+    const cJSON *found = cJSON_GetObjectItem(from, member);
+
+    return cJSON_IsString(found) && cli_id_ok(found->valuestring) && snprintf(out, room, "%s", found->valuestring) < (int)room;
+}
+
+/* What a node that has the session no more says of it. False: nothing. */
+static bool take_told(gpurest_http_response *response, struct moving *m)
+{
+    size_t       bytes;
+    const char  *text = gpurest_http_body(response, &bytes);
+    cJSON       *problem = gpurest_http_status(response) == 421 ? cJSON_ParseWithLength(text, bytes) : NULL;
+    const cJSON *moved = cJSON_GetObjectItem(problem, "moved");
+    bool         told = take_text(moved, "id", m->id, sizeof m->id) && take_text(moved, "secret", m->secret, sizeof m->secret);
+
+    cJSON_Delete(problem);
+    return told;
+}
+
+/* NULL: no answer. To the node that is asked, even if it has the session no more. */
+static gpurest_http_response *delete_move(struct cli *c, const char *name, const char *move)
+{
+    gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response = NULL;
+    char                   path[PATH_BYTES];
 
     snprintf(path, sizeof path, "/v1/sessions/%s/move?move=%s", name, move);
-    if (cli_request(c, "DELETE", path, NULL))
-        return code;
-    snprintf(path, sizeof path, "/v1/sessions/%s/move?move=%s", plain_name(name), move);
-    cli_request(there, "DELETE", path, NULL);
-    return code;
+    request.method = "DELETE";
+    request.path = path;
+    request.stays = 1;
+    return gpurest_http(c->client, &request, &response) ? NULL : response;
+}
+
+/* Only when the old node says that it has the session, the copy is not it. Returns `failed`, unless the old node says that the session is
+ * there: then only the answer that was to say so was lost. */
+static enum exit_code give_up(struct cli *c, struct cli *there, struct moving *m, enum exit_code failed)
+{
+    gpurest_http_response *response = delete_move(c, m->name, m->move);
+    bool                   done = response && take_told(response, m);
+
+    if (response && gpurest_http_status(response) / 100 == 2)
+        gpurest_http_response_free(delete_move(there, m->id[0] ? m->id : plain_name(m->name), m->move));
+    gpurest_http_response_free(response);
+    return done ? CODE_OK : failed;
+}
+
+static enum exit_code complete(struct cli *c, struct moving *m, const char *url)
+{
+    char body[MOVE_BODY_BYTES];
+
+    snprintf(body, sizeof body, "{\"move\":\"%s\",\"to\":\"%.512s\",\"id\":\"%s\"}", m->move, url, m->id);
+    return ask_for(c, m->name, "move/complete", body, "secret", m->secret, sizeof m->secret);
+}
+
+static enum exit_code confirm(struct cli *there, struct moving *m)
+{
+    char body[MOVE_BODY_BYTES], state[32];
+
+    snprintf(body, sizeof body, "{\"secret\":\"%s\"}", m->secret);
+    return ask_for(there, m->id, "move/confirm", body, "state", state, sizeof state);
 }
 
 static enum exit_code move_to(struct cli *c, struct cli *there, const char *name, const char *url, const char *device)
 {
-    char           move[MOVE_ID_CHARS + 1] = "", secret[MOVE_ID_CHARS + 1] = "", body[MOVE_BODY_BYTES], state[32];
-    enum exit_code code = ask_for(c, name, "move", "{}", "move", move, sizeof move);
+    struct moving  m = {.name = name};
+    enum exit_code code = ask_for(c, name, "move", "{}", "move", m.move, sizeof m.move);
 
     if (code)
         return code;
-    code = pass(c, name, move, there, plain_name(name), device);
-    if (code)
-        return give_up(c, there, name, move, code);
-    snprintf(body, sizeof body, "{\"move\":\"%s\",\"to\":\"%.512s\",\"id\":\"%s\"}", move, url, plain_name(name));
-    code = ask_for(c, name, "move/complete", body, "secret", secret, sizeof secret);
-    if (code)
-        return give_up(c, there, name, move, code);
-    snprintf(body, sizeof body, "{\"secret\":\"%s\"}", secret);
-    code = ask_for(there, plain_name(name), "move/confirm", body, "state", state, sizeof state);
+    code = pass(c, name, m.move, there, plain_name(name), device, m.id, sizeof m.id);
     if (!code)
-        cli_say(c, "%s is at %s now", plain_name(name), url);
+        code = complete(c, &m, url);
+    if (code)
+        code = give_up(c, there, &m, code);
+    if (!code)
+        code = confirm(there, &m);
+    if (!code)
+        cli_say(c, "%s is at %s now, as %s", name, url, m.id);
     return code;
 }
 
 static enum exit_code move_session(struct cli *c, const char *name, const char *url, const char *device)
 {
-    struct cli     there = *c;
-    enum exit_code code = cli_open(c);
+    struct cli     there;
+    enum exit_code code = open_there(c, url, &there);
 
-    there.url = url;
-    there.client = NULL;
-    if (!code)
-        code = cli_open(&there);
     if (!code)
         code = move_to(c, &there, name, url, device);
     gpurest_close(there.client);
@@ -240,16 +341,18 @@ enum exit_code run_session(struct cli *c)
     take_value(c, "--device", &device, &ok);
     if (!ok || !take_rest(c, 2, 4))
         return CODE_USAGE;
+    if (device && !cli_id_ok(device))
+        return cli_usage(c, "%s is no device", device);
     what = c->argv[0];
     if (strcmp(what, "save") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]) && !device)
-        return save(c, c->argv[1], NULL, c->argv[2]);
+        return save(c, c->argv[1], c->argv[2]);
     if ((strcmp(what, "hibernate") == 0 || strcmp(what, "wake") == 0) && c->argc == 2 && cli_id_ok(c->argv[1]) && !device)
         return put_to_sleep(c, c->argv[1], what);
     if (strcmp(what, "load") == 0 && c->argc == 3) {
         code = cli_open(c);
         return code ? code : load(c, c->client, c->argv[1], c->argv[2], device);
     }
-    if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]))
+    if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]) && cli_id_ok(c->argv[3]))
         return copy(c, c->argv[1], c->argv[2], c->argv[3], device);
     if (strcmp(what, "move") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]))
         return move_session(c, c->argv[1], c->argv[2], device);
