@@ -65,3 +65,20 @@ def test_move(gpurest, nodes, tmp_path):
     assert got.returncode == OK and (tmp_path / "y.bin").read_bytes() == (tmp_path / "x.bin").read_bytes(), got.stderr
     gone = gpurest(*here, "--session", "mv", "buf", "get", "x", "z.bin")
     assert gone.returncode == BUSY and b"moved" in gone.stderr
+
+
+def test_move_all(gpurest, nodes):
+    """One that cannot go holds up no other."""
+    old, new = nodes
+    here, there = ("--url", f"http://127.0.0.1:{old.port}"), ("--url", f"http://127.0.0.1:{new.port}")
+    for where, name in ((here, "a"), (here, "b"), (here, "c"), (there, "b")):
+        assert gpurest(*where, "connect", name).returncode == OK
+    assert gpurest(*here, "drain", "--yes").returncode == OK
+    some = gpurest(*here, "session", "move", "--all", there[1])
+    assert some.returncode != OK and b"b is not moved" in some.stderr and b"2 moved, 1 not" in some.stderr
+    assert gpurest(*here, "sessions", "ls", "-o", "name").stdout.split() == [b"b"]
+    assert sorted(gpurest(*there, "sessions", "ls", "-o", "name").stdout.split()) == [b"a", b"b", b"c"]
+    assert gpurest(*there, "sessions", "rm", "b", "--yes").returncode == OK
+    assert gpurest(*here, "session", "move", "--all", there[1]).returncode == OK
+    assert gpurest(*here, "session", "move", "--all", there[1]).stderr.endswith(b"0 moved, 0 not\n")
+    assert gpurest(*here, "session", "save", "--all", "x").returncode == USAGE
