@@ -21,11 +21,13 @@
 #include "base/version.h"
 #include "config/bind.h"
 #include "config/fleet.h"
+#include "handover.h"
 #include "http/filter/idempotency.h"
 #include "notify.h"
 #include "pool/domains/find.h"
 #include "session/code/code_cache.h"
 #include "session/events/events.h"
+#include "upgrade.h"
 #include "worker/jail/privileges.h"
 
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
@@ -42,7 +44,11 @@ struct frontend {
     const char          *listen[LISTENERS_MAX];
     unsigned             listen_count;
     int                  signals; /* signalfd, -1 = none */
-    struct app           app;     /* borrows all below */
+    struct upgrade       upgrade;
+    bool                 restored;    /* sessions of an earlier process */
+    bool                 is_replaced; /* all is saved, and another executable takes the place of this one */
+    int                  late_signal; /* that came while an upgrade was prepared; 0 = none */
+    struct app           app;         /* borrows all below */
     struct server       *server;
     struct state        *state;
     char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
@@ -80,6 +86,7 @@ static bool take_signals(struct frontend *f)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR2);
     signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) == 0)
         f->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -285,6 +292,7 @@ static bool restore_sessions(struct frontend *f)
     struct problem why = {0};
 
     state_restore(f->state);
+    f->restored = f->state;
     return state_start(f->state) || refuse_start("cannot start the thread of the periodic snapshots", &why);
 }
 
@@ -299,6 +307,8 @@ static bool make_server(struct frontend *f)
                                    .auth = f->app.auth,
                                    .listen = f->listen,
                                    .listen_count = f->listen_count,
+                                   .inherited = f->upgrade.inherited,
+                                   .inherited_count = f->upgrade.count,
                                    .hosts = (const char *const *)c->host.items,
                                    .hosts_count = c->host.count,
                                    .trusted_proxies = (const char *const *)c->trusted_proxy.items,
@@ -479,12 +489,52 @@ static void reload(struct frontend *f)
     notify("READY=1");
 }
 
+/* SIGTERM is for now, SIGHUP for later, and a second SIGUSR2 says nothing new. */
+static bool is_interrupted(void *frontend, int timeout_ms)
+{
+    struct frontend *f = frontend;
+    int              signal_number = next_signal(f, timeout_ms);
+
+    if (signal_number && signal_number != SIGUSR2 && f->late_signal != SIGTERM)
+        f->late_signal = signal_number == SIGHUP ? SIGHUP : SIGTERM;
+    return f->late_signal == SIGTERM;
+}
+
+/* True: everything is ready for the executable that takes this one's place. */
+static bool prepare_upgrade(struct frontend *f)
+{
+    struct handover h = {.app = &f->app,
+                         .server = f->server,
+                         .state = f->state,
+                         .deadline_ns = deadline_after_ns(present(f)->drain_timeout * NS_PER_S),
+                         .interrupted = is_interrupted,
+                         .context = f};
+
+    if (!f->state) {
+        log_error("frontend", "not upgraded: without --state the sessions would be lost");
+        return false;
+    }
+    if (!upgrade_check(&f->upgrade))
+        return false;
+    notify_reloading();
+    notify("STATUS=upgrading");
+    log_info("frontend", "upgrading: requests wait for the new process");
+    if (handover_prepare(&h))
+        return true;
+    notify("READY=1\nSTATUS=serving");
+    return false;
+}
+
 static void serve_signals(struct frontend *f)
 {
-    for (;;) {
-        int signal_number = next_signal(f, -1);
+    while (!f->is_replaced) {
+        int signal_number = f->late_signal ? f->late_signal : next_signal(f, -1);
+
+        f->late_signal = 0;
         if (signal_number == SIGHUP)
             reload(f);
+        else if (signal_number == SIGUSR2)
+            f->is_replaced = prepare_upgrade(f);
         else if (signal_number)
             return;
     }
@@ -497,6 +547,7 @@ static void save_sessions(struct frontend *f, uint64_t deadline)
     server_quiesce(f->server);
     while (server_in_flight(f->server) && deadline_left_ns(deadline) && !next_signal(f, DRAIN_POLL_MS))
         continue;
+    server_freeze(f->server, false); /* what came now would be answered, and not be in the files */
     notify("STATUS=saving sessions");
     state_save(f->state);
 }
@@ -519,7 +570,7 @@ static void drain_sessions(struct frontend *f)
         int signal_number = next_signal(f, DRAIN_POLL_MS);
         if (signal_number == SIGHUP)
             reload(f);
-        else if (signal_number)
+        else if (signal_number && signal_number != SIGUSR2)
             return;
     }
     events_end_all(f->app.registry);
@@ -527,6 +578,14 @@ static void drain_sessions(struct frontend *f)
     deadline = deadline_after_ms(QUIESCE_MS);
     while (server_in_flight(f->server) && deadline_left_ns(deadline) && !next_signal(f, DRAIN_POLL_MS))
         continue;
+}
+
+/* One that is frozen stays so, with its sockets: they are the next process's. */
+static void stop_server(struct frontend *f)
+{
+    if (!f->is_replaced)
+        server_destroy(f->server);
+    atomic_store(&f->app.server, NULL);
 }
 
 /* Requests that are still waiting for a worker have had their time. */
@@ -537,8 +596,7 @@ static void stop_parts(struct frontend *f)
         compile_service_stop(f->app.compiler);
     if (f->server && server_in_flight(f->server))
         registry_kill_workers(f->app.registry);
-    server_destroy(f->server);
-    atomic_store(&f->app.server, NULL);
+    stop_server(f);
     if (f->app.registry)
         registry_destroy(f->app.registry);
     state_close(f->state);
@@ -576,6 +634,30 @@ static bool start_log(const struct config *c)
     return (log_start() && log_relay_start()) || refuse_start("cannot start the threads of the log", &why);
 }
 
+static void serve(struct frontend *f)
+{
+    upgrade_done(&f->upgrade);
+    server_own_names(f->server);
+    warn_if_open(f);
+    announce(f);
+    notify("READY=1\nSTATUS=serving");
+    serve_signals(f);
+    if (!f->is_replaced)
+        drain_sessions(f);
+    log_info("frontend", f->is_replaced ? "making way for the new process" : "stopping");
+}
+
+/* Behind all threads but those of a frozen server. */
+static void replace(struct frontend *f, bool started)
+{
+    static int sockets[SOCKETS_INHERITED_MAX];
+
+    if (f->is_replaced)
+        upgrade_execute(&f->upgrade, sockets, server_sockets(f->server, sockets));
+    else if (!started)
+        upgrade_go_back(&f->upgrade);
+}
+
 int frontend_main(const struct config *config, int argc, char *const argv[])
 {
     struct frontend f = {.config = config,
@@ -589,19 +671,17 @@ int frontend_main(const struct config *config, int argc, char *const argv[])
         return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
     notify_begin();
+    upgrade_begin(&f.upgrade, argv);
     f.rereads = config_file_stays(config);
     started = start_parts(&f);
-    if (started) {
-        warn_if_open(&f);
-        announce(&f);
-        notify("READY=1\nSTATUS=serving");
-        serve_signals(&f);
-        drain_sessions(&f);
-        log_info("frontend", "stopping");
-    }
+    if (started)
+        serve(&f);
+    else if (f.restored) /* else the next start would take them for older than they are */
+        state_save(f.state);
     stop_parts(&f);
     log_relay_stop();
     log_stop();
     log_file_close();
-    return started ? 0 : 1;
+    replace(&f, started);
+    return started && !f.is_replaced ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 
 static struct sockaddr_un manager; /* sun_family 0: no manager */
 static socklen_t          manager_bytes;
+static char               manager_name[sizeof manager.sun_path];
 
 void notify_begin(void)
 {
@@ -23,12 +24,18 @@ void notify_begin(void)
     if (bytes && (name[0] == '/' || name[0] == '@') && bytes < sizeof manager.sun_path) {
         manager.sun_family = AF_UNIX;
         memcpy(manager.sun_path, name, bytes);
+        memcpy(manager_name, name, bytes + 1);
         if (name[0] == '@')
             manager.sun_path[0] = '\0'; /* the abstract namespace */
         manager_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
     } else if (bytes)
         log_warn("frontend", "NOTIFY_SOCKET is not a socket path; the service manager is not notified");
     unsetenv("NOTIFY_SOCKET");
+}
+
+bool notify_hand_over(void)
+{
+    return !manager.sun_family || setenv("NOTIFY_SOCKET", manager_name, 1) == 0;
 }
 
 void notify(const char *state)

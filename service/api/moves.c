@@ -2,6 +2,7 @@
 #include "api/session_members.h"
 #include "api/snapshot/snapshot.h"
 #include "api/snapshot/state.h"
+#include "base/metrics.h"
 #include "base/node.h"
 #include "session/hibernate/hibernate.h"
 #include "session/snapshot/move.h"
@@ -11,6 +12,16 @@ static enum status check_enabled(struct request *r)
     if (app_of(r)->config->move_to.count)
         return STATUS_OK;
     return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "sessions may not leave this node: start the service with --move-to URL");
+}
+
+/* Whoever repeats a step that is done is not refused. */
+static enum status count_step(enum counter step, enum status st)
+{
+    if (!st)
+        counter_add(step, 1);
+    else if (st != STATUS_SESSION_MOVED && st != STATUS_PENDING)
+        counter_add(COUNTER_MOVES_REFUSED, 1);
+    return st;
 }
 
 /* ---- the old node ---- */
@@ -48,7 +59,7 @@ enum status moves_create(struct request *r)
 {
     enum status st = check_enabled(r);
 
-    return st ? st : on_session(r, begin);
+    return count_step(COUNTER_MOVES_BEGUN, st ? st : on_session(r, begin));
 }
 
 struct target {
@@ -125,7 +136,7 @@ enum status moves_complete(struct request *r)
 {
     enum status st = check_enabled(r);
 
-    return st ? st : on_session(r, complete);
+    return count_step(COUNTER_MOVES_DEPARTED, st ? st : on_session(r, complete));
 }
 
 /* ---- either node ---- */
@@ -155,7 +166,7 @@ static enum status on_pending(struct request *r, enum status (*call)(struct requ
 
 enum status moves_delete(struct request *r)
 {
-    return on_pending(r, give_up);
+    return count_step(COUNTER_MOVES_GIVEN_UP, on_pending(r, give_up));
 }
 
 /* ---- the new node ---- */
@@ -184,6 +195,7 @@ static enum status confirm(struct request *r, struct session *s)
         if (!st) {
             session_moved_forget(app->registry, &t, id);
             session_confirmed(s);
+            counter_add(COUNTER_MOVES_CONFIRMED, 1);
         }
     }
     return st ? st : session_answer(r, s, 200);
@@ -191,5 +203,9 @@ static enum status confirm(struct request *r, struct session *s)
 
 enum status moves_confirm(struct request *r)
 {
-    return on_pending(r, confirm);
+    enum status st = on_pending(r, confirm);
+
+    if (st && st != STATUS_PENDING)
+        counter_add(COUNTER_MOVES_REFUSED, 1);
+    return st;
 }

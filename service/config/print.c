@@ -132,6 +132,8 @@ void config_print_manual(void)
          "second signal stops at once.\n"
          ".TP\n.B SIGHUP\nReload the token file, read visible_devices of the configuration file again, and count the devices again.\nOther "
          "settings are read at the start only.\n"
+         ".TP\n.B SIGUSR2\nWith \\-\\-state, let the executable that is there now take the place of the process, with its sockets and "
+         "sessions.\n"
          ".SH EXIT STATUS\n.TP\n.B 0\nStopped by a signal or by request, or the information was printed.\n.TP\n.B 1\nThe service could not "
          "start; the log "
          "says why.\n.TP\n.B 2\nA setting is invalid.\n"

@@ -96,6 +96,8 @@ const char *session_state_name(enum session_state s);
 void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
 /* How many sessions have work in progress on that device, transfers included. */
 unsigned registry_busy_on(struct registry *r, unsigned device);
+/* ... on any device. */
+unsigned registry_busy(struct registry *r);
 
 struct waiting_work {
     unsigned launches, batches; /* accepted and not started; batches: those in the background */

@@ -16,7 +16,7 @@ from test_batch_async import running
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\.)*)"')
 NAMES = """http_server_request_duration_seconds http_server_active_requests http_server_request_body_size_bytes gpurest_problems_total
-gpurest_sessions gpurest_hibernated_bytes gpurest_hibernations_total gpurest_launches_total gpurest_queue_depth gpurest_launch_queue_seconds gpurest_launch_exec_seconds gpurest_workers
+gpurest_sessions gpurest_hibernated_bytes gpurest_hibernations_total gpurest_moves_total gpurest_launches_total gpurest_queue_depth gpurest_launch_queue_seconds gpurest_launch_exec_seconds gpurest_workers
 gpurest_worker_restarts_total gpurest_worker_start_seconds gpurest_worker_end_seconds gpurest_crash_budget_refusals_total gpurest_crash_budgets_spent_total
 gpurest_fault_domains gpurest_fault_domain_falls_total gpurest_mps_servers gpurest_mps_server_starts_total gpurest_mps_server_losses_total
 gpurest_crash_budget_callers gpurest_compile_seconds gpurest_compile_cache_total gpurest_transfer_bytes_total

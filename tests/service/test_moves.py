@@ -8,6 +8,7 @@ import pytest
 from conftest import floats
 from service_under_test import Service, until
 from test_snapshot import SOURCE, TYPE, raw, variable, word
+from test_metrics import Scrape
 from test_start_and_auth import token_file
 from test_state import kill, left, mortal, stop  # noqa: F401
 
@@ -163,6 +164,30 @@ def test_who_gives_up_goes_on(pair):
     old.delete(f"{S}/move?move={move}").expect(204)           # nothing of it is left
     complete(old, pair[1], again).expect(200)
     old.delete(f"{S}/move?move={again}").expect(421, "session_moved")
+
+
+def steps_of(client):
+    scrape = Scrape(client)
+    return {step: int(scrape.get("gpurest_moves_total", step=step)) for step in ("begun", "departed", "arrived", "confirmed", "given_up", "refused")}
+
+
+def test_steps_are_counted(pair):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    for end in ("given_up", "departed"):
+        move = begin(old)
+        carry(old, new, move)
+        if end == "given_up":
+            old.delete(f"{S}/move?move={move}").expect(204)
+            new.delete(f"{S}/move?move={move}").expect(204)
+    complete(old, pair[1], "0" * 64).expect(409)
+    secret = complete(old, pair[1], move).expect(200).json()["secret"]
+    complete(old, pair[1], move).expect(421)
+    new.post(S + "/move/confirm", {"secret": "0" * 64}).expect(400)
+    for _ in range(2):
+        new.post(S + "/move/confirm", {"secret": secret}).expect(200)
+    assert steps_of(old) == {"begun": 2, "departed": 1, "arrived": 0, "confirmed": 0, "given_up": 1, "refused": 1}
+    assert steps_of(new) == {"begun": 0, "departed": 0, "arrived": 2, "confirmed": 1, "given_up": 1, "refused": 1}
 
 
 def test_a_client_that_dies_leaves_the_old_one(pair):

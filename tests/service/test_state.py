@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import tarfile
@@ -310,3 +311,30 @@ def test_a_file_of_requests_and_results_is_checked(client):
     client.put("/v1/sessions/s", repacked(parts), Content_Type=TYPE).expect(201)
     assert keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201).headers["Idempotency-Replayed"] == "true"
     client.delete("/v1/sessions/s").expect(204)
+
+
+def test_what_is_answered_while_it_saves_is_saved(mortal, tmp_path):
+    """Requests on connections that are there already: what comes behind the last snapshot is refused."""
+    service = mortal("--state", str(tmp_path / "state"), "--drain-timeout", "30")
+    client = service.client()
+    for name in ("s", "t"):
+        client.put(f"/v1/sessions/{name}", {}).expect(201)
+        client.put_octets(f"/v1/sessions/{name}/buffers/b", b"before").expect(201)
+        client.put(f"/v1/sessions/{name}/buffers/large", {"size": 128 << 20}).expect(201)
+    idle = {name: socket.create_connection((service.host, service.port), timeout=60) for name in ("s", "t")}
+    service.terminate()
+    until(lambda: " is saved" in service.stderr())
+    acknowledged = set()
+    for name, connection in idle.items():
+        with connection:
+            try:
+                connection.sendall(f"PUT /v1/sessions/{name}/buffers/b/data HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n"
+                                   "Content-Type: application/octet-stream\r\n\r\nafter.".encode())
+                if connection.recv(100).startswith(b"HTTP/1.1 204"):
+                    acknowledged.add(name)
+            except ConnectionError:
+                pass
+    assert service.wait() == 0
+    client = mortal("--state", str(tmp_path / "state")).client()
+    for name in ("s", "t"):
+        assert client.get(f"/v1/sessions/{name}/buffers/b/data").body == (b"after." if name in acknowledged else b"before")

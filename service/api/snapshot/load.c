@@ -13,6 +13,7 @@
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
 #include "api/snapshot/state.h"
+#include "base/metrics.h"
 #include "base/node.h"
 #include "session/snapshot/move.h"
 
@@ -604,6 +605,8 @@ enum status load_finish(struct request *r, struct session **out)
         st = state_keep_pending(app_of(r)->state, r->caller, l->session, &r->problem);
     if (st)
         return fail(l, st);
+    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
+        counter_add(COUNTER_MOVES_ARRIVED, 1);
     l->restored = true;
     *out = l->session;
     return STATUS_OK;

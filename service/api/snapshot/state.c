@@ -24,7 +24,8 @@ struct state {
     struct app     *app;
     int             folder, locked;
     uint64_t        every_s;
-    pthread_mutex_t lock; /* inner to session.lock; over the files' places and the marks, and the end of the thread */
+    unsigned        unsaved; /* sessions of state_save() that could have been saved */
+    pthread_mutex_t lock;    /* inner to session.lock; over the files' places and the marks, and the end of the thread */
     pthread_cond_t  changed;
     pthread_t       thread;
     bool            runs, stops;
@@ -264,16 +265,28 @@ static void own_id(const struct session_info *info, char id[ID_BYTES])
     span_copy(own, id, ID_BYTES);
 }
 
+/* What has faulted has no memory left, and whom no token names could not ask for it. */
+static bool could_be_saved(const struct state *s, const char *caller, enum status failure)
+{
+    return failure != STATUS_SESSION_FAULTED && auth_caller(s->app->auth, caller);
+}
+
 static void save_last(const struct session_info *info, const char *caller, void *context)
 {
     struct saving  x = {.state = context, .end = STATE_FILE_END};
     struct problem why = {0};
     char           id[ID_BYTES];
+    enum status    st;
 
     own_id(info, id);
-    if (info->restored.move[0] && info->move[0])
+    if (info->restored.move[0] && info->move[0]) {
         log_info("session", "session %s still waits for the confirmation of its move", info->id);
-    else if (!save_session(&x, caller, id, &why))
+        return;
+    }
+    st = save_session(&x, caller, id, &why);
+    if (st)
+        x.state->unsaved += could_be_saved(x.state, caller, st);
+    if (!st)
         log_info("session", "session %s is saved", info->id);
     else if (info->kept_wall_ns)
         log_error("session", "session %s is not saved, its last snapshot stays: %s", info->id, why.detail);
@@ -281,23 +294,56 @@ static void save_last(const struct session_info *info, const char *caller, void 
         log_error("session", "session %s is lost: its snapshot was not saved: %s", info->id, why.detail);
 }
 
-static void save_each(struct state *s, void (*save)(const struct session_info *info, const char *caller, void *context))
+static bool for_each(struct state *s, void (*call)(const struct session_info *info, const char *caller, void *context))
 {
     struct session_info *room = malloc(sizeof *room);
 
     if (room)
-        session_each(s->app->registry, room, save, s);
-    else
-        log_error("session", "no session is saved: not enough memory");
+        session_each(s->app->registry, room, call, s);
     free(room);
+    return room != NULL;
 }
 
-void state_save(struct state *s)
+static void set_ends(struct state *s, bool ends)
 {
     pthread_mutex_lock(&s->lock);
-    s->ends = true;
+    s->ends = ends;
     pthread_mutex_unlock(&s->lock);
-    save_each(s, save_last);
+}
+
+bool state_save(struct state *s)
+{
+    bool done;
+
+    set_ends(s, true);
+    s->unsaved = 0;
+    done = for_each(s, save_last);
+    if (!done)
+        log_error("session", "no session is saved: not enough memory");
+    return done && s->unsaved == 0;
+}
+
+static void age_one(const struct session_info *info, const char *caller, void *context)
+{
+    struct state  *s = context;
+    struct problem why;
+    char           id[ID_BYTES];
+    int            folder = state_folder(s->folder, caller, false);
+
+    own_id(info, id);
+    if (folder < 0)
+        return;
+    if (state_file_exists(folder, id, STATE_FILE_END) && state_file_age(folder, id, &why))
+        log_warn("session", "the file of session %s cannot be renamed, and would be taken for its last state: %s", info->id, why.detail);
+    close(folder);
+}
+
+bool state_go_on(struct state *s)
+{
+    for_each(s, age_one);
+    set_ends(s, false);
+    s->stops = false;
+    return state_start(s);
 }
 
 /* ---- in between ---- */
@@ -362,7 +408,8 @@ static void *run_keeper(void *state)
     struct state *s = state;
 
     while (sleep_until_next(s))
-        save_each(s, keep_one);
+        if (!for_each(s, keep_one))
+            log_error("session", "no session is saved: not enough memory");
     return NULL;
 }
 

@@ -15,8 +15,12 @@ void state_restore(struct state *s);
 bool state_start(struct state *s);
 /* No more snapshots in between. */
 void state_stop(struct state *s);
-/* Writes a snapshot of every session; no request is under way any more. What cannot be written is logged, and its last snapshot stays. Blocks. */
-void state_save(struct state *s);
+/* Writes a snapshot of every session; no request is under way any more. What cannot be written is logged, and its last snapshot stays. False: something
+ * that its caller can still use. Blocks. */
+bool state_save(struct state *s);
+/* After state_stop(), and maybe state_save(): the service does not end after all, and what is saved is what sessions once were. False: as
+ * state_start(). */
+bool state_go_on(struct state *s);
 void state_close(struct state *s);
 /* For registry_config.made: should the process be killed, the next one knows that the session was there. `state`: see below. */
 void state_note(void *state, const char *caller, const char *id);

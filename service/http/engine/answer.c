@@ -29,6 +29,8 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (st != STATUS_PENDING || bytes)
         return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (exchange_is_endless(x) && atomic_load(&x->loop->server->paused))
+        return MHD_CONTENT_READER_END_OF_STREAM;
     exchange_suspend(x);
     return 0;
 }

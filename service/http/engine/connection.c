@@ -157,6 +157,22 @@ void connections_adopt(struct loop *loop)
         adopt(loop, LIST_FIRST(&loop->reborn));
 }
 
+bool connection_inherit(struct loop *loop, int fd)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t               bytes = sizeof a;
+    struct connection      *c = calloc(1, sizeof *c);
+
+    if (!c || getpeername(fd, (struct sockaddr *)&a, &bytes)) {
+        free(c);
+        close(fd);
+        return false;
+    }
+    *c = (struct connection){.loop = loop, .fd = -1, .successor = fd, .is_unix = a.ss_family == AF_UNIX, .client = ip_of_peer(&a)};
+    LIST_INSERT_HEAD(&loop->reborn, c, link);
+    return true;
+}
+
 static void free_all(struct connection_list *l)
 {
     while (!LIST_EMPTY(l)) {

@@ -418,6 +418,12 @@ static enum MHD_Result enter_again(struct exchange *x)
     return admitted(x);
 }
 
+/* What it changed would be answered, and kept by nobody. */
+static bool begins_too_late(const struct exchange *x)
+{
+    return atomic_load(&x->loop->server->stopping);
+}
+
 static enum MHD_Result first_call(struct exchange *x, const char *method, const char *version)
 {
     atomic_fetch_add(&x->loop->server->in_flight, 1);
@@ -428,7 +434,8 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     x->close_after = x->failure != STATUS_OK;
     work_on(&x->r);
     if (!x->failure)
-        x->failure = exchange_admit(x, span_of(method));
+        x->failure = begins_too_late(x) ? problem_set(&x->r.problem, STATUS_DRAINING, "the service is stopping")
+                                        : exchange_admit(x, span_of(method));
     work_on(NULL);
     return admitted(x);
 }

@@ -29,15 +29,32 @@ enum {
 struct listener {
     char address[ADDRESS_TEXT_BYTES];
     bool is_unix;
+    bool owns_name;             /* the Unix socket's name goes with it */
     int  fds[LOOP_THREADS_MAX]; /* one per loop; for a Unix socket all are duplicates */
 };
 
-/* Binds `fds_count` sockets to one address. On failure nothing is open. */
-enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct problem *why);
+/* Sockets that an earlier process has left; -1: taken. */
+struct inherited {
+    int      fds[SOCKETS_INHERITED_MAX];
+    unsigned count;
+};
+
+/* Takes the inherited sockets of that address, or binds `fds_count`, which is at least inherited_most(). On failure nothing is open. */
+enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct inherited *from, struct problem *why);
 /* One loop's socket; safe to call again. */
 void listener_close_fd(struct listener *l, unsigned loop_index);
 /* Closes the open sockets and removes the Unix socket. Does not accept a zeroed listener: closed fds must be -1. */
 void listener_close(struct listener *l);
+
+/* ---- sockets that go from process to process (http/engine/inherit.c) ---- */
+
+/* Takes those that listen at that address, and whose port is its port or any. The first comes with *a, which is set to its address. How many; the rest
+ * of fds is duplicates of them. 0: there is none. */
+unsigned inherited_take(struct inherited *from, struct sockaddr *a, socklen_t bytes, int fds[], unsigned fds_count);
+/* How many listen at one address, at most. */
+unsigned inherited_most(const struct inherited *from);
+/* Those that do not listen go on as connections of the loops; others that are left are closed. Before the loops start. */
+void inherited_adopt(struct server *s);
 
 /* ---- connections (http/engine/connection.c) ---- */
 
@@ -119,6 +136,8 @@ bool connection_accept(struct loop *loop, struct listener *l);
 void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code);
 /* Returns the sockets whose old connections are closed to the daemon. On the loop, outside MHD's callbacks. */
 void connections_adopt(struct loop *loop);
+/* A socket that is the daemon's from the first turn on, as a connection that has been used. False: out of memory, and it is closed. */
+bool connection_inherit(struct loop *loop, int fd);
 /* At the end of the loop: closes these sockets. */
 void connections_abandon(struct loop *loop);
 /* Deadlines and hang-ups of all connections of the loop (http/filter/watchdog.c). */
@@ -499,6 +518,13 @@ void loop_expect(struct loop *loop, uint64_t now);
 /* Any thread. The caller must not use x afterwards unless something else keeps x alive. */
 void loop_post(struct exchange *x, enum exchange_event event);
 
+/* ---- standing still (http/engine/freeze.c) ---- */
+
+/* On the loop, between two turns: stands still while server_freeze() wants that. */
+void loop_stand(struct loop *loop);
+/* On the loop: answers without an end are to end. */
+void loop_end_endless(struct loop *loop);
+
 /* ---- the server ---- */
 
 struct server {
@@ -518,7 +544,13 @@ struct server {
     atomic_uint             in_flight;
     atomic_uint             requests_per_s; /* of a caller without a rate of its own; 0 = no limit */
     struct held_bodies      held;
+    struct inherited        inherited;
     atomic_bool             quiescing;
+    atomic_bool             paused;   /* quiescing, and the listening sockets stay open */
+    atomic_bool             freezing; /* the loops are to stand still; changed under freeze_lock */
+    pthread_mutex_t         freeze_lock;
+    pthread_cond_t          freeze_changed;
+    unsigned                standing; /* loops that do */
     atomic_bool             stopping; /* requests see their client as disconnected */
     atomic_bool             cutting;  /* all handlers have finished: the loops end after the last answer */
 
@@ -530,3 +562,5 @@ struct server {
     unsigned               reserved_count;
     unsigned               displaced_count; /* displaced connections that are not closed yet */
 };
+
+void wake_loops(struct server *s);

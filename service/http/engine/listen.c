@@ -83,10 +83,12 @@ static bool port_is_free(const struct addrinfo *a, bool both_families)
 }
 
 /* The first socket may choose the port; the others join it. */
-static bool open_all_tcp(struct listener *l, const struct addrinfo *a, bool both_families, unsigned count)
+static bool open_all_tcp(struct listener *l, const struct addrinfo *a, bool both_families, unsigned count, struct inherited *from)
 {
     socklen_t bytes = a->ai_addrlen;
 
+    if (inherited_take(from, a->ai_addr, bytes, l->fds, count))
+        return true;
     if (!port_is_free(a, both_families))
         return false;
     for (unsigned i = 0; i < count; i++) {
@@ -107,7 +109,7 @@ static void name_tcp(struct listener *l, const struct addrinfo *a)
     snprintf(l->address, sizeof l->address, a->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-static enum status open_tcp_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
+static enum status open_tcp_listener(struct listener *l, const char *address, unsigned count, struct inherited *from, struct problem *why)
 {
     struct addrinfo *found = NULL;
     bool             any, done;
@@ -116,7 +118,7 @@ static enum status open_tcp_listener(struct listener *l, const char *address, un
 
     if (st)
         return st;
-    done = open_all_tcp(l, found, any, count);
+    done = open_all_tcp(l, found, any, count, from);
     saved = errno;
     if (done)
         name_tcp(l, found);
@@ -124,7 +126,7 @@ static enum status open_tcp_listener(struct listener *l, const char *address, un
     if (!done && any && saved == EAFNOSUPPORT) {
         char v4[24];
         snprintf(v4, sizeof v4, "0.0.0.0%s", strrchr(address, ':'));
-        return open_tcp_listener(l, v4, count, why);
+        return open_tcp_listener(l, v4, count, from, why);
     }
     return done ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "cannot listen: %s", strerror(saved));
 }
@@ -150,7 +152,7 @@ static bool open_all_unix(struct listener *l, const struct sockaddr_un *a, unsig
     l->fds[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fds[0] < 0 || bind(l->fds[0], (const struct sockaddr *)a, sizeof *a))
         return false;
-    l->is_unix = true;
+    l->is_unix = l->owns_name = true;
     if (fchmodat(AT_FDCWD, a->sun_path, UNIX_SOCKET_MODE, AT_SYMLINK_NOFOLLOW) || listen(l->fds[0], LISTEN_BACKLOG))
         return false;
     for (unsigned i = 1; i < count; i++) {
@@ -161,7 +163,7 @@ static bool open_all_unix(struct listener *l, const struct sockaddr_un *a, unsig
     return true;
 }
 
-static enum status open_unix_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
+static enum status open_unix_listener(struct listener *l, const char *address, unsigned count, struct inherited *from, struct problem *why)
 {
     struct sockaddr_un a;
     enum status        st = address_unix(address, &a, why);
@@ -169,13 +171,16 @@ static enum status open_unix_listener(struct listener *l, const char *address, u
     if (st)
         return st;
     snprintf(l->address, sizeof l->address, "%s", address);
+    l->is_unix = inherited_take(from, (struct sockaddr *)&a, sizeof a, l->fds, count);
+    if (l->is_unix)
+        return STATUS_OK;
     remove_stale(&a);
     if (!open_all_unix(l, &a, count))
         return problem_set(why, STATUS_INVALID_REQUEST, "cannot listen: %s", strerror(errno));
     return STATUS_OK;
 }
 
-enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct problem *why)
+enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct inherited *from, struct problem *why)
 {
     bool        is_unix = address_is_unix(address);
     enum status st;
@@ -183,7 +188,7 @@ enum status listener_open(struct listener *l, const char *address, unsigned fds_
     *l = (struct listener){0};
     for (unsigned i = 0; i < LOOP_THREADS_MAX; i++)
         l->fds[i] = -1;
-    st = is_unix ? open_unix_listener(l, address, fds_count, why) : open_tcp_listener(l, address, fds_count, why);
+    st = is_unix ? open_unix_listener(l, address, fds_count, from, why) : open_tcp_listener(l, address, fds_count, from, why);
     if (st)
         listener_close(l);
     return st;
@@ -200,7 +205,7 @@ void listener_close(struct listener *l)
 {
     for (unsigned i = 0; i < LOOP_THREADS_MAX; i++)
         listener_close_fd(l, i);
-    if (l->is_unix)
+    if (l->owns_name)
         unlink(l->address + strlen(ADDRESS_UNIX_PREFIX));
-    l->is_unix = false;
+    l->is_unix = l->owns_name = false;
 }

@@ -123,6 +123,8 @@ static void handle_sweep(struct loop *loop, uint64_t now)
     if (!was_stopped) /* else what clients have sent meanwhile is read first: the loop was slow, not they */
         connections_sweep(loop, now);
     linger_sweep(loop, now);
+    if (atomic_load(&loop->server->paused))
+        loop_end_endless(loop);
     if (loop->index == 0)
         idempotency_sweep(loop->server->idempotency, now);
     set_listening(loop, !atomic_load(&loop->server->quiescing));
@@ -141,7 +143,7 @@ static int wait_ms(struct loop *loop)
     uint64_t ms = !LIST_EMPTY(&loop->connections) || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
     uint64_t timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
 
-    if (deadline_left_ns(loop->timer_ns) == 0)
+    if (deadline_left_ns(loop->timer_ns) == 0 || !LIST_EMPTY(&loop->reborn))
         return 0;
     if (timer_ms < ms)
         ms = timer_ms;
@@ -210,7 +212,9 @@ static uint64_t turn(struct loop *loop)
     uint64_t           now = now_ns();
 
     atomic_store_explicit(&loop->last_turn_ns, now, memory_order_relaxed);
-    if (atomic_load(&loop->server->quiescing) && !loop->listeners_closed)
+    if (atomic_load(&loop->server->paused))
+        set_listening(loop, false);
+    else if (atomic_load(&loop->server->quiescing) && !loop->listeners_closed)
         close_listeners(loop);
     handle_events(loop, events, count);
     handle_posted(loop);
@@ -299,6 +303,8 @@ static void *loop_run(void *argument)
             announced = true;
         }
         spin(loop, turn(loop));
+        if (atomic_load(&loop->server->freezing))
+            loop_stand(loop);
     }
     close_listeners(loop);
     send_last_answers(loop);

@@ -40,10 +40,23 @@ static enum status add_proxies(struct server *s, struct problem *why)
     return st;
 }
 
+/* Each inherited socket has a queue of its own, which a loop must look after. */
+static void take_inherited(struct server *s)
+{
+    unsigned most;
+
+    s->inherited.count = s->config.inherited_count;
+    for (unsigned i = 0; i < s->inherited.count; i++)
+        s->inherited.fds[i] = s->config.inherited[i];
+    most = inherited_most(&s->inherited);
+    if (most > s->config.loop_threads)
+        s->config.loop_threads = most;
+}
+
 static enum status open_listeners(struct server *s, struct problem *why)
 {
     for (unsigned i = 0; i < s->config.listen_count; i++) {
-        enum status st = listener_open(&s->listeners[i], s->config.listen[i], s->config.loop_threads, why);
+        enum status st = listener_open(&s->listeners[i], s->config.listen[i], s->config.loop_threads, &s->inherited, why);
         if (st)
             return st;
         s->listeners_count++;
@@ -89,6 +102,8 @@ static struct server *allocate(const struct server_config *config)
     atomic_init(&s->requests_per_s, config->requests_per_s);
     pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
+    pthread_mutex_init(&s->freeze_lock, NULL);
+    pthread_cond_init(&s->freeze_changed, NULL);
     TAILQ_INIT(&s->newcomers);
     TAILQ_INIT(&s->reserved);
     init_nobody(&s->nobody);
@@ -105,6 +120,7 @@ enum status server_create(struct server **out, const struct server_config *confi
     s = allocate(config);
     if (!s)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the server");
+    take_inherited(s);
     st = add_proxies(s, why);
     if (!st)
         st = tls_create(&s->tls, config, why);
@@ -121,6 +137,8 @@ enum status server_create(struct server **out, const struct server_config *confi
         st = offload_create(&s->offload_threads, config->io_threads, why);
     if (!st)
         st = init_loops(s, why);
+    if (!st)
+        inherited_adopt(s);
     if (!st)
         st = start_loops(s, why);
     if (st) {
@@ -151,7 +169,13 @@ const char *server_address(const struct server *s, unsigned i)
     return i < s->listeners_count ? s->listeners[i].address : "";
 }
 
-static void wake_loops(struct server *s)
+void server_own_names(struct server *s)
+{
+    for (unsigned i = 0; i < s->listeners_count; i++)
+        s->listeners[i].owns_name = s->listeners[i].is_unix;
+}
+
+void wake_loops(struct server *s)
 {
     for (unsigned i = 0; i < s->loops_count; i++)
         loop_wake(&s->loops[i]);
@@ -175,6 +199,7 @@ void server_destroy(struct server *s)
         return;
     atomic_store(&s->quiescing, true);
     atomic_store(&s->stopping, true);
+    server_thaw(s);
     wake_loops(s);
     executor_stop(s->executor);
     offload_stop(s->offload_threads);
@@ -191,6 +216,8 @@ void server_destroy(struct server *s)
     tls_destroy(s->tls);
     auth_throttle_destroy(s->auth_throttle);
     server_metrics_destroy(s->metrics);
+    pthread_cond_destroy(&s->freeze_changed);
+    pthread_mutex_destroy(&s->freeze_lock);
     pthread_mutex_destroy(&s->held.lock);
     pthread_mutex_destroy(&s->slots_lock);
     free(s);

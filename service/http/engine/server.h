@@ -6,6 +6,8 @@
 
 struct server;
 
+enum { SOCKETS_INHERITED_MAX = LISTENERS_MAX * LOOP_THREADS_MAX + CONNECTIONS_MAX };
+
 /* All that it points to is borrowed for the server's life. */
 struct server_config {
     const struct endpoint *endpoints;
@@ -16,6 +18,8 @@ struct server_config {
     struct idempotency    *idempotency;
     const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;
+    const int             *inherited; /* server_sockets() of an earlier process; the server closes those that it has no use for */
+    unsigned               inherited_count;
     const char *const     *hosts; /* additional names for Host, without port; loopback names are always allowed */
     unsigned               hosts_count;
     const char *const     *origins; /* allowed values of Origin */
@@ -69,10 +73,23 @@ enum status server_reload_tls(struct server *s, struct problem *why);
 /* Of callers without a rate of their own; 0 = no limit. Any thread. */
 void     server_set_rate(struct server *s, unsigned requests_per_s);
 unsigned server_rate(const struct server *s);
+/* The process serves: with the server end the names of Unix sockets that it has inherited, too. */
+void server_own_names(struct server *s);
 /* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the startup line and the port file. */
 const char *server_address(const struct server *s, unsigned i);
 /* Stops accepting connections; requests in progress are finished with "Connection: close". Does not wait. */
 void server_quiesce(struct server *s);
+/* Like server_quiesce(), but the listening sockets stay open: who connects waits in their queues. */
+void server_pause(struct server *s);
+/* After server_pause(), without a request in progress: from now on nothing is read and no request begins. False: one has begun, or, if `patient`, a part
+ * of one is there; all goes on. */
+bool server_freeze(struct server *s, bool patient);
+/* Undoes server_freeze(): requests on connections that are there go on. */
+void server_thaw(struct server *s);
+/* Undoes both. */
+void server_go_on(struct server *s);
+/* Of a frozen server: the sockets with which another process can go on, listening ones and those of connections between two requests. How many. */
+unsigned server_sockets(struct server *s, int out[SOCKETS_INHERITED_MAX]);
 /* Number of requests in progress. */
 unsigned server_in_flight(const struct server *s);
 /* Requests, but not probes, that ended in the last minute without an answer, or with a status of 5xx. */

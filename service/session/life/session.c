@@ -58,6 +58,7 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES])
 
 struct busy_count {
     unsigned device, busy;
+    bool     any_device;
 };
 
 static void count_busy(struct session *s, void *context)
@@ -65,13 +66,21 @@ static void count_busy(struct session *s, void *context)
     struct busy_count *c = context;
 
     pthread_mutex_lock(&s->lock);
-    c->busy += s->device == c->device && s->worker_session && s->worker_session->uses > 0;
+    c->busy += (c->any_device || s->device == c->device) && s->worker_session && s->worker_session->uses > 0;
     pthread_mutex_unlock(&s->lock);
 }
 
 unsigned registry_busy_on(struct registry *r, unsigned device)
 {
     struct busy_count c = {.device = device};
+
+    registry_each(r, count_busy, &c);
+    return c.busy;
+}
+
+unsigned registry_busy(struct registry *r)
+{
+    struct busy_count c = {.any_device = true};
 
     registry_each(r, count_busy, &c);
     return c.busy;

@@ -147,3 +147,20 @@ def test_a_session_whose_id_the_service_chose(gpurest, nodes):
     assert gpurest("--url", old, "sessions", "get", own).returncode == OK
     listed = gpurest("--url", new, "--output", "name", "sessions", "ls").stdout.split()
     assert len(listed) == 1 and listed[0].startswith(b"s_") and listed[0] != own.encode()
+
+
+def test_move_all(gpurest, nodes):
+    """One that cannot go holds up no other."""
+    old, new = nodes
+    here, there = ("--url", f"http://127.0.0.1:{old.port}"), ("--url", f"http://127.0.0.1:{new.port}")
+    for where, name in ((here, "a"), (here, "b"), (here, "c"), (there, "b")):
+        assert gpurest(*where, "connect", name).returncode == OK
+    assert gpurest(*here, "drain", "--yes").returncode == OK
+    some = gpurest(*here, "session", "move", "--all", there[1])
+    assert some.returncode != OK and b"b is not moved" in some.stderr and b"2 moved, 1 not" in some.stderr
+    assert gpurest(*here, "sessions", "ls", "-o", "name").stdout.split() == [b"b"]
+    assert sorted(gpurest(*there, "sessions", "ls", "-o", "name").stdout.split()) == [b"a", b"b", b"c"]
+    assert gpurest(*there, "sessions", "rm", "b", "--yes").returncode == OK
+    assert gpurest(*here, "session", "move", "--all", there[1]).returncode == OK
+    assert gpurest(*here, "session", "move", "--all", there[1]).stderr.endswith(b"0 moved, 0 not\n")
+    assert gpurest(*here, "session", "save", "--all", "x").returncode == USAGE

@@ -43,6 +43,10 @@ enum exit_code link_check(struct cli *c, const char *session);
 /* Prints the devices' figures once per interval (figures.c). */
 enum exit_code figures_follow(struct cli *c);
 
+/* One session to another node (snapshot.c), and all that the caller has (move_all.c). Failures are reported. */
+enum exit_code session_move(struct cli *c, const char *name, const char *url, const char *device);
+enum exit_code session_move_all(struct cli *c, const char *url, const char *device);
+
 /* Prints the nodes of a fleet, their devices and sessions (fleet.c). CODE_DEGRADED: not all of them take sessions. */
 enum exit_code fleet_show(struct cli *c);
 

@@ -307,7 +307,7 @@ static enum exit_code move_to(struct cli *c, struct cli *there, const char *name
     return code;
 }
 
-static enum exit_code move_session(struct cli *c, const char *name, const char *url, const char *device)
+enum exit_code session_move(struct cli *c, const char *name, const char *url, const char *device)
 {
     struct cli     there;
     enum exit_code code = open_there(c, url, &there);
@@ -335,15 +335,20 @@ static enum exit_code put_to_sleep(struct cli *c, const char *name, const char *
 enum exit_code run_session(struct cli *c)
 {
     const char    *device = NULL, *what;
-    bool           ok = true;
+    bool           ok = true, all;
     enum exit_code code;
 
     take_value(c, "--device", &device, &ok);
+    all = take_flag(c, "--all");
     if (!ok || !take_rest(c, 2, 4))
         return CODE_USAGE;
     if (device && !cli_id_ok(device))
         return cli_usage(c, "%s is no device", device);
     what = c->argv[0];
+    if (all && strcmp(what, "move") == 0 && c->argc == 2)
+        return session_move_all(c, c->argv[1], device);
+    if (all)
+        return cli_usage(c, "session move --all TO-URL");
     if (strcmp(what, "save") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]) && !device)
         return save(c, c->argv[1], c->argv[2]);
     if ((strcmp(what, "hibernate") == 0 || strcmp(what, "wake") == 0) && c->argc == 2 && cli_id_ok(c->argv[1]) && !device)
@@ -355,7 +360,7 @@ enum exit_code run_session(struct cli *c)
     if (strcmp(what, "copy") == 0 && c->argc == 4 && cli_id_ok(c->argv[1]) && cli_id_ok(c->argv[3]))
         return copy(c, c->argv[1], c->argv[2], c->argv[3], device);
     if (strcmp(what, "move") == 0 && c->argc == 3 && cli_id_ok(c->argv[1]))
-        return move_session(c, c->argv[1], c->argv[2], device);
+        return session_move(c, c->argv[1], c->argv[2], device);
     return cli_usage(c, "session save NAME FILE, session load FILE NAME, session copy NAME TO-URL NEW-NAME, session move NAME TO-URL, "
                         "session hibernate NAME or session wake NAME");
 }
