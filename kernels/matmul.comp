@@ -1,7 +1,7 @@
-/* Products of matrices as shaders, in f32, i32 and u32.
+/* Products of matrices as shaders, in f32, i32, u32, f64, i64 and u64.
  *
  * Method: a block makes a tile of 32 x 32 results, four for each thread, from pieces of 32 x 16 and 16 x 32 in shared memory.
- * Numbers: f32 is summed along k in f32; integers wrap around. */
+ * Numbers: real numbers are summed along k in their own type; integers wrap around. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,14 +1,17 @@
-/* Reductions as shaders: of all elements, and along an axis, in f32, i32 and u32.
+/* Reductions as shaders: of all elements, and along an axis, in f32, i32, u32, f64, i64 and u64.
  *
  * Method: one block takes all elements, 16 a turn for each thread; along an axis a block takes one result after the other. The states of the
  * threads are put together in shared memory.
- * Numbers: sums of f32 carry what each addition rounds away; integers are summed in 64 bits, which wrap around. NaN counts as least and
+ * Numbers: sums of f32 and f64 carry what each addition rounds away; integers are summed in 64 bits, which wrap around. NaN counts as least and
  * greatest; argmin and argmax take the first of equals. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-#if defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_sum_axis) || defined(KERNEL_reduce_mean) || defined(KERNEL_reduce_mean_axis)
+#if defined(KERNEL_reduce_mean) || defined(KERNEL_reduce_mean_axis)
+#define SUM
+#define MEAN
+#elif defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_sum_axis)
 #define SUM
 #elif defined(KERNEL_reduce_prod) || defined(KERNEL_reduce_prod_axis)
 #define PROD
@@ -36,26 +39,31 @@
 /* ---- states ---- */
 
 #if defined(SUM) && defined(REAL)
-#define OUT float
+#define OUT T
 struct state {
-    float sum, carried;
+    T sum, carried;
 };
-state nothing() { return state(0.0, 0.0); }
-state of(T x, uint at) { return state(x, 0.0); }
+state nothing() { return state(T(0), T(0)); }
+state of(T x, uint at) { return state(x, T(0)); }
 state merge(state a, state b)
 {
-    precise float sum = a.sum + b.sum;
-    precise float part = sum - a.sum;
-    precise float carried = (a.sum - (sum - part)) + (b.sum - part);
+    precise T sum = a.sum + b.sum;
+    precise T part = sum - a.sum;
+    precise T carried = (a.sum - (sum - part)) + (b.sum - part);
     return state(sum, carried + (a.carried + b.carried));
 }
-#if defined(KERNEL_reduce_mean) || defined(KERNEL_reduce_mean_axis)
-OUT value(state s, uint count) { return (is_finite(s.sum) ? s.sum + s.carried : s.sum) / float(count); }
+T total(state s) { return is_finite(s.sum) ? s.sum + s.carried : s.sum; }
+#if defined(MEAN)
+OUT value(state s, uint count) { return total(s) / T(count); }
 #else
-OUT value(state s, uint count) { return is_finite(s.sum) ? s.sum + s.carried : s.sum; }
+OUT value(state s, uint count) { return total(s); }
 #endif
 #elif defined(SUM) || defined(PROD)
+#if defined(MEAN)
+#define OUT double
+#else
 #define OUT WIDE
+#endif
 struct state {
     WIDE v;
 };
@@ -67,7 +75,11 @@ state nothing() { return state(WIDE(1)); }
 state merge(state a, state b) { return state(a.v * b.v); }
 #endif
 state of(T x, uint at) { return state(WIDE(x)); }
-OUT   value(state s, uint count) { return s.v; }
+#if defined(MEAN)
+OUT value(state s, uint count) { return double(s.v) / double(count); }
+#else
+OUT value(state s, uint count) { return s.v; }
+#endif
 #elif defined(LEAST) || defined(GREATEST)
 struct state {
     T    v;
@@ -187,10 +199,42 @@ void main()
 #else
 layout(push_constant) uniform Push { uint64_t outer, count, inner; };
 
+/* Of this length on, a block takes a result; each has 4 turns for 32 elements before. */
+#define LONG 33u
+
+state element(uint at, uint i, uint length)
+{
+    return i < length ? of(x[at], i) : nothing();
+}
+
+void alone(uint results, uint length, uint step)
+{
+    for (uint r = gl_GlobalInvocationID.x; r < results; r += gl_NumWorkGroups.x * THREADS) {
+        uint  at = r / step * length * step + r % step;
+        state own = nothing();
+
+        for (uint i = 0u; i < length; i += 8u, at += 8u * step) {
+            own = merge(own, element(at, i, length));
+            own = merge(own, element(at + step, i + 1u, length));
+            own = merge(own, element(at + 2u * step, i + 2u, length));
+            own = merge(own, element(at + 3u * step, i + 3u, length));
+            own = merge(own, element(at + 4u * step, i + 4u, length));
+            own = merge(own, element(at + 5u * step, i + 5u, length));
+            own = merge(own, element(at + 6u * step, i + 6u, length));
+            own = merge(own, element(at + 7u * step, i + 7u, length));
+        }
+        o[r] = value(own, length);
+    }
+}
+
 void main()
 {
     uint results = uint(outer * inner), length = uint(count), step = uint(inner);
 
+    if (length < LONG) {
+        alone(results, length, step);
+        return;
+    }
     for (uint r = gl_WorkGroupID.x; r < results; r += gl_NumWorkGroups.x) {
         uint  begin = r / step * length * step + r % step;
         state own = nothing();

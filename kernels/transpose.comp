@@ -1,18 +1,18 @@
-/* Transposition of matrices as a shader, of elements of 32 bits.
+/* Transposition of matrices as a shader, of elements of 32 and 64 bits.
  *
- * Method: a tile of 64 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows. */
+ * Method: a tile of 64 x 32 elements, of 64 bits 32 x 32, goes through shared memory, so that both sides of the copy are read and written along rows. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-/* Of a tile; the service counts them (kernels.def). */
+/* Of a tile; the service counts those of 64 x 32 (kernels.def), and blocks go on. */
 #define ACROSS 32u
-#define DOWN 64u
+#define DOWN (256u / BYTES)
 
-layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 1) writeonly buffer Out { uint o[]; };
+layout(binding = 0) readonly buffer X { BITS x[]; };
+layout(binding = 1) writeonly buffer Out { BITS o[]; };
 layout(push_constant) uniform Push { uint64_t rows64, columns64, batch64; };
-shared uint tile[DOWN * (ACROSS + 1u)];
+shared BITS tile[DOWN * (ACROSS + 1u)];
 
 void main()
 {

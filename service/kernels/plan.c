@@ -169,7 +169,7 @@ static enum status plan_shader(const struct builtin *k, enum builtin_dtype dtype
     if (s->blocks)
         out->grid[0] = bounded_blocks(blocks, device->max_grid[0]);
     out->block[0] = SHADER_THREADS;
-    out->takes_slot = false;
+    out->takes_slot = out->cooperative = false;
     out->shared_bytes = 0;
     if (turns > MAY_TURN || turns * quotient_up(blocks, out->grid[0]) > MAY_TURN)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "range",
@@ -191,9 +191,9 @@ enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, c
         return st;
     set_shape(k, dtype, n, device, out);
     if (device->shades)
-        return plan_shader(k, dtype, values, device, out, why);
-    if (!k->shape.scratch)
-        return STATUS_OK;
+        st = plan_shader(k, dtype, values, device, out, why);
+    if (st || !k->shape.scratch || (device->shades && !builtin_shader_of(k, dtype)->scratch))
+        return st;
     out->takes_scratch = true;
     if (!builtin_extent(k, k->shape.scratch, dtype, values, out->grid[0], &out->scratch_bytes))
         return too_much(k, why);

@@ -300,9 +300,9 @@ Test(kernels, shaders_have_blocks_of_their_own_and_bounds)
             found++;
             cr_assert_eq(st, STATUS_OK, "%s: %s", k->name, why.detail);
             cr_assert(k->dtypes >> dtype & 1, "%s", k->name);
-            cr_assert(builtin_shader_source(k) && builtin_shader_header());
-            cr_assert(p.block[0] == 256 && p.grid[0] >= 1 && !p.takes_slot && !p.takes_scratch && !p.cooperative && !p.shared_bytes, "%s",
-                      k->name);
+            cr_assert(builtin_shader_source(k) && builtin_shader_header_at(0));
+            cr_assert(p.block[0] == 256 && p.grid[0] >= 1 && !p.takes_slot && !p.cooperative && !p.shared_bytes, "%s", k->name);
+            cr_assert(p.takes_scratch == s->scratch && (!s->scratch || k->shape.scratch), "%s", k->name);
         }
     cr_assert_gt(found, 100);
     k = named("matmul");
