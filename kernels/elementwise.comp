@@ -7,6 +7,8 @@
 #if defined(T_f32)
 #include "real.glsl"
 #include "circular.glsl"
+#elif defined(T_f64)
+#include "real64.glsl"
 #endif
 
 /* ---- operations: what they are made of, and the expression ---- */
@@ -86,9 +88,9 @@
 #elif defined(KERNEL_gelu)
 #define UNARY_OF 0.5 * x * exact_erfc(x * -0.70710678118654752440)
 #elif defined(KERNEL_sigmoid)
-#define UNARY_OF 1.0 / (1.0 + exact_exp(-x))
+#define UNARY_OF T(1) / (T(1) + exact_exp(-x))
 #elif defined(KERNEL_silu)
-#define UNARY_OF x / (1.0 + exact_exp(-x))
+#define UNARY_OF x / (T(1) + exact_exp(-x))
 #elif defined(KERNEL_floor)
 #define UNARY_OF floor(x)
 #elif defined(KERNEL_ceil)

@@ -13,6 +13,8 @@
 #define MEAN
 #elif defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_sum_axis)
 #define SUM
+#elif defined(KERNEL_reduce_var) || defined(KERNEL_reduce_var_axis)
+#define VARIANCE
 #elif defined(KERNEL_reduce_prod) || defined(KERNEL_reduce_prod_axis)
 #define PROD
 #elif defined(KERNEL_reduce_min) || defined(KERNEL_reduce_min_axis)
@@ -32,7 +34,8 @@
 #endif
 
 #if defined(KERNEL_reduce_sum) || defined(KERNEL_reduce_prod) || defined(KERNEL_reduce_min) || defined(KERNEL_reduce_max) || \
-    defined(KERNEL_reduce_argmin) || defined(KERNEL_reduce_argmax) || defined(KERNEL_reduce_any) || defined(KERNEL_reduce_all) || defined(KERNEL_reduce_mean)
+    defined(KERNEL_reduce_argmin) || defined(KERNEL_reduce_argmax) || defined(KERNEL_reduce_any) || defined(KERNEL_reduce_all) || defined(KERNEL_reduce_mean) || \
+    defined(KERNEL_reduce_var)
 #define WHOLE
 #endif
 
@@ -58,6 +61,26 @@ OUT value(state s, uint count) { return total(s) / T(count); }
 #else
 OUT value(state s, uint count) { return total(s); }
 #endif
+#elif defined(VARIANCE)
+#if defined(T_f32)
+#define OUT float
+#else
+#define OUT double
+#endif
+/* Of the mean, and the squares of the deviations from it (Chan, Golub and LeVeque, 1979). */
+struct state {
+    OUT  mean, squares;
+    uint n;
+};
+state nothing() { return state(OUT(0), OUT(0), 0u); }
+state of(T x, uint at) { return state(OUT(x), OUT(0), 1u); }
+state merge(state a, state b)
+{
+    if (a.n == 0u || b.n == 0u)
+        return a.n == 0u ? b : a;
+    OUT share = OUT(b.n) / (OUT(a.n) + OUT(b.n)), by = b.mean - a.mean;
+    return state(a.mean + by * share, a.squares + b.squares + by * by * (OUT(a.n) * share), a.n + b.n);
+}
 #elif defined(SUM) || defined(PROD)
 #if defined(MEAN)
 #define OUT double
@@ -157,11 +180,32 @@ state together(state own)
     return states[0];
 }
 
+/* What a variance's divisor is less than the count by: an f64, by its bits, as not every device has such numbers. */
+#if defined(VARIANCE)
+#define DDOF , ddof
+#if defined(T_f32)
+/* Cut to the 24 bits of f32: whole numbers up to 2^24 are exact. */
+float less_of(uint64_t bits)
+{
+    int  e = int(bits >> 52 & 0x7ffUL) - 1023;
+    uint sign = uint(bits >> 32) & 0x80000000u, size = uint(bits >> 29) & 0x007fffffu;
+    return e < -126 ? 0.0 : uintBitsToFloat(sign | (e > 127 ? 0x7f800000u : uint(e + 127) << 23 | size));
+}
+#else
+double less_of(uint64_t bits) { return packDouble2x32(uvec2(uint(bits), uint(bits >> 32))); }
+#endif
+#define VALUE_OF_VARIANCE OUT value(state s, uint length) { return s.squares / (OUT(s.n) - less_of(ddof)); }
+#else
+#define DDOF
+#define VALUE_OF_VARIANCE
+#endif
+
 layout(binding = 0) readonly buffer X { T x[]; };
 layout(binding = 1) writeonly buffer Out { OUT o[]; };
 
 #if defined(WHOLE)
-layout(push_constant) uniform Push { uint64_t n; };
+layout(push_constant) uniform Push { uint64_t n DDOF; };
+VALUE_OF_VARIANCE
 
 void take(inout state own, uint i)
 {
@@ -197,7 +241,8 @@ void main()
         o[0] = value(own, count);
 }
 #else
-layout(push_constant) uniform Push { uint64_t outer, count, inner; };
+layout(push_constant) uniform Push { uint64_t outer, count, inner DDOF; };
+VALUE_OF_VARIANCE
 
 /* Of this length on, a block takes a result; each has 4 turns for 32 elements before. */
 #define LONG 33u
