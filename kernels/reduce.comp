@@ -244,7 +244,7 @@ void main()
 layout(push_constant) uniform Push { uint64_t outer, count, inner DDOF; };
 VALUE_OF_VARIANCE
 
-/* Of this length on, a block takes a result; each has 4 turns for 32 elements before. */
+/* Of this length on, a block takes a result (SHADER_SHORT of the service); before, a thread has 4 turns for one. */
 #define LONG 33u
 
 state element(uint at, uint i, uint length)

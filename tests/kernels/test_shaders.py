@@ -81,7 +81,7 @@ def hard(seed):
     any_bits = rng.integers(0, 2 ** 32, 6000, np.uint64).astype(np.uint32).view(np.float32)
     ends = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-45, -1e-45, 1e-40, 3e38, -3e38, 88.72284, 88.7229, -103.97, 128, -149.5, -150, 1e22, 2 ** 24]
     near = [rng.normal(0, 2, 4000), rng.normal(0, 30, 2000), np.arange(-400, 400) * np.pi / 4, 1 + rng.normal(0, 1e-3, 500), ends]
-    return np.concatenate((any_bits, *near)).astype(np.float32)
+    return np.concatenate((any_bits, np.concatenate(near).astype(np.float32)))
 
 
 def test_every_row_is_tried():
