@@ -1,27 +1,57 @@
-/* What the shaders of the built-in kernels share: the element type as T, numbers that are none, powers and logarithms as exact as CUDA's, and
- * the blocks. The service defines T_f32, T_i32 or T_u32, and KERNEL_ with the kernel's name. */
+/* What the shaders of the built-in kernels share: the element type as T, its limits, numbers that are none, and the blocks. The service defines
+ * T_ with the dtype's name, and KERNEL_ with the kernel's. */
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_shader_8bit_storage : require
 
 #define THREADS 256
 layout(local_size_x = THREADS) in;
 
+/* WIDE is what sums of T are kept in, BITS an unsigned integer of its size. */
 #if defined(T_f32)
 #define T float
 #define WIDE float
+#define BITS uint
 #define REAL
 #define LOWEST (-INFINITE)
 #define HIGHEST INFINITE
+#elif defined(T_f64)
+#define T double
+#define WIDE double
+#define BITS uint64_t
+#define REAL
+#define LOWEST (-packDouble2x32(uvec2(0u, 0x7ff00000u)))
+#define HIGHEST packDouble2x32(uvec2(0u, 0x7ff00000u))
 #elif defined(T_i32)
 #define T int
 #define WIDE int64_t
+#define BITS uint
+#define SIGNED
 #define LOWEST (-2147483647 - 1)
 #define HIGHEST 2147483647
-#else
+#elif defined(T_u32)
 #define T uint
 #define WIDE uint64_t
+#define BITS uint
 #define LOWEST 0u
 #define HIGHEST 0xffffffffu
+#elif defined(T_i64)
+#define T int64_t
+#define WIDE int64_t
+#define BITS uint64_t
+#define SIGNED
+#define LOWEST (-9223372036854775807L - 1L)
+#define HIGHEST 9223372036854775807L
+#else
+#define T uint64_t
+#define WIDE uint64_t
+#define BITS uint64_t
+#define LOWEST 0UL
+#define HIGHEST 0xffffffffffffffffUL
+#endif
+#if defined(T_f64) || defined(T_i64) || defined(T_u64)
+#define BYTES 8
+#else
+#define BYTES 4
 #endif
 
 #define INFINITE uintBitsToFloat(0x7f800000u)
@@ -29,54 +59,18 @@ layout(local_size_x = THREADS) in;
 
 /* By bits: compilers of shaders may assume that there are none. */
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
-bool is_nan(int x) { return false; }
-bool is_nan(uint x) { return false; }
 bool is_finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
-
-/* 2 to the k, k from -126 to 127. */
-float power_of_two(int k) { return uintBitsToFloat(uint(k + 127) << 23); }
-
-/* x = k ln 2 + r with k whole, ln 2 in two parts of which the first times k is exact; a polynomial of r. Within 2 roundings. */
-float exact_exp(float x)
+#if defined(T_f64)
+bool is_nan(double x)
 {
-    if (is_nan(x))
-        return x;
-    if (x > 88.7228394)
-        return INFINITE;
-    if (x < -103.972084)
-        return 0.0;
-    float         k = roundEven(x * 1.44269504);
-    precise float r = x - k * 0.693359375;
-    r = r + k * 2.12194440e-4;
-    float p = ((((1.9875691500e-4 * r + 1.3981999507e-3) * r + 8.3334519073e-3) * r + 4.1665795894e-2) * r + 1.6666665459e-1) * r + 5.0000001201e-1;
-    p = p * r * r + r + 1.0;
-    int half_k = int(k) / 2;
-    return p * power_of_two(half_k) * power_of_two(int(k) - half_k);
+    uvec2 bits = unpackDouble2x32(x);
+    uint  high = bits.y & 0x7fffffffu;
+    return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
 }
+bool is_finite(double x) { return (unpackDouble2x32(x).y & 0x7ff00000u) != 0x7ff00000u; }
+#elif !defined(T_f32)
+bool is_nan(T x) { return false; }
+#endif
 
-/* x = m 2^e with m about 1, and a polynomial of m - 1. Within 2 roundings. */
-float exact_log(float x)
-{
-    if (is_nan(x) || x < 0.0)
-        return NOT_A_NUMBER;
-    if (x == 0.0 || !is_finite(x))
-        return x == 0.0 ? -INFINITE : x;
-    int e = 0;
-    if (floatBitsToUint(x) < 0x00800000u) {
-        x *= 8388608.0;
-        e = -23;
-    }
-    uint  bits = floatBitsToUint(x);
-    float m = uintBitsToFloat((bits & 0x007fffffu) | 0x3f000000u);
-    e += int(bits >> 23) - 126;
-    if (m < 0.707106781) {
-        e--;
-        m += m;
-    }
-    m -= 1.0;
-    float z = m * m;
-    float p = ((((((((7.0376836292e-2 * m - 1.1514610310e-1) * m + 1.1676998740e-1) * m - 1.2420140846e-1) * m + 1.4249322787e-1) * m - 1.6668057665e-1) * m +
-                 2.0000714765e-1) * m - 2.4999993993e-1) * m + 3.3333331174e-1) * m * z;
-    p += float(e) * -2.12194440e-4 - 0.5 * z;
-    return m + p + float(e) * 0.693359375;
-}
+/* F of 0 to 15, without a loop: lavapipe counts their turns. */
+#define SIXTEEN(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)

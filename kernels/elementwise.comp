@@ -1,14 +1,22 @@
-/* Elementwise kernels as shaders: the numbers of elementwise.cu, in f32, i32 and u32.
+/* Elementwise kernels as shaders: the numbers of elementwise.cu, in f32, i32, u32, f64, i64 and u64.
  *
  * Method: a thread takes an element at a time; a grid smaller than the work goes round again. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+#if defined(T_f32)
+#include "real.glsl"
+#include "circular.glsl"
+#elif defined(T_f64)
+#include "real64.glsl"
+#endif
 
 /* ---- operations: what they are made of, and the expression ---- */
 
 #if defined(KERNEL_fill)
 #define FILL
+#elif defined(KERNEL_iota)
+#define IOTA
 #elif defined(KERNEL_axpy)
 #define AXPY
 #elif defined(KERNEL_scale)
@@ -24,7 +32,7 @@
 #elif defined(KERNEL_abs)
 #define UNARY_OF (x < T(0) ? -x : x == T(0) ? T(0) : x)
 #elif defined(KERNEL_sign)
-#define UNARY_OF (is_nan(x) ? x : x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0))
+#define UNARY_OF (is_nan(x) ? x : x == T(0) ? T(0) : x > T(0) ? T(1) : T(-1)) /* a function sign() may keep the sign of 0 */
 #elif defined(KERNEL_square)
 #define UNARY_OF x * x
 #elif defined(KERNEL_relu)
@@ -39,10 +47,50 @@
 #define UNARY_OF exact_exp(x)
 #elif defined(KERNEL_log)
 #define UNARY_OF exact_log(x)
+#elif defined(KERNEL_cbrt)
+#define UNARY_OF exact_cbrt(x)
+#elif defined(KERNEL_exp2)
+#define UNARY_OF exact_exp2(x)
+#elif defined(KERNEL_expm1)
+#define UNARY_OF exact_expm1(x)
+#elif defined(KERNEL_log2)
+#define UNARY_OF exact_log2(x)
+#elif defined(KERNEL_log10)
+#define UNARY_OF exact_log10(x)
+#elif defined(KERNEL_log1p)
+#define UNARY_OF exact_log1p(x)
+#elif defined(KERNEL_sin)
+#define UNARY_OF exact_sin(x)
+#elif defined(KERNEL_cos)
+#define UNARY_OF exact_cos(x)
+#elif defined(KERNEL_tan)
+#define UNARY_OF exact_tan(x)
+#elif defined(KERNEL_asin)
+#define UNARY_OF exact_asin(x)
+#elif defined(KERNEL_acos)
+#define UNARY_OF exact_acos(x)
+#elif defined(KERNEL_atan)
+#define UNARY_OF exact_atan(x)
+#elif defined(KERNEL_sinh)
+#define UNARY_OF exact_sinh(x)
+#elif defined(KERNEL_cosh)
+#define UNARY_OF exact_cosh(x)
+#elif defined(KERNEL_tanh)
+#define UNARY_OF exact_tanh(x)
+#elif defined(KERNEL_asinh)
+#define UNARY_OF exact_asinh(x)
+#elif defined(KERNEL_acosh)
+#define UNARY_OF exact_acosh(x)
+#elif defined(KERNEL_atanh)
+#define UNARY_OF exact_atanh(x)
+#elif defined(KERNEL_erf)
+#define UNARY_OF exact_erf(x)
+#elif defined(KERNEL_gelu)
+#define UNARY_OF 0.5 * x * exact_erfc(x * -0.70710678118654752440)
 #elif defined(KERNEL_sigmoid)
-#define UNARY_OF 1.0 / (1.0 + exact_exp(-x))
+#define UNARY_OF T(1) / (T(1) + exact_exp(-x))
 #elif defined(KERNEL_silu)
-#define UNARY_OF x / (1.0 + exact_exp(-x))
+#define UNARY_OF x / (T(1) + exact_exp(-x))
 #elif defined(KERNEL_floor)
 #define UNARY_OF floor(x)
 #elif defined(KERNEL_ceil)
@@ -77,8 +125,14 @@
 #define BINARY_OF (is_nan(a) || a < b ? a : b)
 #elif defined(KERNEL_max)
 #define BINARY_OF (is_nan(a) || a > b ? a : b)
+#elif defined(KERNEL_pow)
+#define BINARY_OF exact_pow(a, b)
+#elif defined(KERNEL_hypot)
+#define BINARY_OF exact_hypot(a, b)
+#elif defined(KERNEL_atan2)
+#define BINARY_OF exact_atan2(a, b)
 #elif defined(KERNEL_copysign)
-#define BINARY_OF uintBitsToFloat(floatBitsToUint(a) & 0x7fffffffu | floatBitsToUint(b) & 0x80000000u)
+#define BINARY_OF with_sign_of(a, b)
 #elif defined(KERNEL_bit_and)
 #define BINARY_OF a & b
 #elif defined(KERNEL_bit_or)
@@ -86,9 +140,9 @@
 #elif defined(KERNEL_bit_xor)
 #define BINARY_OF a ^ b
 #elif defined(KERNEL_shl)
-#define BINARY_OF (uint(b) < 32u ? a << uint(b) : T(0))
+#define BINARY_OF (BITS(b) < BITS(BYTES * 8) ? a << uint(b) : T(0))
 #elif defined(KERNEL_shr)
-#define BINARY_OF (uint(b) < 32u ? a >> uint(b) : a < T(0) ? T(-1) : T(0))
+#define BINARY_OF (BITS(b) < BITS(BYTES * 8) ? a >> uint(b) : a < T(0) ? T(-1) : T(0))
 #elif defined(KERNEL_eq)
 #define COMPARE_OF a == b
 #elif defined(KERNEL_ne)
@@ -109,28 +163,48 @@
 #define COMPARE_OF is_true(a) != is_true(b)
 #elif defined(KERNEL_cast_f32)
 #define CAST_TO float
+#define CAST_OF float(x)
+#elif defined(KERNEL_cast_f64)
+#define CAST_TO double
+#define CAST_OF double(x)
 #elif defined(KERNEL_cast_i32)
 #define CAST_TO int
+#define CAST_OF WHOLE(int, -2147483648.0, 2147483648.0, -2147483647 - 1, 2147483647)
 #elif defined(KERNEL_cast_u32)
 #define CAST_TO uint
+#define CAST_OF WHOLE(uint, 0.0, 4294967296.0, 0u, 0xffffffffu)
+#elif defined(KERNEL_cast_i64)
+#define CAST_TO int64_t
+#define CAST_OF WHOLE(int64_t, -9223372036854775808.0, 9223372036854775808.0, -9223372036854775807L - 1L, 9223372036854775807L)
+#elif defined(KERNEL_cast_u64)
+#define CAST_TO uint64_t
+#define CAST_OF WHOLE(uint64_t, 0.0, 18446744073709551616.0, 0UL, 0xffffffffffffffffUL)
 #elif defined(KERNEL_cast_bool)
 #define TEST_OF is_true(x)
 #endif
 
 bool is_true(T x) { return is_nan(x) || x != T(0); }
 
-#if !defined(REAL)
+#if defined(T_f32)
+float with_sign_of(float a, float b) { return uintBitsToFloat(floatBitsToUint(a) & 0x7fffffffu | floatBitsToUint(b) & 0x80000000u); }
+#elif defined(T_f64)
+double with_sign_of(double a, double b)
+{
+    uvec2 bits = unpackDouble2x32(a);
+    return packDouble2x32(uvec2(bits.x, bits.y & 0x7fffffffu | unpackDouble2x32(b).y & 0x80000000u));
+}
+#else
 T quotient_down(T a, T b)
 {
     if (b == T(0))
         return T(0);
-#if defined(T_i32)
-    if (b == -1)
-        return int(0u - uint(a));
-    uint q = (a < 0 ? 0u - uint(a) : uint(a)) / (b < 0 ? 0u - uint(b) : uint(b)); /* of negative numbers GLSL says nothing */
-    bool less = (a < 0) != (b < 0);
-    int  down = less ? int(0u - q) : int(q);
-    return less && down * b != a ? down - 1 : down;
+#if defined(SIGNED)
+    if (b == T(-1))
+        return T(BITS(0) - BITS(a));
+    BITS q = (a < T(0) ? BITS(0) - BITS(a) : BITS(a)) / (b < T(0) ? BITS(0) - BITS(b) : BITS(b)); /* of negative numbers GLSL says nothing */
+    bool less = (a < T(0)) != (b < T(0));
+    T    down = less ? T(BITS(0) - q) : T(q);
+    return less && down * b != a ? down - T(1) : down;
 #else
     return a / b;
 #endif
@@ -138,24 +212,19 @@ T quotient_down(T a, T b)
 
 T remainder_of(T a, T b)
 {
-#if defined(T_i32)
-    return b == 0 || b == -1 ? 0 : a - quotient_down(a, b) * b;
+#if defined(SIGNED)
+    return b == T(0) || b == T(-1) ? T(0) : a - quotient_down(a, b) * b;
 #else
-    return b == 0u ? 0u : a % b;
+    return b == T(0) ? T(0) : a % b;
 #endif
 }
 #endif
 
 /* The nearest limit where it does not fit; NaN becomes 0. */
-int   to_int(float x) { return is_nan(x) ? 0 : x >= 2147483648.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : int(x); }
-uint  to_uint(float x) { return is_nan(x) || x <= 0.0 ? 0u : x >= 4294967296.0 ? 0xffffffffu : uint(x); }
-float cast_to(float unused, T x) { return float(x); }
 #if defined(REAL)
-int  cast_to(int unused, T x) { return to_int(x); }
-uint cast_to(uint unused, T x) { return to_uint(x); }
+#define WHOLE(to, low, high, least, most) (is_nan(x) ? to(0) : x >= high ? most : x <= low ? least : to(x))
 #else
-int  cast_to(int unused, T x) { return int(x); }
-uint cast_to(uint unused, T x) { return uint(x); }
+#define WHOLE(to, low, high, least, most) to(x)
 #endif
 
 /* ---- parameters, and one element ---- */
@@ -164,6 +233,10 @@ uint cast_to(uint unused, T x) { return uint(x); }
 layout(binding = 0) writeonly buffer Out { T o[]; };
 layout(push_constant) uniform Push { uint64_t n; T value; };
 void element(uint i) { o[i] = value; }
+#elif defined(IOTA)
+layout(binding = 0) writeonly buffer Out { T o[]; };
+layout(push_constant) uniform Push { uint64_t n; T start, step; };
+void element(uint i) { o[i] = start + T(i) * step; }
 #elif defined(AXPY)
 layout(binding = 0) readonly buffer X { T x[]; };
 layout(binding = 1) buffer Y { T y[]; };
@@ -216,7 +289,8 @@ bool result(T x) { return TEST_OF; }
 void element(uint i) { o[i] = uint8_t(result(from[i]) ? 1u : 0u); }
 #else
 layout(binding = 1) writeonly buffer Out { CAST_TO o[]; };
-void element(uint i) { o[i] = cast_to(CAST_TO(0), from[i]); }
+CAST_TO result(T x) { return CAST_OF; }
+void element(uint i) { o[i] = result(from[i]); }
 #endif
 #endif
 

@@ -1,7 +1,7 @@
-/* Products of matrices as shaders, in f32, i32 and u32.
+/* Products of matrices as shaders, in f32, i32, u32, f64, i64 and u64.
  *
  * Method: a block makes a tile of 32 x 32 results, four for each thread, from pieces of 32 x 16 and 16 x 32 in shared memory.
- * Numbers: f32 is summed along k in f32; integers wrap around. */
+ * Numbers: real numbers are summed along k in their own type; integers wrap around. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -12,7 +12,23 @@
 layout(binding = 0) readonly buffer A { T a[]; };
 layout(binding = 1) readonly buffer B { T b[]; };
 layout(binding = 2) writeonly buffer Out { T o[]; };
+#if defined(KERNEL_matmul_strided)
+layout(push_constant) uniform Push { uint64_t m64, n64, k64, batch64, lda64, ldb64, ldc64, a_batch, b_batch, out_batch; };
+#define LDA uint(lda64)
+#define LDB uint(ldb64)
+#define LDC uint(ldc64)
+#define A_BATCH uint(a_batch)
+#define B_BATCH uint(b_batch)
+#define OUT_BATCH uint(out_batch)
+#else
 layout(push_constant) uniform Push { uint64_t m64, n64, k64, batch64; };
+#define LDA uint(k64)
+#define LDB uint(n64)
+#define LDC uint(n64)
+#define A_BATCH uint(m64 * k64)
+#define B_BATCH uint(k64 * n64)
+#define OUT_BATCH uint(m64 * n64)
+#endif
 shared T left[TILE * (DEPTH + 1u)];
 shared T right[DEPTH * TILE];
 
@@ -20,8 +36,8 @@ void load(uint matrix, uint row, uint column, uint at, uint m, uint n, uint k)
 {
     for (uint i = gl_LocalInvocationID.x; i < TILE * DEPTH; i += THREADS) {
         uint r = i / DEPTH, c = i % DEPTH, y = i / TILE, z = i % TILE;
-        left[r * (DEPTH + 1u) + c] = row + r < m && at + c < k ? a[(matrix * m + row + r) * k + at + c] : T(0);
-        right[y * TILE + z] = at + y < k && column + z < n ? b[(matrix * k + at + y) * n + column + z] : T(0);
+        left[r * (DEPTH + 1u) + c] = row + r < m && at + c < k ? a[matrix * A_BATCH + (row + r) * LDA + at + c] : T(0);
+        right[y * TILE + z] = at + y < k && column + z < n ? b[matrix * B_BATCH + (at + y) * LDB + column + z] : T(0);
     }
 }
 
@@ -47,14 +63,14 @@ void main()
             }
             barrier();
         }
-        uint r = row + y, c = column + x, first = (matrix * m + r) * n + c;
+        uint r = row + y, c = column + x, first = matrix * OUT_BATCH + r * LDC + c;
         if (r < m && c < n)
             o[first] = s00;
         if (r < m && c + 16u < n)
             o[first + 16u] = s01;
         if (r + 16u < m && c < n)
-            o[first + 16u * n] = s10;
+            o[first + 16u * LDC] = s10;
         if (r + 16u < m && c + 16u < n)
-            o[first + 16u * n + 16u] = s11;
+            o[first + 16u * LDC + 16u] = s11;
     }
 }

@@ -1,17 +1,22 @@
-/* Softmax and its logarithm over the rows of a matrix as shaders, in f32.
+/* Softmax and its logarithm over the rows of a matrix as shaders, in f32 and f64.
  *
  * Method: a block per row, which is read three times. exp(x - greatest) / sum, so that nothing overflows.
  * Numbers: a NaN or +inf in a row makes all of it NaN, as does a row of -inf alone. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+#if defined(T_f64)
+#include "real64.glsl"
+#else
+#include "real.glsl"
+#endif
 
-layout(binding = 0) readonly buffer X { float x[]; };
-layout(binding = 1) writeonly buffer Out { float o[]; };
+layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 1) writeonly buffer Out { T o[]; };
 layout(push_constant) uniform Push { uint64_t rows, columns; };
-shared float room[THREADS];
+shared T room[THREADS];
 
-float greater_one(float a, float b) { return is_nan(a) || a > b ? a : b; }
+T greater_one(T a, T b) { return is_nan(a) || a > b ? a : b; }
 
 void halve(uint to, bool sum)
 {
@@ -23,7 +28,7 @@ void halve(uint to, bool sum)
 }
 
 /* The sum, or the greatest, of all threads' values, for all of them. */
-float together(float own, bool sum)
+T together(T own, bool sum)
 {
     barrier();
     room[gl_LocalInvocationID.x] = own;
@@ -44,8 +49,8 @@ void main()
     uint width = uint(columns), own = gl_LocalInvocationID.x;
 
     for (uint row = gl_WorkGroupID.x; row < uint(rows); row += gl_NumWorkGroups.x) {
-        uint  begin = row * width;
-        float greatest = -INFINITE, sum = 0.0;
+        uint begin = row * width;
+        T    greatest = LOWEST, sum = T(0);
 
         for (uint i = own; i < width; i += THREADS)
             greatest = greater_one(greatest, x[begin + i]);
@@ -54,11 +59,11 @@ void main()
             sum += exact_exp(x[begin + i] - greatest);
         sum = together(sum, true);
 #if defined(KERNEL_log_softmax)
-        float total = exact_log(sum);
+        T total = exact_log(sum);
         for (uint i = own; i < width; i += THREADS)
             o[begin + i] = x[begin + i] - greatest - total;
 #else
-        float total = 1.0 / sum;
+        T total = T(1) / sum;
         for (uint i = own; i < width; i += THREADS)
             o[begin + i] = exact_exp(x[begin + i] - greatest) * total;
 #endif

@@ -67,7 +67,7 @@ static const struct builtin builtins[] = {
 };
 
 static const struct builtin_shader shaders[] = {
-#define SHADER(name, dtypes, blocks, turns) {#name, dtypes, blocks, turns},
+#define SHADER(name, dtypes, blocks, turns, scratch) {#name, dtypes, blocks, turns, scratch},
 #include "kernels/shaders.def"
 #undef SHADER
 };
@@ -114,29 +114,34 @@ const struct builtin_source *builtin_shader_source(const struct builtin *k)
     return source_of(k->family, ".comp");
 }
 
-const struct builtin_source *builtin_shader_header(void)
-{
-    return source_of("common", ".glsl");
-}
-
 const struct builtin_source *builtin_common_source(void)
 {
     return source_of("common", ".cuh");
 }
 
-static bool is_header(const struct builtin_source *s)
+static bool ends_with(const char *name, const char *ending)
 {
-    size_t bytes = strlen(s->name), ending = strlen(".cuh");
+    size_t bytes = strlen(name), end = strlen(ending);
 
-    return bytes > ending && strcmp(s->name + bytes - ending, ".cuh") == 0;
+    return bytes > end && strcmp(name + bytes - end, ending) == 0;
+}
+
+static const struct builtin_source *header_at(unsigned index, const char *ending)
+{
+    for (unsigned i = 0; i < builtin_sources_count; i++)
+        if (ends_with(builtin_sources[i].name, ending) && index-- == 0)
+            return &builtin_sources[i];
+    return NULL;
 }
 
 const struct builtin_source *builtin_header_at(unsigned index)
 {
-    for (unsigned i = 0; i < builtin_sources_count; i++)
-        if (is_header(&builtin_sources[i]) && index-- == 0)
-            return &builtin_sources[i];
-    return NULL;
+    return header_at(index, ".cuh");
+}
+
+const struct builtin_source *builtin_shader_header_at(unsigned index)
+{
+    return header_at(index, ".glsl");
 }
 
 const char *builtin_dtype_name(unsigned dtype)

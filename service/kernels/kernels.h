@@ -69,6 +69,7 @@ struct builtin_shader {
     const char *name;
     uint32_t    dtypes;         /* a bit for each */
     const char *blocks, *turns; /* NULL: as the kernel's shape says; few */
+    bool        scratch;        /* takes the scratch memory of the kernel's shape */
 };
 
 struct builtin_source {
@@ -106,9 +107,9 @@ const struct builtin        *builtin_find(struct span name); /* NULL: none */
 const struct builtin_source *builtin_source_of(const struct builtin *k);
 /* NULL: vulkan devices do not have it for this dtype. */
 const struct builtin_shader *builtin_shader_of(const struct builtin *k, enum builtin_dtype dtype);
-/* Its source, and the header that all shaders include. */
+/* Its source, and the headers that shaders include: as builtin_header_at(). */
 const struct builtin_source *builtin_shader_source(const struct builtin *k);
-const struct builtin_source *builtin_shader_header(void);
+const struct builtin_source *builtin_shader_header_at(unsigned index);
 /* The header that all of them include. */
 const struct builtin_source *builtin_common_source(void);
 /* Every header that some of them include, the common one among them; NULL past the end, which is at most BUILTIN_HEADERS_MAX. */

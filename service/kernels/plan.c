@@ -12,6 +12,7 @@ enum {
     AXIS_COLUMNS = 32,    /* neighbours in memory that a block takes when the axis is not the last one */
     WARP_THREADS = 32,    /* each has a row when the axis is the last one and short */
     SHADER_THREADS = 256, /* of a block: kernels/common.glsl */
+    SHADER_SHORT = 32,    /* an axis that a thread reduces alone, and not a block: kernels/reduce.comp */
     MAY_TURN = 65535,     /* lavapipe ends a thread's loops after so many turns, without a word */
 };
 
@@ -153,6 +154,24 @@ static enum status check_values(const struct builtin *k, enum builtin_dtype dtyp
     return STATUS_OK;
 }
 
+/* Blocks that have work: a block without costs lavapipe about 20 us. */
+static bool shader_blocks(const struct builtin *k, const struct builtin_shader *s, enum builtin_dtype dtype, const uint64_t *values,
+                          uint64_t *out)
+{
+    uint64_t length;
+
+    *out = 1;
+    if (s->blocks && !builtin_extent(k, s->blocks, dtype, values, 0, out))
+        return false;
+    if (k->shape.rule != BUILTIN_AXIS)
+        return true;
+    if (!builtin_extent(k, k->shape.count[1], dtype, values, 0, &length))
+        return false;
+    if (length <= SHADER_SHORT)
+        *out = quotient_up(*out, SHADER_THREADS);
+    return true;
+}
+
 /* A shader's blocks are all alike, and share nothing of their module. */
 static enum status plan_shader(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values,
                                const struct builtin_device *device, struct builtin_plan *out, struct problem *why)
@@ -163,13 +182,12 @@ static enum status plan_shader(const struct builtin *k, enum builtin_dtype dtype
     if (!s)
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value",
                              "vulkan devices do not have %s of %s yet; cpu and cuda devices do", k->name, builtin_dtype_name(dtype));
-    if ((s->blocks && !builtin_extent(k, s->blocks, dtype, values, 0, &blocks)) ||
-        (s->turns && !builtin_extent(k, s->turns, dtype, values, 0, &turns)))
+    if (!shader_blocks(k, s, dtype, values, &blocks) || (s->turns && !builtin_extent(k, s->turns, dtype, values, 0, &turns)))
         return too_much(k, why);
     if (s->blocks)
         out->grid[0] = bounded_blocks(blocks, device->max_grid[0]);
     out->block[0] = SHADER_THREADS;
-    out->takes_slot = false;
+    out->takes_slot = out->cooperative = false;
     out->shared_bytes = 0;
     if (turns > MAY_TURN || turns * quotient_up(blocks, out->grid[0]) > MAY_TURN)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "range",
@@ -191,9 +209,9 @@ enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, c
         return st;
     set_shape(k, dtype, n, device, out);
     if (device->shades)
-        return plan_shader(k, dtype, values, device, out, why);
-    if (!k->shape.scratch)
-        return STATUS_OK;
+        st = plan_shader(k, dtype, values, device, out, why);
+    if (st || !k->shape.scratch || (device->shades && !builtin_shader_of(k, dtype)->scratch))
+        return st;
     out->takes_scratch = true;
     if (!builtin_extent(k, k->shape.scratch, dtype, values, out->grid[0], &out->scratch_bytes))
         return too_much(k, why);

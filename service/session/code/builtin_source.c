@@ -31,26 +31,26 @@ static void add_options(struct builtin_source_spec *s, unsigned vectors)
     add_option(s, "-DFLAT_VECTORS=%u", vectors);
 }
 
-static void add_headers(struct builtin_source_spec *s)
+static void add_headers(struct builtin_source_spec *s, const struct builtin_source *header_at(unsigned index))
 {
     const struct builtin_source *header;
     unsigned                    *n = &s->spec.headers_count;
 
-    for (; *n < BUILTIN_HEADERS_MAX && (header = builtin_header_at(*n)) != NULL; (*n)++)
+    for (; *n < BUILTIN_HEADERS_MAX && (header = header_at(*n)) != NULL; (*n)++)
         s->headers[*n] = (struct compile_header){span_of(header->name), header->text};
 }
 
 static enum status make_shader(const struct builtin *k, enum builtin_dtype dtype, struct builtin_source_spec *out, struct problem *why)
 {
-    const struct builtin_source *source = builtin_shader_source(k), *header = builtin_shader_header();
+    const struct builtin_source *source = builtin_shader_source(k);
 
-    *out = (struct builtin_source_spec){.spec = {.kind = IMAGE_GLSL, .headers_count = 1}};
-    if (!builtin_shader_of(k, dtype) || !source || !header)
+    *out = (struct builtin_source_spec){.spec = {.kind = IMAGE_GLSL}};
+    add_headers(out, builtin_shader_header_at);
+    if (!builtin_shader_of(k, dtype) || !source || !out->spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the shader of %s is missing", k->name);
     snprintf(out->expression, sizeof out->expression, "%s", SHADER_KERNEL);
     add_option(out, "-DKERNEL_%s", k->name);
     add_option(out, "-DT_%s", builtin_dtype_name(dtype));
-    out->headers[0] = (struct compile_header){span_of(header->name), header->text};
     out->spec.source = source->text;
     out->spec.options = out->options;
     out->spec.headers = out->headers;
@@ -68,7 +68,7 @@ enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype
     if (!builtin_expression(k, dtype, out->expression, sizeof out->expression))
         return problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", k->name);
     add_options(out, builtin_vectors(k, facts->on_host));
-    add_headers(out);
+    add_headers(out, builtin_header_at);
     if (!source || !out->spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", k->name);
     out->expression_span = span_of(out->expression);

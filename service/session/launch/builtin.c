@@ -241,16 +241,30 @@ static void seal_vendor(struct builtin_call *call, uint64_t workspace)
     spec->args_count = vendor_args(call, workspace, call->vendor_args);
 }
 
-/* A shader has its buffers first. */
-static void seal_shader(struct builtin_call *call)
+static struct launch_arg scalar_arg(unsigned bytes, uint64_t value)
+{
+    return (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = bytes, .value = value};
+}
+
+/* A shader has its buffers first, then its scratch memory, then the values. A bool is a u32 and ddof the bits of an f64: not every device takes
+ * single bytes, or has such numbers. */
+static void seal_shader(struct builtin_call *call, uint64_t scratch_address)
 {
     struct launch_spec *spec = &call->spec;
     unsigned            n = 0;
 
-    for (unsigned values = 0; values <= 1; values++)
-        for (unsigned i = 0; i < call->args_count; i++)
-            if ((call->kernel->params[i].access == BUILTIN_VALUE) == (values == 1))
-                call->vendor_args[n++] = call->args[i];
+    for (unsigned i = 0; i < call->args_count; i++)
+        if (call->kernel->params[i].access != BUILTIN_VALUE)
+            call->vendor_args[n++] = call->args[i];
+    if (call->plan.takes_scratch)
+        call->vendor_args[n++] = scalar_arg(8, scratch_address);
+    for (unsigned i = 0; i < call->args_count; i++) {
+        if (call->kernel->params[i].access != BUILTIN_VALUE)
+            continue;
+        bool     is_bool = builtin_type_of(&call->kernel->params[i], call->dtype) == BUILTIN_DTYPE_bool;
+        unsigned bytes = builtin_type_bytes(&call->kernel->params[i], call->dtype);
+        call->vendor_args[n++] = is_bool ? scalar_arg(4, call->values[i] != 0) : scalar_arg(bytes, call->values[i]);
+    }
     spec->kernel = span_of(SHADER_KERNEL);
     spec->shared_bytes = 0;
     spec->args = call->vendor_args;
@@ -262,9 +276,9 @@ static void seal_own(struct builtin_call *call, uint64_t scratch_address)
     struct launch_spec *spec = &call->spec;
 
     if (call->plan.takes_slot)
-        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = call->slot};
+        call->args[call->args_count++] = scalar_arg(4, call->slot);
     if (call->plan.takes_scratch)
-        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
+        call->args[call->args_count++] = scalar_arg(8, scratch_address);
     spec->kernel = span_of(call->expression);
     spec->shared_bytes = call->plan.shared_bytes;
     spec->args = call->args;
@@ -278,7 +292,7 @@ void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
     if (call->vendor)
         seal_vendor(call, scratch_address);
     else if (call->shader)
-        seal_shader(call);
+        seal_shader(call, scratch_address);
     else
         seal_own(call, scratch_address);
     spec->builtin = call;

@@ -114,6 +114,15 @@ def test_mistakes_are_named(shades, tmp_path):
     assert not (tmp_path / "y").exists()
 
 
+def test_built_in_kernels_run(shades, tmp_path):
+    (tmp_path / "k").write_bytes(struct.pack("<4I", 7, 3, 9, 1))
+    done = shades("run", "--builtin", "sort", "--dtype", "u32", "--device", "vulkan:0", "--in", "k", "--out", "s:16", "--arg", "u64:4", "--arg", "u8:1")
+    assert done.returncode == OK, done.stderr
+    assert struct.unpack("<4I", (tmp_path / "s").read_bytes()) == (1, 3, 7, 9)[::-1]
+    done = shades("run", "--builtin", "sin", "--dtype", "f64", "--device", "vulkan:0", "--in", "k", "--out", "s:16", "--arg", "u64:2")
+    assert done.returncode != OK and b"vulkan devices do not have sin of f64" in done.stderr, done.stderr
+
+
 def test_a_kernel_of_cuda_on_a_device_and_with_options(gpurest, tmp_path):
     (tmp_path / "k.cu").write_text('extern "C" __global__ void k(int *x) { x[threadIdx.x] = N; printf("one\\n"); }')
     done = gpurest("run", "k.cu", "k", "--device", "cpu:0", "--grid", "1", "--block", "4", "--out", "y:16", "--", "-DN=7")

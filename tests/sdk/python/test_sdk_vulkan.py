@@ -105,6 +105,12 @@ def test_matmul(gpu):
     assert np.allclose(np.frombuffer(bytes(c.read()), dtype=np.float32).reshape(n, n), a @ b, rtol=1e-5)
 
 
+def test_arrays_are_refused_at_once(gpu):
+    for make in (lambda: gpurest.zeros(4, session=gpu), lambda: gpurest.asarray(np.ones(3), session=gpu)):
+        with pytest.raises(gpurest.errors.ArgumentError, match="need a cuda or cpu device.*vulkan:0.*glsl"):
+            make()
+
+
 @pytest.mark.parametrize("block", [32, 64, 256])
 def test_reduce(gpu, block):
     numbers = np.random.default_rng(3).integers(0, 1000, 200_000, dtype=np.uint32)

@@ -300,9 +300,9 @@ Test(kernels, shaders_have_blocks_of_their_own_and_bounds)
             found++;
             cr_assert_eq(st, STATUS_OK, "%s: %s", k->name, why.detail);
             cr_assert(k->dtypes >> dtype & 1, "%s", k->name);
-            cr_assert(builtin_shader_source(k) && builtin_shader_header());
-            cr_assert(p.block[0] == 256 && p.grid[0] >= 1 && !p.takes_slot && !p.takes_scratch && !p.cooperative && !p.shared_bytes, "%s",
-                      k->name);
+            cr_assert(builtin_shader_source(k) && builtin_shader_header_at(0));
+            cr_assert(p.block[0] == 256 && p.grid[0] >= 1 && !p.takes_slot && !p.cooperative && !p.shared_bytes, "%s", k->name);
+            cr_assert(p.takes_scratch == s->scratch && (!s->scratch || k->shape.scratch), "%s", k->name);
         }
     cr_assert_gt(found, 100);
     k = named("matmul");
@@ -311,6 +311,12 @@ Test(kernels, shaders_have_blocks_of_their_own_and_bounds)
     values[3] = values[4] = 1024, values[5] = 1024;
     cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_OK);
     cr_assert_geq(p.grid[0], 1024);
+    k = named("reduce_sum_axis"); /* a thread for each result, and a block where the axis is longer */
+    for (values[3] = 32; values[3] <= 33; values[3]++) {
+        values[2] = 6000, values[4] = 10;
+        cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_OK);
+        cr_assert_eq(p.grid[0], values[3] == 32 ? 60000 / 256 + 1 : 60000);
+    }
     k = named("reduce_sum");
     values[2] = 1ull << 40;
     cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_f32, values, &device_of_shaders, &p, &why), STATUS_ARGUMENT_MISMATCH);

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Se
 from ..._session import requests, transfer
 from ..._session.handle import gone
 from ..._values.dtypes import DType, unpacked
-from ...errors import CudaError, GpurestError, NotFoundError
+from ...errors import ArgumentError, CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import Assembly
 from .codegen import OPTIONS, Kernel, module_source
@@ -47,9 +47,17 @@ def engine_of(session: "Session") -> "Engine":
         with _engines_lock:
             found = getattr(session, "_array_engine", None)
             if found is None:
+                _check_device(session)
                 found = Engine(session)
                 setattr(session, "_array_engine", found)
     return found
+
+
+def _check_device(session: "Session") -> None:
+    """Some operations are built-in kernels, which vulkan devices have, but the rest is CUDA C++: all arrays work on a device, or none do."""
+    if session.device.startswith("vulkan"):
+        raise ArgumentError(f"arrays need a cuda or cpu device, and this session is on {session.device}: their kernels are CUDA C++, which that device does not "
+                            "take; open a session on another device, or use Session.glsl() with buffers")
 
 
 class Engine:
