@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/platform.h"
@@ -232,14 +233,24 @@ static bool take_text(const cJSON *from, const char *member, char *out, size_t r
     return cJSON_IsString(found) && cli_id_ok(found->valuestring) && snprintf(out, room, "%s", found->valuestring) < (int)room;
 }
 
-/* What a node that has the session no more says of it. False: nothing. */
-static bool take_told(gpurest_http_response *response, struct moving *m)
+static bool is_same_url(const cJSON *told, const char *url)
+{
+    size_t chars = strlen(url);
+
+    if (chars && url[chars - 1] == '/')
+        chars--;
+    return cJSON_IsString(told) && strlen(told->valuestring) == chars && strncasecmp(told->valuestring, url, chars) == 0;
+}
+
+/* What a node that has the session no more says of it. False: nothing, or that another move took it elsewhere. */
+static bool take_told(gpurest_http_response *response, const char *url, struct moving *m)
 {
     size_t       bytes;
     const char  *text = gpurest_http_body(response, &bytes);
     cJSON       *problem = gpurest_http_status(response) == 421 ? cJSON_ParseWithLength(text, bytes) : NULL;
     const cJSON *moved = cJSON_GetObjectItem(problem, "moved");
-    bool         told = take_text(moved, "id", m->id, sizeof m->id) && take_text(moved, "secret", m->secret, sizeof m->secret);
+    bool         told = is_same_url(cJSON_GetObjectItem(moved, "to"), url) && take_text(moved, "id", m->id, sizeof m->id) &&
+                take_text(moved, "secret", m->secret, sizeof m->secret);
 
     cJSON_Delete(problem);
     return told;
@@ -261,10 +272,10 @@ static gpurest_http_response *delete_move(struct cli *c, const char *name, const
 
 /* Only when the old node says that it has the session, the copy is not it. Returns `failed`, unless the old node says that the session is
  * there: then only the answer that was to say so was lost. */
-static enum exit_code give_up(struct cli *c, struct cli *there, struct moving *m, enum exit_code failed)
+static enum exit_code give_up(struct cli *c, struct cli *there, const char *url, struct moving *m, enum exit_code failed)
 {
     gpurest_http_response *response = delete_move(c, m->name, m->move);
-    bool                   done = response && take_told(response, m);
+    bool                   done = response && take_told(response, url, m);
 
     if (response && gpurest_http_status(response) / 100 == 2)
         gpurest_http_response_free(delete_move(there, m->id[0] ? m->id : plain_name(m->name), m->move));
@@ -299,7 +310,7 @@ static enum exit_code move_to(struct cli *c, struct cli *there, const char *name
     if (!code)
         code = complete(c, &m, url);
     if (code)
-        code = give_up(c, there, &m, code);
+        code = give_up(c, there, url, &m, code);
     if (!code)
         code = confirm(there, &m);
     if (!code)
