@@ -415,3 +415,17 @@ def test_a_launch_beside_batches_and_streams(kernels):
     np.testing.assert_array_equal(np.frombuffer(client.get(f"{session}/buffers/sx/data").body, np.float32), got[::-1])
     assert client.post(f"{session}/launches", {**body, "args": [*body["args"][:3], {"u64": 65}]}).code == "argument_mismatch"
     reduce.test_two_streams_do_not_meet(kernels)
+
+
+def test_a_program_replaces_its_values(kernels):
+    """Also one that is a bool, which a shader has as a u32, and with scratch memory."""
+    client, session = kernels.client, kernels.session
+    x = np.array([5, 3, 9, 1, 7, 2, 8, 6, 4, 0], np.uint32)
+    assert client.put_octets(f"{session}/buffers/px", x.tobytes()).status == 201
+    client.put(f"{session}/buffers/py", {"size": 40}).expect(201)
+    args = [{"buf": "px"}, {"buf": "py"}, {"u64": 10}, {"bool": False}]
+    client.put(f"{session}/programs/p", {"ops": [{"op": "launch", "builtin": "sort", "dtype": "u32", "args": args}]}).expect(201)
+    for replaced, n, step in (({}, 10, 1), ({"3": {"bool": True}}, 10, -1), ({"2": {"u64": 4}}, 4, 1), ({}, 10, 1)):
+        client.post(f"{session}/programs/p/runs", {"args": {"0": replaced}}).expect(200)
+        got = np.frombuffer(client.get(f"{session}/buffers/py/data").body, np.uint32)[:n]
+        np.testing.assert_array_equal(got, np.sort(x[:n])[::step])
