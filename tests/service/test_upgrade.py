@@ -42,6 +42,10 @@ class Upgradable(Service):
     def signal(self):
         self.process.send_signal(signal.SIGUSR2)
 
+    def eventfds(self):
+        """What threads are woken by: as many after an upgrade as before."""
+        return sum(os.readlink(one) == "anon_inode:[eventfd]" for one in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir() if one.is_symlink())
+
     def upgrade(self):
         before = self.starts()
         self.signal()
@@ -244,7 +248,7 @@ def test_an_executable_that_does_not_start_changes_nothing(upgradable, executabl
     service = upgradable("--tokens", str(tokens))
     client = service.client(Authorization="Bearer ada-secret")
     client.put("/v1/sessions/s", {}).expect(201)
-    good = pathlib.Path(executable).read_bytes()
+    good, eventfds = pathlib.Path(executable).read_bytes(), service.eventfds()
     service.replace(b"\x7fELF is not enough")
     service.signal()
     service.logged("gpurestd cannot be executed, and this process goes on: Exec format error")
@@ -263,8 +267,10 @@ def test_an_executable_that_does_not_start_changes_nothing(upgradable, executabl
     service.upgrade()
     service.logged("this executable cannot serve, and the one before goes on")
     assert client.get("/v1/sessions/s").expect(200).json()["restored"]["from"] == "shutdown"
+    assert service.eventfds() == eventfds
     service.replace(good)
     service.upgrade()
+    assert service.eventfds() == eventfds
     client.get("/v1/sessions/s").expect(200)
 
 
