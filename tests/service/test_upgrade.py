@@ -13,6 +13,7 @@ import time
 import pytest
 
 from kernels import FAULTS, launch
+from local_client import LocalClient
 from service_under_test import Service, children_of, until
 from test_service_manager import DEADLINE_S, Manager, client_of, contained  # noqa: F401 (a fixture)
 from test_start_and_auth import token_file
@@ -241,6 +242,21 @@ def test_a_session_that_cannot_be_saved_ends_the_upgrade(upgradable):
     service.upgrade()
     assert client.get("/v1/sessions/good/buffers/b/data").body == b"after."
     assert client.get("/v1/sessions/bad/buffers/b/data").body == b"before"
+
+
+def test_memory_that_a_client_maps_ends_the_upgrade(upgradable, tmp_path):
+    path = str(tmp_path / "s")
+    service = upgradable("--local-sharing", "--listen", f"unix:{path}")
+    client = LocalClient(path)
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put("/v1/sessions/s/buffers/b", {"size": 4096}).expect(201)
+    with client.share("/v1/sessions/s/buffers/b"):
+        service.signal()
+        service.logged("not upgraded, this process goes on: clients of this host map memory of 1 sessions")
+        client.get("/v1/sessions/s").expect(200)
+    client.delete("/v1/sessions/s/buffers/b").expect(204)
+    service.upgrade()
+    client.get("/v1/sessions/s").expect(200)
 
 
 def test_an_executable_that_does_not_start_changes_nothing(upgradable, executable, tmp_path):
