@@ -583,7 +583,9 @@ static void drain_sessions(struct frontend *f)
 /* One that is frozen stays so, with its sockets: they are the next process's. */
 static void stop_server(struct frontend *f)
 {
-    if (!f->is_replaced)
+    if (f->is_replaced)
+        server_leave(f->server);
+    else
         server_destroy(f->server);
     atomic_store(&f->app.server, NULL);
 }
@@ -667,11 +669,13 @@ int frontend_main(const struct config *config, int argc, char *const argv[])
                          .app = {.config = config, .started_wall_ns = wall_ns(), .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
     bool            started;
 
-    if (!start_log(config))
+    upgrade_begin(&f.upgrade, argv);
+    if (!start_log(config)) {
+        upgrade_go_back(&f.upgrade);
         return 2;
+    }
     spin_cpus_set((unsigned)config->spin_cpus);
     notify_begin();
-    upgrade_begin(&f.upgrade, argv);
     f.rereads = config_file_stays(config);
     started = start_parts(&f);
     if (started)

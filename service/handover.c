@@ -35,6 +35,16 @@ static bool stand_still(struct handover *h)
     return true;
 }
 
+/* Its clients would go on writing to memory that is nobody's. */
+static bool is_mapped(const struct handover *h)
+{
+    unsigned mapped = registry_mapped(h->app->registry);
+
+    if (mapped)
+        log_error("frontend", "not upgraded, this process goes on: clients of this host map memory of %u sessions", mapped);
+    return mapped != 0;
+}
+
 static bool prepare(struct handover *h)
 {
     if (!stand_still(h)) {
@@ -42,6 +52,8 @@ static bool prepare(struct handover *h)
                   server_in_flight(h->server), registry_busy(h->app->registry));
         return false;
     }
+    if (is_mapped(h))
+        return false;
     if (state_save(h->state))
         return true;
     log_error("frontend", "not upgraded, this process goes on: not every session could be saved");
@@ -50,6 +62,8 @@ static bool prepare(struct handover *h)
 
 bool handover_prepare(struct handover *h)
 {
+    if (is_mapped(h))
+        return false;
     state_stop(h->state);
     server_pause(h->server);
     if (prepare(h))

@@ -18,7 +18,7 @@
 #include "base/log/log.h"
 #include "notify.h"
 
-/* "BEFORE:SOCKET,SOCKET,…": numbers of descriptors. */
+/* "BEFORE:SOCKET,SOCKET,…": numbers of descriptors; BEFORE is empty if nothing comes back. */
 #define VARIABLE "GPUREST_UPGRADE"
 
 enum {
@@ -47,9 +47,13 @@ void upgrade_begin(struct upgrade *u, char *const argv[])
     struct span text = span_of(variable ? variable : "");
 
     *u = (struct upgrade){.argv = argv, .before = -1};
-    if (variable && !take_number(&text, ':', &u->before))
-        log_warn("frontend", VARIABLE " is not what an earlier process has left, and is ignored");
-    while (u->before >= 0 && text.bytes && u->count < SOCKETS_INHERITED_MAX && take_number(&text, ',', &u->inherited[u->count])) {
+    if (span_starts(text, ":"))
+        span_cut(&text, ':');
+    else if (variable && !take_number(&text, ':', &u->before)) {
+        fprintf(stderr, "gpurestd: " VARIABLE " is not what an earlier process has left, and is ignored\n");
+        text.bytes = 0;
+    }
+    while (text.bytes && u->count < SOCKETS_INHERITED_MAX && take_number(&text, ',', &u->inherited[u->count])) {
         u->kept[u->count] = fcntl(u->inherited[u->count], F_DUPFD_CLOEXEC, 0);
         u->count++;
     }
@@ -185,7 +189,9 @@ static bool leave_behind(int before, const int sockets[], unsigned count)
     bool       done;
 
     buf_init(&text, TEXT_BYTES_MAX);
-    buf_printf(&text, "%d:", before);
+    if (before >= 0)
+        buf_printf(&text, "%d", before);
+    buf_add_text(&text, ":");
     for (unsigned i = 0; i < count; i++)
         if (leave_open(sockets[i]))
             buf_printf(&text, "%d,", sockets[i]);
@@ -214,8 +220,10 @@ void upgrade_go_back(const struct upgrade *u)
 {
     char **argv = u->before >= 0 ? arguments(u, NULL) : NULL;
 
-    if (!argv || !leave_behind(u->before, u->kept, u->count))
+    if (!argv || !leave_behind(-1, u->kept, u->count)) {
+        free(argv);
         return;
+    }
     fprintf(stderr, "gpurestd: not upgraded: this executable cannot serve, and the one before goes on\n");
     fexecve(u->before, argv, environ);
     fprintf(stderr, "gpurestd: the one before cannot be executed: %s\n", strerror(errno));

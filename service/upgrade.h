@@ -13,7 +13,7 @@ struct upgrade {
     unsigned     count;                            /* of both */
 };
 
-/* Takes what an earlier process has left, out of the environment too. Before any thread starts. */
+/* Takes what an earlier process has left, out of the environment too. First of all: before another descriptor gets such a number. */
 void upgrade_begin(struct upgrade *u, char *const argv[]);
 /* This process serves: there is no way back any more. */
 void upgrade_done(struct upgrade *u);

@@ -98,6 +98,8 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
 unsigned registry_busy_on(struct registry *r, unsigned device);
 /* ... on any device. */
 unsigned registry_busy(struct registry *r);
+/* Of how many sessions clients of this host map memory. */
+unsigned registry_mapped(struct registry *r);
 
 struct waiting_work {
     unsigned launches, batches; /* accepted and not started; batches: those in the background */

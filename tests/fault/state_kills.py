@@ -1,5 +1,5 @@
-"""Kills a service with --state at random moments of saving, of restoring and of snapshots in between, and counts sessions that are lost, doubled or
-told wrongly, and those of which the next start does not tell, or tells wrongly, that they went with the process: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
+"""Kills a service with --state at random moments of saving, of restoring, of snapshots in between and of upgrades under load, and counts requests
+that fail before the kill, sessions that are lost, doubled or told wrongly, and those of which the next start does not tell, or tells wrongly, that they went with the process: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
 import argparse
 import collections
 import pathlib
@@ -10,14 +10,16 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "service"))
-from service_under_test import Service  # noqa: E402
+from service_under_test import Service, until  # noqa: E402
 
 WORDS = 96 * 1024  # of each session's buffer, all of the same value: a write that is not whole shows
 LAST = 20  # of those that were deleted, how many are asked for after each start
-WAYS = ("save", "load", "between")
+WAYS = ("save", "load", "between", "upgrade")
+WRITERS = 2
 
 
 class Unready(Service):
@@ -32,6 +34,33 @@ def kill(service):
     service.process.wait()
 
 
+class Writer(threading.Thread):
+    """Changes one session until the service is killed. What was not answered then may have been done or not."""
+
+    def __init__(self, world, service, name):
+        super().__init__(daemon=True)
+        self.world, self.service, self.name = world, service, name
+        self.ends = False
+
+    def step(self, client):
+        value = self.world.values[self.name] + 1
+        self.world.begun[self.name] = value
+        client.put_octets(f"/v1/sessions/{self.name}/buffers/b/data", struct.pack("<I", value) * WORDS).expect(204)
+        self.world.values[self.name] = value
+        if self.world.random.random() < 0.5:
+            client.close()
+
+    def run(self):
+        client = self.service.client()
+        while not self.ends:
+            try:
+                self.step(client)
+            except Exception as why:  # noqa: BLE001: http.client has many for a connection that ends
+                if not self.ends:
+                    self.world.wrong("failed", self.name, f"{type(why).__name__}: {why}")
+                return
+
+
 class World:
     """What clients were told, by session: the value that was last acknowledged, and whether a snapshot of the session was told."""
 
@@ -40,6 +69,7 @@ class World:
         self.random = random.Random(seed)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="gpurest-kills."))
         self.values, self.before, self.saved, self.deleted = {}, {}, set(), []
+        self.begun = {}  # a value that was sent, and not acknowledged
         self.tally = collections.Counter()
         self.found = []
         self.took = {way: 0.3 for way in WAYS}
@@ -92,9 +122,9 @@ class World:
         source = told["restored"]["from"]
         if data != data[:4] * WORDS:
             self.wrong("half", name, "its buffer is of two moments")
-        elif source == "shutdown" and value != self.values[name]:
+        elif source == "shutdown" and value not in (self.values[name], self.begun.get(name)):
             self.wrong("stale", name, f"has {value} and not {self.values[name]}, and is told to be what it was at the end")
-        elif not self.before.get(name, self.values[name]) <= value <= self.values[name]:
+        elif not self.before.get(name, self.values[name]) <= value <= max(self.values[name], self.begun.get(name, 0)):
             self.wrong("stale", name, f"has {value}, which is older than its last snapshot")
         self.tally[source] += 1
         self.values[name] = value
@@ -130,6 +160,7 @@ class World:
         self.ask_for(client, names)
         self.values = {name: value for name, value in self.values.items() if name in names}
         self.before.clear()
+        self.begun.clear()
         while len(self.values) < 3:
             self.make(client)
         service.stop()
@@ -138,6 +169,9 @@ class World:
     def kill_in(self, way):
         """At a random moment of it, or a little behind its end."""
         delay = self.random.random() * 1.2 * self.took[way]
+        if way == "upgrade":
+            self.kill_in_upgrade(delay)
+            return
         if way == "load":
             service = self.start(kind=Unready)
             began = time.monotonic()
@@ -153,10 +187,34 @@ class World:
                 self.saved |= {s["id"] for s in service.client().get("/v1/sessions").json()["items"] if s["saved_at"]}
         kill(service)
 
+    def kill_in_upgrade(self, delay):
+        service = self.start("--drain-timeout", "60")
+        self.change(service.client())
+        self.before = {name: self.before.get(name, value) for name, value in self.values.items()}
+        writers = [Writer(self, service, name) for name in sorted(self.values)[:WRITERS]]
+        for writer in writers:
+            writer.start()
+        time.sleep(0.05)
+        service.process.send_signal(signal.SIGUSR2)
+        time.sleep(delay)
+        for writer in writers:
+            writer.ends = True
+        kill(service)
+        for writer in writers:
+            writer.join()
+        self.tally["upgraded"] += (service.folder / "stdout").read_text().count(" serving") > 1
+
+    def time_upgrade(self, service):
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGUSR2)
+        until(lambda: (service.folder / "stdout").read_text().count(" serving") > 1, service.stderr)
+        return time.monotonic() - began
+
     def measure(self):
         began = time.monotonic()
         service = self.start()
         self.took["load"] = time.monotonic() - began
+        self.took["upgrade"] = 2 * self.time_upgrade(service)  # under load it takes longer
         self.change(service.client())
         began = time.monotonic()
         service.stop()
@@ -190,13 +248,13 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     o = parser.parse_args()
     print(subprocess.run([o.executable, "--version"], capture_output=True, text=True).stdout.strip())
-    print(f"{'kills in':10} {'kills':>6} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6} {'untold':>7}   restored from: shutdown, periodic; told to be gone")
+    print(f"{'kills in':10} {'kills':>6} {'failed':>7} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6} {'untold':>7}   restored from: shutdown, periodic; told to be gone; upgrades that ended before the kill")
     bad = []
     for way in o.ways:
         tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed, 60 * o.minutes)
         bad += found
-        print(f"{way:10} {tally['kills']:6} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6} {tally['untold']:7}   "
-              f"{tally['shutdown']}, {tally['periodic']}; {tally['told']}", flush=True)
+        print(f"{way:10} {tally['kills']:6} {tally['failed']:7} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6} {tally['untold']:7}   "
+              f"{tally['shutdown']}, {tally['periodic']}; {tally['told']}; {tally['upgraded']}", flush=True)
     print("\n".join(bad))
     return 1 if bad else 0
 

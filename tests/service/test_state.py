@@ -338,3 +338,16 @@ def test_what_is_answered_while_it_saves_is_saved(mortal, tmp_path):
     client = mortal("--state", str(tmp_path / "state")).client()
     for name in ("s", "t"):
         assert client.get(f"/v1/sessions/{name}/buffers/b/data").body == (b"after." if name in acknowledged else b"before")
+
+
+def test_a_start_that_fails_takes_nothing_away(executable, mortal, tmp_path):
+    state = str(tmp_path / "state")
+    service = mortal("--state", state)
+    service.client().put("/v1/sessions/s", {}).expect(201)
+    stop(service)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        failed = subprocess.run([executable, "--state", state, "--listen", "127.0.0.1:%d" % taken.getsockname()[1], "--backends", "cpu"],
+                                capture_output=True, text=True, timeout=120)
+    assert failed.returncode == 1 and "session s is restored" in failed.stderr and "Address already in use" in failed.stderr
+    client = mortal("--state", state).client()
+    assert client.get("/v1/sessions/s").expect(200).json()["restored"]["from"] == "shutdown"

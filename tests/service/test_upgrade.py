@@ -13,6 +13,7 @@ import time
 import pytest
 
 from kernels import FAULTS, launch
+from local_client import LocalClient
 from service_under_test import Service, children_of, until
 from test_service_manager import DEADLINE_S, Manager, client_of, contained  # noqa: F401 (a fixture)
 from test_start_and_auth import token_file
@@ -41,6 +42,10 @@ class Upgradable(Service):
 
     def signal(self):
         self.process.send_signal(signal.SIGUSR2)
+
+    def eventfds(self):
+        """What threads are woken by: as many after an upgrade as before."""
+        return sum(os.readlink(one) == "anon_inode:[eventfd]" for one in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir() if one.is_symlink())
 
     def upgrade(self):
         before = self.starts()
@@ -239,12 +244,27 @@ def test_a_session_that_cannot_be_saved_ends_the_upgrade(upgradable):
     assert client.get("/v1/sessions/bad/buffers/b/data").body == b"before"
 
 
+def test_memory_that_a_client_maps_ends_the_upgrade(upgradable, tmp_path):
+    path = str(tmp_path / "s")
+    service = upgradable("--local-sharing", "--listen", f"unix:{path}")
+    client = LocalClient(path)
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put("/v1/sessions/s/buffers/b", {"size": 4096}).expect(201)
+    with client.share("/v1/sessions/s/buffers/b"):
+        service.signal()
+        service.logged("not upgraded, this process goes on: clients of this host map memory of 1 sessions")
+        client.get("/v1/sessions/s").expect(200)
+    client.delete("/v1/sessions/s/buffers/b").expect(204)
+    service.upgrade()
+    client.get("/v1/sessions/s").expect(200)
+
+
 def test_an_executable_that_does_not_start_changes_nothing(upgradable, executable, tmp_path):
     tokens = pathlib.Path(token_file(tmp_path / "tokens.json", ada=["read", "write"]))
     service = upgradable("--tokens", str(tokens))
     client = service.client(Authorization="Bearer ada-secret")
     client.put("/v1/sessions/s", {}).expect(201)
-    good = pathlib.Path(executable).read_bytes()
+    good, eventfds = pathlib.Path(executable).read_bytes(), service.eventfds()
     service.replace(b"\x7fELF is not enough")
     service.signal()
     service.logged("gpurestd cannot be executed, and this process goes on: Exec format error")
@@ -263,8 +283,10 @@ def test_an_executable_that_does_not_start_changes_nothing(upgradable, executabl
     service.upgrade()
     service.logged("this executable cannot serve, and the one before goes on")
     assert client.get("/v1/sessions/s").expect(200).json()["restored"]["from"] == "shutdown"
+    assert service.eventfds() == eventfds
     service.replace(good)
     service.upgrade()
+    assert service.eventfds() == eventfds
     client.get("/v1/sessions/s").expect(200)
 
 

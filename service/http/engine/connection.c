@@ -157,20 +157,15 @@ void connections_adopt(struct loop *loop)
         adopt(loop, LIST_FIRST(&loop->reborn));
 }
 
-bool connection_inherit(struct loop *loop, int fd)
+void connection_inherit(struct loop *loop, int fd)
 {
     struct sockaddr_storage a = {0};
     socklen_t               bytes = sizeof a;
-    struct connection      *c = calloc(1, sizeof *c);
 
-    if (!c || getpeername(fd, (struct sockaddr *)&a, &bytes)) {
-        free(c);
+    if (getpeername(fd, (struct sockaddr *)&a, &bytes))
         close(fd);
-        return false;
-    }
-    *c = (struct connection){.loop = loop, .fd = -1, .successor = fd, .is_unix = a.ss_family == AF_UNIX, .client = ip_of_peer(&a)};
-    LIST_INSERT_HEAD(&loop->reborn, c, link);
-    return true;
+    else
+        give_to_daemon(loop, fd, &a, bytes); /* MHD closes what it refuses */
 }
 
 static void free_all(struct connection_list *l)

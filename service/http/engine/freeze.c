@@ -60,8 +60,7 @@ static bool can_go(const struct connection *c)
     socklen_t               bytes = sizeof a;
     struct ip_address       peer;
 
-    if (c->exchange || c->is_tls || c->may_be_proxied || c->linger || c->framing.refused || c->framing.begun != c->framing.ended ||
-        c->begun != c->framing.begun)
+    if (c->exchange || c->is_tls || c->linger || c->framing.refused || c->framing.begun != c->framing.ended || c->begun != c->framing.begun)
         return false;
     if (getpeername(c->fd, (struct sockaddr *)&a, &bytes))
         return false;
@@ -109,6 +108,13 @@ void server_go_on(struct server *s)
     atomic_store(&s->quiescing, false);
     server_thaw(s);
     wake_loops(s);
+}
+
+void server_leave(struct server *s)
+{
+    assert(atomic_load(&s->freezing));
+    executor_stop(s->executor);
+    offload_stop(s->offload_threads);
 }
 
 unsigned server_sockets(struct server *s, int out[SOCKETS_INHERITED_MAX])

@@ -136,8 +136,8 @@ bool connection_accept(struct loop *loop, struct listener *l);
 void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code);
 /* Returns the sockets whose old connections are closed to the daemon. On the loop, outside MHD's callbacks. */
 void connections_adopt(struct loop *loop);
-/* A socket that is the daemon's from the first turn on, as a connection that has been used. False: out of memory, and it is closed. */
-bool connection_inherit(struct loop *loop, int fd);
+/* A socket that another process has accepted: it is served as one that has just come. Before the loop starts. */
+void connection_inherit(struct loop *loop, int fd);
 /* At the end of the loop: closes these sockets. */
 void connections_abandon(struct loop *loop);
 /* Deadlines and hang-ups of all connections of the loop (http/filter/watchdog.c). */

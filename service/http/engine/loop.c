@@ -143,7 +143,7 @@ static int wait_ms(struct loop *loop)
     uint64_t ms = !LIST_EMPTY(&loop->connections) || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
     uint64_t timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
 
-    if (deadline_left_ns(loop->timer_ns) == 0 || !LIST_EMPTY(&loop->reborn))
+    if (deadline_left_ns(loop->timer_ns) == 0)
         return 0;
     if (timer_ms < ms)
         ms = timer_ms;

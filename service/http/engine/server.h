@@ -88,6 +88,8 @@ bool server_freeze(struct server *s, bool patient);
 void server_thaw(struct server *s);
 /* Undoes both. */
 void server_go_on(struct server *s);
+/* Of a frozen server that goes on no more: its other threads end, and nobody uses what its configuration names. Its sockets stay open. */
+void server_leave(struct server *s);
 /* Of a frozen server: the sockets with which another process can go on, listening ones and those of connections between two requests. How many. */
 unsigned server_sockets(struct server *s, int out[SOCKETS_INHERITED_MAX]);
 /* Number of requests in progress. */

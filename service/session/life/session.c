@@ -86,6 +86,21 @@ unsigned registry_busy(struct registry *r)
     return c.busy;
 }
 
+static void count_mapped(struct session *s, void *mapped)
+{
+    pthread_mutex_lock(&s->lock);
+    *(unsigned *)mapped += s->worker_session && s->worker_session->shares_count > 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+unsigned registry_mapped(struct registry *r)
+{
+    unsigned mapped = 0;
+
+    registry_each(r, count_mapped, &mapped);
+    return mapped;
+}
+
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
