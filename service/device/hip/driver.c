@@ -4,13 +4,8 @@
 #include <stdio.h>
 
 enum {
-    HIP_LAUNCH_END = 3,                  /* ends the `extra` list of a launch; CUDA's end is 0 */
-    EXTRA_WORDS = 5,                     /* of that list, as the backend makes it */
-    HIP_ERROR_INVALID_CONFIGURATION = 9, /* of a launch; the driver of CUDA says INVALID_VALUE */
-    PROPERTIES_BYTES = 4096,             /* more than hipDeviceProp_t has in any release */
-    ARCH_AT_R0600 = 1160,                /* its member gcnArchName, as hipGetDevicePropertiesR0600() fills it */
-    ARCH_AT_R0000 = 396,                 /* ... and hipGetDeviceProperties() */
-    ARCH_TEXT_BYTES = 256,
+    EXTRA_WORDS = 5,         /* of that list, as the backend makes it */
+    PROPERTIES_BYTES = 4096, /* more than hipDeviceProp_t has in any release */
 };
 
 enum need { OPTIONAL, REQUIRED };
@@ -37,7 +32,7 @@ static const struct {
 static const struct {
     unsigned ours, hips;
 } attributes[] = {
-#define HIP_ATTRIBUTE(NAME, number) {CUDA_ATTRIBUTE_##NAME, number},
+#define HIP_ATTRIBUTE(NAME, name, number) {CUDA_ATTRIBUTE_##NAME, number},
 #include "device/hip/attributes.def"
 #undef HIP_ATTRIBUTE
 };
@@ -184,11 +179,11 @@ bool hip_arch(int index, char out[HIP_ARCH_BYTES])
     char properties[PROPERTIES_BYTES] = {0};
     bool is_new = hip.hipGetDevicePropertiesR0600 != NULL;
     cuda_result (*get)(void *, int) = is_new ? hip.hipGetDevicePropertiesR0600 : hip.hipGetDeviceProperties;
-    const char *text = properties + (is_new ? ARCH_AT_R0600 : ARCH_AT_R0000);
+    const char *text = properties + (is_new ? HIP_ARCH_AT_R0600 : HIP_ARCH_AT_R0000);
     size_t      bytes;
 
     if (!get || get(properties, index) != CUDA_RESULT_SUCCESS || strncmp(text, "gfx", 3) != 0)
         return false;
-    bytes = strnlen(text, ARCH_TEXT_BYTES);
+    bytes = strnlen(text, HIP_ARCH_TEXT_BYTES);
     return span_copy(span_first((struct span){text, bytes}, strcspn(text, ":")), out, HIP_ARCH_BYTES) && span_holds_only(span_of(out), "-");
 }

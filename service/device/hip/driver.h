@@ -3,7 +3,14 @@
 
 #include "device/cuda/driver.h"
 
-enum { HIP_ARCH_BYTES = 16 };
+enum {
+    HIP_ARCH_BYTES = 16,
+    HIP_LAUNCH_END = 3,                  /* ends the `extra` list of a launch; CUDA's end is 0 */
+    HIP_ERROR_INVALID_CONFIGURATION = 9, /* of a launch; the driver of CUDA says INVALID_VALUE */
+    HIP_ARCH_AT_R0600 = 1160,            /* gcnArchName in hipDeviceProp_t, as hipGetDevicePropertiesR0600() fills it */
+    HIP_ARCH_AT_R0000 = 396,             /* ... and hipGetDeviceProperties() */
+    HIP_ARCH_TEXT_BYTES = 256,
+};
 
 /* The path of the library, before it is loaded; NULL or "": the usual places. Borrowed. */
 void hip_driver_choose(const char *path);
