@@ -33,7 +33,7 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
-enum { DEVICE_SETTINGS = 10 };
+enum { DEVICE_SETTINGS = 11 };
 
 struct frontend {
     const struct config *config;
@@ -180,6 +180,7 @@ static bool make_device_arguments(struct frontend *f)
     const struct {
         const char *name, *value; /* NULL: not set */
     } settings[DEVICE_SETTINGS] = {{"libcuda", c->libcuda},
+                                   {"libamdhip64", c->libamdhip64},
                                    {"cublaslt", vendor ? c->libcublaslt : NULL},
                                    {"cufft", vendor ? c->libcufft : NULL},
                                    {"cusolver", vendor ? c->libcusolver : NULL},

@@ -207,6 +207,7 @@ int config_check(const struct config *c)
     check_tokens(&v, c);
     check_library(&v, "nvrtc", c->nvrtc);
     check_library(&v, "libcuda", c->libcuda);
+    check_library(&v, "libamdhip64", c->libamdhip64);
     check_mps(&v, c->mps);
     check_library(&v, "libcublaslt", c->libcublaslt);
     check_library(&v, "libcufft", c->libcufft);

@@ -52,7 +52,7 @@ struct device_driver {
     /* The build of the driver's library, "580.95.05", by which its system calls are known; "" where it does not tell. Borrowed. */
     const char *(*build)(struct device *d);
     const char *const *reads;        /* files and folders of the driver's own that a locked worker may read; NULL-terminated */
-    const char        *device_files; /* how the names of its files in /dev begin; a locked worker may use these */
+    const char *const *device_files; /* how the names of its files in /dev begin, NULL-terminated; a locked worker may use these */
 };
 
 struct device_ops {
@@ -92,6 +92,8 @@ struct device_ops {
      * no system calls but those for memory and threads. */
     const struct device_driver *(*driver)(unsigned index);
 
+    /* The canary fills and copies memory and runs no kernel: code would have to be compiled for each kind of device. */
+    bool canary_copies;
     /* (optional) The canary's module, if it is not the PTX of worker/canary.c: the same kernel, gpurest_canary, with the same parameters. */
     struct span canary;
 

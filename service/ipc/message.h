@@ -89,7 +89,7 @@ struct device_health {
 };
 
 /* What module_load takes of code that the service compiled for compile_arch. */
-enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODE_SPIRV, DEVICE_CODES };
+enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODE_SPIRV, DEVICE_CODE_AMDGPU, DEVICE_CODES };
 
 struct device_library {
     char name[16];    /* "cublaslt" */

@@ -57,11 +57,14 @@ static enum status prepare_canary(struct device_worker *w, struct problem *why)
         return problem_set(why, st, "cannot allocate device memory for the canary");
     if (!c->out && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->out)))
         return problem_set(why, st, "cannot allocate device memory for the canary");
+    if (ops->canary_copies)
+        return STATUS_OK;
     image = ops->canary.bytes ? ops->canary : (struct span){ptx, sizeof ptx - 1};
     return ops->module_load(w->device, image.data, image.bytes, &c->module, why);
 }
 
-static enum status submit_canary(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)
+/* What becomes of the numbers: the kernel computes, or the device copies. */
+static enum status compute(struct device_worker *w, struct problem *why)
 {
     const struct device_ops *ops = w->ops;
     const struct canary     *c = &w->canary;
@@ -74,10 +77,27 @@ static enum status submit_canary(struct device_worker *w, const uint32_t *in, ui
                                   .deadline_ms = CANARY_DEADLINE_MS};
     enum status              st;
 
+    if (!ops->canary_copies)
+        return ops->launch(w->device, NULL, &l, why);
+    st = ops->mem_copy(w->device, NULL, c->out, c->in, NUMBERS * sizeof(uint32_t));
+    return st ? problem_set(why, st, "cannot copy the canary on the device") : STATUS_OK;
+}
+
+static uint32_t expected(const struct device_ops *ops, uint32_t in)
+{
+    return ops->canary_copies ? in : in * 3 + 7;
+}
+
+static enum status submit_canary(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)
+{
+    const struct device_ops *ops = w->ops;
+    const struct canary     *c = &w->canary;
+    enum status              st;
+
     if ((st = ops->mem_fill(w->device, NULL, c->out, 0, sizeof(uint32_t), NUMBERS)) ||
         (st = ops->mem_write(w->device, NULL, c->in, in, NUMBERS * sizeof *in)))
         return problem_set(why, st, "cannot write the canary to the device");
-    if ((st = ops->launch(w->device, NULL, &l, why)))
+    if ((st = compute(w, why)))
         return st;
     if ((st = ops->mem_read(w->device, NULL, out, c->out, NUMBERS * sizeof *out)) || (st = ops->event_record(w->device, NULL, c->done)))
         return problem_set(why, st, "cannot read the canary from the device");
@@ -110,7 +130,7 @@ enum status canary_run(struct device_worker *w, struct problem *why)
     if ((st = submit_canary(w, in, out, why)) || (st = wait_done(w, why)))
         return st;
     for (uint32_t i = 0; i < NUMBERS; i++)
-        if (out[i] != in[i] * 3 + 7)
+        if (out[i] != expected(w->ops, in[i]))
             return problem_set(why, STATUS_DEVICE_ERROR, "the device computed a wrong result");
     return STATUS_OK;
 }

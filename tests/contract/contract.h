@@ -62,6 +62,7 @@ struct device_launch launch_of(struct bench *b, const struct device_module *m, c
 void                 write_all(struct bench *b, uint64_t to, const void *from, size_t bytes);
 void                 read_all(struct bench *b, void *to, uint64_t from, size_t bytes);
 bool                 is_cuda(const struct bench *b);
+bool                 is_hip(const struct bench *b);
 bool                 is_vulkan(const struct bench *b);
 /* From here on the device's kernels may end this process, and the case with it: that is one way to report a fault. */
 void expect_end(struct bench *b);

@@ -109,7 +109,7 @@ void case_fault_shows_on_the_stream(struct bench *b)
 /* A backend that can stop a kernel does so at its deadline. Processes of other backends are killed, so leaving must work at once. */
 void case_endless_is_stopped(struct bench *b)
 {
-    bool                  goes_on = is_cuda(b) || is_vulkan(b);
+    bool                  goes_on = is_cuda(b) || is_vulkan(b) || is_hip(b);
     struct device_module *m = load(b, b->images->faults);
     uint64_t              argument = 0;
     struct device_launch  l = launch_of(b, m, "endless", &argument, sizeof argument, 1, 1);

@@ -1,7 +1,8 @@
 /* Runs every case on every backend that is present, each in a new process, since some lose the context.
- * contract_device [--libcuda PATH] [--backend NAME] [--case NAME] */
+ * contract_device [--libcuda PATH] [--libhip PATH of the fake one] [--backend NAME] [--case NAME] */
 #include "base/deadline.h"
 #include "contract/contract.h"
+#include "support/code_object.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -18,16 +19,39 @@ static const struct {
 #undef CASE
 };
 
-static const char *libcuda;
+static const char *libcuda, *libhip;
+
+/* Code objects without code: the fake library knows its kernels by name. */
+static const struct code_object_kernel hip_kernels[] = {
+#define KERNEL(name, ...) {#name, {__VA_ARGS__}, NULL},
+#include "contract/hip/kernels.def"
+#undef KERNEL
+};
+static const struct code_object_kernel hip_faults[] = {
+#define KERNEL(name, ...) {#name, {__VA_ARGS__}, NULL},
+#include "contract/hip/faults.def"
+#undef KERNEL
+};
+
+static struct span make_image(const struct code_object_kernel *kernels, size_t count)
+{
+    char *bytes = calloc(1, CODE_OBJECT_BYTES_MAX);
+
+    return (struct span){bytes, code_object_make("gfx90a", kernels, count, bytes, CODE_OBJECT_BYTES_MAX)};
+}
 
 /* The rows of images.def, chosen by what the backend loads. */
 static void choose_images(struct bench *b)
 {
-    static struct images ptx, spirv;
+    static struct images ptx, spirv, amd;
 
     ptx = (struct images){image_kernels_ptx, image_faults_ptx, image_print_ptx, image_large_ptx, image_textures_ptx, 7};
     spirv = (struct images){.kernels = image_kernels_spv, .faults = image_faults_spv, .kernels_count = 7};
-    b->images = is_vulkan(b) ? &spirv : &ptx;
+    if (is_hip(b) && libhip)
+        amd = (struct images){.kernels = make_image(hip_kernels, COUNT(hip_kernels)),
+                              .faults = make_image(hip_faults, COUNT(hip_faults)),
+                              .kernels_count = COUNT(hip_kernels)};
+    b->images = is_vulkan(b) ? &spirv : is_hip(b) ? &amd : &ptx;
 }
 
 /* A device uses standard output while it is open. */
@@ -138,6 +162,11 @@ bool is_vulkan(const struct bench *b)
     return strcmp(b->ops->name, "vulkan") == 0;
 }
 
+bool is_hip(const struct bench *b)
+{
+    return strcmp(b->ops->name, "hip") == 0;
+}
+
 /* -1: it did not end in time, or ended by a signal. */
 static int wait_for(pid_t child)
 {
@@ -162,6 +191,7 @@ int run_case(const struct bench *b, const char *name)
                     (char *)(uintptr_t)b->ops->name,
                     (char *)(uintptr_t)name,
                     (char *)(uintptr_t)(libcuda ? libcuda : ""),
+                    (char *)(uintptr_t)(libhip ? libhip : ""),
                     NULL};
     pid_t child = fork();
 
@@ -199,7 +229,7 @@ static void run_backend(const struct device_ops *ops, const char *only, const ch
 
     choose_images(&b);
     if (!b.images->kernels.bytes) {
-        printf("SKIP %s: the suite was built without the compiler of its kernels\n", ops->name);
+        printf("SKIP %s: the suite has no kernels for it: it was built without their compiler, or has none for real AMD GPUs\n", ops->name);
         t->skipped++;
         return;
     }
@@ -246,22 +276,27 @@ int main(int argc, char **argv)
 
     if (length <= 0)
         return EXIT_FAILURE;
-    if (argc == 5 && strcmp(argv[1], "--child") == 0) {
+    if (argc == 6 && strcmp(argv[1], "--child") == 0) {
         struct bench b = {.self = self};
 
         libcuda = argv[4];
         device_set(SPAN_LITERAL("libcuda"), libcuda);
+        libhip = argv[5][0] ? argv[5] : NULL;
+        device_set(SPAN_LITERAL("libamdhip64"), libhip);
         b.ops = device_ops_find(span_of(argv[2]));
         return b.ops ? run_here(&b, argv[3]) : EXIT_FAILURE;
     }
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--libcuda") == 0)
             libcuda = argv[i + 1];
+        else if (strcmp(argv[i], "--libhip") == 0)
+            libhip = argv[i + 1];
         else if (strcmp(argv[i], "--backend") == 0)
             backend = argv[i + 1];
         else if (strcmp(argv[i], "--case") == 0)
             only = argv[i + 1];
     }
     device_set(SPAN_LITERAL("libcuda"), libcuda);
+    device_set(SPAN_LITERAL("libamdhip64"), libhip);
     return run_all(backend, only, self);
 }

@@ -22,8 +22,8 @@ void case_counts_and_describes(struct bench *b)
     OK(b->ops->info(b->d, &info));
     CHECK(info.name[0] && info.compute_capability[0] && info.compile_arch[0], "a name is missing");
     CHECK(info.total_bytes > 0 && info.free_bytes <= info.total_bytes, "memory figures");
-    CHECK((is_vulkan(b) ? info.warp_size >= 1 && info.warp_size <= 128 : info.warp_size == 32) && info.max_threads_per_block >= 256 &&
-              info.max_grid[0] >= 65535,
+    CHECK((is_vulkan(b) ? info.warp_size >= 1 && info.warp_size <= 128 : info.warp_size == 32 || (is_hip(b) && info.warp_size == 64)) &&
+              info.max_threads_per_block >= 256 && info.max_grid[0] >= 65535,
           "limits");
     CHECK(info.attributes_count <= DEVICE_ATTRIBUTES_MAX, "too many attributes");
     fprintf(stderr, "    %s, %s, cc %s, driver %s, %u attributes, %d C, %d W, SM %u kHz, memory %u kHz\n", info.name, info.uuid,
@@ -184,7 +184,7 @@ void case_out_of_memory_and_life_after(struct bench *b)
     OK(b->ops->memory(b->d, &m));
     CHECK(b->ops->mem_alloc(b->d, UINT64_MAX, &a) == STATUS_DEVICE_MEMORY_EXHAUSTED, "2^64 bytes");
     CHECK(b->ops->mem_alloc(b->d, m.total_bytes + 1, &a) == STATUS_DEVICE_MEMORY_EXHAUSTED, "more than there is");
-    if (!is_cuda(b))
+    if (!is_cuda(b) && !is_hip(b))
         contract_skip("filling all memory is for devices that have their own");
     bytes = m.total_bytes / 64;
     while (n < COUNT(blocks) && !(st = b->ops->mem_alloc(b->d, bytes, &blocks[n])))

@@ -68,6 +68,7 @@ OWNERS = {
     "curl/curl.h": r"sdk/c/src/transport/transport_curl\.c",
     "shaderc/": r"tests/.*abi_test\.c",
     "spirv-tools/": r"tests/.*abi_test\.c",
+    "hip/": r"tests/.*abi_test\.c",
     "vulkan/": r"service/device/vulkan/loader\.h",
     "cuda.h": r"tests/.*abi_test\.c",
     "nvrtc.h": r"tests/.*abi_test\.c",

@@ -117,7 +117,7 @@ def test_what_may_come_right_is_a_remark(executable, tmp_path, start):
     assert service.client().get("/readyz").status == 200, "the service that was there is as it was"
 
 
-@pytest.mark.parametrize("flag,word", [("tokens", "tokens"), ("nvrtc", "No such file"), ("libcuda", "No such file"), ("cuda-include", "No such file"),
+@pytest.mark.parametrize("flag,word", [("tokens", "tokens"), ("nvrtc", "No such file"), ("libcuda", "No such file"), ("libamdhip64", "No such file"), ("cuda-include", "No such file"),
                                        ("tls-cert", "a certificate and its key")])
 def test_files_that_are_read_must_be_there(executable, tmp_path, flag, word):
     code, complaints, _ = checked(executable, tmp_path, f"--{flag}={tmp_path}/missing")

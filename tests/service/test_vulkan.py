@@ -126,7 +126,7 @@ def test_the_device_tells_its_limits_and_features(client):
 
 def test_the_page_tells_what_the_device_tells(client):
     page = (pathlib.Path(__file__).parents[2] / "docs/reference/vulkan.md").read_text()
-    rows = {row[0]: row[1].strip() for row in re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\|[^|]*\|([^|]*)\|$", page, re.M)}
+    rows = {row[0]: row[1].strip() for row in re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\|[^|]*\|([^|]*)\|[^|]*\|$", page, re.M)}
     device = client.get("/v1/devices/vulkan:0").json()
     told = {word for word, has in rows.items() if has == "no"} - {"cuda_source", "builtin_kernels"}
     assert told == set(device["unsupported"]) - {"long_loops"} and rows["long_loops"] == "not on lavapipe"

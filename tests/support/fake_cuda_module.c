@@ -1,5 +1,6 @@
-/* The fake driver's modules: reads kernels and their parameters out of PTX text or a cubin, and launches. */
+/* The fake driver's modules: reads kernels and their parameters out of PTX text, a cubin or a code object, and launches. */
 #include "device/cuda/cubin.h"
+#include "device/hip/code_object.h"
 #include "support/fake_cuda.h"
 
 #include <ctype.h>
@@ -9,13 +10,15 @@
 enum { FUNCTIONS_MAX = 64, IMAGE_BYTES_MAX = 1 << 24 };
 
 struct CUmod_st {
-    struct CUfunc_st functions[FUNCTIONS_MAX];
-    unsigned         count;
-    unsigned         runs;
-    struct cubin     elf;
-    char            *image;          /* copy of a cubin, for the names of its globals */
-    char             globals[65536]; /* what they are stored in */
-    struct CUmod_st *next;
+    struct CUfunc_st   functions[FUNCTIONS_MAX];
+    unsigned           count;
+    unsigned           runs;
+    struct cubin       elf;
+    struct code_object code; /* of the copy, where it is for AMD GPUs */
+    bool               is_code;
+    char              *image;          /* copy of a cubin or code object, for the names of its globals */
+    char               globals[65536]; /* what they are stored in */
+    struct CUmod_st   *next;
 };
 
 static struct CUmod_st *loaded;
@@ -113,6 +116,34 @@ static void read_elf(struct CUmod_st *m)
     }
 }
 
+/* Of a code object for AMD GPUs. Its length is not told, either. False: it is none. */
+static bool read_code_object(struct CUmod_st *m, const char *image)
+{
+    struct code_object c;
+    struct code_kernel k;
+    size_t             bytes = 64;
+    bool               damaged;
+
+    if (image[7] != 64) /* HSA's */
+        return false;
+    while (bytes < IMAGE_BYTES_MAX && code_object_open((struct span){image, bytes}, &c))
+        bytes += 8;
+    m->image = malloc(bytes);
+    memcpy(m->image, image, bytes);
+    m->is_code = !code_object_open((struct span){m->image, bytes}, &m->code);
+    c = m->code;
+    while (m->count < FUNCTIONS_MAX && code_object_next(&c, &k, &damaged)) {
+        struct CUfunc_st *f = &m->functions[m->count++];
+
+        snprintf(f->name, sizeof f->name, "%.*s", (int)k.name.bytes, k.name.data);
+        f->module = m;
+        f->params_count = (int)k.params_count;
+        for (unsigned i = 0; i < k.params_count; i++)
+            f->params[i] = (struct fake_param){k.params[i].offset, k.params[i].bytes};
+    }
+    return true;
+}
+
 static unsigned line_of(const char *text, const char *at)
 {
     unsigned line = 1;
@@ -143,8 +174,11 @@ static size_t elf_bytes(const char *image)
 
 static cuda_result load_elf(struct CUmod_st *m, const char *image)
 {
-    size_t bytes = elf_bytes(image);
+    size_t bytes;
 
+    if (read_code_object(m, image))
+        return CUDA_RESULT_SUCCESS;
+    bytes = elf_bytes(image);
     m->image = malloc(bytes);
     memcpy(m->image, image, bytes);
     if (cubin_open((struct span){m->image, bytes}, &m->elf))
@@ -237,12 +271,28 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
     return r ? r : CUDA_RESULT_ERROR_NOT_FOUND;
 }
 
+static cuda_result find_in_code(struct CUmod_st *m, const char *name, cuda_address *address, size_t *bytes)
+{
+    struct code_object c = m->code;
+    struct code_global g;
+
+    while (code_object_next_global(&c, &g))
+        if (span_is(g.name, name)) {
+            *address = (cuda_address)(uintptr_t)m->globals;
+            *bytes = g.bytes;
+            return CUDA_RESULT_SUCCESS;
+        }
+    return CUDA_RESULT_ERROR_NOT_FOUND;
+}
+
 cuda_result cuModuleGetGlobal_v2(cuda_address *address, size_t *bytes, cuda_module module, const char *name)
 {
     cuda_result         r = fake_step(__func__);
     struct cubin_global g;
     size_t              cursor = 0;
 
+    if (!r && module->is_code)
+        return find_in_code(module, name, address, bytes);
     while (!r && module->image && cubin_next_global(&module->elf, &cursor, &g))
         if (span_is(g.name, name)) {
             *address = (cuda_address)(uintptr_t)module->globals;

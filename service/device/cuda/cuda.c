@@ -34,23 +34,26 @@ enum status cuda_alive(const struct device *d, struct problem *why)
     return d->lost.status;
 }
 
+unsigned cuda_count_on(const struct cuda_driver *cu, struct problem *why)
+{
+    int         count = 0;
+    cuda_result r = cu->cuInit(0);
+
+    if (r != CUDA_RESULT_ERROR_NO_DEVICE &&
+        (cuda_problem(cu, r, why, "starting the driver") || cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices")))
+        return 0;
+    if (count <= 0)
+        problem_set(why, STATUS_DEVICE_NOT_FOUND, "the driver found no device");
+    return count > 0 ? (unsigned)count : 0;
+}
+
 static unsigned count_devices(struct problem *why)
 {
     const struct cuda_driver *cu = cuda_driver_load(why);
-    int                       count = 0;
-    cuda_result               r;
 
     if (!cu && why)
         why->status = STATUS_DEVICE_ERROR; /* it is not here, or is just being replaced: that tells nothing about devices */
-    if (!cu)
-        return 0;
-    r = cu->cuInit(0);
-    if (r != CUDA_RESULT_ERROR_NO_DEVICE &&
-        (cuda_problem(cu, r, why, "starting the CUDA driver") || cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices")))
-        return 0;
-    if (count <= 0)
-        problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver found no device");
-    return count > 0 ? (unsigned)count : 0;
+    return cu ? cuda_count_on(cu, why) : 0;
 }
 
 static enum status context_limit(struct device *d, unsigned which, uint32_t *out, struct problem *why)
@@ -91,7 +94,7 @@ static enum status read_limits(struct device *d, struct problem *why)
 static enum status select_device(struct device *d, unsigned index, struct problem *why)
 {
     size_t      total = 0;
-    enum status st = cuda_check(d, d->cu->cuInit(0), why, "starting the CUDA driver");
+    enum status st = cuda_check(d, d->cu->cuInit(0), why, "starting the driver");
 
     if (!st)
         st = cuda_check(d, d->cu->cuDeviceGet(&d->ordinal, (int)index), why, "selecting the device");
@@ -124,12 +127,12 @@ static enum status make_context(struct device *d, struct problem *why)
         return st;
     d->context = context;
     st = cuda_check(d, d->cu->cuCtxSetCurrent(context), why, "selecting the context");
-    if (!st)
+    if (!st && d->cu->cuCtxSetLimit)
         st = cuda_check(d, d->cu->cuCtxSetLimit(CUDA_LIMIT_PRINTF_FIFO_BYTES, KERNEL_OUTPUT_BYTES_MAX), why, "sizing the printf buffer");
     return st;
 }
 
-static void close_device(struct device *d)
+void cuda_close(struct device *d)
 {
     if (!d)
         return;
@@ -150,15 +153,11 @@ static void close_device(struct device *d)
     free(d);
 }
 
-static enum status open_device(struct device **out, unsigned index, struct problem *why)
+enum status cuda_open_on(const struct cuda_driver *cu, struct device **out, unsigned index, struct problem *why)
 {
-    const struct cuda_driver *cu = cuda_driver_load(why);
-    struct device            *d;
-    enum status               st;
+    struct device *d = calloc(1, sizeof *d);
+    enum status    st;
 
-    if (!cu)
-        return STATUS_DEVICE_NOT_FOUND;
-    d = calloc(1, sizeof *d);
     if (!d)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the device");
     d->cu = cu;
@@ -181,12 +180,21 @@ static enum status open_device(struct device **out, unsigned index, struct probl
         problem_set(why, st, "cannot create the default stream");
         goto failed;
     }
-    vendor_libraries_load();
     cuda_output_start(&d->output);
     *out = d;
     return STATUS_OK;
 failed:
-    close_device(d);
+    cuda_close(d);
+    return st;
+}
+
+static enum status open_device(struct device **out, unsigned index, struct problem *why)
+{
+    const struct cuda_driver *cu = cuda_driver_load(why);
+    enum status               st = cu ? cuda_open_on(cu, out, index, why) : STATUS_DEVICE_NOT_FOUND;
+
+    if (!st)
+        vendor_libraries_load();
     return st;
 }
 
@@ -225,8 +233,9 @@ static const char *driver_build(struct device *d)
     return cuda_driver_build();
 }
 
+static const char *const          driver_files[] = {"nvidia", NULL};
 static const char *const          driver_reads[] = {"/etc/nvidia", "/proc/driver", NULL};
-static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = "nvidia"};
+static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = driver_files};
 
 static const struct device_driver *driver_of(unsigned index)
 {
@@ -240,7 +249,7 @@ const struct device_ops device_cuda = {
     .count = count_devices,
     .identify = cuda_identify,
     .open = open_device,
-    .close = close_device,
+    .close = cuda_close,
     .driver = driver_of,
     .info = cuda_info,
     .configure = cuda_configure,

@@ -58,14 +58,22 @@ static void fill_uuid(const struct cuda_driver *cu, cuda_ordinal ordinal, char o
              b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
+void cuda_identify_on(const struct cuda_driver *cu, unsigned index, char out[DEVICE_UUID_BYTES])
+{
+    cuda_ordinal ordinal;
+
+    out[0] = '\0';
+    if (cu->cuInit(0) == CUDA_RESULT_SUCCESS && cu->cuDeviceGet(&ordinal, (int)index) == CUDA_RESULT_SUCCESS)
+        fill_uuid(cu, ordinal, out);
+}
+
 void cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES])
 {
     const struct cuda_driver *cu = cuda_driver_load(NULL);
-    cuda_ordinal              ordinal;
 
     out[0] = '\0';
-    if (cu && cu->cuInit(0) == CUDA_RESULT_SUCCESS && cu->cuDeviceGet(&ordinal, (int)index) == CUDA_RESULT_SUCCESS)
-        fill_uuid(cu, ordinal, out);
+    if (cu)
+        cuda_identify_on(cu, index, out);
 }
 
 static void add_library(struct device_info *out, const char *name, const char *version)
@@ -114,11 +122,9 @@ static void fill_figures(const struct device *d, struct device_info *out)
     out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
     out->sharing_unit = d->memory.share_unit;
     out->unified_memory = positive_attribute(d, CUDA_ATTRIBUTE_INTEGRATED);
-    out->has_server = true;
-    snprintf(out->vendor, sizeof out->vendor, "NVIDIA");
 }
 
-enum status cuda_info(struct device *d, struct device_info *out)
+enum status cuda_info_common(struct device *d, struct device_info *out)
 {
     size_t      free_bytes = 0;
     size_t      total_bytes = 0;
@@ -135,8 +141,19 @@ enum status cuda_info(struct device *d, struct device_info *out)
     if (st)
         return st;
     fill_uuid(d->cu, d->ordinal, out->uuid);
-    fill_versions(d, out);
     fill_attributes(d, out);
+    return STATUS_OK;
+}
+
+enum status cuda_info(struct device *d, struct device_info *out)
+{
+    enum status st = cuda_info_common(d, out);
+
+    if (st)
+        return st;
+    out->has_server = true;
+    snprintf(out->vendor, sizeof out->vendor, "NVIDIA");
+    fill_versions(d, out);
     nvml_read(out);
     return STATUS_OK;
 }

@@ -171,7 +171,15 @@ void cuda_textures_stop(struct device *d);
 /* Checks what the driver would refuse less clearly; allows the kernel its shared memory. */
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
 
-/* The members of device_cuda, by part. */
+/* What a backend's functions of these names do, over the driver that it has loaded. */
+unsigned    cuda_count_on(const struct cuda_driver *cu, struct problem *why);
+enum status cuda_open_on(const struct cuda_driver *cu, struct device **out, unsigned index, struct problem *why);
+void        cuda_identify_on(const struct cuda_driver *cu, unsigned index, char out[DEVICE_UUID_BYTES]);
+/* The part of info() that asks nothing but the driver's table. */
+enum status cuda_info_common(struct device *d, struct device_info *out);
+
+/* The members of device_cuda, by part; those of device_hip, too, where it has them. */
+void        cuda_close(struct device *d);
 enum status cuda_info(struct device *d, struct device_info *out);
 void        cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES]);
 enum status cuda_configure(struct device *d, enum device_setting s, const struct device_setting_value *v, struct problem *why);

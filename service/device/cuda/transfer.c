@@ -114,16 +114,19 @@ static enum status fill_words(struct device *d, struct device_stream *s, uint64_
     return cuda_check(d, d->cu->cuMemsetD32Async(to, word, count, s->handle), NULL, "filling memory");
 }
 
-/* One of the two halves of each of `count` 8-byte elements: a column of words, 8 bytes apart. */
+/* One of the two halves of each of `count` 8-byte elements: a column of words, 8 bytes apart. A driver without columns fills one. */
 static enum status fill_half(struct device *d, struct device_stream *s, uint64_t to, uint32_t word, uint64_t count)
 {
+    if (count == 1)
+        return fill_words(d, s, to, word, 1);
     return cuda_check(d, d->cu->cuMemsetD2D32Async(to, 8, word, 1, count, s->handle), NULL, "filling memory");
 }
 
 /* The driver has no 8-byte fill: some elements are set by halves, then copied to what follows, twice as many each time. */
 static enum status fill_long(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint64_t count)
 {
-    uint64_t    done = count < FILL_SEED_ELEMENTS ? count : FILL_SEED_ELEMENTS;
+    uint64_t    seed = d->cu->cuMemsetD2D32Async ? FILL_SEED_ELEMENTS : 1;
+    uint64_t    done = count < seed ? count : seed;
     enum status st;
 
     if ((uint32_t)pattern == (uint32_t)(pattern >> 32))

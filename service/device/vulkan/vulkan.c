@@ -93,9 +93,10 @@ static const char *driver_build(struct device *d)
     return ""; /* no list of system calls has been learnt for any driver */
 }
 
-static const char *const          driver_reads[] = {"/etc/nvidia", "/etc/vulkan", "/proc/driver", NULL};
-static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = "nvidia"};
-static const struct device_driver drm_driver = {.build = driver_build, .reads = driver_reads, .device_files = "dri"};
+static const char *const driver_reads[] = {"/etc/nvidia", "/etc/vulkan", "/proc/driver", NULL};
+static const char *const nvidia_files[] = {"nvidia", NULL}, *const drm_files[] = {"dri", NULL};
+static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = nvidia_files};
+static const struct device_driver drm_driver = {.build = driver_build, .reads = driver_reads, .device_files = drm_files};
 
 enum { VENDOR_NVIDIA = 0x10de };
 

@@ -223,6 +223,10 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         *image = spec->source;
         return STATUS_OK;
     }
+    if (m->worker_session->facts.wants_amdgpu && spec->kind != IMAGE_BINARY && spec->kind != IMAGE_CUDA)
+        return problem_set(why, STATUS_MODULE_INVALID,
+                           "this device takes a code object for AMD GPUs, compiled for %s; PTX, GLSL and SPIR-V are for other devices",
+                           m->worker_session->facts.arch);
     if (spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV)
         return get_shader_code(m, spec, arena, image, why);
     if (m->worker_session->facts.wants_spirv && spec->kind != IMAGE_CUDA)

@@ -164,6 +164,8 @@ static enum status plan(struct worker_session *c, struct builtin_call *call, str
                                     .on_host = c->facts.on_host,
                                     .shades = c->facts.wants_spirv};
 
+    if (c->facts.wants_amdgpu)
+        return problem_field(why, STATUS_INVALID_FIELD, "/builtin", "unsupported", "devices of the backend hip have no built-in kernels");
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
 }

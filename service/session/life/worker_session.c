@@ -31,6 +31,7 @@ void device_facts_of(const struct device_info *info, struct device_facts *f)
     f->compiles_cuda = strcmp(info->compiler, "nvrtc") == 0;
     f->wants_ptx = info->code_format == DEVICE_CODE_PTX;
     f->wants_spirv = info->code_format == DEVICE_CODE_SPIRV;
+    f->wants_amdgpu = info->code_format == DEVICE_CODE_AMDGPU;
     f->on_host = info->on_host != 0;
     f->multiprocessors = info->multiprocessors;
     f->max_threads_per_block = info->max_threads_per_block;

@@ -115,7 +115,8 @@ static bool guard_files(const struct device_jail *j)
             own++;
         allow_reading(ruleset, driven_reads, COUNT(driven_reads));
         allow_reading(ruleset, j->driver->reads, own);
-        allow_device_files(ruleset, j->driver->device_files);
+        for (const char *const *beginning = j->driver->device_files; *beginning; beginning++)
+            allow_device_files(ruleset, *beginning);
         allow_own_process(ruleset);
         if (j->server)
             landlock_allow(ruleset, j->server, using_device | reading);

@@ -22,7 +22,7 @@ Test(device, answers_null_for_no_such_backend)
 {
     cr_assert_null(device_ops_find(SPAN_LITERAL("cud")));
     cr_assert_null(device_ops_find(SPAN_LITERAL("")));
-    cr_assert_null(device_ops_at(3));
+    cr_assert_null(device_ops_at(4));
 }
 
 Test(device, notices_every_required_member)

@@ -54,10 +54,11 @@ def engine_of(session: "Session") -> "Engine":
 
 
 def _check_device(session: "Session") -> None:
-    """Some operations are built-in kernels, which vulkan devices have, but the rest is CUDA C++: all arrays work on a device, or none do."""
-    if session.device.startswith("vulkan"):
+    """Some operations are built-in kernels, which vulkan devices have and hip devices do not, but the rest is CUDA C++: all arrays work on a device, or none do."""
+    if session.device.startswith(("vulkan", "hip")):
+        instead = "Session.glsl()" if session.device.startswith("vulkan") else "modules of code objects"
         raise ArgumentError(f"arrays need a cuda or cpu device, and this session is on {session.device}: their kernels are CUDA C++, which that device does not "
-                            "take; open a session on another device, or use Session.glsl() with buffers")
+                            f"take; open a session on another device, or use {instead} with buffers")
 
 
 class Engine:
