@@ -515,7 +515,7 @@ static bool prepare_upgrade(struct frontend *f)
         log_error("frontend", "not upgraded: without --state the sessions would be lost");
         return false;
     }
-    if (!upgrade_check(&f->upgrade))
+    if (!upgrade_check(&f->upgrade, f->config->state, &(struct upgrade_interrupt){is_interrupted, f}))
         return false;
     notify_reloading();
     notify("STATUS=upgrading");
@@ -639,6 +639,8 @@ static bool start_log(const struct config *c)
 
 static void serve(struct frontend *f)
 {
+    if (f->upgrade.drains)
+        app_drain(&f->app);
     upgrade_done(&f->upgrade);
     server_own_names(f->server);
     warn_if_open(f);
@@ -655,9 +657,12 @@ static void replace(struct frontend *f, bool started)
 {
     static int sockets[SOCKETS_INHERITED_MAX];
 
-    if (f->is_replaced)
-        upgrade_execute(&f->upgrade, sockets, server_sockets(f->server, sockets));
-    else if (!started)
+    struct upgrade_legacy legacy = {.settings = f->config, .drains = atomic_load(&f->app.draining), .sockets = sockets};
+
+    if (f->is_replaced) {
+        legacy.count = server_sockets(f->server, sockets);
+        upgrade_execute(&f->upgrade, &legacy);
+    } else if (!started)
         upgrade_go_back(&f->upgrade);
 }
 

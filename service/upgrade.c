@@ -11,34 +11,56 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/deadline.h"
 #include "base/log/log.h"
 #include "notify.h"
 
-/* "BEFORE:SOCKET,SOCKET,…": numbers of descriptors; BEFORE is empty if nothing comes back. */
+/* "BEFORE:SETTINGS:DRAINS:SOCKET,SOCKET,…": numbers of descriptors, "-" for none; DRAINS is 1 or 0. */
 #define VARIABLE "GPUREST_UPGRADE"
 
 enum {
-    TEXT_BYTES_MAX = 16 * (SOCKETS_INHERITED_MAX + 1),
+    TEXT_BYTES_MAX = 16 * (SOCKETS_INHERITED_MAX + 3),
     ARGUMENTS_MAX = 4096,
     CHECK_MS = 30 * 1000,
+    LOOK_MS = 20,
     REFUSAL_BYTES_MAX = 4096, /* of what the new executable says */
+    SETTINGS_BYTES_MAX = 1024 * 1024,
 };
 
 /* ---- taking over ---- */
 
-static bool take_number(struct span *text, char end, int *fd)
+/* A descriptor of that kind; a variable that somebody else has set may have any number. */
+static bool take_fd(struct span *text, char end, mode_t kind, int *fd)
 {
     struct span word = span_cut(text, end);
+    struct stat st;
     uint64_t    number;
 
-    if (!span_u64(word, &number) || number > INT32_MAX || fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
+    *fd = -1;
+    if (span_is(word, "-"))
+        return true;
+    if (!span_u64(word, &number) || number <= STDERR_FILENO || number > INT32_MAX || fstat((int)number, &st) ||
+        (st.st_mode & S_IFMT) != kind || fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
         return false;
     *fd = (int)number;
     return true;
+}
+
+static void take_sockets(struct upgrade *u, struct span text)
+{
+    while (text.bytes && u->count < SOCKETS_INHERITED_MAX) {
+        int *fd = &u->inherited[u->count];
+
+        if (!take_fd(&text, ',', S_IFSOCK, fd) || *fd < 0)
+            continue;
+        u->kept[u->count] = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+        u->count++;
+    }
 }
 
 void upgrade_begin(struct upgrade *u, char *const argv[])
@@ -46,18 +68,22 @@ void upgrade_begin(struct upgrade *u, char *const argv[])
     const char *variable = getenv(VARIABLE);
     struct span text = span_of(variable ? variable : "");
 
-    *u = (struct upgrade){.argv = argv, .before = -1};
-    if (span_starts(text, ":"))
-        span_cut(&text, ':');
-    else if (variable && !take_number(&text, ':', &u->before)) {
-        fprintf(stderr, "gpurestd: " VARIABLE " is not what an earlier process has left, and is ignored\n");
-        text.bytes = 0;
-    }
-    while (text.bytes && u->count < SOCKETS_INHERITED_MAX && take_number(&text, ',', &u->inherited[u->count])) {
-        u->kept[u->count] = fcntl(u->inherited[u->count], F_DUPFD_CLOEXEC, 0);
-        u->count++;
+    *u = (struct upgrade){.argv = argv, .before = -1, .settings = -1};
+    u->is_upgrade = variable && take_fd(&text, ':', S_IFREG, &u->before) && take_fd(&text, ':', S_IFREG, &u->settings);
+    if (u->is_upgrade) {
+        u->drains = span_is(span_cut(&text, ':'), "1");
+        take_sockets(u, text);
+    } else if (variable) {
+        log_warn("frontend", VARIABLE " is not what an earlier process has left, and is ignored");
     }
     unsetenv(VARIABLE);
+}
+
+static void drop(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 void upgrade_done(struct upgrade *u)
@@ -65,10 +91,9 @@ void upgrade_done(struct upgrade *u)
     for (unsigned i = 0; i < u->count; i++)
         if (u->kept[i] >= 0)
             close(u->kept[i]);
-    if (u->before >= 0)
-        close(u->before);
     u->count = 0;
-    u->before = -1;
+    drop(&u->before);
+    drop(&u->settings);
 }
 
 /* ---- the executable ---- */
@@ -104,7 +129,13 @@ static char **arguments(const struct upgrade *u, const char *more)
 
 /* ---- before the point of no return ---- */
 
-static int spawn_check(const struct upgrade *u, int output, pid_t *pid)
+/* What it prints, and what it says. */
+struct check {
+    int   printed, said;
+    pid_t pid;
+};
+
+static int spawn_check(const struct upgrade *u, struct check *k)
 {
     char                     **argv = arguments(u, "--check-config");
     posix_spawn_file_actions_t files;
@@ -120,29 +151,34 @@ static int spawn_check(const struct upgrade *u, int output, pid_t *pid)
     bad = posix_spawnattr_setsigmask(&attributes, &none);
     bad = bad ? bad : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     bad = bad ? bad : posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    bad = bad ? bad : posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    bad = bad ? bad : posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+    bad = bad ? bad : posix_spawn_file_actions_adddup2(&files, k->printed, STDOUT_FILENO);
+    bad = bad ? bad : posix_spawn_file_actions_adddup2(&files, k->said, STDERR_FILENO);
     bad = bad ? bad : posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    bad = bad ? bad : posix_spawn(pid, path_of(u), &files, &attributes, argv, environ);
+    bad = bad ? bad : posix_spawn(&k->pid, path_of(u), &files, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     free(argv);
     return bad;
 }
 
-/* One that hangs is killed. */
-static int wait_for(pid_t pid)
+enum ended { ENDED_WELL, ENDED_BADLY, ENDED_HUNG, ENDED_INTERRUPTED };
+
+/* One that hangs is killed, and so is one that nobody waits for any more. */
+static enum ended wait_for(pid_t pid, const struct upgrade_interrupt *interrupt)
 {
     int           status = -1, fd = pidfd_open(pid, 0);
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    uint64_t      until = deadline_after_ms(CHECK_MS);
+    enum ended    early = ENDED_WELL;
 
-    if (fd < 0 || poll(&p, 1, CHECK_MS) == 0)
+    while (fd >= 0 && poll(&p, 1, 0) == 0 && early == ENDED_WELL)
+        early = interrupt->is_wanted(interrupt->context, LOOK_MS) ? ENDED_INTERRUPTED : deadline_left_ns(until) ? ENDED_WELL : ENDED_HUNG;
+    if (fd < 0 || early)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (fd >= 0)
-        close(fd);
-    return status;
+    drop(&fd);
+    return early ? early : status ? ENDED_BADLY : ENDED_WELL;
 }
 
 static void log_refusal(const struct upgrade *u, int output)
@@ -153,26 +189,62 @@ static void log_refusal(const struct upgrade *u, int output)
     while (bytes > 0 && said[bytes - 1] == '\n')
         bytes--;
     said[bytes > 0 ? bytes : 0] = '\0';
-    log_error("frontend", "not upgraded: %s refuses to start, and this process goes on: %s", path_of(u), said);
+    log_error("frontend", "not upgraded: %s refuses to start, and this process goes on: %s", path_of(u),
+              bytes > 0 ? said : "it does not say why");
 }
 
-bool upgrade_check(const struct upgrade *u)
+/* The sessions are in that folder; and what prints no such line is no gpurestd. */
+static bool keeps_state(const struct upgrade *u, int printed, const char *state)
 {
-    int   output = memfd_create("upgrade", MFD_CLOEXEC), bad, status;
-    pid_t pid;
+    static const char name[] = "state = ";
+    char             *text = calloc(1, SETTINGS_BYTES_MAX);
+    ssize_t           bytes = text ? pread(printed, text, SETTINGS_BYTES_MAX, 0) : 0;
+    struct span       rest = {text, bytes > 0 ? (size_t)bytes : 0}, line = {0};
+    bool              same;
 
-    if (output < 0) {
-        log_error("frontend", "not upgraded: %s", strerror(errno));
+    while (rest.bytes && !span_starts(line, name))
+        line = span_cut(&rest, '\n');
+    same = span_starts(line, name) && span_is(span_from(line, sizeof name - 1), state);
+    if (!span_starts(line, name))
+        log_error("frontend", "not upgraded: %s does not answer --check-config as gpurestd does, and this process goes on", path_of(u));
+    else if (!same)
+        log_error("frontend", "not upgraded: the sessions are in --state %s, and the new settings have \"%.*s\"; this process goes on",
+                  state, SPAN_ARG(span_from(line, sizeof name - 1)));
+    free(text);
+    return same;
+}
+
+static bool judge(const struct upgrade *u, const struct check *k, enum ended how, const char *state)
+{
+    switch (how) {
+    case ENDED_WELL:
+        return keeps_state(u, k->printed, state);
+    case ENDED_BADLY:
+        log_refusal(u, k->said);
+        return false;
+    case ENDED_HUNG:
+        log_error("frontend", "not upgraded: %s --check-config has not ended after %d s, and this process goes on", path_of(u),
+                  CHECK_MS / 1000);
+        return false;
+    case ENDED_INTERRUPTED:
         return false;
     }
-    bad = spawn_check(u, output, &pid);
-    status = bad ? -1 : wait_for(pid);
+    return false;
+}
+
+bool upgrade_check(const struct upgrade *u, const char *state, const struct upgrade_interrupt *interrupt)
+{
+    struct check k = {.printed = memfd_create("upgrade", MFD_CLOEXEC), .said = memfd_create("upgrade", MFD_CLOEXEC)};
+    int          bad = k.printed < 0 || k.said < 0 ? errno : spawn_check(u, &k);
+    bool         good = false;
+
     if (bad)
         log_error("frontend", "not upgraded: %s cannot be executed, and this process goes on: %s", path_of(u), strerror(bad));
-    else if (status)
-        log_refusal(u, output);
-    close(output);
-    return status == 0;
+    else
+        good = judge(u, &k, wait_for(k.pid, interrupt), state);
+    drop(&k.printed);
+    drop(&k.said);
+    return good;
 }
 
 /* ---- behind it ---- */
@@ -182,16 +254,24 @@ static bool leave_open(int fd)
     return fd >= 0 && fcntl(fd, F_SETFD, 0) == 0;
 }
 
-/* `before`: the executable that comes back if this one cannot serve; -1: none. */
-static bool leave_behind(int before, const int sockets[], unsigned count)
+static void write_fd(struct buf *text, int fd)
+{
+    if (leave_open(fd))
+        buf_printf(text, "%d:", fd);
+    else
+        buf_add_text(text, "-:");
+}
+
+/* `before`: the executable that comes back if the next one cannot serve, with `settings`; -1: none. */
+static bool leave_behind(int before, int settings, bool drains, const int sockets[], unsigned count)
 {
     struct buf text;
     bool       done;
 
     buf_init(&text, TEXT_BYTES_MAX);
-    if (before >= 0)
-        buf_printf(&text, "%d", before);
-    buf_add_text(&text, ":");
+    write_fd(&text, before);
+    write_fd(&text, settings);
+    buf_printf(&text, "%d:", drains);
     for (unsigned i = 0; i < count; i++)
         if (leave_open(sockets[i]))
             buf_printf(&text, "%d,", sockets[i]);
@@ -200,27 +280,55 @@ static bool leave_behind(int before, const int sockets[], unsigned count)
     return done;
 }
 
-void upgrade_execute(const struct upgrade *u, const int sockets[], unsigned count)
+/* -1: not possible. */
+static int keep_settings(const struct config *c)
+{
+    int   fd = memfd_create("settings", MFD_CLOEXEC), own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE *to = own < 0 ? NULL : fdopen(own, "w");
+
+    if (to) {
+        config_print_settings(c, to);
+        if (fclose(to) == 0)
+            return fd;
+    } else {
+        drop(&own);
+    }
+    drop(&fd);
+    return -1;
+}
+
+/* The variable's text stays the environment's. */
+static bool use_settings(int settings)
+{
+    char number[16];
+
+    snprintf(number, sizeof number, "%d", settings);
+    return leave_open(settings) && setenv(CONFIG_FORMER, number, 1) == 0;
+}
+
+void upgrade_execute(const struct upgrade *u, const struct upgrade_legacy *legacy)
 {
     char **argv = arguments(u, NULL);
-    int    own = open("/proc/self/exe", O_RDONLY);
+    int    own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), settings = keep_settings(legacy->settings);
 
-    if (!argv || own < 0 || !leave_behind(own, sockets, count)) {
+    if (!argv || own < 0 || settings < 0 || !leave_behind(own, settings, legacy->drains, legacy->sockets, legacy->count)) {
         fprintf(stderr, "gpurestd: cannot upgrade: %s\n", strerror(errno));
         return;
     }
     execve(path_of(u), argv, environ);
     fprintf(stderr, "gpurestd: not upgraded: %s cannot be executed, and the present one starts anew: %s\n", path_of(u), strerror(errno));
-    fexecve(own, argv, environ);
+    if (use_settings(settings) && leave_behind(-1, -1, legacy->drains, legacy->sockets, legacy->count))
+        fexecve(own, argv, environ);
     fprintf(stderr, "gpurestd: cannot start anew: %s\n", strerror(errno));
     free(argv);
 }
 
+/* It has nobody behind it, so that this ends. */
 void upgrade_go_back(const struct upgrade *u)
 {
     char **argv = u->before >= 0 ? arguments(u, NULL) : NULL;
 
-    if (!argv || !leave_behind(-1, u->kept, u->count)) {
+    if (!argv || !use_settings(u->settings) || !leave_behind(-1, -1, u->drains, u->kept, u->count)) {
         free(argv);
         return;
     }

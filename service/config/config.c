@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/span.h"
 #include "base/version.h"
@@ -278,6 +279,22 @@ static bool take_all(struct config *c, int argc, char *const argv[], bool *only_
     return ok;
 }
 
+/* An upgrade is undone: what there is to read now is for the executable that could not serve. */
+static bool take_former(struct config *c, const char *variable)
+{
+    uint64_t fd;
+    char     path[40];
+    bool     ok = span_u64(span_of(variable), &fd) && fd > STDERR_FILENO && fd <= INT32_MAX;
+
+    if (!ok)
+        return config_complain(NULL, CONFIG_FORMER " is for the service alone; unset it");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", (int)fd);
+    ok = take_presets(c) && config_file_take(c, path);
+    close((int)fd);
+    unsetenv(CONFIG_FORMER);
+    return ok;
+}
+
 static bool answered_at_once(int argc, char *const argv[])
 {
     for (int i = 1; i < argc; i++) {
@@ -299,13 +316,14 @@ static bool answered_at_once(int argc, char *const argv[])
 
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code)
 {
-    bool only_check = false;
+    const char *former = getenv(CONFIG_FORMER);
+    bool        only_check = false;
 
     *out = (struct config){0};
     *exit_code = 0;
     if (answered_at_once(argc, argv))
         return false;
-    if (!take_all(out, argc, argv, &only_check)) {
+    if (!(former ? take_former(out, former) : take_all(out, argc, argv, &only_check))) {
         *exit_code = 2;
         config_finish(out);
         return false;
@@ -313,7 +331,7 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
     config_environment_check();
     out->only_check = only_check;
     if (only_check)
-        config_print_settings(out);
+        config_print_settings(out, stdout);
     return true;
 }
 

@@ -142,41 +142,41 @@ void config_print_manual(void)
 
 /* ---- effective settings ---- */
 
-static void print_list(const struct setting *s, const struct config_list *l)
+static void print_list(const struct setting *s, const struct config_list *l, FILE *to)
 {
     if (l->count == 0)
-        printf("# %s is not set\n", s->name);
+        fprintf(to, "# %s is not set\n", s->name);
     for (unsigned i = 0; i < l->count; i++)
-        printf("%s = %s\n", s->name, l->items[i]);
+        fprintf(to, "%s = %s\n", s->name, l->items[i]);
 }
 
-static void print_setting(struct config *c, const struct setting *s)
+static void print_setting(const struct config *c, const struct setting *s, FILE *to)
 {
-    const void *at = setting_member(c, s);
+    const void *at = setting_member((struct config *)(uintptr_t)c, s);
 
     switch (s->kind) {
     case KIND_LIST:
-        print_list(s, at);
+        print_list(s, at, to);
         break;
     case KIND_TEXT:
     case KIND_CHOICE:
-        printf("%s = %s\n", s->name, *(char *const *)at);
+        fprintf(to, "%s = %s\n", s->name, *(char *const *)at);
         break;
     case KIND_SWITCH:
-        printf("%s = %d\n", s->name, *(const bool *)at);
+        fprintf(to, "%s = %d\n", s->name, *(const bool *)at);
         break;
     case KIND_NUMBER:
-        printf("%s = %" PRIu64 "\n", s->name, *(const uint64_t *)at);
+        fprintf(to, "%s = %" PRIu64 "\n", s->name, *(const uint64_t *)at);
         break;
     }
 }
 
-void config_print_settings(struct config *c)
+void config_print_settings(const struct config *c, FILE *to)
 {
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         if (i != SETTING_config)
-            print_setting(c, &settings[i]);
+            print_setting(c, &settings[i], to);
         else if (c->config[0])
-            printf("# from %s, the environment and the flags\n", c->config);
+            fprintf(to, "# from %s, the environment and the flags\n", c->config);
     }
 }

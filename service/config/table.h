@@ -67,5 +67,3 @@ void config_environment_check(void);
 void config_print_help(void);
 /* The manual page, for man(1). */
 void config_print_manual(void);
-/* Every setting as a line of a configuration file. */
-void config_print_settings(struct config *c);

@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 import struct
+import subprocess
 import threading
 import time
 
@@ -288,6 +289,88 @@ def test_an_executable_that_does_not_start_changes_nothing(upgradable, executabl
     service.upgrade()
     assert service.eventfds() == eventfds
     client.get("/v1/sessions/s").expect(200)
+
+
+def test_settings_with_which_nothing_can_serve_change_nothing(upgradable, tmp_path):
+    """--check-config finds nothing, and the one before comes back with what it ran with."""
+    settings = tmp_path / "gpurestd.conf"
+    good = "backends = cpu\nlisten = 127.0.0.1:0\n"
+    settings.write_text(good)
+    service = upgradable("--config", str(settings), listen=None)
+    client = service.client()
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put_octets("/v1/sessions/s/buffers/b", b"kept").expect(201)
+    settings.write_text(good + "log_file = /nonexistent/log\n")
+    service.upgrade()
+    service.logged("cannot open --log-file")
+    assert client.get("/v1/sessions/s/buffers/b/data").expect(200).body == b"kept"
+    settings.write_text(good + f"listen = unix:{tmp_path}/nowhere/s\n")
+    service.upgrade()
+    assert client.get("/v1/sessions/s/buffers/b/data").expect(200).body == b"kept"
+    assert service.stderr().count("this executable cannot serve, and the one before goes on") == 2
+    settings.write_text(good + "threads = 3\n")
+    service.upgrade()
+    assert client.get("/v1/sessions/s/buffers/b/data").expect(200).body == b"kept"
+    assert service.stderr().count("this executable cannot serve") == 2
+
+
+def test_the_folder_of_the_sessions_stays(executable, tmp_path):
+    settings = tmp_path / "gpurestd.conf"
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+    settings.write_text(f"state = {tmp_path}/first\n")
+    service = Service(executable, tmp_path, "--config", str(settings))
+    try:
+        client = service.client_in("s")
+        for wrong in (f"state = {tmp_path}/second\n", ""):
+            settings.write_text(wrong)
+            before = service.stderr().count("not upgraded: the sessions are in --state")
+            service.process.send_signal(signal.SIGUSR2)
+            until(lambda: service.stderr().count("not upgraded: the sessions are in --state") > before)  # noqa: B023
+        client.get("/v1/sessions/s").expect(200)
+        assert "restored" not in service.stderr()
+    finally:
+        service.stop()
+
+
+def test_a_drained_service_stays_drained(upgradable):
+    service = upgradable()
+    client = service.client_in("s")
+    client.post("/v1/admin/drain", {"exit": False}).expect(200)
+    service.upgrade()
+    assert client.get("/readyz").status == 503 and client.put("/v1/sessions/new", {}).code == "draining"
+    client.get("/v1/sessions/s").expect(200)
+    client.post("/v1/admin/resume", {}).expect(200)
+    client.put("/v1/sessions/new", {}).expect(201)
+
+
+def test_what_is_no_gpurestd(upgradable):
+    service = upgradable()
+    client = service.client_in("s")
+    service.replace(b"#!/bin/sh\nexit 0\n")
+    service.signal()
+    service.logged("does not answer --check-config as gpurestd does, and this process goes on")
+    service.replace(b"#!/bin/sh\nexit 3\n")
+    service.signal()
+    service.logged("refuses to start, and this process goes on: it does not say why")
+    client.get("/v1/sessions/s").expect(200)
+    service.replace(b"#!/bin/sh\nexec sleep 100000\n")
+    service.signal()
+    until(lambda: any(pathlib.Path(f"/proc/{child}/comm").read_text() == "sleep\n" for child in children_of(service.process.pid)))
+    service.terminate()
+    assert service.wait() == 0 and "has not ended" not in service.stderr(), "a stop waits for no check"
+
+
+@pytest.mark.parametrize("text", ["1:2:0:0", "2:-:0:0,1,2", "-:-:0:9999999999,", "rubbish"])
+def test_a_variable_of_somebody_else(upgradable, text):
+    service = upgradable(variables={"GPUREST_UPGRADE": text})
+    service.upgrade()
+    assert " serving" in (service.folder / "stdout").read_text() and "upgrading" in service.stderr()
+
+
+def test_settings_of_somebody_else(executable):
+    done = subprocess.run([executable], env={"GPUREST_FORMER_SETTINGS": "2"}, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 2 and b"GPUREST_FORMER_SETTINGS is for the service alone" in done.stderr
 
 
 def test_without_a_folder_there_is_no_upgrade(start):

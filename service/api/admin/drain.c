@@ -36,7 +36,7 @@ void app_leave(struct app *app)
     leave_first(app);
 }
 
-static void drain_now(struct app *app)
+void app_drain(struct app *app)
 {
     pthread_mutex_lock(&app->phase_lock);
     set_draining(app, true);
@@ -85,7 +85,7 @@ enum status drain_post(struct request *r)
         return st;
     log_info("frontend", "%s started a drain%s", r->caller->name, q.exit ? ", then exit" : "");
     if (!q.exit)
-        drain_now(app_of(r));
+        app_drain(app_of(r));
     else if (leave_first(app_of(r)))
         kill(getpid(), SIGTERM);
     return answer_phase(r);

@@ -291,7 +291,7 @@ static void save_last(const struct session_info *info, const char *caller, void 
     else if (info->kept_wall_ns)
         log_error("session", "session %s is not saved, its last snapshot stays: %s", info->id, why.detail);
     else
-        log_error("session", "session %s is lost: its snapshot was not saved: %s", info->id, why.detail);
+        log_error("session", "session %s is not saved, and has no earlier snapshot: %s", info->id, why.detail);
 }
 
 static bool for_each(struct state *s, void (*call)(const struct session_info *info, const char *caller, void *context))

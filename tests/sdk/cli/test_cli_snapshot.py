@@ -149,6 +149,17 @@ def test_a_session_whose_id_the_service_chose(gpurest, nodes):
     assert len(listed) == 1 and listed[0].startswith(b"s_") and listed[0] != own.encode()
 
 
+def test_a_move_to_where_it_is(gpurest, nodes):
+    """Nobody is told to delete the only one."""
+    here = f"http://127.0.0.1:{nodes[0].port}"
+    assert gpurest("--url", here, "connect", "same").returncode == OK
+    moved = gpurest("--url", here, "session", "move", "same", here)
+    assert moved.returncode == FAILED and b"same is not moved: there is a session same at" in moved.stderr and b"delete" not in moved.stderr
+    for arguments in (("move", "same", ""), ("copy", "same", "", "other"), ("move", "--all", "")):
+        assert gpurest("--url", here, "session", *arguments).returncode == USAGE
+    assert gpurest("--url", here, "--output", "name", "sessions", "ls").stdout == b"same\n"
+
+
 def test_move_all(gpurest, nodes):
     """One that cannot go holds up no other."""
     old, new = nodes

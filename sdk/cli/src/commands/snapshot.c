@@ -162,7 +162,11 @@ static enum exit_code pass(struct cli *c, const char *name, const char *move, st
     st = gpurest_http_pass(c->client, &get, there->client, &put, &response);
     if (st)
         return cli_failed(c, st);
-    code = take_made(response, id, room);
+    if (move && gpurest_http_status(response) == 409) /* to delete it, as the service advises, might be to delete the only one */
+        code = cli_error(CODE_FAILED, "%s is not moved: there is a session %s at %s already, which may be this very one", name, new_name,
+                         there->url);
+    else
+        code = take_made(response, id, room);
     gpurest_http_response_free(response);
     return code;
 }
@@ -356,6 +360,8 @@ enum exit_code run_session(struct cli *c)
     if (device && !cli_id_ok(device))
         return cli_usage(c, "%s is no device", device);
     what = c->argv[0];
+    if (c->argc > 1 && !c->argv[all ? 1 : c->argc == 2 ? 1 : 2][0])
+        return cli_usage(c, "the URL of the other service, or a name, is empty");
     if (all && strcmp(what, "move") == 0 && c->argc == 2)
         return session_move_all(c, c->argv[1], device);
     if (all)
