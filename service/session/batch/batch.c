@@ -191,8 +191,8 @@ static bool make_parts(struct batch *b)
     b->kept = calloc(spec->keep_count + 1u, sizeof *b->kept);
     b->later = calloc(spec->ops_count + 1u, sizeof *b->later);
     b->calls = calloc(spec->ops_count + 1u, sizeof *b->calls);
-    b->flights = calloc(BATCH_CALLS_IN_FLIGHT_MAX, sizeof *b->flights);
-    b->list.items = calloc(RUN_ITEMS_MAX, sizeof *b->list.items);
+    b->flights = malloc(BATCH_CALLS_IN_FLIGHT_MAX * sizeof *b->flights); /* 200 KiB: each is set when it is used */
+    b->list.items = malloc(RUN_ITEMS_MAX * sizeof *b->list.items);
     b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
     b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
     return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later &&
