@@ -23,6 +23,7 @@ import time
 
 import bench_service
 import gpurest
+from gpurest.errors import GpurestError
 
 GIB = 1 << 30
 RAW_PIECE = GIB
@@ -417,7 +418,7 @@ class Bench:
             while True:
                 try:
                     return call()
-                except gpurest.GpurestError as error:
+                except GpurestError as error:
                     if error.status not in (503, 507):
                         raise
                     refused.append(f"{error.status} {error.code}")
