@@ -483,7 +483,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
     if (*created) {
         st = start_worker_session(s, NULL, domain_settle(s), &c, why);
         if (!st && !spec->restoring)
-            registry_tell_made(s);
+            registry_tell_made(s, true);
         set_started(s, c, st, why);
         if (st)
             session_end(s, SESSION_NOT_STARTED);
