@@ -282,6 +282,8 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     s->registry = r;
     s->implicit = spec->implicit;
     s->restoring = spec->restoring;
+    if (spec->restoring)
+        event_ring_go_on(&s->events);
     st = choose_device(s, t, spec, why);
     if (!st)
         st = name_session(s, spec->id, spec->keeps_id, why);
