@@ -6,7 +6,14 @@
 
 #include "commands/commands.h"
 
-enum { EVENTS_S_DEFAULT = 30, EVENTS_S_MAX = 3600, HEARTBEAT_MARGIN_MS = 30000, LINE_BYTES_MAX = 1 << 20, ID_LINE_BYTES = 32, PAUSE_NS = 100000000 };
+enum {
+    EVENTS_S_DEFAULT = 30,
+    EVENTS_S_MAX = 3600,
+    HEARTBEAT_MARGIN_MS = 30000,
+    LINE_BYTES_MAX = 1 << 20,
+    ID_LINE_BYTES = 32,
+    PAUSE_NS = 100000000
+};
 
 static int print_piece(void *arg, const void *data, size_t bytes)
 {
@@ -14,8 +21,8 @@ static int print_piece(void *arg, const void *data, size_t bytes)
     return fwrite(data, 1, bytes, stdout) != bytes || fflush(stdout);
 }
 
-static enum exit_code follow_stream(struct cli *c, const char *path, const char *const *headers, unsigned headers_count, gpurest_body_cb on_body,
-                                    void *arg)
+static enum exit_code follow_stream(struct cli *c, const char *path, const char *const *headers, unsigned headers_count,
+                                    gpurest_body_cb on_body, void *arg)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
@@ -143,10 +150,10 @@ static enum exit_code follow_session(struct cli *c, const char *name, uint64_t s
 /* Follows the session's events for --seconds. */
 static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_body_cb on_body, void *arg)
 {
-    const char    *name = cli_session_name(c);
+    const char     *name = cli_session_name(c);
     struct follower f = {.on_body = on_body, .arg = arg};
-    bool           ok = true;
-    enum exit_code code;
+    bool            ok = true;
+    enum exit_code  code;
 
     take_number(c, "--seconds", &seconds, &ok);
     if (!ok || !take_rest(c, 0, 0))
