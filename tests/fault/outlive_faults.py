@@ -2,7 +2,7 @@
 start, an upgrade, a snapshot that a client takes and loads, hibernation. After each the session is asked for, all of its bytes: one of both, the old or
 the new one, is whole, and what is left of the other is gone.
 
-    python3 tests/fault/outlive_faults.py GPURESTD [--scenes move_old move_new save load upgrade file hibernate] [--most N] [--minutes M] [--seed 1]
+    python3 tests/fault/outlive_faults.py GPURESTD [--scenes move_old move_new move_cut save load upgrade file hibernate] [--most N] [--minutes M] [--seed 1]
 
 Every call of a function that the operation makes is a place, and every error that it can have there a fault; --most takes so many by chance."""
 import argparse
@@ -10,10 +10,12 @@ import collections
 import errno
 import http.client
 import itertools
+import json
 import pathlib
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -57,6 +59,8 @@ FAULTS = {
 ALWAYS = 1 << 30  # a disk that is full stays so
 PLACES_MAX = 40   # of one function: of more, so many spread over all
 WORDS = 1 << 16
+STEPS = 5  # of a move
+SHARES = (-0.5, 0, 0.01, 0.5, 0.999, 1)
 HIBERNATED_WORDS = 1 << 20
 BROKEN = (http.client.HTTPException, OSError)
 
@@ -164,24 +168,21 @@ class Move(Scene):
 
     def steps(self, path, seen):
         """Each answers whether it was done."""
-        old, new = self.client("old"), self.client("new")
-        seen["move"] = seen["told"] = seen["made"] = None
-        begun = tried(lambda: old.post(path + "/move", {"hold_s": 2}))
-        seen["answer"] = begun
+        seen["move"] = seen["told"] = None
+        begun = seen["answer"] = self.ask(0, "old", "POST", path + "/move", {"hold_s": 2})
         if not done(begun, 201):
             return
         seen["move"] = begun.json()["move"]
-        data = tried(lambda: old.get(f"{path}/snapshot?move={seen['move']}"))
-        if not done(data, 200):
+        data = self.ask(1, "old", "GET", f"{path}/snapshot?move={seen['move']}")
+        if not done(data, 200) or not done(self.ask(2, "new", "PUT", path, data.body), 201):
             return
-        made = tried(lambda: new.put(path, data.body, Content_Type=TYPE))
-        if not done(made, 201):
-            return
-        seen["made"] = True
-        told = tried(lambda: old.post(path + "/move/complete", {"move": seen["move"], "to": self.url, "id": path.rpartition("/")[2]}))
+        told = self.ask(3, "old", "POST", path + "/move/complete", {"move": seen["move"], "to": self.url, "id": path.rpartition("/")[2]})
         if done(told, 200):
             seen["told"] = told.json()
-            tried(lambda: new.post(path + "/move/confirm", {"secret": seen["told"]["secret"]}))
+            self.ask(4, "new", "POST", path + "/move/confirm", {"secret": seen["told"]["secret"]})
+
+    def ask(self, step, which, method, path, body=None):
+        return tried(lambda: self.client(which).request(method, path, body, {"Content-Type": TYPE} if isinstance(body, bytes) else {}))
 
     def settle(self, path, seen):
         """True: it has moved. A client that does not know asks the old node."""
@@ -194,7 +195,10 @@ class Move(Scene):
         must(not seen["told"], "the old node said that it has moved, and has it")
         must(new.get(path).status in (404, 503), "both nodes have it")
         if seen["move"]:
-            must(old.delete(f"{path}/move?move={seen['move']}").status == 204, "the old node does not give it up")
+            given_up = old.delete(f"{path}/move?move={seen['move']}")
+            if given_up.status in (409, 421):  # a request whose client has gone completes it at this moment
+                return self.settle(path, seen)
+            must(given_up.status == 204, f"the old node does not give it up: {given_up}")
             must(new.delete(f"{path}/move?move={seen['move']}").status in (204, 404), "the new node does not give it up")
         return False
 
@@ -229,6 +233,25 @@ class Move(Scene):
 
 class MoveNew(Move):
     which = "new"
+
+
+class MoveCut(Move):
+    """The client's connection ends at a border of a step, in the request or in the answer; the client has gone, or goes on without the answer."""
+
+    cut = None
+
+    def faults(self):
+        self.round(Count())
+        return [Cut(self, *place) for place in itertools.product(range(STEPS), ("request", "answer"), SHARES, (False, True))]
+
+    def ask(self, step, which, method, path, body=None):
+        if self.cut is None or self.cut.step != step:
+            return super().ask(step, which, method, path, body)
+        self.cut.hits += 1
+        text = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(text)}\r\nContent-Type: {TYPE if isinstance(body, bytes) else 'application/json'}"
+        tried(lambda: self.cut.send(self.ports[which], (head + "\r\n\r\n").encode(), text))
+        return None
 
 
 class Kept(Scene):
@@ -400,7 +423,7 @@ class Hibernate(Scene):
         must(not list((self.home / "asleep").iterdir()), "a file is left")
 
 
-SCENES = {"move_old": Move, "move_new": MoveNew, "save": Save, "load": Load, "upgrade": Upgrade, "file": File, "hibernate": Hibernate}
+SCENES = {"move_old": Move, "move_new": MoveNew, "move_cut": MoveCut, "save": Save, "load": Load, "upgrade": Upgrade, "file": File, "hibernate": Hibernate}
 
 
 class Fault:
@@ -415,6 +438,40 @@ class Fault:
 
     def __str__(self):
         return f"{self.function} {errno.errorcode.get(self.error, 'short')} at call {self.after}{' and ever after' if self.times > 1 else ''}"
+
+
+class Cut:
+    """A connection that ends within a request, or within its answer; `share`: of the head if it is negative, else of the body."""
+
+    hits = 0
+
+    def __init__(self, scene, step, part, share, reset):
+        self.scene, self.step, self.part, self.share, self.reset = scene, step, part, share, reset
+        self.function = "the connection"
+
+    def arm(self, shim):
+        self.scene.cut = self
+
+    def disarm(self, shim):
+        self.scene.cut = None
+
+    def send(self, port, head, body):
+        sent = head[:int(len(head) * -self.share)] if self.share < 0 else head + body[:int(len(body) * self.share)]
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(sent if self.part == "request" else head + body)
+            if self.part == "answer":
+                self.receive(connection)
+            if self.reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def receive(self, connection):
+        """So much of the answer: some bytes of its head, or of the longest body."""
+        left = 1 if self.share < 0 else 600 + int(self.share * 4 * WORDS)
+        while left > 0 and (got := connection.recv(left)):
+            left -= len(got)
+
+    def __str__(self):
+        return f"step {self.step} cut in the {self.part} at {self.share}{' by a reset' if self.reset else ''}"
 
 
 class Count:
@@ -451,7 +508,7 @@ def campaign(executable, name, most=None, seed=1, seconds=float("inf")):
     tried_count = hit = 0
     found = []
     try:
-        faults = list(faults_of(scene))
+        faults = list(scene.faults() if hasattr(scene, "faults") else faults_of(scene))
         scene.random.shuffle(faults)
         scene.tally.clear()
         for fault in faults[:most]:
@@ -464,6 +521,8 @@ def campaign(executable, name, most=None, seed=1, seconds=float("inf")):
                 found.append(f"{name}: {fault}: {type(error).__name__}: {error}")
                 scene.close()
                 scene = SCENES[name](executable, seed)
+                for other in faults:
+                    other.scene = scene
             tried_count += 1
             hit += fault.hits > 0
         return tried_count, hit, len(faults), found, scene.tally
