@@ -199,7 +199,8 @@ class Move(Scene):
             if given_up.status in (409, 421):  # a request whose client has gone completes it at this moment
                 return self.settle(path, seen)
             must(given_up.status == 204, f"the old node does not give it up: {given_up}")
-            must(new.delete(f"{path}/move?move={seen['move']}").status in (204, 404), "the new node does not give it up")
+            # 409: it is still being made, or ended, for a client that has gone
+            until(lambda: new.delete(f"{path}/move?move={seen['move']}").status in (204, 404), "the new node does not give it up")
         return False
 
     def again(self, path):
