@@ -279,6 +279,7 @@ static bool make_registry(struct frontend *f)
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0,
                                      .made = state_note,
                                      .ended = state_forget,
+                                     .moved_over = state_moved_over,
                                      .moved_for_s = f->config->moved_for,
                                      .context = &f->state};
 

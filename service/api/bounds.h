@@ -35,6 +35,8 @@ enum {
     SNAPSHOT_WATCH_MS = 1000,                   /* the same for one that nobody waits for */
     SNAPSHOT_TEXT_BYTES_MAX = 32 * 1024 * 1024, /* of a module or program */
     SNAPSHOT_RESULT_BYTES_MAX = BATCH_RESULTS_KEPT_BYTES_MAX + 64 * 1024,
+    RESTORE_TRIES_MAX = 3, /* at the start, of what may be scarce for a moment */
+    RESTORE_NAP_MS = 100,
     SNAPSHOT_PIECE_BYTES = 64 * 1024,           /* of such a text, at a time */
 };
 

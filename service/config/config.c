@@ -279,8 +279,22 @@ static bool take_all(struct config *c, int argc, char *const argv[], bool *only_
     return ok;
 }
 
+/* The file that environment and flags name, to be read on SIGHUP. */
+static void name_file(struct config *c, int argc, char *const argv[])
+{
+    struct config named = {0};
+    bool          only_check;
+
+    if (take_layers(&named, NULL, argc, argv, &only_check)) {
+        free(c->config);
+        c->config = named.config;
+        named.config = NULL;
+    }
+    config_finish(&named);
+}
+
 /* An upgrade is undone: what there is to read now is for the executable that could not serve. */
-static bool take_former(struct config *c, const char *variable)
+static bool take_former(struct config *c, const char *variable, int argc, char *const argv[])
 {
     uint64_t fd;
     char     path[40];
@@ -292,6 +306,8 @@ static bool take_former(struct config *c, const char *variable)
     ok = take_presets(c) && config_file_take(c, path);
     close((int)fd);
     unsetenv(CONFIG_FORMER);
+    if (ok)
+        name_file(c, argc, argv);
     return ok;
 }
 
@@ -323,7 +339,7 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
     *exit_code = 0;
     if (answered_at_once(argc, argv))
         return false;
-    if (!(former ? take_former(out, former) : take_all(out, argc, argv, &only_check))) {
+    if (!(former ? take_former(out, former, argc, argv) : take_all(out, argc, argv, &only_check))) {
         *exit_code = 2;
         config_finish(out);
         return false;

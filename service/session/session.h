@@ -32,6 +32,7 @@ struct tenant {
 };
 
 /* ---- registry.c ---- */
+struct session_moved;
 struct registry_config {
     struct pool            *pool;
     struct compile_service *compiler;
@@ -52,10 +53,12 @@ struct registry_config {
     uint64_t                shared_bytes_max;    /* memory shared with clients of this host (share.h); 0 = disabled */
     /* (optional) Tells that a caller's session whose id its client chose is whole, before anybody is told of it. Any thread, no lock held; must not call
      * back but session_borrow(). */
-    void (*made)(void *context, const char *caller, const char *id);
+    void (*made)(void *context, const char *caller, const char *id, bool anew);
     /* (optional) Tells that a caller's session has ended for good, once no look-up finds it any more, and before a request that ended it is
      * answered. `expired`: nobody asked for it, its time was over. Not at the end of the service. Any thread, session.lock may be held; must not call back but session_borrow(). */
     void (*ended)(void *context, const char *caller, const char *id, bool expired);
+    /* (optional) Tells that nobody is told any more where a session has gone. As `made`. */
+    void (*moved_over)(void *context, const char *caller, const struct session_moved *m);
     void *context; /* of both */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);

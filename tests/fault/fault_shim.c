@@ -303,6 +303,42 @@ int renameat(int from, const char *old, int to, const char *new)
     return fails(FAULT_renameat) ? -1 : real(from, old, to, new);
 }
 
+int unlinkat(int folder, const char *path, int flags)
+{
+    REAL(unlinkat);
+    return fails(FAULT_unlinkat) ? -1 : real(folder, path, flags);
+}
+
+int mkdirat(int folder, const char *path, mode_t mode)
+{
+    REAL(mkdirat);
+    return fails(FAULT_mkdirat) ? -1 : real(folder, path, mode);
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t at)
+{
+    REAL(pread);
+    return fails_or_shortens(FAULT_pread, &bytes) ? -1 : real(fd, to, bytes, at);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+    REAL(pwrite);
+    return fails_or_shortens(FAULT_pwrite, &bytes) ? -1 : real(fd, from, bytes, at);
+}
+
+int posix_fallocate(int fd, off_t at, off_t bytes)
+{
+    REAL(posix_fallocate);
+    return fails(FAULT_posix_fallocate) ? errno : real(fd, at, bytes);
+}
+
+int execve(const char *path, char *const argv[], char *const envp[])
+{
+    REAL(execve);
+    return fails(FAULT_execve) ? -1 : real(path, argv, envp);
+}
+
 pid_t waitpid(pid_t pid, int *status, int options)
 {
     REAL(waitpid);

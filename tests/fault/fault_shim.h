@@ -26,6 +26,12 @@
     FUNCTION(write)               \
     FUNCTION(fsync)               \
     FUNCTION(renameat)            \
+    FUNCTION(unlinkat)            \
+    FUNCTION(mkdirat)             \
+    FUNCTION(pread)               \
+    FUNCTION(pwrite)              \
+    FUNCTION(posix_fallocate)     \
+    FUNCTION(execve)              \
     FUNCTION(waitpid)             \
     FUNCTION(posix_spawn)         \
     FUNCTION(pthread_create)      \

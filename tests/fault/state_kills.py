@@ -1,5 +1,8 @@
-"""Kills a service with --state at random moments of saving, of restoring, of snapshots in between and of upgrades under load, and counts requests
-that fail before the kill, sessions that are lost, doubled or told wrongly, and those of which the next start does not tell, or tells wrongly, that they went with the process: python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1]. Each row must have zeros."""
+"""Kills a service with --state at random moments of saving, of restoring, of snapshots in between, of upgrades under load, and while a client has a
+session hibernate, wake, be saved and loaded. Counts kills that hit within, requests that fail before the kill, sessions that are lost, doubled or told
+wrongly, and those of which the next start does not tell, or tells wrongly, that they went with the process:
+python3 tests/fault/state_kills.py GPURESTD [--kills 500] [--minutes M] [--seed 1] [--ways save load between upgrade sleep]. Each row must have zeros from
+"failed" on."""
 import argparse
 import collections
 import pathlib
@@ -18,8 +21,11 @@ from service_under_test import Service, until  # noqa: E402
 
 WORDS = 96 * 1024  # of each session's buffer, all of the same value: a write that is not whole shows
 LAST = 20  # of those that were deleted, how many are asked for after each start
-WAYS = ("save", "load", "between", "upgrade")
+SLEEP_WORDS = 512 * 1024  # a buffer that leaves the device
+WAYS = ("save", "load", "between", "upgrade", "sleep")
 WRITERS = 2
+STEP_S = 0.04
+TYPE = "application/vnd.gpurest.snapshot"
 
 
 class Unready(Service):
@@ -45,7 +51,7 @@ class Writer(threading.Thread):
     def step(self, client):
         value = self.world.values[self.name] + 1
         self.world.begun[self.name] = value
-        client.put_octets(f"/v1/sessions/{self.name}/buffers/b/data", struct.pack("<I", value) * WORDS).expect(204)
+        client.put_octets(f"/v1/sessions/{self.name}/buffers/b/data", struct.pack("<I", value) * self.world.words).expect(204)
         self.world.values[self.name] = value
         if self.world.random.random() < 0.5:
             client.close()
@@ -61,11 +67,41 @@ class Writer(threading.Thread):
                 return
 
 
+class Sleeper(threading.Thread):
+    """Has one session hibernate and wake, saves it and makes another of it, until the service is killed."""
+
+    def __init__(self, world, service, name):
+        super().__init__(daemon=True)
+        self.world, self.service, self.path = world, service, "/v1/sessions/" + name
+        self.ends, self.step = False, ""
+
+    def steps(self, client):
+        self.world.copies += 1
+        copy = f"c{self.world.copies}"
+        yield "hibernate", lambda: client.post(self.path + "/hibernate").expect(200)
+        yield "wake", lambda: client.post(self.path + "/wake").expect(200)
+        yield "save", lambda: setattr(self, "file", client.get(self.path + "/snapshot").expect(200).body)
+        yield "load", lambda: client.put("/v1/sessions/" + copy, self.file, Content_Type=TYPE).expect(201)
+        yield "delete", lambda: client.delete("/v1/sessions/" + copy).expect(204)
+        self.world.deleted.append(copy)
+
+    def run(self):
+        client = self.service.client()
+        while not self.ends:
+            for self.step, call in self.steps(client):
+                try:
+                    call()
+                except Exception as why:  # noqa: BLE001: http.client has many for a connection that ends
+                    if not self.ends:
+                        self.world.wrong("failed", self.path, f"{self.step}: {type(why).__name__}: {why}")
+                    return
+
+
 class World:
     """What clients were told, by session: the value that was last acknowledged, and whether a snapshot of the session was told."""
 
-    def __init__(self, executable, seed, sessions=3):
-        self.executable = executable
+    def __init__(self, executable, seed, words=WORDS, sessions=3):
+        self.executable, self.words = executable, words
         self.random = random.Random(seed)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="gpurest-kills."))
         self.values, self.before, self.saved, self.deleted = {}, {}, set(), []
@@ -73,7 +109,7 @@ class World:
         self.tally = collections.Counter()
         self.found = []
         self.took = {way: 0.3 for way in WAYS}
-        self.made = 0
+        self.made = self.copies = 0
         service = self.start()
         for _ in range(sessions):
             self.make(service.client())
@@ -97,7 +133,7 @@ class World:
         self.made += 1
         name = f"s{self.made}"
         client.put("/v1/sessions/" + name, {}).expect(201)
-        client.put_octets(f"/v1/sessions/{name}/buffers/b", struct.pack("<I", 1) * WORDS).expect(201)
+        client.put_octets(f"/v1/sessions/{name}/buffers/b", struct.pack("<I", 1) * self.words).expect(201)
         self.values[name] = 1
 
     def change(self, client):
@@ -105,7 +141,7 @@ class World:
         name = self.random.choice(sorted(self.values))
         self.before.setdefault(name, self.values[name])
         self.values[name] += 1
-        client.put_octets(f"/v1/sessions/{name}/buffers/b/data", struct.pack("<I", self.values[name]) * WORDS).expect(204)
+        client.put_octets(f"/v1/sessions/{name}/buffers/b/data", struct.pack("<I", self.values[name]) * self.words).expect(204)
         if self.random.random() < 0.3:
             gone = self.random.choice(sorted(self.values))
             client.delete("/v1/sessions/" + gone).expect(204)
@@ -120,7 +156,7 @@ class World:
         data = client.get(f"/v1/sessions/{name}/buffers/b/data").expect(200).body
         value = struct.unpack("<I", data[:4])[0]
         source = told["restored"]["from"]
-        if data != data[:4] * WORDS:
+        if data != data[:4] * self.words:
             self.wrong("half", name, "its buffer is of two moments")
         elif source == "shutdown" and value not in (self.values[name], self.begun.get(name)):
             self.wrong("stale", name, f"has {value} and not {self.values[name]}, and is told to be what it was at the end")
@@ -129,6 +165,14 @@ class World:
         self.tally[source] += 1
         self.values[name] = value
 
+    def look_at_copy(self, client, name):
+        """What a client has made of a snapshot is whole."""
+        data = client.get(f"/v1/sessions/{name}/buffers/b/data").expect(200).body
+        if data != data[:4] * self.words:
+            self.wrong("half", name, "the buffer of a copy is of two moments")
+        client.delete("/v1/sessions/" + name).expect(204)
+        self.deleted.append(name)
+
     def ask_for(self, client, names):
         """What went with the process is told to have, and what was deleted is not."""
         for name in self.values.keys() - set(names):
@@ -136,7 +180,7 @@ class World:
             if self.reason_of(client, name) != "node_restarted":
                 self.wrong("untold", name, "went with the process, and nobody is told")
         for name in self.deleted[-LAST:]:
-            if self.reason_of(client, name):
+            if self.reason_of(client, name) == "node_restarted":
                 self.wrong("untold", name, "was deleted, and is told to have gone with the process")
 
     @staticmethod
@@ -157,6 +201,8 @@ class World:
         for told in found:
             if told["id"] in self.values:
                 self.look_at(client, told)
+            elif told["id"] not in self.deleted:
+                self.look_at_copy(client, told["id"])
         self.ask_for(client, names)
         self.values = {name: value for name, value in self.values.items() if name in names}
         self.before.clear()
@@ -167,25 +213,35 @@ class World:
         self.saved = set(self.values)
 
     def kill_in(self, way):
-        """At a random moment of it, or a little behind its end."""
-        delay = self.random.random() * 1.2 * self.took[way]
-        if way == "upgrade":
-            self.kill_in_upgrade(delay)
-            return
-        if way == "load":
-            service = self.start(kind=Unready)
-            began = time.monotonic()
-            while time.monotonic() < began + delay:
-                time.sleep(0.001)
-        else:
-            service = self.start(*(["--snapshot-every", "1"] if way == "between" else []))
-            self.change(service.client())
-            if way == "save":
-                service.terminate()
-            time.sleep(delay)
-            if way == "between":
-                self.saved |= {s["id"] for s in service.client().get("/v1/sessions").json()["items"] if s["saved_at"]}
+        """At a random moment of it, or a little behind its end: the time that is taken for it follows what is hit."""
+        hit = getattr(self, "kill_in_" + way)(self.random.random() * self.took[way])
+        self.took[way] *= 1.03 if hit else 0.9
+        self.tally["within"] += hit
+
+    def kill_in_load(self, delay):
+        service = self.start(kind=Unready)
+        time.sleep(delay)
+        hit = not service.port_file.exists()
         kill(service)
+        return hit
+
+    def kill_in_save(self, delay):
+        service = self.start()
+        self.change(service.client())
+        service.terminate()
+        time.sleep(delay)
+        hit = service.process.poll() is None
+        kill(service)
+        return hit
+
+    def kill_in_between(self, delay):
+        """A snapshot is under way if a part of one is there."""
+        service = self.start("--snapshot-every", "1")
+        self.change(service.client())
+        time.sleep(delay)
+        self.note_saved(service.client())
+        kill(service)
+        return any((self.home / "state").glob("*/*.part"))
 
     def kill_in_upgrade(self, delay):
         service = self.start("--drain-timeout", "60")
@@ -202,7 +258,27 @@ class World:
         kill(service)
         for writer in writers:
             writer.join()
-        self.tally["upgraded"] += (service.folder / "stdout").read_text().count(" serving") > 1
+        return (service.folder / "stdout").read_text().count(" serving") < 2
+
+    def kill_in_sleep(self, delay):
+        service = self.start("--snapshot-every", "1", "--hibernate-mib", "1024")
+        client = service.client()
+        self.change(client)
+        sleeper = Sleeper(self, service, self.random.choice(sorted(self.values)))
+        sleeper.start()
+        time.sleep(delay)
+        self.note_saved(client)
+        step = self.random.choice(("hibernate", "wake", "save", "load"))
+        until(lambda: sleeper.step == step or not sleeper.is_alive())
+        time.sleep(self.random.random() * STEP_S)
+        sleeper.ends = True
+        kill(service)
+        sleeper.join()
+        self.tally["in " + sleeper.step] += 1
+        return True
+
+    def note_saved(self, client):
+        self.saved |= {s["id"] for s in client.get("/v1/sessions").json()["items"] if s["saved_at"] and s["id"] in self.values}
 
     def time_upgrade(self, service):
         began = time.monotonic()
@@ -222,12 +298,13 @@ class World:
         self.saved = set(self.values)
         self.before.clear()
         self.took["between"] = 2.2
+        self.took["sleep"] = 1.5
 
 
 def campaign(executable, way, kills, seed, seconds=float("inf")):
     """Ends after so many kills, or at the first one behind that time."""
     until = time.monotonic() + seconds
-    world = World(executable, seed)
+    world = World(executable, seed, SLEEP_WORDS if way == "sleep" else WORDS)
     try:
         world.measure()
         while world.tally["kills"] < kills and time.monotonic() < until:
@@ -248,13 +325,15 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     o = parser.parse_args()
     print(subprocess.run([o.executable, "--version"], capture_output=True, text=True).stdout.strip())
-    print(f"{'kills in':10} {'kills':>6} {'failed':>7} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6} {'untold':>7}   restored from: shutdown, periodic; told to be gone; upgrades that ended before the kill")
+    print(f"{'kills in':10} {'kills':>6} {'within':>7} {'failed':>7} {'lost':>5} {'doubled':>8} {'half':>5} {'stale':>6} {'untold':>7}   "
+          "restored from: shutdown, periodic; told to be gone; step that was under way")
     bad = []
     for way in o.ways:
         tally, found = campaign(str(o.executable.resolve()), way, o.kills, o.seed, 60 * o.minutes)
         bad += found
-        print(f"{way:10} {tally['kills']:6} {tally['failed']:7} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6} {tally['untold']:7}   "
-              f"{tally['shutdown']}, {tally['periodic']}; {tally['told']}; {tally['upgraded']}", flush=True)
+        steps = ", ".join(f"{name[3:]} {count}" for name, count in sorted(tally.items()) if name.startswith("in "))
+        print(f"{way:10} {tally['kills']:6} {tally['within']:7} {tally['failed']:7} {tally['lost']:5} {tally['doubled']:8} {tally['half']:5} {tally['stale']:6} "
+              f"{tally['untold']:7}   {tally['shutdown']}, {tally['periodic']}; {tally['told']}; {steps}", flush=True)
     print("\n".join(bad))
     return 1 if bad else 0
 

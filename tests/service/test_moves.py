@@ -241,6 +241,14 @@ def test_callers_are_apart(start, tmp_path):
     new.request("POST", S + "/move/confirm", {"secret": told["secret"]}, alice).expect(200)
 
 
+def test_a_move_that_nobody_knows_ends(pair):
+    """Its answer was lost. Who begins again, and again, does not prolong it."""
+    client = pair[0].client_in("s")
+    begin(client, hold_s=1)
+    client.post(S + "/move", {}).expect(409, "session_busy")
+    until(lambda: client.post(S + "/move", {}).status == 201)
+
+
 def test_readers_finish_first(pair):
     """The end waits for an answer that is being read."""
     old_service, new_service = pair
@@ -317,7 +325,11 @@ def test_how_long_it_is_told(mortal, tmp_path):  # noqa: F811
     carry(old, new, move)
     complete(old, new_service, move, id="s").expect(200)
     old.get(S).expect(421, "session_moved")
+    mark = next(folder.glob("*/s.moved"))
+    text = mark.read_bytes()
     until(lambda: old.get(S).status == 404)
+    until(lambda: left(folder) == [], "the mark stays although nobody is told any more")
+    mark.write_bytes(text)
     kill(old_service)
     old = mortal("--state", str(folder), "--move-to", url_of(new_service), "--moved-for", "3").client()
     old.get(S).expect(404)

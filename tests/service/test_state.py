@@ -340,6 +340,41 @@ def test_what_is_answered_while_it_saves_is_saved(mortal, tmp_path):
         assert client.get(f"/v1/sessions/{name}/buffers/b/data").body == (b"after." if name in acknowledged else b"before")
 
 
+def test_who_follows_events_over_a_restart_is_told_of_the_gap(start, tmp_path):
+    """The numbers go on: else a client's last one would be that of another event of the new process, and those before it would be missed."""
+    folder = str(tmp_path / "state")
+    service = start("--state", folder)
+    client = service.client_in("s")
+    client.post("/v1/sessions/s/reset").expect(200)
+    seen = [line for line in client.get("/v1/sessions/s/events?timeout_seconds=1", Last_Event_ID="0").body.splitlines() if line.startswith(b"id: ")]
+    stop(service)
+    client = start("--state", folder).client()
+    for _ in range(len(seen) + 2):
+        client.post("/v1/sessions/s/reset").expect(200)
+    body = client.get("/v1/sessions/s/events?timeout_seconds=1", Last_Event_ID=seen[-1][4:].decode()).body
+    assert body.count(b"event: resync") == 1 and body.count(b"event: session.state") >= len(seen) + 2
+    assert all(int(line[4:]) > int(seen[-1][4:]) for line in body.splitlines() if line.startswith(b"id: "))
+
+
+def test_a_new_session_does_not_get_the_bytes_of_one_that_was_not_restored(mortal, tmp_path):
+    """Its file waits for a start that can make it, until a client takes the name for another."""
+    state, sharing = str(tmp_path / "state"), ("--listen", f"unix:{tmp_path}/socket", "--local-sharing")
+    service = mortal("--state", state, *sharing)
+    for name in ("s", "t"):
+        client = service.client_in(name)
+        client.put(f"/v1/sessions/{name}/buffers/b", {"size": 4, "shareable": True}).expect(201)
+    stop(service)
+    service = mortal("--state", state)
+    client = service.client()
+    for name in ("s", "t"):
+        client.get("/v1/sessions/" + name).expect(404)
+    client.put("/v1/sessions/s", {}).expect(201)
+    kill(service)
+    client = mortal("--state", state, *sharing).client()
+    assert client.get("/v1/sessions/s").expect(404).json()["ended"]["reason"] == "node_restarted"
+    client.get("/v1/sessions/t/buffers/b/data").expect(200)
+
+
 def test_a_start_that_fails_takes_nothing_away(executable, mortal, tmp_path):
     state = str(tmp_path / "state")
     service = mortal("--state", state)

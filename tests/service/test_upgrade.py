@@ -308,6 +308,9 @@ def test_settings_with_which_nothing_can_serve_change_nothing(upgradable, tmp_pa
     service.upgrade()
     assert client.get("/v1/sessions/s/buffers/b/data").expect(200).body == b"kept"
     assert service.stderr().count("this executable cannot serve, and the one before goes on") == 2
+    settings.write_text(good + "log_level = warn\n")  # the file is read again on SIGHUP as before
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: client.get("/v1/admin/logging").expect(200).json()["levels"]["session"] == "warn")
     settings.write_text(good + "threads = 3\n")
     service.upgrade()
     assert client.get("/v1/sessions/s/buffers/b/data").expect(200).body == b"kept"

@@ -64,6 +64,8 @@ static void save_destroy(struct save *s)
             (s->unnoticed ? program_return_unnoticed : program_return)(c->program);
         buf_finish(&c->made);
     }
+    if (s->held && s->moves)
+        session_move_renew(s->session);
     if (s->held)
         snapshot_release(s->session);
     if (s->session)
@@ -567,11 +569,15 @@ static void next_step(struct save *s)
         next_step(s);
 }
 
-static struct span text_left(const struct save *s)
+/* The sums are made as the parts go out: there may have been no memory for them. */
+static enum status lend_text(struct save *s)
 {
     struct span text = s->at < s->places ? s->contents[s->at].text : buf_span(&s->sums);
 
-    return span_first(span_from(text, text.bytes - (size_t)s->left), SNAPSHOT_PIECE_BYTES);
+    if (text.bytes < s->left)
+        return STATUS_OUT_OF_MEMORY;
+    s->lent = span_first(span_from(text, text.bytes - (size_t)s->left), SNAPSHOT_PIECE_BYTES);
+    return STATUS_OK;
 }
 
 /* The transfer of a buffer is begun when its turn comes: each holds staging memory. */
@@ -599,7 +605,7 @@ static enum status lend_piece(struct body_source *source, struct span *out, stru
     else if (s->at < s->places && s->contents[s->at].on_device)
         st = lend_buffer(s, s->contents[s->at].id, w);
     else
-        s->lent = text_left(s);
+        st = lend_text(s);
     if (!st)
         *out = s->lent;
     return st;

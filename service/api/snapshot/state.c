@@ -29,6 +29,7 @@ struct state {
     pthread_cond_t  changed;
     pthread_t       thread;
     bool            runs, stops;
+    bool            restores;
     bool            ends; /* the service does: sessions are saved for the last time */
 };
 
@@ -88,8 +89,11 @@ void state_close(struct state *s)
 
 void state_restore(struct state *s)
 {
-    if (s)
-        sessions_restore(s->app, s->folder);
+    if (!s)
+        return;
+    s->restores = true;
+    sessions_restore(s->app, s->folder);
+    s->restores = false;
 }
 
 /* *found: only to be compared. SESSION_BUSY: it is about to be restored. With state.lock held, which state_forget() takes when one is listed no more, it
@@ -114,7 +118,20 @@ static void forget_moved(int folder, const char *id)
                   "the file that says where an earlier session %s has gone cannot be removed: the next start does not have this one", id);
 }
 
-static bool mark(struct state *s, const char *caller, const char *id)
+/* It could not be restored, and waited for another start: a client has made a new one of its name, which would get its bytes there. */
+static void forget_earlier(int folder, const char *id)
+{
+    static const char *const ends[] = {STATE_FILE_END, STATE_PAST_END};
+
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        if (!state_file_exists(folder, id, ends[i]))
+            continue;
+        state_file_drop(folder, id, ends[i]);
+        log_warn("session", "a file of an earlier session %s, which was not restored, is removed: there is a new one of that name", id);
+    }
+}
+
+static bool mark(struct state *s, const char *caller, const char *id, bool anew)
 {
     int  folder = state_folder(s->folder, caller, true);
     bool marked;
@@ -122,6 +139,8 @@ static bool mark(struct state *s, const char *caller, const char *id)
 
     if (folder >= 0)
         forget_moved(folder, id);
+    if (folder >= 0 && anew && !s->restores)
+        forget_earlier(folder, id);
     marked = folder >= 0 && state_mark(folder, id);
     failed = errno;
     if (folder >= 0)
@@ -130,7 +149,7 @@ static bool mark(struct state *s, const char *caller, const char *id)
     return marked;
 }
 
-void state_note(void *state, const char *caller, const char *id)
+void state_note(void *state, const char *caller, const char *id, bool anew)
 {
     struct state   *s = *(struct state **)state;
     struct caller  *who = s ? auth_caller(s->app->auth, caller) : NULL;
@@ -141,7 +160,7 @@ void state_note(void *state, const char *caller, const char *id)
         return;
     pthread_mutex_lock(&s->lock);
     st = look_up(s, who, id, &found);
-    if ((!st || st == STATUS_SESSION_BUSY) && !mark(s, caller, id))
+    if ((!st || st == STATUS_SESSION_BUSY) && !mark(s, caller, id, anew))
         log_warn("session", "if the service were killed, nobody would be told that session %s went with it: %s", id, strerror(errno));
     pthread_mutex_unlock(&s->lock);
 }
@@ -500,4 +519,34 @@ void state_not_moved(struct state *s, const char *caller, const char *id)
 
     if (state_confirm(s, caller, id, &why))
         log_error("session", "the file that says that session %s has moved cannot be removed: %s", id, why.detail);
+}
+
+/* A session that has come back and gone again has another mark; one that was made anew has none. What could not be removed of the one that has gone
+ * goes first: without the mark, the next start would have it. */
+static void drop_moved(int folder, const struct session_moved *m)
+{
+    struct session_moved now;
+
+    if (!state_file_read_moved(folder, m->id, &now) || now.wall_ns != m->wall_ns)
+        return;
+    state_file_drop(folder, m->id, STATE_FILE_END);
+    state_file_drop(folder, m->id, STATE_PAST_END);
+    if (!state_file_exists(folder, m->id, STATE_FILE_END) && !state_file_exists(folder, m->id, STATE_PAST_END))
+        state_file_drop(folder, m->id, STATE_MOVED_END);
+}
+
+void state_moved_over(void *state, const char *caller, const struct session_moved *m)
+{
+    struct state *s = *(struct state **)state;
+    int           folder;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    folder = state_folder(s->folder, caller, false);
+    if (folder >= 0) {
+        drop_moved(folder, m);
+        close(folder);
+    }
+    pthread_mutex_unlock(&s->lock);
 }

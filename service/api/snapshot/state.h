@@ -22,8 +22,9 @@ bool state_save(struct state *s);
  * state_start(). */
 bool state_go_on(struct state *s);
 void state_close(struct state *s);
-/* For registry_config.made: should the process be killed, the next one knows that the session was there. `state`: see below. */
-void state_note(void *state, const char *caller, const char *id);
+/* For registry_config.made: should the process be killed, the next one knows that the session was there, and does not take a file of an earlier one of
+ * that name, which could not be restored, for its own. `state`: see below. */
+void state_note(void *state, const char *caller, const char *id, bool anew);
 /* Of a session that has come by a move and waits for its confirmation: its snapshot is kept, so that it outlives the process. `s` NULL: no folder,
  * and nothing outlives it. Blocks. */
 enum status state_keep_pending(struct state *s, struct caller *who, struct session *pending, struct problem *why);
@@ -31,6 +32,8 @@ enum status state_keep_pending(struct state *s, struct caller *who, struct sessi
 enum status state_confirm(struct state *s, const char *caller, const char *id, struct problem *why);
 /* It goes to another node; from now on the next start knows that, and does not have it. Blocks. */
 enum status state_moved(struct state *s, const char *caller, const struct session_moved *m, struct problem *why);
+/* For registry_config.moved_over: nobody is told any more. */
+void state_moved_over(void *state, const char *caller, const struct session_moved *m);
 /* It has not gone after all. */
 void state_not_moved(struct state *s, const char *caller, const char *id);
 /* For registry_config.ended: the context is a pointer to the pointer to the state. The session's files go, but for one

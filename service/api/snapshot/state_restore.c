@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "api/bounds.h"
 #include "api/snapshot/player.h"
 #include "api/snapshot/snapshot.h"
 #include "api/snapshot/state_file.h"
 #include "api/snapshot/state_lost.h"
+#include "base/deadline.h"
 #include "base/log/log.h"
 #include "session/snapshot/hold.h"
 
@@ -117,21 +120,42 @@ static void settle(const struct restoring *x, const char *name, const char *id, 
     }
 }
 
-static void restore_file(struct restoring *x, const char *name, const char *id)
+static enum status try_to_restore(struct restoring *x, const char *name, const char *id, struct problem *why)
 {
     int            fd = openat(x->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct player *p = fd >= 0 ? player_make(x->app, x->who, id) : NULL;
+    enum status    st;
 
+    if (fd < 0)
+        return state_failed(why);
+    st = p ? restore_from(p, x, id, fd) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory");
     if (p) {
-        enum status st = restore_from(p, x, id, fd);
-
-        settle(x, name, id, st, &p->r.problem);
+        *why = p->r.problem;
         player_free(p);
-    } else {
-        log_error("session", "%s cannot be read", name);
     }
-    if (fd >= 0)
-        close(fd);
+    close(fd);
+    return st;
+}
+
+/* Descriptors, processes, host memory, a disk that answers: another moment may have them. */
+static bool may_pass(enum status st)
+{
+    return st == STATUS_INTERNAL || st == STATUS_OUT_OF_MEMORY || st == STATUS_OVERLOADED || st == STATUS_NO_WORKER ||
+           st == STATUS_WORKER_LOST;
+}
+
+static void restore_file(struct restoring *x, const char *name, const char *id)
+{
+    const struct timespec nap = timespec_of_ns(RESTORE_NAP_MS * NS_PER_MS);
+    struct problem        why = {0};
+    enum status           st = try_to_restore(x, name, id, &why);
+
+    for (unsigned tries = 1; may_pass(st) && tries < RESTORE_TRIES_MAX; tries++) {
+        log_warn("session", "session %s is not restored yet, and is tried again: %s", id, why.detail);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        st = try_to_restore(x, name, id, &why);
+    }
+    settle(x, name, id, st, &why);
 }
 
 static bool is_restored(void *restoring, const char *id)
@@ -229,8 +253,10 @@ static void restore_caller(void *restoring, const char *hex)
         return;
     }
     x.folder = openat(x.above, hex, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (x.folder < 0)
+    if (x.folder < 0) {
+        log_error("session", "the sessions of %s are not restored, and stay for the next start: %s", name, strerror(errno));
         return;
+    }
     restore_round(&x, STATE_MOVED_END);
     restore_round(&x, STATE_FILE_END);
     restore_round(&x, STATE_PAST_END);

@@ -19,6 +19,9 @@ struct event_ring {
     unsigned           followers;
 };
 
+/* Of a session that is made again: its numbers are larger than those that it had, here or elsewhere, so that a client that goes on from one of these
+ * is told that there is a gap. Before anybody follows. */
+void event_ring_go_on(struct event_ring *ring);
 /* With session.lock held. Without memory an event is lost, as if it had been kept for too short. */
 void events_publish_session(struct session *s);
 /* Of a launch or a batch: *e but for id and time, and the text with it. */

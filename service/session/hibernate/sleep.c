@@ -300,6 +300,22 @@ static void give_up(struct worker_session *c, enum status st, struct problem *wh
     worker_kill(c->worker, STATUS_WORKER_LOST, why);
 }
 
+/* The file has all bytes until the session is awake: when it cannot be read, what has come leaves again. */
+static enum status bring_back(struct worker_session *c, const struct hibernation *h, struct problem *why)
+{
+    struct problem late;
+    enum status    st = move_in(c, h, why);
+    enum status    synced = worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, st ? &late : why);
+
+    if (st == STATUS_INTERNAL && !synced) {
+        log_error("session", "a session stays hibernated: %s", why->detail);
+        evict_again(c, h, h->count);
+    } else if (st || synced) {
+        give_up(c, st = STATUS_WORKER_LOST, why);
+    }
+    return st;
+}
+
 static enum status wake_up(struct session *s, struct problem *why)
 {
     struct worker_session *c = NULL;
@@ -312,13 +328,9 @@ static enum status wake_up(struct session *s, struct problem *why)
     st = get_memory(c, h, why);
     if (st)
         return leave_in(c, SLEEP_ASLEEP, st, why);
-    st = move_in(c, h, why);
-    if (!st)
-        st = worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, why);
-    if (st) {
-        give_up(c, st = STATUS_WORKER_LOST, why);
+    st = bring_back(c, h, why);
+    if (st)
         return leave_in(c, SLEEP_ASLEEP, st, why);
-    }
     pthread_mutex_lock(&s->lock);
     c->hibernation = NULL;
     pthread_mutex_unlock(&s->lock);

@@ -164,7 +164,8 @@ enum status store_read(const struct hibernation *h, unsigned char *to, size_t by
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return problem_set(why, STATUS_WORKER_LOST, "the bytes of the hibernated session could not be read back: %s",
+            return problem_set(why, STATUS_INTERNAL,
+                               "the bytes of the hibernated session could not be read back, and stay where they are: %s",
                                n ? strerror(errno) : "the file is too short");
         to += n;
         at += (uint64_t)n;

@@ -131,9 +131,10 @@ struct registry {
     pthread_t              janitor;
     bool                   janitor_stop, draining;
     struct account        *accounts;
-    struct ended_sessions *ended; /* ended.c */
-    struct moved_session  *moved; /* moved.c */
-    struct caller_use     *uses;  /* use.c */
+    struct ended_sessions *ended;         /* ended.c */
+    struct moved_session  *moved;         /* moved.c */
+    uint64_t               moved_look_ns; /* the next time; the janitor's */
+    struct caller_use     *uses;          /* use.c */
     unsigned               count;
     struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
@@ -339,7 +340,8 @@ void session_pin(struct session *s);
 /* The last unpin frees the session. `used` restarts idle time and lease. */
 void session_unpin(struct session *s, bool used);
 /* It is whole: tells it to whoever keeps names. Pinned, no lock held. */
-void registry_tell_made(const struct session *s);
+/* `anew`: what was kept of an earlier session of that name is not this one's. */
+void registry_tell_made(const struct session *s, bool anew);
 /* Hides the session from all look-ups and remembers how it ended; the caller must then close it. False: somebody else has unlisted it. */
 bool registry_unlist(struct session *s, enum session_end how);
 /* As registry_unlist, but only if lifetime, lease or idle time is over at `now`. The last two never are while a request is in the session. */
@@ -380,11 +382,13 @@ void        ended_finish(struct registry *r);
 /* ---- moved.c ---- sessions that have gone to another node, remembered for their owners */
 struct moved_session;
 /* For moved_remember(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
-enum status moved_make(struct registry *r, const void *owner, const struct session_moved *what, struct moved_session **out,
+enum status moved_make(struct registry *r, const struct tenant *t, const struct session_moved *what, struct moved_session **out,
                        struct problem *why);
 void        moved_drop(struct moved_session *m); /* of one that is not remembered */
 /* Takes it over, and forgets what was remembered of that id. With registry.lock held. */
 void moved_remember(struct registry *r, struct moved_session *m);
+/* Forgets those that are told no longer, and tells registry_config.moved_over; now and then. For the janitor. */
+void moved_look(struct registry *r, uint64_t now);
 /* OK: the owner's session of that id has not moved, or too long ago; else SESSION_MOVED. With registry.lock held. */
 enum status moved_check(struct registry *r, const void *owner, struct span id, struct problem *why);
 /* Whether the session moves to another node, so that nothing changes it. With session.lock held. */

@@ -4,10 +4,15 @@
 #include "base/threads/held.h"
 #include "session/life/internal.h"
 
-enum { MOVING_RETRY_MS = 250 };
+enum {
+    MOVING_RETRY_MS = 250,
+    MOVED_LOOK_MS = 1000,
+    MOVED_OVER_AT_ONCE = 8, /* each may wait for a disk */
+};
 
 struct moved_session {
     const void           *owner;
+    char                  caller[CALLER_NAME_BYTES];
     struct session_moved  what;
     struct moved_session *next;
 };
@@ -37,25 +42,46 @@ static void forget(struct registry *r, const void *owner, struct span id)
             at = &m->next;
 }
 
-/* How many are remembered of the owner, once what is over is not. */
+/* How many are remembered of the owner; moved_look() has the end of the others. */
 static unsigned count_of(struct registry *r, const void *owner)
 {
-    struct moved_session **at = &r->moved, *m;
-    unsigned               n = 0;
+    unsigned n = 0;
 
     assert(held(&r->lock));
-    while ((m = *at) != NULL)
-        if (is_over(r, &m->what)) {
-            *at = m->next;
-            free(m);
-        } else {
-            n += m->owner == owner;
-            at = &m->next;
-        }
+    for (const struct moved_session *m = r->moved; m; m = m->next)
+        n += m->owner == owner && !is_over(r, &m->what);
     return n;
 }
 
-enum status moved_make(struct registry *r, const void *owner, const struct session_moved *what, struct moved_session **out,
+static struct moved_session *take_one_over(struct registry *r)
+{
+    struct moved_session **at = &r->moved, *m;
+
+    pthread_mutex_lock(&r->lock);
+    while ((m = *at) != NULL && !is_over(r, &m->what))
+        at = &m->next;
+    if (m)
+        *at = m->next;
+    pthread_mutex_unlock(&r->lock);
+    return m;
+}
+
+void moved_look(struct registry *r, uint64_t now)
+{
+    const struct registry_config *c = &r->config;
+    struct moved_session         *m;
+
+    if (now < r->moved_look_ns)
+        return;
+    r->moved_look_ns = now + MOVED_LOOK_MS * NS_PER_MS;
+    for (unsigned n = 0; n < MOVED_OVER_AT_ONCE && (m = take_one_over(r)) != NULL; n++) {
+        if (c->moved_over)
+            c->moved_over(c->context, m->caller, &m->what);
+        free(m);
+    }
+}
+
+enum status moved_make(struct registry *r, const struct tenant *t, const struct session_moved *what, struct moved_session **out,
                        struct problem *why)
 {
     struct moved_session *m = calloc(1, sizeof *m);
@@ -64,13 +90,14 @@ enum status moved_make(struct registry *r, const void *owner, const struct sessi
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory to remember where the session goes");
     pthread_mutex_lock(&r->lock);
-    n = count_of(r, owner);
+    n = count_of(r, t->owner);
     pthread_mutex_unlock(&r->lock);
     if (n >= MOVED_SESSIONS_PER_CALLER_MAX) {
         free(m);
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "moved_sessions", MOVED_SESSIONS_PER_CALLER_MAX, n, 1);
     }
-    m->owner = owner;
+    m->owner = t->owner;
+    span_copy(span_first(span_of(t->name ? t->name : ""), sizeof m->caller - 1), m->caller, sizeof m->caller);
     m->what = *what;
     *out = m;
     return STATUS_OK;
@@ -112,10 +139,11 @@ bool session_moved_restore(struct registry *r, const struct tenant *t, const str
 
     if (is_over(r, what))
         return false;
-    if (moved_make(r, t->owner, what, &m, NULL))
+    if (moved_make(r, t, what, &m, NULL))
         return true;
     pthread_mutex_lock(&r->lock);
     moved_remember(r, m);
+    pthread_cond_signal(&r->janitor_kick);
     pthread_mutex_unlock(&r->lock);
     return true;
 }

@@ -404,12 +404,12 @@ static void unlist_session(struct session *s, enum session_end how)
     assert(s->pins > 0);
 }
 
-void registry_tell_made(const struct session *s)
+void registry_tell_made(const struct session *s, bool anew)
 {
     const struct registry_config *c = &s->registry->config;
 
     if (c->made && s->named)
-        c->made(c->context, s->tenant_name, s->entry.id);
+        c->made(c->context, s->tenant_name, s->entry.id, anew);
 }
 
 /* The service's end is none: whatever is kept of the session stays for the next start. One that never was whole leaves what it was made from. */

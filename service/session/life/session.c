@@ -282,6 +282,8 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
     s->registry = r;
     s->implicit = spec->implicit;
     s->restoring = spec->restoring;
+    if (spec->restoring)
+        event_ring_go_on(&s->events);
     st = choose_device(s, t, spec, why);
     if (!st)
         st = name_session(s, spec->id, spec->keeps_id, why);
@@ -483,7 +485,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
     if (*created) {
         st = start_worker_session(s, NULL, domain_settle(s), &c, why);
         if (!st && !spec->restoring)
-            registry_tell_made(s);
+            registry_tell_made(s, true);
         set_started(s, c, st, why);
         if (st)
             session_end(s, SESSION_NOT_STARTED);

@@ -143,8 +143,6 @@ void snapshot_release(struct session *s)
     pthread_mutex_lock(&s->lock);
     assert(s->snapshots > 0);
     s->snapshots--;
-    if (s->move.until_ns)
-        s->move.until_ns = deadline_after_ns(s->move.hold_ns); /* from its last byte on */
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -154,7 +152,7 @@ void session_restored(struct session *s)
         atomic_store(&s->pending, true);
         return;
     }
-    registry_tell_made(s);
+    registry_tell_made(s, true);
     atomic_store(&s->restoring, false);
 }
 

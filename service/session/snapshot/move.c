@@ -67,6 +67,14 @@ enum status session_move_begin(struct session *s, const struct snapshot_wait *wa
     return st;
 }
 
+void session_move_renew(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->move.until_ns)
+        s->move.until_ns = deadline_after_ns(s->move.hold_ns);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static enum status check_move(struct session *s, struct span move, struct problem *why)
 {
     assert(held(&s->lock));
@@ -161,7 +169,7 @@ enum status session_move_leave(struct session *s, struct span move, struct sessi
     if (!await_users(s))
         st = problem_set(why, STATUS_SESSION_BUSY, "a request of the session is still under way; complete the move later");
     if (!st)
-        st = moved_make(s->registry, s->payer->owner, to, &s->moved, why);
+        st = moved_make(s->registry, &(struct tenant){.owner = s->payer->owner, .name = s->tenant_name}, to, &s->moved, why);
     if (st)
         session_move_stay(s);
     return st;
@@ -217,7 +225,7 @@ void session_confirmed(struct session *s)
     }
     pthread_mutex_unlock(&s->lock);
     if (now)
-        registry_tell_made(s);
+        registry_tell_made(s, false);
 }
 
 enum status session_pending_end(struct session *s, struct span move, struct problem *why)

@@ -6,10 +6,12 @@
 #include "session/snapshot/hold.h"
 
 /* ---- on the old node ---- */
-/* Nothing changes the session for `hold_s` from now on, and from the end of each snapshot on: SESSION_MOVING. Waits as snapshot_hold() does. `move`
+/* Nothing changes the session for `hold_s` from now on, and from session_move_renew() on: SESSION_MOVING. Waits as snapshot_hold() does. `move`
  * names it. SESSION_BUSY: another move is under way, or a client maps memory of the session. Blocks. */
 enum status session_move_begin(struct session *s, const struct snapshot_wait *wait, uint64_t hold_s, char move[MOVE_SECRET_BYTES],
                                struct problem *why);
+/* The last byte of a snapshot that is part of the move is out. No other request prolongs the hold: one that does not know the move cannot end it. */
+void session_move_renew(struct session *s);
 /* SESSION_BUSY: this move is not under way. */
 enum status session_move_check(struct session *s, struct span move, struct problem *why);
 /* The session goes on here. OK also when this move is over already. SESSION_BUSY: it is being completed. */

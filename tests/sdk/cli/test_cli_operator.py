@@ -58,7 +58,7 @@ def test_drain_and_resume(own):
     assert run("resume").stdout == b"serving, 1 sessions\n"
     assert run("status").returncode == OK and run("connect", "another").returncode == OK
     assert run("drain", "nonsense", "--yes").returncode == USAGE
-    assert run("drain", "--exit", "--yes").stdout == b"draining, 2 sessions, exits after the last\n"
+    assert run("drain", "--exit", "--yes").stdout == b"draining, 2 sessions, exits after the last or, with --state, when they are saved\n"
     assert run("resume").returncode == BUSY
     for name in ("stays", "another"):
         assert run("disconnect", name).returncode == OK

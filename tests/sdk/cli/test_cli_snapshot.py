@@ -1,6 +1,7 @@
 """session save, load, copy, move: sessions as files, and from node to node."""
 import http.client
 import http.server
+import subprocess
 import tarfile
 import threading
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from fixtures import executable  # noqa: F401
-from service_under_test import Service
+from service_under_test import Service, until
 
 OK, FAILED, USAGE, UNREACHABLE, NOT_FOUND = 0, 1, 2, 3, 5
 
@@ -52,6 +53,26 @@ def nodes(executable, tmp_path_factory):  # noqa: F811
     yield old, new
     old.stop()
     new.stop()
+
+
+def test_events_go_on_at_the_other_node(gpurest, nodes, tool, tmp_path):
+    old, new = nodes
+    here = ("--url", f"http://127.0.0.1:{old.port}")
+    assert gpurest(*here, "connect", "ev").returncode == OK
+    told = tmp_path / "told"
+    with open(told, "wb") as out, subprocess.Popen([tool, *here, "--session", "ev", "events", "--seconds", "600"], stdout=out) as following:
+        try:
+            until(lambda: old.client().post("/v1/sessions/ev/reset").status == 200 and b"session.state" in told.read_bytes())
+            until(lambda: gpurest(*here, "session", "move", "ev", f"http://127.0.0.1:{new.port}").returncode == OK)
+            until(lambda: b"event: resync" in told.read_bytes())
+            before = told.read_bytes().count(b"session.state")
+            until(lambda: new.client().post("/v1/sessions/ev/reset").status == 200 and told.read_bytes().count(b"session.state") > before)
+            numbers = [int(line[4:]) for line in told.read_bytes().splitlines() if line.startswith(b"id: ")]
+            assert numbers == sorted(numbers)
+            new.client().delete("/v1/sessions/ev").expect(204)
+            assert following.wait(120) == OK  # with the session
+        finally:
+            following.kill()
 
 
 def test_move(gpurest, nodes, tmp_path):

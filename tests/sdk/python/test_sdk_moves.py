@@ -102,3 +102,33 @@ async def test_the_asyncio_client(nodes):
         assert (await s.info())["id"].startswith("s_b_")
         assert bytes(await x.read()) == bytes(range(256)) * 8192
         await s.close()
+
+
+def test_events_go_on_at_the_other_node(nodes):
+    a, b, _ = nodes
+    seen, arrived = [], threading.Condition()
+
+    def follow(s):
+        for event in s.events(timeout=600):
+            with arrived:
+                seen.append(event.type)
+                arrived.notify()
+            if seen.count("launch.finished") >= 2 and "resync" in seen:
+                return
+
+    with gpurest.connect(a.url) as gpu, gpu.session("followed") as s:
+        x = s.buffer(bytes(4))
+        add = s.module(ADD)["add"]
+        following = threading.Thread(target=follow, args=(s,), daemon=True)
+        following.start()
+        with arrived:
+            while "launch.finished" not in seen:  # the stream may begin after the first launches
+                add((1,), (1,), (x,))
+                arrived.wait(0.1)
+            s.move(b.url)
+            while "resync" not in seen:
+                assert arrived.wait(120), seen
+        while following.is_alive():
+            add((1,), (1,), (x,))
+            following.join(0.1)
+    assert "launch.finished" in seen[seen.index("resync"):]

@@ -15,7 +15,8 @@ static enum exit_code post_and_print(struct cli *c, const char *path, const char
     sessions = cJSON_GetObjectItemCaseSensitive(answer, "sessions");
     fprintf(c->out, "%s, %.0f sessions%s\n", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "draining")) ? "draining" : "serving",
             cJSON_IsNumber(sessions) ? sessions->valuedouble : 0,
-            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "exit")) ? ", exits after the last" : "");
+            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "exit")) ? ", exits after the last or, with --state, when they are saved"
+                                                                           : "");
     cJSON_Delete(answer);
     return CODE_OK;
 }
@@ -25,7 +26,8 @@ enum exit_code run_drain(struct cli *c)
     bool           leave = take_flag(c, "--exit");
     enum exit_code code = take_rest(c, 0, 0) ? CODE_OK : CODE_USAGE;
 
-    if (!code && !cli_confirm(c, leave ? "stop accepting sessions and exit after the last one" : "stop accepting sessions"))
+    if (!code && !cli_confirm(c, leave ? "stop accepting sessions and exit after the last one, or with --state as soon as they are saved"
+                                       : "stop accepting sessions"))
         code = CODE_USAGE;
     return code ? code : post_and_print(c, "/v1/admin/drain", leave ? "{\"exit\":true}" : "{}");
 }

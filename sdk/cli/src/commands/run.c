@@ -100,12 +100,20 @@ static bool add_scalar(struct cli *c, struct job *job, const char *text)
     return false;
 }
 
+/* The service has no buffers of no bytes, and a kernel could not tell one from a null pointer. */
+static bool has_bytes(struct cli *c, const char *text, const struct array *a)
+{
+    if (!a->bytes)
+        cli_usage(c, "\"%s\" has no elements: a kernel's argument has at least one byte; leave the launch out, or give it one element",
+                  text);
+    return a->bytes > 0;
+}
+
 static bool add_in(struct cli *c, struct job *job, const char *path)
 {
     struct array *a = &job->arguments[job->count].array;
 
-    (void)c;
-    if (!array_read(path, a))
+    if (!array_read(path, a) || !has_bytes(c, path, a))
         return false;
     job->values[job->count] = GPUREST_IN(a->data, a->bytes);
     return true;
@@ -130,6 +138,8 @@ static bool add_out(struct cli *c, struct job *job, const char *text)
         cli_usage(c, "\"%s\" is not FILE:DTYPE[SHAPE], such as y.npy:f32[1024], or FILE:BYTES; DTYPE is " ARRAY_TYPES, text);
         return false;
     }
+    if (!has_bytes(c, text, &a->array))
+        return false;
     job->values[job->count] = GPUREST_OUT(a->array.data, a->array.bytes);
     return true;
 }
@@ -141,10 +151,9 @@ static bool add_inout(struct cli *c, struct job *job, const char *text)
     const char      *colon = strchr(text, ':');
     char             from[PATH_BYTES];
 
-    (void)c;
     snprintf(from, sizeof from, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
     snprintf(a->path, sizeof a->path, "%s", colon ? colon + 1 : text);
-    if (!array_read(from, &a->array))
+    if (!array_read(from, &a->array) || !has_bytes(c, from, &a->array))
         return false;
     a->raw = a->array.raw;
     job->values[job->count] = GPUREST_INOUT(a->array.data, a->array.bytes);

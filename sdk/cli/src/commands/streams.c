@@ -2,10 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "commands/commands.h"
 
-enum { EVENTS_S_DEFAULT = 30, EVENTS_S_MAX = 3600, HEARTBEAT_MARGIN_MS = 30000, LINE_BYTES_MAX = 1 << 20 };
+enum {
+    EVENTS_S_DEFAULT = 30,
+    EVENTS_S_MAX = 3600,
+    HEARTBEAT_MARGIN_MS = 30000,
+    LINE_BYTES_MAX = 1 << 20,
+    ID_LINE_BYTES = 32,
+    PAUSE_NS = 100000000
+};
 
 static int print_piece(void *arg, const void *data, size_t bytes)
 {
@@ -13,11 +21,11 @@ static int print_piece(void *arg, const void *data, size_t bytes)
     return fwrite(data, 1, bytes, stdout) != bytes || fflush(stdout);
 }
 
-static enum exit_code follow_stream(struct cli *c, const char *path, const char *accept, gpurest_body_cb on_body, void *arg)
+static enum exit_code follow_stream(struct cli *c, const char *path, const char *const *headers, unsigned headers_count,
+                                    gpurest_body_cb on_body, void *arg)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
-    const char            *headers[] = {accept};
     enum exit_code         code = cli_open(c);
     gpurest_status         st;
     int                    status;
@@ -27,7 +35,7 @@ static enum exit_code follow_stream(struct cli *c, const char *path, const char 
     request.method = "GET";
     request.path = path;
     request.headers = headers;
-    request.headers_count = 1;
+    request.headers_count = headers_count;
     request.on_body = on_body;
     request.on_body_arg = arg;
     request.idle_timeout_ms = HEARTBEAT_MARGIN_MS;
@@ -59,13 +67,93 @@ static enum exit_code check_access(struct cli *c, const char *format, const char
     return code;
 }
 
+/* ---- events, from one stream to the next ---- */
+
+/* Passes pieces on, and keeps the number of the last whole event, from which another stream goes on. */
+struct follower {
+    gpurest_body_cb on_body;
+    void           *arg;
+    char            line[ID_LINE_BYTES]; /* its beginning, as far as it has come */
+    size_t          chars;
+    char            coming[ID_LINE_BYTES], last[ID_LINE_BYTES]; /* "" before the first */
+};
+
+/* An event ends with an empty line. */
+static void end_line(struct follower *f)
+{
+    f->line[f->chars] = '\0';
+    if (strncmp(f->line, "id: ", 4) == 0)
+        snprintf(f->coming, sizeof f->coming, "%s", f->line + 4);
+    else if (!f->chars)
+        memcpy(f->last, f->coming, sizeof f->last);
+    f->chars = 0;
+}
+
+static int follow_piece(void *arg, const void *data, size_t bytes)
+{
+    struct follower *f = arg;
+    const char      *at = data;
+
+    for (size_t i = 0; i < bytes; i++)
+        if (at[i] == '\n')
+            end_line(f);
+        else if (f->chars < sizeof f->line - 1)
+            f->line[f->chars++] = at[i];
+    return f->on_body(f->arg, data, bytes);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* A stream ends with its process or node; the session may go on, in the next process, or at another node, to which this request follows it. */
+static bool goes_on(struct cli *c, const char *name)
+{
+    const struct timespec  pause = {0, PAUSE_NS};
+    gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response;
+    char                   path[PATH_BYTES];
+    bool                   there;
+
+    nanosleep(&pause, NULL);
+    snprintf(path, sizeof path, "/v1/sessions/%s", name);
+    request.method = "GET";
+    request.path = path;
+    if (gpurest_http(c->client, &request, &response))
+        return false;
+    there = gpurest_http_status(response) == 200;
+    gpurest_http_response_free(response);
+    return there;
+}
+
+static enum exit_code follow_session(struct cli *c, const char *name, uint64_t seconds, struct follower *f)
+{
+    double         until = now_s() + (double)seconds;
+    char           path[PATH_BYTES], last[sizeof "Last-Event-ID: " + ID_LINE_BYTES];
+    const char    *headers[] = {"Accept: text/event-stream", last};
+    enum exit_code code;
+
+    do {
+        snprintf(path, sizeof path, "/v1/sessions/%s/events?timeout_seconds=%u", name, (unsigned)seconds);
+        snprintf(last, sizeof last, "Last-Event-ID: %s", f->last);
+        f->chars = 0;
+        code = follow_stream(c, path, headers, f->last[0] ? 2 : 1, follow_piece, f);
+        seconds = until > now_s() ? (uint64_t)(until - now_s() + 0.999) : 0;
+    } while (!code && seconds && !ferror(stdout) && goes_on(c, name));
+    return code;
+}
+
 /* Follows the session's events for --seconds. */
 static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_body_cb on_body, void *arg)
 {
-    const char    *name = cli_session_name(c);
-    char           path[PATH_BYTES];
-    bool           ok = true;
-    enum exit_code code;
+    const char     *name = cli_session_name(c);
+    struct follower f = {.on_body = on_body, .arg = arg};
+    bool            ok = true;
+    enum exit_code  code;
 
     take_number(c, "--seconds", &seconds, &ok);
     if (!ok || !take_rest(c, 0, 0))
@@ -77,8 +165,7 @@ static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_bod
     code = check_access(c, "/v1/sessions/", name);
     if (code)
         return code;
-    snprintf(path, sizeof path, "/v1/sessions/%s/events?timeout_seconds=%u", name, (unsigned)seconds);
-    return follow_stream(c, path, "Accept: text/event-stream", on_body, arg);
+    return follow_session(c, name, seconds, &f);
 }
 
 enum exit_code run_events(struct cli *c)
@@ -88,10 +175,11 @@ enum exit_code run_events(struct cli *c)
 
 enum exit_code run_logs(struct cli *c)
 {
-    bool           on = take_flag(c, "-f");
-    enum exit_code code = take_rest(c, 0, 0) ? check_access(c, "/v1/admin/logging", "") : CODE_USAGE;
+    static const char *const headers[] = {"Accept: text/plain"};
+    bool                     on = take_flag(c, "-f");
+    enum exit_code           code = take_rest(c, 0, 0) ? check_access(c, "/v1/admin/logging", "") : CODE_USAGE;
 
-    return code ? code : follow_stream(c, on ? "/v1/admin/logs?follow=1" : "/v1/admin/logs", "Accept: text/plain", print_piece, NULL);
+    return code ? code : follow_stream(c, on ? "/v1/admin/logs?follow=1" : "/v1/admin/logs", headers, 1, print_piece, NULL);
 }
 
 /* ---- monitor ---- */
