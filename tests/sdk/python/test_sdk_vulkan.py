@@ -76,7 +76,7 @@ def vulkan():
     try:
         with testing.server(device="vulkan") as one:
             yield one
-    except gpurest.GpurestError as why:
+    except gpurest.errors.GpurestError as why:
         if "no backend has a device" in str(why):
             pytest.skip("no Vulkan device is here")
         raise
