@@ -120,3 +120,10 @@ def test_a_room_is_no_warehouse():
 
 def test_a_module_in_a_room_needs_no_underscore():
     assert not [name for name, path in MODULES.items() if path.stem.startswith("_") and path.stem != "__init__"]
+
+
+def test_functions_of_generated_shaders_are_those_of_the_built_in_ones():
+    copies = sorted((PACKAGE / "arrays/_engine/shaders").iterdir())
+    assert copies
+    for copy in copies:
+        assert copy.read_text() == (ROOT / "kernels" / copy.name).read_text(), f"copy kernels/{copy.name} to {copy.parent.relative_to(ROOT)}"

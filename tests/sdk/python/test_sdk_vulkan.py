@@ -1,4 +1,6 @@
 """Shaders by the SDK on a vulkan device, in GLSL and as SPIR-V, beside NumPy."""
+import importlib.util
+import pathlib
 import shutil
 import subprocess
 
@@ -76,7 +78,7 @@ def vulkan():
     try:
         with testing.server(device="vulkan") as one:
             yield one
-    except gpurest.GpurestError as why:
+    except gpurest.errors.GpurestError as why:
         if "no backend has a device" in str(why):
             pytest.skip("no Vulkan device is here")
         raise
@@ -105,10 +107,14 @@ def test_matmul(gpu):
     assert np.allclose(np.frombuffer(bytes(c.read()), dtype=np.float32).reshape(n, n), a @ b, rtol=1e-5)
 
 
-def test_arrays_are_refused_at_once(gpu):
-    for make in (lambda: gpurest.zeros(4, session=gpu), lambda: gpurest.asarray(np.ones(3), session=gpu)):
-        with pytest.raises(gpurest.errors.ArgumentError, match="need a cuda or cpu device.*vulkan:0.*glsl"):
-            make()
+@pytest.mark.parametrize("spirv", [False, True])
+def test_demos_give_what_numpy_gives(gpu, spirv):
+    spec = importlib.util.spec_from_file_location("vulkan_gpu", pathlib.Path(__file__).parents[2] / "bench" / "vulkan_gpu.py")
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    rng = np.random.default_rng(4)
+    operands = [*rng.random((2, 1 << 18), dtype=np.float32), *rng.random((2, 128, 128), dtype=np.float32)]
+    assert all(cell.wall > 0 for cell in bench.demos(bench.Vulkan(gpu, spirv), operands, 1).values())
 
 
 @pytest.mark.parametrize("block", [32, 64, 256])

@@ -83,7 +83,7 @@ def _product(left: ndarray, right: ndarray) -> ndarray:
     """Of matrices, or of two equally long rows of them. The built-in product takes rows without gaps: others are copied."""
     engine = left._engine
     with engine.lock:
-        left, right = (one if rows_side_by_side(one._shape, one._strides) else one.copy() for one in (left, right))
+        left, right = (one if rows_side_by_side(one._shape, one._strides) and engine.language.takes(one._load()) else one.copy() for one in (left, right))
         shape = left._shape[:-1] + right._shape[-1:]
         return wrap(Node(engine, MATMUL, left._dtype, shape, "matmul", (left._load(), right._load())))
 

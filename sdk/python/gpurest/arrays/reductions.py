@@ -227,7 +227,7 @@ def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
 def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims: bool, where: Any, known: Any) -> ndarray:
     left = count_along(array, axis) - ddof
     plain = where is True and known is UNSET
-    if plain and left > 0:
+    if plain and left > 0 and array._engine.language.builtins:
         extents = reducible("var", array._load(), shapes.normalize_axes(axis, array.ndim), kind)
         if not isinstance(extents, str):
             return reduced("var", array, axis, kind, keepdims, {"extents": extents, "ddof": float(ddof)})

@@ -16,7 +16,7 @@ def _over_rows(op: str, array: ndarray) -> ndarray:
     """By the built-in, along the last axis."""
     engine = array._engine
     with engine.lock:
-        source = array if array._contiguous else array.copy()
+        source = array if array._contiguous and engine.language.takes(array._load()) else array.copy()
         return wrap(Node(engine, ROWS, source._dtype, source._shape, op, (source._load(),)))
 
 
@@ -26,7 +26,7 @@ def _floating(x: Any) -> ndarray:
 
 
 def _fits(array: ndarray, axis: int) -> bool:
-    return config.builtins and array._dtype.kind == "f" and axis == array.ndim - 1 and array.size > 0
+    return config.builtins and array._engine.language.has_rows(array._dtype) and axis == array.ndim - 1 and array.size > 0
 
 
 def _below_greatest(array: ndarray, axis: int) -> ndarray:

@@ -30,7 +30,7 @@ def _sorted(a: Any, axis: Optional[int], places: bool, kind: Any, order: Any) ->
     rows = array.swapaxes(at, -1)
     engine = array._engine
     with engine.lock:
-        if places and array._dtype.kind == "f" and not sortable(array._dtype, rows._shape):
+        if places and array._dtype.kind == "f" and engine.language.builtins and not sortable(array._dtype, rows._shape):
             rows = rows + 0  # the built-in sorts by bits: -0.0 would come before 0.0, which is its equal
         source = rows if rows._contiguous else rows.copy()
         result = dtypes.int64 if places else array._dtype

@@ -10,10 +10,11 @@ from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import builtins, codegen_fold, codegen_sort, shapes
 from .builtins import Call
-from .codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
+from .codegen import Store, elementwise, is_wide, launch_blocks, scatter
 from .codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
 from .expr import ELEMENTWISE, EMPTY, FACTOR, FFT, FOLD, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Const, Load, Node
-from .memory import Dead, DeviceMemory
+from .language import BLOCK, Argument, Kernel, Language, Target
+from .memory import DeviceMemory
 from .plan import Planner, Step, may_overwrite
 from .structure import Structure
 
@@ -59,10 +60,11 @@ class Fill(NamedTuple):
 class Assembly:
     """Everything of flushes of one structure that the service is told."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: Structure, language: Language) -> None:
         self.structure = structure
+        self.language = language
         self.nodes = structure.nodes
-        self.planner = Planner(self.nodes, structure.wanted)
+        self.planner = Planner(self.nodes, structure.wanted, language.inputs_max)
         self.steps = self.planner.steps()
         self.slots: Dict[Node, Slot] = {}
         self.made: List[Slot] = []
@@ -156,6 +158,7 @@ class Assembly:
     def _launch(self, kernel: Kernel, grid: List[int], block: int, step: Step, note: str = "") -> None:
         flagged = any(isinstance(one, Target) and one.what == "flag" for one in kernel.args)
         args = [self._argument(one) for one in kernel.args]
+        grid = [min(extent, self.language.grid_max) for extent in grid]
         self.actions.append(Launch(kernel, args, grid, block, step, self.flags if flagged else -1, note))
         self.flags += flagged
 
@@ -163,7 +166,7 @@ class Assembly:
         self.actions.append(Launch(call, [self._argument(one) for one in call.args], [], 0, step, -1))
 
     def _compute(self, at: int, step: Step) -> None:
-        matrices = builtins.transposition(step.node) if len(step.members) == 1 else None
+        matrices = builtins.transposition(step.node) if len(step.members) == 1 and self.language.builtins else None
         targets = [Target(self._slot_for(node, at)) for node in step.stored]
         if matrices is not None:
             self._call(builtins.transpose(step.node.loads[0], targets[0], matrices), step)
@@ -175,7 +178,7 @@ class Assembly:
         inside = set(members)
         read = {self.name_of(one.node) for node in members for one in node.loads if one.node not in inside or not one.identity}
         apart = not any(store.target.what.name in read for store in stores)
-        self._launch(elementwise(members, stores, shape, apart), [launch_blocks(shapes.size_of(shape))], BLOCK, step)
+        self._launch(elementwise(self.language, members, stores, shape, apart), [launch_blocks(shapes.size_of(shape))], BLOCK, step)
 
     def _update(self, step: Step) -> None:
         node = step.node
@@ -199,13 +202,13 @@ class Assembly:
         if not shapes.size_of(value.shape):
             return
         if "joined" in node.params:
-            kernel = scatter(value, numbers, node.params["steps"], target, Target(slot), None, False, node.params["joined"])
+            kernel = scatter(self.language, value, numbers, node.params["steps"], target, Target(slot), None, False, node.params["joined"])
             self._launch(kernel, [launch_blocks(shapes.size_of(value.shape))], BLOCK, step)
             return
         winners = self._take(8 * max(1, slot.nbytes // target.dtype.itemsize))
         self.actions.append(Fill(winners, step))
         for claim in (True, False):
-            kernel = scatter(value, numbers, node.params["steps"], target, Target(slot), Target(winners), claim)
+            kernel = scatter(self.language, value, numbers, node.params["steps"], target, Target(slot), Target(winners), claim)
             self._launch(kernel, [launch_blocks(shapes.size_of(value.shape))], BLOCK, step)
         self._give(winners)
 
@@ -219,7 +222,7 @@ class Assembly:
 
     def _reduce(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
-        found = node.params.get("extents") or (builtins.FUSED if step.members else
+        found = node.params.get("extents") or (builtins.FUSED if step.members else builtins.SLOWER if not self.language.builtins else
                                                builtins.reducible(node.op, source, node.params["reduced"], node.dtype))
         slot = self._slot_for(node, at)
         if isinstance(found, builtins.Extents):
@@ -236,7 +239,7 @@ class Assembly:
         cut = plan_shape(outputs, elements, _apart(source, kept, reduced))
         results = _last_results(node, slot, elements)
         if cut.chunks == 1:
-            self._launch(reduction(node.op, step.members, source, kept, reduced, acc, cut, results), [cut.grid], cut.block, step, note)
+            self._launch(reduction(self.language, node.op, step.members, source, kept, reduced, acc, cut, results), [cut.grid], cut.block, step, note)
         else:
             self._reduce_twice(step, source, acc, cut, results, note)
 
@@ -246,13 +249,13 @@ class Assembly:
         values = self._take(pieces * acc.itemsize)
         places = self._take(pieces * 8) if is_arg(node.op) else None
         part = Results(Target(values), Target(places) if places else None, acc)
-        self._launch(reduction(node.op, step.members, source, kept, reduced, acc, cut, part), [cut.grid], cut.block, step, note)
+        self._launch(reduction(self.language, node.op, step.members, source, kept, reduced, acc, cut, part), [cut.grid], cut.block, step, note)
         shape = (cut.outputs, cut.chunks)
         pieces_of = _SlotNode(acc, shape, values).load()
         places_of = _SlotNode(dtypes.int64, shape, places).load() if places else None
         again = plan_shape(cut.outputs, cut.chunks, False)
         again = again._replace(chunk=cut.chunks, chunks=1)
-        last = reduction(node.op, (), pieces_of, (0,), (1,), acc, again, results, places_of)
+        last = reduction(self.language, node.op, (), pieces_of, (0,), (1,), acc, again, results, places_of)
         self._launch(last, [again.grid], again.block, step)
         for one in (values, places):
             if one is not None:
@@ -260,7 +263,7 @@ class Assembly:
 
     def _scan(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
-        note = builtins.scannable(node.op, source, node.params["axis"], node.dtype)
+        note = builtins.SLOWER if not self.language.builtins else builtins.scannable(node.op, source, node.params["axis"], node.dtype)
         slot = self._slot_for(node, at)
         if note:
             self._scan_generated(step, source, slot, note)
@@ -274,17 +277,17 @@ class Assembly:
         rows = shapes.size_of(source.shape) // elements
         chunks = -(-elements // SCAN_CHUNK)
         if chunks == 1 or rows >= 256:
-            kernel = scan(node.op, source, axis, acc, Target(slot), node.dtype, None, elements)
+            kernel = scan(self.language, node.op, source, axis, acc, Target(slot), node.dtype, None, elements)
             self._launch(kernel, [launch_blocks(rows, 1)], BLOCK, step, note)
             return
         kept = tuple(one for one in range(len(source.shape)) if one != axis)
         cut = Shape(rows, elements, SCAN_CHUNK, chunks, True)
         totals, before = self._take(rows * chunks * acc.itemsize), self._take(rows * chunks * acc.itemsize)
         part = Results(Target(totals), None, acc)
-        self._launch(reduction(node.op, (), source, kept, (axis,), acc, cut, part), [cut.grid], cut.block, step, note)
+        self._launch(reduction(self.language, node.op, (), source, kept, (axis,), acc, cut, part), [cut.grid], cut.block, step, note)
         line = _SlotNode(acc, (rows, chunks), totals).load()
-        self._launch(scan(node.op, line, 1, acc, Target(before), acc, None, chunks), [launch_blocks(rows, 1)], BLOCK, step)
-        kernel = scan(node.op, source, axis, acc, Target(slot), node.dtype, Target(before), SCAN_CHUNK)
+        self._launch(scan(self.language, node.op, line, 1, acc, Target(before), acc, None, chunks), [launch_blocks(rows, 1)], BLOCK, step)
+        kernel = scan(self.language, node.op, source, axis, acc, Target(slot), node.dtype, Target(before), SCAN_CHUNK)
         self._launch(kernel, [launch_blocks(rows * chunks, 1)], BLOCK, step)
         self._give(totals)
         self._give(before)
@@ -292,12 +295,12 @@ class Assembly:
     def _fold(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
         axis = node.params["axis"]
-        kernel = codegen_fold.fold(node.op, source, axis, Target(self._slot_for(node, at)), node.params["running"])
+        kernel = codegen_fold.fold(self.language, node.op, source, axis, Target(self._slot_for(node, at)), node.params["running"])
         self._launch(kernel, [launch_blocks(shapes.size_of(source.shape) // source.shape[axis])], BLOCK, step)
 
     def _sort(self, at: int, step: Step) -> None:
         node, keys = step.node, step.node.loads[0]
-        note = builtins.sortable(keys.dtype, node.shape)
+        note = builtins.SLOWER if not self.language.builtins else builtins.sortable(keys.dtype, node.shape)
         slot = self._slot_for(node, at)
         if note:
             self._sort_generated(step, keys, slot, note)
@@ -322,10 +325,10 @@ class Assembly:
         ends = [slot] + ([self._take(node.nbytes)] if lengths else [])
         to = len(lengths) % 2
         pieces = rows * -(-elements // codegen_sort.RUN)
-        self._launch(codegen_sort.runs(keys, rows, elements, Target(ends[to]), places, wide), [launch_blocks(pieces)], BLOCK, step, note)
+        self._launch(codegen_sort.runs(self.language, keys, rows, elements, Target(ends[to]), places, wide), [launch_blocks(pieces)], BLOCK, step, note)
         for length in lengths:
             source, to = _SlotNode(node.dtype, node.shape, ends[to]).load(), 1 - to
-            kernel = codegen_sort.merge(keys, rows, elements, source, Target(ends[to]), length, places, wide)
+            kernel = codegen_sort.merge(self.language, keys, rows, elements, source, Target(ends[to]), length, places, wide)
             self._launch(kernel, [launch_blocks(node.size)], BLOCK, step)
         for spare in ends[1:]:
             self._give(spare)

@@ -10,10 +10,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
-from .codegen import Argument, Target
 from .codegen_sort import RUN
 from .config import config
 from .expr import Const, Load, Node
+from .language import Argument, Target
 
 SHORT_AXIS = 32  # so few elements are one thread's work; the built-in takes a warp or more for each result
 # As measured on an H200 beside generated kernels, which cut long sums into pieces for a second kernel to put together.
@@ -28,6 +28,7 @@ TILE_SIDE_MIN = 16  # of a matrix to be transposed; a narrower one leaves most o
 OFF = "config.builtins is off"
 FUSED = "computes the expression before it on the way"
 NOT_DENSE = "its operand has gaps or another order in memory"
+SLOWER = "the device's built-in takes one block, a generated kernel many"
 NO_BUILTIN = "there is no built-in for it"
 REDUCTIONS = ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all", "mean", "var")
 ROWS = "built-ins do one row, these are several"

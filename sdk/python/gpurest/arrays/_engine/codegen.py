@@ -1,104 +1,71 @@
-"""Turns groups of nodes into CUDA C++.
+"""Turns groups of nodes into kernels, in the words of a device's language.
 
 A kernel's text depends on the expression, the element types and the class of contiguity; sizes, strides and scalars are arguments. So a
 loop over the same expression compiles once. The text's hash is the kernel's name."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import struct
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from . import prelude_random, prelude_special, shapes
-from .elementwise import OPS, cast, emit
+from . import shapes
+from .elementwise import OPS
 from .expr import Const, Input, Load, Node
-from .prelude import PRELUDE
-from .prelude_complex import COMPLEX, COMPLEX_ORDER
+from .language import BLOCK, Argument, Kernel, Language, Parameter, Target
 
-OPTIONS = ["--fmad=false"]  # a * b + c rounds twice, as it does in NumPy; matrix products ask for fused operations by name
-BLOCK = 256
 NARROW_MAX = (1 << 31) - 1
 UNROLLED = 4  # elements per round of a thread's loop
 UNROLLED_NODES_MAX = 16  # longer expressions have enough to do while they wait for memory
 BLOCKS_ENOUGH = 4096  # from so many blocks on a thread takes several elements
 
 
-class Target(NamedTuple):
-    """Memory that a kernel is given besides what it loads: `what` is the planner's, bytes from its start."""
-
-    what: Any
-    offset: int = 0
-
-
-Argument = Union[Load, Target, Const, Dict[str, Any]]  # a Const is a node's; what the plan chose is there as the service reads it
-
-
-class Kernel(NamedTuple):
-    name: str
-    source: str
-    args: List[Argument]
-
-
-def module_source(kernels: Sequence[Kernel]) -> str:
-    own = "\n".join(kernel.source for kernel in kernels)
-    more = (COMPLEX + COMPLEX_ORDER if "complex<" in own else "") + (prelude_random.SOURCE if "random_" in own else "")
-    more += prelude_special.SOURCE if "special_" in own else ""
-    return PRELUDE + more + "\n" + own
-
-
-def load_text(dtype: DType, pointer: str, offset: str) -> str:
-    element = f"{pointer}[{offset}]"
-    if dtype.name == "float16":
-        return f"half_load({element})"
-    return f"({element} != 0)" if dtype.kind == "b" else element
-
-
-def store_text(dtype: DType, pointer: str, offset: str, value: str) -> str:
-    if dtype.name == "float16":
-        value = f"half_store({value})"
-    elif dtype.kind == "b":
-        value = f"(unsigned char)({value})"
-    return f"{pointer}[{offset}] = {value};"
-
-
 class Writer:
     """A kernel in the making: its parameters with their arguments, and the extents and strides that it gets in one structure."""
 
-    def __init__(self, wide: bool) -> None:
+    def __init__(self, language: Language, wide: bool) -> None:
+        self.language = language
         self.wide = wide
-        self.parameters: List[str] = []
-        self.args: List[Argument] = []
+        self.parameters: List[Parameter] = []
         self.dims: List[int] = []
         self.flagged = False
+        self.index_type = "u64_t" if wide else "u32_t"
+        self.offset_type = language.long if wide else "int"
 
-    @property
-    def index_type(self) -> str:
-        return "u64_t" if self.wide else "u32_t"
+    def pointer(self, name: str, dtype: DType, argument: Argument, only_read: bool = False, apart: bool = False) -> None:
+        """Memory with elements of a type. `apart`: nothing is written where it is read."""
+        self.parameters.append(Parameter(self.language.storage(dtype), name, dtype, argument, True, only_read, apart))
 
-    @property
-    def offset_type(self) -> str:
-        return "long long" if self.wide else "int"
-
-    def parameter(self, declaration: str, argument: Argument) -> None:
-        self.parameters.append(declaration)
-        self.args.append(argument)
+    def scalar(self, name: str, dtype: DType, argument: Argument, value: Optional[int] = None) -> None:
+        """`value`: the plan's, a whole number."""
+        self.parameters.append(Parameter(self.language.type_of(self.language.register(dtype)), name, dtype, argument, value=value))
 
     def count(self, name: str, value: int) -> None:
-        self.parameter(f"{self.index_type} {name}", {"u64" if self.wide else "u32": value})
+        self.parameters.append(Parameter(self.index_type, name, dtypes.uint64 if self.wide else dtypes.uint32, {"u64" if self.wide else "u32": value},
+                                         value=value))
 
     def dim(self, value: int) -> str:
         """A number of the structure."""
         self.dims.append(value)
-        return f"d.v[{len(self.dims) - 1}]"
+        return self.language.dim(len(self.dims) - 1)
 
     def flag(self) -> str:
         if not self.flagged:
             self.flagged = True
-            self.parameter("int *flag", Target("flag"))
+            self.pointer("flag", dtypes.int32, Target("flag"))
         return "flag"
+
+    def load(self, dtype: DType, pointer: str, offset: str) -> str:
+        return self.language.load(dtype, pointer, offset, self.wide)
+
+    def store(self, dtype: DType, pointer: str, offset: str, value: str) -> str:
+        return self.language.store(dtype, pointer, offset, value, self.wide)
+
+    def each(self, variable: str, bound: str) -> str:
+        """The head of a loop in which the threads of all blocks take one number each, as long as there are any."""
+        index, to = self.index_type, self.language.to
+        return (f"for ({index} {variable} = blockIdx.x * {to(index, 'blockDim.x')} + threadIdx.x; {variable} < {bound}; "
+                f"{variable} += {to(index, 'gridDim.x')} * blockDim.x) {{")
 
     def offsets(self, variable: str, shape: shapes.Shape, many: Sequence[shapes.Strides]) -> Tuple[List[str], List[str]]:
         """Lines that take the linear index `variable` of `shape` apart, and each view's offset."""
@@ -109,7 +76,7 @@ class Writer:
             return [], [self._term(variable, column[0]) for column in columns]
         lines = [f"{self.index_type} {variable}_0 = {variable};"]
         for axis in range(len(extents) - 1, 0, -1):
-            extent = f"({self.index_type}){self.dim(extents[axis])}"
+            extent = self.language.to(self.index_type, self.dim(extents[axis]))
             lines.append(f"{self.index_type} {variable}_{axis} = {variable}_0 % {extent}; {variable}_0 /= {extent};")
         texts = []
         for column in columns:
@@ -120,17 +87,11 @@ class Writer:
     def _term(self, index: str, stride: int) -> str:
         if stride == 0:
             return "0"
-        return f"({self.offset_type}){index}" if stride == 1 else f"({self.offset_type}){index} * {self.dim(stride)}"
+        place = self.language.to(self.offset_type, index)
+        return place if stride == 1 else f"{place} * {self.dim(stride)}"
 
-    def finish(self, body: str) -> Kernel:
-        structure = ""
-        if self.dims:
-            packed = struct.pack(f"<{len(self.dims)}{'q' if self.wide else 'i'}", *self.dims)
-            self.parameter("const NAME_dims d", {"bytes": base64.b64encode(packed).decode()})
-            structure = f"struct NAME_dims {{ {self.offset_type} v[{len(self.dims)}]; }};\n"
-        text = f"{structure}extern \"C\" __global__ void NAME({', '.join(self.parameters)})\n{{\n{body}}}\n"
-        name = "k_" + hashlib.sha256(text.encode()).hexdigest()[:20]
-        return Kernel(name, text.replace("NAME", name), self.args)
+    def finish(self, body: str, shared: str = "", block: int = BLOCK) -> Kernel:
+        return self.language.kernel(self.parameters, self.dims, self.wide, shared, body, block)
 
 
 # What reads its first input at places that it works out itself.
@@ -141,10 +102,11 @@ class Body:
     """The expressions of the nodes that a kernel computes, and the views it loads from."""
 
     def __init__(self, members: Sequence[Node], writer: Writer, apart: bool = False) -> None:
-        self.pointer = "__restrict__ " if apart else ""  # nothing is written where it loads from
+        self.apart = apart  # nothing is written where it loads from
         self.members = sorted(members, key=lambda node: node.number)
         self.names = {node: f"v{at}" for at, node in enumerate(self.members)}
         self.writer = writer
+        self.language = writer.language
         self.leaves: Dict[Load, int] = {}
         self.consts: Dict[Tuple[str, str, str], str] = {}
         self.lines: List[str] = []
@@ -166,31 +128,35 @@ class Body:
     def _leaf(self, load: Load) -> None:
         if load not in self.leaves:
             at = self.leaves[load] = len(self.leaves)
-            self.writer.parameter(f"const {load.dtype.storage} *{self.pointer}p{at}", load)
+            self.writer.pointer(f"p{at}", load.dtype, load, True, self.apart)
 
     def value(self, one: Input) -> str:
         if isinstance(one, Const):
-            return self._declared(one, ("given", repr(one.value), one.dtype.name), one)
+            return self._declared(one, ("given", repr(one.value), one.dtype.name), one, None)
         return self.names[one.node] if self._inside(one) else f"x{self.leaves[one]}"
 
-    def const(self, one: Const) -> str:
+    def const(self, value: int) -> str:
         """A number of the plan's. A node's own scalars may be others in the next flush, and are never taken for one of these."""
-        return self._declared(one, ("planned", repr(one.value), one.dtype.name), dtypes.argument(one.value, one.dtype))
+        one = Const(value, dtypes.int64)
+        return self._declared(one, ("planned", repr(value), "int64"), dtypes.argument(value, dtypes.int64), value)
 
-    def _declared(self, one: Const, key: Tuple[str, str, str], argument: Argument) -> str:
+    def _declared(self, one: Const, key: Tuple[str, str, str], argument: Argument, value: Optional[int]) -> str:
         if key not in self.consts:
             self.consts[key] = f"c{len(self.consts)}"
-            self.writer.parameter(f"{one.dtype.ctype} {self.consts[key]}", argument)
-        return self.consts[key]
+            self.writer.scalar(self.consts[key], one.dtype, argument, value)
+        return self.language.given(one.dtype, self.consts[key])
+
+    def _fixed(self, dtype: DType) -> str:
+        return self.language.local(self.language.type_of(dtype))
 
     def write(self, offsets: Sequence[str], index: str) -> List[str]:
         """All values, given each leaf's offset."""
         bases = {one for node in self.members if node.op in PICKING for one in node.inputs[:1]}
         used = {one for node in self.members for one in (node.inputs[1:] if node.op in PICKING else node.inputs)}
         for load, at in self.leaves.items():
-            self.lines.append(f"const {self.writer.offset_type} o{at} = {offsets[at]};")
+            self.lines.append(f"{self.language.local(self.writer.offset_type)} o{at} = {offsets[at]};")
             if load not in bases or load in used:
-                self.lines.append(f"const {load.dtype.ctype} x{at} = {load_text(load.dtype, f'p{at}', f'o{at}')};")
+                self.lines.append(f"{self._fixed(load.dtype)} x{at} = {self.writer.load(load.dtype, f'p{at}', f'o{at}')};")
         for node in self.members:
             if node.op == "gather":
                 self._gather(node)
@@ -203,40 +169,40 @@ class Body:
     def _plain(self, node: Node, index: str) -> None:
         types: Tuple[DType, ...] = node.params["types"]
         values = {"i": index, "flag": ""}
-        if OPS[node.op].reports(node.params.get("operand")):
+        if self.language.reports(node.op, node.params.get("operand")):
             values["flag"] = self.writer.flag()
         for letter, one, wanted in zip("abcde", node.inputs, types):
-            values[letter] = cast(self.value(one), one.dtype, wanted)
-        text = emit(node.op, node.params.get("operand"), node.dtype, values, bool(node.params.get("mixed")))
-        self.lines.append(f"const {node.dtype.ctype} {self.names[node]} = {text};")
+            values[letter] = self.language.cast(self.value(one), one.dtype, wanted)
+        text = self.language.emit(node.op, node.params.get("operand"), node.dtype, values, bool(node.params.get("mixed")))
+        self.lines.append(f"{self._fixed(node.dtype)} {self.names[node]} = {text};")
 
     def _gather(self, node: Node) -> None:
         """An element picked by numbers: node.inputs are the base view and one number per indexed dimension."""
         base, name = node.inputs[0], self.names[node]
         assert isinstance(base, Load)
-        at = self.leaves[base]
-        self.lines.append(f"long long g{name} = o{at};")
+        at, long = self.leaves[base], self.language.long
+        self.lines.append(f"{long} g{name} = {self.language.to(long, f'o{at}')};")
         for one, (extent, stride) in zip(node.inputs[1:], node.params["steps"]):
-            place = picked(self.value(one), self.const(Const(extent, dtypes.int64)), self.writer.flag())
-            self.lines.append(f"g{name} += {place} * {self.const(Const(stride, dtypes.int64))};")
-        self.lines.append(f"const {node.dtype.ctype} {name} = {load_text(base.dtype, f'p{at}', f'g{name}')};")
+            self.lines.append(f"g{name} += {self.picked(one, extent)} * {self.const(stride)};")
+        self.lines.append(f"{self._fixed(node.dtype)} {name} = {self.language.load(base.dtype, f'p{at}', f'g{name}')};")
+
+    def picked(self, one: Input, extent: int) -> str:
+        """A number from the end or the start as a place; one out of bounds is reported and becomes 0."""
+        number = self.language.cast(self.value(one), one.dtype, dtypes.int64)
+        return f"index_checked({number}, {self.const(extent)}, {self.writer.flag()})"
 
     def _search(self, node: Node) -> None:
         """By halves, the place of a value in a sorted line: node.inputs are the line's view and the value, both of one type. NaN is last."""
         (base, one), name = node.inputs, self.names[node]
         assert isinstance(base, Load)
-        at, value = self.leaves[base], self.value(one)
-        extent, stride = (self.const(Const(node.params[what], dtypes.int64)) for what in ("extent", "stride"))
-        line = load_text(base.dtype, f"p{at}", f"o{at} + y{name} * {stride}")
-        before = f"!sorts_before<{base.dtype.ctype}>({value}, z{name})" if node.params["right"] else f"sorts_before<{base.dtype.ctype}>(z{name}, {value})"
-        self.lines += [f"long long g{name} = 0;", f"for (long long h{name} = {extent}; g{name} < h{name};) {{",
-                       f"    const long long y{name} = g{name} + (h{name} - g{name}) / 2;", f"    const {base.dtype.ctype} z{name} = {line};",
-                       f"    if ({before}) g{name} = y{name} + 1; else h{name} = y{name};", "}", f"const long long {name} = g{name};"]
-
-
-def picked(value: str, extent: str, flag: str) -> str:
-    """A number from the end or the start as a place; one out of bounds is reported and becomes 0."""
-    return f"index_checked((long long){value}, {extent}, {flag})"
+        at, value, long, to = self.leaves[base], self.value(one), self.language.long, self.language.to
+        extent, stride = (self.const(node.params[what]) for what in ("extent", "stride"))
+        line = self.language.load(base.dtype, f"p{at}", f"{to(long, f'o{at}')} + y{name} * {stride}")
+        sorts_before = self.language.generic("sorts_before", base.dtype)
+        before = f"!{sorts_before}({value}, z{name})" if node.params["right"] else f"{sorts_before}(z{name}, {value})"
+        self.lines += [f"{long} g{name} = 0;", f"for ({long} h{name} = {extent}; g{name} < h{name};) {{",
+                       f"    {self.language.local(long)} y{name} = g{name} + (h{name} - g{name}) / 2;", f"    {self._fixed(base.dtype)} z{name} = {line};",
+                       f"    if ({before}) g{name} = y{name} + 1; else h{name} = y{name};", "}", f"{self.language.local(long)} {name} = g{name};"]
 
 
 def is_wide(size: int, loads: Sequence[Load]) -> bool:
@@ -262,13 +228,13 @@ def outer_loads(members: Sequence[Node]) -> List[Load]:
     return [one for node in members for one in node.loads if one.node not in inside or not one.identity]
 
 
-def elementwise(members: Sequence[Node], stores: Sequence[Store], shape: shapes.Shape, apart: bool) -> Kernel:
+def elementwise(language: Language, members: Sequence[Node], stores: Sequence[Store], shape: shapes.Shape, apart: bool) -> Kernel:
     """One kernel for a group of elementwise nodes of one shape. `apart`: no store goes to memory that is loaded from; the compiler may then
     load for several elements before it stores the first one."""
     size = shapes.size_of(shape)
     loads = outer_loads(members)
     spans = [Load(store.node, store.dtype, shape, store.strides, 0) for store in stores]
-    writer = Writer(is_wide(size, loads + spans))
+    writer = Writer(language, is_wide(size, loads + spans))
     body = Body(members, writer, apart)
     leaves = body.collect()
     contiguous = shapes.contiguous_strides(shape)
@@ -279,64 +245,48 @@ def elementwise(members: Sequence[Node], stores: Sequence[Store], shape: shapes.
     general = [strides for strides in [leaf.strides for leaf in leaves] + [store.strides for store in stores] if not is_linear(strides)]
     lines, texts = writer.offsets("i", shape, general)
     named = iter(texts)
-    offsets = [f"({writer.offset_type})i" if is_linear(strides) else next(named)
+    offsets = [language.to(writer.offset_type, "i") if is_linear(strides) else next(named)
                for strides in [leaf.strides for leaf in leaves] + [store.strides for store in stores]]
     for at, store in enumerate(stores):
-        writer.parameter(f"{store.dtype.storage} *{body.pointer}q{at}", store.target)
+        writer.pointer(f"q{at}", store.dtype, store.target, False, apart)
     lines = lines + body.write(offsets, "i")
     for at, store in enumerate(stores):
-        value = cast(body.names[store.node], store.node.dtype, store.dtype)
-        lines.append(store_text(store.dtype, f"q{at}", offsets[len(leaves) + at], value))
+        value = language.cast(body.names[store.node], store.node.dtype, store.dtype)
+        lines.append(writer.store(store.dtype, f"q{at}", offsets[len(leaves) + at], value))
     writer.count("n", size)
-    index = writer.index_type
-    unroll = f"    _Pragma(\"unroll {UNROLLED}\")\n" if apart and len(members) <= UNROLLED_NODES_MAX else ""
-    head = unroll + f"    for ({index} i = blockIdx.x * ({index})blockDim.x + threadIdx.x; i < n; i += ({index})gridDim.x * blockDim.x) {{\n"
-    return writer.finish(head + "".join(f"        {line}\n" for line in lines) + "    }\n")
+    unroll = language.unrolled(UNROLLED) if apart and len(members) <= UNROLLED_NODES_MAX else ""
+    return writer.finish(f"    {unroll}{writer.each('i', 'n')}\n" + "".join(f"        {line}\n" for line in lines) + "    }\n")
 
 
-def scatter(value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, int]], base: Load, target: Target, winners: Optional[Target],
-            claim: bool, joined: str = "") -> Kernel:
+def scatter(language: Language, value: Load, numbers: Sequence[Input], steps: Sequence[Tuple[int, int]], base: Load, target: Target,
+            winners: Optional[Target], claim: bool, joined: str = "") -> Kernel:
     """Writes value[i] to the place of `target` that the numbers pick. Of several for one place the last one wins, as in NumPy: in a
     first pass (`claim`) each claims its place with its position, in a second the winners are written. With `joined`, an operation, each is
     joined with what is there, in any order; there are no winners then."""
     shape, size = value.shape, shapes.size_of(value.shape)
-    writer = Writer(True)
+    writer = Writer(language, True)
     picks = [one for one in numbers if isinstance(one, Load)]
     body = Body((), writer)
     leaves = body.collect(picks if claim else [value, *picks])
     lines, texts = writer.offsets("i", shape, [leaf.strides for leaf in leaves] + [base.strides])
     lines = lines + body.write(texts, "i")
-    lines.append(f"long long g = {base.offset and writer.dim(base.offset)} + {texts[-1]};")
+    lines.append(f"{language.long} g = {base.offset and writer.dim(base.offset)} + {texts[-1]};")
     for one, (extent, stride) in zip(numbers, steps):
-        place = picked(body.value(one), body.const(Const(extent, dtypes.int64)), writer.flag())
-        lines.append(f"g += {place} * {body.const(Const(stride, dtypes.int64))};")
+        lines.append(f"g += {body.picked(one, extent)} * {body.const(stride)};")
+    number = language.to(language.type_of(language.winners), "(i + 1)")
     if winners is not None:
-        writer.parameter("u64_t *winners", winners)
+        writer.pointer("winners", language.winners, winners)
     if not claim:
-        writer.parameter(f"{base.dtype.storage} *q", target)
+        writer.pointer("q", base.dtype, target)
     if claim:
-        lines.append("atomicMax(&winners[g], i + 1);")
+        lines.append(language.claim("winners", "g", number))
     elif joined:
-        lines += join_lines(joined, base.dtype, cast(body.value(value), value.dtype, base.dtype))
+        lines += language.join(joined, base.dtype, language.cast(body.value(value), value.dtype, base.dtype))
     else:
-        lines.append("if (winners[g] == i + 1)")
-        lines.append("    " + store_text(base.dtype, "q", "g", cast(body.value(value), value.dtype, base.dtype)))
+        lines.append(f"if ({language.load(language.winners, 'winners', 'g')} == {number})")
+        lines.append("    " + language.store(base.dtype, "q", "g", language.cast(body.value(value), value.dtype, base.dtype)))
     writer.count("n", size)
-    head = "    for (u64_t i = blockIdx.x * (u64_t)blockDim.x + threadIdx.x; i < n; i += (u64_t)gridDim.x * blockDim.x) {\n"
-    return writer.finish(head + "".join(f"        {line}\n" for line in lines) + "    }\n")
-
-
-def join_lines(op: str, dtype: DType, value: str) -> List[str]:
-    """q[g] = op(q[g], value), whatever other threads do there meanwhile. `dtype` has 4 or 8 bytes."""
-    word = "u64_t" if dtype.itemsize == 8 else "u32_t"
-    if op == "add" and dtype.kind == "c":
-        return [f"const {dtype.ctype} by = {value}; atomicAdd(&q[g].re, by.re); atomicAdd(&q[g].im, by.im);"]
-    if op == "add":
-        return [f"atomicAdd(&q[g], {value});" if dtype.kind == "f" else f"atomicAdd(({word} *)&q[g], ({word}){value});"]
-    joined = emit(op, dtype, dtype, {"a": "was", "b": "by", "c": "", "i": "", "flag": ""})
-    return [f"{word} *place = ({word} *)&q[g], seen = *place, old; const {dtype.ctype} by = {value};",
-            f"do {{ old = seen; const {dtype.ctype} was = *({dtype.ctype} *)&old, now = {joined}; seen = atomicCAS(place, old, *({word} *)&now); }}",
-            "while (seen != old);"]
+    return writer.finish(f"    {writer.each('i', 'n')}\n" + "".join(f"        {line}\n" for line in lines) + "    }\n")
 
 
 def launch_blocks(size: int, per_block: int = BLOCK) -> int:

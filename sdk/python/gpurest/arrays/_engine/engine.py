@@ -14,9 +14,10 @@ from ..._values.dtypes import DType, unpacked
 from ...errors import ArgumentError, CudaError, GpurestError, NotFoundError
 from . import shapes
 from .assemble import Assembly
-from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SETTLED, SORT, Load, Node
+from .glsl import Glsl
+from .language import CUDA, Kernel, Language
 from .memory import Dead, DeviceMemory, check_bytes, new_dead, take_all
 from .prelude_random import FIRST_CODE, RULES
 from .prepared import Plans, Prepared
@@ -47,24 +48,26 @@ def engine_of(session: "Session") -> "Engine":
         with _engines_lock:
             found = getattr(session, "_array_engine", None)
             if found is None:
-                _check_device(session)
                 found = Engine(session)
                 setattr(session, "_array_engine", found)
     return found
 
 
-def _check_device(session: "Session") -> None:
-    """Some operations are built-in kernels, which vulkan devices have and hip devices do not, but the rest is CUDA C++: all arrays work on a device, or none do."""
-    if session.device.startswith(("vulkan", "hip")):
-        instead = "Session.glsl()" if session.device.startswith("vulkan") else "modules of code objects"
-        raise ArgumentError(f"arrays need a cuda or cpu device, and this session is on {session.device}: their kernels are CUDA C++, which that device does not "
-                            f"take; open a session on another device, or use {instead} with buffers")
+def _language_of(session: "Session") -> Language:
+    """That of the device's kernels."""
+    if session.device.startswith("vulkan"):
+        return Glsl(session.device, session.client.device(session.device))
+    if session.device.startswith("hip"):
+        raise ArgumentError(f"arrays need a cuda, vulkan or cpu device, and this session is on {session.device}: their kernels are source code, which that device "
+                            "does not take; open a session on another device, or use modules of code objects with buffers")
+    return CUDA
 
 
 class Engine:
     """Thread-safe: one flush at a time. Holds pending nodes weakly: what nobody needs any more is not computed."""
 
     def __init__(self, session: "Session") -> None:
+        self.language = _language_of(session)
         self.session = session  # which holds the engine, too: arrays keep their session
         self.lock = threading.RLock()
         self.pending: Dict[int, "weakref.ref[Node]"] = {}
@@ -88,7 +91,8 @@ class Engine:
         return node
 
     def queue(self, node: Node) -> None:
-        """Queues a node that is no update. With the lock held."""
+        """Queues a node that is no update. With the lock held. What the device does not compute is refused."""
+        self.language.check(node)
         node.epoch = self.epoch
         self.pending[node.number] = weakref.ref(node)
         self.queued += WEIGHTS.get(node.kind, WEIGHT_ELSE)
@@ -166,6 +170,7 @@ class Engine:
     def upload(self, data: memoryview, dtype: DType, shape: shapes.Shape, progress: Any) -> Node:
         """What is too long to be queued: sent now. Without the lock, as nobody knows the memory yet."""
         session = self.session
+        self.language.check_type(dtype)
         with self.lock:
             self._renew()
             self._let_go(take_all(self.dead))
@@ -180,7 +185,7 @@ class Engine:
     def assembly(self) -> Assembly:
         """What a flush would do now."""
         with self.lock:
-            return Assembly(Structure(self._usable(self._live()), ()))
+            return Assembly(Structure(self._usable(self._live()), ()), self.language)
 
     def _renew(self) -> None:
         """After a reset nothing of what was on the device is there."""
@@ -239,7 +244,7 @@ class Engine:
         """Planned and written once for flushes of one structure."""
         found = self.plans.get(structure.key)
         if found is None:
-            found = Prepared(structure, Assembly(structure))
+            found = Prepared(structure, Assembly(structure, self.language))
             self.plans.put(structure.key, found)
         return found
 
@@ -303,10 +308,10 @@ class _Request:
         self.new: List[Kernel] = []
         modules = [self._module(name) for name in prepared.kernels]
         names, allocs, kept, self.segments = self._places() if None in self.bound else ([quoted(one.id) for one in self.bound if one], [], [], {})
-        operations = prepared.operations(structure.texts(), names, modules)
+        operations = prepared.operations(structure.texts(engine.language.register), names, modules)
         self.allocs = len(allocs)
         timeout_ms = engine.session.timeout_ms or min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
-        module = {"source": module_source(self.new), "options": OPTIONS} if self.new else None
+        module = engine.language.modules(self.new) if self.new else None
         self.document = requests.Encoded([*allocs, operations] if operations else allocs, len(allocs) + len(prepared.origins), kept, timeout_ms,
                                 bool(engine.session.client._transport.observers), module)  # profilers, the only ones who would see the times
 
@@ -318,8 +323,13 @@ class _Request:
             modules[name] = loaded
             return f',"module":{quoted(loaded)}'
         kernel, self.engine.operations[name] = self.prepared.kernels[name]
-        self.new.append(kernel)
-        return ""
+        alone = self.engine.language.module_of(kernel)
+        if alone is None:
+            self.new.append(kernel)
+            return ""
+        session = self.engine.session
+        modules[name] = loaded = str(session._do(requests.module_create(session.id, alone))["id"])
+        return f',"module":{quoted(loaded)}'
 
     def _places(self) -> Tuple[List[str], List[str], List[str], Dict[str, Any]]:
         """Names of places, what makes those that are new, which of these stay, and the bytes that they start with."""

@@ -13,7 +13,6 @@ from .config import config
 from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node
 
 GROUP_NODES_MAX = 256
-GROUP_INPUTS_MAX = 56  # views and scalars; a kernel takes 128 parameters
 INLINED_TWICE_MAX = 2  # so many reductions may compute the same expression again instead of storing it
 
 
@@ -37,20 +36,21 @@ class Step(NamedTuple):
 class _Group:
     """Elementwise nodes that become one kernel, with what bounds their number."""
 
-    __slots__ = ("members", "inputs", "outputs")
+    __slots__ = ("inputs_max", "members", "inputs", "outputs")
 
-    def __init__(self) -> None:
+    def __init__(self, inputs_max: int) -> None:
+        self.inputs_max = inputs_max
         self.members: List[Node] = []
         self.inputs: Set[object] = set()  # views and scalars from outside
         self.outputs = 0  # members that arrays hold
 
     def fits(self, node: Node) -> bool:
         return (len(self.members) < GROUP_NODES_MAX
-                and len(self.inputs) + len(node.inputs) + self.outputs + 1 <= GROUP_INPUTS_MAX)
+                and len(self.inputs) + len(node.inputs) + self.outputs + 1 <= self.inputs_max)
 
     def fits_with(self, other: "_Group", node: Node) -> bool:
         return (len(self.members) + len(other.members) < GROUP_NODES_MAX
-                and len(self.inputs) + len(other.inputs) + len(node.inputs) + self.outputs + other.outputs + 1 <= GROUP_INPUTS_MAX)
+                and len(self.inputs) + len(other.inputs) + len(node.inputs) + self.outputs + other.outputs + 1 <= self.inputs_max)
 
     def take(self, other: "_Group") -> None:
         self.members += other.members
@@ -61,7 +61,8 @@ class _Group:
 class Planner:
     """One flush's. It changes no node."""
 
-    def __init__(self, nodes: Sequence[Node], wanted: Set[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], wanted: Set[Node], inputs_max: int) -> None:
+        self.inputs_max = inputs_max  # views and scalars that a kernel takes
         self.nodes = nodes  # in the order of their numbers
         self.pending = set(self.nodes)
         self.wanted = wanted
@@ -101,7 +102,7 @@ class Planner:
         groups = list({self.group[other]: None for other in near if self.level[other] == level})
         joined = self._joined(groups, node)
         if joined is None:
-            joined, level, groups = _Group(), level + (1 if groups else 0), []
+            joined, level, groups = _Group(self.inputs_max), level + (1 if groups else 0), []
         self.level[node] = level
         self.group[node] = joined
         joined.members.append(node)

@@ -10,7 +10,7 @@ from ..._session.requests import written
 from ..._values.scalars import scalar_kind
 from .assemble import FLAGS, Assembly, Fill, Launch
 from .builtins import Call
-from .codegen import Kernel
+from .language import Kernel
 from .memory import Dead
 from .structure import Structure, bytes_of, mark
 
@@ -49,6 +49,7 @@ class Prepared:
 
     def __init__(self, structure: Structure, assembly: Assembly) -> None:
         self.nodes = len(structure.nodes)
+        self._language = assembly.language
         self.kernels: Dict[str, Tuple[Kernel, str]] = {}  # by name, with what each does for people
         self.origins: List[Optional[int]] = []  # of each operation behind those that make places: the node that it is for
         self._first_place = structure.holes
@@ -126,7 +127,8 @@ class Prepared:
         name = one.kernel.name
         self.kernels.setdefault(name, (one.kernel._replace(args=[]), one.operations))
         module = mark(self._first_module + list(self.kernels).index(name))
-        return {"op": "launch", "kernel": name, "module": module, "grid": one.grid, "block": [one.block], "args": args}
+        block = {"block": [one.block]} if self._language.block_is_given else {}
+        return {"op": "launch", "kernel": self._language.entry(name), "module": module, "grid": one.grid, **block, "args": args}
 
     def _named(self, arg: Any) -> Any:
         """An argument with its memory's hole in place of its name."""

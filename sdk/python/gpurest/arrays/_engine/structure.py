@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
@@ -131,9 +131,11 @@ class Structure:
 
     # ---- the holes ----
 
-    def texts(self) -> List[str]:
-        """What fills the holes, by their numbers: names of memory, offsets, scalars. Those of a prepared request itself come behind."""
-        return [*[quoted(memory.id) for memory in self.memories], *map(str, self.offsets), *[_argument(one) for _, one in self.consts.values()]]
+    def texts(self, register: Callable[[DType], DType]) -> List[str]:
+        """What fills the holes, by their numbers: names of memory, offsets, scalars. Those of a prepared request itself come behind. `register`: the
+        type as which a scalar is passed to a kernel."""
+        scalars = [_argument(one.value, register(one.dtype)) for _, one in self.consts.values()]
+        return [*[quoted(memory.id) for memory in self.memories], *map(str, self.offsets), *scalars]
 
     @property
     def holes(self) -> int:
@@ -152,8 +154,7 @@ class Structure:
         return mark(len(self.memories) + len(self.offsets) + self.consts[repr(one.value), one.dtype.name][0])
 
 
-def _argument(one: Const) -> str:
-    value, dtype = one
+def _argument(value: Any, dtype: DType) -> str:
     if dtype.kind == "f" and type(value) is float and value - value == 0.0:
         return f'{{"{dtype.arg}":{value!r}}}'
     return json.dumps(dtypes.argument(value, dtype), separators=(",", ":"))
