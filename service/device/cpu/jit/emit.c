@@ -167,7 +167,7 @@ static void make_types(struct emitter *e)
     e->bits_type = ll->LLVMIntTypeInContext(e->context, 64 * e->bits_words);
 }
 
-static void make_slots(struct emitter *e)
+void make_register_slots(struct emitter *e)
 {
     const struct jit_plan *p = e->plan;
 
@@ -181,6 +181,12 @@ static void make_slots(struct emitter *e)
         if (p->shapes[r].kind == SHAPE_LINEAR && p->shapes[r].wrapped)
             e->turn[r] = e->ll->LLVMBuildAlloca(e->b, e->i32, "");
     }
+}
+
+static void make_slots(struct emitter *e)
+{
+    make_register_slots(e);
+    begin_strip_slots(e);
     e->mask_slot = e->ll->LLVMBuildAlloca(e->b, vector_of(e, e->i1), "mask");
     e->bits_slot = e->ll->LLVMBuildAlloca(e->b, e->bits_type, "bits");
     e->budget_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "budget");
@@ -225,6 +231,9 @@ static void emit_start(struct emitter *e)
     load_params(e);
     make_slots(e);
     trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
+    e->strips_wanted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, strips), 32), number(e, 32, 0));
+    e->strips_wanted = binary(e, LLVM_AND, e->strips_wanted, icmp(e, LLVM_EQ, block, number(e, 32, 0)));
+    e->strip_align = member(e, offsetof(struct native_call, strip_align), 32);
     start_chunks(e);
     mask = lanes_vector(e, e->chunk_lanes);
     args[0] = e->chunk_lanes;
@@ -280,6 +289,7 @@ static void emit_all(struct emitter *e, const char *name)
             emit_block(e, b);
         }
     }
+    e->has_strips = emit_strip(e);
     emit_dispatch(e);
     emit_leave(e);
     emit_done(e);
@@ -302,6 +312,7 @@ bool emit_function(struct emitter *e, const char *name)
         emit_all(e, name);
     else
         e->broken = true;
+    strip_emission_free(e->strip_made);
     free(e->slot);
     free(e->turn);
     free(e->blocks);

@@ -121,6 +121,9 @@ void start_chunks(struct emitter *e)
     if (e->plan->warps)
         set_member(e, offsetof(struct native_call, live), e->chunk_lanes, false);
     e->lane = cast(e, LLVM_ZEXT, e->chunk_lane, e->i64);
+    e->head = e->ll->LLVMGetInsertBlock(e->b);
+    e->narrow = new_block(e, "narrow");
+    go_on_in(e, e->narrow);
     start_chunk(e);
 }
 

@@ -31,6 +31,14 @@ void emit_full_block(struct emitter *e, uint32_t block);
 void emit_block(struct emitter *e, uint32_t block);
 void emit_insns(struct emitter *e);
 
+/* device/cpu/jit/emit.c: places for the registers of e->plan. */
+void make_register_slots(struct emitter *e);
+
+/* device/cpu/jit/emit_strip.c: after all blocks. Whether the kernel has strips. */
+bool emit_strip(struct emitter *e);
+void begin_strip_slots(struct emitter *e);
+void strip_emission_free(struct strip_emission *s);
+
 /* device/cpu/jit/emit_chunk.c: the beginning of each chunk, and the end. */
 void start_chunks(struct emitter *e);
 void emit_done(struct emitter *e);
