@@ -52,6 +52,22 @@ static void set_blocks(struct native_call *c, const struct block_run *r, uint32_
     c->across = goes_across(r, blocks);
 }
 
+/* Whether several chunks of such blocks may run as one. */
+static void allow_strips(struct native_call *c, const struct block_run *r)
+{
+    const struct code_native *n = r->grid->code->native;
+    const uint32_t           *b = r->grid->launch->block;
+
+    c->strip_align = 0;
+    if (n->across) {
+        c->strips = n->strip && c->across && b[0] == n->lanes;
+        return;
+    }
+    c->strips = n->strip && !c->across && (b[1] * b[2] == 1 || b[0] % n->strip == 0);
+    if (b[1] * b[2] != 1)
+        c->strip_align = n->strip - 1;
+}
+
 /* r->block becomes the block that compiled code is in. */
 static void find_block(struct block_run *r)
 {
@@ -119,6 +135,23 @@ static bool is_astray(const struct block_run *r, uint64_t at)
     return cpu_memory_left(r->grid->memory, (at | (PAGE_GRAIN - 1)) - 255) == 0;
 }
 
+/* The access of a strip becomes that of the chunk in it whose lane went astray first; chunks of a strip have all their lanes. */
+static void find_chunk(struct native_call *c, const struct block_run *r, int64_t step)
+{
+    const struct code_native *n = r->grid->code->native;
+    uint32_t                  at = 0;
+
+    while (at < n->strip && !is_astray(r, c->address + (uint64_t)step * at))
+        at++;
+    at = at < n->strip ? at / n->lanes : 0;
+    if (n->across)
+        c->ctaid[0] += at;
+    else
+        c->lane += at * n->lanes;
+    c->address += (uint64_t)step * at * n->lanes;
+    c->lanes = ~0u >> (32 - n->lanes);
+}
+
 void native_explain(struct block_run *r)
 {
     struct native_call    *c = r->native;
@@ -131,9 +164,13 @@ void native_explain(struct block_run *r)
     if (!c || !c->active || !code->native) /* an earlier launch may have faulted in its compiled code */
         return;
     c->active = false;
-    find_block(r);
     in = &code->native->function->insns[c->insn];
     step = code->native->ops[c->insn].step;
+    if (c->lanes == NATIVE_STRIP) {
+        step = code->native->ops[c->insn].strip_step;
+        find_chunk(c, r, step);
+    }
+    find_block(r);
     o = op_of(code, in);
     l->current = o;
     if (!o)
@@ -316,6 +353,7 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
 
     c->frame = a->frame;
     set_blocks(c, r, 1);
+    c->strips = 0;
     for (;;) {
         if (a->code->blocks[*block].count)
             r->lanes.current = &a->code->ops[a->code->blocks[*block].first];
@@ -350,8 +388,14 @@ static bool next_turn(struct native_call *c, const struct code_native *n, uint32
     return *at < count;
 }
 
-/* Lanes below `at` have returned; those of the chunk there stand where compiled code left them, and the others have not begun. */
-static void hand_over(struct block_run *r, uint32_t at, bool ran, void (*start)(struct block_run *r))
+/* Lanes that a strip left before `block`: those below `end` that have not run since. */
+struct left_over {
+    uint32_t end, block;
+};
+
+/* Lanes below `at` have returned; those of the chunk there stand where compiled code left them, if it ran; then come those of `left`, and the others
+ * have not begun. */
+static void hand_over(struct block_run *r, uint32_t at, bool ran, struct left_over left, void (*start)(struct block_run *r))
 {
     struct activation *a;
     unsigned           lanes = r->grid->code->native->lanes;
@@ -364,9 +408,69 @@ static void hand_over(struct block_run *r, uint32_t at, bool ran, void (*start)(
     if (ran) {
         memset(a->current.m + at, 0, lanes);
         take_out(r->native, a, lanes);
-        measure_reached(r, a);
+        at += lanes;
     }
+    for (; at < left.end; at += lanes) {
+        memset(a->current.m + at, 0, lanes);
+        stand_before(a, left.block, at, ~0u >> (32 - lanes), lanes);
+    }
+    measure_reached(r, a);
     mask_measure(&a->current, r->lanes.count);
+}
+
+/* One chunk, from `block` on. Whether its lanes have returned; *ran: it ran at all. */
+static bool run_alone(struct native_call *c, const struct code_native *n, uint32_t at, uint32_t block, bool *ran)
+{
+    uint32_t end_x = c->end_x, to;
+
+    *ran = n->entry[block];
+    if (!*ran)
+        return false;
+    c->lane = at;
+    c->live = ~0u >> (32 - n->lanes);
+    c->end_x = c->ctaid[0] + 1;
+    *ran = !(n->run(c, at, c->live, block, at + 1, NO_BLOCK) & NATIVE_REFUSED);
+    c->end_x = end_x;
+    to = *ran ? only_block(c) : NO_BLOCK;
+    if (to == NO_BLOCK || n->passes[to] != PASSES_RETURN)
+        return false;
+    forget_chunk(c, to);
+    return true;
+}
+
+/* The chunks of the strip at *at one after the other, from where it left. Whether all have returned; *at is the last of them that ran. */
+static bool finish_strip(struct native_call *c, const struct code_native *n, uint32_t *at, bool *ran, struct left_over *left)
+{
+    *left = (struct left_over){*at + n->strip, c->strip_block};
+    c->strip_left = 0;
+    while (run_alone(c, n, *at, left->block, ran)) {
+        if (*at + n->lanes == left->end)
+            return true;
+        *at += n->lanes;
+    }
+    return false;
+}
+
+/* Chunks from *at on, as many as compiled code runs by itself. Whether all have returned; *at is the last of them that ran. */
+static bool run_from_start(struct block_run *r, uint32_t *at, bool *ran, struct left_over *left)
+{
+    const struct code_native *n = r->grid->code->native;
+    struct native_call       *c = r->native;
+    uint32_t                  count = r->lanes.count, to, stopped;
+
+    *left = (struct left_over){0, 0};
+    c->lane = *at;
+    c->live = count - *at < n->lanes ? (1u << (count - *at)) - 1 : ~0u >> (32 - n->lanes);
+    stopped = n->run(c, *at, c->live, 0, count, n->returns);
+    *at = stopped & ~NATIVE_REFUSED; /* those before have returned */
+    *ran = !(stopped & NATIVE_REFUSED);
+    if (*ran && c->strip_left)
+        return finish_strip(c, n, at, ran, left);
+    to = *ran ? only_block(c) : NO_BLOCK;
+    if (to == NO_BLOCK || n->passes[to] != PASSES_RETURN)
+        return false;
+    forget_chunk(c, to);
+    return true;
 }
 
 bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r), uint32_t blocks, uint32_t lane, struct native_rest *rest)
@@ -380,31 +484,25 @@ bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r), u
     r->lanes.frame = c->frame = r->activations[0].frame;
     r->lanes.current = NULL;
     set_blocks(c, r, blocks);
+    allow_strips(c, r);
     if (blocks > 1 || r->starts++ % RUNS_PER_CLOCK == 0)
         check_clock(r);
     if (n->fills)
         fill_specials(r, &r->activations[0]);
     c->active = true;
     for (;;) {
-        uint32_t bits = count - at < n->lanes ? (1u << (count - at)) - 1 : ~0u >> (32 - n->lanes), to, stopped;
-        bool     ran;
+        struct left_over left;
+        bool             ran;
 
-        c->lane = at;
-        c->live = bits;
-        stopped = n->run(c, at, bits, 0, count, n->returns);
-        at = stopped & ~NATIVE_REFUSED; /* those before have returned */
-        ran = !(stopped & NATIVE_REFUSED);
-        to = ran ? only_block(c) : NO_BLOCK;
-        if (to == NO_BLOCK || n->passes[to] != PASSES_RETURN) {
+        if (!run_from_start(r, &at, &ran, &left)) {
             c->active = false;
             c->tired = 0;
             find_block(r);
             *rest = (struct native_rest){c->first_x, c->end_x, c->across ? at + n->lanes : count, c->across ? at : 0};
-            hand_over(r, at, ran, start);
+            hand_over(r, at, ran, left, start);
             check_clock(r);
             return false;
         }
-        forget_chunk(c, to);
         if (!next_turn(c, n, count, &at))
             break;
     }
@@ -455,7 +553,7 @@ static void forget_all(struct native_call *c)
     memset(c->touched, 0, sizeof c->touched);
     memset(c->pending, 0, sizeof c->pending);
     c->active = false;
-    c->leaves = c->mixed = c->tired = c->trusted = 0;
+    c->leaves = c->mixed = c->tired = c->trusted = c->strip_left = 0;
 }
 
 enum status native_prepare(struct block_run *r)

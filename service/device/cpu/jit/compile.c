@@ -120,11 +120,12 @@ static bool find_ops(struct loaded *l, const struct code *c, const struct ptx_fu
 }
 
 static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f,
-                                unsigned lanes, bool rows, bool whole, struct problem *why)
+                                unsigned lanes, bool rows, bool across, bool whole, struct problem *why)
 {
-    struct jit_plan plan;
-    struct loaded  *l = calloc(1, sizeof *l);
-    enum status     st = l ? plan_make(&plan, m, f, c, lanes, rows, whole, why) : STATUS_OUT_OF_MEMORY;
+    struct jit_plan  plan;
+    struct jit_strip strip;
+    struct loaded   *l = calloc(1, sizeof *l);
+    enum status      st = l ? plan_make(&plan, m, f, c, lanes, rows, whole, why) : STATUS_OUT_OF_MEMORY;
 
     if (l) {
         c->native = &l->native; /* jit_release frees it */
@@ -134,6 +135,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
     if (!st) {
         struct emitter e = {.ll = ll, .plan = &plan};
 
+        e.strip = strip_make(&strip, &plan, across) ? &strip : NULL;
         st = find_ops(l, c, f) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
         e.ops = l->ops;
         st = st ? st : translate_and_load(&e, l, why);
@@ -144,6 +146,9 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
         l->native.spins = plan.spins;
         l->native.warps = plan.warps;
         l->native.fills = plan.fills;
+        l->native.strip = e.has_strips ? strip.plan.lanes : 0;
+        l->native.across = across;
+        strip_finish(&strip);
         l->native.many = plan.whole && !plan.spins && !plan.borrows;
         plan.entry = plan.passes = NULL;
     }
@@ -153,7 +158,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
 }
 
 enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, unsigned lanes, bool rows,
-                        bool whole, struct code **out, struct problem *why)
+                        bool across, bool whole, struct code **out, struct problem *why)
 {
     const char        *missing;
     const struct llvm *ll = llvm_open(&missing);
@@ -166,7 +171,7 @@ enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f
     if (st)
         return st;
     c->by = plain->by;
-    st = compile_code(ll, m, c, f, lanes, rows, whole, why);
+    st = compile_code(ll, m, c, f, lanes, rows, across, whole, why);
     if (st)
         jit_release(c);
     else

@@ -6,10 +6,11 @@
 #include "device/cpu/ptx/ir.h"
 
 /* A kernel's code with compiled blocks. `plain`: its code without; `lanes`: of a chunk; `rows`: chunks will be
- * pieces of rows of the block; `whole`: only if all of it but barriers and returns can be compiled. One call at a time.
+ * pieces of rows of the block; `across`: and mostly such rows, so that blocks that follow each other may run
+ * together; `whole`: only if all of it but barriers and returns can be compiled. One call at a time.
  * NOT_IMPLEMENTED with the reason: the kernel stays as it is. */
 enum status jit_compile(const struct ptx_module *m, const struct ptx_function *f, const struct code *plain, unsigned lanes, bool rows,
-                        bool whole, struct code **out, struct problem *why);
+                        bool across, bool whole, struct code **out, struct problem *why);
 /* Not while it runs, nor during jit_compile. NULL is a no-op. */
 void jit_release(struct code *c);
 /* Whether its chunks must be warps. */

@@ -4,6 +4,7 @@
 #include "device/cpu/interp/ops/ops.h"
 #include "device/cpu/jit/llvm.h"
 #include "device/cpu/jit/plan.h"
+#include "device/cpu/jit/strip.h"
 
 /* A number of each lane, of 1, 8, 16, 32 or 64 bits; floats as their bits. scalar: the same in all lanes; or the first lane's, when
  * `shape` says that the lanes form a line. */
@@ -14,6 +15,9 @@ struct value {
     struct shape shape; /* scalar: UNIFORM or LINEAR */
     llvm_value   turn;  /* LINEAR with shape.wrapped: from this lane on (32 bits) */
 };
+
+/* What e->ahead knows of a register. */
+enum ahead_state { AHEAD_KNOWN, AHEAD_UNKNOWN };
 
 /* Accesses of a basic block that are checked together. */
 struct access_group {
@@ -85,7 +89,16 @@ struct emitter {
     llvm_value             specials[PTX_SPECIAL_COUNT]; /* the values of those that it knows, or of %tid the addresses of the arrays */
     struct param_value     param[PARAMS_KEPT_MAX];      /* loaded once for all chunks */
     unsigned               params_count;
-    bool                   broken; /* the plan and the code disagree: nothing of it may run */
+    struct jit_strip      *strip;         /* of the kernel; NULL: it has none */
+    struct strip_emission *strip_made;    /* device/cpu/jit/emit_strip.c */
+    llvm_value             strip_all;     /* the bits of a chunk's lanes */
+    llvm_value             strip_align;   /* as the call has it */
+    llvm_value             strips_wanted; /* 1 bit: they may begin */
+    llvm_block             head, narrow;  /* where a chunk or strip begins; where a chunk does then */
+    bool                   in_strip;      /* the strip's lanes, shapes and registers are the present ones */
+    bool                   unfit;         /* not all of the strip can be made */
+    bool                   has_strips;    /* the function has */
+    bool                   broken;        /* the plan and the code disagree: nothing of it may run */
 };
 
 /* Adds the function `name`, a native_fn. False: out of memory. */
@@ -166,3 +179,7 @@ llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llv
 /* device/cpu/jit/emit_ahead.c: whether all accesses of the block pass whose addresses can be computed before it begins, which sets
  * e->passed; NULL: there are none. For blocks that all lanes run. */
 llvm_value check_ahead(struct emitter *e);
+/* Of a strip also whether its lanes go on together, and then which way, in *way: all NULL if the block ends without a choice. e->unfit: that cannot
+ * be told before. */
+llvm_value   check_strip(struct emitter *e, struct decision *way);
+struct value strip_index(struct emitter *e); /* device/cpu/jit/emit_value.c: of strip_counts() */

@@ -7,8 +7,6 @@
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/jit/subset.h"
 
-/* Of a register while the block is gone through. */
-enum ahead_state { AHEAD_KNOWN, AHEAD_UNKNOWN };
 /* Alignments whose low bits are gathered in one number: 2, 4, 8, ... */
 enum { ALIGNMENTS = 6 };
 
@@ -179,7 +177,20 @@ static void test_alignments(struct emitter *e, struct ahead *a)
     }
 }
 
-llvm_value check_ahead(struct emitter *e)
+static void decide_way(struct emitter *e, struct ahead *a, struct decision *way)
+{
+    const struct code_block *k = &e->plan->code->blocks[e->block];
+
+    *way = (struct decision){NULL, NULL};
+    if (k->end != END_BRANCH || k->last.insn->guard == PTX_NO_REG || k->target == e->block + 1)
+        return;
+    if (decide_branch(e, k->last.insn, way))
+        also(e, a, binary(e, LLVM_OR, way->all, way->none));
+    else
+        e->unfit = true;
+}
+
+static llvm_value go_through(struct emitter *e, struct decision *way)
 {
     const struct code_block *k = &e->plan->code->blocks[e->block];
     size_t                   registers = (size_t)e->plan->function->registers_count + 1;
@@ -202,10 +213,22 @@ llvm_value check_ahead(struct emitter *e)
             check_group(e, &a, &e->groups[i]);
     }
     test_alignments(e, &a);
+    if (way && !e->broken)
+        decide_way(e, &a, way);
     free(e->ahead);
     free(e->ahead_state);
     e->ahead = NULL;
     e->ahead_state = NULL;
     e->groups_count = 0;
     return a.ok;
+}
+
+llvm_value check_ahead(struct emitter *e)
+{
+    return go_through(e, NULL);
+}
+
+llvm_value check_strip(struct emitter *e, struct decision *way)
+{
+    return go_through(e, way);
 }

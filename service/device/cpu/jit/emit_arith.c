@@ -240,6 +240,10 @@ static bool line_operation(struct emitter *e, unsigned bytes, bool is_signed, st
         *out = product(e, bytes, wide, is_signed);
         return true;
     case PTX_OP_MAD:
+        if (strip_counts(e->plan, in)) {
+            *out = strip_index(e);
+            return true;
+        }
         *out = product(e, bytes, wide, is_signed);
         *out = sum(e, *out, source_value(e, &in->operands[3], wide ? 2 * bytes : bytes, false), false);
         return true;

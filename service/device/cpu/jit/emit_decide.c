@@ -43,6 +43,17 @@ static bool decide_uniform(struct emitter *e, struct value v, struct decision *o
     return true;
 }
 
+/* Its value where the block ends, which is known before the block begins; or the block runs already. */
+static bool is_known(const struct emitter *e, const struct ptx_operand *o)
+{
+    return !e->ahead || o->kind != PTX_REG || e->ahead_state[o->reg] == AHEAD_KNOWN;
+}
+
+static bool decide_uniforms(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, struct decision *out)
+{
+    return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
+}
+
 /* `x`: the line; swapped: it stands on the right. */
 static bool decide_line(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, bool swapped,
                         struct decision *out)
@@ -68,12 +79,15 @@ static bool decide_comparison(struct emitter *e, const struct ptx_insn *in, cons
     struct value x, y;
     bool         is_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->type));
 
-    if (is_float((enum ptx_type)in->type) || in->action || bytes < 4 || !insn_comparison(in, &how) || !is_ordered(how) ||
+    if (is_float((enum ptx_type)in->type) || in->action || bytes < 4 || !insn_comparison(in, &how) ||
+        !(is_ordered(how) || how == CMP_EQ || how == CMP_NE) || !is_known(e, &in->operands[1]) || !is_known(e, &in->operands[2]) ||
         writes_between(&in->operands[1], in, end) || writes_between(&in->operands[2], in, end))
         return false;
     x = source_value(e, &in->operands[1], bytes, false);
     y = source_value(e, &in->operands[2], bytes, false);
-    if (!x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))
+    if (x.scalar && y.scalar && x.shape.kind == SHAPE_UNIFORM && y.shape.kind == SHAPE_UNIFORM)
+        return decide_uniforms(e, how, is_signed, x, y, out);
+    if (!is_ordered(how) || !x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))
         return false;
     if (x.shape.kind == SHAPE_LINEAR)
         return decide_line(e, how, is_signed, x, y, false, out);
@@ -112,7 +126,7 @@ static bool decide_register(struct emitter *e, uint32_t reg, const struct ptx_in
     const struct ptx_insn   *in = definition(e, reg, end), *block_end = e->plan->function->insns + k->insn_first + k->insn_count;
     struct ptx_operand       self = {.kind = PTX_REG, .reg = reg};
 
-    if (e->plan->shapes[reg].kind == SHAPE_UNIFORM && !writes_between(&self, end, block_end))
+    if (e->plan->shapes[reg].kind == SHAPE_UNIFORM && !writes_between(&self, end, block_end) && is_known(e, &self))
         return decide_uniform(e, read_register(e, reg), out);
     if (!in || depth == DEPTH_MAX)
         return false;

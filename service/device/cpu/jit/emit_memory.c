@@ -201,7 +201,7 @@ static uint32_t insn_index(const struct emitter *e)
 static void note_lanes(struct emitter *e, bool is_volatile)
 {
     if (e->full && !e->guarded) { /* both at once */
-        uint64_t all = (1ull << e->lanes) - 1;
+        uint64_t all = e->in_strip ? NATIVE_STRIP : (1ull << e->lanes) - 1;
 
         set_member(e, offsetof(struct native_call, insn), number(e, 64, all << 32 | insn_index(e)), is_volatile);
         return;
@@ -218,7 +218,9 @@ static void note_access(struct emitter *e, const struct access_plan *a)
         return;
     note_lanes(e, true);
     set_member(e, a->one || a->row ? offsetof(struct native_call, address) : offsetof(struct native_call, addresses), a->at, true);
-    e->ops[insn_index(e)].step = a->row ? a->bytes : a->one ? 0 : (int64_t)NATIVE_EACH;
+    *(e->in_strip ? &e->ops[insn_index(e)].strip_step : &e->ops[insn_index(e)].step) = a->row   ? a->bytes
+                                                                                       : a->one ? 0
+                                                                                                : (int64_t)NATIVE_EACH;
 }
 
 static void call_access(struct emitter *e)
@@ -443,6 +445,13 @@ static void access_memory(struct emitter *e, struct access_plan *a, const struct
     llvm_value found[NATIVE_ELEMENTS_MAX] = {NULL}, group;
 
     place(e, a);
+    if (e->in_strip && !(is_assumed(e, a, p) && (a->one || a->row))) {
+        e->unfit = true;
+        for (unsigned k = 0; a->load && k < a->count; k++)
+            a->loaded[k] =
+                loaded_value(a, e->ll->LLVMGetUndef(a->one ? int_type(e, 8 * a->bytes) : vector_of(e, int_type(e, 8 * a->bytes))));
+        return;
+    }
     if (!a->one && !a->row && !a->load && a->bytes < 4) {
         emit_borrowed(e); /* hosts have no vectors for these */
         return;

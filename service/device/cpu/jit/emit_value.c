@@ -55,7 +55,7 @@ struct value constant_value(const struct emitter *e, unsigned bits, uint64_t v)
 /* 0, step, 2 step, ... */
 static llvm_value steps(struct emitter *e, unsigned bits, int64_t step)
 {
-    llvm_value elements[NATIVE_LANES_MAX];
+    llvm_value elements[STRIP_LANES_MAX];
 
     for (unsigned i = 0; i < e->lanes; i++)
         elements[i] = number(e, bits, (uint64_t)step * i);
@@ -223,6 +223,25 @@ static struct value lane_array(struct emitter *e, llvm_value array, struct shape
     return (struct value){.v = load, .scalar = shape.kind != SHAPE_VARYING, .bits = 32, .shape = shape};
 }
 
+/* Of a strip across blocks, each of which starts with a row of its own. */
+struct value strip_index(struct emitter *e)
+{
+    llvm_value first = binary(e, LLVM_MUL, e->specials[PTX_SPECIAL_CTAID_X], e->specials[PTX_SPECIAL_NTID_X]);
+
+    return (struct value){.v = first, .scalar = true, .bits = 32, .shape = {SHAPE_LINEAR, 1, 0}};
+}
+
+/* %tid.x and %ctaid.x there. */
+static struct value strip_special(struct emitter *e, bool of_block)
+{
+    llvm_value elements[STRIP_LANES_MAX], all;
+
+    for (unsigned i = 0; i < e->lanes; i++)
+        elements[i] = number(e, 32, of_block ? i / e->plan->across : i % e->plan->across);
+    all = e->ll->LLVMConstVector(elements, e->lanes);
+    return vector_value(of_block ? binary(e, LLVM_ADD, all, spread(e, e->specials[PTX_SPECIAL_CTAID_X])) : all, 32);
+}
+
 static const struct special_row {
     uint8_t  special;
     size_t   offset;
@@ -246,6 +265,8 @@ static struct value special_value(struct emitter *e, const struct ptx_operand *o
 {
     struct shape shape = plan_operand(e->plan, o, 4);
 
+    if (e->plan->across && (o->special == PTX_SPECIAL_TID_X || o->special == PTX_SPECIAL_CTAID_X))
+        return strip_special(e, o->special == PTX_SPECIAL_CTAID_X);
     switch ((int)o->special) {
     case PTX_SPECIAL_TID_X:
     case PTX_SPECIAL_TID_Y:

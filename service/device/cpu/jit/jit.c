@@ -12,10 +12,11 @@
 #include "device/cpu/jit/llvm.h"
 #include "device/cpu/runtime/launch.h"
 
-enum { FORMS = 3 };
+enum { FORMS = 4 };
 enum { LEAVING_MAX = 256 }; /* modules that wait for the end of a compilation; whoever unloads another one then waits, too */
-/* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of one, or for any. */
-enum { TWO_VECTORS, ONE_VECTOR, ANY_SHAPE };
+/* How a kernel is compiled depends on the shape of its launch's blocks: for chunks of two vectors of one row, of the
+ * rows of two vectors that it has several of, of one vector, or for any. */
+enum { TWO_VECTORS, ROWS_OF_TWO, ONE_VECTOR, ANY_SHAPE };
 
 /* Each form of a kernel is compiled at most once. */
 struct jit_form {
@@ -68,9 +69,9 @@ static void compile(struct jit_kernel *k, unsigned form)
     pthread_mutex_lock(&compiler);
     st = jit_compile(k->module, k->function, k->function->code,
                      k->warps              ? WARP_LANES
-                     : form == TWO_VECTORS ? 2 * llvm_lanes()
+                     : form <= ROWS_OF_TWO ? 2 * llvm_lanes()
                                            : llvm_lanes(),
-                     form != ANY_SHAPE, mode != JIT_NOW, &c, &why);
+                     form != ANY_SHAPE, form == ROWS_OF_TWO || form == ONE_VECTOR, mode != JIT_NOW, &c, &why);
     pthread_mutex_unlock(&compiler);
     if (!st && mode != JIT_NOW)
         log_info("device", "compiled kernel %.*s in %llu ms", SPAN_ARG(span_first(k->function->name, 64)),
@@ -181,7 +182,7 @@ static unsigned form_of(const struct cpu_launch *l, bool warps)
     unsigned most = warps ? WARP_LANES : 2 * llvm_lanes();
 
     if (one_row || l->block[0] % most == 0)
-        return TWO_VECTORS;
+        return one_row || warps || l->block[0] != most ? TWO_VECTORS : ROWS_OF_TWO;
     if (warps)
         return ANY_SHAPE;
     return l->block[0] % llvm_lanes() == 0 ? ONE_VECTOR : ANY_SHAPE;

@@ -19,6 +19,8 @@ enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
 struct block_run;
 struct ptx_function;
 
+/* No lane alone takes part in that way. */
+enum { NATIVE_STRIP = 0 };
 /* A step from lane to lane that is none: each lane's address is in addresses[]. */
 enum { NATIVE_EACH = INT64_MIN };
 
@@ -41,7 +43,7 @@ struct native_call {
 
     /* The last access to device memory, for its faults; and, for access(), an access that needs a look at each lane. */
     uint32_t insn;    /* index in the function */
-    uint32_t lanes;   /* bit i: lane + i takes part */
+    uint32_t lanes;   /* bit i: lane + i takes part; NATIVE_STRIP: all of a strip do */
     uint32_t lane;    /* the chunk's first */
     uint64_t address; /* of the first lane; NATIVE_EACH: in addresses[] */
     /* access(): lane i's address is line_address + i * line_step, and from lane line_turn on line_wrapped more; or addresses[i]. */
@@ -67,6 +69,10 @@ struct native_call {
     uint32_t          last;    /* for this block, the last time */
     uint32_t          same;    /* for this block all chunks before left as one */
     uint32_t          tired;   /* 1: a chunk used up its back edges */
+    uint32_t          strips;  /* 1: run() may take several chunks at once, a strip, from block 0 on; */
+    uint32_t          strip_align; /* at lanes that have none of these bits */
+    uint32_t          strip_left;  /* 1: the strip at `lane` has left: all its lanes stand before block strip_block; 0: it was a chunk */
+    uint32_t          strip_block;
     uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
     uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
 };
@@ -81,7 +87,8 @@ typedef uint32_t (*native_fn)(struct native_call *c, uint32_t lane, uint32_t lan
 /* The interpreter's operations of one instruction. */
 struct native_ops {
     uint32_t first, count;
-    int64_t  step; /* of its accesses to device memory: bytes from lane to lane, or NATIVE_EACH */
+    int64_t  step;       /* of its accesses to device memory: bytes from lane to lane, or NATIVE_EACH */
+    int64_t  strip_step; /* of those of a strip */
 };
 
 struct code_native {
@@ -96,6 +103,8 @@ struct code_native {
     bool     warps;   /* a chunk is a warp, and some of its operations wait for members */
     bool     fills;   /* its borrowed operations read special registers */
     bool     many;    /* whole, and may run several blocks in turns */
+    uint32_t strip;   /* so many lanes may run as one where nothing parts them; 0: never more than a chunk */
+    bool     across;  /* they are the rows of several blocks, else of one */
     const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };

@@ -87,7 +87,7 @@ static void note_kill(struct jit_plan *p, uint32_t reg, void *context)
     s->kills[reg / 64] |= 1ull << (reg % 64);
 }
 
-static unsigned successors(const struct code *c, uint32_t block, uint32_t out[2])
+unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2])
 {
     const struct code_block *b = &c->blocks[block];
     unsigned                 n = 0;
@@ -107,7 +107,7 @@ static bool flow_back(struct jit_plan *p, uint32_t block, const uint64_t *kills)
     uint32_t           next[2];
     bool               changed = false;
 
-    for (unsigned n = successors(c, block, next); n-- > 0;) {
+    for (unsigned n = plan_successors(c, block, next); n-- > 0;) {
         for (size_t w = 0; w < p->words; w++) {
             uint64_t more = p->live[next[n] * p->words + w] & ~kills[w] & ~live[w];
             live[w] |= more;
@@ -237,7 +237,7 @@ static void find_native(struct jit_plan *p)
     for (uint32_t b = 0; b < c->blocks_count; b++) {
         uint32_t next[2];
 
-        for (unsigned n = successors(c, b, next); n-- > 0;)
+        for (unsigned n = plan_successors(c, b, next); n-- > 0;)
             p->entry[next[n]] |= p->native[next[n]] && (!p->native[b] || next[n] <= b);
         for (uint32_t k = 0; c->blocks[b].end == END_TABLE && k < c->blocks[b].table_count; k++)
             p->entry[c->blocks[b].table[k]] |= p->native[c->blocks[b].table[k]];
@@ -386,7 +386,7 @@ static void walk(const struct jit_plan *p, uint32_t from, uint32_t below, uint8_
     while (count) {
         uint32_t b = stack[--count];
 
-        for (unsigned n = successors(p->code, b, next); n-- > 0;) {
+        for (unsigned n = plan_successors(p->code, b, next); n-- > 0;) {
             if (next[n] >= below || !p->native[next[n]])
                 exits[next[n]] = 1;
             else if (!seen[next[n]]) {
@@ -522,7 +522,7 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
     struct groups g = {.count = 0};
     bool          changed = false;
 
-    if (successors(p->code, block, next) != 2 || next[0] == next[1])
+    if (plan_successors(p->code, block, next) != 2 || next[0] == next[1])
         return false;
     if (!p->native[next[0]] || !p->native[next[1]]) {
         changed = part_ways(p, next[0], next[1]);
@@ -576,6 +576,18 @@ static bool spread_divergence(struct jit_plan *p)
             each_result(p, &p->function->insns[i], make_varying, &s);
     }
     return changed || s.changed;
+}
+
+void plan_shapes_together(struct jit_plan *p)
+{
+    while (spread_shapes(p)) {
+    }
+    for (uint32_t r = 0; r < p->function->registers_count; r++) {
+        if (p->shapes[r].kind == SHAPE_NONE)
+            p->shapes[r] = varying; /* never written */
+    }
+    while (spread_shapes(p)) {
+    }
 }
 
 static void find_shapes(struct jit_plan *p)

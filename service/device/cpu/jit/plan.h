@@ -13,6 +13,7 @@ struct jit_plan {
     const struct code         *code;
     unsigned                   lanes;
     bool                       rows;                       /* a chunk is a piece of one row of the block */
+    unsigned                   across;                     /* of a strip across blocks, lanes of each block; else 0 */
     uint8_t                   *native;                     /* [blocks_count] 1: compiled */
     uint8_t                   *passes;                     /* [blocks_count] see struct code_native */
     bool                       whole, spins, warps, fills; /* see struct code_native */
@@ -37,6 +38,10 @@ struct jit_plan {
 enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const struct ptx_function *f, const struct code *c, unsigned lanes,
                       bool rows, bool whole, struct problem *why);
 void        plan_finish(struct jit_plan *p);
+/* The blocks that may follow; returns how many, but for those of a table. */
+unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2]);
+/* p->shapes of lanes that never part. */
+void plan_shapes_together(struct jit_plan *p);
 
 static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32_t reg)
 {

@@ -1,5 +1,6 @@
 /* How values lie over the lanes of a chunk: what is computed of them once for all lanes, and what lane by lane. */
 #include "device/cpu/jit/plan.h"
+#include "device/cpu/jit/strip.h"
 #include "device/cpu/jit/subset.h"
 
 enum { STRIDE_MAX = 1 << 24 };
@@ -64,7 +65,9 @@ static struct shape special_shape(const struct jit_plan *p, uint8_t s)
 {
     switch ((int)s) {
     case PTX_SPECIAL_TID_X:
-        return p->rows ? linear(1, 0) : varying;
+        return p->rows && !p->across ? linear(1, 0) : varying;
+    case PTX_SPECIAL_CTAID_X:
+        return p->across ? varying : uniform;
     case PTX_SPECIAL_TID_Y:
     case PTX_SPECIAL_TID_Z:
         return p->rows ? uniform : varying;
@@ -168,6 +171,8 @@ static struct shape arithmetic_shape(const struct jit_plan *p, const struct ptx_
     case PTX_OP_MUL:
         return product_shape(p, in, bytes, wide, is_signed);
     case PTX_OP_MAD:
+        if (strip_counts(p, in))
+            return linear(1, 0);
         return shape_sum(product_shape(p, in, bytes, wide, is_signed), plan_operand(p, &in->operands[3], wide ? 2 * bytes : bytes), false);
     case PTX_OP_SHL:
         if (operand_constant(&in->operands[2], 4, false, &by) && by < 8 * bytes && by < 24)

@@ -21,7 +21,7 @@ enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
 enum { WORTH_HELPERS_US = 2 * HELPER_WAKE_US, PACES = 64 };
 /* Host threads take several blocks at once where there are many, but at most so many, and leave so many turns to each thread: taking them
  * one by one, two threads wait longer for the counter than a short block runs. */
-enum { BLOCKS_AT_ONCE = 16, TURNS = 64 };
+enum { BLOCKS_AT_ONCE = 64, TURNS = 64 };
 /* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */

@@ -65,6 +65,7 @@ static void agree(const char *what, const char *body)
         {.grid_x = 1, .block_x = 1},
         {.grid_x = 2, .block_x = 32, .block_y = 4},
         {.grid_x = 1, .block_x = 512},
+        {.grid_x = 3, .block_x = 256},
     };
 
     load(body);
@@ -325,6 +326,9 @@ static void images_agree(const char *what, const char *text, uint32_t n, bool fa
         {.grid_x = 300, .grid_y = 2, .block_x = 32, .block_y = 8},
         {.grid_x = 520, .block_x = 8, .block_y = 9},
         {.grid_x = 1000, .block_x = 100},
+        {.grid_x = 500, .block_x = 256},
+        {.grid_x = 200, .block_x = 300},
+        {.grid_x = 40, .grid_y = 2, .block_x = 128, .block_y = 4},
     };
     static uint32_t before[IMAGE_WORDS];
     uint32_t       *image = rig_memory(&r, IMAGE_WORDS * 4), *from = rig_memory(&r, IMAGE_WORDS * 4);
@@ -343,7 +347,7 @@ static void images_agree(const char *what, const char *text, uint32_t n, bool fa
             st = rig_run(&r, "k", shapes[s], (const uint64_t[]){ADDRESS(from), ADDRESS(image), n}, 3);
             cr_assert_eq(st, faults ? STATUS_KERNEL_FAULT : STATUS_OK, "%s: %s", what, r.why.detail);
             if (compiled && faults)
-                cr_assert_str_eq(r.why.detail, detail, "%s", what);
+                cr_assert_str_eq(r.why.detail, detail, "%s: %s, shape %zu, not %s", what, r.why.detail, s, detail);
             else if (compiled)
                 cr_assert_eq(memcmp(image, before, sizeof before), 0, "%s, shape %zu", what, s);
             snprintf(detail, sizeof detail, "%s", r.why.detail);
@@ -383,6 +387,44 @@ Test(jit, rows_of_blocks_run_chunk_by_chunk)
                  IMAGE(".local .align 4 .b8 mine[64]; and.b32 %r12, %r4, 15; mul.wide.u32 %rd10, %r12, 4; mov.u64 %rd11, mine; add.s64 "
                        "%rd11, %rd11, %rd10; st.local.u32 [%rd11], %r11; ld.local.u32 %r13, [%rd11]; st.global.u32 [%rd4], %r13;"),
                  0, false);
+}
+
+Test(jit, chunks_that_run_as_one_part_again)
+{
+    images_agree(
+        "a loop over the grid, whose end some threads come to first",
+        IMAGE("mov.u32 %r12, %nctaid.y; mul.lo.s32 %r12, %r12, %r7; mul.lo.s32 %r12, %r12, %r10; mul.wide.s32 %rd6, %r12, 4; setp.ge.s32 "
+              "%p1, %r11, %r20; @%p1 bra E;\n"
+              "L: ld.global.u32 %r13, [%rd4]; ld.global.u32 %r14, [%rd5]; xor.b32 %r13, %r13, %r14; st.global.u32 [%rd4], %r13;\n"
+              "add.s64 %rd4, %rd4, %rd6; add.s64 %rd5, %rd5, %rd6; add.s32 %r11, %r11, %r12; setp.lt.s32 %p1, %r11, %r20; @%p1 bra L; E:"),
+        250007, false);
+    images_agree(
+        "numbers that wrap",
+        IMAGE("add.s32 %r12, %r4, 2147483000; setp.lt.s32 %p1, %r12, 0; @%p1 bra A; st.global.u32 [%rd4], %r12; bra E; A: st.global.u32 "
+              "[%rd4], %r8; E:"),
+        0, false);
+    images_agree("an index that wraps",
+                 IMAGE("add.s32 %r12, %r4, 2147483000; mul.wide.s32 %rd10, %r12, 4; shr.s64 %rd11, %rd10, 40; mul.lo.s64 %rd11, %rd11, 4; "
+                       "cvt.u32.u64 %r13, %rd10; st.global.u32 [%rd4], %r13;"),
+                 0, false);
+    agree("more rounds than a chunk may make",
+          "mov.u32 %r10, 0; L: ld.global.u32 %r11, [%rd6]; mad.lo.s32 %r11, %r11, 5, %r10; st.global.u32 "
+          "[%rd5], %r11; add.s32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 2100; @%p1 bra L; ret;");
+}
+
+Test(jit, a_fault_where_chunks_run_as_one_names_its_thread)
+{
+    images_agree("the page behind a buffer",
+                 IMAGE("mul.wide.s32 %rd10, %r4, 4; add.s64 %rd10, %rd10, %rd2; st.global.u32 [%rd10+1044576], %r4;"), 0, true);
+    images_agree(
+        "a buffer's neighbour, read",
+        IMAGE("mul.wide.s32 %rd10, %r4, 4; add.s64 %rd10, %rd10, %rd1; ld.global.u32 %r12, [%rd10+1044576]; st.global.u32 [%rd4], %r12;"),
+        0, true);
+    images_agree(
+        "in a later round",
+        IMAGE("mov.u64 %rd10, 2199023255552; setp.ge.s32 %p1, %r2, 5; selp.b64 %rd10, %rd10, 0, %p1; mov.u32 %r12, 0;\n"
+              "L: st.global.u32 [%rd4], %r4; add.s64 %rd4, %rd4, %rd10; add.s32 %r12, %r12, 1; setp.lt.s32 %p2, %r12, 3; @%p2 bra L;"),
+        0, true);
 }
 
 Test(jit, a_fault_in_a_row_of_blocks_names_its_block)

@@ -1,0 +1,99 @@
+/* Registers and the arrays that the interpreter keeps them in. */
+#include "device/cpu/jit/emit_flow.h"
+
+#include <stddef.h>
+
+static llvm_value array_of(struct emitter *e, uint32_t reg)
+{
+    unsigned   bytes = e->plan->function->registers[reg].bytes;
+    llvm_value at = binary(e, LLVM_MUL, e->stride, number(e, 64, e->plan->code->places[reg]));
+
+    at = binary(e, LLVM_ADD, at, binary(e, LLVM_MUL, e->lane, number(e, 64, bytes)));
+    return binary(e, LLVM_ADD, e->frame, at);
+}
+
+void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
+{
+    unsigned     bytes = e->plan->function->registers[reg].bytes;
+    struct value v = read_register(e, reg);
+    llvm_value   all = as_vector(e, &v), args[4], at;
+    llvm_type    type = vector_of(e, int_type(e, 8 * bytes)), types[2];
+
+    if (bytes == 1)
+        all = cast(e, LLVM_ZEXT, all, e->i8);
+    at = pointer(e, array_of(e, reg), type);
+    types[0] = type;
+    types[1] = e->ll->LLVMTypeOf(at);
+    args[0] = all;
+    args[1] = at;
+    args[2] = number(e, 32, bytes);
+    args[3] = mask;
+    intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+}
+
+struct value array_value(struct emitter *e, uint32_t reg)
+{
+    unsigned   bytes = e->plan->function->registers[reg].bytes;
+    llvm_type  type = vector_of(e, int_type(e, 8 * bytes));
+    llvm_value all = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, array_of(e, reg), type), "");
+
+    e->ll->LLVMSetAlignment(all, bytes);
+    if (bytes == 1)
+        all = icmp(e, LLVM_NE, all, e->ll->LLVMConstNull(type));
+    return vector_value(all, bytes == 1 ? 1 : 8 * bytes);
+}
+
+/* From the arrays. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also whether all lanes of `mask` have
+ * the register's shape: otherwise *bad gets a bit. */
+void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)
+{
+    const struct shape *s = &e->plan->shapes[reg];
+    unsigned            bytes = e->plan->function->registers[reg].bytes;
+    llvm_type           element = int_type(e, 8 * bytes);
+    llvm_value          at = array_of(e, reg), all = NULL, differ;
+    struct value        v = {.scalar = true, .bits = bytes == 1 ? 1 : 8 * bytes, .shape = *s};
+
+    if (!trusted || s->kind == SHAPE_VARYING)
+        all = array_value(e, reg).v;
+    if (s->kind == SHAPE_VARYING) {
+        e->ll->LLVMBuildStore(e->b, all, e->slot[reg]);
+        return;
+    }
+    if (trusted) {
+        at = binary(e, LLVM_ADD, at, binary(e, LLVM_MUL, cast(e, LLVM_ZEXT, first, e->i64), number(e, 64, bytes)));
+        v.v = e->ll->LLVMBuildLoad2(e->b, element, pointer(e, at, element), "");
+        if (bytes == 1)
+            v.v = icmp(e, LLVM_NE, v.v, number(e, 8, 0));
+    } else {
+        v.v = e->ll->LLVMBuildExtractElement(e->b, all, first, "");
+    }
+    if (s->kind == SHAPE_LINEAR) {
+        llvm_value wide = v.bits == 64 ? cast(e, LLVM_ZEXT, first, e->i64) : first;
+        v.v = binary(e, LLVM_SUB, v.v, binary(e, LLVM_MUL, wide, number(e, v.bits, (uint64_t)s->stride)));
+        v.shape.wrapped = 0;
+    }
+    if (!trusted) {
+        differ = binary(e, LLVM_AND, icmp(e, LLVM_NE, all, as_vector(e, &v)), mask);
+        *bad = *bad ? binary(e, LLVM_OR, *bad, differ) : differ;
+    }
+    e->ll->LLVMBuildStore(e->b, v.v, e->slot[reg]);
+    if (e->turn[reg])
+        e->ll->LLVMBuildStore(e->b, number(e, 32, e->lanes), e->turn[reg]);
+}
+
+/* A line that has wrapped is no line in the arrays. */
+static void note_turn(struct emitter *e, uint32_t reg)
+{
+    note_mixed(e, icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes)));
+}
+
+void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
+{
+    for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
+        if (!e->plan->dirty[r] || !plan_is_live(e->plan, block, r))
+            continue;
+        save_register(e, r, mask);
+        if (e->turn[r])
+            note_turn(e, r);
+    }
+}

@@ -1,0 +1,271 @@
+/* Strips: several chunks as one wide chunk, whose blocks are made for all lanes together. Before a block begins, it is known that its accesses pass
+ * and which way its lanes go. Where they do not go on together, the strip is taken back, if nothing has happened yet, and its chunks run
+ * one by one; or its lanes leave compiled code before that block. */
+#include "device/cpu/jit/emit_flow.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+struct strip_emission {
+    const struct jit_plan *plan; /* these are exchanged for those of chunks */
+    unsigned               lanes;
+    llvm_value             every;
+    llvm_value            *slot, *turn;
+    llvm_block            *blocks, *back; /* [blocks_count] of compiled ones; where one ends before such a block */
+};
+
+static bool allocate(struct strip_emission *s, const struct jit_plan *p)
+{
+    size_t registers = (size_t)p->function->registers_count + 1;
+
+    s->slot = calloc(registers, sizeof(llvm_value));
+    s->turn = calloc(registers, sizeof(llvm_value));
+    s->blocks = calloc(p->code->blocks_count, sizeof(llvm_block));
+    s->back = calloc(p->code->blocks_count, sizeof(llvm_block));
+    return s->slot && s->turn && s->blocks && s->back;
+}
+
+void strip_emission_free(struct strip_emission *s)
+{
+    if (s) {
+        free((void *)s->slot);
+        free((void *)s->turn);
+        free((void *)s->blocks);
+        free((void *)s->back);
+    }
+    free(s);
+}
+
+/* To the strip's, and back. */
+static void exchange(struct emitter *e)
+{
+    struct strip_emission *s = e->strip_made, now = *s;
+
+    s->plan = e->plan;
+    s->lanes = e->lanes;
+    s->every = e->every;
+    s->slot = e->slot;
+    s->turn = e->turn;
+    e->plan = now.plan;
+    e->lanes = now.lanes;
+    e->every = now.every;
+    e->slot = now.slot;
+    e->turn = now.turn;
+    e->in_strip = !e->in_strip;
+}
+
+void begin_strip_slots(struct emitter *e)
+{
+    struct strip_emission *s = e->strip ? calloc(1, sizeof *s) : NULL;
+    llvm_value             elements[STRIP_LANES_MAX];
+
+    e->strip_made = s;
+    if (!s || !allocate(s, e->plan)) {
+        e->strip = NULL;
+        return;
+    }
+    s->plan = &e->strip->plan;
+    s->lanes = s->plan->lanes;
+    for (unsigned i = 0; i < s->lanes; i++)
+        elements[i] = number(e, 32, i);
+    s->every = e->ll->LLVMConstVector(elements, s->lanes);
+    exchange(e);
+    make_register_slots(e);
+    exchange(e);
+}
+
+/* ---- its blocks ---- */
+
+/* Before `block`, in the chunk's or the strip's start. */
+static void end_before(struct emitter *e, uint32_t block)
+{
+    if (!e->strip->late[block]) {
+        e->ll->LLVMBuildBr(e->b, e->narrow);
+        return;
+    }
+    if (e->plan->across) { /* the arrays belong to one block of threads */
+        e->unfit = true;
+        e->ll->LLVMBuildUnreachable(e->b);
+        return;
+    }
+    save_registers(e, block, e->mask);
+    set_member(e, offsetof(struct native_call, strip_left), number(e, 32, 1), false);
+    set_member(e, offsetof(struct native_call, strip_block), number(e, 32, block), false);
+    stop_at(e, e->chunk_lane);
+}
+
+static llvm_block back_of(struct emitter *e, uint32_t block)
+{
+    struct strip_emission *s = e->strip_made;
+
+    if (!s->back[block])
+        s->back[block] = new_block(e, "back");
+    return s->back[block];
+}
+
+/* The chunk so many turns on. */
+static llvm_value turns_on(struct emitter *e, unsigned count)
+{
+    return binary(e, LLVM_ADD, e->turns.inner, binary(e, LLVM_MUL, e->turns.inner_step, number(e, 32, count)));
+}
+
+/* The strip was only begun where a full chunk follows it. */
+static void return_all(struct emitter *e)
+{
+    const struct chunk_turns *t = &e->turns;
+    llvm_block                within = new_block(e, "within"), outer = new_block(e, "outer");
+    llvm_value                next = turns_on(e, STRIP_CHUNKS), same = number(e, 32, e->plan->returns), all = e->strip_all;
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, next, t->inner_full_end)), within, outer);
+    go_on_in(e, within);
+    begin_chunk(e, next, t->outer, all, same);
+    go_on_in(e, outer);
+    begin_chunk(e, t->inner_first, binary(e, LLVM_ADD, t->outer, t->outer_step), all, same);
+}
+
+static void go_on(struct emitter *e, uint32_t to)
+{
+    llvm_block on;
+    llvm_value left;
+
+    if (to == e->plan->returns) {
+        return_all(e);
+        return;
+    }
+    if (!e->plan->native[to]) {
+        e->unfit = true;
+        e->ll->LLVMBuildUnreachable(e->b);
+        return;
+    }
+    if (to <= e->block) {
+        on = new_block(e, "on");
+        left = binary(e, LLVM_SUB, load_slot(e, e->i32, e->budget_slot), number(e, 32, 1));
+        e->ll->LLVMBuildStore(e->b, left, e->budget_slot);
+        e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_SGT, left, number(e, 32, 0))), on, back_of(e, to));
+        go_on_in(e, on);
+    }
+    e->ll->LLVMBuildBr(e->b, e->strip_made->blocks[to]);
+}
+
+static void go_either_way(struct emitter *e, const struct code_block *k, const struct decision *way)
+{
+    llvm_block taken = new_block(e, "taken"), next = new_block(e, "next");
+
+    if (k->target <= e->block)
+        e->ll->LLVMBuildCondBr(e->b, likely(e, way->all), taken, next);
+    else
+        e->ll->LLVMBuildCondBr(e->b, likely(e, way->none), next, taken);
+    go_on_in(e, taken);
+    go_on(e, k->target);
+    go_on_in(e, next);
+    go_on(e, e->block + 1);
+}
+
+static void emit_strip_block(struct emitter *e, uint32_t block)
+{
+    const struct code_block *k = block_of(e, block);
+    struct decision          way;
+    llvm_block               sure;
+    llvm_value               ok;
+
+    go_on_in(e, e->strip_made->blocks[block]);
+    e->block = block;
+    ok = check_strip(e, &way);
+    if (ok && !e->unfit) {
+        sure = new_block(e, "sure");
+        e->ll->LLVMBuildCondBr(e->b, likely(e, ok), sure, back_of(e, block));
+        go_on_in(e, sure);
+    }
+    emit_insns(e);
+    if (way.all && !e->unfit)
+        go_either_way(e, k, &way);
+    else
+        go_on(e, k->end == END_BRANCH ? k->target : block + 1);
+}
+
+/* ---- where it begins ---- */
+
+static llvm_value may_begin(struct emitter *e)
+{
+    const struct chunk_turns *t = &e->turns;
+    llvm_value                ok, last = turns_on(e, STRIP_CHUNKS - 1), next = turns_on(e, STRIP_CHUNKS), more, same = e->chunk_same;
+
+    more = binary(e, LLVM_AND, icmp(e, LLVM_UGE, next, t->inner_end),
+                  icmp(e, LLVM_ULT, binary(e, LLVM_ADD, t->outer, t->outer_step), t->outer_end));
+    more = binary(e, LLVM_OR, more, icmp(e, LLVM_ULT, next, t->inner_full_end));
+    ok = binary(e, LLVM_AND, icmp(e, LLVM_ULT, last, t->inner_full_end), more);
+    ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
+    ok = binary(
+        e, LLVM_AND, ok,
+        binary(e, LLVM_OR, icmp(e, LLVM_EQ, same, number(e, 32, NO_BLOCK)), icmp(e, LLVM_EQ, same, number(e, 32, e->plan->returns))));
+    ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, binary(e, LLVM_AND, e->chunk_lane, e->strip_align), number(e, 32, 0)));
+    return binary(e, LLVM_AND, ok, e->strips_wanted);
+}
+
+static void forget_registers(struct emitter *e)
+{
+    const struct jit_plan *p = e->plan;
+
+    for (uint32_t r = 0; r < p->function->registers_count; r++) {
+        unsigned  bytes = p->function->registers[r].bytes;
+        llvm_type type = int_type(e, bytes == 1 ? 1 : 8 * bytes);
+
+        if (e->slot[r])
+            e->ll->LLVMBuildStore(e->b, e->ll->LLVMGetUndef(p->shapes[r].kind == SHAPE_VARYING ? vector_of(e, type) : type), e->slot[r]);
+    }
+}
+
+/* From the head of a chunk on: `start`, where several may run together, or NULL. */
+static void leave_head(struct emitter *e, llvm_block start)
+{
+    go_on_in(e, e->head);
+    if (start)
+        e->ll->LLVMBuildCondBr(e->b, likely(e, may_begin(e)), start, e->narrow);
+    else
+        e->ll->LLVMBuildBr(e->b, e->narrow);
+}
+
+/* Between its lanes' taking the place of the chunk's, and the chunk's return. */
+static void emit_blocks(struct emitter *e, llvm_block start)
+{
+    const struct jit_plan *p = e->plan;
+    llvm_block            *blocks = e->strip_made->blocks, *back = e->strip_made->back;
+
+    e->full = true;
+    e->mask = e->ll->LLVMConstAllOnes(vector_of(e, e->i1));
+    for (uint32_t b = 0; b < p->code->blocks_count; b++)
+        blocks[b] = p->native[b] ? new_block(e, "strip_block") : NULL;
+    go_on_in(e, start);
+    forget_registers(e);
+    e->ll->LLVMBuildStore(e->b, member(e, offsetof(struct native_call, budget), 32), e->budget_slot);
+    e->ll->LLVMBuildBr(e->b, blocks[0]);
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        if (blocks[b])
+            emit_strip_block(e, b);
+    }
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        if (!back[b])
+            continue;
+        go_on_in(e, back[b]);
+        end_before(e, b);
+    }
+    e->full = false;
+}
+
+bool emit_strip(struct emitter *e)
+{
+    llvm_block start = NULL;
+    bool       broken = e->broken;
+
+    if (e->strip) {
+        start = new_block(e, "strip");
+        e->strip_all = all_lanes(e);
+        exchange(e);
+        emit_blocks(e, start);
+        exchange(e);
+        e->unfit |= e->broken && !broken; /* where the strip's shapes and its code disagree, there are the chunks */
+        e->broken = broken;
+    }
+    leave_head(e, e->unfit ? NULL : start);
+    return start && !e->unfit;
+}

@@ -1,0 +1,20 @@
+/* Strips: chunks that follow each other and run as one wide chunk, as long as all their lanes do the same. */
+#pragma once
+
+#include "device/cpu/jit/plan.h"
+
+/* Chunks of a strip. A value then takes up to eight of the host's vector registers; with twice as many, they do not hold what a kernel needs. */
+enum { STRIP_CHUNKS = 4, STRIP_LANES_MAX = STRIP_CHUNKS * NATIVE_LANES_MAX };
+
+struct jit_strip {
+    struct jit_plan plan; /* a copy of the chunk's, with the strip's lanes and its own shapes */
+    uint8_t        *late; /* [blocks_count] 1: before it, something may have been stored, or a loop gone round */
+};
+
+/* `across`: the chunks are the rows of blocks that follow each other in the grid, one chunk long each; else they follow each other in one row. False:
+ * the kernel has no strips. It is finished in any case. */
+bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across);
+void strip_finish(struct jit_strip *s);
+
+/* Of a strip across blocks: %ctaid.x * %ntid.x + %tid.x, which grows by 1 from lane to lane. */
+bool strip_counts(const struct jit_plan *p, const struct ptx_insn *in);
