@@ -328,10 +328,10 @@ CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config,
 
 /* Of a stream, or of an event that was recorded in a capture: the nodes that the next one comes after. */
 struct captured {
-    uint64_t     capture; /* its number; 0: none */
-    CUgraphNode *last;
-    size_t       last_count;
-    bool         of_stream;
+    uint64_t         capture; /* its number; 0: none */
+    CUgraphNode     *last;
+    size_t           last_count;
+    CUgraphEdgeData *edges; /* of `last`, once a program has asked for them */
 };
 struct work;
 
