@@ -278,6 +278,7 @@ struct module {
     void            *handle;
     void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
     bool             library;
+    unsigned         ptx_target; /* 75: the PTX was for compute_75; 0: it is a cubin */
 };
 /* What the functions of before CUDA 4 set for the next launch. */
 struct legacy_launch {

@@ -307,10 +307,10 @@ CUresult shim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     struct captured *s = r ? NULL : stream_captured(hStream);
     struct capture  *c = s ? find(s->capture) : NULL;
 
-    if (r || !phGraph)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (!c)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (r || !c)
+        return r ? r : CUDA_ERROR_ILLEGAL_STATE;
+    if (!phGraph)
+        return CUDA_ERROR_INVALID_VALUE;
     if (c->origin != hStream)
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     if (c->mode != MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
