@@ -90,9 +90,10 @@ cudaError_t run_cudaFreeArray(cudaArray_t array)
 cudaError_t run_cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array)
 {
     CUDA_ARRAY3D_DESCRIPTOR d;
+    cudaError_t             r = cuArray3DGetDescriptor_v2(&d, array);
 
-    if (cuArray3DGetDescriptor_v2(&d, array))
-        return cudaErrorInvalidValue;
+    if (r)
+        return r;
     if (desc)
         *desc = array_channels(d.Format, d.NumChannels);
     if (extent)
@@ -127,7 +128,7 @@ cudaError_t run_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t
     cudaError_t   r = start_copy(kind, false, true, &c);
 
     if (r || width > spitch)
-        return r ? r : cudaErrorInvalidPitchValue;
+        return r ? r : cudaErrorInvalidValue;
     c.srcHost = src;
     c.srcDevice = ADDRESS(src);
     c.srcPitch = spitch;
@@ -152,7 +153,7 @@ cudaError_t run_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_c
     cudaError_t   r = start_copy(kind, true, false, &c);
 
     if (r || width > dpitch)
-        return r ? r : cudaErrorInvalidPitchValue;
+        return r ? r : cudaErrorInvalidValue;
     c.dstHost = dst;
     c.dstDevice = ADDRESS(dst);
     c.dstPitch = dpitch;

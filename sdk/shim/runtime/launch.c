@@ -57,18 +57,29 @@ static bool within(const unsigned *sizes, int first_attribute, CUdevice device)
     return true;
 }
 
-/* What the driver calls an invalid value has an error of its own in the runtime if it is the shape. */
-static cudaError_t explain(cudaError_t r, dim3 grid, dim3 block)
+/* What the driver calls an invalid value has an error of its own in the runtime if it is the shape. Of the driver's own handles it does not. */
+static cudaError_t explain(cudaError_t r, bool of_symbol, dim3 grid, dim3 block)
 {
     unsigned g[] = {grid.x, grid.y, grid.z}, b[] = {block.x, block.y, block.z};
     CUdevice device;
     int      threads = 0;
 
-    if (r != cudaErrorInvalidValue || cuCtxGetDevice(&device) || cuDeviceGetAttribute(&threads, DEVICE_MAX_THREADS, device))
+    if (r != cudaErrorInvalidValue || !of_symbol || cuCtxGetDevice(&device) || cuDeviceGetAttribute(&threads, DEVICE_MAX_THREADS, device))
         return r;
     return within(g, DEVICE_GRID_X, device) && within(b, DEVICE_BLOCK_X, device) && (uint64_t)b[0] * b[1] * b[2] <= (uint64_t)threads
                ? r
                : cudaErrorInvalidConfiguration;
+}
+
+static bool is_symbol(const void *func, CUfunction f)
+{
+    return memcmp(&func, &f, sizeof f) != 0;
+}
+
+static cudaError_t launch(CUfunction f, bool of_symbol, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
+{
+    return explain(cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes, stream, args, NULL),
+                   of_symbol, grid, block);
 }
 
 cudaError_t run_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
@@ -76,17 +87,17 @@ cudaError_t run_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, 
     CUfunction  f;
     cudaError_t r = sharedMem > UINT32_MAX ? cudaErrorInvalidValue : symbol_function(func, &f);
 
-    return r ? r
-             : explain(cuLaunchKernel(f, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem, stream,
-                                      args, NULL),
-                       gridDim, blockDim);
+    return r ? r : launch(f, is_symbol(func, f), gridDim, blockDim, args, sharedMem, stream);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
+    CUfunction  f;
     cudaError_t r = state_begin(NEEDS_CONTEXT);
 
-    return state_end(r ? r : run_cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream));
+    if (!r)
+        r = shared_bytes > UINT32_MAX ? cudaErrorInvalidValue : symbol_function(kernel, &f);
+    return state_end(r ? r : launch(f, true, grid, block, args, shared_bytes, stream)); /* of <<<>>> */
 }
 __asm__(".globl __cudaLaunchKernel_ptsz\n.set __cudaLaunchKernel_ptsz, __cudaLaunchKernel\n.type __cudaLaunchKernel_ptsz, %function");
 
@@ -99,7 +110,7 @@ cudaError_t run_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3
     return r ? r
              : explain(cuLaunchCooperativeKernel(f, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z,
                                                  (unsigned)sharedMem, stream, args),
-                       gridDim, blockDim);
+                       is_symbol(func, f), gridDim, blockDim);
 }
 
 cudaError_t run_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
@@ -121,7 +132,7 @@ cudaError_t run_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void
                          .attrs = config->attrs,
                          .numAttrs = config->numAttrs};
     r = symbol_function(func, &f);
-    return r ? r : explain(cuLaunchKernelEx(&c, f, args, NULL), config->gridDim, config->blockDim);
+    return r ? r : explain(cuLaunchKernelEx(&c, f, args, NULL), is_symbol(func, f), config->gridDim, config->blockDim);
 }
 
 /* ---- kernels ---- */

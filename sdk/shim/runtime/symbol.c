@@ -256,7 +256,7 @@ static cudaError_t resolve(const void *key, bool variable, struct symbol *out)
     pthread_mutex_lock(&lock);
     s = find(key);
     if (!s || s->variable != variable)
-        r = variable ? cudaErrorInvalidSymbol : cudaErrorInvalidDeviceFunction;
+        r = variable ? cudaErrorInvalidSymbol : cudaErrorInvalidResourceHandle;
     if (!r && s->context != context)
         r = look_up(s, context);
     if (!r)
@@ -273,7 +273,7 @@ cudaError_t symbol_function(const void *kernel, CUfunction *out)
 
     if (!r)
         *out = s.function;
-    if (r != cudaErrorInvalidDeviceFunction)
+    if (r != cudaErrorInvalidResourceHandle)
         return r;
     memcpy(out, &kernel, sizeof *out); /* the driver's own handle, perhaps */
     return cuFuncGetName(&name, *out) == CUDA_SUCCESS ? cudaSuccess : r;

@@ -98,8 +98,10 @@ cudaError_t run_cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const c
 {
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC  sampling;
-    cudaError_t        r = pTexObject && pResDesc && pTexDesc ? cudaSuccess : cudaErrorInvalidValue;
+    cudaError_t        r = pTexObject && pResDesc ? cudaSuccess : cudaErrorInvalidValue;
 
+    if (!r && !pTexDesc)
+        r = cudaErrorInvalidResourceHandle; /* NVIDIA's library calls it that */
     r = r ? r : resource_of(pResDesc, &resource);
     if (r || pTexDesc->readMode < READ_ELEMENT || pTexDesc->readMode > READ_NORMALIZED)
         return r ? r : cudaErrorInvalidValue;
@@ -120,7 +122,7 @@ cudaError_t run_cudaGetTextureObjectResourceDesc(cudaResourceDesc *pResDesc, cud
 cudaError_t run_cudaGetTextureObjectTextureDesc(cudaTextureDesc *pTexDesc, cudaTextureObject_t texObject)
 {
     CUDA_TEXTURE_DESC d;
-    cudaError_t       r = pTexDesc ? cuTexObjectGetTextureDesc(&d, texObject) : cudaErrorInvalidValue;
+    cudaError_t       r = pTexDesc ? cuTexObjectGetTextureDesc(&d, texObject) : cudaErrorInvalidResourceHandle;
 
     if (!r)
         *pTexDesc = sampling_from(&d);

@@ -14,6 +14,7 @@ enum {
     JIT_ERROR_LOG = 5,
     JIT_ERROR_LOG_BYTES = 6,
 };
+enum { TARGET_MAX = 1000 };
 
 static void **value_of(unsigned options, const CUjit_option *names, void **values, CUjit_option name)
 {
@@ -98,6 +99,19 @@ static CUresult load(struct gpu *g, const struct image *i, gpurest_module **out,
     return e->status == GPUREST_E_INVAL && !e->fatal_for_session ? CUDA_ERROR_INVALID_IMAGE : gpu_failed(g);
 }
 
+/* 75 of `.target sm_75` in PTX; 0: it says nothing, as cubins do. */
+static unsigned target_of(const struct image *i)
+{
+    static const char word[] = ".target sm_";
+    const char       *end = (const char *)i->data + i->bytes;
+    const char       *at = memmem(i->data, i->bytes, word, sizeof word - 1);
+    unsigned          target = 0;
+
+    for (at = at ? at + sizeof word - 1 : end; at < end && *at >= '0' && *at <= '9' && target < TARGET_MAX; at++)
+        target = 10 * target + (unsigned)(*at - '0');
+    return i->bytes > 0 && *(const char *)i->data == '\x7f' ? 0 : target; /* ELF */
+}
+
 /* A library belongs to the device of the current context; it needs one here, which is one of the reasons that ask for a session. */
 CUresult module_load(CUmodule *out, const void *image, unsigned options, const CUjit_option *names, void **values, bool library)
 {
@@ -105,6 +119,7 @@ CUresult module_load(CUmodule *out, const void *image, unsigned options, const C
     gpurest_module *at_service;
     struct module  *m;
     struct image    i;
+    unsigned        target;
     CUresult        r;
 
     if (!out || !image || (options && (!names || !values)))
@@ -112,6 +127,7 @@ CUresult module_load(CUmodule *out, const void *image, unsigned options, const C
     r = image_find(c->gpu, image, &i);
     if (r)
         return r;
+    target = target_of(&i);
     r = load(c->gpu, &i, &at_service, options, names, values);
     image_finish(&i);
     if (r)
@@ -121,6 +137,7 @@ CUresult module_load(CUmodule *out, const void *image, unsigned options, const C
         gpurest_module_unload(at_service);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    m->ptx_target = target;
     jit_log(options, names, values, gpurest_module_log(at_service), false);
     jit_log(options, names, values, "", true);
     *out = m->handle;
@@ -395,7 +412,8 @@ static int64_t dynamic_shared_max(const struct function *f)
     return f->dynamic_shared_max ? f->dynamic_shared_max : device_attribute(f, DEVICE_SHARED_PER_BLOCK) - (int64_t)f->info.shared_bytes;
 }
 
-/* The version of its code is that of the device: the service compiled it for that. */
+/* The version of its code is that of the device: the service compiled it for that. Of its PTX it is the program's own, by which libraries of
+ * templates choose among those that they have. */
 CUresult shim_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
     const struct function *f = function_of(hfunc);
@@ -421,6 +439,11 @@ CUresult shim_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunctio
         *pi = (int)f->info.registers;
         break;
     case FUNCTION_PTX_VERSION:
+        if (f->module->ptx_target) {
+            *pi = (int)f->module->ptx_target;
+            break;
+        } /* a cubin was made of PTX for its device, mostly */
+        /* fallthrough */
     case FUNCTION_BINARY_VERSION:
         *pi = (int)(10 * device_attribute(f, 75) + device_attribute(f, 76));
         break;

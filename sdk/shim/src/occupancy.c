@@ -13,6 +13,7 @@ enum {
     DEVICE_SHARED_RESERVED = 111,
     REGISTER_UNIT = 256,
     SHARED_UNIT = 128,
+    PARTS = 4, /* of a processor: a warp's registers are all in one */
     OCCUPANCY_FLAGS = 1,
 };
 
@@ -44,7 +45,7 @@ static int64_t blocks_of(const struct function *f, int block, size_t dynamic)
     if (d[DEVICE_BLOCKS_PER_PROCESSOR])
         blocks = least(blocks, d[DEVICE_BLOCKS_PER_PROCESSOR]);
     if (registers)
-        blocks = least(blocks, d[DEVICE_REGISTERS_PER_PROCESSOR] / registers / warps);
+        blocks = least(blocks, d[DEVICE_REGISTERS_PER_PROCESSOR] / PARTS / registers * PARTS / warps);
     if (shared)
         blocks = least(blocks, d[DEVICE_SHARED_PER_PROCESSOR] / shared);
     return blocks;

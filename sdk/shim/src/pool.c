@@ -162,7 +162,12 @@ static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
     size_t             rounded;
     CUresult           r;
 
-    if (!out || bytes == 0 || __builtin_add_overflow(bytes, (size_t)UNIT - 1, &rounded))
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = 0;
+    if (bytes == 0)
+        return CUDA_SUCCESS; /* as NVIDIA's driver: there is no memory to free */
+    if (__builtin_add_overflow(bytes, (size_t)UNIT - 1, &rounded))
         return CUDA_ERROR_INVALID_VALUE;
     rounded = rounded / UNIT * UNIT;
     if (p->gpu != context_current()->gpu)

@@ -278,6 +278,7 @@ struct module {
     void            *handle;
     void           **functions; /* handles, by the number of the kernel; NULL: not asked for yet */
     bool             library;
+    unsigned         ptx_target; /* 75: the PTX was for compute_75; 0: it is a cubin */
 };
 /* What the functions of before CUDA 4 set for the next launch. */
 struct legacy_launch {
@@ -328,10 +329,10 @@ CUresult launch_kernel(CUfunction function, const gpurest_launch_config *config,
 
 /* Of a stream, or of an event that was recorded in a capture: the nodes that the next one comes after. */
 struct captured {
-    uint64_t     capture; /* its number; 0: none */
-    CUgraphNode *last;
-    size_t       last_count;
-    bool         of_stream;
+    uint64_t         capture; /* its number; 0: none */
+    CUgraphNode     *last;
+    size_t           last_count;
+    CUgraphEdgeData *edges; /* of `last`, once a program has asked for them */
 };
 struct work;
 

@@ -74,7 +74,7 @@ CUresult shim_cuStreamCreate(CUstream *phStream, unsigned int Flags)
         return CUDA_ERROR_INVALID_VALUE;
     s = calloc(1, sizeof *s);
     if (s) {
-        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made, .captured.of_stream = true};
+        *s = (struct stream){.context = context_current(), .flags = Flags, .number = ++streams_made};
         s->handle = handle_add(HANDLE_STREAM, s);
     }
     if (!s || !s->handle) {

@@ -179,9 +179,9 @@ static CUresult check_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
     const struct array *a = array_in(r);
     bool                layered;
 
-    if (!v)
-        return CUDA_SUCCESS;
-    if (!a || v->width != a->desc.Width || v->height != a->desc.Height || v->depth != a->desc.Depth)
+    if (!v || !a)
+        return CUDA_SUCCESS; /* NVIDIA's driver takes no notice of views of memory */
+    if (v->width != a->desc.Width || v->height != a->desc.Height || v->depth != a->desc.Depth)
         return CUDA_ERROR_INVALID_VALUE;
     if (v->firstMipmapLevel || v->lastMipmapLevel)
         return CUDA_ERROR_INVALID_VALUE;
@@ -296,7 +296,7 @@ void textures_forget(const struct gpu *g, const struct context *c)
 static CUresult destroy(uint64_t number, bool surface)
 {
     struct texture *t = find(number, surface);
-    CUresult        r = t ? end(t) : CUDA_ERROR_INVALID_VALUE;
+    CUresult        r = t ? end(t) : CUDA_SUCCESS; /* as NVIDIA's driver, for one that is gone */
 
     if (t)
         drop(t);
@@ -349,12 +349,12 @@ CUresult shim_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject
     return CUDA_SUCCESS;
 }
 
-/* Without a view there is none to tell of. */
+/* Without a view all of it is 0. */
 CUresult shim_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
 {
     const struct texture *t = find(texObject, false);
 
-    if (!t || !pResViewDesc || !t->has_view)
+    if (!t || !pResViewDesc)
         return CUDA_ERROR_INVALID_VALUE;
     *pResViewDesc = t->view;
     return CUDA_SUCCESS;

@@ -104,6 +104,46 @@ static void captured(void)
     OK(cuMemFree_v2(y));
 }
 
+/* A stream that joined may go once it is joined back; the capture goes with the stream that it began on. */
+static void streams_that_go(void)
+{
+    CUstream               first, second;
+    CUevent                fork, join;
+    CUgraph                graph, theirs;
+    const CUgraphNode     *last = NULL;
+    const CUgraphEdgeData *edges = NULL;
+    size_t                 count_of_last = 0;
+    int                    status = -1;
+
+    OK(cuStreamCreate(&first, 1));
+    OK(cuStreamCreate(&second, 1));
+    OK(cuEventCreate(&fork, 2));
+    OK(cuEventCreate(&join, 2));
+    OK(cuStreamBeginCapture_v2(first, CAPTURE_GLOBAL));
+    OK(cuEventRecord(fork, first));
+    OK(cuStreamWaitEvent(second, fork, 0));
+    OK(cuMemsetD32Async(x, 7, N, second));
+    OK(cuEventRecord(join, second));
+    OK(cuMemsetD32Async(x, 8, N, first));
+    OK(cuStreamWaitEvent(first, join, 0));
+    OK(cuStreamDestroy_v2(second));
+    OK(cuStreamGetCaptureInfo_v3(first, &status, NULL, NULL, &last, &edges, &count_of_last));
+    CHECK(status == 1 && count_of_last == 2 && last && edges && edges[0].type == 0 && edges[1].from_port == 0);
+    OK(cuStreamEndCapture(first, &graph));
+    CHECK(nodes_of(graph) == 2);
+    OK(cuGraphDestroy(graph));
+
+    OK(cuGraphCreate(&theirs, 0));
+    OK(cuStreamBeginCaptureToGraph(first, theirs, NULL, NULL, 0, CAPTURE_GLOBAL));
+    OK(cuMemsetD32Async(x, 7, N, first));
+    OK(cuStreamDestroy_v2(first));
+    CHECK(nodes_of(theirs) == 1);
+    OK(cuMemsetD32Async(x, 9, N, NULL)); /* nothing is captured any more */
+    OK(cuGraphDestroy(theirs));
+    OK(cuEventDestroy_v2(fork));
+    OK(cuEventDestroy_v2(join));
+}
+
 static void captures_that_fail(void)
 {
     CUstream    stream, other;
@@ -360,6 +400,7 @@ int main(void)
     OK(cuModuleLoadData(&module, kernels_ptx));
     OK(cuMemAlloc_v2(&x, sizeof host));
     captured();
+    streams_that_go();
     captures_that_fail();
     made_by_hand();
     launch_captured();

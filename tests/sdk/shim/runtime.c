@@ -116,6 +116,7 @@ static void kernels(void)
     int                resident = 0;
 
     OK(cudaFuncGetAttributes(&attributes, key(vecadd)));
+    CHECK(attributes.ptxVersion == 70 && attributes.binaryVersion >= 70); /* what the PTX says, and the device */
     CHECK(attributes.maxThreadsPerBlock >= BLOCK && attributes.sharedSizeBytes == 0);
     OK(cudaFuncGetName(&name, key(vecadd)));
     CHECK(strcmp(name, "vecadd") == 0);
@@ -283,7 +284,7 @@ static void graphs(void)
     OK(cudaStreamSynchronize(stream));
     CHECK(back[2] == 3 * 2 * 5);
     k.func = host;
-    EXPECT(cudaErrorInvalidDeviceFunction, cudaGraphAddKernelNode(&node, graph, NULL, 0, &k));
+    EXPECT(cudaErrorInvalidResourceHandle, cudaGraphAddKernelNode(&node, graph, NULL, 0, &k));
     EXPECT(cudaErrorInvalidMemcpyDirection, cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, back, x, 4, 7));
     OK(cudaGraphExecDestroy(exec));
     OK(cudaGraphDestroy(graph));
@@ -354,7 +355,7 @@ static void errors(void)
     EXPECT(cudaErrorInvalidConfiguration, cudaGetLastError());
     OK(cudaGetLastError());
     EXPECT(cudaErrorInvalidValue, cudaLaunchKernel(key(vecadd), one, row, args, (size_t)1 << 30, NULL));
-    EXPECT(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(key(devices), one, row, args, 0, NULL));
+    EXPECT(cudaErrorInvalidResourceHandle, cudaLaunchKernel(key(devices), one, row, args, 0, NULL));
     EXPECT(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(key(in_no_image), one, row, args, 0, NULL));
     EXPECT(cudaErrorInvalidResourceHandle, cudaEventQuery((cudaEvent_t)(void *)args));
     EXPECT(cudaErrorNotSupported, cudaMallocManaged());

@@ -96,7 +96,7 @@ static void lines(void)
     OK(cuTexObjectGetResourceDesc(&same, t));
     CHECK(same.resType == RESOURCE_ARRAY && same.res.array == a);
     OK(cuTexObjectDestroy(t));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(t));
+    OK(cuTexObjectDestroy(t)); /* it is gone already */
     OK(cuArrayDestroy(a));
     EXPECT(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(a));
     OK(cuArrayDestroy(b));
@@ -227,7 +227,7 @@ static void surfaces(void)
     OK(cuSurfObjectGetResourceDesc(&same, s));
     CHECK(same.res.array == a);
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuSurfObjectGetResourceDesc(&same, other));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(s)); /* it is a surface's */
+    OK(cuTexObjectDestroy(s)); /* it is a surface's, which stays */
     r = of_array(plain);
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuSurfObjectCreate(&other, &r));
     r = (CUDA_RESOURCE_DESC){.resType = RESOURCE_LINEAR, .res.linear = {out, FORMAT_F32, 1, 64}};
@@ -283,7 +283,7 @@ static void linear(void)
     OK(cuCtxSynchronize());
     OK(cuTexObjectDestroy(rows));
     OK(cuTexObjectDestroy(t));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(t));
+    OK(cuTexObjectDestroy(t));
 }
 
 static void bytes_as_floats(void)
@@ -431,8 +431,9 @@ static void wrong_textures(void)
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectGetTextureDesc(&how, 5));
     OK(cuTexObjectDestroy(o));
     OK(cuTexObjectCreate(&o, &r, &t, NULL));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectGetResourceViewDesc(&got, o)); /* there is none */
-    OK(cuArrayDestroy(a));                                                     /* and the texture is left to the context's end */
+    OK(cuTexObjectGetResourceViewDesc(&got, o));
+    CHECK(got.width == 0 && got.format == 0); /* there is none */
+    OK(cuArrayDestroy(a));                    /* and the texture is left to the context's end */
 }
 
 /* One more than a session of the service has: an error, and nothing is lost. */

@@ -46,15 +46,21 @@ bool captures_active(void)
 
 /* ---- places in a graph ---- */
 
+static void end(struct capture *c);
+
+/* A capture ends with the stream that it began on. Another one may go: what it has done and nobody has joined is found at the end. */
 void captured_forget(struct captured *p)
 {
     struct capture *c = find(p->capture);
 
-    if (c && p->of_stream)
-        c->invalid = true; /* the stream is gone */
+    if (c && stream_captured(c->origin) == p) {
+        if (!c->into_theirs)
+            graph_destroy(c->graph);
+        end(c);
+    }
     free(p->last);
-    p->last = NULL;
-    p->capture = p->last_count = 0;
+    free(p->edges);
+    *p = (struct captured){0};
 }
 
 static CUresult set_last(struct captured *p, const CUgraphNode *nodes, size_t count)
@@ -278,9 +284,9 @@ static void leave(void *handle, void *object, void *arg)
 
     (void)object;
     if (s->capture == *(const uint64_t *)arg) {
-        s->capture = s->last_count = 0;
         free(s->last);
-        s->last = NULL;
+        free(s->edges);
+        *s = (struct captured){0};
     }
 }
 
@@ -301,10 +307,10 @@ CUresult shim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     struct captured *s = r ? NULL : stream_captured(hStream);
     struct capture  *c = s ? find(s->capture) : NULL;
 
-    if (r || !phGraph)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (!c)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (r || !c)
+        return r ? r : CUDA_ERROR_ILLEGAL_STATE;
+    if (!phGraph)
+        return CUDA_ERROR_INVALID_VALUE;
     if (c->origin != hStream)
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     if (c->mode != MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
@@ -321,6 +327,18 @@ CUresult shim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 
 /* ---- what is asked ---- */
 
+/* Programs read an element for each dependency; those here are plain, which is 0. */
+static CUresult plain_edges(struct captured *s, const CUgraphEdgeData **out)
+{
+    CUgraphEdgeData *edges = calloc(s->last_count + 1, sizeof *edges);
+
+    if (!edges)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    free(s->edges);
+    *out = s->edges = edges;
+    return CUDA_SUCCESS;
+}
+
 static int status_of(const struct capture *c)
 {
     return !c ? CAPTURE_NONE : c->invalid ? CAPTURE_INVALID : CAPTURE_ACTIVE;
@@ -330,15 +348,13 @@ CUresult shim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus 
                                         const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
                                         size_t *numDependencies_out)
 {
-    CUresult               r = stream_check(hStream);
-    const struct captured *s = r ? NULL : stream_captured(hStream);
-    const struct capture  *c = s ? find(s->capture) : NULL;
+    CUresult              r = stream_check(hStream);
+    struct captured      *s = r ? NULL : stream_captured(hStream);
+    const struct capture *c = s ? find(s->capture) : NULL;
 
     if (r || !captureStatus_out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     *captureStatus_out = status_of(c);
-    if (edgeData_out)
-        *edgeData_out = NULL;
     if (!c)
         return CUDA_SUCCESS; /* the rest is set of captures alone */
     if (id_out)
@@ -349,7 +365,7 @@ CUresult shim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus 
         *dependencies_out = s->last;
     if (numDependencies_out)
         *numDependencies_out = s->last_count;
-    return CUDA_SUCCESS;
+    return edgeData_out ? plain_edges(s, edgeData_out) : CUDA_SUCCESS;
 }
 
 CUresult shim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
