@@ -7,7 +7,7 @@
 
 #include "device/cpu/jit/subset.h"
 
-enum { FULL_INSNS_MAX = 100 };
+enum { FULL_INSNS_MAX = 160 };
 
 const struct code_block *block_of(const struct emitter *e, uint32_t block)
 {
@@ -232,7 +232,8 @@ static void emit_start(struct emitter *e)
     make_slots(e);
     trusted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, trusted), 32), number(e, 32, 0));
     e->strips_wanted = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, strips), 32), number(e, 32, 0));
-    e->strips_wanted = binary(e, LLVM_AND, e->strips_wanted, icmp(e, LLVM_EQ, block, number(e, 32, 0)));
+    e->begins = icmp(e, LLVM_EQ, block, number(e, 32, 0));
+    e->strips_wanted = binary(e, LLVM_AND, e->strips_wanted, e->begins);
     e->strip_align = member(e, offsetof(struct native_call, strip_align), 32);
     start_chunks(e);
     mask = lanes_vector(e, e->chunk_lanes);

@@ -93,6 +93,7 @@ struct emitter {
     struct strip_emission *strip_made;    /* device/cpu/jit/emit_strip.c */
     llvm_value             strip_all;     /* the bits of a chunk's lanes */
     llvm_value             strip_align;   /* as the call has it */
+    llvm_value             begins;        /* 1 bit: the call began in the first block */
     llvm_value             strips_wanted; /* 1 bit: they may begin */
     llvm_block             head, narrow;  /* where a chunk or strip begins; where a chunk does then */
     bool                   in_strip;      /* the strip's lanes, shapes and registers are the present ones */

@@ -81,19 +81,50 @@ void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value
         e->ll->LLVMBuildStore(e->b, number(e, 32, e->lanes), e->turn[reg]);
 }
 
+bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg)
+{
+    return plan_is_changed(e->plan, e->block, reg, false) && plan_is_live(e->plan, block, reg);
+}
+
 /* A line that has wrapped is no line in the arrays. */
 static void note_turn(struct emitter *e, uint32_t reg)
 {
     note_mixed(e, icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes)));
 }
 
-void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
+/* Whether there are any among them that are saved wherever the call began, or, not `later`, only where it began in the first block. */
+static bool has_some(const struct emitter *e, uint32_t block, bool later)
 {
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
-        if (!e->plan->dirty[r] || !plan_is_live(e->plan, block, r))
+        if (is_saved(e, block, r) && plan_is_changed(e->plan, e->block, r, true) == later)
+            return true;
+    }
+    return false;
+}
+
+static void save_some(struct emitter *e, uint32_t block, llvm_value mask, bool later)
+{
+    for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
+        if (!is_saved(e, block, r) || plan_is_changed(e->plan, e->block, r, true) != later)
             continue;
         save_register(e, r, mask);
         if (e->turn[r])
             note_turn(e, r);
     }
+}
+
+void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
+{
+    llvm_block begun, on;
+
+    save_some(e, block, mask, true);
+    if (!has_some(e, block, false))
+        return;
+    begun = new_block(e, "begun");
+    on = new_block(e, "on");
+    e->ll->LLVMBuildCondBr(e->b, e->begins, begun, on);
+    go_on_in(e, begun);
+    save_some(e, block, mask, false);
+    e->ll->LLVMBuildBr(e->b, on);
+    go_on_in(e, on);
 }

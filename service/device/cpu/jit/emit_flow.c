@@ -89,7 +89,7 @@ static void count_round(struct emitter *e, uint32_t from, uint32_t to, llvm_valu
 static bool may_turn(const struct emitter *e, uint32_t block)
 {
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
-        if (e->turn[r] && e->plan->dirty[r] && plan_is_live(e->plan, block, r))
+        if (e->turn[r] && is_saved(e, block, r))
             return true;
     }
     return false;

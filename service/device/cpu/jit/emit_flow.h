@@ -13,7 +13,9 @@ llvm_value               lanes_vector(struct emitter *e, llvm_value bits);
 /* device/cpu/jit/emit_array.c: from the interpreter's array. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also
  * whether all lanes of `mask` have the register's shape: otherwise *bad gets a bit. */
 void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad);
-/* Those that are read from `block` on, for those lanes. */
+/* Whether lanes that leave the present block for `block` take that register to its array. */
+bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg);
+/* All of those, for those lanes. */
 void save_registers(struct emitter *e, uint32_t block, llvm_value mask);
 
 /* device/cpu/jit/emit_flow.c */

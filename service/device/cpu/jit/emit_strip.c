@@ -88,6 +88,7 @@ static void end_before(struct emitter *e, uint32_t block)
         e->ll->LLVMBuildUnreachable(e->b);
         return;
     }
+    e->block = block;
     save_registers(e, block, e->mask);
     set_member(e, offsetof(struct native_call, strip_left), number(e, 32, 1), false);
     set_member(e, offsetof(struct native_call, strip_block), number(e, 32, block), false);

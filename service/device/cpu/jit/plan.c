@@ -12,9 +12,7 @@ static const struct shape varying = {SHAPE_VARYING, 0, 0};
 
 /* ---- registers ---- */
 
-typedef void (*reg_fn)(struct jit_plan *p, uint32_t reg, void *context);
-
-static void visit(struct jit_plan *p, const struct ptx_operand *o, reg_fn fn, void *context)
+static void visit(struct jit_plan *p, const struct ptx_operand *o, plan_reg_fn fn, void *context)
 {
     if (o->kind == PTX_REG || (o->kind == PTX_ADDRESS && o->reg != PTX_NO_REG))
         fn(p, o->reg, context);
@@ -37,7 +35,7 @@ static bool has_result(const struct ptx_insn *in)
 }
 
 /* Registers that it reads; of instructions that the interpreter runs, all that it names. */
-static void each_source(struct jit_plan *p, const struct ptx_insn *in, reg_fn fn, void *context)
+static void each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
 {
     bool compiled = native_way(p->module, p->function, in) == NATIVE_EMITTED;
 
@@ -57,7 +55,7 @@ static void each_source(struct jit_plan *p, const struct ptx_insn *in, reg_fn fn
         visit(p, &in->call->target, fn, context);
 }
 
-static void each_result(struct jit_plan *p, const struct ptx_insn *in, reg_fn fn, void *context)
+void plan_each_result(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
 {
     if (has_result(in) && in->operands[0].kind != PTX_ADDRESS)
         visit(p, &in->operands[0], fn, context);
@@ -139,7 +137,7 @@ static bool find_live(struct jit_plan *p)
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_use, &s);
             if (in->guard == PTX_NO_REG && native_insn(p->module, p->function, in))
-                each_result(p, in, note_kill, &s);
+                plan_each_result(p, in, note_kill, &s);
         }
     }
     while (changed) {
@@ -282,9 +280,9 @@ static bool find_local(struct jit_plan *p)
             const struct ptx_insn *in = &p->function->insns[i];
             each_source(p, in, note_source, &h);
             if (in->guard != PTX_NO_REG || !native_insn(p->module, p->function, in))
-                each_result(p, in, note_source, &h);
+                plan_each_result(p, in, note_source, &h);
             else
-                each_result(p, in, note_result, &h);
+                plan_each_result(p, in, note_result, &h);
         }
     }
     for (uint32_t r = 0; r < p->function->registers_count; r++)
@@ -365,7 +363,7 @@ static bool spread_shapes(struct jit_plan *p)
                               native_way(p->module, p->function, in) == NATIVE_EMITTED
                           ? fitted(p, in, guarded(p, in, plan_result(p, in)))
                           : varying;
-            each_result(p, in, meet, &m);
+            plan_each_result(p, in, meet, &m);
         }
     }
     return m.changed;
@@ -423,7 +421,7 @@ static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
     walk(p, in, p->code->blocks_count, seen, exits);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         for (uint32_t i = p->code->blocks[b].insn_first; seen[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            each_result(p, &p->function->insns[i], make_parted, &w);
+            plan_each_result(p, &p->function->insns[i], make_parted, &w);
     }
     return w.changed;
 }
@@ -573,7 +571,7 @@ static bool spread_divergence(struct jit_plan *p)
         s.block = b;
         for (uint32_t i = p->code->blocks[b].insn_first;
              p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            each_result(p, &p->function->insns[i], make_varying, &s);
+            plan_each_result(p, &p->function->insns[i], make_varying, &s);
     }
     return changed || s.changed;
 }
@@ -607,7 +605,7 @@ static void find_shapes(struct jit_plan *p)
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         for (uint32_t i = p->code->blocks[b].insn_first; p->native[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count;
              i++) {
-            each_result(p, &p->function->insns[i], note_dirty, NULL);
+            plan_each_result(p, &p->function->insns[i], note_dirty, NULL);
             each_source(p, &p->function->insns[i], note_read, NULL);
         }
     }
@@ -640,8 +638,10 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     p->read = calloc(registers, 1);
     p->live = calloc(blocks * p->words, sizeof *p->live);
     p->waited = calloc(blocks * p->words, sizeof *p->waited);
+    p->changed = calloc(blocks * p->words, sizeof *p->changed);
+    p->changed_later = calloc(blocks * p->words, sizeof *p->changed_later);
     if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live ||
-        !p->waited)
+        !p->waited || !p->changed || !p->changed_later)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
@@ -650,6 +650,7 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     if (!find_live(p) || !find_local(p))
         return STATUS_OUT_OF_MEMORY;
     find_shapes(p);
+    plan_find_changed(p);
     return p->insns_native ? STATUS_OK : refuse(why, "no part of the kernel can be compiled");
 }
 
@@ -665,4 +666,6 @@ void plan_finish(struct jit_plan *p)
     free(p->read);
     free(p->live);
     free(p->waited);
+    free(p->changed);
+    free(p->changed_later);
 }

@@ -28,9 +28,11 @@ struct jit_plan {
     uint8_t                   *dirty;                      /* [registers_count] 1: compiled code writes it */
     uint8_t                   *read;                       /* [registers_count] 1: compiled code reads it */
     uint64_t                  *live;                       /* [blocks_count][words] registers that are read from there on */
-    size_t                     words;
-    uint32_t                   insns_native, insns_total;
-    const struct ptx_insn     *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
+    uint64_t              *changed; /* [blocks_count][words] registers that may differ from the interpreter's arrays at the block's end */
+    uint64_t              *changed_later; /* of those, what may be after an entry behind the first block */
+    size_t                 words;
+    uint32_t               insns_native, insns_total;
+    const struct ptx_insn *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
 };
 
 /* `whole`: only kernels of which nothing but barriers and returns is left to the interpreter. OUT_OF_MEMORY, or NOT_IMPLEMENTED with the
@@ -40,8 +42,19 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
 void        plan_finish(struct jit_plan *p);
 /* The blocks that may follow; returns how many, but for those of a table. */
 unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2]);
+/* Registers that the instruction writes. */
+typedef void (*plan_reg_fn)(struct jit_plan *p, uint32_t reg, void *context);
+void plan_each_result(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
+/* p->changed. device/cpu/jit/changed.c */
+void plan_find_changed(struct jit_plan *p);
 /* p->shapes of lanes that never part. */
 void plan_shapes_together(struct jit_plan *p);
+
+/* Where lanes leave at the end of `block`; `later`: having come in behind the first block. */
+static inline bool plan_is_changed(const struct jit_plan *p, uint32_t block, uint32_t reg, bool later)
+{
+    return (later ? p->changed_later : p->changed)[block * p->words + reg / 64] >> (reg % 64) & 1;
+}
 
 static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32_t reg)
 {
