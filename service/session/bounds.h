@@ -30,6 +30,7 @@ enum {
     HIBERNATE_LANES_MAX = 4,                 /* pieces between device and file, at once ... */
     HIBERNATE_PIECE_BYTES = 4 * 1024 * 1024, /* ... of so many bytes, or of a slice where staging memory is small */
     HIBERNATE_IDLE_MS = 10 * 1000,           /* a session that is asked to hibernate waits so long for the end of its work */
+    HIBERNATE_LOOKS_MAX = 5, /* at sessions of which each is used at that moment */
     HIBERNATE_PATIENCE_MS = 20 * 1000,       /* memory that others have is waited for so long */
     HIBERNATE_RETRY_MS = 50,
     HIBERNATE_RETRY_AFTER_MS = 2000,     /* what a client is told that found no memory to wake its session */

@@ -66,6 +66,8 @@ enum status registry_create(struct registry **out, const struct registry_config 
 void registry_destroy(struct registry *r);
 /* While it is on, session_create answers DRAINING. */
 void registry_drain(struct registry *r, bool on);
+/* All sessions are saved or restored, one after the other, and nobody is served meanwhile: each needs its memory on the device then. */
+void registry_makes_way(struct registry *r, bool on);
 /* Ends all work in progress with WORKER_LOST, so that nothing waits for a hung worker. */
 void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);

@@ -3,6 +3,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 
 import pytest
@@ -121,6 +122,40 @@ def test_the_bound_is_kept_and_nothing_is_lost(service):
     data = fill(client, size=9 * MIB)
     assert client.post(S + "/hibernate").expect(503, "overloaded")
     assert state(client) == "ready" and client.get(S + "/buffers/x/data").body == data and kept(client) == 0
+
+
+@pytest.fixture
+def small_gpu(start, executable, tmp_path):
+    """small_gpu(mib, options...): a service on a fake GPU of which all sessions together have so much memory for large buffers."""
+    library = pathlib.Path(executable).parents[1] / "tests" / "support" / "libcuda.so.1"
+    if not library.exists():
+        pytest.skip("the fake driver is not built")
+    shutil.copy(library, tmp_path / library.name)
+
+    def begin(mib, *options):
+        (tmp_path / (library.name + ".room")).write_bytes(struct.pack("<QQ", mib * MIB, 0).ljust(4096, b"\0"))
+        return start("--backends", "cuda", "--libcuda", str(tmp_path / library.name), "--vendor-libraries", "off", "--hibernate-mib", "64", *options)
+
+    return begin
+
+
+def test_idle_sessions_give_way_to_others_the_oldest_first(small_gpu, tmp_path):
+    """And so at the start: more sessions than the device holds are there again."""
+    options = (13, "--hibernate-after", "1", "--state", str(tmp_path / "state"))
+    service = small_gpu(*options)
+    client = service.client()
+    data = {name: fill(client, f"/v1/sessions/{name}", 6 * MIB) for name in "ab"}
+    assert state(client, "/v1/sessions/a") == state(client, "/v1/sessions/b") == "ready"
+    data["c"] = fill(client, "/v1/sessions/c", 6 * MIB)
+    assert [state(client, f"/v1/sessions/{name}") for name in "abc"] == ["hibernated", "ready", "ready"]
+    assert client.get("/v1/sessions/a/buffers/x/data").expect(200).body == data["a"]
+    client.close()
+    service.stop()
+    client = small_gpu(*options).client()
+    for name in "abc":
+        assert client.get(f"/v1/sessions/{name}/buffers/x/data").expect(200).body == data[name]
+    for name in "abc":
+        client.delete(f"/v1/sessions/{name}").expect(204)
 
 
 def worker_of(one):

@@ -126,19 +126,29 @@ static const volatile char *page; /* the script beside the library, shared with 
 enum { PAGE_BYTES = 4096, SCRIPT_BYTES = 1024, FILES_MAX = 1024 };
 
 /* The file that is named as the library is, with that behind; -1: there is none. */
-static int open_beside(const char *ending)
+static int open_beside(const char *ending, int flags)
 {
     Dl_info me;
     char    path[1024];
 
     if (!dladdr(&functions, &me) || snprintf(path, sizeof path, "%s%s", me.dli_fname, ending) >= (int)sizeof path)
         return -1;
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return open(path, flags | O_CLOEXEC);
+}
+
+void *fake_map_beside(const char *ending, size_t bytes)
+{
+    int   fd = open_beside(ending, O_RDWR);
+    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return at == MAP_FAILED ? NULL : at;
 }
 
 bool fake_read_beside(const char *ending, char *to, size_t room)
 {
-    int     fd = open_beside(ending);
+    int     fd = open_beside(ending, O_RDONLY);
     ssize_t n = fd < 0 ? -1 : read(fd, to, room - 1);
 
     if (fd >= 0)
@@ -206,7 +216,7 @@ __attribute__((constructor)) static void count_devices(void)
 
 __attribute__((constructor)) static void find_page(void)
 {
-    int   fd = open_beside(".script");
+    int   fd = open_beside(".script", O_RDONLY);
     void *at;
 
     if (fd < 0)

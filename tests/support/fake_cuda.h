@@ -9,6 +9,8 @@
  * A file with ".times" behind lets kernels that the fake cannot run pass for run, which changes nothing, and says how long they take, so that events
  * tell it: lines of a part of the kernel's name, threads of a block (0: any number), microseconds, and perhaps '!': then the first byte
  * at the third parameter is changed. One with ".driver" holds the driver's version.
+ * A page with ".room" behind bounds what all processes map together with cuMemMap(): the bytes that there are and those in use, 64 bits each. What a
+ * process that has ended held stays in use.
  * With CUDA_MPS_PIPE_DIRECTORY it is a client of the fake MPS daemon there (tests/service/fake_mps.py).
  * Kernels run at once, on the calling thread. Not thread-safe. */
 #pragma once
@@ -89,6 +91,8 @@ uint64_t fake_round(void);
 void fake_pass(uint64_t ns);
 /* The file that is named as the library is, with that behind, as text of at most `room` bytes with its NUL. False: there is none. */
 bool fake_read_beside(const char *ending, char *to, size_t room);
+/* NULL: there is none. */
+void *fake_map_beside(const char *ending, size_t bytes);
 /* fake_mps.c: what the start as a client answers; whether it is one; the fault that the server told of since; what it is told. */
 cuda_result fake_mps_start(void);
 bool        fake_mps_is_client(void);
@@ -101,7 +105,10 @@ cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);
 /* Counts the runs of the function's module; the count before this one. */
 unsigned fake_count(const struct CUfunc_st *f);
 /* Memory of the device that is made elsewhere. False when the device has not so much left, or there is none at that address. */
-bool                           fake_memory_add(void *data, size_t bytes);
+bool fake_memory_add(void *data, size_t bytes);
+/* Memory that cuMemMap() maps counts for all processes, where there is such a page. */
+bool                           fake_room_take(size_t bytes);
+void                           fake_room_give(size_t bytes);
 bool                           fake_memory_remove(const void *data);
 extern const struct fake_hooks fake_stream_hooks;
 /* Notes a launch in the graph that the stream is captured into. */

@@ -1,6 +1,7 @@
 /* The fake driver's memory: host memory behind a guard that knows every live allocation. */
 #include "support/fake_cuda.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,29 @@ __attribute__((constructor)) static void look_whether_it_keeps(void)
     char text[8];
 
     keeps = fake_read_beside(".keeps", text, sizeof text);
+}
+
+static struct room {
+    _Atomic uint64_t total, used;
+} * room;
+
+__attribute__((constructor)) static void find_room(void)
+{
+    room = fake_map_beside(".room", sizeof *room);
+}
+
+bool fake_room_take(size_t bytes)
+{
+    if (!room || atomic_fetch_add(&room->used, bytes) + bytes <= atomic_load(&room->total))
+        return true;
+    fake_room_give(bytes);
+    return false;
+}
+
+void fake_room_give(size_t bytes)
+{
+    if (room)
+        atomic_fetch_sub(&room->used, bytes);
 }
 
 static size_t device_bytes(void)
@@ -86,6 +110,8 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     *total_bytes = device_bytes();
     *free_bytes = device_bytes() - used_bytes - cached_bytes - lost_bytes;
+    if (room && *free_bytes > atomic_load(&room->total) - atomic_load(&room->used))
+        *free_bytes = atomic_load(&room->total) - atomic_load(&room->used);
     return fake_step(__func__);
 }
 

@@ -48,6 +48,9 @@ cuda_result cuMemCreate(cuda_share *share, size_t bytes, const struct cuda_share
     if (!fake_memory_add(NULL, bytes)) /* only asks whether there is room */
         return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
     fake_memory_remove(NULL);
+    if (!fake_room_take(bytes))
+        return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
+    fake_room_give(bytes);
     fd = memfd_create("fake-share", MFD_CLOEXEC);
     if (fd < 0 || !fill(fd, bytes))
         abort();
@@ -99,8 +102,12 @@ cuda_result cuMemMap(cuda_address address, size_t bytes, size_t offset, cuda_sha
         return r;
     if (offset || flags || mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_of(share), 0) == MAP_FAILED)
         return CUDA_RESULT_ERROR_INVALID_VALUE;
-    if (!fake_memory_add(at, bytes))
+    if (!fake_room_take(bytes))
         return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
+    if (!fake_memory_add(at, bytes)) {
+        fake_room_give(bytes);
+        return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
+    }
     fake_live(1);
     return CUDA_RESULT_SUCCESS;
 }
@@ -115,6 +122,7 @@ cuda_result cuMemUnmap(cuda_address address, size_t bytes)
     if (!fake_memory_remove(at))
         return CUDA_RESULT_ERROR_INVALID_VALUE;
     mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    fake_room_give(bytes);
     fake_live(-1);
     return CUDA_RESULT_SUCCESS;
 }

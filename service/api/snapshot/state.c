@@ -92,7 +92,9 @@ void state_restore(struct state *s)
     if (!s)
         return;
     s->restores = true;
+    registry_makes_way(s->app->registry, true);
     sessions_restore(s->app, s->folder);
+    registry_makes_way(s->app->registry, false);
     s->restores = false;
 }
 
@@ -336,7 +338,9 @@ bool state_save(struct state *s)
 
     set_ends(s, true);
     s->unsaved = 0;
+    registry_makes_way(s->app->registry, true);
     done = for_each(s, save_last);
+    registry_makes_way(s->app->registry, false);
     if (!done)
         log_error("session", "no session is saved: not enough memory");
     return done && s->unsaved == 0;

@@ -12,11 +12,17 @@ struct search {
     struct session       *best; /* pinned; NULL: none */
     uint64_t              best_used_ns;
     uint64_t              soonest_ns; /* until the next one has been idle for long enough; UINT64_MAX: there is none */
+    bool                  any_used;   /* one is used at this moment, which may be over at once */
 };
 
-static bool is_candidate(const struct session *s, const struct search *x)
+/* Somebody has it, beside the registry and those who only look at all. */
+static bool is_used(const struct session *s)
 {
-    const unsigned               own = 2; /* pins: the registry's, and this look's */
+    return s->pins > 1 + s->looks + s->observers || sleep_hindrance(s);
+}
+
+static bool is_candidate(const struct session *s, struct search *x)
+{
     const struct worker_session *c = s->worker_session;
 
     if (s == x->asker || s->device != x->asker->device || s->state != SESSION_READY || !c || c->closed || c->lost)
@@ -27,7 +33,10 @@ static bool is_candidate(const struct session *s, const struct search *x)
         return false;
     if (s->sleep_step == SLEEP_STEP_FALL || s->sleep_step == SLEEP_STEP_FALL_ASKED)
         return true;
-    return s->sleep_step == SLEEP_STEP_NONE && c->sleep == SLEEP_NONE && s->pins <= own + s->observers && !sleep_hindrance(s);
+    if (s->sleep_step != SLEEP_STEP_NONE || c->sleep != SLEEP_NONE)
+        return false;
+    x->any_used = x->any_used || is_used(s);
+    return !is_used(s);
 }
 
 static void consider(struct session *s, void *context)
@@ -77,16 +86,6 @@ static bool put_to_sleep(struct session *s)
     return asleep;
 }
 
-static bool is_draining(struct registry *r)
-{
-    bool draining;
-
-    pthread_mutex_lock(&r->lock);
-    draining = r->draining;
-    pthread_mutex_unlock(&r->lock);
-    return draining;
-}
-
 static void sleep_ns(uint64_t ns)
 {
     struct timespec t = timespec_of_ns(ns);
@@ -99,10 +98,11 @@ static bool make_room(struct session *asker, struct worker_session *c)
 {
     struct registry *r = asker->registry;
     uint64_t         deadline = deadline_after_ms(HIBERNATE_PATIENCE_MS), idle_ns = r->config.hibernate_after_s * NS_PER_S;
+    unsigned         looks = 0;
 
     if (!r->config.hibernate_bytes_max)
         return false;
-    if (is_draining(r)) /* each session is used once more, to be saved */
+    if (atomic_load(&r->makes_way))
         idle_ns = 0;
     else if (!idle_ns)
         return false;
@@ -111,6 +111,10 @@ static bool make_room(struct session *asker, struct worker_session *c)
         bool          made;
 
         registry_each(r, consider, &x);
+        if (!x.best && x.any_used && looks++ < HIBERNATE_LOOKS_MAX) {
+            sleep_ns(HIBERNATE_RETRY_MS * NS_PER_MS);
+            continue;
+        }
         if (!x.best && x.soonest_ns > deadline_left_ns(deadline))
             return false;
         if (!x.best) {

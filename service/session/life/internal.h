@@ -131,6 +131,7 @@ struct registry {
     pthread_t              janitor;
     bool                   janitor_stop, draining;
     struct account        *accounts;
+    _Atomic bool           makes_way;     /* any session hibernates for another one, however short its idle time */
     struct ended_sessions *ended;         /* ended.c */
     struct moved_session  *moved;         /* moved.c */
     uint64_t               moved_look_ns; /* the next time; the janitor's */
@@ -281,6 +282,7 @@ struct session {
 
     _Atomic unsigned pins;       /* one is the registry's while the session is listed; the last unpin frees the session */
     _Atomic unsigned observers;  /* pins that do not count as use */
+    _Atomic unsigned looks;      /* pins of registry_each() */
     _Atomic uint64_t used_ns;    /* end of the last use */
     _Atomic uint64_t renewed_ns; /* end of the last request, heartbeats included */
     /* under registry.lock */

@@ -168,6 +168,11 @@ void registry_drain(struct registry *r, bool on)
     pthread_mutex_unlock(&r->lock);
 }
 
+void registry_makes_way(struct registry *r, bool on)
+{
+    atomic_store(&r->makes_way, on);
+}
+
 static struct account *account_find(const struct registry *r, const void *owner)
 {
     struct account *a = r->accounts;
@@ -473,6 +478,7 @@ static void pin_all(struct registry *r, struct session **all, unsigned *count)
     for (struct account *a = r->accounts; a; a = a->next)
         for (unsigned i = 0; i < a->sessions.count; i++) {
             all[*count] = (struct session *)a->sessions.items[i];
+            all[*count]->looks++;
             all[(*count)++]->pins++;
         }
 }
@@ -489,6 +495,7 @@ void registry_each(struct registry *r, void (*look)(struct session *s, void *con
     pthread_mutex_unlock(&r->lock);
     for (unsigned i = 0; i < count; i++) {
         look(all[i], context);
+        all[i]->looks--;
         session_unpin(all[i], false);
     }
     free(all);
