@@ -277,9 +277,11 @@ float exact_remainder(float a, float b)
 
 float quotient_down(float a, float b)
 {
+    precise float plain = a / b; /* a may be a product with b, which a compiler would take out */
     if (b == 0.0)
-        return a / b;
-    float r = exact_remainder(a, b), q = (a - r) / b;
+        return plain;
+    float         r = exact_remainder(a, b);
+    precise float q = (a - r) / b;
     if (is_nan(q))
         return q;
     if (r != 0.0 && (b < 0.0) != (r < 0.0))

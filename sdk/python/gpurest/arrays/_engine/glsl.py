@@ -233,6 +233,8 @@ class Glsl(Language):
         if source.kind == "f" and target.kind in "iu":
             wide = dtypes.int32 if target.itemsize < 4 else target
             return self._narrowed(target, f"{kind}(whole_{self.type_of(wide)}({value}))")
+        if self.type_of(source) == "int" and target.itemsize == 8 and target.kind in "iu":
+            return f"{kind}(widened({value}))"
         return self._narrowed(target, f"{kind}({value})") if kind != self.type_of(source) or target.itemsize < min(source.itemsize, 4) or \
             source.kind != target.kind else value
 

@@ -11,7 +11,10 @@ from ..._values.dtypes import DType
 
 
 def _compared(sign: str, of_bools: str) -> Dict[str, str]:
-    return {"iufd": "{a} " + sign + " {b}", "b": of_bools, "mixed": "compare_mixed({a}, {b}) " + sign + " 0"}
+    """Of floats NaN is looked for: compilers may turn what denies a comparison into the opposite one."""
+    plain = "{a} " + sign + " {b}"
+    ordered = plain if sign in ("==", "!=") else "!is_nan({a}) && !is_nan({b}) && " + plain
+    return {"iu": plain, "fd": ordered, "b": of_bools, "mixed": "compare_mixed({a}, {b}) " + sign + " 0"}
 
 
 _TABLE: Dict[str, Dict[str, str]] = {
@@ -32,10 +35,10 @@ _TABLE: Dict[str, Dict[str, str]] = {
     "reciprocal": {"i": "{a} == {T}(1) || {a} == {T}(-1) ? {a} : {T}(0)", "u": "{a} == {T}(1) ? {T}(1) : {T}(0)", "fd": "{T}(1) / {a}"},
     "maximum": {"b": "{a} || {b}", "iufd": "nan_max({a}, {b})"},
     "minimum": {"b": "{a} && {b}", "iufd": "nan_min({a}, {b})"},
-    "fmax": {"b": "{a} || {b}", "iufd": "{a} >= {b} || is_nan({b}) ? {a} : {b}"},
-    "fmin": {"b": "{a} && {b}", "iufd": "{a} <= {b} || is_nan({b}) ? {a} : {b}"},
+    "fmax": {"b": "{a} || {b}", "iufd": "is_nan({b}) || !is_nan({a}) && {a} >= {b} ? {a} : {b}"},
+    "fmin": {"b": "{a} && {b}", "iufd": "is_nan({b}) || !is_nan({a}) && {a} <= {b} ? {a} : {b}"},
     "equal": _compared("==", "{a} == {b}"),
-    "not_equal": {**_compared("!=", "{a} != {b}"), "fd": "is_nan({a}) || is_nan({b}) || {a} != {b}", "iu": "{a} != {b}"},
+    "not_equal": {**_compared("!=", "{a} != {b}"), "fd": "is_nan({a}) || is_nan({b}) || {a} != {b}"},
     "less": _compared("<", "!{a} && {b}"),
     "less_equal": _compared("<=", "!{a} || {b}"),
     "greater": _compared(">", "{a} && !{b}"),
@@ -82,7 +85,7 @@ _TABLE: Dict[str, Dict[str, str]] = {
     "rad2deg": {"f": "{a} * 57.29577951308232", "d": "{a} * 57.29577951308232LF"},
     "expit": {"fd": "{T}(1) / ({T}(1) + exact_exp(-{a}))"},
     "logit": {"fd": "exact_log({a} / ({T}(1) - {a}))"},
-    "xlogy": {"fd": "{a} == {T}(0) && !is_nan({b}) ? {T}(0) : {a} * exact_log({b})"},
+    "xlogy": {"fd": "!is_nan({b}) && {a} == {T}(0) ? {T}(0) : {a} * exact_log({b})"},
     "random_random": {"f": "random_float({a}, {b} + u64_t({i}))", "d": "random_double({a}, {b} + u64_t({i}))"},
     "random_below": {"iu": "random_below({a}, {b} + u64_t({i}), {c})"},
     "random_bits": {"iu": "random_bits({a}, {b} + u64_t({i}))"},

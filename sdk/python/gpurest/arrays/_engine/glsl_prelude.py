@@ -83,8 +83,9 @@ double exact_remainder(double a, double b)
 }
 double quotient_down(double a, double b)
 {
+    precise double plain = a / b; /* a may be a product with b, which a compiler would take out */
     if (b == 0.0LF)
-        return a / b;
+        return plain;
     double r = exact_remainder(a, b);
     precise double q = (a - r) / b;
     if (is_nan(q))
@@ -109,9 +110,9 @@ double remainder_of(double a, double b)
 
 # For every type of a value. X is the type.
 _EACH = """
-bool sorts_before(X a, X b) { return a < b || (is_nan(b) && !is_nan(a)); }
-X nan_max(X a, X b) { return a >= b || is_nan(a) ? a : b; }
-X nan_min(X a, X b) { return a <= b || is_nan(a) ? a : b; }
+bool sorts_before(X a, X b) { return !is_nan(a) && (is_nan(b) || a < b); }
+X nan_max(X a, X b) { return is_nan(a) || !is_nan(b) && a >= b ? a : b; }
+X nan_min(X a, X b) { return is_nan(a) || !is_nan(b) && a <= b ? a : b; }
 /* Whether (a, i) comes before (b, j) as a place of the greatest or least: the first NaN, else the first of the best. */
 bool arg_before(bool greatest, X a, int64_t i, X b, int64_t j)
 {
@@ -181,6 +182,8 @@ X power_signed(X base, X exponent, uint64_t flag)
 }
 """
 _OTHERS = """
+/* int64_t(x). A comparison of that with a literal 0 is taken for one of 32 unsigned bits by the compiler of Mesa 22.3. */
+int64_t widened(int x) { return packInt2x32(ivec2(x, x >> 31)); }
 /* <0, 0 or >0: the sign of a - b, with nothing lost. */
 int compare_mixed(int64_t a, uint64_t b) { return a < 0L ? -1 : uint64_t(a) > b ? 1 : uint64_t(a) < b ? -1 : 0; }
 int compare_mixed(uint64_t a, int64_t b) { return -compare_mixed(b, a); }
