@@ -227,6 +227,10 @@ void arrays_forget(const struct gpu *g, const struct context *c);
 
 /* ---- texture.c ---- */
 
+/* What there is not: CUDA_ERROR_NOT_SUPPORTED, which a line on standard error says once for each. */
+enum refused_texture { REFUSED_LEVELS, REFUSED_BORDER, REFUSED_SAMPLING, REFUSED_VIEW, REFUSED_ARRAY };
+CUresult texture_refuse(enum refused_texture what);
+
 /* Ends those that read a buffer which is about to be freed. The program destroys them later. */
 CUresult textures_leave(struct gpu *g, gpurest_buffer buffer);
 /* All of a context's; NULL: of the device, because its session is gone. */

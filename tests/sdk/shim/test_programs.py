@@ -65,6 +65,12 @@ def test_program(run_program, url, name):
     assert run_program(name, url=url)[0] == "PASS\n"
 
 
+def test_textures_that_are_refused_are_named_once(run_program, url):
+    said = [line for line in run_program("textures", url=url)[1].splitlines() if line.endswith("not supported, CUDA_ERROR_NOT_SUPPORTED")]
+    assert len(said) == len(set(said)) == 5 and "gpurest: textures: mip levels: not supported, CUDA_ERROR_NOT_SUPPORTED" in said, said
+    assert "mip levels" in run_program("runtime_textures", url=url)[1]
+
+
 def test_a_graph_as_text(run_program, url, tmp_path):
     run_program("graphs", url=url)
     text = (tmp_path / "graph.dot").read_text()
