@@ -55,7 +55,7 @@ static void end_if_unused(struct graph_memory *m)
         link = &(*link)->next;
     *link = m->next;
     note(m->gpu, RESERVED, m->bytes, false);
-    if (m->address && memory_take(m->address, &a))
+    if (m->address && memory_take(m->address, &a) && a.gpu->session && !a.gpu->sticky) /* else it is gone with the session */
         memory_release(&a);
     free(m);
 }
