@@ -218,3 +218,16 @@ cudaError_t run_cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long l
 {
     return cuGraphExecGetFlags(graphExec, (cuuint64_t *)flags);
 }
+
+/* ---- memory of graphs ---- */
+
+cudaError_t run_cudaGraphAddMemFreeNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
+                                        size_t numDependencies, void *dptr)
+{
+    return cuGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, ADDRESS(dptr));
+}
+
+cudaError_t run_cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out)
+{
+    return cuGraphMemFreeNodeGetParams(node, dptr_out);
+}

@@ -20,10 +20,12 @@ typedef CUtexObject             cudaTextureObject_t;
 typedef CUsurfObject            cudaSurfaceObject_t;
 typedef CUDA_RESOURCE_VIEW_DESC cudaResourceViewDesc;
 
-typedef CUmemoryPool    cudaMemPool_t;
-typedef CUmemPoolProps  cudaMemPoolProps;
-typedef CUmemLocation   cudaMemLocation;
-typedef CUmemAccessDesc cudaMemAccessDesc;
+typedef CUmemoryPool               cudaMemPool_t;
+typedef CUmemPoolProps             cudaMemPoolProps;
+typedef CUDA_MEM_ALLOC_NODE_PARAMS cudaMemAllocNodeParams;
+typedef CUgraphMem_attribute       cudaGraphMemAttributeType;
+typedef CUmemLocation              cudaMemLocation;
+typedef CUmemAccessDesc            cudaMemAccessDesc;
 
 typedef int cudaMemcpyKind, cudaDeviceAttr, cudaFuncCache, cudaSharedMemConfig, cudaFuncAttribute, cudaStreamCaptureStatus,
     cudaDriverEntryPointQueryResult, cudaJitOption, cudaLibraryOption, cudaStreamCaptureMode, cudaMemPoolAttr, cudaMemAccessFlags,

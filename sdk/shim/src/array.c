@@ -129,7 +129,7 @@ static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
         return CUDA_ERROR_INVALID_VALUE;
     a.texel_bytes = texel_of(d->Format, d->NumChannels, &t.format);
     if (!a.texel_bytes || d->Flags & ~(unsigned)(ARRAY_LAYERED | ARRAY_SURFACE | ARRAY_CUBE))
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return texture_refuse(REFUSED_ARRAY);
     r = describe(d, &t);
     r = r ? r : make_texture(c->gpu, &t, &a.texels);
     if (r)

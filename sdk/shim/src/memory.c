@@ -188,9 +188,12 @@ void memory_leave_pool(const struct pool *p)
 CUresult shim_cuMemFree_v2(CUdeviceptr dptr)
 {
     struct allocation a;
+    CUresult          r;
 
     if (dptr == 0)
         return CUDA_SUCCESS;
+    if (graph_memory_free(dptr, &r))
+        return r;
     if (!memory_take(dptr, &a))
         return CUDA_ERROR_INVALID_VALUE;
     if (a.pool)
@@ -200,6 +203,7 @@ CUresult shim_cuMemFree_v2(CUdeviceptr dptr)
 
 void memory_forget(const struct gpu *g, const struct context *c)
 {
+    graph_memories_forget(g, c);
     for (size_t i = count; i-- > 0;)
         if (allocations[i].gpu == g && (!c || allocations[i].context == c)) {
             struct allocation a = allocations[i];

@@ -148,28 +148,15 @@ void pool_freed(struct pool *p, const struct allocation *a)
 
 /* ---- allocate and free ---- */
 
-/* Nodes of graphs that allocate are not supported. */
-static CUresult check_stream(CUstream stream)
-{
-    CUresult r = stream_check(stream);
-
-    return r || !capture_on(stream) ? r : capture_refuse(stream);
-}
-
 static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
 {
     struct allocation *kept, a;
     size_t             rounded;
     CUresult           r;
 
-    if (!out)
+    if (!out || __builtin_add_overflow(bytes, (size_t)UNIT - 1, &rounded))
         return CUDA_ERROR_INVALID_VALUE;
-    *out = 0;
-    if (bytes == 0)
-        return CUDA_SUCCESS; /* as NVIDIA's driver: there is no memory to free */
-    if (__builtin_add_overflow(bytes, (size_t)UNIT - 1, &rounded))
-        return CUDA_ERROR_INVALID_VALUE;
-    rounded = rounded / UNIT * UNIT;
+    rounded = bytes ? rounded / UNIT * UNIT : UNIT; /* no bytes are fine for NVIDIA's driver; here they have a place that can be freed */
     if (p->gpu != context_current()->gpu)
         return CUDA_ERROR_NOT_SUPPORTED;
     kept = find_kept(p, rounded);
@@ -181,7 +168,7 @@ static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
         if (r)
             keep(p, &a);
     } else {
-        r = memory_allocate(gpu_checks_memory() ? bytes : rounded, p, &a);
+        r = memory_allocate(gpu_checks_memory() && bytes ? bytes : rounded, p, &a);
         if (r == CUDA_ERROR_OUT_OF_MEMORY && p->kept_count && trim(p, 0) == CUDA_SUCCESS)
             r = memory_allocate(rounded, p, &a);
         if (!r)
@@ -197,10 +184,12 @@ static CUresult allocate(struct pool *p, size_t bytes, CUdeviceptr *out)
 CUresult shim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
     struct pool *p;
-    CUresult     r = check_stream(hStream);
+    CUresult     r = stream_check(hStream);
 
     if (r)
         return r;
+    if (capture_on(hStream))
+        return capture_allocation(hStream, bytesize, dptr);
     p = current_of(context_current()->gpu);
     return p ? allocate(p, bytesize, dptr) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -208,8 +197,10 @@ CUresult shim_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
 CUresult shim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
     struct pool *p = pool_of(pool);
-    CUresult     r = check_stream(hStream);
+    CUresult     r = stream_check(hStream);
 
+    if (!r && p && capture_on(hStream))
+        return p->gpu == context_current()->gpu ? capture_allocation(hStream, bytesize, dptr) : CUDA_ERROR_NOT_SUPPORTED;
     return r ? r : p ? allocate(p, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -217,10 +208,14 @@ CUresult shim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemo
 CUresult shim_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct allocation a;
-    CUresult          r = check_stream(hStream);
+    CUresult          r = stream_check(hStream);
 
     if (r || dptr == 0)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
+    if (capture_on(hStream))
+        return capture_free(hStream, dptr);
+    if (graph_memory_free(dptr, &r))
+        return r;
     if (!memory_take(dptr, &a))
         return CUDA_ERROR_INVALID_VALUE;
     if (!a.pool)

@@ -85,6 +85,7 @@ void handle_each(enum handle_kind kind, void (*visit)(void *handle, void *object
 
 struct queue;
 
+enum { GRAPH_FIGURES = 4 }; /* by CUgraphMem_attribute: bytes of graphs' memory */
 struct gpu {
     CUdevice         ordinal;
     char             id[32], name[128];
@@ -98,6 +99,7 @@ struct gpu {
     void            *primary_handle; /* the same for good, as CUDA's; NULL: not needed yet */
     unsigned         primary_flags, primary_references;
     struct pool     *default_pool, *pool; /* pool: that of cuMemAllocAsync; NULL: not needed yet */
+    uint64_t         graph_figures[GRAPH_FIGURES];
 };
 
 /* CUDA_ERROR_NO_DEVICE if the service cannot be reached, which a line on standard error then says once. */
@@ -225,6 +227,10 @@ void arrays_forget(const struct gpu *g, const struct context *c);
 
 /* ---- texture.c ---- */
 
+/* What there is not: CUDA_ERROR_NOT_SUPPORTED, which a line on standard error says once for each. */
+enum refused_texture { REFUSED_LEVELS, REFUSED_BORDER, REFUSED_SAMPLING, REFUSED_VIEW, REFUSED_ARRAY };
+CUresult texture_refuse(enum refused_texture what);
+
 /* Ends those that read a buffer which is about to be freed. The program destroys them later. */
 CUresult textures_leave(struct gpu *g, gpurest_buffer buffer);
 /* All of a context's; NULL: of the device, because its session is gone. */
@@ -347,6 +353,8 @@ CUresult capture_bytes(CUstream stream, uint64_t to, CUmemorytype to_type, uint6
 CUresult capture_fill(CUstream stream, const CUDA_MEMSET_NODE_PARAMS *fill);
 CUresult capture_launch(CUstream stream, CUfunction function, const gpurest_launch_config *config, void **params, void **extra);
 CUresult capture_host(CUstream stream, CUhostFn fn, void *data);
+CUresult capture_allocation(CUstream stream, size_t bytes, CUdeviceptr *out);
+CUresult capture_free(CUstream stream, CUdeviceptr address);
 CUresult capture_record(CUstream stream, struct captured *event);
 /* For any stream, if it or the event is in a capture. */
 CUresult capture_wait(CUstream stream, const struct captured *event);
@@ -354,6 +362,12 @@ CUresult capture_wait(CUstream stream, const struct captured *event);
 CUresult capture_refuse(CUstream stream);
 /* The legacy default stream is used, which waits for the others: an error in a capture. */
 CUresult captures_implicit(void);
+
+/* ---- graph/memory.c ---- */
+
+/* false: no graph allocated it, and *result is not set. */
+bool graph_memory_free(uint64_t address, CUresult *result);
+void graph_memories_forget(const struct gpu *g, const struct context *c);
 
 /* ---- the functions that are supported ---- */
 

@@ -16,8 +16,7 @@ struct texture {
 
     CUDA_RESOURCE_DESC      resource;
     CUDA_TEXTURE_DESC       sampling;
-    CUDA_RESOURCE_VIEW_DESC view;
-    bool                    has_view;
+    CUDA_RESOURCE_VIEW_DESC view; /* without one: 0 */
 };
 
 static struct texture *textures; /* the newest first: numbers come again */
@@ -69,6 +68,21 @@ static CUresult describe_rows(const struct pitch2d_resource *p, gpurest_texture_
     return describe_memory(p->devPtr, bytes, out);
 }
 
+CUresult texture_refuse(enum refused_texture what)
+{
+    static const char *const names[] = {[REFUSED_LEVELS] = "mip levels",
+                                        [REFUSED_BORDER] = "a border of another color than 0",
+                                        [REFUSED_SAMPLING] = "sRGB, seamless cubes and anisotropic filters",
+                                        [REFUSED_VIEW] = "a view in another format or of some layers",
+                                        [REFUSED_ARRAY] = "an array of this format or with these flags"};
+    static bool              told[COUNT(names)];
+
+    if (!told[what])
+        tell("textures: %s: not supported, CUDA_ERROR_NOT_SUPPORTED", names[what]);
+    told[what] = true;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult describe_resource(const CUDA_RESOURCE_DESC *r, gpurest_texture_desc *out)
 {
     const struct array *a = array_in(r);
@@ -86,7 +100,7 @@ static CUresult describe_resource(const CUDA_RESOURCE_DESC *r, gpurest_texture_d
     case RESOURCE_PITCH2D:
         return describe_rows(&r->res.pitch2D, out);
     case RESOURCE_MIPMAPPED_ARRAY:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return texture_refuse(REFUSED_LEVELS);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -139,7 +153,7 @@ static CUresult describe_addressing(const CUDA_TEXTURE_DESC *t, gpurest_texture_
         if (m < 0 || (size_t)m >= COUNT(words))
             return CUDA_ERROR_INVALID_VALUE;
         if (m == ADDRESS_BORDER && !is_black(t))
-            return CUDA_ERROR_NOT_SUPPORTED;
+            return texture_refuse(REFUSED_BORDER);
         out->addressing[i] = out->normalized_coordinates || m == ADDRESS_BORDER ? words[m] : "clamp";
     }
     return CUDA_SUCCESS;
@@ -151,7 +165,7 @@ static CUresult describe_sampling(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
     if (t->flags & ~(unsigned)SAMPLING_KNOWN || t->filterMode < FILTER_POINT || t->filterMode > FILTER_LINEAR)
         return CUDA_ERROR_INVALID_VALUE;
     if (t->flags & (SAMPLING_SRGB | SAMPLING_SEAMLESS) || t->maxAnisotropy > 1)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return texture_refuse(REFUSED_SAMPLING);
     out->read = reads_normalized(r, t) ? "normalized_float" : "element";
     if (r->resType == RESOURCE_LINEAR) /* read by index: the rest has no meaning */
         return CUDA_SUCCESS;
@@ -189,8 +203,8 @@ static CUresult check_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
     if (!layered && (v->firstLayer || v->lastLayer))
         return CUDA_ERROR_INVALID_VALUE;
     if (layered && (v->firstLayer || v->lastLayer + 1u != a->desc.Depth))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return v->format == 0 || v->format == view_format(&a->desc) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+        return texture_refuse(REFUSED_VIEW);
+    return v->format == 0 || v->format == view_format(&a->desc) ? CUDA_SUCCESS : texture_refuse(REFUSED_VIEW);
 }
 
 /* ---- make and end ---- */
@@ -248,7 +262,7 @@ static CUresult create(bool surface, const CUDA_RESOURCE_DESC *r, const CUDA_TEX
     CUresult        result = t ? gpu_session(c->gpu) : CUDA_ERROR_OUT_OF_MEMORY;
 
     if (!result) {
-        *t = (struct texture){.surface = surface, .context = c, .gpu = c->gpu, .resource = *r, .has_view = view != NULL};
+        *t = (struct texture){.surface = surface, .context = c, .gpu = c->gpu, .resource = *r};
         if (how)
             t->sampling = *how;
         if (view)
@@ -367,6 +381,8 @@ CUresult shim_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_
     uint64_t             number = 0;
     CUresult             r;
 
+    if (pSurfObject && pResDesc && pResDesc->resType == RESOURCE_MIPMAPPED_ARRAY)
+        return texture_refuse(REFUSED_LEVELS);
     if (!pSurfObject || !pResDesc || pResDesc->resType != RESOURCE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
     r = describe_resource(pResDesc, &d);

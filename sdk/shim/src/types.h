@@ -166,7 +166,14 @@ typedef struct {
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
 
-typedef int                     CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult;
+typedef struct {
+    CUmemPoolProps         poolProps;
+    const CUmemAccessDesc *accessDescs;
+    size_t                 accessDescCount, bytesize;
+    CUdeviceptr            dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef int                     CUgraphNodeType, CUstreamCaptureMode, CUgraphExecUpdateResult, CUgraphMem_attribute;
 typedef struct CUgraphExec_st  *CUgraphExec;
 typedef struct CUuserObject_st *CUuserObject;
 

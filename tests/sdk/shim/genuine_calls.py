@@ -22,20 +22,20 @@ def answers(program, row, environment):
         done = subprocess.run([program, *row], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, env={**os.environ, **environment})
     except subprocess.TimeoutExpired:
         return {int(at): "takes too long" for at in row}
-    found = {int(at): int(result) for at, result in re.findall(r"^(\d+) (\d+) (?:compared|documented)$", done.stdout, re.M)}
+    found = {int(at): int(result) for at, result in re.findall(r"^(\d+) (\d+)$", done.stdout, re.M)}
     said = done.stderr.strip().splitlines()
     return found or {int(at): f"ends with {done.returncode} {said[-1] if said else ''}" for at in row} or {-1: done.stderr}
 
 
 def compare(chosen, name):
-    rows = re.findall(r"^(CALL|DOCUMENTED)\((.*?)\)(?: /\*.*\*/)?$", (HERE / f"{name}.def").read_text(), re.M)
+    rows = re.findall(r"^CALL\((.*?)\)(?: /\*.*\*/)?$", (HERE / f"{name}.def").read_text(), re.M)
     program = chosen.programs.resolve() / name
     ours = answers(program, [], {"LD_LIBRARY_PATH": str(chosen.library.resolve()), "GPUREST_URL": chosen.url})
     with concurrent.futures.ThreadPoolExecutor(chosen.beside) as pool:
         genuine = {at: result for one in pool.map(lambda at: answers(program, [str(at)], {"LD_LIBRARY_PATH": chosen.genuine}), range(len(rows))) for at, result in one.items()}
     differ = [at for at in range(len(rows)) if genuine.get(at) != ours.get(at)]
     for at in differ:
-        print(f"{name} {at}: genuine {genuine.get(at)}, gpurest {ours.get(at)}: {rows[at][0]}({rows[at][1]})")
+        print(f"{name} {at}: genuine {genuine.get(at)}, gpurest {ours.get(at)}: CALL({rows[at]})")
     crashes = sum(not isinstance(result, int) for result in genuine.values())
     print(f"{name}: {len(rows)} rows, {len(rows) - len(differ)} alike, {len(differ)} differ, {crashes} of them without an answer of NVIDIA's library", flush=True)
 

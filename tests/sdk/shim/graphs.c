@@ -104,6 +104,91 @@ static void captured(void)
     OK(cuMemFree_v2(y));
 }
 
+static cuuint64_t graph_bytes(int attribute)
+{
+    cuuint64_t bytes = 0;
+
+    OK(cuDeviceGetGraphMemAttribute(0, attribute, &bytes));
+    return bytes;
+}
+
+/* Memory that a graph allocates: within it, for the program after it, and by a capture. */
+static void memory_of_graphs(void)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p = {.poolProps = {.allocType = 1, .location = {1, 0}}, .bytesize = sizeof host}, got;
+    CUDA_MEMSET_NODE_PARAMS    fill = {.elementSize = 4, .value = 7, .width = N, .height = 1};
+    CUstream                   stream;
+    CUgraph                    graph, other;
+    CUgraphNode                alloc, filled, freed, again;
+    CUgraphExec                exec, second;
+    CUdeviceptr                q = 0;
+    int                        type = 0;
+
+    OK(cuStreamCreate(&stream, 1));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &p));
+    fill.dst = p.dptr;
+    OK(cuGraphAddMemsetNode(&filled, graph, &alloc, 1, &fill, NULL));
+    OK(cuGraphMemAllocNodeGetParams(alloc, &got));
+    OK(cuGraphNodeGetType(alloc, &type));
+    CHECK(p.dptr && got.dptr == p.dptr && got.bytesize == sizeof host && type == 10 && graph_bytes(2) == sizeof host);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(p.dptr)); /* not the program's yet */
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&other, graph));
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphDestroyNode(filled));
+    OK(cuGraphDebugDotPrint(graph, "graph.dot", 0));
+    EXPECT(CUDA_ERROR_OPERATING_SYSTEM, cuGraphDebugDotPrint(graph, "no/folder/graph.dot", 0));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiateWithFlags(&second, graph, 0));
+    for (int i = 0; i < 2; i++) {
+        OK(cuGraphLaunch(exec, stream));
+        EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream)); /* it is allocated still */
+        CHECK(graph_bytes(0) == sizeof host);
+        OK(cuMemcpyDtoH_v2(back, p.dptr, sizeof back));
+        CHECK(memcmp(back + N - 1, "\7\0\0\0", 4) == 0);
+        OK(i ? cuMemFree_v2(p.dptr) : cuMemFreeAsync(p.dptr, stream));
+        CHECK(graph_bytes(0) == 0);
+    }
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 1)); /* each launch frees what the one before left */
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuMemcpyDtoH_v2(back, p.dptr, sizeof back)); /* the program's, after the graph, too */
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemFreeNode(&freed, graph, NULL, 0, p.dptr));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&again, graph, NULL, 0, p.dptr));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&again, graph, NULL, 0, x));
+    OK(cuGraphMemFreeNodeGetParams(freed, &q));
+    CHECK(q == p.dptr);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, stream));
+    CHECK(graph_bytes(2) == 0);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream)); /* it is gone */
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+
+    OK(cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
+    OK(cuMemAllocAsync(&q, sizeof host, stream));
+    OK(cuMemsetD32Async(q, 9, N, stream));
+    OK(cuMemcpyDtoHAsync_v2(back, q, sizeof back, stream));
+    OK(cuMemFreeAsync(q, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    CHECK(nodes_of(graph) == 4);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 2; i++) {
+        memset(back, 0, sizeof back);
+        OK(cuGraphLaunch(exec, stream));
+        OK(cuStreamSynchronize(stream));
+        CHECK(memcmp(back, "\11\0\0\0", 4) == 0 && graph_bytes(0) == 0 && graph_bytes(1) >= sizeof host);
+    }
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    CHECK(graph_bytes(2) == 0);
+    OK(cuDeviceGraphMemTrim(0));
+    OK(cuStreamDestroy_v2(stream));
+}
+
 /* A stream that joined may go once it is joined back; the capture goes with the stream that it began on. */
 static void streams_that_go(void)
 {
@@ -146,11 +231,10 @@ static void streams_that_go(void)
 
 static void captures_that_fail(void)
 {
-    CUstream    stream, other;
-    CUevent     event;
-    CUgraph     graph = NULL;
-    CUdeviceptr p;
-    int         status;
+    CUstream stream, other;
+    CUevent  event;
+    CUgraph  graph = NULL;
+    int      status;
 
     OK(cuStreamCreate(&stream, 0));
     OK(cuStreamCreate(&other, 1));
@@ -167,9 +251,6 @@ static void captures_that_fail(void)
     CHECK(!graph);
     OK(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)); /* neither can the stream that waits for all */
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemsetD8Async(x, 0, 1, NULL));
-    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
-    OK(cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
-    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAllocAsync(&p, N, stream));
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
     OK(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)); /* the other stream does not come back */
     OK(cuEventRecord(event, stream));
@@ -400,6 +481,7 @@ int main(void)
     OK(cuModuleLoadData(&module, kernels_ptx));
     OK(cuMemAlloc_v2(&x, sizeof host));
     captured();
+    memory_of_graphs();
     streams_that_go();
     captures_that_fail();
     made_by_hand();

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     if (wanted < 0 || wanted == at) {                                                                                                      \
         cudaError_t result = call, last = cudaGetLastError();                                                                              \
                                                                                                                                            \
-        printf("%d %d compared\n", at, result);                                                                                            \
+        printf("%d %d\n", at, result);                                                                                                     \
         if (result != EXPECTED_##expected || last != result) {                                                                             \
             fprintf(stderr, "%s = %d, then %d, expected %d\n", #call, result, last, EXPECTED_##expected);                                  \
             wrong++;                                                                                                                       \

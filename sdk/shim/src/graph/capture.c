@@ -163,6 +163,33 @@ CUresult capture_host(CUstream stream, CUhostFn fn, void *data)
     return r ? r : capture_work(stream, &w);
 }
 
+CUresult capture_allocation(CUstream stream, size_t bytes, CUdeviceptr *out)
+{
+    const struct capture *c = find(stream_captured(stream)->capture);
+    struct work           w;
+    CUdeviceptr           address;
+    CUresult              r = !c || c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                              : !out           ? CUDA_ERROR_INVALID_VALUE
+                                               : work_of_allocation(c->graph, bytes ? bytes : 1, &w);
+
+    if (r)
+        return r;
+    address = graph_memory_address(w.of.memory);
+    r = capture_work(stream, &w);
+    if (!r)
+        *out = address;
+    return r;
+}
+
+CUresult capture_free(CUstream stream, CUdeviceptr address)
+{
+    const struct capture *c = find(stream_captured(stream)->capture);
+    struct work           w;
+    CUresult              r = c && !c->invalid ? work_of_free(c->graph, address, &w) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+
+    return r ? r : capture_work(stream, &w);
+}
+
 CUresult capture_record(CUstream stream, struct captured *event)
 {
     const struct captured *s = stream_captured(stream);

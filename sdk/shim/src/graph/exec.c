@@ -3,7 +3,7 @@
 
 #include "graph/graph.h"
 
-enum { INSTANTIATE_FLAGS = 15, FLAG_DEVICE_LAUNCH = 4 };
+enum { INSTANTIATE_FLAGS = 15, FLAG_AUTO_FREE = 1, FLAG_DEVICE_LAUNCH = 4 };
 enum { UPDATE_DONE = 0, UPDATE_TOPOLOGY_CHANGED = 2, UPDATE_TYPE_CHANGED = 3 };
 
 struct exec {
@@ -72,7 +72,7 @@ CUresult shim_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGra
 
     if (!g || !phGraphExec || flags & ~(unsigned long long)INSTANTIATE_FLAGS)
         return CUDA_ERROR_INVALID_VALUE;
-    return flags & FLAG_DEVICE_LAUNCH ? CUDA_ERROR_NOT_SUPPORTED : make(g, flags, phGraphExec);
+    return flags & FLAG_DEVICE_LAUNCH || graph_memory_instantiated(g) ? CUDA_ERROR_NOT_SUPPORTED : make(g, flags, phGraphExec);
 }
 
 CUresult shim_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
@@ -128,6 +128,21 @@ CUresult shim_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
     return r || exec_of(hGraph) ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* What a launch before allocated and nobody freed: the flag frees it, and without it the launch is wrong. */
+static CUresult free_from_before(const struct exec *e)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    for (size_t i = 0; i < e->count && !r; i++) {
+        const struct work *w = &e->order[i]->work;
+
+        if (w->type == WORK_ALLOC && graph_memory_live(w->of.memory) &&
+            (!(e->flags & FLAG_AUTO_FREE) || !graph_memory_free(graph_memory_address(w->of.memory), &r)))
+            r = CUDA_ERROR_INVALID_VALUE;
+    }
+    return r;
+}
+
 CUresult shim_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
     const struct exec *e = exec_of(hGraph);
@@ -140,6 +155,7 @@ CUresult shim_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
         r = work_of_graph(e->graph, &w);
         return r ? r : capture_work(hStream, &w);
     }
+    r = free_from_before(e);
     for (size_t i = 0; i < e->count && !r; i++)
         if (!e->order[i]->disabled)
             r = work_run(&e->order[i]->work, hStream);

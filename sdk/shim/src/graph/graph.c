@@ -269,6 +269,8 @@ CUresult shim_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
     if (!g || !phGraphClone)
         return CUDA_ERROR_INVALID_VALUE;
+    if (graph_has_memory(g))
+        return CUDA_ERROR_NOT_SUPPORTED;
     copy = graph_copy(g);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -291,8 +293,8 @@ CUresult shim_cuGraphDestroyNode(CUgraphNode hNode)
 {
     struct node *n = node_of(hNode);
 
-    if (!n)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!n || graph_has_memory(n->graph))
+        return n ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     remove_node(n);
     return CUDA_SUCCESS;
 }
@@ -427,6 +429,8 @@ static CUresult change_edges(const struct graph *g, const CUgraphNode *from, con
 
     if (!r && data)
         return CUDA_ERROR_NOT_SUPPORTED; /* ports: programmatic launches alone have them */
+    if (!r && !adding && graph_has_memory(g))
+        return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t i = 0; i < edges && !r; i++) {
         struct node *f = node_of(from[i]), *t = node_of(to[i]);
 

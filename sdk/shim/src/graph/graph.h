@@ -6,7 +6,20 @@
 #include "shim.h"
 
 /* CUgraphNodeType. */
-enum work_type { WORK_KERNEL, WORK_COPY, WORK_FILL, WORK_HOST, WORK_GRAPH, WORK_EMPTY, WORK_EVENT_WAIT, WORK_EVENT_RECORD };
+enum work_type {
+    WORK_KERNEL,
+    WORK_COPY,
+    WORK_FILL,
+    WORK_HOST,
+    WORK_GRAPH,
+    WORK_EMPTY,
+    WORK_EVENT_WAIT,
+    WORK_EVENT_RECORD,
+    WORK_ALLOC = 10,
+    WORK_FREE = 11,
+};
+
+struct graph_memory;
 
 struct kernel_work {
     CUfunction            function;
@@ -25,6 +38,8 @@ struct work {
         CUDA_HOST_NODE_PARAMS   host;
         struct graph           *graph; /* owned */
         CUevent                 event;
+        struct graph_memory    *memory;  /* retained */
+        CUdeviceptr             address; /* of WORK_FREE */
     } of;
 };
 
@@ -80,6 +95,21 @@ bool grow_list(void *list_of_pointers, size_t count);
 void held_release(struct held *h, size_t count);
 /* NULL: out of memory. */
 struct held *held_copy(const struct held *h, size_t count);
+
+/* ---- memory.c ---- */
+
+CUresult work_of_allocation(const struct graph *owner, size_t bytes, struct work *out);
+CUresult work_of_free(const struct graph *g, CUdeviceptr address, struct work *out);
+uint64_t graph_memory_address(const struct graph_memory *m);
+void     graph_memory_retain(struct graph_memory *m);
+void     graph_memory_release(struct graph_memory *m);
+/* Of a launch: the memory is the program's now. */
+CUresult graph_memory_run(struct graph_memory *m);
+bool     graph_memory_live(const struct graph_memory *m);
+/* Nodes that allocate or free: such a graph cannot be copied, be a child or lose nodes. */
+bool graph_has_memory(const struct graph *g);
+/* An instance has its memory: there can be one. */
+bool graph_memory_instantiated(const struct graph *g);
 
 /* ---- work.c ---- */
 

@@ -102,8 +102,8 @@ CUresult work_of_host(const CUDA_HOST_NODE_PARAMS *p, struct work *out)
 
 CUresult work_of_graph(const struct graph *g, struct work *out)
 {
-    if (!g)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!g || graph_has_memory(g))
+        return g ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     *out = (struct work){.type = WORK_GRAPH, .of.graph = graph_copy(g)};
     if (!out->of.graph)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -124,6 +124,8 @@ CUresult work_copy(const struct work *from, struct work *out)
     if (from->type == WORK_GRAPH)
         return work_of_graph(from->of.graph, out);
     *out = *from;
+    if (from->type == WORK_ALLOC)
+        graph_memory_retain(from->of.memory);
     return CUDA_SUCCESS;
 }
 
@@ -134,6 +136,8 @@ void work_finish(struct work *w)
         free(w->of.kernel.params);
     } else if (w->type == WORK_GRAPH)
         graph_destroy(w->of.graph);
+    else if (w->type == WORK_ALLOC)
+        graph_memory_release(w->of.memory);
     *w = (struct work){.type = WORK_EMPTY};
 }
 
@@ -164,6 +168,8 @@ static CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p)
 
 CUresult work_run(const struct work *w, CUstream stream)
 {
+    CUresult r;
+
     switch (w->type) {
     case WORK_KERNEL:
         return launch_kernel(w->of.kernel.function, &w->of.kernel.config, stream, w->of.kernel.params, NULL);
@@ -177,6 +183,10 @@ CUresult work_run(const struct work *w, CUstream stream)
         return shim_cuEventRecord(w->of.event, stream);
     case WORK_EVENT_WAIT:
         return shim_cuStreamWaitEvent(stream, w->of.event, 0);
+    case WORK_ALLOC:
+        return graph_memory_run(w->of.memory);
+    case WORK_FREE:
+        return graph_memory_free(w->of.address, &r) ? r : CUDA_ERROR_INVALID_VALUE;
     case WORK_GRAPH:
     case WORK_EMPTY:
         break;
