@@ -50,6 +50,21 @@ def json_contents(operation):
             yield status, content["application/json"]
 
 
+def names_of_members(node):
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield name
+            yield from names_of_members(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from names_of_members(value)
+
+
+def test_no_sentence_is_cut_at_its_comma():
+    """In YAML's braces a comma ends an unquoted text, and what follows becomes a member."""
+    assert [name for name in names_of_members(DOCUMENT) if " " in name] == []
+
+
 @every_operation
 def test_names(method, path, operation):
     """noun_verb; the summary is a title, not a sentence."""

@@ -126,7 +126,7 @@ class ndarray(Operators, Members):
         return tuple.__new__(Load, (self._storage.node, self._dtype, self._shape, self._strides, self._offset, False))  # as Load(…), in half the time
 
     def _view(self, shape: shapes.Shape, strides: shapes.Strides, offset: int) -> "ndarray":
-        return ndarray(self._storage, self._dtype, shape, strides, offset)
+        return ndarray(self._storage, self._dtype, shape, strides, 0 if 0 in shape else offset)  # nothing may lie behind the buffer's end
 
     # ---- the device's memory ----
 

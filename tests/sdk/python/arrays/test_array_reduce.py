@@ -93,6 +93,19 @@ def test_reductions_of_nothing(g):
         x.sum(axis=(0, 0))
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value", "ignore:Degrees of freedom")
+def test_reductions_of_empty_views_behind_the_beginning(g):
+    """Such a view would lie behind the end of its buffer, which has no bytes to speak of."""
+    for shape, part in (((3, 0, 2), 1), ((5, 0), slice(1, None)), ((2, 0, 2), (1, slice(None), 1))):
+        theirs = np.zeros(shape, "f4")[part]
+        ours = g.asarray(np.zeros(shape, "f4"))[part]
+        for name in ("sum", "prod", "mean", "var"):
+            same(getattr(ours, name)(), np.asarray(getattr(theirs, name)()), what=name)
+        same(ours.sum(axis=0), theirs.sum(axis=0), what="along an axis")
+        ours[...] = 1
+        same(ours + 1, theirs + 1, what="elementwise")
+
+
 def test_reductions_with_a_type_and_out(g):
     a = np.arange(10, dtype="u1") * 20
     out = g.zeros((), "f4")
