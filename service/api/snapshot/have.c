@@ -32,8 +32,8 @@ enum status have_read(struct request *r, struct have *out)
                                  "have must be at most %u digests: send those of the largest buffers", (unsigned)SNAPSHOT_HAVE_MAX);
         if (!read_digest(digest, out->digests[out->count]))
             return problem_field(&r->problem, STATUS_INVALID_FIELD, "have", "value",
-                                 "have must be SHA-256 digests of 64 hexadecimal digits, separated by commas, not %.70s",
-                                 arena_printf(&r->arena, "'%.*s'", SPAN_ARG(span_first(digest, 2 * SHA256_BYTES))));
+                                 "have must be SHA-256 digests of 64 hexadecimal digits, separated by commas, not '%.*s'",
+                                 SPAN_ARG(span_first(digest, 2 * SHA256_BYTES)));
     }
     return STATUS_OK;
 }
