@@ -62,6 +62,7 @@ enum {
     MOVE_HOLD_S_MAX = 3600,    /* at most */
     MOVED_FOR_S_MAX = 30 * 24 * 3600,
     MOVED_SESSIONS_PER_CALLER_MAX = 1000, /* that are told where they are now */
+    SNAPSHOT_HAVE_MAX = 100,              /* digests of what the client has, which fit a URI also with %2C between them */
     NODE_TAG_CHARS = 6, /* of the 22 random ones of a session's id: those name the process that chose it */
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,

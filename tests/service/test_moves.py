@@ -58,6 +58,7 @@ def test_a_session_moves(pair):
     fill(old)
     old.post(S + "/launches", STEP, Idempotency_Key="once").expect(200)
     move = begin(old)
+    old.get(f"{S}/snapshot?move={move}&have={'0' * 64}").expect(400, "invalid_field")  # it is whole
     assert word(old, S) == 8                                                  # reads go on
     for method, path, body in (("PUT", "/buffers/new", {"size": 8}), ("POST", "/reset", {}), ("POST", "/launches", STEP), ("PATCH", "", {"labels": {}}),
                                ("POST", "/batches", {"ops": [{"op": "sync"}]})):

@@ -424,3 +424,91 @@ def test_a_texture_that_cannot_be_made_leaves_no_session(client, session):
     assert answer.status in (400, 422) and "textures/t.json" in answer.json()["detail"], answer.body
     client.get("/v1/sessions/bad").expect(404)
     client.get(session + "/snapshot").expect(200)
+
+
+# ---- without what the client has ----
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def without(client, session, *have):
+    answer = client.get(f"{session}/snapshot?have={','.join(have)}").expect(200)
+    assert int(answer.headers["Content-Length"]) == len(answer.body)
+    return answer.body
+
+
+def put_back(data, bytes_of):
+    """The whole file: `bytes_of` has the missing bytes by their digests."""
+    made, parts = io.BytesIO(), entries(data)
+    digests = {name: digest for digest, name in (line.split("  ") for line in parts["SHA256SUMS"].decode().splitlines())}
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in parts.items():
+            info = tarfile.TarInfo(name.removeprefix("absent/"))
+            content = bytes_of[digests[info.name]] if name != info.name else content
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+def test_bytes_that_the_client_has_are_left_out(client, full):
+    """Of buffers, one of several staging slices, two with the same bytes; of texels and variables. What was left out can be put back, else
+    nothing is restored."""
+    large = random.Random(9).randbytes(9 * 2**20 + 5)
+    for name in ("large", "twin"):
+        client.put_octets(f"{full}/buffers/{name}", large).expect(201)
+    client.put(full + "/textures/t", {"dimension": "1d", "extent": [13], "format": "f32"}).expect(201)
+    client.put_octets(f"{full}/textures/t/data", floats(range(13))).expect(204)
+    whole = entries(snapshot(client, full))
+    for nothing in ((), ("0" * 64,)):
+        same = entries(without(client, full, *nothing))
+        assert list(same) == list(whole) and same["buffers/large"] == large
+    some = entries(without(client, full, sha256(large), sha256(floats(range(13))).upper(), sha256(whole["manifest.json"])))
+    assert {name for name in some if name.startswith("absent/")} == {"absent/buffers/large", "absent/buffers/twin", "absent/texels/t"}
+    assert some["absent/buffers/twin"] == b"" and some["buffers/odd"] == whole["buffers/odd"]
+    sums = [line.split("  ") for line in some["SHA256SUMS"].decode().splitlines()]
+    assert [name for _, name in sums] == list(whole)[:-1] and [sha256(large), "buffers/twin"] in sums
+    places = [name for name in whole if name.split("/")[0] in ("buffers", "texels", "variables")]
+    data = without(client, full, *{sha256(whole[name]) for name in places})
+    assert len(data) < 2**20 and [name for name in entries(data) if name.startswith("absent/")] == ["absent/" + name for name in places]
+    refusal = restore(client, "/v1/sessions/half", data).expect(422, "snapshot_invalid").json()["detail"]
+    assert "buffers/large" in refusal and "put them back" in refusal
+    wrong = {digest: bytes(len(large)) if digest == sha256(large) else whole[name] for digest, name in sums}
+    assert "buffers/large is damaged" in restore(client, "/v1/sessions/half", put_back(data, wrong)).expect(422, "snapshot_invalid").json()["detail"]
+    gone(client, "/v1/sessions/half")
+    restore(client, "/v1/sessions/copy", put_back(data, {sha256(whole[name]): whole[name] for name in places})).expect(201)
+    check_copy(client, full, "/v1/sessions/copy")
+    client.delete("/v1/sessions/copy").expect(204)
+
+
+def test_what_a_client_says_it_has_is_checked(client, session):
+    for wrong, told in (("x", "'x'"), ("0" * 63, "64 hexadecimal"), ("0" * 65, "64 hexadecimal"), ("0" * 64 + ",", "''"), (",", "''"), ("g" * 64, "ggg"),
+                        (",".join(["0" * 64] * 101), "at most 100")):
+        assert told in client.get(f"{session}/snapshot?have={wrong}").expect(400, "invalid_field").json()["detail"]
+    client.get(f"{session}/snapshot?have=" + "%2C".join(["a" * 64] * 100)).expect(200)
+    client.get(f"{session}/snapshot?have={'0' * 64}&have={'1' * 64}").expect(400, "invalid_field")
+
+
+def test_digests_of_a_client_that_goes_and_of_others(start, tmp_path):
+    """A client that is gone holds nothing; a session that sleeps wakes; what others have cannot be asked."""
+    service = start("--tokens", token_file(tmp_path / "tokens.json", alice=["read", "write"], bob=["read", "write"]), "--hibernate-mib", "512")
+    alice, bob = ({"Authorization": f"Bearer {name}-secret"} for name in ("alice", "bob"))
+    client, data = service.client(), random.Random(1).randbytes(32 << 20)
+    client.request("PUT", "/v1/sessions/s", {}, alice).expect(201)
+    client.request("PUT", "/v1/sessions/s/buffers/b", data, {**alice, "Content-Type": "application/octet-stream"}).expect(201)
+    asked = f"/v1/sessions/s/snapshot?have={sha256(data)}"
+    for path in (asked, "/v1/sessions/s/snapshot?have=wrong"):
+        assert client.request("GET", path, headers=bob).expect(404, "session_not_found").json()["detail"]
+    leaving = raw(service)
+    leaving.request("GET", asked, headers=alice)
+    leaving.close()
+    leaving = raw(service)
+    leaving.request("GET", f"/v1/sessions/s/snapshot?have={'0' * 64}", headers=alice)
+    leaving.getresponse().read(1 << 20)
+    leaving.close()
+    until(lambda: client.request("PUT", "/v1/sessions/s/buffers/c", {"size": 8}, alice).status in (200, 201))
+    client.request("POST", "/v1/sessions/s/hibernate", {}, alice).expect(200)
+    assert "absent/buffers/b" in entries(client.request("GET", asked, headers=alice).expect(200).body)
+    head = client.request("HEAD", asked, headers=alice).expect(200)
+    assert int(head.headers["Content-Length"]) < 1 << 20
+    client.close()

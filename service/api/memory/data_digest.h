@@ -20,3 +20,7 @@ enum status digest_add_repr(struct request *r, struct session *s, struct span et
 /* Reads the range into the reply's body and adds its Content-Digest. At most VERIFIED_BODY_BYTES_MAX bytes. Blocks. */
 enum status digest_answer(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
                           enum digest_algorithm algorithm);
+
+/* The SHA-256 of all bytes of any buffer of the session, which are read into `piece`, of DIGEST_PIECE_BYTES, one after the other. Blocks. */
+enum status digest_of_buffer(struct request *r, struct session *s, struct span buffer, uint64_t bytes, char *piece,
+                             unsigned char out[SHA256_BYTES]);

@@ -384,6 +384,9 @@ static enum status begin_content(struct load *l, struct problem *why)
 
 static enum status expected(const struct load *l, const char *name, uint64_t bytes, struct problem *why)
 {
+    if (strncmp(l->entry.name, ABSENT_FOLDER, sizeof ABSENT_FOLDER - 1) == 0 && strcmp(l->entry.name + sizeof ABSENT_FOLDER - 1, name) == 0)
+        return problem_set(why, STATUS_SNAPSHOT_INVALID,
+                           "%s: its bytes are not in this file, which was saved beside an older one: put them back from that first", name);
     if (strcmp(l->entry.name, name) != 0)
         return problem_set(why, STATUS_SNAPSHOT_INVALID, "expected the part %s, found %s", name, l->entry.name);
     if (l->entry.bytes != bytes)

@@ -8,6 +8,7 @@
 
 #define MANIFEST_NAME "manifest.json"
 #define SUMS_NAME     "SHA256SUMS"
+#define ABSENT_FOLDER "absent/" /* before the name of a part whose bytes are left out, because the client has them */
 
 enum { SNAPSHOT_VERSION = 3 };
 

@@ -5,7 +5,9 @@
 #include "api/batch/kept.h"
 #include "api/batch/program_decode.h"
 #include "api/bounds.h"
+#include "api/memory/data_digest.h"
 #include "api/memory/textures.h"
+#include "api/snapshot/have.h"
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
@@ -18,10 +20,12 @@ struct content {
     struct program *program; /* likewise */
     struct buf      made;    /* a text that was written for it */
     struct span     text;
-    char            id[ID_BYTES]; /* of the buffer, texture or program; of texels that of the buffer that they are */
-    bool            on_device;    /* the bytes of the buffer of that id, else the text */
-    bool            owns_texels;  /* the texture has memory of its own, */
-    uint64_t        texels_bytes; /* so much */
+    char            id[ID_BYTES];         /* of the buffer, texture or program; of texels that of the buffer that they are */
+    bool            on_device;            /* the bytes of the buffer of that id, else the text */
+    bool            owns_texels;          /* the texture has memory of its own, */
+    uint64_t        texels_bytes;         /* so much */
+    bool            absent;               /* the client has the bytes, */
+    unsigned char   digest[SHA256_BYTES]; /* ... whose digest is this */
 };
 
 enum save_step { SAVE_HEADER, SAVE_CONTENT, SAVE_PADDING, SAVE_END };
@@ -513,21 +517,50 @@ static enum status list_parts(struct save *s, struct request *r)
     return add_manifest(s, r);
 }
 
+/* ---- what the client has ---- */
+
+/* All digests are made before the first byte is sent, so that the answer's length is known and a cut one is seen to be cut. */
+static enum status leave_out(struct save *s, struct request *r, const struct have *have)
+{
+    char       *piece = malloc(DIGEST_PIECE_BYTES);
+    enum status st = piece ? STATUS_OK : no_memory(&r->problem);
+
+    for (unsigned i = 1; i < s->places && !st; i++) {
+        struct content *c = &s->contents[i];
+
+        if (!c->on_device || !s->parts[i].entry.bytes)
+            continue;
+        if (request_revoked(r))
+            st = problem_set(&r->problem, STATUS_CANCELLED, "the token is not valid any more");
+        if (!st)
+            st = digest_of_buffer(r, s->session, span_of(c->id), s->parts[i].entry.bytes, piece, c->digest);
+        c->absent = !st && have_holds(have, c->digest);
+    }
+    free(piece);
+    return st;
+}
+
 /* ---- sending ---- */
 
-static const struct tar_entry *entry_at(const struct save *s, struct tar_entry *sums)
+/* As it is sent: of a part that is left out without its bytes. */
+static struct tar_entry entry_of(const struct save *s, unsigned place)
 {
-    if (s->at < s->places)
-        return &s->parts[s->at].entry;
-    *sums = (struct tar_entry){.name = SUMS_NAME, .bytes = s->sums_bytes};
-    return sums;
+    struct tar_entry e = {.name = SUMS_NAME, .bytes = s->sums_bytes};
+
+    if (place == s->places)
+        return e;
+    if (!s->contents[place].absent)
+        return s->parts[place].entry;
+    snprintf(e.name, sizeof e.name, ABSENT_FOLDER "%.*s", (int)(sizeof e.name - sizeof ABSENT_FOLDER), s->parts[place].entry.name);
+    e.bytes = 0;
+    return e;
 }
 
 static void begin_part(struct save *s)
 {
-    struct tar_entry sums;
+    struct tar_entry e = entry_of(s, s->at);
 
-    tar_write(entry_at(s, &sums), s->time_s, s->block);
+    tar_write(&e, s->time_s, s->block);
     s->step = SAVE_HEADER;
     s->left = TAR_BLOCK_BYTES;
     digest_init(&s->digest);
@@ -545,7 +578,7 @@ static void end_part(struct save *s)
         return;
     }
     digest_end(&s->digest, digest);
-    sums_add(&s->sums, s->parts[s->at].entry.name, digest);
+    sums_add(&s->sums, s->parts[s->at].entry.name, s->contents[s->at].absent ? s->contents[s->at].digest : digest);
     s->at++;
     begin_part(s);
 }
@@ -553,8 +586,7 @@ static void end_part(struct save *s)
 /* The step is over: on to the next that has bytes. */
 static void next_step(struct save *s)
 {
-    struct tar_entry sums;
-    uint64_t         bytes = entry_at(s, &sums)->bytes;
+    uint64_t bytes = entry_of(s, s->at).bytes;
 
     if (s->step == SAVE_HEADER) {
         s->step = SAVE_CONTENT;
@@ -650,10 +682,10 @@ static uint64_t total_bytes(struct save *s)
     uint64_t total = TAR_END_BYTES;
 
     for (unsigned i = 0; i < s->places; i++) {
-        const struct tar_entry *e = &s->parts[i].entry;
+        uint64_t bytes = entry_of(s, i).bytes;
 
-        total += TAR_BLOCK_BYTES + e->bytes + tar_padding(e->bytes);
-        s->sums_bytes += sums_row_bytes(e->name);
+        total += TAR_BLOCK_BYTES + bytes + tar_padding(bytes);
+        s->sums_bytes += sums_row_bytes(s->parts[i].entry.name);
     }
     return total + TAR_BLOCK_BYTES + s->sums_bytes + tar_padding(s->sums_bytes);
 }
@@ -696,6 +728,15 @@ static enum status check_move(struct save *s, struct request *r)
     return session_move_check(s->session, move, &r->problem);
 }
 
+static enum status read_have(struct save *s, struct request *r, struct have *have)
+{
+    enum status st = have_read(r, have);
+
+    if (!st && have->count && s->moves)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "have", "value", "the snapshot of a move is whole: leave have out");
+    return st;
+}
+
 struct snapshot_wait snapshot_wait_of(struct request *r)
 {
     return (struct snapshot_wait){deadline_after_ms(wait_s_of(r) * 1000), client_gone, r};
@@ -705,8 +746,11 @@ struct snapshot_wait snapshot_wait_of(struct request *r)
 static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
 {
     struct snapshot_wait wait = snapshot_wait_of(r);
+    struct have         *have = arena_alloc(&r->arena, sizeof *have);
     enum status          st;
 
+    if (!have)
+        return no_memory(&r->problem);
     if (moment)
         wait.deadline_ns = deadline_after_ms(SNAPSHOT_WATCH_MS);
     span_copy(r->params[0], s->id, sizeof s->id);
@@ -715,10 +759,14 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
     if (!st && !s->moves)
         st = check_move(s, r);
     if (!st)
+        st = read_have(s, r, have);
+    if (!st)
         st = session_sleep_await(s->session, false, &r->problem);
     if (!st)
         st = stand_still(s, r, &wait, moment);
-    return st ? st : list_parts(s, r);
+    if (!st)
+        st = list_parts(s, r);
+    return st || !have->count ? st : leave_out(s, r, have);
 }
 
 static enum status answer(struct request *r, uint64_t *moment, bool pending)

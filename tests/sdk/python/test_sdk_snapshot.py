@@ -50,12 +50,64 @@ def test_what_fails_leaves_the_old_file(gpu, tmp_path):
         gpu.load(file)
 
 
+def buffers_of(file):
+    with tarfile.open(file) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar if m.name.startswith("buffers/")}
+
+
+def refused(gpu, match, new, old):
+    with pytest.raises(errors.GpurestError, match=match):
+        gpu.load(new, "refused", base=old)
+    assert "refused" not in [s["id"] for s in gpu.sessions()]
+
+
+def test_beside_an_older_file(gpu, tmp_path):
+    """What the older file has is not written again; both make the session. A damaged base, another one and none are refused, and nothing is restored."""
+    old, new, again, other, copied = (tmp_path / name for name in ("old.tar", "new.tar", "again.tar", "other.tar", "copied.tar"))
+    random = os.urandom(9 << 20)
+    with gpu.session() as s:
+        _, _, changing = s.buffer(random), s.buffer(random), s.buffer(b"before")
+        s.save(old)
+        changing.write(b"after!")
+        s.save(new, base=old)
+        s.save(again, base=new)  # which has the large bytes only by name
+        with pytest.raises(errors.ArgumentError, match="itself"):
+            s.save(old, base=old)
+        with pytest.raises(errors.ArgumentError, match="named"):
+            gpu.load(io.BytesIO(new.read_bytes()), base=old)
+        changing.write(b"others")
+        s.save(other)
+    assert new.stat().st_size < 1 << 20 < 18 << 20 < again.stat().st_size
+    assert list(buffers_of(again).values()) == [random, random] and list(buffers_of(new).values()) == [b"after!"]
+    for source, base in ((new, old), (again, new)):
+        with gpu.load(source, base=base) as copy:
+            copy.save(copied)
+        assert buffers_of(copied) == {**buffers_of(again), **buffers_of(new)}
+    with pytest.raises(errors.GpurestError, match="put them back") as without:
+        gpu.load(new, "refused")
+    assert without.value.code == "snapshot_invalid"
+    refused(gpu, "new.tar.* has not the bytes of buffers/", new, new)
+    refused(gpu, "other.tar.* has not the bytes of buffers/", again, other)  # of the small one
+    whole = old.read_bytes()
+    old.write_bytes(whole.replace(random, b"damaged" + random[7:]))
+    refused(gpu, "old.tar.*buffers/.* is damaged", new, old)
+    with gpu.session() as s, pytest.raises(errors.GpurestError, match="is damaged"):
+        s.save(copied, base=old)  # before it is too late
+    for cut in (whole[:9 << 20], whole[:700], b"x" * 4096):
+        old.write_bytes(cut)
+        refused(gpu, "old.tar.*no snapshot", new, old)
+    assert sorted(os.listdir(tmp_path)) == ["again.tar", "copied.tar", "new.tar", "old.tar", "other.tar"]
+
+
 async def test_the_asyncio_client(agpu, tmp_path):
     async with agpu.session() as s:
         x = await s.buffer(bytes(range(256)))
         await s.save(tmp_path / "s.tar", wait_s=30)
-        copy = await agpu.load(tmp_path / "s.tar", "async-copy")
+        await s.save(tmp_path / "less.tar", base=tmp_path / "s.tar")
+        copy = await agpu.load(tmp_path / "less.tar", "async-copy", base=tmp_path / "s.tar")
         assert [b["id"] for b in await copy.buffers()] == [x.id]
+        await copy.save(tmp_path / "copy.tar")
+        assert buffers_of(tmp_path / "copy.tar") == {f"buffers/{x.id}": bytes(range(256))} and not buffers_of(tmp_path / "less.tar")
         await copy.close()
         with pytest.raises(errors.GpurestError):
             await agpu.load(io.BytesIO(b"nothing"))

@@ -13,7 +13,7 @@ from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport.heartbeats import Heartbeats
 from .._transport import snapshot
 from .._transport.progress import ProgressOption
-from .._transport.snapshot import FileName
+from .._transport.snapshot_base import FileName
 from .._transport.transport import Transport
 from .._transport.wire import Request, Response, any_request
 from ..errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
@@ -276,12 +276,12 @@ class Client(Unpicklable):
             self._heartbeats.keep(session)
 
     def load(self, file: Union[FileName, IO[bytes]], name: Optional[str] = None, *, device: Optional[str] = None,
-             timeout_ms: Optional[int] = None) -> Session:
+             timeout_ms: Optional[int] = None, base: Optional[FileName] = None) -> Session:
         """A new session from a file of Session.save(), or from an open one: its buffers, modules, variables, programs, labels and limits, all of it or
         nothing. `name`: None: the service chooses one. `device`: as for session(). close() ends it. Device addresses are new: pointers inside of
-        buffers are not translated."""
-        with snapshot.source(file) as data:
-            info, created = self._transport.do(requests.session_load(data, name, device or chosen_device(self) or self._device))
+        buffers are not translated. `base`: the file that this one was saved beside; one that is damaged or another one is refused."""
+        data = snapshot.pieces_of(file, base)
+        info, created = self._transport.do(requests.session_load(data, name, device or chosen_device(self) or self._device))
         session = Session(self, info, created, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
         self._keep(session)
         with self._lock:

@@ -24,7 +24,7 @@ CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 SUCCEEDED = b'"state":"succeeded"'  # of a launch
 SNAPSHOT_TYPE = "application/vnd.gpurest.snapshot"
 SNAPSHOT_WAIT_S = 30  # as long as the service waits for work under way unless it is asked for something else
-RESTORE_S = 24 * 3600.0  # it compiles the modules of a snapshot
+RESTORE_S = 24 * 3600.0  # it compiles the modules of a snapshot, or reads all of a session's memory
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -146,16 +146,17 @@ def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Doc
     return Call(request, lambda response: (_object(response), response.status == 201))
 
 
-def session_save(sid: str, wait_s: Optional[int]) -> Request:
-    """Of a snapshot; its answer comes in pieces."""
+def session_save(sid: str, wait_s: Optional[int], have: Sequence[str] = ()) -> Request:
+    """Of a snapshot, without bytes of these digests; its answer comes in pieces. With digests the service reads all before it answers."""
     headers = {} if wait_s is None else {"Prefer": f"wait={int(wait_s)}"}
-    return Request("GET", session_path(sid) + "/snapshot", headers, answer_s=float(SNAPSHOT_WAIT_S if wait_s is None else wait_s))
+    path = session_path(sid) + "/snapshot" + (f"?have={','.join(have)}" if have else "")
+    return Request("GET", path, headers, answer_s=RESTORE_S if have else float(SNAPSHOT_WAIT_S if wait_s is None else wait_s))
 
 
-def session_load(data: BytesLike, name: Optional[str], device: Optional[str]) -> Call[Tuple[Document, bool]]:
+def session_load(data: Sequence[BytesLike], name: Optional[str], device: Optional[str]) -> Call[Tuple[Document, bool]]:
     """(its description, whether it is new)"""
     query = f"?{urlencode({'device': device})}" if device else ""
-    request = Request("POST" if name is None else "PUT", ("/v1/sessions" if name is None else session_path(name)) + query, {"Content-Type": SNAPSHOT_TYPE}, (data,),
+    request = Request("POST" if name is None else "PUT", ("/v1/sessions" if name is None else session_path(name)) + query, {"Content-Type": SNAPSHOT_TYPE}, data,
                       answer_s=RESTORE_S)
     return Call(request, lambda response: (_object(response), response.status == 201))
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mappi
 from .._shown import html
 from .._transport import moves, snapshot
 from .._transport.progress import ProgressOption, Waiting
-from .._transport.snapshot import FileName
+from .._transport.snapshot_base import FileName
 from .._transport.wire import ServerEvent
 from .._values.dtypes import dtype_of
 from .._values.hostmem import Shape
@@ -251,14 +251,15 @@ class Session(SessionBase):
     wait = sync
     fence = sync
 
-    def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None) -> None:
+    def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None, base: Optional[FileName] = None) -> None:
         """Writes a snapshot of the session to a file, or to an open one: buffers, modules as source, their variables, programs, labels and limits.
         Client.load() makes a session from it. It is of one moment: the service waits up to `wait_s` seconds (30) for work under way, else raises
         BusyError; until all is read, other changes of the session raise BusyError. A file of that name is replaced only by a whole one. Whoever can
-        read the file can read the session's memory."""
+        read the file can read the session's memory. `base`: an older file of save(), which is kept: bytes that it has (its 100 largest parts) are neither
+        sent nor written again, and Client.load() needs both files."""
         self._check()
-        with snapshot.Target(file) as target:
-            for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
+        with snapshot.Target(file, base) as target:
+            for piece in self.client._transport.stream(requests.session_save(self.id, wait_s, target.have)):
                 target.write(piece)
 
     def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:

@@ -2,21 +2,25 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
-from typing import IO, Any, Iterator, Optional, Union
+from typing import IO, Any, List, Optional, Union
 
-from ..errors import ProtocolError
+from ..errors import ArgumentError
 from .frame import BytesLike
-
-FileName = Union[str, "os.PathLike[str]"]
+from .snapshot_base import FileName, digests_of, mapped, refuse_same, whole
 
 
 class Target:
-    """Takes the pieces of a snapshot. A file of that name is replaced only by a whole one."""
+    """Takes the pieces of a snapshot. A file of that name is replaced only by a whole one. `base`: the older file that has what is left out; `have`: its
+    digests."""
 
-    def __init__(self, file: Union[FileName, IO[bytes]]) -> None:
+    def __init__(self, file: Union[FileName, IO[bytes]], base: Optional[FileName] = None) -> None:
         self._name: Optional[str] = None
+        self._base = base
+        self.have: List[str] = []
+        if base is not None:
+            refuse_same(file, base)
+            self.have = digests_of(base)
         if isinstance(file, (str, os.PathLike)):
             self._name = os.fspath(file)
             self._file: IO[bytes] = open(self._part, "wb", opener=_private)
@@ -43,6 +47,8 @@ class Target:
                 self._file.flush()
                 os.fsync(self._file.fileno())
             self._file.close()
+            if kind is None and self._base is not None:
+                whole(self._part, self._base, read=False)  # which has all that is missing, else the old file stays
             if kind is None:
                 os.replace(self._part, self._name)
         finally:
@@ -56,14 +62,10 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-@contextlib.contextmanager
-def source(file: Union[FileName, IO[bytes]]) -> Iterator[BytesLike]:
-    """The bytes of a snapshot: mapped where they are in a file of the system, else read."""
-    if not isinstance(file, (str, os.PathLike)):
-        yield file.read()
-        return
-    with open(file, "rb") as f:
-        if os.fstat(f.fileno()).st_size == 0:
-            raise ProtocolError(f"{os.fspath(file)!r} is empty: no snapshot")
-        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-            yield view
+def pieces_of(file: Union[FileName, IO[bytes]], base: Optional[FileName] = None) -> List[BytesLike]:
+    """The bytes of a snapshot: mapped where they are in a file of the system, else read. With `base` those that it leaves out are taken from there."""
+    if isinstance(file, (str, os.PathLike)):
+        return [mapped(file)] if base is None else whole(file, base)
+    if base is not None:
+        raise ArgumentError("with base the snapshot is named as a file: an open one is not searched")
+    return [file.read()]

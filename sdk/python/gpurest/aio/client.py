@@ -12,7 +12,7 @@ from .._session.kernel import Dims
 from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport import snapshot
 from .._transport.heartbeats import Heartbeats
-from .._transport.snapshot import FileName
+from .._transport.snapshot_base import FileName
 from .._transport.wire import Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
 from .background import AsyncBatchJob, AsyncWarmJob
@@ -104,10 +104,10 @@ class AsyncClient(Unpicklable):
         return _Opening(self, name, spec, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
 
     async def load(self, file: Union[FileName, IO[bytes]], name: Optional[str] = None, *, device: Optional[str] = None,
-                   timeout_ms: Optional[int] = None) -> AsyncSession:
+                   timeout_ms: Optional[int] = None, base: Optional[FileName] = None) -> AsyncSession:
         """See Client.load(). Reading the file holds the event loop up as long as the disk does."""
-        with snapshot.source(file) as data:
-            info, created = await self._transport.do(requests.session_load(data, name, device or self._device))
+        data = snapshot.pieces_of(file, base)
+        info, created = await self._transport.do(requests.session_load(data, name, device or self._device))
         session = AsyncSession(self, info, created, requests.timeout_of(self.timeout_ms if timeout_ms is None else timeout_ms))
         self._keep(session)
         self._sessions.append(session)

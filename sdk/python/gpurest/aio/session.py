@@ -17,7 +17,7 @@ from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
 from .._session.transfer import refused, taking_back
 from .._transport import moves, snapshot
 from .._transport.heartbeats import clock
-from .._transport.snapshot import FileName
+from .._transport.snapshot_base import FileName
 from .._transport.steps import Steps, drive_async
 from .._transport.wire import Call, Request, Response, ServerEvent
 from .._values.scalars import Scalar
@@ -236,11 +236,11 @@ class AsyncSession(SessionState):
     wait = sync
     fence = sync
 
-    async def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None) -> None:
+    async def save(self, file: Union[FileName, IO[bytes]], *, wait_s: Optional[int] = None, base: Optional[FileName] = None) -> None:
         """See Session.save(). Writing to the file holds the event loop up as long as the disk does."""
         self._check()
-        with snapshot.Target(file) as target:
-            async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s)):
+        with snapshot.Target(file, base) as target:
+            async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s, target.have)):
                 target.write(piece)
 
     async def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:
