@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/code.h"
+#include "commands/work/code.h"
 
 static enum exit_code load_module(struct cli *c, gpurest_session *session, const char *path, char **options, int count,
                                   gpurest_module **out)

@@ -1,5 +1,5 @@
 /* Modules from files, for run, compile and kernels. */
-#include "commands/code.h"
+#include "commands/work/code.h"
 
 #include <stdio.h>
 #include <stdlib.h>

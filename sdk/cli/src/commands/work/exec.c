@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 #include "commands/commands.h"
-#include "commands/exec_check.h"
+#include "commands/work/exec_check.h"
 
 enum { START_TIMEOUT_S = 180, NAP_MS = 50, URL_BYTES = PATH_BYTES + 16 };
 

@@ -1,5 +1,5 @@
 /* exec --check: reads a program's file, without running it. Its bytes may be anything: every offset is checked. */
-#include "commands/exec_check.h"
+#include "commands/work/exec_check.h"
 
 #include <stdlib.h>
 #include <string.h>

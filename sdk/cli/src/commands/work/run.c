@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "commands/code.h"
+#include "commands/work/code.h"
 
 /* One argument of the kernel, in the line's order. */
 struct argument {
