@@ -8,6 +8,8 @@
 struct follower {
     struct session   *session; /* borrowed */
     struct sleep_wait wait;
+    bool              before; /* another request, which needs the session awake ... */
+    bool              held;   /* ... and holds it so */
 };
 
 static enum status follower_make(struct request *r, struct follower **out)
@@ -22,14 +24,18 @@ static enum status follower_make(struct request *r, struct follower **out)
 
 static void follower_end(struct request *r, struct follower *f)
 {
+    if (f->held)
+        session_may_sleep(f->session);
     session_sleep_unfollow(f->session, &r->waker);
     session_return(f->session);
 }
 
 static enum status look(struct request *r, struct follower *f, bool asleep)
 {
-    enum status st = session_sleep_follow(f->session, asleep, &f->wait, &r->waker, &r->problem);
+    enum status st = f->before ? session_stay_awake(f->session, &f->wait, &r->waker, &r->problem)
+                               : session_sleep_follow(f->session, asleep, &f->wait, &r->waker, &r->problem);
 
+    f->held = f->before && !st;
     if (st == STATUS_PENDING && request_gone(r))
         return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
     if (st == STATUS_PENDING && request_revoked(r))
@@ -46,7 +52,7 @@ static bool needs_it_awake(const struct request *r)
     return app_of(r)->config->hibernate_mib && !r->endpoint->asleep && strncmp(r->endpoint->path, within, sizeof within - 1) == 0;
 }
 
-/* A session that is not there is the handler's to tell. While the request lasts its session is in use, and so does not fall asleep. */
+/* A session that is not there is the handler's to tell. While the request lasts its session does not fall asleep. */
 enum status hibernation_enter(struct request *r)
 {
     struct follower *f = r->entered;
@@ -59,6 +65,7 @@ enum status hibernation_enter(struct request *r)
         return STATUS_OK;
     }
     r->entered = f;
+    f->before = true;
     st = look(r, f, false);
     if (st != STATUS_PENDING && f->wait.joined) {
         r->timing.known = true;

@@ -5,6 +5,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 
 import pytest
 
@@ -42,6 +43,38 @@ def fill(client, session=S, size=5 * MIB + 12345):
 def kept(client):
     lines = [line for line in client.get("/metrics").body.decode().splitlines() if line.startswith('gpurest_hibernated_bytes{kind="used"}')]
     return float(lines[0].split()[-1])
+
+
+def test_requests_beside_hibernations_wait_and_never_fail(service):
+    """A request that has found its session awake keeps it so until it ends; one that comes later waits for the wake."""
+    server = service("--hibernate-mib", "64")
+    fill(server.client())
+    requests = [
+        lambda own: own.request("PUT", S + "/buffers/small/data", b"y" * 8, {"Content-Type": "application/octet-stream"}),
+        lambda own: own.post(S + "/batches", {"ops": [{"op": "fill", "to": "x", "pattern": {"u8": 3}}]}),
+        lambda own: own.get(S + "/memory"),
+    ]
+    answers = []
+
+    def repeat(ask):
+        own = server.client()
+        answers.extend(ask(own) for _ in range(60))
+        own.close()
+
+    def hibernate(own):
+        answer = own.post(S + "/hibernate")
+        assert answer.status in (200, 409), answer  # 409: always something was under way
+        return answer
+
+    threads = [threading.Thread(target=repeat, args=(ask,)) for ask in requests]
+    for thread in threads:
+        thread.start()
+    own = server.client()
+    while any(thread.is_alive() for thread in threads):
+        hibernate(own)
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 180 and {answer.status for answer in answers} <= {200, 204}, [answer.body for answer in answers if answer.status > 204]
 
 
 @pytest.mark.parametrize("place", ["memory", "folder"])

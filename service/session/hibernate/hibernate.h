@@ -15,6 +15,9 @@ struct sleep_wait {
  * was under way: w is then registered, or woken already. Else why it is not so, and stays as it is. To sleep, it waits up to HIBERNATE_IDLE_MS
  * until no work is under way, then SESSION_BUSY. FEATURE_DISABLED, NOT_IMPLEMENTED, OVERLOADED, DEVICE_MEMORY_EXHAUSTED. Never blocks. */
 enum status session_sleep_follow(struct session *s, bool asleep, struct sleep_wait *wait, struct waker *w, struct problem *why);
+/* As session_sleep_follow() for an awake session; OK holds it awake until session_may_sleep(). */
+enum status session_stay_awake(struct session *s, struct sleep_wait *wait, struct waker *w, struct problem *why);
+void        session_may_sleep(struct session *s);
 /* Afterwards w is not woken by this. */
 void session_sleep_unfollow(struct session *s, struct waker *w);
 /* The same, and waits. Blocks. */

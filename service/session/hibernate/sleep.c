@@ -83,7 +83,7 @@ const char *sleep_hindrance(const struct session *s)
         return "a launch";
     if (c->batches || s->batches.running || s->batches.queued.count)
         return "a batch";
-    return c->uses || s->snapshots ? "another request" : NULL;
+    return c->uses || s->snapshots || s->awake_for ? "another request" : NULL;
 }
 
 /* From here on nothing else uses the worker session; PENDING while something does. */
@@ -430,16 +430,43 @@ static enum status follow_locked(struct session *s, bool asleep, struct sleep_wa
     return st ? st : STATUS_PENDING;
 }
 
+static enum status follow_and_watch(struct session *s, bool asleep, struct sleep_wait *wait, struct waker *w, struct problem *why)
+{
+    enum status st = follow_locked(s, asleep, wait, why);
+
+    assert(held(&s->lock));
+    if (st == STATUS_PENDING)
+        waitlist_add(&s->sleepers, w);
+    return st;
+}
+
 enum status session_sleep_follow(struct session *s, bool asleep, struct sleep_wait *wait, struct waker *w, struct problem *why)
 {
     enum status st;
 
     pthread_mutex_lock(&s->lock);
-    st = follow_locked(s, asleep, wait, why);
-    if (st == STATUS_PENDING)
-        waitlist_add(&s->sleepers, w);
+    st = follow_and_watch(s, asleep, wait, w, why);
     pthread_mutex_unlock(&s->lock);
     return st;
+}
+
+enum status session_stay_awake(struct session *s, struct sleep_wait *wait, struct waker *w, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&s->lock);
+    st = follow_and_watch(s, false, wait, w, why);
+    s->awake_for += !st;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+void session_may_sleep(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    assert(s->awake_for > 0);
+    s->awake_for--;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void session_sleep_unfollow(struct session *s, struct waker *w)

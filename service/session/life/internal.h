@@ -325,6 +325,7 @@ struct session {
     struct session_move    move;
     struct waitlist        sleepers;          /* requests that wait until the session is awake or asleep */
     enum sleep_step        sleep_step;        /* of the thread that is at it */
+    unsigned               awake_for;         /* requests that need it awake until they end */
     uint64_t               sleep_failures[2]; /* of falling asleep, and of waking */
     uint64_t               sleep_failed_ns;   /* the last one, or when it was given up; 0: never */
     struct problem         sleep_problem;     /* of the last one */
