@@ -216,6 +216,22 @@ def test_disconnecting_ends_the_sessions(client, services):
     assert len(sessions_of(services[0])) == 3
 
 
+def test_a_worker_that_is_starting_is_disconnected_when_it_has_started(client, services):
+    """Until it has set up what the scheduler told it, it knows nothing of the plugin."""
+    def be_starting(dask_worker):
+        plugin, dask_worker._status = dask_worker.plugins.pop("gpurest"), distributed.core.Status.init
+
+        def go_on():
+            dask_worker.plugins["gpurest"], dask_worker._status = plugin, distributed.core.Status.running
+        dask_worker.loop.call_later(1, go_on)
+    one = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
+    client.run(be_starting, workers=[one])
+    gpurest.dask.disconnect(client)
+    assert not any(client.run(lambda dask_worker: "gpurest" in dask_worker.plugins).values())
+    eventually(lambda: not any(sessions_of(service) for service in services))
+    gpurest.dask.connect(client, url=services[0].url)
+
+
 def test_workers_that_are_threads_share_one_service(services):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
         with pytest.raises(gpurest.errors.ArgumentError, match="are processes of their own"):

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from distributed.core import Status, error_message
 from distributed.diagnostics.plugin import WorkerPlugin
@@ -27,6 +27,7 @@ Each = Union[None, str, Mapping[Any, str], Callable[[Any], Optional[str]]]  # fo
 NAME = "gpurest"
 LEASE_S = 30  # of a worker's session: when the worker is killed, the device's memory is free again by then
 TOLD_S = 10.0  # in which a task that met a loss is told to have failed; where no task did, the worker closes then
+STARTING_LOOK_S = 0.05  # how often workers that are starting are looked at
 RELEASE_S = 0.5  # after chunks were let go, their memory is freed; more of them come meanwhile
 LABEL = "dask-nanny"
 EXCEPTION = ("actual_exception", "actual-exception")  # where a task's result has it; the second name is of older versions of Dask
@@ -292,6 +293,23 @@ def _told_by(dask_worker: Any) -> Dict[str, Any]:
     return told
 
 
+def _stands(dask_worker: Any) -> Tuple[bool, bool]:
+    """Whether a worker has the plugin, and whether it is still starting."""
+    return NAME in dask_worker.plugins, dask_worker.status.name in ("undefined", "created", "init", "starting")
+
+
+async def _disconnecting(client: Any) -> None:
+    """A worker that is starting does not know the plugin yet, and sets it up a little later."""
+    try:
+        await client._unregister_worker_plugin(NAME)
+        return
+    except KeyError:
+        log.info("a worker has not set up its service yet")
+    while any(has or starts for has, starts in (await client._run(_stands, on_error="ignore")).values()):
+        await client.scheduler.broadcast(msg={"op": "plugin-remove", "name": NAME})
+        await asyncio.sleep(STARTING_LOOK_S)
+
+
 async def _connecting(client: Any, plugin: ServicePlugin) -> Dict[str, Dict[str, Any]]:
     try:
         await client._register_plugin(plugin, NAME, False)
@@ -319,7 +337,7 @@ def connect(client: Any, url: Each = None, *, node: Each = None, device: Each = 
 
 def disconnect(client: Any) -> Any:
     """Ends the workers' sessions, and what connect() has set up. Chunks that are in them are lost."""
-    return client.sync(client._unregister_worker_plugin, NAME)
+    return client.sync(_disconnecting, client)
 
 
 serialization.register()
