@@ -149,7 +149,6 @@ def test_a_struct_of_another_size(gpurest, tmp_path, size, words):
     (["--out", "z.npy"], b"DTYPE[SHAPE]"),
     (["--out", "z.npy:f4[0]"], b"has no elements"),
     (["--in", "/dev/null"], b"has no elements"),
-    (["--struct", "/dev/null"], b"has no elements"),
     (["--inout", "/dev/null:z.npy"], b"has no elements"),
     (["--out"], b"needs a value"),
     (["--nonsense"], b"run does not take the option --nonsense"),

@@ -100,13 +100,14 @@ static bool add_scalar(struct cli *c, struct job *job, const char *text)
     return false;
 }
 
-/* The service has no buffers of no bytes, and a kernel could not tell one from a null pointer. */
-static bool has_bytes(struct cli *c, const char *text, const struct array *a)
+/* The service has no buffers of no bytes, and a kernel could not tell one from a null pointer. What is refused is freed: it is not counted. */
+static bool has_bytes(struct cli *c, const char *text, struct array *a)
 {
-    if (!a->bytes)
-        cli_usage(c, "\"%s\" has no elements: a kernel's argument has at least one byte; leave the launch out, or give it one element",
-                  text);
-    return a->bytes > 0;
+    if (a->bytes)
+        return true;
+    cli_usage(c, "\"%s\" has no elements: a kernel's argument has at least one byte; leave the launch out, or give it one element", text);
+    array_free(a);
+    return false;
 }
 
 static bool add_in(struct cli *c, struct job *job, const char *path)
@@ -122,9 +123,10 @@ static bool add_in(struct cli *c, struct job *job, const char *path)
 /* A parameter by value, such as a struct, from the bytes of a file. */
 static bool add_struct(struct cli *c, struct job *job, const char *path)
 {
-    const struct array *a = &job->arguments[job->count].array;
+    struct array *a = &job->arguments[job->count].array;
 
-    if (!add_in(c, job, path))
+    (void)c;
+    if (!array_read(path, a))
         return false;
     job->values[job->count] = GPUREST_BYTES(a->data, a->bytes);
     return true;
