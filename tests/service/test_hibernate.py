@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from service_under_test import in_threads, until
+from test_events import Stream
 
 MIB = 1 << 20
 S = "/v1/sessions/s"
@@ -43,6 +44,17 @@ def fill(client, session=S, size=5 * MIB + 12345):
 def kept(client):
     lines = [line for line in client.get("/metrics").body.decode().splitlines() if line.startswith('gpurest_hibernated_bytes{kind="used"}')]
     return float(lines[0].split()[-1])
+
+
+def test_followers_are_told(service):
+    server = service("--hibernate-mib", "64")
+    client = server.client()
+    fill(client)
+    stream = Stream(server, S, "?types=session.state")
+    assert client.post(S + "/hibernate").json()["state"] == "hibernated"
+    assert client.post(S + "/wake").json()["state"] == "ready"
+    assert [stream.next()[2]["state"] for _ in range(2)] == ["hibernated", "ready"]
+    stream.close()
 
 
 def test_requests_beside_hibernations_wait_and_never_fail(service):

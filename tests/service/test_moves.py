@@ -88,6 +88,19 @@ def test_a_session_moves(pair):
     assert again.headers["Idempotency-Replayed"] == "true" and word(new, S) == 8
 
 
+def test_batches_in_the_background_finish_first(pair):
+    old, new = (service.client() for service in pair)
+    fill(old)
+    ops = [{"op": "launch", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 0}]}] * 200
+    for _ in range(4):
+        old.post(S + "/batches", {"module": "m", "ops": ops}, Prefer="respond-async").expect(202)
+    move = begin(old)
+    carry(old, new, move)
+    told = complete(old, pair[1], move).expect(200).json()
+    new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    assert word(new, S) == pow(3, 800, 2**32)  # each launch takes three times the number
+
+
 def test_it_moves_back(start):
     a = start("--move-to", "http://127.0.0.1:1")
     b = start("--move-to", url_of(a))

@@ -1,20 +1,6 @@
 /* Reads the digests that a client has. Everything here is untrusted. */
 #include "api/snapshot/have.h"
 
-static bool read_digest(struct span hex, unsigned char out[SHA256_BYTES])
-{
-    if (hex.bytes != 2 * SHA256_BYTES)
-        return false;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        int high = hex_digit(hex.data[2 * i]), low = hex_digit(hex.data[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 enum status have_read(struct request *r, struct have *out)
 {
     struct span list = {0};
@@ -30,7 +16,7 @@ enum status have_read(struct request *r, struct have *out)
         if (out->count == SNAPSHOT_HAVE_MAX)
             return problem_field(&r->problem, STATUS_INVALID_FIELD, "have", "range",
                                  "have must be at most %u digests: send those of the largest buffers", (unsigned)SNAPSHOT_HAVE_MAX);
-        if (!read_digest(digest, out->digests[out->count]))
+        if (!digest_of_hex(digest, out->digests[out->count]))
             return problem_field(&r->problem, STATUS_INVALID_FIELD, "have", "value",
                                  "have must be SHA-256 digests of 64 hexadecimal digits, separated by commas, not '%.*s'",
                                  SPAN_ARG(span_first(digest, 2 * SHA256_BYTES)));

@@ -116,20 +116,6 @@ static const struct json_field answer_fields[] = {
     JSON_FIELD(FIELD_STRING, struct stored_answer, body, true, 2ull * IDEMPOTENCY_ANSWER_BYTES_MAX),
 };
 
-static bool read_digest(struct span hex, unsigned char out[SHA256_BYTES])
-{
-    if (hex.bytes != 2 * SHA256_BYTES)
-        return false;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        int high = hex_digit(hex.data[2 * i]), low = hex_digit(hex.data[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 /* Those that a session's answers have. What the connection needs is made anew for each answer, and a file says nothing of it. */
 static bool is_kept_header(struct span name)
 {
@@ -202,7 +188,7 @@ static enum status read_record(const struct json *v, each_record *each, void *co
     enum status               st = STATUS_OK;
 
     if (json_type_of(v) != JSON_OBJECT || json_decode(v, stored_fields, COUNT(stored_fields), "", false, &q, why) ||
-        !read_digest(q.key, record.digest) || !read_digest(q.payload, record.payload.digest))
+        !digest_of_hex(q.key, record.digest) || !digest_of_hex(q.payload, record.payload.digest))
         return wrong(why);
     record.payload.body_bytes = q.payload_bytes;
     reply_init(&answer);

@@ -53,3 +53,17 @@ bool bytes_equal_secret(const void *a, const void *b, size_t bytes)
 {
     return nettle_memeql_sec(a, b, bytes);
 }
+
+bool digest_of_hex(struct span hex, unsigned char out[SHA256_BYTES])
+{
+    if (hex.bytes != 2 * SHA256_BYTES)
+        return false;
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        int high = hex_digit(hex.data[2 * i]), low = hex_digit(hex.data[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}

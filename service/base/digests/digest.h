@@ -18,5 +18,7 @@ void digest_add_field(struct sha256 *h, struct span field);
 void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
 /* Lower case, NUL-terminated. */
 void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
+/* False: it is not 64 hexadecimal digits. */
+bool digest_of_hex(struct span hex, unsigned char out[SHA256_BYTES]);
 /* Constant time. */
 bool bytes_equal_secret(const void *a, const void *b, size_t bytes);
