@@ -58,6 +58,14 @@ class Haproxy(Router):
         answer = client.get("/v1/nodes")
         return {one["name"]: one["state"] for one in answer.json()["items"]} if answer.status == 200 else {}
 
+    def remembered(self):
+        """How many names and keys."""
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(60)
+            asked.connect(str(self.socket))
+            asked.sendall(b"show table remembered\n")
+            return len([line for line in asked.makefile() if "key=" in line])
+
 
 class OverSocket(http.client.HTTPConnection):
     def __init__(self, path):

@@ -169,6 +169,21 @@ def test_two_routers_find_the_same_sessions(fleet, client):
         second.stop()
 
 
+def test_what_no_node_has_is_not_remembered(fleet, client):
+    """A router that asks by a name's hash, before it has heard where the name is, must not tell the wrong node to the other one."""
+    if not isinstance(fleet.router, routers.Haproxy):
+        pytest.skip("it remembers nothing")
+    before = fleet.router.remembered()
+    client.get("/v1/sessions/nowhere").expect(404, "session_not_found")
+    client.put_octets("/v1/sessions/nowhere/buffers/x", b"1234").expect(404, "session_not_found")
+    assert fleet.router.remembered() == before
+    client.put("/v1/sessions/nowhere").expect(201)
+    assert fleet.router.remembered() == before + 1
+    client.delete("/v1/sessions/nowhere").expect(204)
+    client.post("/v1/run", {"ops": [{"op": "no"}]}, Idempotency_Key="refused").expect(400)
+    assert fleet.router.remembered() == before + 2
+
+
 def put_elsewhere(fleet, node):
     """Whether the router knows that the node drains: none of several names comes there, by its hash or otherwise."""
     client = fleet.client()
