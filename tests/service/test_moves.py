@@ -1,4 +1,5 @@
 """Sessions that move to another node: the steps of both, and what a killed node or client leaves."""
+import base64
 import socket
 import struct
 import threading
@@ -92,13 +93,27 @@ def test_batches_in_the_background_finish_first(pair):
     old, new = (service.client() for service in pair)
     fill(old)
     ops = [{"op": "launch", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 0}]}] * 200
-    for _ in range(4):
-        old.post(S + "/batches", {"module": "m", "ops": ops}, Prefer="respond-async").expect(202)
+    old.post(S + "/launches", {**STEP, "args": [{"buf": "n"}, {"u32": 0}]}, Prefer="respond-async").expect(202)
+    begun = [old.post(S + "/batches", {"module": "m", "ops": ops + [{"op": "read", "from": "n", "segment": "n"}]}, Prefer="respond-async").expect(202)
+             for _ in range(4)]
     move = begin(old)
     carry(old, new, move)
     told = complete(old, pair[1], move).expect(200).json()
     new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
-    assert word(new, S) == pow(3, 800, 2**32)  # each launch takes three times the number
+    assert word(new, S) == pow(3, 801, 2**32)  # each launch takes three times the number
+    # Their results are there, too, under the ids that the old node has given.
+    for number, batch in enumerate(begun, 1):
+        path = "/batches/" + batch.json()["id"]
+        assert batch.headers["Location"] == "/v1/sessions/n1.s" + path and batch.json()["id"].startswith("x_n1_")
+        old.get(batch.headers["Location"]).expect(421, "session_moved")
+        for session in (told["id"], "s"):
+            assert new.get(f"/v1/sessions/{session}{path}").expect(200).json()["state"] == "succeeded"
+        segment = new.get(f"{S}{path}/result").expect(200).json()["segments"][0]
+        assert base64.b64decode(segment["data_b64"]) == struct.pack("<I", pow(3, 200 * number + 1, 2**32))
+        new.delete(S + path).expect(204)
+        new.get(S + path).expect(404)
+    new.get("/v1/run/" + begun[0].json()["id"]).expect(421, "wrong_node")  # one of no session is where it was begun
+    new.get("/v1/sessions/n1.s" + path).expect(421, "wrong_node")
 
 
 def test_it_moves_back(start):

@@ -65,7 +65,7 @@ def test_what_is_followed_names_the_node(node):
     ("GET", "/v1/sessions/n2.train"), ("PUT", "/v1/sessions/n2.train"), ("DELETE", "/v1/sessions/n2.train"), ("PATCH", "/v1/sessions/s_n2_" + MADE),
     ("GET", "/v1/sessions/s_n2_" + MADE), ("PUT", "/v1/sessions/s_n2_" + MADE.lower()), ("POST", f"/v1/sessions/s_n2_{MADE}/heartbeat"),
     ("PUT", "/v1/sessions/n2.train/buffers/b/data"), ("POST", "/v1/sessions/n2.train/launches"), ("GET", "/v1/sessions/n2.train/events"),
-    ("PUT", "/v1/sessions/n2.train/programs/p"), ("POST", "/v1/sessions/n2.train/programs/p/runs"), ("GET", "/v1/sessions/n1.x/launches/l_n2_" + MADE),
+    ("PUT", "/v1/sessions/n2.train/programs/p"), ("POST", "/v1/sessions/n2.train/programs/p/runs"), ("GET", f"/v1/sessions/n2.x/launches/l_n1_{MADE}"),
     ("GET", "/v1/run/x_n2_" + MADE), ("GET", f"/v1/run/x_n2_{MADE}/result"), ("DELETE", "/v1/run/x_n2_" + MADE), ("GET", "/v1/cache/warm/w_n2_" + MADE)])
 def test_what_names_another_node_is_refused(node, method, path):
     refused(node.request(method, path))
@@ -76,6 +76,8 @@ def test_nothing_of_a_body_for_another_node_is_taken(node):
 
 
 def test_ids_of_no_node_and_of_this_one_are_unknown(node):
+    """What a session holds is where the session is, whoever has named it."""
+    node.get(f"/v1/sessions/n1.x/launches/l_n2_{MADE}").expect(404, "session_not_found")
     for path in ("/v1/sessions/s_" + MADE, "/v1/sessions/n1.never", "/v1/sessions/s_x_y"):
         node.get(path).expect(404, "session_not_found")
     node.get("/v1/run/x_n1_" + MADE).expect(404, "batch_not_found")

@@ -21,21 +21,18 @@ static enum status check_header(struct exchange *x)
     return check_name(x, named);
 }
 
-/* Handlers know sessions by their names without the node. Pages have file names, which are no ids. */
+/* The first parameter names what the path is about. What a session holds is where the session is, even if another node has named it: a batch whose
+ * session has moved since. Handlers know sessions by their names without the node. Pages have file names, which are no ids. */
 static enum status check_params(struct exchange *x)
 {
-    struct span rest;
-    enum status st = STATUS_OK;
+    struct span rest, node;
 
     if (!span_starts(span_of(x->r.endpoint->path), "/v1/"))
         return STATUS_OK;
-    for (unsigned i = 0; i < ROUTE_PARAMS_MAX && x->r.params[i].data && !st; i++)
-        st = check_name(x, node_of_id(x->r.params[i], &rest));
-    if (!st && strstr(x->r.endpoint->path, "/{sid}")) {
-        node_of_id(x->r.params[0], &rest);
+    node = node_of_id(x->r.params[0], &rest);
+    if (strstr(x->r.endpoint->path, "/{sid}"))
         x->r.params[0] = rest;
-    }
-    return st;
+    return check_name(x, node);
 }
 
 enum status node_check(struct exchange *x)
