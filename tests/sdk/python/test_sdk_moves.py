@@ -41,6 +41,20 @@ def test_a_session_moves_and_its_objects_stay(nodes, tmp_path, name):
         assert int.from_bytes(x.read(), "little") == 3
 
 
+def test_a_batch_in_the_background_ends_first_and_its_result_follows(nodes):
+    a, b, _ = nodes
+    with gpurest.connect(a.url) as gpu, gpu.session() as s:
+        x = s.buffer(bytes(4))
+        add = s.module(ADD)["add"]
+        with s.batch() as batch:
+            for _ in range(500):
+                add((1,), (1,), (x,))
+            read = x.get_async()
+            job = batch.submit_background()
+        s.move(b.url)
+        assert int.from_bytes(bytes(read.result()), "little") == 500 and job.state == "succeeded"
+
+
 def test_under_load(nodes):
     """Threads that add one at a time, while the session moves twice: no error, none lost, none doubled."""
     a, b, c = nodes
