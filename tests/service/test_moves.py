@@ -70,7 +70,7 @@ def test_a_session_moves(pair):
     assert made["id"] == "n2.s" and made["state"] == "starting"
     for path in ("", "/buffers/n/data"):
         new.get(S + path).expect(503, "session_moving")                       # a copy: it is not the session
-    new.put(S, {}).expect(503, "session_moving")
+    assert f"/move?move={move} " in new.put(S, {}).expect(503, "session_moving").json()["detail"]
     new.post(S + "/move/confirm", {"secret": "0" * 64}).expect(400, "invalid_field")
     told = complete(old, pair[1], move).expect(200).json()
     assert told["to"] == url_of(pair[1]) and told["id"] == "n2.s"

@@ -200,5 +200,9 @@ enum status restoring_problem(struct session *s, struct problem *why)
     if (st)
         return st;
     moving_problem(why);
-    return problem_set(why, STATUS_SESSION_MOVING, "this is a copy of a session that its former node has not given up, or not yet");
+    return problem_set(
+        why, STATUS_SESSION_MOVING,
+        "this is a copy of a session that its former node has not given up, or not yet; if its client is gone and the former node has the "
+        "session, DELETE .../move?move=%s ends the copy",
+        s->restored.move);
 }
