@@ -212,9 +212,8 @@ def test_the_oldest_results_make_room(client, session):
 
 def test_an_answer_that_would_not_be_held_is_refused(client, session):
     message = {"ops": [{"op": "alloc", "as": "$a", "size": (64 << 20) + 1}, {"op": "read", "from": "$a", "segment": "all"}]}
-    path = queue(client, session + "/batches", message, {})
-    job = ended(client, path)
-    assert job["problem"]["code"] == "body_too_large" and job["problem"]["limit"]["name"] == "batch_answer_bytes", job
+    refused = send(client, session + "/batches", message, {}, Prefer="respond-async").expect(413, "body_too_large")
+    assert refused.json()["limit"]["name"] == "batch_answer_bytes"
 
 
 def test_results_end_with_their_time_and_their_session(start):

@@ -90,9 +90,9 @@ def test_a_copy_that_does_not_fit_is_refused(client):
 
 def test_within_json_and_in_the_background_it_stays_refused(client, session):
     ops = filled("$a", HELD + 64, 5) + [read("$a", "all")]
-    problem = error_of(send(client, session + "/batches", {"ops": ops}, within=True), 413, "body_too_large", index=2)
+    problem = error_of(send(client, session + "/batches", {"ops": ops}, within=True), 413, "body_too_large", index=2, completed=0)
     assert problem["limit"]["name"] == "batch_inline_bytes"
-    problem = error_of(send(client, session + "/batches", {"ops": ops}, Prefer="wait=60"), 413, "body_too_large", index=2)
+    problem = error_of(send(client, session + "/batches", {"ops": ops}, Prefer="wait=60"), 413, "body_too_large", index=2, completed=0)
     assert problem["limit"]["name"] == "batch_answer_bytes"
     settles(client, session, 0)
 

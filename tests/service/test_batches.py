@@ -274,7 +274,19 @@ def test_segments_within_json_are_small(client, session):
     error_of(send(client, session + "/batches", message, {"a": bytes(65537)}, True), 413, "body_too_large")
     message = {"ops": [{"op": "alloc", "as": "$a", "size": 65537}, {"op": "fill", "to": "$a", "pattern": {"u8": 0}},
                        {"op": "read", "from": "$a", "segment": "x"}]}
-    error_of(send(client, session + "/batches", message, {}, True), 413, "body_too_large", index=2)
+    error_of(send(client, session + "/batches", message, {}, True), 413, "body_too_large", index=2, completed=0)
+
+
+def test_reads_that_do_not_fit_into_json_are_refused_before_anything_is_done(client, session):
+    assert client.put_octets(session + "/buffers/x", bytes(40000)).status == 201
+    ops = [{"op": "fill", "to": "x", "pattern": {"u8": 1}}, {"op": "read", "from": "x", "segment": "one"}, {"op": "alloc", "as": "$a", "size": 25537},
+           {"op": "fill", "to": "$a", "pattern": {"u8": 2}}, {"op": "read", "from": "$a", "segment": "two"}]
+    problem = error_of(send(client, session + "/batches", {"ops": ops}, {}, True), 413, "body_too_large", index=4, completed=0)
+    assert problem["limit"] == {"name": "batch_inline_bytes", "max": 65536, "used": 40000, "requested": 25537}
+    assert client.get(session + "/buffers/x/data").body == bytes(40000)
+    ops[-1]["size"] = 25536
+    answer = send(client, session + "/batches", {"ops": ops}, {}, True)
+    assert answer.segments == {"one": b"\1" * 40000, "two": b"\2" * 25536}
 
 
 def test_compile_errors(client, place):

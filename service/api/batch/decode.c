@@ -210,7 +210,8 @@ static enum status add_name(struct decoding *d, struct span name)
     if (!span_starts(name, "$") || !client_id_valid(span_from(name, 1)))
         return wrong(d, "/as", "format", "a name must be $ and an id of a-z, 0-9, '_' and '-'");
     if (table_get(&d->names, name))
-        return wrong(d, "/as", "conflict", "this name is in use");
+        return wrong(d, "/as", "conflict",
+                     "an operation before has made a buffer of this name: give each alloc a name of its own, also after a free");
     if (!n || !span_copy(name, n->entry.id, sizeof n->entry.id) || table_put(&d->names, &n->entry))
         return no_room(d);
     return STATUS_OK;

@@ -251,6 +251,8 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     if (!st)
         st = plan_uploads(b, why);
     if (!st)
+        st = batch_check_reads(b, why);
+    if (!st)
         *out = b;
     else if (b)
         batch_release(b);

@@ -209,6 +209,9 @@ void command_batch_drop(struct batch *b);
 void command_batch_landed(struct batch *b, struct flight_call *f);
 
 /* ---- session/batch/run.c ---- */
+/* An answer that is held as a whole has room for all that the READs want, as far as their buffers are there: what does not fit is refused before anything
+ * is done. */
+enum status batch_check_reads(struct batch *b, struct problem *why);
 /* A call that was waited for: a fault in it is the session's. */
 enum status batch_noted(struct worker_session *c, enum status st, const struct problem *why);
 /* Fills the message of an item that is not sent alone. With session.lock and submit_lock held. */

@@ -137,6 +137,31 @@ static enum status read_bytes(struct batch *b, const struct batch_op *op, uint64
     return st;
 }
 
+/* A buffer that is not there yet is looked at when its READ runs. */
+enum status batch_check_reads(struct batch *b, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->ops_count && !st && !b->spec->answer_streams; i++) {
+        const struct batch_op *op = &b->spec->ops[i];
+        struct problem         late;
+        uint64_t               bytes;
+
+        if (op->kind != BATCH_READ)
+            continue;
+        st = read_bytes(b, op, &bytes, &late);
+        if (!st)
+            b->answer_bytes += bytes;
+        else if (st == STATUS_BODY_TOO_LARGE)
+            *why = late;
+        else
+            st = STATUS_OK;
+        batch_set_failed_op(why, st, i, 0);
+    }
+    b->answer_bytes = 0;
+    return st;
+}
+
 static enum status read_piece(struct batch *b, unsigned i, size_t at, struct problem *why)
 {
     struct batch_result *r = &b->results[i];

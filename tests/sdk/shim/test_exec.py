@@ -1,6 +1,7 @@
 """gpurest exec: the environment, a service of its own, exit codes and signals, and what a program imports."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,6 +85,12 @@ def test_programs_that_cannot_run(exec_, tmp_path, local):
     (tmp_path / "text").write_text("no program")
     assert exec_(*local, "--", tmp_path / "nothing").returncode == 127
     assert exec_(*local, "--", tmp_path / "text").returncode == 126
+
+
+def test_without_its_libraries_it_says_where_it_looked(tool, tmp_path):
+    alone = shutil.copy2(tool, tmp_path)
+    done = subprocess.run([alone, "exec", "--", "true"], capture_output=True, text=True, timeout=400)
+    assert done.returncode == 1 and f"../lib/gpurest of {tmp_path}: " in done.stderr and "../shim/lib, " in done.stderr
 
 
 def test_a_signal_goes_to_the_program(tool, tmp_path):

@@ -41,12 +41,25 @@ static bool find_beside(const char *const *places, const char *name, char out[PA
     return false;
 }
 
+/* Beside the folder of this program: where it was built, and where it is installed. */
+static const char *const library_places[] = {"../shim/lib", "../" GPUREST_LIBRARY_FOLDER "/gpurest", "../lib/gpurest", NULL};
+
+static enum exit_code no_library(void)
+{
+    char folder[PATH_BYTES - 16] = "";
+
+    program_folder(folder, sizeof folder);
+    return cli_error(
+        CODE_FAILED,
+        "gpurest's libcuda.so.1 was looked for and not found in %s, %s and %s of %s: install or build gpurest with its libraries",
+        library_places[0], library_places[1], library_places[2], folder);
+}
+
 static bool find_library(char out[PATH_BYTES])
 {
-    static const char *const places[] = {"../shim/lib", "../" GPUREST_LIBRARY_FOLDER "/gpurest", "../lib/gpurest", NULL};
-    char                     found[PATH_BYTES], *real;
+    char found[PATH_BYTES], *real;
 
-    if (!find_beside(places, "libcuda.so.1", found))
+    if (!find_beside(library_places, "libcuda.so.1", found))
         return false;
     *strrchr(found, '/') = '\0';
     real = path_resolved(found);
@@ -251,7 +264,7 @@ static enum exit_code run_program(struct cli *c, struct plan *p, char *const *ar
     if (!argv[0])
         return cli_usage(c, "exec needs a program after --");
     if (!find_library(p->library))
-        return cli_error(CODE_FAILED, "libcuda.so.1 of gpurest is not beside this program: install it with it, or build it");
+        return no_library();
     return p->local ? run_local(c, p, argv) : become(c, p, argv);
 }
 
