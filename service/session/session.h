@@ -527,3 +527,9 @@ enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, 
 /* As launch_cancel(), without the outcome and without waiting. */
 void     launch_abandon(struct launch *l);
 unsigned launch_list(struct session *s, struct page *page, struct launch **items); /* references, to be returned */
+/* Calls `each` for every launch that has ended, the oldest first; its digest is of what was asked for, zeros where the service chose the id. False: no
+ * memory. */
+typedef void launch_seen(void *context, const struct launch_info *l, const unsigned char digest[SHA256_BYTES]);
+bool         launch_each_ended(struct session *s, launch_seen *each, void *context);
+/* One that has ended elsewhere, with the session that is restored; it is the youngest. SNAPSHOT_INVALID: there is one of that id; OUT_OF_MEMORY. */
+enum status launch_restore(struct session *s, const struct launch_info *was, const unsigned char digest[SHA256_BYTES], struct problem *why);

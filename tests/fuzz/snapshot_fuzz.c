@@ -1,8 +1,11 @@
-/* Any bytes as the beginning of a snapshot: a header, and the rest as a table of contents. What is taken is as the reader needs it. */
+/* Any bytes as the beginning of a snapshot, a header and the rest as a table of contents, and as what it says of requests. What is taken is as the reader
+ * needs it. */
 #include <stdlib.h>
 
 #include "api/bounds.h"
+#include "api/snapshot/launches.h"
 #include "api/snapshot/manifest.h"
+#include "api/snapshot/requests.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -44,6 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             check_entry(&e);
         text = span_from(text, TAR_BLOCK_BYTES);
     }
+    launches_check(text, &why);
+    requests_check(text, &why);
     if (manifest_read(text, &m, &why))
         return 0;
     if (m.count > SNAPSHOT_PARTS_MAX)

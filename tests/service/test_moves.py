@@ -116,6 +116,31 @@ def test_batches_in_the_background_finish_first(pair):
     new.get("/v1/sessions/n1.s" + path).expect(421, "wrong_node")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_asked_for_there_is_not_done_again(pair, named):
+    """Keys and ids of launches are known at the new node, under whatever id the session has there."""
+    old, new = (service.client() for service in pair)
+    path = "/v1/sessions/" + (old.put(S).expect(201) if named else old.post("/v1/sessions")).json()["id"]
+    old.put_cuda(path + "/modules/m", SOURCE).expect(201)
+    old.put_octets(path + "/buffers/n", struct.pack("<I", 1)).expect(201)
+    old.post(path + "/launches", STEP, Idempotency_Key="once").expect(200)
+    done = old.post(path + "/launches", {**STEP, "id": "mine"}).expect(200).json()
+    begun = old.post(path + "/launches", STEP, Prefer="respond-async").expect(202).json()["id"]
+    move = begin(old, path)
+    data = old.get(f"{path}/snapshot?move={move}").expect(200).body
+    there = (new.put(S, data, Content_Type=TYPE) if named else new.post("/v1/sessions", data, Content_Type=TYPE)).expect(201).json()["id"]
+    told = complete(old, pair[1], move, path, there).expect(200).json()
+    path = "/v1/sessions/" + there
+    new.post(path + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    after = word(new, path)
+    assert new.post(path + "/launches", STEP, Idempotency_Key="once").expect(200).headers["Idempotency-Replayed"] == "true"
+    assert new.post(path + "/launches", {**STEP, "id": "mine"}).expect(200).json() == done
+    assert new.get(f"{path}/launches/{begun}").expect(200).json()["state"] == "succeeded"
+    assert word(new, path) == after == ((1 * 3 + 5) * 3 + 5) * 3 + 5
+    new.post(path + "/launches", {**STEP, "id": "another"}).expect(200)
+    assert word(new, path) == after * 3 + 5
+
+
 def test_it_moves_back(start):
     a = start("--move-to", "http://127.0.0.1:1")
     b = start("--move-to", url_of(a))

@@ -206,7 +206,7 @@ def test_foreign_files(client, session):
     refused(client, bytes(4096), words="manifest.json")
     refused(client, repacked({"readme.txt": b"x"}), words="manifest.json")
     refused(client, told(format="zip"), words="gpurest-snapshot")
-    refused(client, told(version=4), words="version 4")
+    refused(client, told(version=5), words="version 5")
     refused(client, told(more=1), words="/more")
     refused(client, told(parts=manifest["parts"][:-1] + [{**manifest["parts"][-1], "kind": "launch"}]), words="kind")
     refused(client, told(parts=manifest["parts"][::-1]), words="order")

@@ -263,6 +263,9 @@ def test_keys_and_results_travel_with_their_session(start, tmp_path):
     first = keyed(client, "/v1/sessions/s/launches", step, "once").expect(200)
     made = keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "a-buffer").expect(201)
     keyed(client, "/v1/sessions/other/launches", {**step, "kernel": "none"}, "once").expect(404)
+    said = {"id": "printed", "module": "p", "kernel": "say", "grid": [1], "block": [1], "args": []}
+    client.put_cuda("/v1/sessions/s/modules/p", 'extern "C" __global__ void say() { printf("told\\n"); }').expect(201)
+    printed = client.post("/v1/sessions/s/launches", said).expect(200).json()
     read = {"ops": [{"op": "read", "from": "n", "size": 4, "segment": "n"}]}
     good = client.post("/v1/sessions/s/batches", read, Prefer="respond-async").expect(202).headers["Location"]
     bad = client.post("/v1/sessions/s/batches", {"ops": [{"op": "read", "from": "none", "size": 4, "segment": "n"}]},
@@ -284,8 +287,15 @@ def test_keys_and_results_travel_with_their_session(start, tmp_path):
     assert kept.body == result.body and kept.headers["Content-Type"] == result.headers["Content-Type"]
     told = client.get(bad).json()
     assert told["state"] == "failed" and told["problem"]["code"] == failed["problem"]["code"] and told["problem"]["detail"] == failed["problem"]["detail"]
+    # a launch of that id is there, whoever asks for it or sends it again
+    told = client.get("/v1/sessions/s/launches/printed").expect(200).json()
+    assert told == printed and told["stdout"] == "told\n" and told["gpu_us"] >= 0
+    assert client.post("/v1/sessions/s/launches", said).expect(200).json() == printed
+    client.post("/v1/sessions/s/launches", {**said, "grid": [2]}).expect(409, "spec_conflict")
+    assert {one["id"] for one in client.get("/v1/sessions/s/launches").json()["items"]} == {"printed", first.json()["id"]}
     # a copy under another name has had no requests; its results are there
     client.put("/v1/sessions/copy", copied, Content_Type=TYPE).expect(201)
+    client.get("/v1/sessions/copy/launches/printed").expect(404, "launch_not_found")
     keyed(client, "/v1/sessions/copy/launches", step, "once").expect(200)
     assert word(client, "/v1/sessions/copy") == 8 * 3 + 5
     assert client.get(good.replace("/s/", "/copy/") + "/result").expect(200).body == result.body
@@ -300,7 +310,7 @@ def test_a_file_of_requests_and_results_is_checked(client):
     client.delete("/v1/sessions/s").expect(204)
     result = next(name for name in parts if name.startswith("results/"))
     manifest = json.loads(parts["manifest.json"])
-    assert manifest["version"] == 2
+    assert manifest["version"] == 4
     for name, content in (("requests/keys.json", b"[]"), ("requests/keys.json", b'{"keys":[{"key":"00"}]}'), (result, b"{}\n"), (result, b"x"),
                           ("requests/keys.json", parts["requests/keys.json"].replace(b"application/json", b"a\\r\\nSet-Cookie: b"))):
         changed = {**parts, name: content}
@@ -310,6 +320,33 @@ def test_a_file_of_requests_and_results_is_checked(client):
         client.get("/v1/sessions/s").expect(404)
     client.put("/v1/sessions/s", repacked(parts), Content_Type=TYPE).expect(201)
     assert keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201).headers["Idempotency-Replayed"] == "true"
+    client.delete("/v1/sessions/s").expect(204)
+
+
+def test_a_list_of_launches_is_checked(client):
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put_cuda("/v1/sessions/s/modules/m", 'extern "C" __global__ void none() {}').expect(201)
+    for name in ("a", "b"):
+        client.post("/v1/sessions/s/launches", {"id": name, "module": "m", "kernel": "none", "grid": [1], "block": [1], "args": []}).expect(200)
+    parts = entries(client.get("/v1/sessions/s/snapshot").expect(200).body)
+    client.delete("/v1/sessions/s").expect(204)
+    manifest = json.loads(parts["manifest.json"])
+    name = manifest["parts"][-1]["path"]
+    a, b = json.loads(parts[name])["launches"]
+    assert (name, a["id"], b["id"]) == ("launches/ended.json", "a", "b")
+    wrong = [{**a, "state": "running"}, {**a, "id": "../a"}, {**a, "id": "X"}, {**a, "digest": "00"}, {**a, "grid": [1, 2]}, {**a, "grid": [1, 1, 2**32]},
+             {**a, "gpu_ns": -1}, {**a, "finished_ns": str(2**63)}, {**a, "output": "*"}, {**a, "state": "failed"}, {**a, "more": 1}, None, b]
+    for content in (b"[]", b'{"launches":{}}', b'{"launches":[],"more":1}', *(json.dumps({"launches": [one, b]}).encode() for one in wrong)):
+        changed = {**parts, name: content}
+        changed["manifest.json"] = json.dumps({**manifest, "parts": [{**p, "bytes": len(changed[p["path"]])} for p in manifest["parts"]]}).encode()
+        client.put("/v1/sessions/s", repacked(changed), Content_Type=TYPE).expect(422, "snapshot_invalid")
+        client.get("/v1/sessions/s").expect(404)
+    huge = {**a, "gpu_ns": str(2**63 - 1), "created_ns": str(2**63 - 1), "state": "failed", "problem": {"code": "kernel_fault", "detail": "x"}}
+    changed = {**parts, name: json.dumps({"launches": [huge, b]}).encode()}
+    changed["manifest.json"] = json.dumps({**manifest, "parts": [{**p, "bytes": len(changed[p["path"]])} for p in manifest["parts"]]}).encode()
+    client.put("/v1/sessions/s", repacked(changed), Content_Type=TYPE).expect(201)
+    told = client.get("/v1/sessions/s/launches/a").expect(200).json()
+    assert told["state"] == "failed" and told["problem"]["code"] == "kernel_fault"
     client.delete("/v1/sessions/s").expect(204)
 
 

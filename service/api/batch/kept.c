@@ -5,31 +5,11 @@
 #include <stdlib.h>
 
 #include "api/batch/request.h"
+#include "api/decode/problem_json.h"
 
 enum { LINE_BYTES_MAX = 8 * 1024 };
 
 /* ---- writing ---- */
-
-static void add_exact(struct json_writer *w, const char *name, uint64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    json_add_text(w, name, text);
-}
-
-static void add_why(struct json_writer *w, const struct problem *p)
-{
-    json_open_object(w, "problem");
-    json_add_text(w, "code", status_code(p->status));
-    json_add_text(w, "detail", p->detail);
-    if (p->has_op) {
-        json_add_u64(w, "op_index", p->op_index);
-        json_add_u64(w, "op_index_last", p->op_index_last);
-        json_add_u64(w, "completed_ops", p->completed_ops);
-    }
-    json_close_object(w);
-}
 
 void batch_kept_write(struct batch_job *j, struct buf *out)
 {
@@ -42,11 +22,11 @@ void batch_kept_write(struct batch_job *j, struct buf *out)
     json_open_object(&w, NULL);
     json_add_text(&w, "state", batch_job_state_name(i.state));
     json_add_bool(&w, "json", b->inline_json);
-    add_exact(&w, "created_ns", i.created_wall_ns);
-    add_exact(&w, "started_ns", i.started_wall_ns);
-    add_exact(&w, "finished_ns", i.finished_wall_ns);
+    json_add_exact(&w, "created_ns", i.created_wall_ns);
+    json_add_exact(&w, "started_ns", i.started_wall_ns);
+    json_add_exact(&w, "finished_ns", i.finished_wall_ns);
     if (i.state == BATCH_JOB_FAILED)
-        add_why(&w, &i.problem);
+        problem_json_add(&w, &i.problem);
     json_close_object(&w);
     buf_add_span(out, SPAN_LITERAL("\n"));
     for (unsigned n = 0; i.state == BATCH_JOB_SUCCEEDED && n < b->answer.parts_count; n++)
@@ -66,19 +46,6 @@ static const struct json_field line_fields[] = {
     JSON_FIELD(FIELD_U64, struct line, created_ns, true, INT64_MAX),  JSON_FIELD(FIELD_U64, struct line, started_ns, true, INT64_MAX),
     JSON_FIELD(FIELD_U64, struct line, finished_ns, true, INT64_MAX), JSON_FIELD(FIELD_ANY, struct line, problem, false, 0),
 };
-struct failure {
-    struct span code, detail;
-    uint32_t    op_index, op_index_last, completed_ops;
-    bool        has_op;
-};
-static const struct json_field failure_fields[] = {
-    JSON_FIELD(FIELD_STRING, struct failure, code, true, PROBLEM_NAME_BYTES),
-    JSON_FIELD(FIELD_STRING, struct failure, detail, true, PROBLEM_DETAIL_BYTES - 1),
-    JSON_FIELD_SEEN(FIELD_U32, struct failure, op_index, has_op, UINT32_MAX),
-    JSON_FIELD(FIELD_U32, struct failure, op_index_last, false, UINT32_MAX),
-    JSON_FIELD(FIELD_U32, struct failure, completed_ops, false, UINT32_MAX),
-};
-
 static enum status wrong(struct problem *why)
 {
     return problem_set(why, STATUS_SNAPSHOT_INVALID, "this is no result of a batch");
@@ -90,33 +57,6 @@ static bool read_state(struct span text, enum batch_job_state *out)
         if (span_is(text, batch_job_state_name(*out)))
             return true;
     return false;
-}
-
-static enum status status_of_code(struct span code)
-{
-    enum status st = STATUS_OK + 1;
-
-    while (st < STATUS_COUNT && !span_is(code, status_code(st)))
-        st++;
-    return st;
-}
-
-static enum status read_failure(const struct json *v, struct problem *out, struct problem *why)
-{
-    struct failure q = {0};
-    enum status    st;
-
-    if (json_type_of(v) != JSON_OBJECT || json_decode(v, failure_fields, COUNT(failure_fields), "/problem", false, &q, why))
-        return wrong(why);
-    st = status_of_code(q.code);
-    if (st == STATUS_COUNT)
-        return wrong(why);
-    problem_set(out, st, "%.*s", SPAN_ARG(q.detail));
-    out->has_op = q.has_op;
-    out->op_index = q.op_index;
-    out->op_index_last = q.op_index_last;
-    out->completed_ops = q.completed_ops;
-    return STATUS_OK;
 }
 
 static enum status read_line(struct span text, struct batch_job_info *was, bool *json, struct problem *why)
@@ -135,7 +75,7 @@ static enum status read_line(struct span text, struct batch_job_info *was, bool 
     was->finished_wall_ns = q.finished_ns;
     *json = q.json;
     if (!st && was->state == BATCH_JOB_FAILED)
-        st = read_failure(q.problem, &was->problem, why);
+        st = problem_json_read(q.problem, &was->problem) ? STATUS_OK : wrong(why);
     json_document_destroy(doc);
     return st;
 }

@@ -141,7 +141,7 @@ enum status launch_decode(struct request *r, struct launch_spec *out)
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
 }
 
-static void add_dims(struct json_writer *w, const char *name, const uint32_t dims[3])
+void launch_dims_add(struct json_writer *w, const char *name, const uint32_t dims[3])
 {
     json_open_array(w, name);
     for (unsigned i = 0; i < 3; i++)
@@ -175,8 +175,8 @@ void launch_members(struct json_writer *w, const struct request *r, const struct
         json_add_text(w, "module", i->module);
     }
     json_add_text(w, "kernel", i->kernel);
-    add_dims(w, "grid", i->grid);
-    add_dims(w, "block", i->block);
+    launch_dims_add(w, "grid", i->grid);
+    launch_dims_add(w, "block", i->block);
     json_add_u64(w, "shared_bytes", i->shared_bytes);
     json_add_text_or_null(w, "stream", i->stream);
     json_add_text(w, "state", launch_state_name(i->state));

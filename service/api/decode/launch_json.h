@@ -28,4 +28,5 @@ const char *engine_name(bool vendor);
 enum status launch_decode(struct request *r, struct launch_spec *out);
 /* For a kernel of a module (the module may be absent) or a built-in one. Pointers are "/grid", "/dtype" and so on. */
 enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why);
+void        launch_dims_add(struct json_writer *w, const char *name, const uint32_t dims[3]);
 void        launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i);

@@ -9,6 +9,7 @@
 #include "api/memory/textures.h"
 #include "api/modules.h"
 #include "api/session_members.h"
+#include "api/snapshot/launches.h"
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
@@ -37,8 +38,8 @@ struct load {
     struct transfer *transfer;
     struct sha256    digest;
     char            *lent;
-    struct buf       requests; /* that part's text, for the end */
-    bool             task;     /* request.prepare is to finish the part */
+    struct buf       requests, launches; /* those parts' texts, for the end */
+    bool             task;               /* request.prepare is to finish the part */
     enum status      failed;
 };
 
@@ -253,25 +254,37 @@ static enum status take_result(struct load *l, struct request *r)
 
 static enum status keep_requests(struct load *l, struct request *r)
 {
+    buf_finish(&l->requests);
     l->requests = l->text;
     l->text = (struct buf){0};
     return requests_check(buf_span(&l->requests), &r->problem);
 }
 
-/* They are keys of a session of that name: a copy under another one has had no requests. */
-static void take_requests(struct load *l, struct request *r)
+static enum status keep_launches(struct load *l, struct request *r)
 {
-    struct session_info *info = l->requests.bytes ? arena_alloc(&r->arena, sizeof *info) : NULL;
+    buf_finish(&l->launches);
+    l->launches = l->text;
+    l->text = (struct buf){0};
+    return launches_check(buf_span(&l->launches), &r->problem);
+}
+
+/* Keys and launches are of the session that has moved, or has that name: a copy under another one has had no requests. */
+static enum status take_requests(struct load *l, struct request *r)
+{
+    struct session_info *info = l->requests.bytes || l->launches.bytes ? arena_alloc(&r->arena, sizeof *info) : NULL;
     char                 id[ID_BYTES];
     struct span          own, was;
 
     if (!info)
-        return;
+        return STATUS_OK;
     session_info_of(l->session, info);
     node_of_id(span_of(info->id), &own);
     node_of_id(l->manifest.id, &was);
-    if (span_equal(own, was) && span_copy(own, id, sizeof id))
+    if ((!l->manifest.move.bytes && !span_equal(own, was)) || !span_copy(own, id, sizeof id))
+        return STATUS_OK;
+    if (l->requests.bytes)
         requests_restore(app_of(r)->idempotency, r->caller, id, buf_span(&l->requests));
+    return l->launches.bytes ? launches_restore(l->session, buf_span(&l->launches), &r->problem) : STATUS_OK;
 }
 
 /* The log of a compilation is in the arena, so that is the request's. */
@@ -285,6 +298,7 @@ static enum status take_text(struct load *l, struct request *r)
          : part_of(l)->kind == PART_TEXTURE  ? make_texture(l, r)
          : part_of(l)->kind == PART_RESULT   ? take_result(l, r)
          : part_of(l)->kind == PART_REQUESTS ? keep_requests(l, r)
+         : part_of(l)->kind == PART_LAUNCHES ? keep_launches(l, r)
                                              : make_program(l, r, &a);
     if (r->problem.compile_log.data && st) {
         r->problem.compile_log = arena_copy(&r->arena, r->problem.compile_log);
@@ -560,6 +574,7 @@ static void on_load_finish(struct request *r)
     manifest_finish(&l->manifest);
     buf_finish(&l->text);
     buf_finish(&l->requests);
+    buf_finish(&l->launches);
     buf_finish(&l->sums);
     free(l);
 }
@@ -602,7 +617,9 @@ enum status load_finish(struct request *r, struct session **out)
         st = cut_short(l, &r->problem);
     if (st)
         return fail(l, st);
-    take_requests(l, r);
+    st = take_requests(l, r);
+    if (st)
+        return fail(l, st);
     session_restored(l->session);
     if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
         st = state_keep_pending(app_of(r)->state, r->caller, l->session, &r->problem);

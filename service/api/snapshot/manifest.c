@@ -9,27 +9,14 @@
 #include "base/deadline.h"
 #include "session/life/table.h"
 
-static const char *const kinds[PART_KINDS] = {
-    [PART_MODULE] = "module",     [PART_BUFFER] = "buffer",   [PART_TEXTURE] = "texture", [PART_TEXELS] = "texels",
-    [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program", [PART_RESULT] = "result",   [PART_REQUESTS] = "requests"};
-static const char *const folders[PART_KINDS] = {
-    [PART_MODULE] = "modules/",     [PART_BUFFER] = "buffers/",   [PART_TEXTURE] = "textures/", [PART_TEXELS] = "texels/",
-    [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/", [PART_RESULT] = "results/",   [PART_REQUESTS] = "requests/"};
+static const char *const kinds[PART_KINDS] = {[PART_MODULE] = "module", [PART_BUFFER] = "buffer",     [PART_TEXTURE] = "texture",
+                                              [PART_TEXELS] = "texels", [PART_VARIABLE] = "variable", [PART_PROGRAM] = "program",
+                                              [PART_RESULT] = "result", [PART_REQUESTS] = "requests", [PART_LAUNCHES] = "launches"};
+static const char *const folders[PART_KINDS] = {[PART_MODULE] = "modules/", [PART_BUFFER] = "buffers/",     [PART_TEXTURE] = "textures/",
+                                                [PART_TEXELS] = "texels/",  [PART_VARIABLE] = "variables/", [PART_PROGRAM] = "programs/",
+                                                [PART_RESULT] = "results/", [PART_REQUESTS] = "requests/",  [PART_LAUNCHES] = "launches/"};
 
 /* ---- writing ---- */
-
-/* Above 2^53 as a decimal string, as requests write it. */
-static void add_exact(struct json_writer *w, const char *name, uint64_t value)
-{
-    char text[24];
-
-    if (value <= JSON_INTEGER_MAX) {
-        json_add_u64(w, name, value);
-        return;
-    }
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    json_add_text(w, name, text);
-}
 
 static void add_session(struct json_writer *w, const struct session_info *i)
 {
@@ -41,9 +28,9 @@ static void add_session(struct json_writer *w, const struct session_info *i)
     if (i->memory_fraction > 0)
         json_add_double(w, "memory_fraction", i->memory_fraction);
     else if (i->memory_limit != MEMORY_LIMIT_NONE)
-        add_exact(w, "memory_limit", i->memory_limit);
+        json_add_exact(w, "memory_limit", i->memory_limit);
     if (i->pool_bytes_max != MEMORY_LIMIT_NONE)
-        add_exact(w, "pool_bytes_max", i->pool_bytes_max);
+        json_add_exact(w, "pool_bytes_max", i->pool_bytes_max);
     if (i->fault_domain[0]) {
         json_add_text(w, "fault_domain", i->fault_domain);
         json_add_bool(w, "fault_domain_required", i->shared_server);
@@ -61,7 +48,7 @@ static void add_part(struct json_writer *w, const struct part *p)
     json_add_text(w, "path", p->entry.name);
     json_add_text(w, "kind", kinds[p->kind]);
     json_add_string(w, p->kind == PART_VARIABLE ? "module" : "id", p->id);
-    add_exact(w, "bytes", p->entry.bytes);
+    json_add_exact(w, "bytes", p->entry.bytes);
     if (p->kind == PART_MODULE)
         json_add_string(w, "media_type", p->media_type);
     if (p->kind == PART_VARIABLE)
@@ -74,8 +61,10 @@ static void add_part(struct json_writer *w, const struct part *p)
 /* An older service reads whatever it can. */
 static unsigned version_of(const struct session_info *session, const struct part *parts, unsigned count)
 {
-    if (session->move[0])
+    if (count && parts[count - 1].kind >= PART_REQUESTS)
         return SNAPSHOT_VERSION;
+    if (session->move[0])
+        return 3;
     return count && parts[count - 1].kind >= PART_RESULT ? 2 : 1;
 }
 
@@ -184,6 +173,8 @@ static bool id_valid(enum part_kind kind, struct span id)
         return id.bytes > 2 && id.bytes < ID_BYTES && span_starts(id, "x_") && span_holds_only(id, "_-");
     if (kind == PART_REQUESTS)
         return span_is(id, "keys");
+    if (kind == PART_LAUNCHES)
+        return span_is(id, "ended");
 
     return client_id_valid(id) || server_id_valid(id, prefixes[kind]);
 }
@@ -204,10 +195,12 @@ static enum status read_row(const struct json *v, enum part_kind before, struct 
     out->media_type = q.media_type;
     out->shareable = q.shareable;
     if (out->kind < before)
-        return wrong(why, "the parts are not in the order modules, buffers, textures, texels, variables, programs, results, requests");
+        return wrong(why,
+                     "the parts are not in the order modules, buffers, textures, texels, variables, programs, results, requests, launches");
     if (!span_starts(q.path, folders[out->kind]) || !id_valid(out->kind, out->id) || (out->kind == PART_VARIABLE && !q.name.bytes))
         return wrong(why, "a part has no valid path or id");
-    if ((out->kind == PART_MODULE || out->kind == PART_TEXTURE || out->kind == PART_PROGRAM || out->kind == PART_REQUESTS) &&
+    if ((out->kind == PART_MODULE || out->kind == PART_TEXTURE || out->kind == PART_PROGRAM || out->kind == PART_REQUESTS ||
+         out->kind == PART_LAUNCHES) &&
         q.bytes > SNAPSHOT_TEXT_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "snapshot_text_bytes", SNAPSHOT_TEXT_BYTES_MAX, 0, q.bytes);
     if (out->kind == PART_RESULT && q.bytes > SNAPSHOT_RESULT_BYTES_MAX)

@@ -10,7 +10,7 @@
 #define SUMS_NAME     "SHA256SUMS"
 #define ABSENT_FOLDER "absent/" /* before the name of a part whose bytes are left out, because the client has them */
 
-enum { SNAPSHOT_VERSION = 3 };
+enum { SNAPSHOT_VERSION = 4 };
 
 /* What a part is; in this order they are written and restored. */
 enum part_kind {
@@ -21,7 +21,8 @@ enum part_kind {
     PART_VARIABLE,
     PART_PROGRAM,
     PART_RESULT,   /* of a batch in the background; from version 2 on, as all below */
-    PART_REQUESTS, /* what was answered to requests with an Idempotency-Key; its id is "keys" */
+    PART_REQUESTS, /* what was answered to requests with an Idempotency-Key; its id is "keys"; as it is written from version 4 on */
+    PART_LAUNCHES, /* those that have ended; its id is "ended"; from version 4 on */
     PART_KINDS
 };
 

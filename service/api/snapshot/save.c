@@ -8,6 +8,7 @@
 #include "api/memory/data_digest.h"
 #include "api/memory/textures.h"
 #include "api/snapshot/have.h"
+#include "api/snapshot/launches.h"
 #include "api/snapshot/manifest.h"
 #include "api/snapshot/requests.h"
 #include "api/snapshot/snapshot.h"
@@ -455,6 +456,32 @@ static enum status add_requests(struct save *s, struct request *r)
     return request_hold(r, s->requests.bytes);
 }
 
+static enum status add_launches(struct save *s, struct request *r)
+{
+    struct buf      text;
+    struct content *c;
+    struct part    *p;
+
+    buf_init(&text, SNAPSHOT_TEXT_BYTES_MAX);
+    launches_write(s->session, &text);
+    if (text.failed || !text.bytes) {
+        buf_finish(&text);
+        return text.failed ? no_memory(&r->problem) : STATUS_OK;
+    }
+    p = add(s, PART_LAUNCHES, &r->problem);
+    if (!p) {
+        buf_finish(&text);
+        return r->problem.status;
+    }
+    c = last_content(s);
+    c->made = text;
+    c->text = buf_span(&c->made);
+    memcpy(c->id, "ended", sizeof "ended");
+    snprintf(p->entry.name, sizeof p->entry.name, "launches/ended.json");
+    p->entry.bytes = c->text.bytes;
+    return request_hold(r, c->text.bytes);
+}
+
 /* These ids are in `contents`, which has moved while it grew. */
 static void find_ids(struct save *s)
 {
@@ -511,6 +538,8 @@ static enum status list_parts(struct save *s, struct request *r)
         st = add_results(s, r);
     if (!st)
         st = add_requests(s, r);
+    if (!st)
+        st = add_launches(s, r);
     if (st)
         return st;
     find_ids(s);

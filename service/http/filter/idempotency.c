@@ -64,12 +64,13 @@ enum status idempotency_key_parse(struct span header, struct span *key, struct p
     return problem_set(why, STATUS_INVALID_HEADER, "Idempotency-Key must have 1 to %d visible ASCII characters", IDEMPOTENCY_KEY_CHARS_MAX);
 }
 
-void idempotency_identify(struct idempotency_id *out, struct caller *caller, enum method method, struct span path, struct span key)
+void idempotency_identify(struct idempotency_id *out, struct caller *caller, struct span session, enum method method, struct span path,
+                          struct span key)
 {
     struct sha256 h;
 
     out->caller = caller;
-    out->session[0] = '\0';
+    span_copy(session, out->session, sizeof out->session);
     digest_init(&h);
     digest_add_field(&h, span_of(method_name(method)));
     digest_add_field(&h, path);
@@ -87,11 +88,16 @@ static struct idempotent **bucket_of(struct idempotency *store, const struct ide
     return &store->buckets[hash % IDEMPOTENCY_BUCKETS];
 }
 
+static bool is_same(const struct idempotency_id *a, const struct idempotency_id *b)
+{
+    return a->caller == b->caller && memcmp(a->digest, b->digest, SHA256_BYTES) == 0 && strcmp(a->session, b->session) == 0;
+}
+
 static struct idempotent **find_entry(struct idempotency *store, const struct idempotency_id *id)
 {
     struct idempotent **at = bucket_of(store, id);
 
-    while (*at && ((*at)->id.caller != id->caller || memcmp((*at)->id.digest, id->digest, SHA256_BYTES) != 0))
+    while (*at && !is_same(&(*at)->id, id))
         at = &(*at)->chain;
     return at;
 }

@@ -10,11 +10,13 @@ struct idempotency;
 /* A key of a request in progress; the request's own until idempotency_finish() or idempotency_release(). */
 struct idempotent;
 
-/* Identifies a key; caller, method and path are part of it. */
+/* Identifies a key; all of it is part of that. */
 struct idempotency_id {
     struct caller *caller;
     unsigned char  digest[SHA256_BYTES]; /* of method, path and key */
-    char           session[ID_BYTES]; /* that the path names, without a node; "": none. It tells whose key it is, and is no part of that */
+    char           session
+        [ID_BYTES]; /* that the path begins with, without a node; then the digest is of the rest of the path, for the session may get another
+                                         id where it moves to. "": none */
 };
 
 /* The payload that a key belongs to. */
@@ -30,7 +32,8 @@ void idempotency_destroy(struct idempotency *store);
 /* The header's value, with or without the quotation marks of a structured field: 1 to IDEMPOTENCY_KEY_CHARS_MAX visible ASCII characters.
  * INVALID_HEADER otherwise. *key borrows from it. */
 enum status idempotency_key_parse(struct span header, struct span *key, struct problem *why);
-void        idempotency_identify(struct idempotency_id *out, struct caller *caller, enum method method, struct span path, struct span key);
+void idempotency_identify(struct idempotency_id *out, struct caller *caller, struct span session, enum method method, struct span path,
+                          struct span key);
 
 /* OK with *mine set: run the request, then finish or release it. OK with *mine NULL: it has run; read the body, then replay.
  * IDEMPOTENCY_IN_PROGRESS: another request with this key runs. IDEMPOTENCY_KEY_REUSED: `body_bytes`, unless UINT64_MAX, differs from the

@@ -27,18 +27,23 @@ static struct idempotency_payload end_payload(struct idempotent_request *k)
 }
 
 /* A session's keys travel with it; the request that moves it away must not wait for itself. */
-static void note_session(const struct exchange *x, struct idempotency_id *id)
+static struct span session_of(const struct exchange *x, struct span *path)
 {
-    const char *path = x->r.endpoint->path;
+    static const char sessions[] = "/v1/sessions/", moves[] = "/v1/sessions/{sid}/move";
+    struct span       pattern = span_of(x->r.endpoint->path);
 
-    if (strstr(path, "/{sid}/") && !strstr(path, "/{sid}/move"))
-        span_copy(x->r.params[0], id->session, sizeof id->session);
+    *path = x->r.path;
+    if (!span_starts(pattern, sessions) || span_starts(pattern, moves))
+        return (struct span){0};
+    *path = span_from(*path, sizeof sessions - 1);
+    span_cut(path, '/');
+    return x->r.params[0];
 }
 
 enum status idempotent_begin(struct exchange *x)
 {
     struct idempotency        *store = x->loop->server->idempotency;
-    struct span                header = exchange_header(x, "Idempotency-Key"), key;
+    struct span                header = exchange_header(x, "Idempotency-Key"), key, path, session;
     struct idempotent_request *k;
     enum status                st;
 
@@ -50,8 +55,8 @@ enum status idempotent_begin(struct exchange *x)
     k = arena_alloc(&x->r.arena, sizeof *k);
     if (!k)
         return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
-    idempotency_identify(&k->id, x->r.caller, x->r.method, x->r.path, key);
-    note_session(x, &k->id);
+    session = session_of(x, &path);
+    idempotency_identify(&k->id, x->r.caller, session, x->r.method, path, key);
     st = idempotency_claim(store, &k->id, x->r.has_body_bytes ? x->r.body_bytes : UINT64_MAX, now_ns(), &k->mine, &x->r.problem);
     if (st)
         return st;

@@ -78,6 +78,7 @@ void json_open_array(struct json_writer *w, const char *name);
 void json_close_object(struct json_writer *w);
 void json_close_array(struct json_writer *w);
 void json_add_u64(struct json_writer *w, const char *name, uint64_t value); /* as a number; callers keep it at most 2^53 */
+void json_add_exact(struct json_writer *w, const char *name, uint64_t value); /* above 2^53 as a decimal string, as requests have it */
 void json_add_i64(struct json_writer *w, const char *name, int64_t value);
 void json_add_double(struct json_writer *w, const char *name,
                      double value); /* shortest text that reads back the same; NaN and infinities as null */

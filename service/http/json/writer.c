@@ -128,6 +128,18 @@ void json_add_u64(struct json_writer *w, const char *name, uint64_t value)
     buf_add_u64(w->out, value);
 }
 
+void json_add_exact(struct json_writer *w, const char *name, uint64_t value)
+{
+    char text[24];
+
+    if (value <= JSON_INTEGER_MAX) {
+        json_add_u64(w, name, value);
+        return;
+    }
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    json_add_text(w, name, text);
+}
+
 void json_add_i64(struct json_writer *w, const char *name, int64_t value)
 {
     start_value(w, name);

@@ -65,6 +65,9 @@ void launch_drop_scratch(struct launch *l);
 /* ---- launch_progress.c ---- with session.lock held: the event that tells of it. */
 void launch_publish(const struct launch *l, enum event_type type);
 
+/* ---- launch_flight.c ---- with session.lock held: it is among those that have ended, of which the oldest are forgotten. */
+void launch_keep(struct worker_session *c, struct launch *l);
+
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
 /* A time on the device as a worker reports it, which is not trusted: false, and 0, for what cannot be. */
 bool gpu_us_check(float reported, double *us);

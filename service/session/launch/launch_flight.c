@@ -43,7 +43,7 @@ static void trim(struct worker_session *c)
     }
 }
 
-static void keep(struct worker_session *c, struct launch *l)
+void launch_keep(struct worker_session *c, struct launch *l)
 {
     assert(held(&c->session->lock));
     TAILQ_INSERT_TAIL(&c->finished, l, kept);
@@ -111,7 +111,7 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     l->module = NULL;
     launch_drop_scratch(l);
     pthread_cond_broadcast(&c->session->changed);
-    keep(c, l);
+    launch_keep(c, l);
     launch_unref(l);
 }
 

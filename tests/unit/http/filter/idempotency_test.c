@@ -32,12 +32,17 @@ static void end(void)
 
 TestSuite(idempotency, .init = begin, .fini = end, .timeout = 180);
 
-static struct idempotency_id id_of(struct caller *caller, const char *path, const char *key)
+static struct idempotency_id id_in(struct caller *caller, const char *session, const char *path, const char *key)
 {
     struct idempotency_id id;
 
-    idempotency_identify(&id, caller, METHOD_POST, span_of(path), span_of(key));
+    idempotency_identify(&id, caller, span_of(session), METHOD_POST, span_of(path), span_of(key));
     return id;
+}
+
+static struct idempotency_id id_of(struct caller *caller, const char *path, const char *key)
+{
+    return id_in(caller, "", path, key);
 }
 
 static struct idempotency_payload payload_of(unsigned char mark, uint64_t bytes)
@@ -146,7 +151,7 @@ Test(idempotency, caller_method_and_path_are_part_of_the_key)
     struct idempotency_id id = id_of(&ann, "/p", "k"), other = id_of(&ann, "/q", "k"), bobs = id_of(&bob, "/p", "k"), patch;
     struct reply          r;
 
-    idempotency_identify(&patch, &ann, METHOD_PATCH, SPAN_LITERAL("/p"), SPAN_LITERAL("k"));
+    idempotency_identify(&patch, &ann, (struct span){0}, METHOD_PATCH, SPAN_LITERAL("/p"), SPAN_LITERAL("k"));
     do_it(&id, 1, SPAN_LITERAL("one"), 100);
     do_it(&other, 2, SPAN_LITERAL("two"), 100);
     do_it(&bobs, 3, SPAN_LITERAL("three"), 100);
@@ -334,15 +339,13 @@ static void take_over(void *context, const struct idempotency_record *record)
 
 Test(idempotency, a_sessions_keys_travel_and_no_others)
 {
-    struct idempotency_id mine = id_of(&ann, "/v1/sessions/s/launches", "k"), other = id_of(&ann, "/v1/sessions/t/launches", "k");
+    struct idempotency_id mine = id_in(&ann, "s", "launches", "k"), other = id_in(&ann, "t", "launches", "k");
     struct idempotency_id there;
     struct travelling     t = {0};
     struct idempotency   *here = store;
     struct idempotent    *open;
     struct reply          r;
 
-    memcpy(mine.session, "s", 2);
-    memcpy(other.session, "t", 2);
     do_it(&mine, 1, SPAN_LITERAL("of s"), 1);
     do_it(&other, 2, SPAN_LITERAL("of t"), 2);
     cr_assert_eq(idempotency_create(&t.to), STATUS_OK);
@@ -362,8 +365,7 @@ Test(idempotency, a_sessions_keys_travel_and_no_others)
     idempotency_destroy(store);
     store = here;
 
-    mine = id_of(&ann, "/v1/sessions/s/launches", "another");
-    memcpy(mine.session, "s", 2);
+    mine = id_in(&ann, "s", "launches", "another");
     cr_assert_eq(idempotency_claim(store, &mine, 3, 7, &open, &why), STATUS_OK);
     cr_assert_not(idempotency_show(store, &ann, "s", 8, take_over, &t)); /* it is neither done nor not begun */
     cr_assert_eq(t.count, 1);
