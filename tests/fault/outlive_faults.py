@@ -56,6 +56,7 @@ FAULTS = {
     "getrandom": [errno.EINTR],
     "execve": [errno.ENOMEM],
 }
+LAUNCH = {"id": "once", "module": "m", "kernel": "put7", "grid": [1], "block": [1], "args": [{"buf": "ran"}]}
 ALWAYS = 1 << 30  # a disk that is full stays so
 PLACES_MAX = 40   # of one function: of more, so many spread over all
 WORDS = 1 << 16
@@ -134,12 +135,18 @@ class Scene:
         client.put("/v1/sessions/" + name, {"labels": {"a": "b"}}).expect(201)
         client.put(f"/v1/sessions/{name}/modules/m", PTX.encode(), Content_Type="application/vnd.gpurest.ptx").expect(201)
         client.put_octets(f"/v1/sessions/{name}/buffers/b", self.content(value)).expect(201)
+        client.put_octets(f"/v1/sessions/{name}/buffers/ran", bytes(4)).expect(201)
+        client.post(f"/v1/sessions/{name}/launches", LAUNCH).expect(200)
+        client.put_octets(f"/v1/sessions/{name}/buffers/ran/data", bytes(4)).expect(204)
 
     def value_of(self, client, name):
         data = client.get(f"/v1/sessions/{name}/buffers/b/data").expect(200).body
         value = struct.unpack("<I", data[:4])[0]
         must(data == self.content(value), f"{name} is half of one and half of another")
         client.get(f"/v1/sessions/{name}/modules/m").expect(200)
+        if name != "copy":
+            until(lambda: client.post(f"/v1/sessions/{name}/launches", LAUNCH).status == 200)  # a move that was given up holds it for a while
+            must(client.get(f"/v1/sessions/{name}/buffers/ran/data").expect(200).body == bytes(4), "a launch was run again that was asked for again")
         return value
 
     def left(self, which, name):

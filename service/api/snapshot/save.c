@@ -461,17 +461,15 @@ static enum status add_launches(struct save *s, struct request *r)
     struct buf      text;
     struct content *c;
     struct part    *p;
+    enum status     st;
 
     buf_init(&text, SNAPSHOT_TEXT_BYTES_MAX);
     launches_write(s->session, &text);
-    if (text.failed || !text.bytes) {
-        buf_finish(&text);
-        return text.failed ? no_memory(&r->problem) : STATUS_OK;
-    }
-    p = add(s, PART_LAUNCHES, &r->problem);
+    p = text.failed || !text.bytes ? NULL : add(s, PART_LAUNCHES, &r->problem);
     if (!p) {
+        st = text.failed ? no_memory(&r->problem) : text.bytes ? r->problem.status : STATUS_OK;
         buf_finish(&text);
-        return r->problem.status;
+        return st;
     }
     c = last_content(s);
     c->made = text;
