@@ -51,7 +51,9 @@ def test_a_batch_in_the_background_ends_first_and_its_result_follows(nodes):
                 add((1,), (1,), (x,))
             read = x.get_async()
             job = batch.submit_background()
+        launch = add((1,), (1,), (s.buffer(bytes(4)),), wait=False)
         s.move(b.url)
+        assert launch.wait().state == "succeeded"
         assert int.from_bytes(bytes(read.result()), "little") == 500 and job.state == "succeeded"
 
 
