@@ -183,12 +183,17 @@ gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch
     return st;
 }
 
+/* Trailing ones are left out: they are what is missing. */
 static void write_dim(struct buf *b, const char *name, gpurest_dim3 d)
 {
+    uint32_t y = d.y ? d.y : 1, z = d.z ? d.z : 1;
+
     json_open(b, name, '[');
     json_u64(b, NULL, d.x ? d.x : 1);
-    json_u64(b, NULL, d.y ? d.y : 1);
-    json_u64(b, NULL, d.z ? d.z : 1);
+    if (y != 1 || z != 1)
+        json_u64(b, NULL, y);
+    if (z != 1)
+        json_u64(b, NULL, z);
     json_close(b, ']');
 }
 
