@@ -138,7 +138,7 @@ enum status launch_decode(struct request *r, struct launch_spec *out)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module or builtin is required");
     if (!st)
         st = launch_fields_decode(&q.fields, out, &r->problem);
-    return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
+    return st ? st : args_decode(q.args, &r->arena, out, &r->problem);
 }
 
 static void add_dims(struct json_writer *w, const char *name, const uint32_t dims[3])

@@ -31,7 +31,8 @@ struct gpurest_batch {
     size_t               made_count, freed_count;
     struct batch_result *results;
     size_t               results_count;
-    size_t              *launches; /* indices of the operations that are launches; programs count launches only */
+    char                 default_module[NAME_BYTES]; /* of the first launch of a module: launches of the same need not name it. "": none */
+    size_t              *launches;                   /* indices of the operations that are launches; programs count launches only */
     size_t               launches_count;
     uint32_t             serial, events; /* of its events */
 };
