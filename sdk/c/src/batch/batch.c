@@ -279,6 +279,11 @@ gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
     return st;
 }
 
+bool batch_is_launch(const gpurest_batch *b)
+{
+    return b->ops_count == 1 && b->launches_count == 1 && b->results_count == 0;
+}
+
 gpurest_status batch_sync(gpurest_batch *b, const char *stream)
 {
     struct mark    m;

@@ -57,6 +57,13 @@ gpurest_status batch_sync(gpurest_batch *b, const char *stream);
 gpurest_status batch_event(gpurest_batch *b, const char *kind, const char *event, const char *stream);
 gpurest_status batch_elapsed(gpurest_batch *b, const char *from, const char *to, float *out_ms);
 
+/* How an operation that launches begins. */
+#define BATCH_LAUNCH_BEGIN "{\"op\":\"launch\","
+/* It is one launch, whose result nobody asked for. */
+bool batch_is_launch(const gpurest_batch *b);
+/* ---- calls/launch.c ---- sends such a batch as a launch of its own, and waits. Only the failure's op_index differs. */
+gpurest_status batch_perform_launch(gpurest_batch *b);
+
 /* Writes the whole message into `out`. */
 gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);
 /* Ends a batch: on success sets buffers and results from the answer, on failure makes buffers that were not freed usable again. */
