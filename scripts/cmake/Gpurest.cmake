@@ -37,7 +37,7 @@ endfunction()
 # These take the longest, so ctest starts them first.
 set(GPUREST_LONGEST_UNITS session device device_cpu_reference device_cpu_random compile pool)
 
-# A Criterion program: gpurest_unit(http_json SOURCES json_test.c FOLDERS http base LIBS PkgConfig::CJSON)
+# A Criterion program: gpurest_unit(http_json SOURCES json_test.c FOLDERS http base LIBS PkgConfig::NETTLE)
 function(gpurest_unit name)
   cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;LIBS" ${ARGN})
   add_executable(unit_${name} ${ARG_SOURCES})

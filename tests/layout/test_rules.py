@@ -59,8 +59,7 @@ CLIENT_ROOMS = {
 # Foreign header -> files that may include it.
 OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
-    "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
-    "cJSON.h": r"service/http/json/json\.c",
+    "cjson/cJSON.h": r"(sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h|tests/fuzz/json_fuzz\.c)",
     "dlfcn.h": r"(service/(base/log/crash|device/cuda/driver|device/vulkan/loader|device/cpu/jit/llvm|device/cpu/vendor/vendor_library|compile/nvrtc)|sdk/shim/src/image)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digests/digest\.c",

@@ -1,5 +1,7 @@
 """Numbers of the wrong kind are refused wherever a kernel takes arguments: bits of one type are never read as another."""
+import base64
 import pathlib
+import struct
 
 import pytest
 
@@ -78,6 +80,37 @@ def test_the_right_kind_and_raw_bits_go_through(client, scale):
     args = [{"struct": [{"i32": 5}, {"f32": 0.5}]}, Y]
     assert client.post(scale + "/launches", launch(args, kernel="unpack")).status == 200
     assert client.get(scale + "/buffers/y/data").body[:4] == floats([5.5])
+
+
+def test_all_parameters_as_one_block(client, scale):
+    x, y = (int(client.get(f"{scale}/buffers/{name}").json()["address"]) for name in "xy")
+    block = struct.pack("<f4xdQQiH", 2, 1, x, y, 8, 3)
+
+    def whole(raw):
+        return launch({"bytes": base64.b64encode(raw).decode()})
+
+    for raw in (block[:1], block[:8], block[:-1], block + b"\0", block + bytes(2), block * 2):
+        answer = client.post(scale + "/launches", whole(raw)).expect(422, "argument_mismatch")
+        assert (answer.json()["errors"][0]["pointer"], answer.json()["errors"][0]["code"]) == ("/args", "size"), answer
+        answer = send(client, scale + "/batches", {"ops": [{"op": "sync"}, {"op": "launch", **whole(raw)}]})
+        assert answer.expect(422, "argument_mismatch").json()["errors"][0]["pointer"] == "/ops/1/args", answer
+    assert client.get(scale + "/buffers/y/data").body == bytes(32), "a refused launch has run"
+    for args in ({"bytes": ""}, {"bytes": "A"}, {"bytes": 5}, {"bytes": "AAAA", "buf": "x"}, {"i32": 5}, {}):
+        assert client.post(scale + "/launches", launch(args)).expect(400, "invalid_field").json()["errors"][0]["pointer"] == "/args"
+    assert client.post(scale + "/launches", {"builtin": "axpy", "dtype": "f32", "args": {"bytes": "AAAA"}}).expect(400, "invalid_field")
+    assert client.post(scale + "/launches", whole(block) | {"id": "once"}).status == 200
+    assert client.get(scale + "/buffers/y/data").body == WANT
+    assert client.post(scale + "/launches", whole(block) | {"id": "once"}).status == 200, "the same launch again"
+    client.post(scale + "/launches", whole(block[:-1] + b"\1") | {"id": "once"}).expect(409, "spec_conflict")
+    ops = {"ops": [{"op": "fill", "to": "y", "pattern": {"u8": 0}}] + 20 * [{"op": "launch", **whole(block)}]}
+    assert send(client, scale + "/batches", ops).status == 200
+    assert client.get(scale + "/buffers/y/data").body == WANT
+    assert client.put(scale + "/programs/p", {"ops": [{"op": "launch", **whole(block)}]}).status == 201
+    client.put(scale + "/programs/p", {"ops": [{"op": "launch", **whole(block[:-1] + b"\1")}]}).expect(409, "spec_conflict")
+    client.post(scale + "/programs/p/runs", {"args": {"0": {"0": {"f32": 3}}}}).expect(400, "invalid_field")
+    assert client.put_octets(scale + "/buffers/y/data", bytes(32)).status == 204
+    assert client.post(scale + "/programs/p/runs", {}).status == 200
+    assert client.get(scale + "/buffers/y/data").body == WANT
 
 
 def batch(args):

@@ -163,11 +163,12 @@ bool gpu_checks_memory(void)
 
 CUresult gpu_session(struct gpu *g)
 {
-    const char             *name = getenv("GPUREST_SESSION");
     gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    const char             *name;
 
     if (g->session || g->sticky)
         return g->sticky;
+    name = getenv("GPUREST_SESSION");
     o.device = g->id;
     o.name = name && *name ? name : NULL;
     o.keep = o.name != NULL;

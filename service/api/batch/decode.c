@@ -70,9 +70,9 @@ static const struct op_kind {
     const struct json_field *fields;
     size_t                   count;
 } kinds[] = {
-    {"alloc", BATCH_ALLOC, alloc_fields, COUNT(alloc_fields)},     {"write", BATCH_WRITE, write_fields, COUNT(write_fields)},
+    {"launch", BATCH_LAUNCH, launch_fields, COUNT(launch_fields)}, {"write", BATCH_WRITE, write_fields, COUNT(write_fields)},
     {"copy", BATCH_COPY, copy_fields, COUNT(copy_fields)},         {"fill", BATCH_FILL, fill_fields, COUNT(fill_fields)},
-    {"launch", BATCH_LAUNCH, launch_fields, COUNT(launch_fields)}, {"read", BATCH_READ, read_fields, COUNT(read_fields)},
+    {"alloc", BATCH_ALLOC, alloc_fields, COUNT(alloc_fields)},     {"read", BATCH_READ, read_fields, COUNT(read_fields)},
     {"free", BATCH_FREE, free_fields, COUNT(free_fields)},         {"record", BATCH_RECORD, event_fields, COUNT(event_fields)},
     {"wait", BATCH_WAIT, event_fields, COUNT(event_fields)},       {"elapsed", BATCH_ELAPSED, elapsed_fields, COUNT(elapsed_fields)},
     {"sync", BATCH_SYNC, sync_fields, COUNT(sync_fields)},
@@ -262,7 +262,7 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
     op->launch = spec;
     spec->stream = q->stream;
     st = launch_fields_decode(&q->fields, spec, d->why);
-    return st ? st : args_decode(q->args, d->arena, &spec->args, &spec->args_count, d->why);
+    return st ? st : args_decode(q->args, d->arena, spec, d->why);
 }
 
 static enum status finish_read(struct decoding *d, const struct op_request *q, unsigned index)
@@ -340,6 +340,20 @@ static enum status finish_op(struct decoding *d, const struct op_request *q, uns
     return STATUS_OK;
 }
 
+static void note_op(const struct op_request *q, enum batch_kind kind, struct batch_op *out)
+{
+    *out = (struct batch_op){.kind = kind,
+                             .to = q->to,
+                             .from = q->from,
+                             .offset = q->offset,
+                             .from_offset = q->from_offset,
+                             .has_bytes = q->has_size,
+                             .bytes = q->size,
+                             .segment = BATCH_NO_SEGMENT,
+                             .stream = q->stream,
+                             .has_stream = q->has_stream};
+}
+
 static const struct op_kind *kind_of(const struct json *v)
 {
     struct span name = json_text(json_member(v, "op"));
@@ -350,35 +364,32 @@ static const struct op_kind *kind_of(const struct json *v)
     return NULL;
 }
 
+static enum status unknown_op(struct decoding *d, const char *pointer)
+{
+    return wrong(d, pointer, "value",
+                 "an operation must be an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
+                 "wait, elapsed or sync");
+}
+
+/* Pointers are written, and members decoded once more, only for an operation in which something is wrong. */
 static enum status decode_op(struct decoding *d, const struct json *v, unsigned index)
 {
     const struct op_kind *k = kind_of(v);
     struct op_request     q = {.fields.timing = d->timing};
     char                  pointer[PROBLEM_POINTER_BYTES];
-    enum status           st;
+    enum status           st = k ? json_decode(v, k->fields, k->count, "", d->lenient, &q, NULL) : STATUS_INVALID_FIELD;
 
-    problem_pointer(pointer, "/ops", index);
-    if (!k)
-        return wrong(d, pointer, "value",
-                     "an operation must be an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
-                     "wait, elapsed or sync");
-    st = json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why);
-    if (st)
-        return st;
-    d->ops[index] = (struct batch_op){.kind = k->kind,
-                                      .to = q.to,
-                                      .from = q.from,
-                                      .offset = q.offset,
-                                      .from_offset = q.from_offset,
-                                      .has_bytes = q.has_size,
-                                      .bytes = q.size,
-                                      .segment = BATCH_NO_SEGMENT,
-                                      .stream = q.stream,
-                                      .has_stream = q.has_stream};
-    st = finish_op(d, &q, index);
-    if (st)
+    if (!st) {
+        note_op(&q, k->kind, &d->ops[index]);
+        st = finish_op(d, &q, index);
+        if (!st)
+            return STATUS_OK;
+        problem_pointer(pointer, "/ops", index);
         problem_within(d->why, pointer);
-    return st;
+        return st;
+    }
+    problem_pointer(pointer, "/ops", index);
+    return k ? json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why) : unknown_op(d, pointer);
 }
 
 static enum status decode_ops(struct decoding *d, const struct json *array, struct batch_spec *spec)

@@ -164,6 +164,7 @@ static enum status decode_bytes(const struct json *v, struct arena *a, const cha
     return STATUS_OK;
 }
 
+/* `pointer` and `why` may be NULL, here and in what is above: then nobody asks what is wrong, and no pointers are written. */
 static enum status decode_list(const struct json *array, struct arena *a, const char *pointer, unsigned depth,
                                const struct launch_arg **out, unsigned *count, struct problem *why);
 
@@ -177,8 +178,9 @@ static enum status decode_struct(const struct json *v, struct arena *a, const ch
         return arg_wrong(why, pointer, "struct must be a non-empty array of members");
     if (depth >= LAUNCH_ARG_DEPTH_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "depth", "structs can be nested at most %d deep", LAUNCH_ARG_DEPTH_MAX);
-    snprintf(inner, sizeof inner, "%.100s/struct", pointer);
-    return decode_list(v, a, inner, depth + 1, &out->members, &out->members_count, why);
+    if (pointer)
+        snprintf(inner, sizeof inner, "%.100s/struct", pointer);
+    return decode_list(v, a, pointer ? inner : NULL, depth + 1, &out->members, &out->members_count, why);
 }
 
 static enum status decode_one(const struct json *v, struct arena *a, const char *pointer, unsigned depth, struct launch_arg *out,
@@ -219,21 +221,38 @@ static enum status decode_list(const struct json *array, struct arena *a, const 
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the arguments");
     for (const struct json *v = json_first(array); v && !st; v = json_next(v), i++) {
         char inner[PROBLEM_POINTER_BYTES];
-        problem_pointer(inner, pointer, i);
-        st = decode_one(v, a, inner, depth, &args[i], why);
+        if (pointer)
+            problem_pointer(inner, pointer, i);
+        st = decode_one(v, a, pointer ? inner : NULL, depth, &args[i], why);
     }
     *out = args;
     *count = (unsigned)n;
     return st;
 }
 
-enum status args_decode(const struct json *array, struct arena *a, const struct launch_arg **out, unsigned *count, struct problem *why)
+static enum status decode_block(const struct json *object, struct arena *a, struct span *out, struct problem *why)
 {
-    *out = NULL;
-    *count = 0;
-    if (json_type_of(array) == JSON_ABSENT || json_type_of(array) == JSON_NULL)
+    struct launch_arg block;
+    enum status       st;
+
+    if (json_count(object) != 1 || !json_member(object, "bytes"))
+        return arg_wrong(why, "/args", "expected an array of arguments, or an object {\"bytes\": all parameters as base64}");
+    st = decode_bytes(json_first(object), a, "/args", &block, why);
+    *out = block.bytes;
+    return st;
+}
+
+enum status args_decode(const struct json *args, struct arena *a, struct launch_spec *out, struct problem *why)
+{
+    enum json_type type = json_type_of(args);
+    enum status    st;
+
+    if (type == JSON_ABSENT || type == JSON_NULL)
         return STATUS_OK;
-    if (json_type_of(array) != JSON_ARRAY)
+    if (type == JSON_OBJECT && !out->dtype.bytes)
+        return decode_block(args, a, &out->params, why);
+    if (type != JSON_ARRAY)
         return arg_wrong(why, "/args", "expected an array");
-    return decode_list(array, a, "/args", 0, out, count, why);
+    st = decode_list(args, a, NULL, 0, &out->args, &out->args_count, NULL);
+    return st ? decode_list(args, a, "/args", 0, &out->args, &out->args_count, why) : STATUS_OK;
 }

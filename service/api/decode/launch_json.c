@@ -17,6 +17,17 @@ static const struct json_field fields[] = {
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
 };
 
+static enum status wrong_dim(const struct json *v, const char *pointer, unsigned n, struct problem *why)
+{
+    char     at[PROBLEM_POINTER_BYTES];
+    uint64_t value;
+
+    problem_pointer(at, pointer, n);
+    if (!json_u64(v, &value))
+        return problem_field(why, STATUS_INVALID_FIELD, at, "type", "%s: " JSON_U64_EXPECTED, at);
+    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "each extent of %s must be from 1 to 2^32-1", pointer + 1);
+}
+
 /* 1 to 3 numbers; missing ones are 1. Numbers beyond any device are an invalid configuration, not a wrong type. */
 static enum status decode_dims(const struct json *v, const char *pointer, uint32_t out[3], struct problem *why)
 {
@@ -26,14 +37,10 @@ static enum status decode_dims(const struct json *v, const char *pointer, uint32
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s must be an array of 1 to 3 integers", pointer + 1);
     out[0] = out[1] = out[2] = 1;
     for (const struct json *e = json_first(v); e; e = json_next(e), n++) {
-        char     at[PROBLEM_POINTER_BYTES];
         uint64_t value;
 
-        problem_pointer(at, pointer, n);
-        if (!json_u64(e, &value))
-            return problem_field(why, STATUS_INVALID_FIELD, at, "type", "%s: " JSON_U64_EXPECTED, at);
-        if (value < 1 || value > UINT32_MAX)
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "each extent of %s must be from 1 to 2^32-1", pointer + 1);
+        if (!json_u64(e, &value) || value < 1 || value > UINT32_MAX)
+            return wrong_dim(e, pointer, n, why);
         out[n] = (uint32_t)value;
     }
     return STATUS_OK;
@@ -138,7 +145,7 @@ enum status launch_decode(struct request *r, struct launch_spec *out)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module or builtin is required");
     if (!st)
         st = launch_fields_decode(&q.fields, out, &r->problem);
-    return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
+    return st ? st : args_decode(q.args, &r->arena, out, &r->problem);
 }
 
 void launch_dims_add(struct json_writer *w, const char *name, const uint32_t dims[3])

@@ -142,13 +142,14 @@ enum status json_decode(const struct json *object, const struct json_field *fiel
                         void *out, struct problem *why)
 {
     struct decoding    d = {pointer, out, why};
-    const struct json *members[JSON_FIELDS_MAX] = {NULL};
+    const struct json *members[JSON_FIELDS_MAX]; /* of those in the table */
     enum status        st;
 
     if (json_type_of(object) != JSON_OBJECT)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "type", "%s%smust be an object", pointer, *pointer ? ": " : "");
     if (count > COUNT(members))
         return problem_set(why, STATUS_INTERNAL, "an object has too many fields");
+    memset(members, 0, count * sizeof members[0]);
     st = find_members(&d, object, fields, count, lenient, members);
     for (size_t i = 0; i < count && !st; i++)
         st = decode_field(&d, members[i], &fields[i]);

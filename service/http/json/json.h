@@ -1,4 +1,4 @@
-/* JSON in and out. The only owner of cJSON. Input is strict RFC 8259: UTF-8, unique names, no NUL, bounded depth and number of values. */
+/* JSON in and out. Input is strict RFC 8259: UTF-8, unique names, no NUL, bounded depth and number of values. */
 #pragma once
 
 #include "base/arena.h"

@@ -61,39 +61,3 @@ bool json_number_is_integer(struct span number)
     whole = span_cut(&fraction, '.');
     return digits_are_integer(whole, fraction, (int)whole.bytes + exponent_of(exponent));
 }
-
-/* `*rest` starts after the opening quote. */
-static void skip_string(struct span *rest)
-{
-    size_t i = 0;
-
-    while (i < rest->bytes && rest->data[i] != '"')
-        i += rest->data[i] == '\\' ? 2 : 1;
-    *rest = span_from(*rest, i + 1);
-}
-
-static bool number_char(char c)
-{
-    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
-}
-
-bool json_number_next(struct span *rest, struct span *number)
-{
-    while (rest->bytes) {
-        char   c = rest->data[0];
-        size_t n = 0;
-
-        if (c != '-' && (c < '0' || c > '9')) {
-            *rest = span_from(*rest, 1);
-            if (c == '"')
-                skip_string(rest);
-            continue;
-        }
-        while (n < rest->bytes && number_char(rest->data[n]))
-            n++;
-        *number = span_first(*rest, n);
-        *rest = span_from(*rest, n);
-        return true;
-    }
-    return false;
-}

@@ -3,7 +3,6 @@
 #include "base/utf8.h"
 #include "http/bounds.h"
 
-#include "http/json/number.h"
 #include "limits.h"
 
 struct scan {
@@ -11,8 +10,7 @@ struct scan {
     struct span             text;
     size_t                  at;
     unsigned                depth;
-    unsigned                values;
-    bool                    long_numbers;
+    size_t                  values;
     uint64_t                objects; /* bit n: the bracket open at level n + 1 is '{' */
     struct json_scan_error *error;
 };
@@ -97,12 +95,21 @@ static bool scan_escape(struct scan *s)
     return c != 'u' || scan_unicode_escape(s);
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
 /* Starts after the opening quote. */
 static bool scan_string(struct scan *s)
 {
     for (;;) {
-        int    c = peek(s);
+        int    c;
         size_t n;
+
+        while (s->at < s->text.bytes && is_plain((unsigned char)s->text.data[s->at]))
+            s->at++;
+        c = peek(s);
 
         if (c < 0)
             return fail_scan(s, "text ends inside a string");
@@ -144,7 +151,6 @@ static bool scan_number(struct scan *s)
     if (take_char(s, '.') && !scan_digits(s))
         return false;
     if (take_char(s, 'e') || take_char(s, 'E')) {
-        s->long_numbers = true;
         if (!take_char(s, '+'))
             take_char(s, '-');
         if (!scan_digits(s))
@@ -152,7 +158,6 @@ static bool scan_number(struct scan *s)
     }
     if (peek(s) >= '0' && peek(s) <= '9')
         return fail_scan(s, "a number has a leading zero");
-    s->long_numbers |= s->at - start > JSON_PLAIN_NUMBER_CHARS;
     return s->at - start <= JSON_NUMBER_CHARS_MAX || fail_at(s, start, "a number is too long");
 }
 
@@ -261,11 +266,11 @@ static bool scan_all(struct scan *s)
     return peek(s) < 0 || fail_scan(s, "unexpected text after the value");
 }
 
-bool json_scan(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error)
+bool json_scan(struct span text, size_t values_max, size_t *values, struct json_scan_error *error)
 {
     struct scan s = {.values_max = values_max, .text = text, .error = error};
     bool        ok = scan_all(&s);
 
-    *long_numbers = s.long_numbers;
+    *values = s.values;
     return ok;
 }

@@ -180,11 +180,20 @@ static enum status plan_uploads(struct batch *b, struct problem *why)
     return st;
 }
 
+static unsigned allocs_of(const struct batch_spec *spec)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < spec->ops_count; i++)
+        n += spec->ops[i].kind == BATCH_ALLOC;
+    return n;
+}
+
 static bool make_parts(struct batch *b)
 {
     const struct batch_spec *spec = b->spec;
 
-    b->name_items = calloc(spec->ops_count + 1u, sizeof *b->name_items);
+    b->name_items = calloc(allocs_of(spec) + 1u, sizeof *b->name_items);
     b->targets = calloc(spec->segments_count + 1u, sizeof *b->targets);
     b->results = calloc(spec->ops_count + 1u, sizeof *b->results);
     b->events = calloc(spec->ops_count + 1u, sizeof *b->events);

@@ -244,7 +244,7 @@ static enum status pack(struct batch *b, struct batch_order *o, struct module *m
     enum status                st = call ? builtin_check(call, where, b, why) : STATUS_OK;
 
     if (!st)
-        st = params_pack(&m->table.kernels[msg->kernel], spec->args, spec->args_count, where, b, &packed, why);
+        st = params_pack(&m->table.kernels[msg->kernel], spec, where, b, &packed, why);
     if (st)
         return st;
     msg->params_bytes = packed.bytes;

@@ -41,6 +41,7 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_add_u64(&h, spec->engine);
     digest_add_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
+    digest_add_field(&h, spec->params);
     digest_end(&h, out);
 }
 
@@ -265,7 +266,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     if (spec->builtin)
         st = builtin_check(spec->builtin, buffer_where, c, why);
     if (!st)
-        st = params_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
+        st = params_pack(&l->module->table.kernels[m->kernel], spec, buffer_where, c, &packed, why);
     if (st)
         return st;
     st = table_put(&c->launches, &l->entry);

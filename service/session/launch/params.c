@@ -10,7 +10,7 @@ struct packing {
     const struct kernel_desc *kernel;
     buffer_lookup            *lookup;
     void                     *context;
-    struct problem           *why;
+    struct problem           *why; /* NULL: nobody asks what is wrong yet, and no pointers are written */
 };
 
 static bool scalar_size_valid(unsigned bytes)
@@ -103,7 +103,9 @@ static enum status put(const struct packing *p, const struct launch_arg *a, cons
         char        below[PROBLEM_POINTER_BYTES];
         enum status st;
         measure(&a->members[i], 0, &bytes, &align);
-        snprintf(below, sizeof below, "%.96s/struct/%u", at, i);
+        below[0] = '\0';
+        if (p->why)
+            snprintf(below, sizeof below, "%.96s/struct/%u", at, i);
         offset = align_up(offset, align);
         st = put(p, &a->members[i], below, to + offset);
         if (st)
@@ -182,7 +184,9 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
     char     at[PROBLEM_POINTER_BYTES]; /* a JSON pointer, longer with the depth of structs */
     uint64_t bytes, align;
 
-    problem_pointer(at, "/args", i);
+    at[0] = '\0';
+    if (p->why)
+        problem_pointer(at, "/args", i);
     if (!measure(a, 0, &bytes, &align))
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "size",
                              "argument %u is larger than any parameter, or its size is unknown", i);
@@ -198,22 +202,48 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
     return put(p, a, at, out->data + param->offset);
 }
 
-enum status params_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
-                        void *context, struct packed *out, struct problem *why)
+static enum status pack_list(const struct packing *p, const struct launch_arg *args, unsigned count, struct packed *out)
 {
-    struct packing p = {kernel, lookup, context, why};
+    const struct kernel_desc *kernel = p->kernel;
 
     if (count != kernel->params_count)
-        return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "the kernel takes %u arguments, got %u", kernel->params_count,
-                             count);
-    if (kernel->params_bytes > KERNEL_PARAM_BYTES_MAX)
-        return problem_set(why, STATUS_INTERNAL, "the kernel's parameters are outside their block");
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "the kernel takes %u arguments, got %u",
+                             kernel->params_count, count);
     out->bytes = 0;
     memset(out->data, 0, kernel->params_bytes); /* between the parameters, and no more: most kernels have few */
     for (unsigned i = 0; i < count; i++) {
-        enum status st = pack_one(&p, &kernel->params[i], &args[i], i, out);
+        enum status st = pack_one(p, &kernel->params[i], &args[i], i, out);
         if (st)
             return st;
     }
     return STATUS_OK;
+}
+
+static enum status pack_block(const struct packing *p, struct span block, struct packed *out)
+{
+    if (block.bytes != p->kernel->params_bytes)
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, "/args", "size",
+                             "the parameters of %.100s have %u bytes from the first to the end of the last, got %zu", p->kernel->name,
+                             p->kernel->params_bytes, block.bytes);
+    memcpy(out->data, block.data, block.bytes);
+    out->bytes = p->kernel->params_bytes;
+    return STATUS_OK;
+}
+
+static enum status pack_all(const struct packing *p, const struct launch_spec *spec, struct packed *out)
+{
+    return spec->params.bytes ? pack_block(p, spec->params, out) : pack_list(p, spec->args, spec->args_count, out);
+}
+
+enum status params_pack(const struct kernel_desc *kernel, const struct launch_spec *spec, buffer_lookup *lookup, void *context,
+                        struct packed *out, struct problem *why)
+{
+    struct packing p = {kernel, lookup, context, NULL};
+    enum status    st;
+
+    if (kernel->params_bytes > KERNEL_PARAM_BYTES_MAX)
+        return problem_set(why, STATUS_INTERNAL, "the kernel's parameters are outside their block");
+    st = pack_all(&p, spec, out);
+    p.why = why;
+    return st ? pack_all(&p, spec, out) : STATUS_OK;
 }

@@ -14,6 +14,7 @@ struct packed {
 /* Whether that scalar is a number of the kind that `wanted` names ("f32", "u64"): an integer, whatever its sign, or this very float.
  * Sizes are looked at elsewhere. */
 bool param_kind_fits(const struct launch_arg *scalar, const char *wanted);
-/* Lays the arguments out as the kernel wants them. ARGUMENT_MISMATCH names /args/N, BUFFER_NOT_FOUND too. *out is whole only on OK. */
-enum status params_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
-                        void *context, struct packed *out, struct problem *why);
+/* Lays the arguments out as the kernel wants them, or takes its parameters as they are. ARGUMENT_MISMATCH names /args/N or /args,
+ * BUFFER_NOT_FOUND too. *out is whole only on OK. */
+enum status params_pack(const struct kernel_desc *kernel, const struct launch_spec *spec, buffer_lookup *lookup, void *context,
+                        struct packed *out, struct problem *why);

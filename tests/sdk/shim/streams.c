@@ -72,6 +72,28 @@ static void pipeline(CUmodule m, CUdeviceptr x, CUstream stream)
     OK(cuEventDestroy_v2(done));
 }
 
+static const char says_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                               ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+                               ".global .align 1 .b8 text[7] = {104, 101, 108, 108, 111, 10, 0};\n"
+                               ".visible .entry says()\n{\n .reg .b64 %rd<4>; .reg .b32 %r<2>;\n"
+                               " mov.u64 %rd1, text; cvta.global.u64 %rd2, %rd1; mov.u64 %rd3, 0;\n"
+                               " { .param .b64 f; .param .b64 v; .param .b32 r; st.param.b64 [f], %rd2; st.param.b64 [v], %rd3;\n"
+                               " call.uni (r), vprintf, (f, v); ld.param.b32 %r1, [r]; }\n ret;\n}\n";
+
+/* One launch and a wait is another request than several. */
+static void print(CUstream stream)
+{
+    CUmodule m;
+
+    OK(cuModuleLoadData(&m, says_ptx));
+    OK(cuLaunchKernel(kernel(m, "says"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    OK(cuStreamSynchronize(stream));
+    for (int i = 0; i < 2; i++)
+        OK(cuLaunchKernel(kernel(m, "says"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    OK(cuStreamSynchronize(stream));
+    OK(cuModuleUnload(m));
+}
+
 int main(int argc, char **argv)
 {
     CUcontext   context = context_of_first_device();
@@ -89,6 +111,11 @@ int main(int argc, char **argv)
     OK(cuMemAlloc_v2(&x, sizeof host));
     if (argc > 1 && strcmp(argv[1], "pipeline") == 0) {
         pipeline(m, x, NULL);
+        puts("PASS");
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "print") == 0) {
+        print(NULL);
         puts("PASS");
         return 0;
     }

@@ -112,6 +112,10 @@ def test_launches_are_few_requests(run_program, url):
     assert said.count("cuLaunchKernel = CUDA_SUCCESS") == 2000 and requests < 60, requests
 
 
+def test_what_kernels_print_comes_with_one_launch_and_with_several(run_program, url):
+    assert run_program("streams", "print", url=url)[0] == 3 * "hello\n" + "PASS\n"
+
+
 def test_a_pipeline_is_one_request_for_each_wait(run_program, url):
     """60 rounds of copy, launch and copy back, with three waits; copies to pinned memory come with the frame."""
     out, said = run_program("streams", "pipeline", url=url, GPUREST_TRACE="1")

@@ -63,6 +63,7 @@ enum {
     KERNELS_MAX = 4096,
     PARAMS_MAX = 128,
     PARAM_BYTES_MAX = 32764,
+    ARGS_BLOCK_BYTES_MAX = 1024,         /* more go one by one */
     SOURCE_BYTES_MAX = 64 * 1024 * 1024, /* the service's limit is lower */
 
     /* batches: the service's limits */

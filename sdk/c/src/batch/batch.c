@@ -256,15 +256,19 @@ static gpurest_status note_launch(gpurest_batch *b)
 
 gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
 {
+    struct launch  named = *l;
     struct mark    m;
     gpurest_status st = op_open(b, "launch", &m);
 
     if (st)
         return st;
+    if (!b->default_module[0] && !l->kernel->module->builtin)
+        snprintf(b->default_module, sizeof b->default_module, "%s", l->kernel->module->id);
+    named.default_module = b->default_module;
     if (l->config.timeout_ms)
         st = fail(GPUREST_E_UNSUPPORTED, "use gpurest_batch_timeout_ms for the whole batch", "a launch in a batch cannot have a timeout");
     if (!st)
-        st = launch_write(&b->ops, b->session, b, l);
+        st = launch_write(&b->ops, b->session, b, &named);
     if (!st && l->result)
         st = add_result(b, l->result, NULL);
     if (!st)
@@ -273,6 +277,11 @@ gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
     if (!st)
         b->launches_count++;
     return st;
+}
+
+bool batch_is_launch(const gpurest_batch *b)
+{
+    return b->ops_count == 1 && b->launches_count == 1 && b->results_count == 0;
 }
 
 gpurest_status batch_sync(gpurest_batch *b, const char *stream)

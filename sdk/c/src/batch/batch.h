@@ -31,7 +31,8 @@ struct gpurest_batch {
     size_t               made_count, freed_count;
     struct batch_result *results;
     size_t               results_count;
-    size_t              *launches; /* indices of the operations that are launches; programs count launches only */
+    char                 default_module[NAME_BYTES]; /* of the first launch of a module: launches of the same need not name it. "": none */
+    size_t              *launches;                   /* indices of the operations that are launches; programs count launches only */
     size_t               launches_count;
     uint32_t             serial, events; /* of its events */
 };
@@ -55,6 +56,13 @@ gpurest_status batch_sync(gpurest_batch *b, const char *stream);
 /* Events by name; *out_ms is set when the batch is done. */
 gpurest_status batch_event(gpurest_batch *b, const char *kind, const char *event, const char *stream);
 gpurest_status batch_elapsed(gpurest_batch *b, const char *from, const char *to, float *out_ms);
+
+/* How an operation that launches begins. */
+#define BATCH_LAUNCH_BEGIN "{\"op\":\"launch\","
+/* It is one launch, whose result nobody asked for. */
+bool batch_is_launch(const gpurest_batch *b);
+/* ---- calls/launch.c ---- sends such a batch as a launch of its own, and waits. Only the failure's op_index differs. */
+gpurest_status batch_perform_launch(gpurest_batch *b);
 
 /* Writes the whole message into `out`. */
 gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);

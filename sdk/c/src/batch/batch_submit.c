@@ -139,6 +139,8 @@ void batch_write_ops(struct buf *out, const gpurest_batch *b)
     json_open(out, "ops", '[');
     buf_add(out, buf_text(&b->ops), b->ops.bytes);
     json_close(out, ']');
+    if (b->default_module[0])
+        json_string(out, "module", b->default_module);
     if (b->timeout_ms)
         json_u64(out, "timeout_ms", b->timeout_ms);
     if (is_untimed(b))

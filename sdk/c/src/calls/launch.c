@@ -1,8 +1,10 @@
 /* Launches, synchronous and asynchronous. */
 #include "code/launch_body.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "batch/batch.h"
 #include "session/op.h"
@@ -41,6 +43,23 @@ static gpurest_status write_request(struct buf *b, gpurest_session *s, const str
     st = launch_write(b, s, NULL, l);
     json_close(b, '}');
     return st || !b->failed ? st : fail_memory();
+}
+
+/* The operation's members are those of the launch, behind "op". */
+static gpurest_status write_request_of_batch(struct buf *out, const gpurest_batch *b, const char *id)
+{
+    assert(batch_is_launch(b) && strncmp(buf_text(&b->ops), BATCH_LAUNCH_BEGIN, strlen(BATCH_LAUNCH_BEGIN)) == 0);
+    buf_init(out, 2 * (size_t)BATCH_JSON_BYTES_MAX);
+    json_open(out, NULL, '{');
+    json_string(out, "id", id);
+    if (b->timeout_ms)
+        json_u64(out, "timeout_ms", b->timeout_ms);
+    json_bool(out, "timing", false);
+    if (b->default_module[0])
+        json_string(out, "module", b->default_module);
+    buf_add(out, ",", 1);
+    buf_add(out, b->ops.data + strlen(BATCH_LAUNCH_BEGIN), b->ops.bytes - strlen(BATCH_LAUNCH_BEGIN));
+    return out->failed ? fail_memory() : GPUREST_OK;
 }
 
 /* ---- the answer ---- */
@@ -113,8 +132,9 @@ static gpurest_status post_launch(gpurest_session *s, const char *json, int wait
     return st;
 }
 
-/* *lost: the service dropped the queued launch when the connection broke; it has not run. */
-static gpurest_status try_launch(gpurest_session *s, const struct launch *l, bool *lost)
+/* Of a launch, or of a batch that is one. *lost: the service dropped the queued launch when the connection broke; it has not run. */
+static gpurest_status try_launch(gpurest_session *s, const struct launch *l, const gpurest_batch *batch, gpurest_launch_result *result,
+                                 bool *lost)
 {
     char           id[NAME_BYTES];
     struct buf     body;
@@ -123,22 +143,35 @@ static gpurest_status try_launch(gpurest_session *s, const struct launch *l, boo
 
     *lost = false;
     session_name(s, 'l', id);
-    st = write_request(&body, s, l, id);
+    st = batch ? write_request_of_batch(&body, batch, id) : write_request(&body, s, l, id);
     if (!st)
-        st = post_launch(s, buf_text(&body), LAUNCH_WAIT_S, NULL, l->result, &finished, lost);
+        st = post_launch(s, buf_text(&body), LAUNCH_WAIT_S, NULL, result, &finished, lost);
     while (!st && !finished)
-        st = poll_launch(s, id, LAUNCH_WAIT_S, false, NULL, l->result, &finished);
+        st = poll_launch(s, id, LAUNCH_WAIT_S, false, NULL, result, &finished);
     buf_finish(&body);
     return st;
 }
 
-static gpurest_status run_launch(gpurest_session *s, const struct launch *l)
+static gpurest_status run_launch(gpurest_session *s, const struct launch *l, const gpurest_batch *batch, gpurest_launch_result *result)
 {
     bool           lost;
-    gpurest_status st = try_launch(s, l, &lost);
+    gpurest_status st = try_launch(s, l, batch, result, &lost);
 
     for (int tries = 0; lost && tries < s->client->max_retries; tries++)
-        st = try_launch(s, l, &lost);
+        st = try_launch(s, l, batch, result, &lost);
+    return st;
+}
+
+gpurest_status batch_perform_launch(gpurest_batch *b)
+{
+    gpurest_launch_result result = GPUREST_LAUNCH_RESULT_INIT;
+    gpurest_status        st = run_launch(b->session, NULL, b, &result);
+
+    if (st)
+        session_note_failure(b->session, failure_last());
+    else if (b->prints)
+        client_output(b->session->client, result.output, result.output_truncated);
+    free(result.output);
     return st;
 }
 
@@ -149,7 +182,7 @@ static gpurest_status launch_or_queue(gpurest_session *s, struct launch *l)
     if (b)
         return batch_launch(b, l);
     lane_drain(s);
-    return run_launch(s, l);
+    return run_launch(s, l, NULL, l->result);
 }
 
 gpurest_status gpurest_launch_with(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,

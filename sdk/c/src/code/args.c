@@ -172,23 +172,62 @@ static gpurest_status write_arg(struct buf *b, gpurest_session *s, const gpurest
     return st;
 }
 
-gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *args, size_t count)
+/* All of them as one block, where every argument is raw bytes and they are few; 0: no. */
+static size_t put_block(const gpurest_kernel *k, const gpurest_arg *args, unsigned char block[ARGS_BLOCK_BYTES_MAX])
+{
+    size_t end = 0;
+
+    for (size_t i = 0; i < k->params_count; i++) {
+        size_t of = k->params[i].offset + k->params[i].bytes;
+
+        if (args[i].kind != GPUREST_ARG_BYTES || args[i].bytes != k->params[i].bytes || of > ARGS_BLOCK_BYTES_MAX)
+            return 0;
+        end = of > end ? of : end;
+    }
+    memset(block, 0, end);
+    for (size_t i = 0; i < k->params_count; i++)
+        memcpy(block + k->params[i].offset, args[i].in, args[i].bytes);
+    return end;
+}
+
+/* Of a built-in kernel they have no places in memory. */
+static bool write_block(struct buf *b, const gpurest_kernel *k, const gpurest_arg *args)
+{
+    unsigned char block[ARGS_BLOCK_BYTES_MAX];
+    size_t        bytes = k->module->builtin ? 0 : put_block(k, args, block);
+
+    if (!bytes)
+        return false;
+    json_open(b, "args", '{');
+    json_base64(b, "bytes", block, bytes);
+    json_close(b, '}');
+    return true;
+}
+
+gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_kernel *k, const gpurest_arg *args)
 {
     gpurest_status st = GPUREST_OK;
 
+    if (k->params_count == 0 || write_block(b, k, args))
+        return GPUREST_OK;
     json_open(b, "args", '[');
-    for (size_t i = 0; i < count && !st; i++)
+    for (size_t i = 0; i < k->params_count && !st; i++)
         st = write_arg(b, s, batch, &args[i]);
     json_close(b, ']');
     return st;
 }
 
+/* Trailing ones are left out: they are what is missing. */
 static void write_dim(struct buf *b, const char *name, gpurest_dim3 d)
 {
+    uint32_t y = d.y ? d.y : 1, z = d.z ? d.z : 1;
+
     json_open(b, name, '[');
     json_u64(b, NULL, d.x ? d.x : 1);
-    json_u64(b, NULL, d.y ? d.y : 1);
-    json_u64(b, NULL, d.z ? d.z : 1);
+    if (y != 1 || z != 1)
+        json_u64(b, NULL, y);
+    if (z != 1)
+        json_u64(b, NULL, z);
     json_close(b, ']');
 }
 

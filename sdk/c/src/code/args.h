@@ -6,8 +6,8 @@
 
 /* Checks number, sizes, and integer against float. */
 gpurest_status args_check(const gpurest_kernel *k, const gpurest_arg *args, size_t count);
-/* Writes "args":[…]. Buffers made in `batch` (may be NULL) are allowed. */
-gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *args, size_t count);
+/* Writes "args", which args_check() took. Buffers made in `batch` (may be NULL) are allowed. */
+gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_kernel *k, const gpurest_arg *args);
 /* Writes a scalar or GPUREST_ARG_BYTES; false: another kind. */
 bool arg_write_value(struct buf *b, const gpurest_arg *a);
 /* "t" of a texture's handle "t.texels"; false: it is another buffer's. */

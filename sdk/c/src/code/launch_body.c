@@ -10,7 +10,8 @@ static void code_write(struct buf *b, const struct launch *l)
         builtin_write(b, m->id, m->dtype, m->engine);
         return;
     }
-    json_string(b, "module", m->id);
+    if (!l->default_module || strcmp(l->default_module, m->id) != 0)
+        json_string(b, "module", m->id);
     json_string(b, "kernel", l->kernel->mangled);
     shape_write(b, &l->config);
 }
@@ -20,7 +21,7 @@ gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_bat
     code_write(b, l);
     if (l->stream[0])
         json_string(b, "stream", l->stream);
-    return args_write(b, s, batch, l->args, l->args_count);
+    return args_write(b, s, batch, l->kernel, l->args);
 }
 
 gpurest_status launch_take_result(const struct json *d, gpurest_launch_result *out)

@@ -11,7 +11,8 @@ struct launch {
     char                   stream[NAME_BYTES];
     const gpurest_arg     *args;
     size_t                 args_count;
-    gpurest_launch_result *result; /* NULL: not wanted */
+    const char            *default_module; /* that need not be named; NULL: none */
+    gpurest_launch_result *result;         /* NULL: not wanted */
 };
 
 /* "module", "kernel", shape, "shared_bytes", "args", "stream": members of an object that is open. */

@@ -10,6 +10,19 @@ static struct arena             arena;
 static struct problem           why;
 static const struct launch_arg *args;
 static unsigned                 count;
+static struct span              params;
+static const char              *dtype = ""; /* of a built-in kernel */
+
+static enum status decode_into(const struct json *v)
+{
+    struct launch_spec spec = {.dtype = span_of(dtype)};
+    enum status        st = args_decode(v, &arena, &spec, &why);
+
+    args = spec.args;
+    count = spec.args_count;
+    params = spec.params;
+    return st;
+}
 
 static enum status decode(const char *text)
 {
@@ -18,7 +31,7 @@ static enum status decode(const char *text)
     json_document_destroy(doc);
     why = (struct problem){0};
     cr_assert_eq(json_parse(span_of(text), &doc, &why), STATUS_OK, "%s", text);
-    return args_decode(json_root(doc), &arena, &args, &count, &why);
+    return decode_into(json_root(doc));
 }
 
 static void done(void)
@@ -149,7 +162,24 @@ Test(args, shapes, .fini = done)
     refused("[{}]", STATUS_INVALID_FIELD, "/args/0");
     refused("[{\"i32\":1,\"i64\":2}]", STATUS_INVALID_FIELD, "/args/0");
     refused("[{\"i128\":1}]", STATUS_UNKNOWN_FIELD, "/args/0");
-    cr_assert_eq(args_decode(NULL, &arena, &args, &count, &why), STATUS_OK);
+    cr_assert_eq(decode_into(NULL), STATUS_OK);
+}
+
+Test(args, all_parameters_as_one_block, .fini = done)
+{
+    cr_assert_eq(decode("{\"bytes\":\"AAH//g==\"}"), STATUS_OK, "%s", why.detail);
+    cr_assert(count == 0 && span_equal(params, (struct span){"\0\1\xff\xfe", 4}));
+    refused("{\"bytes\":\"\"}", STATUS_INVALID_FIELD, "/args");
+    refused("{\"bytes\":\"AAH//g=\"}", STATUS_INVALID_FIELD, "/args");
+    refused("{\"bytes\":\"AAH/_g==\"}", STATUS_INVALID_FIELD, "/args");
+    refused("{\"bytes\":\"AAH//h==\"}", STATUS_INVALID_FIELD, "/args"); /* unused bits */
+    refused("{\"bytes\":5}", STATUS_INVALID_FIELD, "/args");
+    refused("{\"bytes\":\"AAAA\",\"offset\":4}", STATUS_INVALID_FIELD, "/args");
+    refused("{\"u64\":\"18446744073709551615\"}", STATUS_INVALID_FIELD, "/args");
+    refused("\"AAAA\"", STATUS_INVALID_FIELD, "/args");
+    dtype = "f32";
+    refused("{\"bytes\":\"AAAA\"}", STATUS_INVALID_FIELD, "/args");
+    dtype = "";
 }
 
 Test(args, too_many, .fini = done)

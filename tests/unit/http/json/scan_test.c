@@ -9,11 +9,12 @@
 static bool scans(struct span text, struct json_scan_error *error)
 {
     /* A copy without a final NUL, so that reads past the end are detected. */
-    char *exact = malloc(text.bytes ? text.bytes : 1);
-    bool  ok, long_numbers;
+    char  *exact = malloc(text.bytes ? text.bytes : 1);
+    size_t values;
+    bool   ok;
 
     memcpy(exact, text.data, text.bytes);
-    ok = json_scan((struct span){exact, text.bytes}, JSON_VALUES_MAX, &long_numbers, error);
+    ok = json_scan((struct span){exact, text.bytes}, JSON_VALUES_MAX, &values, error);
     free(exact);
     return ok;
 }

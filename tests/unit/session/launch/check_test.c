@@ -22,7 +22,34 @@ static enum status pack(unsigned params_count, const struct launch_arg *args, un
 {
     struct kernel_desc k = {.name = kernel_name, .params = params, .params_count = params_count};
 
-    return params_pack(&k, args, count, lookup, NULL, &out, &why);
+    return params_pack(&k, &(struct launch_spec){.args = args, .args_count = count}, lookup, NULL, &out, &why);
+}
+
+/* All parameters at once. */
+static enum status pack_block(unsigned params_bytes, struct span block)
+{
+    struct kernel_desc k = {.name = kernel_name, .params = params, .params_count = 2, .params_bytes = params_bytes};
+
+    why = (struct problem){0};
+    return params_pack(&k, &(struct launch_spec){.params = block}, lookup, NULL, &out, &why);
+}
+
+Test(check, takes_all_parameters_as_they_are)
+{
+    static const unsigned char block[16] = {1, 2, 3, 4, 5, 6, 7, 0xff, 9, 10, 11, 12, 13, 14, 15, 16};
+
+    params[0] = (struct kernel_param){0, 8, "u64"};
+    params[1] = (struct kernel_param){8, 4, "f32"};
+    cr_assert_eq(pack_block(12, (struct span){(const char *)block, 12}), STATUS_OK);
+    cr_assert(out.bytes == 12 && memcmp(out.data, block, 12) == 0);
+    for (unsigned bytes = 1; bytes <= sizeof block; bytes++) {
+        if (bytes == 12)
+            continue;
+        cr_assert_eq(pack_block(12, (struct span){(const char *)block, bytes}), STATUS_ARGUMENT_MISMATCH, "%u", bytes);
+        cr_assert(strcmp(why.fields[0].pointer, "/args") == 0 && strcmp(why.fields[0].code, "size") == 0, "%u", bytes);
+    }
+    cr_assert_eq(pack_block(0, (struct span){(const char *)block, 4}), STATUS_ARGUMENT_MISMATCH);
+    cr_assert_eq(pack_block(KERNEL_PARAM_BYTES_MAX + 1, (struct span){(const char *)block, 4}), STATUS_INTERNAL);
 }
 
 static enum status pack_one(uint32_t size, struct launch_arg arg)
