@@ -221,7 +221,7 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
 /* As block_describe, for an access that only the guard pages caught. */
 void block_describe_guard(struct block_run *r);
 
-/* device/cpu/interp/native.c: compiled blocks. */
+/* device/cpu/interp/native*.c: compiled blocks. */
 /* Whether compiled code can begin at `block`. */
 bool native_begins(const struct code *c, uint32_t block);
 /* Runs the lanes of `a->current` from there on. The block before which all of them stand then, still in current; or NO_BLOCK: they are

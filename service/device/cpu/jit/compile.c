@@ -6,7 +6,7 @@
 
 #include "base/log/log.h"
 #include "device/cpu/interp/variants.h"
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 #include "device/cpu/jit/subset.h"
 
 /* What pays: LLVM's own O2 takes half as long again for code of the same speed. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "device/cpu/interp/decode/decode.h"
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 #include "device/cpu/jit/subset.h"
 
 enum { STRIP_INSNS_MAX = 64 };

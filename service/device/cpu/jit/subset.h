@@ -5,7 +5,7 @@
 #include "device/cpu/ptx/ir.h"
 
 /* How compiled code runs an instruction: as code of its own; by the interpreter's operations, which it calls for the lanes of the chunk
- * (device/cpu/jit/emit_borrow.c); or not: the chunk leaves before it. */
+ * (device/cpu/jit/emit/borrow.c); or not: the chunk leaves before it. */
 enum native_way { NATIVE_LEAVES, NATIVE_EMITTED, NATIVE_BORROWED };
 enum native_way    native_way(const struct ptx_module *m, const struct ptx_function *f, const struct ptx_insn *in);
 static inline bool native_insn(const struct ptx_module *m, const struct ptx_function *f, const struct ptx_insn *in)

@@ -1,5 +1,5 @@
 /* Values of compiled kernels: numbers of all lanes, as one scalar, a line or a vector; registers; members of the call. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include <string.h>
 

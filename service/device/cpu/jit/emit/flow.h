@@ -1,16 +1,16 @@
-/* device/cpu/jit/emit*.c among themselves: lanes on their way through blocks and chunks. */
+/* The files of device/cpu/jit/emit/ among themselves: lanes on their way through blocks and chunks. */
 #pragma once
 
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
-/* device/cpu/jit/emit.c */
+/* device/cpu/jit/emit/emit.c */
 const struct code_block *block_of(const struct emitter *e, uint32_t block);
 llvm_value               parameter(const struct emitter *e, unsigned i); /* of the function */
 llvm_value               all_lanes(const struct emitter *e);             /* their bits */
 llvm_value               load_slot(struct emitter *e, llvm_type type, llvm_value slot);
 llvm_value               lanes_vector(struct emitter *e, llvm_value bits);
 
-/* device/cpu/jit/emit_array.c: from the interpreter's array. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also
+/* device/cpu/jit/emit/array.c: from the interpreter's array. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also
  * whether all lanes of `mask` have the register's shape: otherwise *bad gets a bit. */
 void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad);
 /* Whether lanes that leave the present block for `block` take that register to its array. */
@@ -18,7 +18,7 @@ bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg);
 /* All of those, for those lanes. */
 void save_registers(struct emitter *e, uint32_t block, llvm_value mask);
 
-/* device/cpu/jit/emit_flow.c */
+/* device/cpu/jit/emit/flow.c */
 size_t     pending_at(uint32_t block);                                         /* where the call keeps the block's waiting lanes */
 llvm_value block_bit(const struct emitter *e, uint32_t block, bool and_below); /* in the set of blocks with waiting lanes */
 void       note_mixed(struct emitter *e, llvm_value yes);
@@ -28,20 +28,20 @@ void stand_there(struct emitter *e, uint32_t block, llvm_value mask);
 /* The end of the block: on to the next ones. */
 void leave_block(struct emitter *e, uint32_t block);
 
-/* device/cpu/jit/emit_block.c: the versions of a block, and its instructions alone. */
+/* device/cpu/jit/emit/block.c: the versions of a block, and its instructions alone. */
 void emit_full_block(struct emitter *e, uint32_t block);
 void emit_block(struct emitter *e, uint32_t block);
 void emit_insns(struct emitter *e);
 
-/* device/cpu/jit/emit.c: places for the registers of e->plan. */
+/* device/cpu/jit/emit/emit.c: places for the registers of e->plan. */
 void make_register_slots(struct emitter *e);
 
-/* device/cpu/jit/emit_strip.c: after all blocks. Whether the kernel has strips. */
+/* device/cpu/jit/emit/strip.c: after all blocks. Whether the kernel has strips. */
 bool emit_strip(struct emitter *e);
 void begin_strip_slots(struct emitter *e);
 void strip_emission_free(struct strip_emission *s);
 
-/* device/cpu/jit/emit_chunk.c: the beginning of each chunk, and the end. */
+/* device/cpu/jit/emit/chunk.c: the beginning of each chunk, and the end. */
 void start_chunks(struct emitter *e);
 void emit_done(struct emitter *e);
 /* The next chunk begins, those before having left for block `same`. */

@@ -1,6 +1,6 @@
 /* Atomics on memory that only this host thread accesses now: shared memory, and all other while a launch runs on one thread. Lane after lane,
  * as in device/cpu/interp/ops/atomic.c; all else is borrowed from there. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/jit/subset.h"

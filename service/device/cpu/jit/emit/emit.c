@@ -1,6 +1,6 @@
 /* The control flow of compiled kernels. The lowest block with waiting lanes runs next, as in the interpreter; lanes that come to a block
  * which is not compiled leave, with their registers in the interpreter's arrays. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Lanes that wait, leave or part at the ends of blocks. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Registers and the arrays that the interpreter keeps them in. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include <stddef.h>
 

@@ -90,7 +90,7 @@ struct emitter {
     struct param_value     param[PARAMS_KEPT_MAX];      /* loaded once for all chunks */
     unsigned               params_count;
     struct jit_strip      *strip;         /* of the kernel; NULL: it has none */
-    struct strip_emission *strip_made;    /* device/cpu/jit/emit_strip.c */
+    struct strip_emission *strip_made;    /* device/cpu/jit/emit/strip.c */
     llvm_value             strip_all;     /* the bits of a chunk's lanes */
     llvm_value             strip_align;   /* as the call has it */
     llvm_value             begins;        /* 1 bit: the call began in the first block */
@@ -105,7 +105,7 @@ struct emitter {
 /* Adds the function `name`, a native_fn. False: out of memory. */
 bool emit_function(struct emitter *e, const char *name);
 
-/* device/cpu/jit/emit_value.c */
+/* device/cpu/jit/emit/value.c */
 llvm_type    vector_of(const struct emitter *e, llvm_type element);
 llvm_type    int_type(const struct emitter *e, unsigned bits);
 llvm_value   number(const struct emitter *e, unsigned bits, uint64_t value);
@@ -136,28 +136,28 @@ llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_va
 llvm_block new_block(struct emitter *e, const char *name);
 void       go_on_in(struct emitter *e, llvm_block block);
 
-/* device/cpu/jit/emit.c: a register to its array of the interpreter, for those lanes; and all of a chunk's lanes from there. */
+/* device/cpu/jit/emit/emit.c: a register to its array of the interpreter, for those lanes; and all of a chunk's lanes from there. */
 void         save_register(struct emitter *e, uint32_t reg, llvm_value mask);
 struct value array_value(struct emitter *e, uint32_t reg);
 
 void load_specials(struct emitter *e); /* once for all chunks */
 
 /* One instruction each. */
-void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit_arith.c */
+void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit/arith.c */
 void emit_convert(struct emitter *e);
 void emit_compare(struct emitter *e);
 void emit_select(struct emitter *e);
 void emit_move(struct emitter *e);
 void emit_address(struct emitter *e);
-void emit_load(struct emitter *e); /* device/cpu/jit/emit_memory.c */
+void emit_load(struct emitter *e); /* device/cpu/jit/emit/memory.c */
 void emit_store(struct emitter *e);
 void load_params(struct emitter *e);   /* once for all chunks */
-void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit_borrow.c: any that is not emitted */
-void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit_warp.c */
+void emit_borrowed(struct emitter *e); /* device/cpu/jit/emit/borrow.c: any that is not emitted */
+void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit/warp.c */
 void emit_vote(struct emitter *e);
 void emit_activemask(struct emitter *e);
-void emit_atomic(struct emitter *e); /* device/cpu/jit/emit_atomic.c */
-/* device/cpu/jit/emit_memory.c: for it. */
+void emit_atomic(struct emitter *e); /* device/cpu/jit/emit/atomic.c */
+/* device/cpu/jit/emit/memory.c: for it. */
 llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes);
 /* Whether all members of the warp that the instruction waits for run this block now. */
 llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in);
@@ -169,7 +169,7 @@ unsigned                  access_bytes(const struct ptx_insn *in);
 llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
                        llvm_value mask);
 bool       insn_writes(const struct ptx_insn *in, uint32_t reg);
-/* device/cpu/jit/emit_decide.c: what all lanes are known to do; both false: some may do the one, and some the other. */
+/* device/cpu/jit/emit/decide.c: what all lanes are known to do; both false: some may do the one, and some the other. */
 struct decision {
     llvm_value all, none; /* i1 */
 };
@@ -177,10 +177,10 @@ struct decision {
  * lanes run. */
 bool       decide_branch(struct emitter *e, const struct ptx_insn *branch, struct decision *out);
 llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y);
-/* device/cpu/jit/emit_ahead.c: whether all accesses of the block pass whose addresses can be computed before it begins, which sets
+/* device/cpu/jit/emit/ahead.c: whether all accesses of the block pass whose addresses can be computed before it begins, which sets
  * e->passed; NULL: there are none. For blocks that all lanes run. */
 llvm_value check_ahead(struct emitter *e);
 /* Of a strip also whether its lanes go on together, and then which way, in *way: all NULL if the block ends without a choice. e->unfit: that cannot
  * be told before. */
 llvm_value   check_strip(struct emitter *e, struct decision *way);
-struct value strip_index(struct emitter *e); /* device/cpu/jit/emit_value.c: of strip_counts() */
+struct value strip_index(struct emitter *e); /* device/cpu/jit/emit/value.c: of strip_counts() */

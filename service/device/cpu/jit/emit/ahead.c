@@ -1,6 +1,6 @@
 /* Checks of accesses before their block begins. Addresses are computed from what the block finds in registers, and the checks of all accesses
  * become one: the block itself has neither branches nor slow ways then. LLVM drops what is computed twice. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Chunk after chunk: of a block of threads, and of the blocks that follow in the grid's row. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include <stddef.h>
 

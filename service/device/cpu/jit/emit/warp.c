@@ -1,5 +1,5 @@
 /* Operations among the threads of a warp, which is the chunk: shuffles and votes. As device/cpu/interp/ops/warp.c. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/jit/subset.h"
 

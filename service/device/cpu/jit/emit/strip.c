@@ -1,7 +1,7 @@
 /* Strips: several chunks as one wide chunk, whose blocks are made for all lanes together. Before a block begins, it is known that its accesses pass
  * and which way its lanes go. Where they do not go on together, the strip is taken back, if nothing has happened yet, and its chunks run
  * one by one; or its lanes leave compiled code before that block. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include <stddef.h>
 #include <stdlib.h>

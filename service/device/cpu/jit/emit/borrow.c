@@ -1,6 +1,6 @@
 /* Instructions that compiled code leaves to the interpreter's operations, without leaving itself: their registers go to the interpreter's
  * arrays, the operations run for the lanes of the chunk, and the results come back. And the meeting of a warp before its operations. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/jit/subset.h"
 

@@ -1,6 +1,6 @@
 /* Loads and stores of compiled kernels. Every address of every lane is checked against its space first, as the interpreter does; what a
  * check does not let pass goes to the call's access(), which looks at each lane and faults as the interpreter does. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/jit/subset.h"

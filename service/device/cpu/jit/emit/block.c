@@ -1,5 +1,5 @@
 /* The instructions of a block, in its versions: for any lanes, for all lanes of a chunk; with checks before it, or at each access. */
-#include "device/cpu/jit/emit_flow.h"
+#include "device/cpu/jit/emit/flow.h"
 
 #include "device/cpu/jit/subset.h"
 

@@ -1,5 +1,5 @@
 /* Arithmetic of compiled kernels. Every operation gives the bits that its handler in device/cpu/interp/ops/ gives. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
 

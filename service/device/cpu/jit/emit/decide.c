@@ -1,6 +1,6 @@
 /* Which way all lanes of a chunk go, found from its first and last lane: of comparisons of a line with what is the same for all lanes, and of
  * their combinations. `i < n` holds for the lanes between two for which it does. */
-#include "device/cpu/jit/emit.h"
+#include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
 
