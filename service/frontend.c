@@ -156,6 +156,7 @@ static bool make_compiler(struct frontend *f)
     struct compile_config config = {.executable = "/proc/self/exe",
                                     .nvrtc_path = c->nvrtc[0] ? c->nvrtc : NULL,
                                     .include_path = c->cuda_include[0] ? c->cuda_include : NULL,
+                                    .hip_path = c->libamdhip64[0] ? c->libamdhip64 : NULL,
                                     .jobs_max = (unsigned)c->compile_jobs,
                                     .callers_share = c->tokens[0] != '\0',
                                     .deadline_ms = COMPILE_DEADLINE_MS,

@@ -1,13 +1,15 @@
-/* One compilation by NVRTC: creates a program, compiles it, and takes out its log, code and names. */
+/* One compilation by NVRTC or hiprtc: creates a program, compiles it, and takes out its log, code and names. */
 #include "compile/compiler.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compile/hiprtc.h"
 #include "compile/nvrtc.h"
 
 /* Diagnostics call the source by this name. It is constant: NVRTC searches quoted includes in the folder of this name. */
 static const char PROGRAM_NAME[] = "kernel.cu";
+static const char HIP_PROGRAM_NAME[] = "kernel.hip";
 
 /* Below the folder of CUDA headers. */
 static const char *const header_folders[] = {"/", "/cccl"};
@@ -18,6 +20,7 @@ enum {
 };
 
 static struct nvrtc nvrtc;
+static bool         is_hip; /* the table is hiprtc's */
 static char         version_text[COMPILE_VERSION_BYTES];
 static const char  *include_folder;
 
@@ -40,6 +43,17 @@ enum status compiler_load(const char *nvrtc_path, struct problem *why)
     if (st)
         return st;
     snprintf(version_text, sizeof version_text, "nvrtc %d.%d", nvrtc.major, nvrtc.minor);
+    return STATUS_OK;
+}
+
+enum status compiler_load_hip(const char *hip_path, struct problem *why)
+{
+    enum status st = hiprtc_load(&nvrtc, hip_path, why);
+
+    if (st)
+        return st;
+    is_hip = true;
+    snprintf(version_text, sizeof version_text, "hiprtc %d.%d", nvrtc.major, nvrtc.minor);
     return STATUS_OK;
 }
 
@@ -111,7 +125,7 @@ static enum status program_create(struct unit *u)
         if (!texts[i] || !names[i])
             return STATUS_OUT_OF_MEMORY;
     }
-    return check_nvrtc(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
+    return check_nvrtc(u, nvrtc.call.program_create(&u->program, source, is_hip ? HIP_PROGRAM_NAME : PROGRAM_NAME, (int)n, texts, names));
 }
 
 static enum status add_expressions(struct unit *u)
@@ -155,6 +169,8 @@ static bool choose_arch(struct unit *u)
 
     if (!span_copy(u->job->arch, u->arch, sizeof u->arch))
         return false;
+    if (is_hip)
+        return span_starts(u->job->arch, "gfx");
     u->wants_cubin = strncmp(u->arch, "sm_", 3) == 0;
     if (!u->wants_cubin && strncmp(u->arch, "compute_", 8) != 0)
         return false;
@@ -170,6 +186,11 @@ static bool choose_arch(struct unit *u)
 
 static const char **fixed_options(struct unit *u, const char **at)
 {
+    if (is_hip) {
+        *at++ = arena_printf(&u->arena, "--offload-arch=%s", u->arch);
+        *at++ = "-O3";
+        return at;
+    }
     *at++ = arena_printf(&u->arena, "--gpu-architecture=%s", u->arch);
     *at++ = "--no-cache"; /* also keeps the CUDA driver out of this process */
     if (!include_folder)
@@ -188,7 +209,7 @@ static enum status program_compile(struct unit *u)
     if (!options)
         return STATUS_OUT_OF_MEMORY;
     for (size_t i = 0; i < n; i++)
-        options[i] = c_string(u, u->job->options[i]);
+        options[i] = is_hip ? hiprtc_option(&u->arena, u->job->options[i]) : c_string(u, u->job->options[i]);
     end = fixed_options(u, options + n);
     for (const char **o = options; o < end; o++)
         if (!*o)
@@ -204,9 +225,12 @@ static void take_log(struct unit *u)
 
     if (nvrtc.call.log_bytes(u->program, &bytes) != NVRTC_OK || bytes <= 1)
         return;
-    text = malloc(bytes);
-    if (text && nvrtc.call.log(u->program, text) == NVRTC_OK)
+    text = calloc(1, bytes + 1);
+    if (text && nvrtc.call.log(u->program, text) == NVRTC_OK) {
+        if (is_hip)
+            hiprtc_name_sources(text, HIP_PROGRAM_NAME);
         compile_output_log(u->out, text, bytes);
+    }
     free(text);
 }
 
@@ -257,9 +281,9 @@ static enum status take_lowered(struct unit *u)
 
 static enum status take_all(struct unit *u)
 {
-    enum status st = take_ptx(u);
+    enum status st = is_hip ? STATUS_OK : take_ptx(u);
 
-    if (!st && u->wants_cubin)
+    if (!st && (is_hip || u->wants_cubin))
         st = take_code(u, nvrtc.call.cubin_bytes, nvrtc.call.cubin, &u->out->cubin);
     return st ? st : take_lowered(u);
 }

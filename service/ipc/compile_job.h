@@ -20,6 +20,7 @@ enum compile_tool {
     COMPILE_PTX,   /* nvJitLink, to a cubin only; without headers, options or names */
     COMPILE_GLSL,  /* shaderc, and the validator of SPIR-V */
     COMPILE_SPIRV, /* the validator alone; without headers or names */
+    COMPILE_HIP,   /* hiprtc, to a code object */
     COMPILE_TOOLS,
 };
 
@@ -33,7 +34,7 @@ struct compile_job {
     const struct span           *name_expressions;
     size_t                       name_expressions_count;
     enum compile_tool            tool;
-    struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only */
+    struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only; "gfx90a" */
 };
 
 /* All bufs owned. The image is what the device loads. */
@@ -42,7 +43,7 @@ struct compile_output {
     struct buf  log;    /* <= COMPILE_LOG_BYTES_MAX, valid UTF-8 */
     bool        log_truncated;
     struct buf  ptx;
-    struct buf  cubin;   /* empty for compute_ architectures; of shaders the SPIR-V */
+    struct buf  cubin;   /* empty for compute_ architectures; of shaders the SPIR-V, of HIP the code object */
     struct buf *lowered; /* [name_expressions_count]: mangled name of each expression */
     size_t      lowered_count;
 };

@@ -119,7 +119,7 @@ struct device_info {
     struct device_reading   sensors[DEVICE_SENSORS];
     struct device_health    health;
     char                    compile_arch[16];                /* the target of compilation: "sm_90", or "compute_75" for PTX */
-    char                    compiler[16];                    /* of source for it: "nvrtc" of CUDA C++, "shaderc" of GLSL; "" = none here */
+    char                    compiler[16];                    /* of source for it: "nvrtc" of CUDA C++, "hiprtc" of HIP C++, "shaderc" of GLSL; "" = none here */
     uint32_t                code_format;                     /* enum device_code */
     uint32_t                on_host;                         /* 1: host processors run the kernels */
     uint32_t                sharing;                         /* enum device_sharing */

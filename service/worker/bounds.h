@@ -9,6 +9,9 @@ enum {
     COMPILE_STACK_MIB = 64, /* soft; deep nesting then ends as a crash instead of using up the machine */
     COMPILE_STACK_HARD_MIB = 256,
     COMPILE_FILES_MAX = 64, /* descriptors: nested headers */
+    COMPILE_SCRATCH_MIB = 128, /* all temporary files of a compiler that cannot do without any */
+    COMPILE_SCRATCH_FILE_MIB = 32, /* one of them, by the kernel, too: this times their number is what a compiler that was taken over can use */
+    COMPILE_SCRATCH_FILES_MAX = COMPILE_HEADERS_MAX + 32, /* at once */
 
     /* batches */
     RUN_EXACT_ITEMS_MAX = 16, /* of up to so many each is watched by itself; of more, where watching is expensive, a group */

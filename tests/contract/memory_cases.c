@@ -263,6 +263,43 @@ void case_fresh_memory_is_nobodys(struct bench *b)
     }
 }
 
+/* Where the device's memory is the process's own it holds what lay there before, its addresses among it: it is cleared. */
+void case_fresh_memory_is_not_the_workers(struct bench *b)
+{
+    enum { BLOCKS = 64, BYTES = 5000, LARGE = 300001, LARGE_BLOCKS = 8, MARK = 0x6d61726b };
+    static struct device_info info;
+    static uint32_t           large[LARGE / 4];
+    uint64_t                  blocks[BLOCKS];
+
+    OK(b->ops->info(b->d, &info));
+    if (!is_vulkan(b) || !info.on_host)
+        return;
+    make_pattern(3);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < BLOCKS; i++)
+            blocks[i] = allocate(b, BYTES);
+        for (int i = 0; i < BLOCKS; i++) {
+            read_all(b, after, blocks[i], BYTES);
+            for (size_t at = 0; at < BYTES; at++)
+                CHECK(after[at] == 0, "byte %zu of block %d in round %d is %d", at, i, round, after[at]);
+            write_all(b, blocks[i], before, BYTES);
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            OK(b->ops->mem_free(b->d, blocks[i]));
+        OK(await(b, NULL));
+        for (int i = 0; i < LARGE_BLOCKS; i++) {
+            blocks[i] = allocate(b, LARGE);
+            read_all(b, large, blocks[i], sizeof large);
+            for (size_t at = 0; at < COUNT(large); at++)
+                CHECK(large[at] == 0, "word %zu of large block %d in round %d is %u", at, i, round, large[at]);
+            OK(b->ops->mem_fill(b->d, NULL, blocks[i], MARK, 4, LARGE / 4));
+        }
+        for (int i = 0; i < LARGE_BLOCKS; i++)
+            OK(b->ops->mem_free(b->d, blocks[i]));
+        OK(await(b, NULL));
+    }
+}
+
 /* Freed memory goes back to the device, by itself or by mem_trim; memory in use is unchanged. */
 void case_trim_gives_back(struct bench *b)
 {

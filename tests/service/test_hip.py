@@ -62,6 +62,21 @@ def test_a_code_object_runs(client, session):
     assert together.status == 422 and "cooperative" in together.json()["detail"]
 
 
+def test_hip_c_is_compiled_for_it(client, session):
+    made = client.put(session + "/modules/m", {"source": VADD, "options": ["-DN=3"]}).expect(201).json()
+    assert [kernel["name"] for kernel in made["kernels"]] == ["vadd"] and made["arch"] == "gfx90a", made
+    for name, step in (("a", 1), ("b", 2), ("c", 0)):
+        assert client.put_octets(f"{session}/buffers/{name}", floats(step * i for i in range(1024))).status == 201
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+    assert client.get(session + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+    failed = client.put_cuda(session + "/modules/bad", "\n#error none of it\n")
+    assert failed.code == "compile_failed" and "kernel.hip, line 2: none of it" in failed.json()["detail"], failed.body
+    assert [(d["file"], d["line"], d["column"]) for d in failed.json()["compile"]["diagnostics"]] == [("kernel.hip", 2, 2)]
+    for spec, code, word in (({"options": ["--maxrregcount=32"]}, "option_not_allowed", "maxrregcount"), ({"arch": "sm_90"}, "invalid_field", "gfx90a")):
+        refused = client.post(session + "/modules", {"source": VADD, **spec})
+        assert refused.code == code and word in refused.json()["detail"], refused.body
+
+
 def test_code_that_is_not_for_it_is_refused_by_name(client, session):
     half = client.post(session + "/modules", CODE.read_bytes()[:5000], Content_Type=BINARY)
     assert half.code == "module_invalid" and "truncated" in half.json()["detail"]
@@ -69,7 +84,6 @@ def test_code_that_is_not_for_it_is_refused_by_name(client, session):
     assert other.code == "module_invalid" and "gfx906" in other.json()["detail"]
     ptx = client.post(session + "/modules", b".version 6.0\n.target sm_75\n", Content_Type="application/vnd.gpurest.ptx")
     assert ptx.code == "module_invalid" and "gfx90a" in ptx.json()["detail"]
-    assert client.put_cuda(session + "/modules/c", VADD).code == "compiler_unavailable"
     client.put(session + "/buffers/x", {"size": 4096}).expect(201)
     builtin = client.post(session + "/launches", {"builtin": "fill", "dtype": "f32", "args": [{"buf": "x"}, {"u64": 1024}, {"f32": 2.0}]})
     assert builtin.code == "invalid_field" and "hip" in builtin.json()["detail"], builtin.body

@@ -27,6 +27,7 @@ enum status hip_info(struct device *d, struct device_info *out)
         return STATUS_DEVICE_ERROR;
     fill_versions(d, out);
     snprintf(out->vendor, sizeof out->vendor, "AMD");
+    snprintf(out->compiler, sizeof out->compiler, "hiprtc");
     out->code_format = DEVICE_CODE_AMDGPU;
     snprintf(out->unsupported, sizeof out->unsupported, "textures,printf,cooperative,memcheck,libraries");
     for (unsigned i = 0; i < DEVICE_SENSORS; i++)

@@ -2,6 +2,10 @@
 #include "device/vulkan/internal.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { RENEWED_BYTES_MIN = 256 * 1024 }; /* below, to clear it takes less than a system call and its page faults */
 
 static const VkBufferUsageFlags usage =
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
@@ -38,8 +42,8 @@ enum status vulkan_memory_start(struct device *d, struct problem *why)
     d->vk.vkGetPhysicalDeviceMemoryProperties2(d->offer->device, &m);
     d->heaps = m.memoryProperties;
     d->next_address = VULKAN_ALIGNMENT_BYTES;
-    if (!find_type(d, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, &d->device_type) || !find_type(d, visible, 0, &d->upload_type) ||
-        !find_type(d, visible, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, &d->readback_type))
+    if (!find_type(d, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, d->offer->software ? visible : 0, &d->device_type) ||
+        !find_type(d, visible, 0, &d->upload_type) || !find_type(d, visible, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, &d->readback_type))
         return problem_set(why, STATUS_DEVICE_ERROR, "the Vulkan device lacks a type of memory");
     return STATUS_OK;
 }
@@ -230,6 +234,41 @@ enum status vulkan_memory_scratch(struct device *d, uint64_t bytes, struct vulka
     return allocate(d, bytes, false, out);
 }
 
+/* Gives whole pages back to the system, which is then to make them anew, all zeros. False: they are not of a kind that it does so with, as the
+ * marks show, or are too few to be worth it. */
+static bool renew_pages(unsigned char *from, const unsigned char *end)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char  *first = from + (-(uintptr_t)from & (page - 1)), *last;
+
+    if (end - from < RENEWED_BYTES_MIN)
+        return false;
+    last = first + (uintptr_t)(end - first) / page * page - 1;
+    *first = *last = 1;
+    if (madvise(first, (size_t)(last - first) + 1, MADV_DONTNEED) || *first || *last)
+        return false;
+    memset(from, 0, (size_t)(first - from));
+    memset(last, 0, (size_t)(end - last));
+    return true;
+}
+
+/* A driver on the host takes memory from the worker's own heap, with what lay there before, as addresses of the worker. */
+static enum status clear(struct device *d, const struct vulkan_memory *m)
+{
+    void       *mapped;
+    enum status st;
+
+    if (!d->offer->software)
+        return STATUS_OK;
+    st = vulkan_check(d, d->vk.vkMapMemory(d->device, m->memory, 0, VK_WHOLE_SIZE, 0, &mapped), NULL, "mapping memory");
+    if (st)
+        return st;
+    if (!renew_pages(mapped, (unsigned char *)mapped + m->reserved))
+        memset(mapped, 0, m->reserved);
+    d->vk.vkUnmapMemory(d->device, m->memory);
+    return STATUS_OK;
+}
+
 enum status vulkan_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
 {
     struct vulkan_memory m = {0};
@@ -243,6 +282,11 @@ enum status vulkan_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address
     st = allocate(d, bytes, true, &m);
     if (st)
         return st;
+    st = clear(d, &m);
+    if (st) {
+        vulkan_discard(d, (struct garbage){.memory = m});
+        return st;
+    }
     at = place_above(d, m.address);
     memmove(d->allocations + at + 1, d->allocations + at, (d->allocations_count - at) * sizeof m);
     d->allocations[at] = m;

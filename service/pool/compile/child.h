@@ -10,6 +10,7 @@ struct compile_command {
     char *executable;
     char *nvrtc_argument;   /* NULL: none */
     char *include_argument; /* NULL: none */
+    char *hip_argument;     /* makes the worker one for HIP C++ */
     bool  allow_no_sandbox;
 };
 

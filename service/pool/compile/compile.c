@@ -101,9 +101,9 @@ static bool give_to_warm(struct compile_service *s, struct span job, uint64_t de
 }
 
 /* What a worker for such a job is told; NULL: it loads the compiler of CUDA C++, as the warm one has. */
-static const char *argument_for(enum compile_tool tool)
+static const char *argument_for(const struct compile_service *s, enum compile_tool tool)
 {
-    return tool == COMPILE_CUDA ? NULL : tool == COMPILE_PTX ? "--assemble" : "--shader";
+    return tool == COMPILE_CUDA ? NULL : tool == COMPILE_PTX ? "--assemble" : tool == COMPILE_HIP ? s->command.hip_argument : "--shader";
 }
 
 static enum status run_bytes(struct compile_service *s, struct span job, enum compile_tool tool, struct compile_output *out)
@@ -114,7 +114,7 @@ static enum status run_bytes(struct compile_service *s, struct span job, enum co
 
     if (tool == COMPILE_CUDA && give_to_warm(s, job, deadline, &c))
         return child_finish(&c, deadline, out);
-    st = compile_child_start(&s->command, argument_for(tool), &c);
+    st = compile_child_start(&s->command, argument_for(s, tool), &c);
     if (st)
         return fail_compile(out, st, "Cannot start a compiler process");
     c.stop_fd = s->stop_fd;
@@ -222,6 +222,7 @@ static void release_parts(struct compile_service *s)
     free(s->command.executable);
     free(s->command.nvrtc_argument);
     free(s->command.include_argument);
+    free(s->command.hip_argument);
     if (s->stop_fd >= 0)
         close(s->stop_fd);
     free(s);
@@ -248,7 +249,8 @@ enum status compile_service_create(struct compile_service **out, const struct co
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->command.executable = strdup(config->executable);
     if (s->stop_fd < 0 || !s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
-        !argument_make(&s->command.include_argument, "--include=", config->include_path)) {
+        !argument_make(&s->command.include_argument, "--include=", config->include_path) ||
+        asprintf(&s->command.hip_argument, "--hip=%s", config->hip_path ? config->hip_path : "") < 0) {
         release_parts(s);
         return STATUS_OUT_OF_MEMORY;
     }

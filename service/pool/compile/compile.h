@@ -11,6 +11,7 @@ struct compile_config {
     const char *executable;    /* our own, for re-exec */
     const char *nvrtc_path;    /* NULL: the usual places */
     const char *include_path;  /* the toolkit's headers; NULL: the usual places */
+    const char *hip_path;      /* AMD's library; NULL, or it has no compiler: the usual places */
     unsigned    jobs_max;      /* in parallel; others wait for their turn */
     bool        callers_share; /* there are several callers: one caller never gets all of the turns */
     uint64_t    deadline_ms;

@@ -171,8 +171,15 @@ static bool is_shader(const struct module_spec *spec)
     return spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV;
 }
 
-static enum compile_tool tool_for(enum image_kind kind)
+static bool is_for_amd(struct span arch)
 {
+    return span_starts(arch, "gfx");
+}
+
+static enum compile_tool tool_for(enum image_kind kind, struct span arch)
+{
+    if (kind == IMAGE_CUDA && is_for_amd(arch))
+        return COMPILE_HIP;
     return kind == IMAGE_GLSL ? COMPILE_GLSL : kind == IMAGE_SPIRV ? COMPILE_SPIRV : kind == IMAGE_PTX ? COMPILE_PTX : COMPILE_CUDA;
 }
 
@@ -188,13 +195,13 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
                               .options_count = spec->options_count,
                               .name_expressions = spec->name_expressions,
                               .name_expressions_count = spec->name_expressions_count,
-                              .tool = tool_for(spec->kind),
-                              .arch = is_shader(spec) ? arch : arch_for(arch, want_cubin, arch_text)};
+                              .tool = tool_for(spec->kind, arch),
+                              .arch = is_shader(spec) || is_for_amd(arch) ? arch : arch_for(arch, want_cubin, arch_text)};
     char               key[CODE_KEY_BYTES];
     enum status        st;
 
     assert(spec->checked && (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_PTX || is_shader(spec)));
-    if (is_shader(spec)) /* the identity is that of the compiler of CUDA C++: there is no key for these */
+    if (is_shader(spec) || job.tool == COMPILE_HIP) /* the identity is that of the compiler of CUDA C++: there is no key for these */
         return run(service, whom, &job, arena, out, why);
     if (compile_service_version(service)[0] == '\0')
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No runtime compiler is installed; the operator can install NVRTC");

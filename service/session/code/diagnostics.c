@@ -4,6 +4,7 @@
  *            ^                                                  (caret below the place)
  *   At end of source: error: expected a "}"
  *   kernel.comp:7: error: 'zz' : undeclared identifier      (shaderc)
+ *   kernel.hip:4:16: error: use of undeclared identifier 'pp'      (hiprtc, line and column)
  *   ptxas error   : ...        ptxas application ptx input, line 23; error   : ...        nvrtc: error: ... */
 #include "session/code/diagnostics.h"
 #include "session/bounds.h"
@@ -13,7 +14,7 @@
 enum { ECHO_INDENT = 2 };
 
 /* Longest first where one begins another. "fatal" is the assembler's word. */
-static const char *const severities[] = {"catastrophic error", "internal error", "error", "warning", "remark", "fatal"};
+static const char *const severities[] = {"catastrophic error", "internal error", "fatal error", "error", "warning", "remark", "fatal"};
 
 /* Takes a severity word off the front of *s, with the "#177-D" and the colon behind it; *s is then the message. */
 static bool take_severity(struct span *s, struct span *severity)
@@ -73,19 +74,22 @@ static bool is_file_name(struct span s)
     return s.bytes > 0;
 }
 
-/* shaderc's "kernel.comp:7: error: ..."; of the whole source "kernel.comp: error: ...". */
+/* shaderc's "kernel.comp:7: error: ..."; of the whole source "kernel.comp: error: ...". hiprtc tells the column, too. */
 static bool parse_shader(struct span s, struct diagnostic *d)
 {
     struct span rest = s, file = span_cut(&rest, ':'), number = rest, message = rest;
-    uint64_t    line = 0;
+    uint64_t    line = 0, column = 0;
 
     if (rest.bytes && is_digit(rest.data[0]) && span_u64(span_cut(&number, ':'), &line))
+        message = number;
+    if (line && number.bytes && is_digit(number.data[0]) && span_u64(span_cut(&number, ':'), &column))
         message = number;
     message = span_trim(message);
     if (!is_file_name(file) || !message.data || !take_severity(&message, &d->severity))
         return false;
     d->file = file;
     d->line = line > INT32_MAX ? 0 : (unsigned)line;
+    d->column = column > INT32_MAX ? 0 : (unsigned)column;
     d->message = message;
     return true;
 }

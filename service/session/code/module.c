@@ -1,6 +1,7 @@
 /* Modules: made once per distinct input, kept with their kernel table, borrowed by requests and launches. */
 #include "session/code/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/threads/held.h"
@@ -213,6 +214,48 @@ static enum status get_shader_code(struct module *m, const struct module_spec *s
     return st;
 }
 
+enum { SHOWN_OPTION_BYTES = 100 };
+
+static const char *const hip_options[] = {
+#define HIP_OPTION(option, clangs) option,
+#include "ipc/hip_options.def"
+#undef HIP_OPTION
+};
+
+static enum status check_hip_options(const struct module_spec *spec, struct problem *why)
+{
+    char pointer[PROBLEM_POINTER_BYTES];
+
+    for (unsigned i = 0; i < spec->options_count; i++) {
+        bool known = false;
+
+        for (size_t o = 0; o < COUNT(hip_options) && !known; o++)
+            known = span_starts(spec->options[i], hip_options[o]);
+        snprintf(pointer, sizeof pointer, "/options/%u", i);
+        if (!known)
+            return problem_field(why, STATUS_OPTION_NOT_ALLOWED, pointer, "option", "The option %.*s is not for devices of the backend hip",
+                                 SPAN_ARG(span_first(spec->options[i], SHOWN_OPTION_BYTES)));
+    }
+    return STATUS_OK;
+}
+
+/* HIP C++ is CUDA C++ but for what the makers' devices differ in. */
+static enum status get_hip_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image,
+                                struct problem *why)
+{
+    const struct device_facts *facts = &m->worker_session->facts;
+    enum status                st = check_hip_options(spec, why);
+
+    if (!st && spec->arch.bytes)
+        st = problem_field(why, STATUS_INVALID_FIELD, "/arch", "value", "this device takes code for %s only: leave arch out", facts->arch);
+    if (st)
+        return st;
+    memcpy(m->arch, facts->arch, sizeof facts->arch);
+    st = compile_for_caller(m, spec, true, arena, why);
+    *image = buf_span(&m->compiled.output.cubin);
+    return st;
+}
+
 /* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
 static enum status get_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
 {
@@ -225,7 +268,8 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     }
     if (m->worker_session->facts.wants_amdgpu && spec->kind != IMAGE_BINARY && spec->kind != IMAGE_CUDA)
         return problem_set(why, STATUS_MODULE_INVALID,
-                           "this device takes a code object for AMD GPUs, compiled for %s; PTX, GLSL and SPIR-V are for other devices",
+                           "this device takes HIP C++, or a code object for AMD GPUs, compiled for %s; PTX, GLSL and SPIR-V are for other "
+                           "devices",
                            m->worker_session->facts.arch);
     if (spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV)
         return get_shader_code(m, spec, arena, image, why);
@@ -235,6 +279,8 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return take_source(m, &o->cubin, spec, image, why);
+    if (m->worker_session->facts.wants_amdgpu)
+        return get_hip_code(m, spec, arena, image, why);
     if (!m->worker_session->facts.compiles_cuda)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
                            "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");

@@ -10,7 +10,7 @@ struct device_facts {
     bool     compiles_cuda; /* from CUDA C++ */
     bool     wants_ptx;     /* code is loaded as PTX, not as a cubin */
     bool     wants_spirv;   /* code is SPIR-V, also from GLSL */
-    bool     wants_amdgpu;  /* code is a code object for AMD GPUs, and comes compiled */
+    bool     wants_amdgpu;  /* code is a code object for AMD GPUs, also from HIP C++ */
     bool     on_host;       /* the host's processors run the kernels */
     uint32_t multiprocessors;
     uint32_t max_threads_per_block;

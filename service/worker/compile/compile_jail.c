@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 #include "ipc/compile_job.h"
 #include "limits.h"
 #include "worker/compile/compile_paths.h"
+#include "worker/compile/scratch.h"
 #include "worker/jail/landlock.h"
 #include "worker/jail/privileges.h"
 
@@ -30,6 +32,7 @@ struct jail {
     int  landlock_fd; /* -1 = not offered */
     bool rooted;      /* chroot worked */
     bool trapped;     /* path calls are answered by compile_paths.c */
+    bool scratch;     /* ... out of memory alone */
     bool report;
 };
 
@@ -61,6 +64,17 @@ static enum status open_root(struct jail *j, const char *include_folder, struct 
     if (j->root_fd < 0)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The folder of CUDA headers cannot be opened");
     return STATUS_OK;
+}
+
+/* The files of a scratch folder stand above all other descriptors, and come when these are closed. */
+static bool make_scratch(const struct jail *j)
+{
+    if (!j->scratch)
+        return true;
+    if (!j->trapped || !scratch_make())
+        return false;
+    compile_paths_use_scratch();
+    return true;
 }
 
 /* chroot needs a privilege that a service in a container mostly lacks: then path calls are trapped instead, to the same effect. */
@@ -116,12 +130,13 @@ static rlim_t address_space_max(void)
 
 static void limit_resources(const struct jail *j, rlim_t address_space)
 {
+    const rlim_t file_bytes = j->scratch ? (rlim_t)COMPILE_SCRATCH_FILE_MIB << 20 : 0;
     const struct {
         int    which;
         rlim_t soft, hard;
     } rows[] = {
         {RLIMIT_CORE, 0, 0},
-        {RLIMIT_FSIZE, 0, 0},
+        {RLIMIT_FSIZE, file_bytes, file_bytes},
         {RLIMIT_AS, address_space, address_space},
         {RLIMIT_CPU, CPU_SECONDS_MAX, CPU_SECONDS_MAX},
         {RLIMIT_NOFILE, COMPILE_FILES_MAX, COMPILE_FILES_MAX},
@@ -146,7 +161,6 @@ static void guard_files(struct jail *j)
 
 static const int calls_allowed[] = {
     SCMP_SYS(read),
-    SCMP_SYS(write),
     SCMP_SYS(close),
     SCMP_SYS(lseek),
     SCMP_SYS(brk),
@@ -156,7 +170,6 @@ static const int calls_allowed[] = {
     SCMP_SYS(futex),
     SCMP_SYS(gettid),
     SCMP_SYS(getpid),
-    SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack),
@@ -186,7 +199,15 @@ static const int calls_refused[] = {
     SCMP_SYS(vfork),    SCMP_SYS(socket),   SCMP_SYS(getdents64), SCMP_SYS(setrlimit), SCMP_SYS(readlinkat), SCMP_SYS(prctl),
 };
 
-static int allow_list(scmp_filter_ctx c)
+static bool is_scratch_call(int call)
+{
+    for (const int *c = compile_paths_scratch_calls; *c >= 0; c++)
+        if (*c == call)
+            return true;
+    return false;
+}
+
+static int allow_list(const struct jail *j, scmp_filter_ctx c)
 {
     const uint32_t allow = SCMP_ACT_ALLOW;
     int            bad = 0;
@@ -194,7 +215,8 @@ static int allow_list(scmp_filter_ctx c)
     for (size_t i = 0; i < COUNT(calls_allowed); i++)
         bad |= seccomp_rule_add(c, allow, calls_allowed[i], 0);
     for (size_t i = 0; i < COUNT(calls_refused); i++)
-        bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), calls_refused[i], 0);
+        if (!j->scratch || !is_scratch_call(calls_refused[i]))
+            bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), calls_refused[i], 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     bad |= seccomp_rule_add(c, allow, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     bad |= seccomp_rule_add(c, allow, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
@@ -228,6 +250,46 @@ static int trap_paths(scmp_filter_ctx c)
     return bad;
 }
 
+/* What a compiler with a scratch folder writes is counted, but to the log, to which a handler of its crash writes, too. */
+static int allow_writing(const struct jail *j, scmp_filter_ctx c)
+{
+    const scmp_datum_t log = (scmp_datum_t)(j->log_fd >= 0 ? j->log_fd : STDERR_FILENO);
+    int                bad = 0;
+
+    if (!j->scratch)
+        return seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, log));
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 2, SCMP_A0(SCMP_CMP_NE, log), SCMP_A3(SCMP_CMP_EQ, SCRATCH_PASS));
+    bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, SCMP_SYS(write), 2, SCMP_A0(SCMP_CMP_NE, log), SCMP_A3(SCMP_CMP_NE, SCRATCH_PASS));
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ftruncate), 1, SCMP_A2(SCMP_CMP_EQ, SCRATCH_PASS));
+    bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, SCMP_SYS(ftruncate), 1, SCMP_A2(SCMP_CMP_NE, SCRATCH_PASS));
+    return bad;
+}
+
+/* LLVM sets handlers of nearly all signals, and AMD's compiler fails where one cannot be set again: ours of SIGSYS, which answers for the
+ * file system, stays without a word. */
+static int allow_handlers(scmp_filter_ctx c)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(rt_sigaction), 1, SCMP_A0(SCMP_CMP_NE, SIGSYS));
+
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(rt_sigaction), 2, SCMP_A0(SCMP_CMP_EQ, SIGSYS), SCMP_A1(SCMP_CMP_EQ, 0));
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(0), SCMP_SYS(rt_sigaction), 2, SCMP_A0(SCMP_CMP_EQ, SIGSYS), SCMP_A1(SCMP_CMP_NE, 0));
+    return bad;
+}
+
+/* No call that takes a path is let through. */
+static int trap_scratch(scmp_filter_ctx c)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(dup), 0);
+
+    for (const int *call = compile_paths_calls; *call >= 0; call++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, *call, 0);
+    for (const int *call = compile_paths_scratch_calls; *call >= 0; call++)
+        if (*call != SCMP_SYS(ftruncate))
+            bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, *call, 0);
+    return bad;
+}
+
 static bool seccomp_enter(const struct jail *j)
 {
     scmp_filter_ctx c = seccomp_init(SCMP_ACT_KILL_PROCESS);
@@ -235,8 +297,8 @@ static bool seccomp_enter(const struct jail *j)
 
     if (!c)
         return false;
-    bad = allow_list(c);
-    bad |= j->trapped ? trap_paths(c) : allow_reading(c);
+    bad = allow_list(j, c) | allow_writing(j, c) | allow_handlers(c);
+    bad |= j->scratch ? trap_scratch(c) : j->trapped ? trap_paths(c) : allow_reading(c);
     if (!bad)
         bad = seccomp_load(c);
     seccomp_release(c);
@@ -265,7 +327,7 @@ static enum status silence(struct jail *j, struct problem *why)
 
 enum status compile_jail_enter(const struct compile_jail *wanted, struct problem *why)
 {
-    struct jail j = {.report = wanted->report};
+    struct jail j = {.report = wanted->report, .scratch = wanted->scratch};
     pid_t       parent = getppid();
     rlim_t      address_space = address_space_max();
     bool        own;
@@ -280,6 +342,8 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
         return STATUS_INTERNAL;
     enter_root(&j);
     close_others(&j);
+    if (!make_scratch(&j))
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no folder in memory for the compiler's temporary files");
     limit_resources(&j, address_space);
     if (!privileges_drop_user(&own))
         say_missing(&j, "a user of its own");
@@ -288,7 +352,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     guard_files(&j);
     if (!seccomp_enter(&j)) {
         j.trapped = false; /* without the list nothing is trapped */
-        if (!wanted->optional)
+        if (!wanted->optional || j.scratch)
             return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
                                "This machine offers no way to hold the compiler to a list of system calls");
     }

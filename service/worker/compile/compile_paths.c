@@ -1,5 +1,5 @@
 /* Answers trapped path calls by openat2 with RESOLVE_IN_ROOT. Whatever cannot be opened "does not exist", whether it does or not: a log
- * must not reveal which files a machine has. */
+ * must not reveal which files a machine has. With a scratch folder that is all there is, and no call that takes a path reaches the kernel. */
 #include "worker/compile/compile_paths.h"
 
 #include <errno.h>
@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "worker/compile/scratch.h"
+
 const int compile_paths_calls[] = {
     SYS_openat, SYS_newfstatat,
 #ifdef SYS_open
@@ -18,7 +20,16 @@ const int compile_paths_calls[] = {
     -1,
 };
 
-static int root = -1;
+const int compile_paths_scratch_calls[] = {
+    SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_ftruncate,
+#ifdef SYS_open
+    SYS_mkdir,   SYS_rmdir,    SYS_unlink,    SYS_rename,     SYS_readlink,
+#endif
+    -1,
+};
+
+static int  root = -1;
+static bool scratch;
 
 #if defined(__x86_64__)
 static uint64_t syscall_argument(const ucontext_t *c, int n)
@@ -95,8 +106,93 @@ static long stat_at(const ucontext_t *c)
     return stat_in_root(path, syscall_pointer(c, 2));
 }
 
+/* ---- with a scratch folder ---- */
+
+static int syscall_fd(const ucontext_t *c, int n)
+{
+    return (int)syscall_argument(c, n);
+}
+
+/* Paths that begin at an open folder are not needed. */
+static bool begins_elsewhere(const ucontext_t *c, int n)
+{
+    const char *path = syscall_pointer(c, n + 1);
+
+    return syscall_fd(c, n) != AT_FDCWD && path[0] != '/';
+}
+
+static long scratch_stat_at(const ucontext_t *c)
+{
+    const char  *path = syscall_pointer(c, 1);
+    struct stat *to = (struct stat *)(uintptr_t)syscall_argument(c, 2);
+
+    if ((syscall_argument(c, 3) & AT_EMPTY_PATH) && path[0] == '\0')
+        return scratch_stat_fd(syscall_fd(c, 0), to);
+    return begins_elsewhere(c, 0) ? -ENOENT : scratch_stat(path, to);
+}
+
+static long answer_at(int call, const ucontext_t *c)
+{
+    if (begins_elsewhere(c, 0))
+        return -ENOENT;
+    switch (call) {
+    case SYS_openat:
+        return scratch_open(syscall_pointer(c, 1), syscall_argument(c, 2));
+    case SYS_mkdirat:
+        return scratch_make_folder(syscall_pointer(c, 1));
+    case SYS_unlinkat:
+        return scratch_remove(syscall_pointer(c, 1), syscall_argument(c, 2) & AT_REMOVEDIR);
+    case SYS_readlinkat:
+        return scratch_read_link(syscall_pointer(c, 1));
+    case SYS_faccessat:
+        return scratch_access(syscall_pointer(c, 1));
+    case SYS_renameat2:
+        return begins_elsewhere(c, 2) || syscall_argument(c, 4) ? -EINVAL : scratch_rename(syscall_pointer(c, 1), syscall_pointer(c, 3));
+    default:
+        return -ENOSYS;
+    }
+}
+
+static long answer_in_scratch(int call, const ucontext_t *c)
+{
+    switch (call) {
+    case SYS_newfstatat:
+        return scratch_stat_at(c);
+    case SYS_write:
+        return scratch_write(syscall_fd(c, 0), syscall_pointer(c, 1), syscall_argument(c, 2));
+    case SYS_ftruncate:
+        return scratch_resize(syscall_fd(c, 0), (int64_t)syscall_argument(c, 1));
+    case SYS_getdents64:
+        return scratch_list(syscall_fd(c, 0), (void *)(uintptr_t)syscall_argument(c, 1), syscall_argument(c, 2));
+#ifdef SYS_open
+    case SYS_open:
+        return scratch_open(syscall_pointer(c, 0), syscall_argument(c, 1));
+    case SYS_stat:
+    case SYS_lstat:
+        return scratch_stat(syscall_pointer(c, 0), (struct stat *)(uintptr_t)syscall_argument(c, 1));
+    case SYS_access:
+        return scratch_access(syscall_pointer(c, 0));
+    case SYS_mkdir:
+        return scratch_make_folder(syscall_pointer(c, 0));
+    case SYS_rmdir:
+    case SYS_unlink:
+        return scratch_remove(syscall_pointer(c, 0), call == SYS_rmdir);
+    case SYS_rename:
+        return scratch_rename(syscall_pointer(c, 0), syscall_pointer(c, 1));
+    case SYS_readlink:
+        return scratch_read_link(syscall_pointer(c, 0));
+#endif
+    default:
+        return answer_at(call, c);
+    }
+}
+
+/* ---- all calls ---- */
+
 static long answer_call(int call, const ucontext_t *c)
 {
+    if (scratch)
+        return answer_in_scratch(call, c);
     switch (call) {
     case SYS_openat:
         return open_in_root(syscall_pointer(c, 1), syscall_argument(c, 2));
@@ -123,6 +219,11 @@ static void on_trap(int signal_number, siginfo_t *info, void *context)
     (void)signal_number;
     set_result(context, answer_call(info->si_syscall, context));
     errno = saved;
+}
+
+void compile_paths_use_scratch(void)
+{
+    scratch = true;
 }
 
 bool compile_paths_install(int root_fd)

@@ -27,6 +27,7 @@ struct arguments {
     const char *include_path; /* NULL: what belongs to the library */
     bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
     bool        shader;       /* the job is GLSL or SPIR-V: shaderc is needed alone */
+    const char *hip;          /* the job is HIP C++: hiprtc is needed alone, from this library or, "", the usual places. NULL: it is not */
     bool        no_sandbox;   /* goes on where this machine offers none */
     const char *warm_arch;    /* NULL: the job is there, or as good as there. "": an unknown one */
     bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
@@ -50,6 +51,7 @@ static struct arguments parse(int argc, char **argv)
         a.nvrtc_path = nvrtc && nvrtc[0] ? nvrtc : a.nvrtc_path;
         a.include_path = include && include[0] ? include : a.include_path;
         a.warm_arch = warm ? warm : a.warm_arch;
+        a.hip = value_of(argv[i], "--hip=") ? value_of(argv[i], "--hip=") : a.hip;
         a.assemble |= strcmp(argv[i], "--assemble") == 0;
         a.shader |= strcmp(argv[i], "--shader") == 0;
         a.no_sandbox |= strcmp(argv[i], "--allow-no-sandbox") == 0;
@@ -115,11 +117,13 @@ static int answer_failure(enum status st, const char *text)
 static const struct tool {
     const char *doing;
     enum status (*run)(const struct compile_job *job, struct compile_output *out);
+    bool scratch; /* it cannot do without temporary files */
 } tools[] = {
     [COMPILE_CUDA] = {"compiling CUDA C++", compiler_run},
     [COMPILE_PTX] = {"assembling PTX", assembler_run},
     [COMPILE_GLSL] = {"compiling GLSL", shader_run},
     [COMPILE_SPIRV] = {"validating SPIR-V", shader_run},
+    [COMPILE_HIP] = {"compiling HIP C++", compiler_run, .scratch = true},
 };
 
 /* The process has loaded what such jobs need, and nothing else. */
@@ -152,7 +156,7 @@ static int compile_job(enum compile_tool tool)
 static int work_without_files(const struct arguments *a, enum compile_tool tool, enum status st, struct problem *why)
 {
     if (!st)
-        st = compile_jail_enter(&(struct compile_jail){.optional = a->no_sandbox}, why);
+        st = compile_jail_enter(&(struct compile_jail){.optional = a->no_sandbox, .scratch = tools[tool].scratch}, why);
     return st ? answer_failure(st, why->detail) : compile_job(tool);
 }
 
@@ -168,6 +172,13 @@ static int shade(const struct arguments *a)
     struct problem why = {0};
 
     return work_without_files(a, COMPILE_GLSL, shader_load(&why), &why);
+}
+
+static int compile_hip(const struct arguments *a)
+{
+    struct problem why = {0};
+
+    return work_without_files(a, COMPILE_HIP, compiler_load_hip(a->hip[0] ? a->hip : NULL, &why), &why);
 }
 
 /* ---- getting ready ---- */
@@ -230,7 +241,7 @@ static int work(const struct arguments *a)
     if (!st && a->version)
         write_version(a, include, version);
     if (!st)
-        st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
+        st = compile_jail_enter(&(struct compile_jail){.include_folder = include, .report = a->version, .optional = a->no_sandbox}, &why);
     if (st)
         return answer_failure(st, why.detail);
     if (include)
@@ -249,5 +260,5 @@ int compile_worker_main(int argc, char **argv)
     /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    _exit(a.assemble ? assemble(&a) : a.shader ? shade(&a) : work(&a));
+    _exit(a.assemble ? assemble(&a) : a.shader ? shade(&a) : a.hip ? compile_hip(&a) : work(&a));
 }

@@ -20,5 +20,5 @@ def test_a_code_object_runs_and_arrays_are_refused_at_once():
         c = gpu.buffer(size=a.nbytes)
         gpu.load(CODE.read_bytes()).kernel("vadd")((8,), (128,), (gpu.buffer(a), gpu.buffer(b), c, np.int32(1000)))
         assert np.array_equal(np.frombuffer(bytes(c.read()), dtype=np.float32), a + b)
-        with pytest.raises(errors.ArgumentError, match="need a cuda, vulkan or cpu device.*hip:0.*code objects"):
+        with pytest.raises(errors.ArgumentError, match="need a cuda, vulkan or cpu device.*hip:0.*modules with buffers"):
             gpurest.zeros(4, session=gpu)

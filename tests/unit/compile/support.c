@@ -24,6 +24,13 @@ void service_start(uint64_t deadline_ms)
     start(deadline_ms, false);
 }
 
+void service_start_hip(const char *path)
+{
+    struct compile_config config = {.executable = COMPILE_ROLE, .hip_path = path, .jobs_max = 2, .deadline_ms = PATIENT_MS};
+
+    cr_assert_eq(compile_service_create(&service, &config), STATUS_OK);
+}
+
 static void need(uint64_t deadline_ms, bool keep_ready)
 {
     start(deadline_ms, keep_ready);

@@ -16,6 +16,8 @@ void service_start(uint64_t deadline_ms);
 void service_need(uint64_t deadline_ms);
 /* As service_need, with a warm compile worker. */
 void service_need_ready(uint64_t deadline_ms);
+/* With that library as the compiler of HIP C++; NULL: the usual places. */
+void service_start_hip(const char *path);
 /* Ends the service and the output, if there are any. */
 void compile_end(void);
 

@@ -126,6 +126,16 @@ Test(diagnostics, column_stays_unknown_without_a_caret)
     cr_assert(d[0].column == 0 && d[1].column == 3);
 }
 
+Test(diagnostics, columns_of_hip_stand_behind_lines)
+{
+    cr_assert_eq(
+        parse(
+            "kernel.hip:4:16: error: use of 'pp'\n    if (i < n) pp[i];\n               ^\nby.h:2:1: fatal error: 'x.h' file not found\n"),
+        2);
+    cr_assert(d[0].line == 4 && d[0].column == 16 && span_is(d[0].message, "use of 'pp'") && span_is(d[0].file, "kernel.hip"));
+    cr_assert(d[1].line == 2 && d[1].column == 1 && span_is(d[1].severity, "fatal error") && diagnostics_first_error(d + 1, 1));
+}
+
 Test(diagnostics, their_number_is_bounded)
 {
     struct buf log;

@@ -58,8 +58,8 @@ def _language_of(session: "Session") -> Language:
     if session.device.startswith("vulkan"):
         return Glsl(session.device, session.client.device(session.device))
     if session.device.startswith("hip"):
-        raise ArgumentError(f"arrays need a cuda, vulkan or cpu device, and this session is on {session.device}: their kernels are source code, which that device "
-                            "does not take; open a session on another device, or use modules of code objects with buffers")
+        raise ArgumentError(f"arrays need a cuda, vulkan or cpu device, and this session is on {session.device}: their kernels are written for "
+                            "those; open a session on another device, or use modules with buffers")
     return CUDA
 
 
