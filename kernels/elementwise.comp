@@ -9,6 +9,7 @@
 #include "circular.glsl"
 #elif defined(T_f64)
 #include "real64.glsl"
+#include "circular64.glsl"
 #endif
 
 /* ---- operations: what they are made of, and the expression ---- */

@@ -108,6 +108,23 @@ static bool remove_files(nvrtc_program p)
     return remove(path) == 0 && remove(p->folder) == 0 && access("/tmp", F_OK) == 0;
 }
 
+/* A file that is removed while it is open stays what it was, and another is not it. */
+static bool outlives_its_name(nvrtc_program p)
+{
+    char path[PATH_BYTES], text[8] = "";
+    int  first, second;
+    bool fine;
+
+    snprintf(path, sizeof path, "%s/removed", p->folder);
+    first = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fine = first >= 0 && write(first, "first", 5) == 5 && unlink(path) == 0;
+    second = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fine = fine && second >= 0 && write(second, "2", 1) == 1 && lseek(first, 0, SEEK_SET) == 0 && read(first, text, 5) == 5;
+    close(first);
+    close(second);
+    return fine && strcmp(text, "first") == 0 && unlink(path) == 0;
+}
+
 /* ---- what a source tells it to do ---- */
 
 static void try_file(nvrtc_program p, const char *path)
@@ -248,7 +265,7 @@ nvrtc_code hiprtcCompileProgram(nvrtc_program program, int options_count, const 
     bool              fine = true;
     unsigned          number = 1;
 
-    if (!keep_files(program)) {
+    if (!keep_files(program) || !outlives_its_name(program)) {
         say(program, "no temporary files:", strerror(errno), errno);
         return NVRTC_INTERNAL_ERROR;
     }

@@ -189,6 +189,11 @@ static const int calls_allowed[] = {
     SCMP_SYS(sched_get_priority_min),
 };
 
+/* Asked without need by what writes files: newer releases of AMD's compiler may. */
+static const int calls_refused_with_scratch[] = {
+    SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(chmod), SCMP_SYS(flock), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(faccessat2),
+};
+
 /* With a root of the kernel's making these may run; else compile_paths.c answers them. */
 static const int calls_reading_paths[] = {SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat)};
 
@@ -282,6 +287,8 @@ static int trap_scratch(scmp_filter_ctx c)
 {
     int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(dup), 0);
 
+    for (size_t i = 0; i < COUNT(calls_refused_with_scratch); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), calls_refused_with_scratch[i], 0);
     for (const int *call = compile_paths_calls; *call >= 0; call++)
         bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, *call, 0);
     for (const int *call = compile_paths_scratch_calls; *call >= 0; call++)
@@ -297,7 +304,8 @@ static bool seccomp_enter(const struct jail *j)
 
     if (!c)
         return false;
-    bad = allow_list(j, c) | allow_writing(j, c) | allow_handlers(c);
+    bad = seccomp_attr_set(c, SCMP_FLTATR_CTL_TSYNC, 1); /* a thread that a library has started already is held to it, too */
+    bad |= allow_list(j, c) | allow_writing(j, c) | allow_handlers(c);
     bad |= j->scratch ? trap_scratch(c) : j->trapped ? trap_paths(c) : allow_reading(c);
     if (!bad)
         bad = seccomp_load(c);

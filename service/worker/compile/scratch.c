@@ -38,6 +38,7 @@ static struct node nodes[NODES_MAX] = {
 static struct opened opened[COMPILE_FILES_MAX];
 static struct {
     bool     taken;
+    bool     nameless; /* removed while it was open: free once it is closed */
     uint64_t bytes;
 } files[COMPILE_SCRATCH_FILES_MAX];
 static int folder_fd = -1; /* what open folders are copies of; of the folder itself nothing can be opened in the jail */
@@ -64,6 +65,42 @@ bool scratch_make(void)
             return false;
     folder_fd = above(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), COMPILE_SCRATCH_FILES_MAX);
     return folder_fd >= 0;
+}
+
+/* ---- files ---- */
+
+/* Closing is not asked about: a descriptor may be closed that is noted. */
+static bool is_open(unsigned file)
+{
+    struct stat own, other;
+
+    if (syscall(SYS_fstat, FILES_FIRST_FD + (int)file, &own))
+        return false;
+    for (int fd = 0; fd < COMPILE_FILES_MAX; fd++)
+        if (opened[fd].kind == OPENED_FILE && opened[fd].file == file && syscall(SYS_fstat, fd, &other) == 0 && other.st_ino == own.st_ino)
+            return true;
+    return false;
+}
+
+/* Its bytes are given back at once, or the bound would not hold. */
+static void release(unsigned file)
+{
+    syscall(SYS_ftruncate, FILES_FIRST_FD + (int)file, 0L, SCRATCH_PASS);
+    files[file].taken = files[file].nameless = false;
+    files[file].bytes = 0;
+}
+
+/* A free file's number, COMPILE_SCRATCH_FILES_MAX: there is none. */
+static unsigned free_file(void)
+{
+    unsigned file = 0;
+
+    for (unsigned i = 0; i < COMPILE_SCRATCH_FILES_MAX; i++)
+        if (files[i].nameless && !is_open(i))
+            release(i);
+    while (file < COMPILE_SCRATCH_FILES_MAX && files[file].taken)
+        file++;
+    return file;
 }
 
 /* ---- names ---- */
@@ -105,15 +142,13 @@ static struct place find(const char *path)
 
 static long make(struct place p, bool folder)
 {
-    unsigned file = 0;
+    unsigned file = folder ? 0 : free_file();
     int      i = TMP;
 
     if (p.parent < 0)
         return -ENOENT;
     if (p.parent == ROOT)
         return -EACCES;
-    while (!folder && file < COMPILE_SCRATCH_FILES_MAX && files[file].taken)
-        file++;
     while (i < NODES_MAX && nodes[i].used)
         i++;
     if (file == COMPILE_SCRATCH_FILES_MAX || i == NODES_MAX)
@@ -125,17 +160,16 @@ static long make(struct place p, bool folder)
     return i;
 }
 
-/* What is removed gives its bytes back at once, or the bound would not hold. */
 static void drop(int node)
 {
     unsigned file = nodes[node].file;
 
-    if (!nodes[node].folder) {
-        syscall(SYS_ftruncate, FILES_FIRST_FD + (int)file, 0L, SCRATCH_PASS);
-        files[file].taken = false;
-        files[file].bytes = 0;
-    }
     nodes[node].used = false;
+    if (nodes[node].folder)
+        return;
+    files[file].nameless = true;
+    if (!is_open(file))
+        release(file);
 }
 
 static bool is_empty(int folder)

@@ -56,6 +56,9 @@ def _matmul(a: Any, b: Any) -> ndarray:
         return _complex_product(left, right)
     if left._dtype.kind == "b":  # whether any product is 1: a sum that no rounding makes 0
         return matmul(left.astype(dtypes.float32), right.astype(dtypes.float32)).astype(dtypes.bool_)
+    work = left._engine.language.product_type(left._dtype)
+    if work is not left._dtype:
+        return matmul(left.astype(work), right.astype(work)).astype(left._dtype)
     try:
         batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
     except ValueError:

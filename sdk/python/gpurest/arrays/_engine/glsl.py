@@ -143,6 +143,9 @@ class Glsl(Language):
     def has_rows(self, dtype: DType) -> bool:
         return dtype.name in ("float32", "float64")
 
+    def product_type(self, dtype: DType) -> DType:
+        return self.register(dtype)
+
     # ---- words ----
 
     def type_of(self, dtype: DType) -> str:

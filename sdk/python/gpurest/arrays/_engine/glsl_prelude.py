@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from typing import List, Tuple
 
 _SHADERS = pathlib.Path(__file__).resolve().parent / "shaders"  # as the service's built-in kernels have them; a test compares
@@ -353,6 +354,10 @@ def _shader(name: str) -> str:
     return (_SHADERS / name).read_text(encoding="utf-8")
 
 
+# What circular64.glsl has: it is long, and each expression is compiled anew.
+CIRCULAR = re.compile("exact_(a?(sin|cos|tan)h?|atan2|expm1|cbrt|hypot|pow)[(]")
+
+
 def prelude(own: str) -> str:
     """What a kernel of that text needs: a device without 64-bit floats does not take a module that has any."""
     doubles, halves, rounded = "double" in own, "half_" in own, "exact_" in own or "log_add_exp" in own
@@ -364,7 +369,7 @@ def prelude(own: str) -> str:
     parts += [_HALVES if halves else "", _HALF_ONCE if halves and doubles else ""]
     if rounded or "quotient_down" in own or "remainder_" in own or "random_" in own:
         parts += [_shader("real.glsl"), _shader("circular.glsl") if rounded else ""]
-        parts += [_shader("real64.glsl") if doubles else ""]
+        parts += [_shader("real64.glsl") if doubles else "", _shader("circular64.glsl") if doubles and rounded and CIRCULAR.search(own) else ""]
     if "log_add_exp" in own:
         parts += [_for_float(_SUMS_OF_LOGARITHMS, "float"), _for_float(_SUMS_OF_LOGARITHMS, "double") if doubles else ""]
     if "random_" in own:

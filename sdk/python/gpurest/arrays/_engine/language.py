@@ -84,6 +84,10 @@ class Language:
         """Whether there are built-in kernels over rows of such elements."""
         return dtype.kind == "f"
 
+    def product_type(self, dtype: DType) -> DType:
+        """Of the elements that products of matrices of such elements are computed with."""
+        return dtype
+
     # ---- words ----
 
     def type_of(self, dtype: DType) -> str:
