@@ -2,6 +2,7 @@
 #include "api/batch/decode.h"
 #include "api/bounds.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "api/decode/args.h"
@@ -389,7 +390,9 @@ static enum status decode_op(struct decoding *d, const struct json *v, unsigned 
         return st;
     }
     problem_pointer(pointer, "/ops", index);
-    return k ? json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why) : unknown_op(d, pointer);
+    st = k ? json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why) : unknown_op(d, pointer);
+    assert(st); /* what was wrong is still */
+    return st;
 }
 
 static enum status decode_ops(struct decoding *d, const struct json *array, struct batch_spec *spec)

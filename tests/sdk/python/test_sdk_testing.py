@@ -79,6 +79,9 @@ def test_kernels_batches_and_run(url):
         with pytest.raises(errors.GpurestError) as caught:
             gpu.request("POST", f"/v1/sessions/{session.id}/launches", {"module": session.module(SAXPY).id, "kernel": "saxpy", "grid": [1], "args": []})
         assert caught.value.code == "argument_mismatch"
+        named = {"module": session.module(SAXPY).id, "ops": [{"op": "launch", "kernel": "saxpy", "grid": [1], "block": [32],
+                                                              "args": [{"f32": 2}, {"buf": x.id}, {"buf": y.id}, {"i32": 3}]}]}
+        gpu.request("PUT", f"/v1/sessions/{session.id}/programs/named", named)  # the module of all launches, by its id
 
 
 def test_a_fault_and_a_reset(url):
@@ -238,6 +241,9 @@ def test_a_kernel_without_a_model_is_named(fake):
             kernel((1,), (1,), (1,))
         with pytest.raises(errors.GpurestError, match="@fake.kernel"):
             gpurest.asarray([1.0], session=session).sum().get()
+        with pytest.raises(errors.GpurestError, match="one by one"):
+            gpu.request("POST", f"/v1/sessions/{session.id}/launches", {"module": session.module(SAXPY).id, "kernel": "saxpy", "grid": [1],
+                                                                       "args": {"bytes": "AAAA"}})
         with pytest.raises(errors.GpurestError, match="images"):
             session.load(".version 7.0")
 

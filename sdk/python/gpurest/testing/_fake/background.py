@@ -72,7 +72,7 @@ class FakeBackground:
             return json_answer(known.info())
         if len(session.programs) >= PROGRAMS_MAX:
             raise Refused(403, "quota_exceeded", f"at most {PROGRAMS_MAX} programs in a session")
-        _check_names(session, spec["ops"])
+        _check_names(session, spec["ops"], spec.get("module"))
         made = FakeProgram(pid, spec)
         session.claim(made.memory_bytes)
         session.programs[pid] = made
@@ -95,15 +95,15 @@ def _framed(work: Work) -> bytes:
     return b"".join(pack(*work()))
 
 
-def _check_names(session: FakeSession, ops: Any) -> None:
+def _check_names(session: FakeSession, ops: Any, module: Any) -> None:
     """What a program names must be there when it is put."""
     for index, op in enumerate(ops):
         try:
-            if op["op"] == "launch" and "builtin" not in op and op["kernel"] not in session.module(op["module"]).kernels:
+            if op["op"] == "launch" and "builtin" not in op and op["kernel"] not in session.module(op.get("module", module)).kernels:
                 raise Refused(404, "kernel_not_found", f"the module has no kernel {op['kernel']!r}")
             if op["op"] == "free" and not op["buf"].startswith("$"):
                 raise Refused(400, "invalid_field", "a program frees no buffer of the session: it could not run again")
-            for name in (op.get("to"), op.get("from"), *(one.get("buf") for one in op.get("args") or ())):
+            for name in (op.get("to"), op.get("from"), *(one.get("buf") for one in op.get("args") or () if isinstance(one, dict))):
                 if name and not name.startswith("$") and op["op"] not in ("record", "wait", "elapsed"):
                     session.buffer(name)
         except Refused as refused:

@@ -105,7 +105,9 @@ class Computer:
         model = self.models.get(kernel)
         if model is None:
             raise Refused(501, "feature_disabled", f"FakeServer has no model of the {kind}kernel {kernel!r}: decorate one with @fake.kernel({kernel!r})")
-        given: Sequence[Any] = spec.get("args") or ()
+        given: Any = spec.get("args") or ()
+        if isinstance(given, Mapping):
+            raise Refused(501, "feature_disabled", "FakeServer takes the arguments of a launch one by one, as a list")
         if declared is not None and len(declared) != len(given):
             raise Refused(422, "argument_mismatch", f"{kernel} takes {len(declared)} arguments, got {len(given)}")
         values = [self._value(one, declared[at] if declared is not None else None) for at, one in enumerate(given)]
@@ -134,7 +136,9 @@ class Computer:
     def batch(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, BytesLike]]:
         """(the answer's document, its segments). After a failure what was kept by then is gone, as the service has it."""
         self.session.check()
-        module = self.session.compile(document["module"])[0] if document.get("module") else None
+        source = document.get("module")
+        made = self.session.compile(source)[0] if source and not isinstance(source, str) else None
+        module = self.session.module(source) if isinstance(source, str) else made
         out: Dict[str, BytesLike] = {}
         told: List[Dict[str, Any]] = []
         self._timing = bool(document.get("timing", True))
@@ -152,7 +156,7 @@ class Computer:
                 kept[name] = self._keep(self.names[name])
         answer: Dict[str, Any] = {"status": "succeeded", "ops": told, "gpu_groups": [], "timing": {"recv_ms": 0.0, "compile_ms": 0.0, "run_ms": 0.0},
                                   "kept": kept}
-        return ({**answer, "module": module.id} if module is not None else answer), out
+        return ({**answer, "module": made.id} if made is not None else answer), out
 
     def _keep(self, data: bytearray) -> str:
         name = new_id("b")
