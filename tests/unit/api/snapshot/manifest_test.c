@@ -51,7 +51,7 @@ Test(manifest, what_is_none_is_refused)
         "",
         "[]",
         "{\"format\":\"zip\",\"version\":1}",
-        "{\"format\":\"gpurest-snapshot\",\"version\":4,\"session\":{},\"parts\":[]}",
+        "{\"format\":\"gpurest-snapshot\",\"version\":5,\"session\":{},\"parts\":[]}",
         "{\"format\":\"gpurest-snapshot\",\"version\":3,\"move\":\"abc\",\"session\":{},\"parts\":[]}",
         "{\"format\":\"gpurest-snapshot\",\"version\":1,\"session\":[],\"parts\":[]}",
         "{\"format\":\"gpurest-snapshot\",\"version\":1,\"session\":{},\"parts\":{}}",

@@ -58,7 +58,7 @@ Test(hip, tells_what_the_device_is)
     cr_assert_eq(device_hip.info(d, &info), STATUS_OK);
     cr_expect(strcmp(info.vendor, "AMD") == 0 && strcmp(info.compile_arch, "gfx90a") == 0, "%s %s", info.vendor, info.compile_arch);
     cr_expect(info.warp_size == 64 && info.multiprocessors == 104 && info.max_shared_bytes_per_block == 65536);
-    cr_expect(info.code_format == DEVICE_CODE_AMDGPU && info.compiler[0] == '\0' && !info.has_server);
+    cr_expect(info.code_format == DEVICE_CODE_AMDGPU && strcmp(info.compiler, "hiprtc") == 0 && !info.has_server);
     cr_expect(strstr(info.unsupported, "printf") && strstr(info.unsupported, "cooperative"));
     device_hip.close(d);
 }
