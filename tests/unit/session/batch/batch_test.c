@@ -232,22 +232,33 @@ static void allocate_once(uint64_t bytes)
     batch_destroy(b);
 }
 
+/* The worker frees behind what it does. */
+static void await_allocations(unsigned count)
+{
+    const struct timespec nap = {.tv_nsec = 1000 * 1000};
+    uint64_t              deadline = deadline_after_ms(60 * 1000);
+
+    while (fake_live_allocations() != count && deadline_left_ns(deadline))
+        nanosleep(&nap, NULL);
+    cr_assert_eq(fake_live_allocations(), count);
+}
+
 Test(batch, memory_of_a_size_is_used_again_and_little_is_kept)
 {
     struct session_memory memory;
 
     for (unsigned i = 0; i < 3; i++) {
         allocate_once(100);
-        cr_assert_eq(fake_live_allocations(), 1);
+        await_allocations(1);
     }
     allocate_once(SPARE_BYTES_MAX + 1);
-    cr_assert_eq(fake_live_allocations(), 1, "a large one is freed at once");
+    await_allocations(1); /* a large one is freed at once */
     for (uint64_t bytes = 200; bytes < 200 + 2 * SPARE_BUFFERS_MAX; bytes++)
         allocate_once(bytes);
-    cr_assert_eq(fake_live_allocations(), SPARE_BUFFERS_MAX, "the oldest make room");
+    await_allocations(SPARE_BUFFERS_MAX); /* the oldest make room */
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     cr_assert_eq(session_memory_trim(f.session, &memory, &f.why), STATUS_OK);
-    cr_assert_eq(fake_live_allocations(), 0);
+    await_allocations(0);
 }
 
 /* Every call to the worker fails once. Whatever happens, only what was kept or was there before stays. */
