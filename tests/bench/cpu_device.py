@@ -4,7 +4,7 @@
     cpu_device.py --kernels build/release/tests/bench/cpu_kernels [--rounds 3] [--runs 5] [--json FILE]
 
 One thread is measured in CPU time, two in time passed; each figure is the shortest of all runs in all rounds, and the contestants take
-turns in every round. What is not installed is said and left out. "compiled" is the cpu device with libLLVM, "ours" its interpreter."""
+turns in every round. What is not installed is said and left out. "compiled" is the cpu device with libLLVM, "ours" its interpreter, and "to PoCL/1" is compiled/1 as a multiple of PoCL's time on one thread."""
 import argparse
 import json
 import os
@@ -169,10 +169,11 @@ def report(found, load):
     for who in ("numpy/1", "opencl/1"):
         print(f"{who[:-2]}: {found[who].get('missing') or found[who]['name']}")
     columns = ("ours/1", "compiled/1", "numpy/1", "opencl/1", "ours/2", "compiled/2", "numpy/2", "opencl/2")
-    print(f"{'kernel':<20} {'plain ms':>9} " + " ".join(f"{column:>10}" for column in columns))
+    print(f"{'kernel':<20} {'plain ms':>9} " + " ".join(f"{column:>10}" for column in columns) + f" {'to PoCL/1':>10}")
     for name, base in found["plain/1"]["ms"].items():
         cells = " ".join(cell(found[column], name, base) for column in columns)
-        print(f"{name:<20} {base:9.4f} {cells}")
+        pocl = found["opencl/1"].get("ms", {}).get(name)
+        print(f"{name:<20} {base:9.4f} {cells} {cell(found['compiled/1'], name, pocl) if pocl else cell({}, name, 1)}")
     for name in disagreements(found):
         print(f"{name}: PoCL's result is not NumPy's")
 

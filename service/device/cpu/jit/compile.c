@@ -149,7 +149,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
         l->native.strip = e.has_strips ? strip.plan.lanes : 0;
         l->native.across = across;
         strip_finish(&strip);
-        l->native.many = plan.whole && !plan.spins && !plan.borrows;
+        l->native.many = plan_runs_many(&plan);
         plan.entry = plan.passes = NULL;
     }
     if (l)

@@ -85,20 +85,20 @@ static void compile(struct jit_kernel *k, unsigned form)
     pthread_mutex_unlock(&lock);
 }
 
-/* With the lock held. */
-static struct jit_kernel *hottest(unsigned *form)
+/* With the lock held. The oldest kernel that is asked for: the hottest one first brought nothing (twelve kernels in turns, 2026-11-28). */
+static struct jit_kernel *next_asked(unsigned *form)
 {
-    struct jit_kernel *best = NULL;
+    struct jit_kernel *oldest = NULL;
 
     for (struct jit_kernel *k = kernels; k; k = k->next) {
         for (unsigned i = 0; i < FORMS; i++) {
-            if (k->forms[i].state != ASKED || (best && k->forms[i].spent_ns <= best->forms[*form].spent_ns))
-                continue;
-            best = k;
-            *form = i;
+            if (k->forms[i].state == ASKED) {
+                oldest = k;
+                *form = i;
+            }
         }
     }
-    return best;
+    return oldest;
 }
 
 /* Ends what was unloaded meanwhile, with the lock held, which it gives up for each. */
@@ -121,7 +121,7 @@ static void *compile_all(void *context)
         struct jit_kernel *k;
         unsigned           form = 0;
 
-        while (!(k = hottest(&form)))
+        while (!(k = next_asked(&form)))
             pthread_cond_wait(&work, &lock);
         k->forms[form].state = AT_WORK;
         at_work = true;

@@ -35,7 +35,7 @@ static bool has_result(const struct ptx_insn *in)
 }
 
 /* Registers that it reads; of instructions that the interpreter runs, all that it names. */
-static void each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
+void plan_each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
 {
     bool compiled = native_way(p->module, p->function, in) == NATIVE_EMITTED;
 
@@ -135,7 +135,7 @@ static bool find_live(struct jit_plan *p)
 
         for (uint32_t i = c->blocks[b].insn_first; i < c->blocks[b].insn_first + c->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
-            each_source(p, in, note_use, &s);
+            plan_each_source(p, in, note_use, &s);
             if (in->guard == PTX_NO_REG && native_insn(p->module, p->function, in))
                 plan_each_result(p, in, note_kill, &s);
         }
@@ -278,7 +278,7 @@ static bool find_local(struct jit_plan *p)
         h.now = b + 1;
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
-            each_source(p, in, note_source, &h);
+            plan_each_source(p, in, note_source, &h);
             if (in->guard != PTX_NO_REG || !native_insn(p->module, p->function, in))
                 plan_each_result(p, in, note_source, &h);
             else
@@ -606,7 +606,7 @@ static void find_shapes(struct jit_plan *p)
         for (uint32_t i = p->code->blocks[b].insn_first; p->native[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count;
              i++) {
             plan_each_result(p, &p->function->insns[i], note_dirty, NULL);
-            each_source(p, &p->function->insns[i], note_read, NULL);
+            plan_each_source(p, &p->function->insns[i], note_read, NULL);
         }
     }
 }
@@ -640,8 +640,10 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     p->waited = calloc(blocks * p->words, sizeof *p->waited);
     p->changed = calloc(blocks * p->words, sizeof *p->changed);
     p->changed_later = calloc(blocks * p->words, sizeof *p->changed_later);
+    p->needed = calloc(blocks * p->words, sizeof *p->needed);
+    p->left_alive = calloc(p->words, sizeof *p->left_alive);
     if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live ||
-        !p->waited || !p->changed || !p->changed_later)
+        !p->waited || !p->changed || !p->changed_later || !p->needed || !p->left_alive)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
@@ -651,6 +653,8 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
         return STATUS_OUT_OF_MEMORY;
     find_shapes(p);
     plan_find_changed(p);
+    if (plan_find_needed(p))
+        return STATUS_OUT_OF_MEMORY;
     return p->insns_native ? STATUS_OK : refuse(why, "no part of the kernel can be compiled");
 }
 
@@ -668,4 +672,6 @@ void plan_finish(struct jit_plan *p)
     free(p->waited);
     free(p->changed);
     free(p->changed_later);
+    free(p->needed);
+    free(p->left_alive);
 }

@@ -30,6 +30,8 @@ struct jit_plan {
     uint64_t                  *live;                       /* [blocks_count][words] registers that are read from there on */
     uint64_t              *changed; /* [blocks_count][words] registers that may differ from the interpreter's arrays at the block's end */
     uint64_t              *changed_later; /* of those, what may be after an entry behind the first block */
+    uint64_t              *needed;        /* [blocks_count][words] registers that compiled code wants of the arrays where it begins there */
+    uint64_t              *left_alive;    /* [words] registers that lanes take to the arrays when a chunk stops inside compiled code */
     size_t                 words;
     uint32_t               insns_native, insns_total;
     const struct ptx_insn *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
@@ -45,8 +47,13 @@ unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2]);
 /* Registers that the instruction writes. */
 typedef void (*plan_reg_fn)(struct jit_plan *p, uint32_t reg, void *context);
 void plan_each_result(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
+void plan_each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
 /* p->changed. device/cpu/jit/changed.c */
 void plan_find_changed(struct jit_plan *p);
+/* p->needed and p->left_alive, after it. device/cpu/jit/needed.c */
+enum status plan_find_needed(struct jit_plan *p);
+/* Whether lanes may wait before `to` that have come from `from`, both compiled. */
+bool plan_may_wait(const struct jit_plan *p, uint32_t from, uint32_t to);
 /* p->shapes of lanes that never part. */
 void plan_shapes_together(struct jit_plan *p);
 
@@ -59,4 +66,15 @@ static inline bool plan_is_changed(const struct jit_plan *p, uint32_t block, uin
 static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32_t reg)
 {
     return p->live[block * p->words + reg / 64] >> (reg % 64) & 1;
+}
+
+static inline bool plan_is_needed(const struct jit_plan *p, uint32_t block, uint32_t reg)
+{
+    return p->needed[block * p->words + reg / 64] >> (reg % 64) & 1;
+}
+
+/* Several blocks of threads may run in turns. */
+static inline bool plan_runs_many(const struct jit_plan *p)
+{
+    return p->whole && !p->spins && !p->borrows;
 }

@@ -8,8 +8,8 @@ static llvm_value array_of(struct emitter *e, uint32_t reg)
     unsigned   bytes = e->plan->function->registers[reg].bytes;
     llvm_value at = binary(e, LLVM_MUL, e->stride, number(e, 64, e->plan->code->places[reg]));
 
-    at = binary(e, LLVM_ADD, at, binary(e, LLVM_MUL, e->lane, number(e, 64, bytes)));
-    return binary(e, LLVM_ADD, e->frame, at);
+    at = binary(e, LLVM_ADD, e->frame, at); /* the same for all chunks */
+    return binary(e, LLVM_ADD, at, binary(e, LLVM_MUL, e->lane, number(e, 64, bytes)));
 }
 
 void save_register(struct emitter *e, uint32_t reg, llvm_value mask)

@@ -83,6 +83,8 @@ static void find_turns(struct emitter *e)
     llvm_value lanes = number(e, 32, e->lanes), one = number(e, 32, 1), full_end = minus_or_none(e, parameter(e, 4), e->lanes);
 
     t->across = icmp(e, LLVM_NE, member(e, offsetof(struct native_call, across), 32), number(e, 32, 0));
+    if (!plan_runs_many(e->plan)) /* one block at a time */
+        t->across = number(e, 1, 0);
     t->inner_first = choose(e, t->across, first_x, number(e, 32, 0));
     t->inner_step = choose(e, t->across, one, lanes);
     t->inner_end = choose(e, t->across, end_x, parameter(e, 4));

@@ -43,7 +43,7 @@ static void fetch_all(struct emitter *e, uint32_t block, llvm_value mask, llvm_v
     const struct jit_plan *p = e->plan;
 
     for (uint32_t r = 0; r < p->function->registers_count; r++) {
-        if ((p->dirty[r] || p->read[r]) && plan_is_live(p, block, r))
+        if ((p->dirty[r] || p->read[r]) && plan_is_needed(p, block, r))
             fetch_register(e, r, mask, first, trusted, bad);
     }
 }
@@ -54,17 +54,26 @@ static void enter_block(struct emitter *e, uint32_t block, llvm_value bits)
     e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, bits, all_lanes(e)), e->full_blocks[block], e->blocks[block]);
 }
 
-static void emit_entry(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first, llvm_value trusted)
+static llvm_value first_lane(struct emitter *e)
+{
+    llvm_value args[2] = {e->chunk_lanes, number(e, 1, 0)};
+
+    return binary(e, LLVM_AND, intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), number(e, 32, e->lanes - 1));
+}
+
+/* The registers of lanes that came together have their shapes; a chunk that has not all its lanes is looked at all the same. */
+static void emit_entry(struct emitter *e, uint32_t block, llvm_value trusted)
 {
     llvm_value bad = NULL;
     llvm_block good, refused, trusting = new_block(e, "trusting"), checking = new_block(e, "checking");
 
+    trusted = binary(e, LLVM_AND, trusted, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
     e->ll->LLVMBuildCondBr(e->b, trusted, trusting, checking);
     go_on_in(e, trusting);
-    fetch_all(e, block, mask, first, true, &bad);
-    enter_block(e, block, e->chunk_lanes);
+    fetch_all(e, block, NULL, number(e, 32, 0), true, NULL);
+    e->ll->LLVMBuildBr(e->b, e->full_blocks[block]);
     go_on_in(e, checking);
-    fetch_all(e, block, mask, first, false, &bad);
+    fetch_all(e, block, lanes_vector(e, e->chunk_lanes), first_lane(e), false, &bad);
     if (bad) {
         good = new_block(e, "good");
         refused = new_block(e, "refused");
@@ -124,11 +133,7 @@ static void emit_leave(struct emitter *e)
     }
     mask = lanes_vector(e, inside);
     for (uint32_t r = 0; r < p->function->registers_count; r++) {
-        bool live = false;
-
-        for (uint32_t b = 0; b < p->code->blocks_count && p->dirty[r]; b++)
-            live |= e->awaited[b] && plan_is_live(p, b, r);
-        if (live)
+        if (p->left_alive[r / 64] >> (r % 64) & 1)
             save_register(e, r, mask);
     }
     set_member(e, offsetof(struct native_call, tired), number(e, 32, 1), false);
@@ -223,7 +228,7 @@ static void add_attribute(struct emitter *e, const char *key, const char *value)
 static void emit_start(struct emitter *e)
 {
     const struct jit_plan *p = e->plan;
-    llvm_value             block = parameter(e, 3), to, mask, first, trusted, args[2];
+    llvm_value             block = parameter(e, 3), to, trusted;
     llvm_block             refused = new_block(e, "unknown");
 
     load_members(e);
@@ -236,10 +241,6 @@ static void emit_start(struct emitter *e)
     e->strips_wanted = binary(e, LLVM_AND, e->strips_wanted, e->begins);
     e->strip_align = member(e, offsetof(struct native_call, strip_align), 32);
     start_chunks(e);
-    mask = lanes_vector(e, e->chunk_lanes);
-    args[0] = e->chunk_lanes;
-    args[1] = number(e, 1, 0);
-    first = binary(e, LLVM_AND, intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), number(e, 32, e->lanes - 1));
     to = e->ll->LLVMBuildSwitch(e->b, block, refused, 4);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         llvm_block entry;
@@ -249,7 +250,7 @@ static void emit_start(struct emitter *e)
         entry = new_block(e, "entry");
         e->ll->LLVMAddCase(to, number(e, 32, b), entry);
         go_on_in(e, entry);
-        emit_entry(e, b, mask, first, trusted);
+        emit_entry(e, b, trusted);
     }
     go_on_in(e, refused);
     stop_at(e, binary(e, LLVM_OR, e->chunk_lane, number(e, 32, NATIVE_REFUSED)));

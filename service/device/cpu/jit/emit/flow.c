@@ -27,6 +27,7 @@ llvm_value block_bit(const struct emitter *e, uint32_t block, bool and_below)
 
 static void wait_there(struct emitter *e, uint32_t block, llvm_value mask)
 {
+    e->broken |= !plan_may_wait(e->plan, e->block, block); /* its registers would be lost if the chunk stopped */
     add_pending(e, block, mask);
     e->ll->LLVMBuildStore(e->b, binary(e, LLVM_OR, load_slot(e, e->bits_type, e->bits_slot), block_bit(e, block, false)), e->bits_slot);
     e->awaited[block] = 1;
@@ -95,12 +96,20 @@ static bool may_turn(const struct emitter *e, uint32_t block)
     return false;
 }
 
-/* All lanes of the chunk leave for block `to`: where those of the chunks before did, too, the next chunk follows at once. */
+/* All lanes of the chunk leave for block `to`: where those of the chunks before did, too, the next chunk follows at once, unless a line of this one
+ * has wrapped. */
 static void leave_full(struct emitter *e, uint32_t to)
 {
+    llvm_block quick = new_block(e, "quick"), rest = new_block(e, "rest");
+    llvm_value straight;
+
     save_registers(e, to, e->mask);
-    if (!may_turn(e, to))
-        go_on_quickly(e, to);
+    straight = may_turn(e, to) ? icmp(e, LLVM_EQ, load_slot(e, e->i32, e->mixed_slot), number(e, 32, 0)) : number(e, 1, 1);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, straight), quick, rest);
+    go_on_in(e, quick);
+    go_on_quickly(e, to);
+    e->ll->LLVMBuildBr(e->b, rest);
+    go_on_in(e, rest);
     stand_there(e, to, e->mask);
     e->ll->LLVMBuildBr(e->b, e->dispatch);
 }

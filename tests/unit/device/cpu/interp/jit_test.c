@@ -241,8 +241,20 @@ Test(jit, shared_memory_between_barriers)
         "add.s32 %r13, %r13, %r14; st.global.u32 [%rd5], %r13; ret;");
 }
 
+/* What no block behind the barrier touches goes back to the arrays with the rest, where a chunk stops in the loop. */
+Test(jit, a_chunk_that_stops_in_a_loop_behind_a_barrier)
+{
+    agree("a loop of many rounds",
+          "ld.global.u32 %r12, [%rd6]; mov.u32 %r13, 0; mul.lo.u32 %r15, %r1, 3; mad.lo.u32 %r16, %r4, 5, 1;\n"
+          "Again: add.u32 %r13, %r13, 1; mov.u32 %r14, 0;\n"
+          "Inner: add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 3000; @%p1 bra Inner;\n"
+          "bar.sync 0; setp.lt.u32 %p2, %r13, 3; @%p2 bra Again; bar.sync 0;\n"
+          "add.u32 %r12, %r12, %r14; add.u32 %r12, %r12, %r15; xor.b32 %r12, %r12, %r16; st.global.u32 [%rd5], %r12; ret;");
+}
+
 Test(jit, random_programs)
 {
+    static void (*const kinds[])(char *text, size_t bytes, uint32_t seed) = {maker_write_alone, maker_write_warps, maker_write_barriers};
     static const unsigned threads[] = {256, 128, 100, 48, 33, 16, 7};
     static char           text[MAKER_TEXT_BYTES];
     uint32_t             *stores = rig_memory(&r, WORDS * 4);
@@ -255,10 +267,7 @@ Test(jit, random_programs)
 
         for (unsigned i = 0; i < WORDS; i++)
             in[i] = maker_value(&state);
-        if (seed % 2)
-            maker_write_warps(text, sizeof text, seed);
-        else
-            maker_write_alone(text, sizeof text, seed);
+        kinds[seed % (sizeof kinds / sizeof *kinds)](text, sizeof text, seed);
         rig_load(&r, text);
         for (unsigned compiled = 0; compiled < 2; compiled++) {
             jit_choose(compiled ? JIT_NOW : JIT_OFF);

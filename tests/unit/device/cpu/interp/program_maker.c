@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 70 };
+/* Programs with barriers are short: compiled code has a second version of the blocks of such kernels. */
+enum { STEPS = 70, STEPS_WITH_BARRIERS = 14 };
 
 struct maker {
     char    *text;
@@ -256,7 +257,7 @@ static void add_step(struct maker *m)
 static void add_start(struct maker *m)
 {
     add(m, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry made(.param .u64 in, .param .u64 out, .param .u64 other)\n{\n"
-           ".reg .b16 %%rs<4>; .reg .b32 %%r<32>; .reg .b64 %%rd<24>; .reg .f32 %%f<8>; .reg .pred %%p<6>;\n"
+           ".reg .b16 %%rs<4>; .reg .b32 %%r<32>; .reg .b64 %%rd<24>; .reg .f32 %%f<8>; .reg .pred %%p<7>;\n"
            ".shared .align 16 .b8 mem[8192]; .local .align 16 .b8 own[64];\n"
            "ld.param.u64 %%rd10, [in]; ld.param.u64 %%rd11, [out]; ld.param.u64 %%rd12, [other];\n"
            "mov.u32 %%r18, %%ctaid.x; mov.u32 %%r17, %%ntid.x; mov.u32 %%r19, %%tid.x; mad.lo.u32 %%r16, %%r18, %%r17, %%r19;\n"
@@ -275,12 +276,16 @@ static void add_start(struct maker *m)
             (i + 3) % 6);
 }
 
-static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, bool warps)
+static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, bool warps, bool barriers)
 {
     struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345, .alone = alone, .warps = warps};
 
     add_start(&m);
-    for (unsigned i = 0; i < STEPS; i++) {
+    if (barriers)
+        add(&m, "mov.u32 %%r31, %u;\nRound:\n", 1 + pick(&m, 4));
+    for (unsigned i = 0; i < (barriers ? STEPS_WITH_BARRIERS : STEPS); i++) {
+        if (barriers && pick(&m, 4) == 0)
+            add(&m, "bar.sync 0;\n");
         if (warps && pick(&m, 5) == 0)
             add_warp_operation(&m);
         else if (pick(&m, 6) == 0)
@@ -288,6 +293,8 @@ static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, b
         else
             add_step(&m);
     }
+    if (barriers)
+        add(&m, "add.s32 %%r31, %%r31, -1;\nsetp.gt.s32 %%p6, %%r31, 0;\n@%%p6 bra Round;\n");
     for (unsigned i = 0; i < 6; i++)
         add(&m, "st.global.u32 [%%rd11+%u], %%r%u; st.global.f32 [%%rd11+%u], %%f%u;\n", 4 * i, i, 4 * (i + MAKER_FLOATS_FROM), i);
     add(&m, "cvt.u32.u64 %%r6, %%rd0; st.global.u32 [%%rd11+24], %%r6; shr.u64 %%rd1, %%rd1, 20; cvt.u32.u64 %%r6, %%rd1;"
@@ -297,15 +304,20 @@ static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, b
 
 void maker_write(char *text, size_t bytes, uint32_t seed)
 {
-    write_program(text, bytes, seed, false, false);
+    write_program(text, bytes, seed, false, false, false);
 }
 
 void maker_write_alone(char *text, size_t bytes, uint32_t seed)
 {
-    write_program(text, bytes, seed, true, false);
+    write_program(text, bytes, seed, true, false, false);
 }
 
 void maker_write_warps(char *text, size_t bytes, uint32_t seed)
 {
-    write_program(text, bytes, seed, true, true);
+    write_program(text, bytes, seed, true, true, false);
+}
+
+void maker_write_barriers(char *text, size_t bytes, uint32_t seed)
+{
+    write_program(text, bytes, seed, true, false, true);
 }

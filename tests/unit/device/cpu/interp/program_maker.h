@@ -19,6 +19,8 @@ void maker_write(char *text, size_t bytes, uint32_t seed);
 void maker_write_alone(char *text, size_t bytes, uint32_t seed);
 /* As maker_write_alone, with shuffles, votes and the like among the threads of each warp: grids that are cut into blocks alike give the same. */
 void maker_write_warps(char *text, size_t bytes, uint32_t seed);
+/* As maker_write_alone, with barriers, all of it a few times over. */
+void maker_write_barriers(char *text, size_t bytes, uint32_t seed);
 
 /* NaNs are equal: which payload survives an operation is not defined. */
 static inline bool maker_same(uint32_t a, uint32_t b, bool is_float)
