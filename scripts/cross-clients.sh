@@ -55,11 +55,11 @@ get_cjson() {
     mv "$CROSS/cjson.new" "$CROSS/cjson"
 }
 
-# CMake wants programs without arguments.
+# CMake wants programs without arguments. The package's own way, `python3 -m ziglang`, starts a Python for each file.
 write_tool() { # NAME ARGUMENT...
     local at=$CROSS/tools/$1
     shift
-    printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$CROSS/venv/bin/python3" "$*" >"$at.new"
+    printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$(echo "$CROSS"/venv/lib/python3*/site-packages/ziglang/zig)" "$*" >"$at.new"
     chmod +x "$at.new"
     mv "$at.new" "$at"
 }
