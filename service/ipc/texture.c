@@ -72,7 +72,7 @@ uint64_t texture_bytes(const struct texture_desc *t)
 
 bool texture_reads_float(const struct texture_desc *t)
 {
-    return formats[t->format].floating || t->read == TEXTURE_READ_NORMALIZED_FLOAT;
+    return formats[t->format].floating || t->read != TEXTURE_READ_ELEMENT;
 }
 
 bool texture_same_shape(const struct texture_desc *a, const struct texture_desc *b)
@@ -164,9 +164,11 @@ static enum status check_sampling(const struct texture_desc *t, struct problem *
 
     if (t->read == TEXTURE_READ_NORMALIZED_FLOAT && (format->floating || format->bytes > 2))
         return wrong(why, "/read", "value", "only integers of 8 or 16 bits can be read as normalized_float");
+    if (t->read == TEXTURE_READ_SRGB && t->format != TEXTURE_FORMAT_U8)
+        return wrong(why, "/read", "value", "only texels of u8 can be read as srgb");
     if (t->filter == TEXTURE_FILTER_LINEAR && !texture_reads_float(t))
         return wrong(why, "/filter", "value",
-                     "linear needs a texture that is read as floats: of f16 or f32, or with \"read\": \"normalized_float\"");
+                     "linear needs a texture that is read as floats: of f16 or f32, or with \"read\": \"normalized_float\" or \"srgb\"");
     for (unsigned i = 0; i < dimensions[t->dimension].axes && !t->normalized; i++)
         if (t->addressing[i] == TEXTURE_WRAP || t->addressing[i] == TEXTURE_MIRROR)
             return wrong(why, "/addressing", "value", "wrap and mirror need \"normalized_coordinates\": true");

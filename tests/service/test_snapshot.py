@@ -401,7 +401,7 @@ def test_textures_come_along(client, session):
     client.put_octets(f"{session}/textures/{chosen}/data", floats(range(13))).expect(204)
     client.put_octets(session + "/buffers/b", floats(range(1024))).expect(201)
     client.put(session + "/textures/over", {"dimension": "2d", "extent": [5, 3], "format": "f32", "buffer": "b", "offset": 512, "pitch": 64}).expect(201)
-    client.put(session + "/textures/again", {**layered, "filter": "point", "buffer": "t.texels"}).expect(201)
+    client.put(session + "/textures/again", {**layered, "filter": "point", "read": "srgb", "buffer": "t.texels"}).expect(201)
     data = snapshot(client, session)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         assert {"textures/t.json", f"texels/{chosen}", "textures/over.json", "textures/again.json"} < set(tar.getnames())

@@ -116,6 +116,31 @@ def test_formats(client, clean, texel):
             client.delete(clean + "/textures/t").expect(204)
 
 
+@of_cpu
+def test_srgb(client, clean):
+    """Each byte in each channel, alpha as it is; converted before the filter; gathers and tex1Dfetch too. A GPU's table: test_textures_gpu.py."""
+    spec = {"dimension": "2d", "format": "u8", "read": "srgb", "channels": 4, "extent": [16, 16]}
+    whole = Texture(spec, [v ^ turn for v in range(256) for turn in (0, 85, 170, 255)])
+    assert client.put(clean + "/textures/t", spec).expect(201).json()["read"] == "srgb"
+    client.put_octets(clean + "/textures/t/data", whole.bytes()).expect(204)
+    data, points = as_given([[i % 16 + 0.5, i // 16 + 0.5, 0, 0] for i in range(256)])
+    assert fetch(client, clean, whole, "2d", data) == [whole.fetch(p[:3]) for p in points]
+    for channel in (1, 3):
+        data, points = as_given(coordinates(random.Random(channel), Texture({**spec, "filter": "linear"}, [])))
+        assert fetch(client, clean, whole, f"gather_{channel}", data) == [whole.gather(p[:3], channel) for p in points]
+    client.delete(clean + "/textures/t").expect(204)
+    for channels in (1, 2, 4):
+        compare(client, clean, make(client, clean, spec_of("2d", format="u8", channels=channels, read="srgb", filter="linear", addressing="border")))
+        client.delete(clean + "/textures/t").expect(204)
+    client.put_octets(clean + "/buffers/b", whole.bytes()).expect(201)
+    line = Texture({**spec, "dimension": "1d", "extent": [256], "buffer": "b"}, whole.texels)
+    client.put(clean + "/textures/t", line.spec).expect(201)
+    data, points = as_given([[float(i), 0, 0, 0] for i in range(256)])
+    assert fetch(client, clean, line, "fetch", data) == [line.fetch(p[:3]) for p in points]
+    client.delete(clean + "/textures/t").expect(204)
+    client.delete(clean + "/buffers/b").expect(204)
+
+
 @pytest.mark.parametrize("modes", [["wrap", "mirror"], ["mirror", "clamp"], ["border", "wrap"], ["clamp", "border"]])
 def test_addressing(client, clean, modes):
     for filtered in ("point", "linear"):
@@ -248,6 +273,7 @@ WRONG = [
     ({"dimension": "2d_layered", "layers": 2049}, "/layers"), ({"mip_levels": 2}, "/mip_levels"), ({"addressing": "wrap"}, "/addressing"),
     ({"addressing": ["clamp"]}, "/addressing"), ({"addressing": "edge"}, "/addressing"), ({"filter": "cubic"}, "/filter"),
     ({"format": "u8", "filter": "linear"}, "/filter"), ({"read": "normalized_float"}, "/read"), ({"pitch": 64}, "/pitch"),
+    *(({"format": texel, "read": "srgb"}, "/read") for texel in sorted(WIDTHS) if texel != "u8"), ({"read": "sRGB"}, "/read"),
     ({"offset": 512}, "/offset"), ({"buffer": "b", "offset": 4}, "/offset"), ({"buffer": "b", "pitch": 40}, "/pitch"),
     ({"buffer": "b", "surface": True}, "/surface"), ({"buffer": "b", "dimension": "3d", "extent": [4, 4, 4]}, "/dimension"),
     ({"dimension": "cube", "extent": [4], "normalized_coordinates": False}, "/normalized_coordinates"),

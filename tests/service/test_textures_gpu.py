@@ -8,7 +8,7 @@ import pytest
 
 from test_textures import EXTENTS, as_given, coordinates, fetch, make, places_of, spec_of
 from texture_kernels import fetches, surfaces
-from texture_model import WIDTHS, Texture
+from texture_model import WIDTHS, Texture, linear_light
 
 pytestmark = pytest.mark.skipif("not __import__('os').path.exists('/dev/nvidiactl')", reason="no GPU on this machine")
 
@@ -44,13 +44,14 @@ def bits(row):
 
 def widest(texture):
     """The largest step between texels that a fraction can weigh."""
-    values = [texture.value(v) for v in texture.texels]
+    values = [texture.value(v, i % texture.channels) for i, v in enumerate(texture.texels)]
     return max(values) - min(values)
 
 
 SPECS = [spec_of(dimension, **members) for dimension in sorted(EXTENTS) for members in (
     {}, {"channels": 4, "normalized_coordinates": True}, {"format": "u8", "channels": 2}, {"format": "s16"},
     {"format": "u8", "channels": 4, "read": "normalized_float"}, {"format": "f16", "channels": 2})]
+SRGB = spec_of("2d", format="u8", channels=4, read="srgb")
 SPECS += [spec_of("2d", format=texel) for texel in sorted(WIDTHS)]
 SPECS += [spec_of("2d", addressing=modes, normalized_coordinates=True) for modes in (["wrap", "mirror"], ["mirror", "border"], ["border", "wrap"])]
 
@@ -80,8 +81,8 @@ def test_gathers_have_the_same_bits(both):
 def test_means_agree_within_the_fraction(both):
     """Each axis may round its fraction by one in 256, and the mean is rounded."""
     different, apart = [], 0.0
-    for spec in SPECS:
-        if spec["format"][0] != "f" and spec.get("read") != "normalized_float":
+    for spec in SPECS + [SRGB]:
+        if not Texture(spec, []).floats:
             continue
         spec = {**spec, "filter": "linear"}
         if "cube" in spec["dimension"]:
@@ -97,6 +98,26 @@ def test_means_agree_within_the_fraction(both):
                 different.append((spec, point, g, c))
     print(f"largest difference: {apart:.3f} of what is allowed")
     assert not different, (len(different), different[:8])
+
+
+def test_srgb_means_the_same_byte(both):
+    """Of each byte in each channel the GPU's value is nearer to its linear light than to that of any other byte."""
+    apart, steps = 0.0, [linear_light(v / 255) for v in range(256)]
+    data, _ = as_given([[i % 16 + 0.5, i // 16 + 0.5, 0, 0] for i in range(256)])
+    for channels in (1, 2, 4):
+        spec = {**SRGB, "extent": [16, 16], "channels": channels}
+        rows = []
+        for session in both[1]:
+            both[0].put(session + "/textures/t", spec).expect(201)
+            both[0].put_octets(session + "/textures/t/data", bytes(v for v in range(256) for _ in range(channels))).expect(204)
+            rows.append(fetch(both[0], session, Texture(spec, []), "2d", data))
+            both[0].delete(session + "/textures/t").expect(204)
+        for byte, (g, c) in enumerate(zip(*rows)):
+            apart = max([apart] + [abs(a - b) for a, b in zip(g, c)])
+            for channel in range(min(channels, 3)):
+                assert min(range(256), key=lambda v: abs(steps[v] - g[channel])) == byte, (channels, channel, byte, g, c)
+            assert g[3] == c[3], (channels, byte, g, c)
+    print(f"largest difference: {apart}")
 
 
 def test_channels_that_are_not_there(both):

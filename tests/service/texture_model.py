@@ -13,6 +13,11 @@ def single(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
+def linear_light(c):
+    """IEC 61966-2-1, from 0 to 1."""
+    return c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+
+
 class Texture:
     """The request's members, and the texels in the order of the data."""
 
@@ -27,7 +32,7 @@ class Texture:
         self.normalized = spec.get("normalized_coordinates", self.faces > 1)
         modes = spec.get("addressing", "clamp")
         self.modes = [modes] * 3 if isinstance(modes, str) else modes
-        self.floats = spec["format"][0] == "f" or spec.get("read") == "normalized_float"
+        self.floats = spec["format"][0] == "f" or spec.get("read", "element") != "element"
 
     def count(self):
         return self.size[0] * self.size[1] * self.size[2] * self.layers * self.faces * self.channels
@@ -35,10 +40,12 @@ class Texture:
     def bytes(self):
         return struct.pack(f"<{len(self.texels)}{WIDTHS[self.spec['format']]}", *self.texels)
 
-    def value(self, v):
-        """Of one channel, as it is read."""
-        if self.spec.get("read") != "normalized_float":
+    def value(self, v, channel):
+        """As it is read."""
+        if self.spec.get("read", "element") == "element":
             return v
+        if self.spec["read"] == "srgb" and channel < 3:
+            return single(linear_light(v / 255))
         return single(max(v / {"u8": 255, "s8": 127, "u16": 65535, "s16": 32767}[self.spec["format"]], -1.0))
 
     def texel(self, image, x, y, z):
@@ -58,7 +65,7 @@ class Texture:
                 at[axis] %= 2 * size
                 at[axis] = min(at[axis], 2 * size - 1 - at[axis])
         place = ((image * self.size[2] + at[2]) * self.size[1] + at[1]) * self.size[0] + at[0]
-        return [self.value(v) for v in self.texels[place * self.channels:(place + 1) * self.channels]]
+        return [self.value(v, i) for i, v in enumerate(self.texels[place * self.channels:(place + 1) * self.channels])]
 
     def place(self, at, layer):
         """The image, and the position in texels on it."""

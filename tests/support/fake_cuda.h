@@ -32,6 +32,8 @@ FAKE_EXPORT long fake_cuda_live(void);
 FAKE_EXPORT void fake_cuda_finish(void);
 /* How often that function was called so far; -1: no such function. */
 FAKE_EXPORT long fake_cuda_calls(const char *name);
+/* The flags of the texture object that was made last. */
+FAKE_EXPORT unsigned fake_cuda_sampling(void);
 /* As a new process would find it, except for what is still live. */
 FAKE_EXPORT void fake_cuda_reset(void);
 

@@ -20,6 +20,8 @@ static struct {
     bool         used;
 } objects[OBJECTS_MAX];
 
+static unsigned sampling_flags; /* of the texture made last */
+
 static size_t format_bytes(unsigned format)
 {
     switch (format) {
@@ -141,7 +143,13 @@ cuda_result cuTexObjectCreate(cuda_object *object, const struct cuda_resource *r
 {
     if (view || sampling->filter > CUDA_FILTER_LINEAR || sampling->addressing[0] > CUDA_ADDRESS_BORDER)
         return CUDA_RESULT_ERROR_INVALID_VALUE;
+    sampling_flags = sampling->flags;
     return make_object(__func__, object, resource, false);
+}
+
+unsigned fake_cuda_sampling(void)
+{
+    return sampling_flags;
 }
 
 cuda_result cuTexObjectDestroy(cuda_object object)

@@ -72,7 +72,8 @@ CUresult texture_refuse(enum refused_texture what)
 {
     static const char *const names[] = {[REFUSED_LEVELS] = "mip levels",
                                         [REFUSED_BORDER] = "a border of another color than 0",
-                                        [REFUSED_SAMPLING] = "sRGB, seamless cubes and anisotropic filters",
+                                        [REFUSED_SAMPLING] =
+                                            "sRGB of other texels than bytes read as floats, seamless cubes and anisotropic filters",
                                         [REFUSED_VIEW] = "a view in another format or of some layers",
                                         [REFUSED_ARRAY] = "an array of this format or with these flags"};
     static bool              told[COUNT(names)];
@@ -133,6 +134,12 @@ static bool reads_floats(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t
     return format_of(r) == FORMAT_F16 || format_of(r) == FORMAT_F32 || reads_normalized(r, t);
 }
 
+/* What NVIDIA's driver makes of the flag with other texels is not known. */
+static bool is_srgb(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *t)
+{
+    return t->flags & SAMPLING_SRGB && format_of(r) == FORMAT_U8 && reads_normalized(r, t);
+}
+
 static bool is_black(const CUDA_TEXTURE_DESC *t)
 {
     for (size_t i = 0; i < COUNT(t->borderColor); i++)
@@ -164,9 +171,9 @@ static CUresult describe_sampling(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
 {
     if (t->flags & ~(unsigned)SAMPLING_KNOWN || t->filterMode < FILTER_POINT || t->filterMode > FILTER_LINEAR)
         return CUDA_ERROR_INVALID_VALUE;
-    if (t->flags & (SAMPLING_SRGB | SAMPLING_SEAMLESS) || t->maxAnisotropy > 1)
+    if ((t->flags & SAMPLING_SRGB && !is_srgb(r, t)) || t->flags & SAMPLING_SEAMLESS || t->maxAnisotropy > 1)
         return texture_refuse(REFUSED_SAMPLING);
-    out->read = reads_normalized(r, t) ? "normalized_float" : "element";
+    out->read = is_srgb(r, t) ? "srgb" : reads_normalized(r, t) ? "normalized_float" : "element";
     if (r->resType == RESOURCE_LINEAR) /* read by index: the rest has no meaning */
         return CUDA_SUCCESS;
     if (t->filterMode == FILTER_LINEAR && !reads_floats(r, t))

@@ -116,6 +116,8 @@ static struct cuda_sampling sampling_of(const struct texture_desc *t)
         s.flags |= CUDA_SAMPLE_INTEGERS;
     if (t->normalized)
         s.flags |= CUDA_SAMPLE_NORMALIZED;
+    if (t->read == TEXTURE_READ_SRGB)
+        s.flags |= CUDA_SAMPLE_SRGB;
     return s;
 }
 

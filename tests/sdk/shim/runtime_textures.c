@@ -159,6 +159,13 @@ static void linear(void)
     OK(cudaGetTextureObjectTextureDesc(&how, o));
     CHECK(how.readMode == 1 && how.normalizedCoords == 1 && how.disableTrilinearOptimization == 1 && how.sRGB == 0);
     OK(cudaDestroyTextureObject(o));
+    t.sRGB = 1;
+    EXPECT(cudaErrorNotSupported, cudaCreateTextureObject(&o, &r, &t, NULL)); /* only of bytes */
+    r.res.linear.desc = (cudaChannelFormatDesc){8, 8, 8, 8, KIND_UNSIGNED};
+    OK(cudaCreateTextureObject(&o, &r, &t, NULL));
+    OK(cudaGetTextureObjectTextureDesc(&how, o));
+    CHECK(how.readMode == 1 && how.sRGB == 1);
+    OK(cudaDestroyTextureObject(o));
     OK(cudaFree(memory));
     EXPECT(cudaErrorInvalidValue, cudaCreateTextureObject(&o, &r, &t, NULL)); /* it was freed */
 }

@@ -301,6 +301,14 @@ static void bytes_as_floats(void)
     seen = sampled("line", t, W, W, 1, 1, 1);
     CHECK(seen[0] <= 0 && seen[W - 1] >= 1 && seen[3] > 0.42f && seen[3] < 0.43f);
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&t, &r, &how, NULL)); /* no mean of integers */
+    OK(cuTexObjectDestroy(t));
+    t = texture(&r, FILTER_LINEAR, ADDRESS_CLAMP, SAMPLING_SRGB);
+    seen = sampled("line", t, W, W, 1, 1, 1);
+    CHECK(seen[0] <= 0 && seen[W - 1] >= 1 && seen[3] > 0.152f && seen[3] < 0.154f); /* linear light */
+    OK(cuTexObjectGetTextureDesc(&how, t));
+    CHECK(how.flags == SAMPLING_SRGB);
+    how = (CUDA_TEXTURE_DESC){.flags = SAMPLING_SRGB | SAMPLING_INTEGERS};
+    EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&t, &r, &how, NULL));
     OK(cuArrayDestroy(a));
 }
 

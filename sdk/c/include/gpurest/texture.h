@@ -14,20 +14,21 @@ extern "C" {
 /* Texts are borrowed for the call; NULL: the default, which comes first below. */
 typedef struct gpurest_texture_desc {
     size_t         struct_size;
-    const char    *dimension;              /* "2d", "1d", "3d", "1d_layered", "2d_layered", "cube", "cube_layered" */
-    const char    *format;                 /* "f32", "f16", "u8", "s8", "u16", "s16", "u32", "s32" */
-    uint32_t       channels;               /* of a texel: 1, 2 or 4 */
-    uint32_t       extent[3];              /* texels along x, y, z, as many as the dimension has; a cube's edge */
-    uint32_t       layers;                 /* of layered ones; of cube_layered the cubes */
-    const char    *addressing[3];          /* of coordinates outside, for each axis: "clamp", "border"; normalized also "wrap", "mirror" */
-    const char    *filter;                 /* "point", "linear" */
-    const char    *read;                   /* "element"; "normalized_float": integers of 8 and 16 bits are read as floats up to 1 */
+    const char    *dimension;     /* "2d", "1d", "3d", "1d_layered", "2d_layered", "cube", "cube_layered" */
+    const char    *format;        /* "f32", "f16", "u8", "s8", "u16", "s16", "u32", "s32" */
+    uint32_t       channels;      /* of a texel: 1, 2 or 4 */
+    uint32_t       extent[3];     /* texels along x, y, z, as many as the dimension has; a cube's edge */
+    uint32_t       layers;        /* of layered ones; of cube_layered the cubes */
+    const char    *addressing[3]; /* of coordinates outside, for each axis: "clamp", "border"; normalized also "wrap", "mirror" */
+    const char    *filter;        /* "point", "linear" */
+    const char    *read;          /* "element"; "normalized_float": integers of 8 and 16 bits as floats up to 1; "srgb": see below */
     int            normalized_coordinates; /* non-zero: from 0 to 1. Those of cubes always are */
     int            surface;                /* non-zero: kernels may write it */
     gpurest_buffer buffer; /* whose memory it reads: a buffer's, 1d or 2d, or a texture's; {0}: its own. It is freed later */
     size_t         offset; /* in the buffer, a multiple of 512 */
     size_t         pitch;  /* bytes from row to row in the buffer, a multiple of 32; 0: a row of texels */
 } gpurest_texture_desc;
+/* "srgb", of "u8": as "normalized_float", and the first three channels are converted from sRGB to linear light before the filter. */
 #define GPUREST_TEXTURE_DESC_INIT                                                                                                          \
     {                                                                                                                                      \
         sizeof(gpurest_texture_desc), 0, 0, 1, {1, 1, 1}, 1, {0, 0, 0}, 0, 0, 0, 0, {0}, 0, 0                                              \

@@ -65,6 +65,11 @@ long fixture_calls(const char *function)
     return ((long (*)(const char *))symbol("fake_cuda_calls"))(function);
 }
 
+unsigned fixture_sampling(void)
+{
+    return ((unsigned (*)(void))symbol("fake_cuda_sampling"))();
+}
+
 void fixture_finish(void)
 {
     ((void (*)(void))symbol("fake_cuda_finish"))();

@@ -18,10 +18,11 @@ struct device        *fixture_open(void);
 struct device_module *fixture_module(struct device *d);
 uint64_t              fixture_memory(struct device *d, uint64_t bytes);
 /* Symbols of the fake library. */
-long fixture_live(void);
-long fixture_calls(const char *function);
-void fixture_finish(void);
-void fixture_reset(void);
+long     fixture_live(void);
+long     fixture_calls(const char *function);
+unsigned fixture_sampling(void);
+void     fixture_finish(void);
+void     fixture_reset(void);
 
 struct vadd_params {
     uint64_t a, b, c;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "device/cuda/abi.h"
+
 TestSuite(cuda_texture, .init = the_device_open, .fini = the_device_close);
 
 static struct problem why;
@@ -100,6 +102,20 @@ Test(cuda_texture, linear_memory_is_somebody_elses)
     cr_expect(strstr(why.detail, "the driver refuses the texture: creating a texture object failed: CUDA_ERROR_INVALID_VALUE"), "%s",
               why.detail);
     cr_assert_eq(ops->mem_free(d, memory), STATUS_OK);
+}
+
+Test(cuda_texture, the_driver_is_told_what_texels_are_read_as)
+{
+    static const unsigned flags[TEXTURE_READS] = {CUDA_SAMPLE_INTEGERS, 0, CUDA_SAMPLE_SRGB};
+    struct texture_desc   t = desc_of(TEXTURE_2D, 4, 4, 1, 1);
+
+    t.format = TEXTURE_FORMAT_U8;
+    for (t.read = 0; t.read < TEXTURE_READS; t.read++) {
+        struct device_texture made = make(&t);
+
+        cr_expect_eq(fixture_sampling(), flags[t.read]);
+        end(&made);
+    }
 }
 
 Test(cuda_texture, a_view_reads_the_array_of_another)

@@ -10,6 +10,12 @@ enum { FRACTION_BITS = 8, FRACTION_ONE = 1 << FRACTION_BITS, NO_TEXEL = -1 };
 
 static const double COORDINATE_MAX = 1e12; /* beyond it, all are alike */
 
+static const float linear_of_srgb[UINT8_MAX + 1] = {
+#define SRGB_ROW(...) __VA_ARGS__,
+#include "device/cpu/interp/ops/srgb.def"
+#undef SRGB_ROW
+};
+
 /* Along one axis: one texel, or two and the weight of the second. */
 struct taps {
     unsigned count;
@@ -87,6 +93,12 @@ static float signed_part(int32_t v, float most)
     return f < -1.0f ? -1.0f : f;
 }
 
+/* The fourth channel, alpha, is linear in sRGB too. */
+static float byte_float(const struct cpu_texture *t, uint8_t byte, unsigned channel)
+{
+    return t->desc.read == TEXTURE_READ_SRGB && channel < 3 ? linear_of_srgb[byte] : (float)byte / 255.0f;
+}
+
 static float channel_float(const struct cpu_texture *t, const uint8_t *texel, unsigned channel)
 {
     uint16_t wide;
@@ -94,7 +106,7 @@ static float channel_float(const struct cpu_texture *t, const uint8_t *texel, un
 
     switch ((enum texture_format)t->desc.format) {
     case TEXTURE_FORMAT_U8:
-        return (float)texel[channel] / 255.0f;
+        return byte_float(t, texel[channel], channel);
     case TEXTURE_FORMAT_S8:
         return signed_part((int8_t)texel[channel], 127.0f);
     case TEXTURE_FORMAT_F32:
