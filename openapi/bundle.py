@@ -28,7 +28,7 @@ COMMON = ["invalid_request", "unknown_field", "invalid_header", "framing_mismatc
           "headers_too_large", "internal", "not_implemented", "overloaded", "out_of_memory", "http_version_not_supported"]
 COMMON_WITH_BODY = ["digest_mismatch", "unsupported_digest", "body_too_large", "unsupported_media_type", "length_required"]
 COMMON_WITH_PATH = ["not_found"]
-COMMON_OF_SESSIONS = ["session_moved", "session_moving"]
+COMMON_OF_SESSIONS = ["session_moved", "session_moving", "generation_changed"]
 COMMON_OF_POSTS = ["idempotency_in_progress", "idempotency_key_reused", "replay_unavailable"]
 BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")
 TOKEN = re.compile(r'"@limit:(\w+)@"')

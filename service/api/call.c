@@ -91,10 +91,39 @@ void add_node(struct json_writer *w, const struct request *r)
         json_add_text(w, "endpoint", c->endpoint);
 }
 
+/* A client that keeps addresses on the device, as pointers, must not use them after a reset or a restore. */
+static enum status check_generation(struct request *r, struct session *s)
+{
+    struct span text = span_trim(request_header(r, "Gpurest-Generation"));
+    uint64_t    wanted, found;
+
+    if (!text.data)
+        return STATUS_OK;
+    if (!span_u64(text, &wanted))
+        return problem_set(&r->problem, STATUS_INVALID_HEADER, "Gpurest-Generation must be a number: the session's `generation`");
+    found = session_generation(s);
+    if (found == wanted)
+        return STATUS_OK;
+    return problem_set(
+        &r->problem, STATUS_GENERATION_CHANGED,
+        "the session's generation is %llu, not %llu: it was reset or restored since, and what lay in its memory may be at other addresses; "
+        "take them anew",
+        (unsigned long long)found, (unsigned long long)wanted);
+}
+
 enum status session_of(struct request *r, struct session **out)
 {
     struct tenant t = tenant_of(r);
-    return session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
+    enum status   st = session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
+
+    if (st)
+        return st;
+    st = check_generation(r, *out);
+    if (st) {
+        session_return(*out);
+        *out = NULL;
+    }
+    return st;
 }
 
 enum status session_pending_of(struct request *r, struct session **out)

@@ -213,6 +213,8 @@ struct session_patch {
 /* All of it or nothing. Blocks for a call to the worker if pool_bytes_max changes; then also SESSION_FAULTED or SESSION_BUSY. Buffers that exceed a
  * lower limit stay. */
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why);
+/* Its number now: 1 at first, after a restore a larger one. */
+uint64_t session_generation(struct session *s);
 /* Replaces the worker: all handles become void, generation + 1, state ready. Also ends `faulted`. Blocks. */
 enum status session_reset(struct session *s, struct problem *why);
 /* Hides the session from everyone at once; worker, memory and quota are released before it returns. Unfinished launches end as

@@ -301,6 +301,24 @@ def test_keys_and_results_travel_with_their_session(start, tmp_path):
     assert client.get(good.replace("/s/", "/copy/") + "/result").expect(200).body == result.body
 
 
+def test_a_restored_session_is_of_another_generation(start, tmp_path):
+    """Entity tags of before are of nothing now, and addresses of before are not used."""
+    service = start("--state", str(tmp_path / "state"))
+    client = service.client()
+    client.put("/v1/sessions/s", {}).expect(201)
+    client.put_octets("/v1/sessions/s/buffers/x", b"1234").expect(201)
+    tag = client.get("/v1/sessions/s/buffers/x/data").headers["ETag"]
+    client.get("/v1/sessions/s/buffers", Gpurest_Generation="1").expect(200)
+    client.get("/v1/sessions/s/buffers", Gpurest_Generation="one").expect(400, "invalid_header")
+    refused = client.put_octets("/v1/sessions/s/buffers/x/data", b"5678", Gpurest_Generation=str(2**64 - 1)).expect(409, "generation_changed")
+    assert "1, not 18446744073709551615" in refused.json()["detail"]
+    stop(service)
+    client = start("--state", str(tmp_path / "state")).client()
+    assert client.get("/v1/sessions/s").json()["generation"] > 1
+    client.post("/v1/sessions/s/batches", {"ops": [{"op": "sync"}]}, Gpurest_Generation="1").expect(409, "generation_changed")
+    assert client.get("/v1/sessions/s/buffers/x/data", If_None_Match=tag).expect(200).headers["ETag"] != tag
+
+
 def test_a_file_of_requests_and_results_is_checked(client):
     client.put("/v1/sessions/s", {}).expect(201)
     keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201)

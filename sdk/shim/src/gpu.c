@@ -178,6 +178,7 @@ CUresult gpu_session(struct gpu *g)
         tell("no session on %s: %s; %s", g->id, gpurest_last_error()->message, gpurest_last_error()->hint);
         return result_of_failure();
     }
+    session_keep_addresses(g->session);
     return CUDA_SUCCESS;
 }
 

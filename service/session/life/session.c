@@ -256,8 +256,9 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     if (spec->labels_count)
         memcpy(s->labels, spec->labels, spec->labels_count * sizeof *spec->labels);
     s->state = SESSION_STARTING;
-    s->generation = 1;
     s->created_wall_ns = wall_ns();
+    s->generation =
+        spec->restored.from ? s->created_wall_ns / NS_PER_MS : 1; /* other than any that it had: addresses and entity tags are new */
     s->created_ns = now_ns();
     s->restored = spec->restored;
     s->restored.wall_ns = s->created_wall_ns;
@@ -711,6 +712,16 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
     w = replace_worker(s, old, &round, "the session was reset");
     st = start_worker_session(s, w, round, &c, why);
     return set_started(s, c, st, why);
+}
+
+uint64_t session_generation(struct session *s)
+{
+    uint64_t generation;
+
+    pthread_mutex_lock(&s->lock);
+    generation = s->generation;
+    pthread_mutex_unlock(&s->lock);
+    return generation;
 }
 
 enum status session_reset(struct session *s, struct problem *why)

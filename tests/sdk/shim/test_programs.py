@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
-from service_under_test import Service
+from service_under_test import Service, until
 
 BACKEND = os.environ.get("GPUREST_TEST_BACKENDS", "cpu").split(",")[0]
 FAILED = re.compile(r"^gpurest: \w+:0: .*$", re.M)  # what a device says once
@@ -182,3 +182,27 @@ def test_the_service_ends_meanwhile(build, library, tmp_path, executable, how):
     out, errors = program.communicate("go\ngo\n", timeout=300)
     assert out == "ended\nPASS\n" and program.returncode == 0, (out, errors)
     assert len(FAILED.findall(errors)) == 1, errors
+
+
+@pytest.mark.parametrize("how", ["reset", "upgrade"])
+def test_no_kernel_gets_an_address_of_before(executable, tmp_path, build, library, how):  # noqa: F811
+    """A reset by somebody else, or a restore, may put other buffers where the program's were: it hears of that, and nothing is written."""
+    service = Service(executable, tmp_path, "--state", str(tmp_path / "state"))
+    try:
+        program = subprocess.Popen([build / "tests" / "sdk" / "shim" / "programs" / "restored"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+                                   env={**os.environ, "LD_LIBRARY_PATH": str(library.parent), "GPUREST_URL": f"http://127.0.0.1:{service.port}"})
+        assert program.stdout.readline() == "ready\n"
+        client = service.client()
+        (session,) = client.get("/v1/sessions").expect(200).json()["items"]
+        path = "/v1/sessions/" + session["id"]
+        if how == "reset":
+            client.post(path + "/reset", {}).expect(200)
+        else:
+            os.kill(service.process.pid, signal.SIGUSR2)
+            until(lambda: (tmp_path / "stdout").read_text().count(" serving") == 2, service.stderr)
+        out, err = program.communicate("go\n", timeout=300)
+        assert program.returncode == 0 and out == "CUDA_ERROR_DEVICE_UNAVAILABLE\n", (program.returncode, out, err)
+        assert "the session's generation is " in err and "take them anew" in err
+    finally:
+        service.stop()

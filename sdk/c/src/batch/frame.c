@@ -173,6 +173,7 @@ static void init_frame_exchange(struct exchange *x, const gpurest_client *c, con
 {
     exchange_init(x, method, f->path);
     x->headers = f->headers;
+    x->generation = f->generation;
     x->repeatable = f->repeatable;
     x->idle_ms = f->idle_ms > c->idle_ms ? f->idle_ms : c->idle_ms;
     x->cancel = f->cancel;

@@ -15,6 +15,7 @@ struct frame_place {
 struct frame_call {
     const char               *path;
     const char               *headers;    /* further header lines with their CRLFs; NULL: none */
+    uint64_t                  generation; /* as in an exchange */
     bool                      repeatable; /* the headers contain an idempotency key */
     const char               *json;       /* the message, whose "segments" match */
     const struct piece       *segments;

@@ -122,6 +122,7 @@ static gpurest_status post_launch(gpurest_session *s, const char *json, int wait
     client_set_wait(s->client, &x, wait_s, prefer, sizeof prefer);
     if (!wait_s)
         x.headers = "Prefer: respond-async\r\n";
+    x.generation = session_generation(s);
     x.repeatable = true;
     x.cancel = cancel;
     st = session_json(s, &x, json);

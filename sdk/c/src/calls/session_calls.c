@@ -10,6 +10,7 @@ gpurest_status gpurest_session_reset(gpurest_session *s)
 {
     struct exchange x;
     struct path     path;
+    struct json    *told;
     gpurest_status  st = s ? client_check(s->client) : fail_invalid("the session is NULL");
 
     if (st)
@@ -18,6 +19,11 @@ gpurest_status gpurest_session_reset(gpurest_session *s)
     path = session_path(s, "/reset");
     exchange_init(&x, "POST", path.text);
     st = client_json(s->client, &x, "{}");
+    if (!st) {
+        told = json_parse(x.body.data, x.body.bytes);
+        session_note_generation(s, told);
+        json_destroy(told);
+    }
     exchange_finish(&x);
     if (st && strcmp(failure_last()->code, "session_not_found") == 0)
         st = session_make(s);

@@ -55,6 +55,21 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
     json_close(b, '}');
 }
 
+void session_keep_addresses(gpurest_session *s)
+{
+    s->addressed = true;
+}
+
+uint64_t session_generation(const gpurest_session *s)
+{
+    return s->addressed ? atomic_load(&s->generation) : 0;
+}
+
+void session_note_generation(gpurest_session *s, const struct json *told)
+{
+    atomic_store(&s->generation, json_integer_or(json_member(told, "generation"), 0));
+}
+
 gpurest_status session_take_answer(gpurest_session *s, const struct exchange *x)
 {
     struct json   *answer;
@@ -67,6 +82,7 @@ gpurest_status session_take_answer(gpurest_session *s, const struct exchange *x)
         st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
     else
         detour_make(&s->detour, s->client, answer);
+    session_note_generation(s, answer);
     json_destroy(answer);
     return st;
 }

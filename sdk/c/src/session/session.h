@@ -19,7 +19,9 @@ struct gpurest_session {
     char                  id[SESSION_ID_BYTES];
     uint32_t              nonce; /* part of generated names, because clients may share a session */
     bool                  keep;
-    char                 *spec; /* JSON that it was made from; its id is its name */
+    bool                  addressed;  /* whoever uses it keeps addresses on the device, which go with a generation */
+    atomic_uint_least64_t generation; /* 0: not known */
+    char                 *spec;       /* JSON that it was made from; its id is its name */
     struct leased         leased;
     struct detour         detour;
     atomic_uint_least64_t names;
@@ -38,6 +40,12 @@ struct gpurest_session {
     struct job         lane_job;
 };
 
+/* Requests that bring addresses say so from now on: after a reset by others or a restore they fail, and the session is lost. Before it is used. */
+void session_keep_addresses(gpurest_session *s);
+/* For such requests; 0: of any. */
+uint64_t session_generation(const gpurest_session *s);
+/* From what a service says of the session. */
+void session_note_generation(gpurest_session *s, const struct json *told);
 void session_hold(gpurest_session *s);
 void session_drop(gpurest_session *s);
 /* Checks that it is not NULL, of this process, not closed, not lost. */

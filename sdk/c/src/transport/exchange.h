@@ -25,6 +25,7 @@ struct exchange {
     /* The request. All pointers are borrowed. */
     const char         *method, *path;
     const char         *headers;      /* further header lines with their CRLFs; NULL: none */
+    uint64_t            generation;   /* of its session, which must not be another one; 0: any */
     const char         *content_type; /* NULL: no body */
     const struct piece *upload;
     size_t              upload_count;

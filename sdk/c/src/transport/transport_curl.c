@@ -189,6 +189,9 @@ static struct curl_slist *header_lines(const struct target *to, const struct exc
     buf_clear(&line);
     if (buf_printf(&line, "Content-Type:%s%s", x->content_type ? " " : "", x->content_type ? x->content_type : ""))
         list = add_line(list, buf_text(&line), failed);
+    buf_clear(&line);
+    if (x->generation && buf_printf(&line, "Gpurest-Generation: %llu", (unsigned long long)x->generation))
+        list = add_line(list, buf_text(&line), failed);
     for (const char *p = x->headers ? x->headers : "", *end; (end = strstr(p, "\r\n")); p = end + 2) {
         buf_clear(&line);
         if (buf_add(&line, p, (size_t)(end - p)))

@@ -174,6 +174,8 @@ static void write_head(struct turn *t, const struct target *to)
         buf_printf(&t->head, "Content-Type: %s\r\n", x->content_type);
     if (x->content_type || strcmp(x->method, "POST") == 0 || strcmp(x->method, "PUT") == 0)
         buf_printf(&t->head, "Content-Length: %llu\r\n", (unsigned long long)exchange_body_bytes(x));
+    if (x->generation)
+        buf_printf(&t->head, "Gpurest-Generation: %llu\r\n", (unsigned long long)x->generation);
     buf_add_text(&t->head, x->headers ? x->headers : "");
     buf_add_text(&t->head, "\r\n");
 }
