@@ -13,7 +13,7 @@ import fleet as fleets
 import routers
 from conftest import VADD, floats
 from kernels import launch
-from service_under_test import in_threads, until
+from service_under_test import Client, in_threads, until
 
 CALLS = 5000
 
@@ -182,6 +182,29 @@ def test_what_no_node_has_is_not_remembered(fleet, client):
     client.delete("/v1/sessions/nowhere").expect(204)
     client.post("/v1/run", {"ops": [{"op": "no"}]}, Idempotency_Key="refused").expect(400)
     assert fleet.router.remembered() == before + 2
+    stranger = fleets.TlsClient(fleet.port, fleet.context, "wrong")
+    stranger.post("/v1/run", {"ops": []}, Idempotency_Key="refused").expect(401)
+    stranger.close()
+    assert fleet.router.remembered() == before + 2
+
+
+@pytest.mark.parametrize("program", routers.ROUTERS)
+def test_names_and_keys_meet_their_node_without_tokens(start, tmp_path, program):
+    if routers.missing(program):
+        pytest.skip(f"{routers.missing(program)} is not installed")
+    (tmp_path / "nodes").write_text("".join(f"{node} 127.0.0.1:{start('--node', node).port}\n" for node in ("n1", "n2")))
+    port, = fleets.free_ports(1)
+    router, client = routers.ROUTERS[program](tmp_path, ["--bind", f"127.0.0.1:{port}", "--no-proxy-protocol"]), Client("127.0.0.1", port)
+    try:
+        until(lambda: answers(client, "/v1/nodes") == 200 and set(router.states(client).values()) == {"up"})
+        for number in range(6):
+            made = [client.post("/v1/sessions", Idempotency_Key=f"key-{number}").expect(201).json()["id"] for _ in range(3)]
+            assert len(set(made)) == 1
+            client.put(f"/v1/sessions/name-{number}").expect(201)
+            assert all(client.get(f"/v1/sessions/name-{number}").status == 200 for _ in range(3))
+    finally:
+        client.close()
+        router.stop()
 
 
 def put_elsewhere(fleet, node):
