@@ -6,7 +6,9 @@
 #include "api/bounds.h"
 #include "api/session_members.h"
 #include "api/snapshot/snapshot.h"
+#include "base/deadline.h"
 #include "base/node.h"
+#include "http/filter/idempotency.h"
 
 enum { FRACTION_CHARS_MAX = 31 }; /* of a percentage, without its sign */
 
@@ -233,6 +235,15 @@ static enum status take_node(struct request *r, struct span *device)
     return STATUS_OK;
 }
 
+/* Those of an earlier session of that name, for nothing has been done in this one. Requests in it may have ended by now: theirs stay. */
+static void forget_keys(const struct request *r, uint64_t began_ns)
+{
+    char id[ID_BYTES];
+
+    if (r->params[0].bytes && span_copy(r->params[0], id, sizeof id))
+        idempotency_forget(app_of(r)->idempotency, r->caller, id, began_ns);
+}
+
 /* `restored` NULL: a fresh one. */
 static enum status create(struct request *r, const struct session_request *q, const struct session_restored *restored, struct session **out,
                           bool *created)
@@ -251,6 +262,7 @@ static enum status create(struct request *r, const struct session_request *q, co
                                 .restoring = restored != NULL,
                                 .keeps_id = restored && restored->from != SOURCE_SNAPSHOT};
     struct tenant       t = tenant_of(r);
+    uint64_t            began_ns = now_ns();
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
     if (restored)
@@ -270,7 +282,11 @@ static enum status create(struct request *r, const struct session_request *q, co
         st = check_positive(r, "/memory_limit", q->memory_limit);
     if (!st)
         st = take_fraction(r, q, &spec.memory_fraction);
-    return st ? st : session_create(app_of(r)->registry, &t, &spec, out, created, &r->problem);
+    if (!st)
+        st = session_create(app_of(r)->registry, &t, &spec, out, created, &r->problem);
+    if (!st && *created)
+        forget_keys(r, began_ns);
+    return st;
 }
 
 static const struct session_request defaults = {.memory_limit = MEMORY_LIMIT_NONE,

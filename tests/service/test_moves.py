@@ -56,6 +56,9 @@ def complete(old, new_service, move, path=S, id="n2.s"):
 
 def test_a_session_moves(pair):
     old, new = (service.client() for service in pair)
+    fill(new)  # an earlier session of that name there, whose key says nothing of this one's
+    new.post(S + "/launches", {**STEP, "args": [{"buf": "n"}, {"u32": 6}]}, Idempotency_Key="once").expect(200)
+    new.delete(S).expect(204)
     fill(old)
     old.post(S + "/launches", STEP, Idempotency_Key="once").expect(200)
     move = begin(old)

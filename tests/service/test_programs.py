@@ -131,6 +131,7 @@ def test_replaced_scalars(client, counter):
         expect(*expected)
     for args, status, code, pointer in (
             ([], 400, "invalid_field", "/args"), ({"4": {}}, 400, "invalid_field", "/args/4"), ({"x": {}}, 400, "invalid_field", "/args/x"),
+            ({"0": {}, "00": {}}, 400, "invalid_field", "/args/00"), ({"0": {"1": {"u32": 1}, "01": {"u32": 2}}}, 400, "invalid_field", "/args/0/01"),
             ({"0": 3}, 400, "invalid_field", "/args/0"), ({"0": {"2": {"u32": 1}}}, 400, "invalid_field", "/args/0/2"),
             ({"0": {"0": {"u64": 1}}}, 400, "invalid_field", "/args/0/0"), ({"0": {"1": {"u64": 1}}}, 422, "argument_mismatch", "/args/0/1"),
             ({"2": {"2": {"f32": 0}}}, 422, "argument_mismatch", "/args/2/2"), ({"0": {"1": {"u32": -1}}}, 400, "invalid_field", "/args/0/1"), ({"0": {"1": {"buf": "n"}}}, 400, "invalid_field", "/args/0/1")):

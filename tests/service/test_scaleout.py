@@ -13,7 +13,7 @@ import fleet as fleets
 import routers
 from conftest import VADD, floats
 from kernels import launch
-from service_under_test import in_threads, until
+from service_under_test import Client, in_threads, until
 
 CALLS = 5000
 
@@ -182,6 +182,29 @@ def test_what_no_node_has_is_not_remembered(fleet, client):
     client.delete("/v1/sessions/nowhere").expect(204)
     client.post("/v1/run", {"ops": [{"op": "no"}]}, Idempotency_Key="refused").expect(400)
     assert fleet.router.remembered() == before + 2
+    stranger = fleets.TlsClient(fleet.port, fleet.context, "wrong")
+    stranger.post("/v1/run", {"ops": []}, Idempotency_Key="refused").expect(401)
+    stranger.close()
+    assert fleet.router.remembered() == before + 2
+
+
+@pytest.mark.parametrize("program", routers.ROUTERS)
+def test_names_and_keys_meet_their_node_without_tokens(start, tmp_path, program):
+    if routers.missing(program):
+        pytest.skip(f"{routers.missing(program)} is not installed")
+    (tmp_path / "nodes").write_text("".join(f"{node} 127.0.0.1:{start('--node', node).port}\n" for node in ("n1", "n2")))
+    port, = fleets.free_ports(1)
+    router, client = routers.ROUTERS[program](tmp_path, ["--bind", f"127.0.0.1:{port}", "--no-proxy-protocol"]), Client("127.0.0.1", port)
+    try:
+        until(lambda: answers(client, "/v1/nodes") == 200 and set(router.states(client).values()) == {"up"})
+        for number in range(6):
+            made = [client.post("/v1/sessions", Idempotency_Key=f"key-{number}").expect(201).json()["id"] for _ in range(3)]
+            assert len(set(made)) == 1
+            client.put(f"/v1/sessions/name-{number}").expect(201)
+            assert all(client.get(f"/v1/sessions/name-{number}").status == 200 for _ in range(3))
+    finally:
+        client.close()
+        router.stop()
 
 
 def put_elsewhere(fleet, node):
@@ -401,17 +424,47 @@ def meets_by_name(fleet, client, name):
         client.put("/v1/sessions/" + name).expect(503, "not_ready")
 
 
+def ask_keyed(client, path, key):
+    return client.post(path, {"ops": []} if path == "/v1/run" else {}, Idempotency_Key=key, Prefer="respond-async")
+
+
+def key_on(client, node, path):
+    """A key of a POST that was answered there."""
+    def met(key):
+        id = ask_keyed(client, path, key).expect(202 if path == "/v1/run" else 201).json()["id"]
+        if path == "/v1/sessions":
+            client.delete("/v1/sessions/" + id).expect(204)
+        return node_of(id) == node
+    return next(key for key in map("killed-{}".format, range(100)) if met(key))
+
+
+def keeps_keys(fleet, client, keys):
+    """What a dead node has done under a key is done by no other one. Keys that nobody knows go elsewhere where the router knows that it is dead."""
+    for path, key in keys.items():
+        for _ in range(2):
+            ask_keyed(client, path, key).expect(503, "not_ready")
+        for number in range(8 if isinstance(fleet.router, routers.Haproxy) else 0):
+            id = ask_keyed(client, path, f"fresh-{number}").expect(202 if path == "/v1/run" else 201).json()["id"]
+            assert node_of(id) != "n2"
+            if path == "/v1/sessions":
+                client.delete("/v1/sessions/" + id).expect(204)
+
+
 def test_a_killed_node_harms_no_other_one(fleet, client, executable, tmp_path):
     ids = {name: session_on(fleet, client, name) for name in fleet.names}
     client.put("/v1/sessions/n2.named").expect(201)
     client.put("/v1/sessions/n2.deleted").expect(201)
     client.delete("/v1/sessions/n2.deleted").expect(204)
     by_name = name_on(client, "n2")
+    keys = {path: key_on(client, "n2", path) for path in ("/v1/sessions", "/v1/run")}
     fleet.kill("n2")
+    for path, key in keys.items():
+        ask_keyed(client, path, key).expect(503, "not_ready")  # before the router has noticed
     lost = client.get("/v1/sessions/" + ids["n2"]).expect(503, "not_ready")
     assert lost.headers["Retry-After"] == "2" and lost.json()["retryable"]
     fleet.await_state({"n1": "up", "n2": "down"})
     meets_by_name(fleet, client, by_name)
+    keeps_keys(fleet, client, keys)
     seen = json.loads(command_line(fleet, executable, tmp_path)("top", "--fleet", "--json", code=9))["item"]
     assert {one["name"]: one["state"] for one in seen["nodes"]} == {name: "down" if name == "n2" else "up" for name in fleet.names}
     for name, id in ids.items():

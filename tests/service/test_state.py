@@ -319,6 +319,33 @@ def test_a_restored_session_is_of_another_generation(start, tmp_path):
     assert client.get("/v1/sessions/s/buffers/x/data", If_None_Match=tag).expect(200).headers["ETag"] != tag
 
 
+def test_keys_end_with_their_session(client):
+    """In another one of that name nothing has been done: whether it is fresh or made from a snapshot of the first."""
+    step = {"module": "m", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": 5}]}
+
+    def fill():
+        client.put("/v1/sessions/s", {}).expect(201)
+        client.put_cuda("/v1/sessions/s/modules/m", SOURCE).expect(201)
+        client.put_octets("/v1/sessions/s/buffers/n", struct.pack("<I", 1)).expect(201)
+
+    def done_twice():
+        return [keyed(client, "/v1/sessions/s/launches", step, "once").expect(200).headers["Idempotency-Replayed"] for _ in range(2)]
+
+    fill()
+    saved = client.get("/v1/sessions/s/snapshot").expect(200).body
+    assert done_twice() == [None, "true"] and word(client, "/v1/sessions/s") == 8
+    client.put("/v1/sessions/s", {}).expect(200)
+    client.post("/v1/sessions/s/reset").expect(200)
+    assert done_twice() == ["true", "true"]  # the same session
+    client.delete("/v1/sessions/s").expect(204)
+    client.put("/v1/sessions/s", saved, Content_Type=TYPE).expect(201)
+    assert done_twice() == [None, "true"] and word(client, "/v1/sessions/s") == 8
+    client.delete("/v1/sessions/s").expect(204)
+    fill()
+    assert done_twice() == [None, "true"] and word(client, "/v1/sessions/s") == 8
+    client.delete("/v1/sessions/s").expect(204)
+
+
 def test_a_file_of_requests_and_results_is_checked(client):
     client.put("/v1/sessions/s", {}).expect(201)
     keyed(client, "/v1/sessions/s/buffers", {"size": 8}, "k").expect(201)

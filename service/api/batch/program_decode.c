@@ -141,12 +141,13 @@ static enum status check_segments(const struct batch_message *program, struct ba
     return st;
 }
 
-/* A member's name as a number below `count`. */
+/* A member's name as a number below `count`. Of one number there is one name, so that no two members mean the same: no zeros before it. */
 static bool index_of(const struct json *member, uint64_t count, unsigned *out)
 {
-    uint64_t n;
+    struct span name = json_name(member);
+    uint64_t    n;
 
-    if (!span_u64(json_name(member), &n) || n >= count)
+    if (!span_u64(name, &n) || n >= count || (name.bytes > 1 && name.data[0] == '0'))
         return false;
     *out = (unsigned)n;
     return true;
@@ -178,7 +179,8 @@ static enum status replace_one(struct launch_spec *launch, const struct json *v,
     snprintf(pointer, sizeof pointer, "%.64s/%.*s", op_pointer, (int)(json_name(v).bytes < 32 ? json_name(v).bytes : 32),
              json_name(v).data);
     if (!index_of(v, launch->args_count, &i))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "the launch has %u arguments", launch->args_count);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found",
+                             "the launch has %u arguments; expected the index of one, without zeros before it", launch->args_count);
     old = (struct launch_arg *)(uintptr_t)&launch->args[i];
     if (old->kind != ARG_SCALAR)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "only scalars can be replaced");
@@ -204,7 +206,8 @@ static enum status replace_of_op(struct batch_op *ops, unsigned count, const str
     snprintf(pointer, sizeof pointer, "/args/%.*s", (int)(json_name(member).bytes < 32 ? json_name(member).bytes : 32),
              json_name(member).data);
     if (!index_of(member, count, &i) || ops[i].kind != BATCH_LAUNCH)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "the operation with this index is not a launch");
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found",
+                             "expected the index of an operation that is a launch, without zeros before it");
     if (json_type_of(member) != JSON_OBJECT)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "type", "expected an object of arguments by their index");
     launch = own_launch(&ops[i], a);

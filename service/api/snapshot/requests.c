@@ -12,6 +12,7 @@
 
 struct writing {
     struct json_writer w;
+    uint64_t           over; /* what the oldest answers make room for */
     uint64_t           left; /* of the bytes for answers */
     unsigned           count;
 };
@@ -58,6 +59,27 @@ static uint64_t bound_of(const struct reply *r)
     return bytes;
 }
 
+static void count_record(void *context, const struct idempotency_record *record)
+{
+    uint64_t *bytes = context;
+
+    if (record->answer)
+        *bytes += bound_of(record->answer);
+}
+
+/* The oldest are left out first: whoever repeats a request does so soon. */
+static bool has_room(struct writing *x, uint64_t bytes)
+{
+    if (x->over) {
+        x->over -= bytes < x->over ? bytes : x->over;
+        return false;
+    }
+    if (bytes > x->left)
+        return false; /* one that has come since they were counted */
+    x->left -= bytes;
+    return true;
+}
+
 static void add_record(void *context, const struct idempotency_record *record)
 {
     struct writing *x = context;
@@ -68,10 +90,8 @@ static void add_record(void *context, const struct idempotency_record *record)
     add_digest(&x->w, "key", record->digest);
     add_digest(&x->w, "payload", record->payload.digest);
     json_add_u64(&x->w, "payload_bytes", record->payload.body_bytes);
-    if (record->answer && bound_of(record->answer) <= x->left) {
-        x->left -= bound_of(record->answer);
+    if (record->answer && has_room(x, bound_of(record->answer)))
         add_answer(&x->w, record->answer);
-    }
     json_close_object(&x->w);
 }
 
@@ -79,8 +99,12 @@ bool requests_write(struct idempotency *store, const struct caller *caller, cons
 {
     static const uint64_t keys_bytes = IDEMPOTENCY_KEYS_PER_CALLER_MAX * 256ull;
     struct writing        x = {.left = out->max > keys_bytes ? out->max - keys_bytes : 0};
+    uint64_t              bytes = 0;
     bool                  quiet;
 
+    if (!idempotency_show(store, caller, session, now_ns(), count_record, &bytes))
+        return false;
+    x.over = bytes > x.left ? bytes - x.left : 0;
     json_writer_init(&x.w, out);
     json_open_object(&x.w, NULL);
     quiet = idempotency_show(store, caller, session, now_ns(), add_record, &x);

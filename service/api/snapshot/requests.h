@@ -5,8 +5,8 @@
 #include "http/filter/idempotency.h"
 #include "http/json/json.h"
 
-/* Appends the JSON; nothing when there are no keys. When answers would exceed out->max they are left out, and their keys stay. False: a request with a
- * key is in progress, and nothing was written. */
+/* Appends the JSON; nothing when there are no keys. When answers would exceed out->max the oldest are left out, and their keys stay. False: a request
+ * with a key is in progress, and nothing was written. */
 bool requests_write(struct idempotency *store, const struct caller *caller, const char *session, struct buf *out);
 /* From untrusted text. SNAPSHOT_INVALID says what is wrong. */
 enum status requests_check(struct span text, struct problem *why);

@@ -3,6 +3,7 @@
 #include "http/filter/idempotency.h"
 #include "http/bounds.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct idempotent {
     struct idempotency_id id;
     struct idempotent    *chain; /* in its bucket */
     STAILQ_ENTRY(idempotent) queued;
-    STAILQ_ENTRY(idempotent) answered; /* in its holder's queue of answers */
+    TAILQ_ENTRY(idempotent) answered; /* in its holder's queue of answers */
     bool                       done;
     uint64_t                   done_ns;
     struct idempotency_payload payload;
@@ -26,7 +27,7 @@ struct idempotent {
 /* A caller with stored answers. */
 struct holder {
     const struct caller *caller;
-    STAILQ_HEAD(, idempotent) answers; /* keys with an answer */
+    TAILQ_HEAD(, idempotent) answers; /* keys with an answer, oldest first */
     uint64_t       bytes;
     struct holder *next;
 };
@@ -111,21 +112,25 @@ static struct holder **holder_of(struct idempotency *store, const struct caller 
     return at;
 }
 
-/* Drops the caller's oldest answer. Both queues are in the order of time. */
-static void drop_answer(struct idempotency *store, struct holder **at)
+static void drop_answer(struct idempotency *store, struct holder **at, struct idempotent *e)
 {
-    struct holder     *h = *at;
-    struct idempotent *e = STAILQ_FIRST(&h->answers);
+    struct holder *h = *at;
 
+    assert(e->answer_bytes && e->id.caller == h->caller);
     store->answers_bytes -= e->answer_bytes;
     h->bytes -= e->answer_bytes;
     e->answer_bytes = 0;
     reply_finish(&e->answer);
-    STAILQ_REMOVE_HEAD(&h->answers, answered);
-    if (!STAILQ_EMPTY(&h->answers))
+    TAILQ_REMOVE(&h->answers, e, answered);
+    if (!TAILQ_EMPTY(&h->answers))
         return;
     *at = h->next;
     free(h);
+}
+
+static void drop_oldest_answer(struct idempotency *store, struct holder **at)
+{
+    drop_answer(store, at, TAILQ_FIRST(&(*at)->answers));
 }
 
 static void forget_entry(struct idempotency *store, struct idempotent *e)
@@ -134,7 +139,7 @@ static void forget_entry(struct idempotency *store, struct idempotent *e)
     store->count--;
     atomic_fetch_sub(&e->id.caller->idempotency_keys, 1);
     if (e->answer_bytes)
-        drop_answer(store, holder_of(store, e->id.caller));
+        drop_answer(store, holder_of(store, e->id.caller), e);
     free(e);
 }
 
@@ -162,7 +167,7 @@ static struct holder **greatest_holder(struct idempotency *store)
 static void drop_old_answers(struct idempotency *store)
 {
     while (store->answers_bytes > IDEMPOTENCY_ANSWERS_BYTES_MAX)
-        drop_answer(store, greatest_holder(store));
+        drop_oldest_answer(store, greatest_holder(store));
 }
 
 /* False: no memory. */
@@ -176,9 +181,9 @@ static bool hold_answer(struct idempotency *store, struct idempotent *e, const s
             return false;
         *at = h;
         h->caller = e->id.caller;
-        STAILQ_INIT(&h->answers);
+        TAILQ_INIT(&h->answers);
     }
-    STAILQ_INSERT_TAIL(&h->answers, e, answered);
+    TAILQ_INSERT_TAIL(&h->answers, e, answered);
     h->bytes += bytes;
     store->answers_bytes += bytes;
     e->answer = *answer;
@@ -203,7 +208,7 @@ void idempotency_destroy(struct idempotency *store)
     if (!store)
         return;
     while (store->holders)
-        drop_answer(store, &store->holders);
+        drop_oldest_answer(store, &store->holders);
     for (size_t i = 0; i < COUNT(store->buckets); i++)
         while (store->buckets[i])
             forget_entry(store, store->buckets[i]);
@@ -415,4 +420,25 @@ enum status idempotency_restore(struct idempotency *store, struct caller *caller
     if (!st && mine)
         idempotency_finish(store, mine, &record->payload, record->answer ? record->answer : &not_stored, now);
     return st == STATUS_IDEMPOTENCY_IN_PROGRESS ? STATUS_OK : st;
+}
+
+/* All are put into the queue again, in their order, but those. */
+void idempotency_forget(struct idempotency *store, const struct caller *caller, const char *session, uint64_t ended_ns)
+{
+    STAILQ_HEAD(, idempotent) all = STAILQ_HEAD_INITIALIZER(all);
+    struct idempotent *e;
+
+    assert(session[0]);
+    if (!atomic_load(&caller->idempotency_keys))
+        return;
+    pthread_mutex_lock(&store->lock);
+    STAILQ_CONCAT(&all, &store->finished);
+    while ((e = STAILQ_FIRST(&all))) {
+        STAILQ_REMOVE_HEAD(&all, queued);
+        if (is_of(e, caller, session) && e->done_ns < ended_ns)
+            forget_entry(store, e);
+        else
+            STAILQ_INSERT_TAIL(&store->finished, e, queued);
+    }
+    pthread_mutex_unlock(&store->lock);
 }

@@ -64,3 +64,5 @@ bool idempotency_show(struct idempotency *store, const struct caller *caller, co
 /* Remembers a key of a session that was elsewhere, as if its request had run now. One that is known stays. As idempotency_claim() fails. */
 enum status idempotency_restore(struct idempotency *store, struct caller *caller, const char *session,
                                 const struct idempotency_record *record, uint64_t now, struct problem *why);
+/* Forgets the keys of a caller's session whose requests had ended by then, as a new session gets that name: they were done in another one. */
+void idempotency_forget(struct idempotency *store, const struct caller *caller, const char *session, uint64_t ended_ns);

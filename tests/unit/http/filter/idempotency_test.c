@@ -371,3 +371,40 @@ Test(idempotency, a_sessions_keys_travel_and_no_others)
     cr_assert_eq(t.count, 1);
     idempotency_release(store, open);
 }
+
+Test(idempotency, keys_of_a_session_that_is_gone_are_forgotten)
+{
+    struct idempotency_id first = id_in(&ann, "s", "launches", "a"), other = id_in(&ann, "t", "launches", "a");
+    struct idempotency_id second = id_in(&ann, "s", "launches", "b"), bobs = id_in(&bob, "s", "launches", "a");
+    struct idempotency_id later = id_in(&ann, "s", "launches", "c"), open = id_in(&ann, "s", "launches", "d");
+    struct idempotent    *mine, *again;
+    struct reply          r;
+
+    do_it(&other, 1, SPAN_LITERAL("of t"), 1);
+    do_it(&first, 1, SPAN_LITERAL("first"), 2);
+    do_it(&bobs, 1, SPAN_LITERAL("of bob"), 3);
+    do_it(&second, 1, SPAN_LITERAL("second"), 4);
+    do_it(&later, 1, SPAN_LITERAL("of the new one"), 5);
+    cr_assert_eq(idempotency_claim(store, &open, 3, 6, &mine, &why), STATUS_OK);
+    idempotency_forget(store, &ann, "s", 5);
+    idempotency_forget(store, &carl, "s", 5);
+    cr_assert_eq(atomic_load(&ann.idempotency_keys), 3);
+    cr_assert_eq(replay(&other, 1, 7, &r), STATUS_OK, "%s", why.detail);
+    cr_assert(span_is(buf_span(&r.body), "of t"));
+    reply_finish(&r);
+    cr_assert_eq(replay(&bobs, 1, 7, &r), STATUS_OK, "%s", why.detail);
+    reply_finish(&r);
+    cr_assert_eq(replay(&later, 1, 7, &r), STATUS_OK, "%s", why.detail);
+    cr_assert(span_is(buf_span(&r.body), "of the new one"));
+    reply_finish(&r);
+    cr_assert_eq(idempotency_claim(store, &open, 3, 7, &again, &why), STATUS_IDEMPOTENCY_IN_PROGRESS);
+    idempotency_release(store, mine);
+    do_it(&first, 2, SPAN_LITERAL("anew"), 8);
+    do_it(&second, 2, SPAN_LITERAL("anew"), 9);
+    idempotency_sweep(store, 5 + IDEMPOTENCY_S * NS_PER_S);
+    cr_assert_eq(atomic_load(&ann.idempotency_keys), 2, "those that are left expire in their order");
+    cr_assert_eq(replay(&second, 2, 10, &r), STATUS_OK, "%s", why.detail);
+    reply_finish(&r);
+    idempotency_sweep(store, 9 + IDEMPOTENCY_S * NS_PER_S);
+    cr_assert_eq(atomic_load(&bob.idempotency_keys), 0);
+}
