@@ -80,10 +80,13 @@ static struct span without_slash(struct span url)
 static enum status check_target(struct request *r, const struct target *q)
 {
     const struct config *c = app_of(r)->config;
-    struct span          to = without_slash(q->to);
+    struct span          to = without_slash(q->to), rest;
 
     if (!q->id.bytes || !span_holds_only(q->id, "_-."))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format", "id must be the session's id at the other node");
+    if (c->node[0] && span_is(node_of_id(q->id, &rest), c->node))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "value",
+                             "this id is of this node, %s: send the id that the other node gave its copy", c->node);
     for (unsigned i = 0; i < c->move_to.count; i++)
         if (span_equal_nocase(to, span_of(c->move_to.items[i])))
             return STATUS_OK;

@@ -495,7 +495,7 @@ struct launch_spec {
     bool                       untimed;     /* nobody asks for its time on the device */
     const struct launch_arg   *args;
     unsigned                   args_count;
-    struct span                params; /* not empty: all parameters as they lie in memory, and no args */
+    struct span                params; /* .data not NULL: all parameters as they lie in memory, maybe 0 bytes, and no args */
     struct span                stream; /* "" = default */
     uint64_t                   timeout_ms;
     bool                       at_once; /* launch_submit() must not block */

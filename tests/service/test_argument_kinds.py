@@ -89,13 +89,13 @@ def test_all_parameters_as_one_block(client, scale):
     def whole(raw):
         return launch({"bytes": base64.b64encode(raw).decode()})
 
-    for raw in (block[:1], block[:8], block[:-1], block + b"\0", block + bytes(2), block * 2):
+    for raw in (b"", block[:1], block[:8], block[:-1], block + b"\0", block + bytes(2), block * 2):
         answer = client.post(scale + "/launches", whole(raw)).expect(422, "argument_mismatch")
         assert (answer.json()["errors"][0]["pointer"], answer.json()["errors"][0]["code"]) == ("/args", "size"), answer
         answer = send(client, scale + "/batches", {"ops": [{"op": "sync"}, {"op": "launch", **whole(raw)}]})
         assert answer.expect(422, "argument_mismatch").json()["errors"][0]["pointer"] == "/ops/1/args", answer
     assert client.get(scale + "/buffers/y/data").body == bytes(32), "a refused launch has run"
-    for args in ({"bytes": ""}, {"bytes": "A"}, {"bytes": 5}, {"bytes": "AAAA", "buf": "x"}, {"i32": 5}, {}):
+    for args in ({"bytes": "A"}, {"bytes": 5}, {"bytes": "AAAA", "buf": "x"}, {"i32": 5}, {}):
         assert client.post(scale + "/launches", launch(args)).expect(400, "invalid_field").json()["errors"][0]["pointer"] == "/args"
     assert client.post(scale + "/launches", {"builtin": "axpy", "dtype": "f32", "args": {"bytes": "AAAA"}}).expect(400, "invalid_field")
     assert client.post(scale + "/launches", whole(block) | {"id": "once"}).status == 200
@@ -111,6 +111,20 @@ def test_all_parameters_as_one_block(client, scale):
     assert client.put_octets(scale + "/buffers/y/data", bytes(32)).status == 204
     assert client.post(scale + "/programs/p/runs", {}).status == 200
     assert client.get(scale + "/buffers/y/data").body == WANT
+
+
+def test_all_of_no_parameters(client, session):
+    """Whoever packs a block packs 0 bytes for a kernel without parameters."""
+    source = "__device__ int ran; extern \"C\" __global__ void count() { ran += 1; }"
+    assert client.put_cuda(session + "/modules/m", source).status == 201
+    empty = {"module": "m", "kernel": "count", "grid": [1], "block": [1], "args": {"bytes": ""}}
+    client.post(session + "/launches", empty).expect(200)
+    assert send(client, session + "/batches", {"ops": [{"op": "launch", **empty}]}).status == 200
+    client.put(session + "/programs/p", {"ops": [{"op": "launch", **empty}]}).expect(201)
+    client.post(session + "/programs/p/runs", {}).expect(200)
+    assert client.get(session + "/modules/m/globals/ran/data").body == struct.pack("<i", 3)
+    client.post(session + "/launches", empty | {"args": {"bytes": "AAAA"}}).expect(422, "argument_mismatch")
+    client.post(session + "/launches", empty | {"args": [{"bytes": ""}]}).expect(400, "invalid_field")
 
 
 def batch(args):

@@ -267,7 +267,8 @@ def test_refusals(pair, start):
     old.post("/v1/sessions/none/move", {}).expect(404, "session_not_found")
     move = begin(old)
     for wrong in ({"move": move, "to": "http://example.org", "id": "s"}, {"move": move, "to": url_of(pair[1]), "id": ""},
-                  {"move": move, "to": url_of(pair[1]), "id": "a/b"}, {"move": move, "to": "file:///", "id": "s"}):
+                  {"move": move, "to": url_of(pair[1]), "id": "a/b"}, {"move": move, "to": "file:///", "id": "s"},
+                  {"move": move, "to": url_of(pair[1]), "id": "n1.two"}, {"move": move, "to": url_of(pair[1]), "id": "s_n1_" + "a" * 22}):
         old.post(S + "/move/complete", wrong).expect(400, "invalid_field")
     old.post(S + "/move/complete", {"move": "0" * 64, "to": url_of(pair[1]), "id": "s"}).expect(409, "session_busy")
     old.post(S + "/move/complete", {"to": url_of(pair[1])}).expect(400)
@@ -277,6 +278,41 @@ def test_refusals(pair, start):
     closed.post(S + "/move/complete", {"move": move, "to": url_of(pair[1]), "id": "s"}).expect(403, "feature_disabled")
     closed.post(S + "/move/confirm", {"secret": "0" * 64}).expect(200)  # nothing waits for it
     new.post(S + "/move/confirm", {"secret": "0" * 64}).expect(404, "session_not_found")
+
+
+def test_nothing_is_given_up_for_a_copy_that_cannot_be(pair):
+    """Only the move's own snapshot, sent to its last byte, makes one."""
+    old, new = (service.client() for service in pair)
+    fill(old)
+    old.put_octets(S + "/buffers/b", bytes(64 << 20)).expect(201)
+
+    def refused(move):
+        assert "not been read to its end" in complete(old, pair[1], move).expect(409, "session_busy").json()["detail"]
+        assert word(old, S) == 1
+
+    def cut(move):
+        reader = raw(pair[0])
+        reader.request("GET", f"{S}/snapshot?move={move}")
+        response = reader.getresponse()
+        response.read(1 << 16)
+        return reader, response
+
+    move = begin(old)
+    refused(move)
+    old.get(S + "/snapshot").expect(200)  # not the move's
+    refused(move)
+    cut(move)[0].close()
+    refused(move)
+    former = cut(move)
+    old.delete(f"{S}/move?move={move}").expect(204)
+    move = begin(old)
+    former[1].read()
+    former[0].close()
+    refused(move)                         # what was read is a copy of the move that was given up
+    carry(old, new, move)
+    told = complete(old, pair[1], move).expect(200).json()
+    new.post(S + "/move/confirm", {"secret": told["secret"]}).expect(200)
+    assert word(new, S) == 1
 
 
 def test_callers_are_apart(start, tmp_path):

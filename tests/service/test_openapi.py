@@ -128,6 +128,17 @@ def test_sizes_are_numbers_or_decimal_texts(document):
         assert all(schema.is_valid(value) for value in good) and not any(schema.is_valid(value) for value in bad), name
 
 
+def test_texts_of_numbers_are_those_that_the_service_takes(client, session, document):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    schema = jsonschema.Draft202012Validator(document["components"]["schemas"]["FloatValue"])
+    client.put(session + "/buffers/n", {"size": 8}).expect(201)
+    good = ["0", "-1.5", "1e5", "+1E-5", "1.", ".5", "-.5e+3", "1e0000005", "9" * 127, "nan", "-NaN", "inf", "+Inf", "-infinity", "0" * 126 + "1"]
+    bad = ["", "1 ", " 1", ".", "e5", "1e", "1e+", "--1", "0x1", "1,5", "nan(1)", "infinit", "1.5.2", "1-2", "9" * 128]
+    for text, taken in [(text, True) for text in good] + [(text, False) for text in bad]:
+        assert schema.is_valid(text) == taken, text
+        client.post(session + "/buffers/n/fill", {"pattern": {"f64": text}}).expect(204 if taken else 400)
+
+
 def test_it_is_valid_openapi(document):
     validator = pytest.importorskip("openapi_spec_validator", reason="openapi-spec-validator is not installed")
     validator.validate(document)

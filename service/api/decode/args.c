@@ -152,16 +152,26 @@ static enum status decode_texture(const struct json *v, const char *part, struct
     return STATUS_OK;
 }
 
-static enum status decode_bytes(const struct json *v, struct arena *a, const char *pointer, struct launch_arg *out, struct problem *why)
+static enum status decode_base64(const struct json *v, struct arena *a, const char *pointer, struct span *out, struct problem *why)
 {
-    *out = (struct launch_arg){.kind = ARG_BYTES};
-    if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, &out->bytes) || out->bytes.bytes == 0)
-        return arg_wrong(why, pointer, "bytes must be a non-empty base64 string");
-    if (out->bytes.bytes > KERNEL_PARAM_BYTES_MAX)
+    if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, out))
+        return arg_wrong(why, pointer, "bytes must be a base64 string");
+    if (out->bytes > KERNEL_PARAM_BYTES_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "range",
-                             "the argument has %zu bytes; the parameters of a kernel have at most %d bytes", out->bytes.bytes,
+                             "the argument has %zu bytes; the parameters of a kernel have at most %d bytes", out->bytes,
                              KERNEL_PARAM_BYTES_MAX);
     return STATUS_OK;
+}
+
+static enum status decode_bytes(const struct json *v, struct arena *a, const char *pointer, struct launch_arg *out, struct problem *why)
+{
+    enum status st;
+
+    *out = (struct launch_arg){.kind = ARG_BYTES};
+    st = decode_base64(v, a, pointer, &out->bytes, why);
+    if (!st && out->bytes.bytes == 0)
+        st = arg_wrong(why, pointer, "bytes must be a non-empty base64 string: no parameter has 0 bytes");
+    return st;
 }
 
 /* `pointer` and `why` may be NULL, here and in what is above: then nobody asks what is wrong, and no pointers are written. */
@@ -230,16 +240,12 @@ static enum status decode_list(const struct json *array, struct arena *a, const 
     return st;
 }
 
+/* Of a kernel without parameters it has 0 bytes. */
 static enum status decode_block(const struct json *object, struct arena *a, struct span *out, struct problem *why)
 {
-    struct launch_arg block;
-    enum status       st;
-
     if (json_count(object) != 1 || !json_member(object, "bytes"))
         return arg_wrong(why, "/args", "expected an array of arguments, or an object {\"bytes\": all parameters as base64}");
-    st = decode_bytes(json_first(object), a, "/args", &block, why);
-    *out = block.bytes;
-    return st;
+    return decode_base64(json_first(object), a, "/args", out, why);
 }
 
 enum status args_decode(const struct json *args, struct arena *a, struct launch_spec *out, struct problem *why)

@@ -36,10 +36,11 @@ struct save {
     struct body_source source;
     struct session    *session; /* borrowed and held */
     bool               held, unnoticed;
-    bool               moves;        /* it is the snapshot of a move, and says so */
-    char               id[ID_BYTES]; /* its own, without a node */
-    struct part       *parts;        /* [places] */
-    struct content    *contents;     /* [places] */
+    bool               moves;                   /* it is the snapshot of a move, and says so */
+    char               move[MOVE_SECRET_BYTES]; /* that it was asked for; "" = none */
+    char               id[ID_BYTES];            /* its own, without a node */
+    struct part       *parts;                   /* [places] */
+    struct content    *contents;                /* [places] */
     unsigned           places, room;
     struct buf         requests; /* the text of that part; empty: there is none */
     struct buf         sums;
@@ -69,8 +70,8 @@ static void save_destroy(struct save *s)
             (s->unnoticed ? program_return_unnoticed : program_return)(c->program);
         buf_finish(&c->made);
     }
-    if (s->held && s->moves)
-        session_move_renew(s->session);
+    if (s->held && s->move[0])
+        session_move_read(s->session, span_of(s->move), s->step == SAVE_END && !s->left);
     if (s->held)
         snapshot_release(s->session);
     if (s->session)
@@ -748,11 +749,15 @@ static enum status stand_still(struct save *s, struct request *r, const struct s
 static enum status check_move(struct save *s, struct request *r)
 {
     struct span move;
+    enum status st;
 
     if (!request_query(r, "move", &move))
         return STATUS_OK;
     s->moves = true;
-    return session_move_check(s->session, move, &r->problem);
+    st = session_move_check(s->session, move, &r->problem);
+    if (!st)
+        span_copy(move, s->move, sizeof s->move);
+    return st;
 }
 
 static enum status read_have(struct save *s, struct request *r, struct have *have)

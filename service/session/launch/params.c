@@ -225,14 +225,15 @@ static enum status pack_block(const struct packing *p, struct span block, struct
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, "/args", "size",
                              "the parameters of %.100s have %u bytes from the first to the end of the last, got %zu", p->kernel->name,
                              p->kernel->params_bytes, block.bytes);
-    memcpy(out->data, block.data, block.bytes);
+    if (block.bytes)
+        memcpy(out->data, block.data, block.bytes);
     out->bytes = p->kernel->params_bytes;
     return STATUS_OK;
 }
 
 static enum status pack_all(const struct packing *p, const struct launch_spec *spec, struct packed *out)
 {
-    return spec->params.bytes ? pack_block(p, spec->params, out) : pack_list(p, spec->args, spec->args_count, out);
+    return spec->params.data ? pack_block(p, spec->params, out) : pack_list(p, spec->args, spec->args_count, out);
 }
 
 enum status params_pack(const struct kernel_desc *kernel, const struct launch_spec *spec, buffer_lookup *lookup, void *context,

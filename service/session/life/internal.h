@@ -116,6 +116,7 @@ struct session_move {
     char     id[MOVE_SECRET_BYTES]; /* names the move: the SHA-256 of the secret, in hex */
     char     secret[MOVE_SECRET_BYTES];
     uint64_t until_ns, hold_ns; /* nothing changes the session until then; 0: it is not moving */
+    bool     sent;              /* the move's snapshot, to its last byte */
     bool     leaving;           /* nobody uses it any more */
 };
 

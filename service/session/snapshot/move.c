@@ -67,11 +67,15 @@ enum status session_move_begin(struct session *s, const struct snapshot_wait *wa
     return st;
 }
 
-void session_move_renew(struct session *s)
+/* Another move may have begun meanwhile: what was read is no copy of that one's. */
+void session_move_read(struct session *s, struct span move, bool whole)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->move.until_ns)
+    assert(s->snapshots > 0);
+    if (s->move.until_ns && span_is(move, s->move.id)) {
         s->move.until_ns = deadline_after_ns(s->move.hold_ns);
+        s->move.sent = s->move.sent || whole;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -127,20 +131,26 @@ static void sleep_a_little(void)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* Whoever comes now is kept off. */
-static bool await_users(struct session *s)
+/* A client has the last byte before the service knows that it is out. */
+static bool is_sending(struct session *s)
 {
-    uint64_t deadline = deadline_after_ms(MOVE_LEAVE_MS);
-    bool     used = true;
+    assert(held(&s->lock));
+    return s->snapshots && !s->move.sent;
+}
 
-    while (used && deadline_left_ns(deadline)) {
+/* False: it is still so. */
+static bool await_end(struct session *s, bool (*lasts)(struct session *s), uint64_t deadline)
+{
+    bool still = true;
+
+    while (still && deadline_left_ns(deadline)) {
         pthread_mutex_lock(&s->lock);
-        used = is_used(s);
+        still = lasts(s);
         pthread_mutex_unlock(&s->lock);
-        if (used)
+        if (still)
             sleep_a_little();
     }
-    return !used;
+    return !still;
 }
 
 static enum status close_doors(struct session *s, struct span move, char secret[MOVE_SECRET_BYTES], struct problem *why)
@@ -151,6 +161,11 @@ static enum status close_doors(struct session *s, struct span move, char secret[
     st = check_move(s, move, why);
     if (!st && s->move.leaving)
         st = problem_set(why, STATUS_SESSION_BUSY, "the move is being completed");
+    if (!st && !s->move.sent)
+        st = problem_set(
+            why, STATUS_SESSION_BUSY,
+            "the move's snapshot has not been read to its end, so there is no copy of the session: read it with ?move=ID, make the "
+            "session at the other node with it, and complete the move then");
     if (!st) {
         s->move.leaving = true;
         memcpy(secret, s->move.secret, MOVE_SECRET_BYTES);
@@ -161,12 +176,17 @@ static enum status close_doors(struct session *s, struct span move, char secret[
 
 enum status session_move_leave(struct session *s, struct span move, struct session_moved *to, struct problem *why)
 {
-    enum status st = close_doors(s, move, to->secret, why);
+    uint64_t    deadline = deadline_after_ms(MOVE_LEAVE_MS);
+    enum status st = session_move_check(s, move, why);
 
+    if (!st) {
+        await_end(s, is_sending, deadline);
+        st = close_doors(s, move, to->secret, why);
+    }
     if (st)
         return st;
     span_copy(span_of(s->entry.id), to->id, sizeof to->id);
-    if (!await_users(s))
+    if (!await_end(s, is_used, deadline)) /* whoever comes now is kept off */
         st = problem_set(why, STATUS_SESSION_BUSY, "a request of the session is still under way; complete the move later");
     if (!st)
         st = moved_make(s->registry, &(struct tenant){.owner = s->payer->owner, .name = s->tenant_name}, to, &s->moved, why);

@@ -6,18 +6,19 @@
 #include "session/snapshot/hold.h"
 
 /* ---- on the old node ---- */
-/* Nothing changes the session for `hold_s` from now on, and from session_move_renew() on: SESSION_MOVING. Waits as snapshot_hold() does. `move`
+/* Nothing changes the session for `hold_s` from now on, and from session_move_read() on: SESSION_MOVING. Waits as snapshot_hold() does. `move`
  * names it. SESSION_BUSY: another move is under way, or a client maps memory of the session. Blocks. */
 enum status session_move_begin(struct session *s, const struct snapshot_wait *wait, uint64_t hold_s, char move[MOVE_SECRET_BYTES],
                                struct problem *why);
-/* The last byte of a snapshot that is part of the move is out. No other request prolongs the hold: one that does not know the move cannot end it. */
-void session_move_renew(struct session *s);
+/* A snapshot that is part of the move is no longer being sent; `whole`: its last byte is out. No other request prolongs the hold: one that does not know
+ * the move cannot end it. While the snapshot is held. */
+void session_move_read(struct session *s, struct span move, bool whole);
 /* SESSION_BUSY: this move is not under way. */
 enum status session_move_check(struct session *s, struct span move, struct problem *why);
 /* The session goes on here. OK also when this move is over already. SESSION_BUSY: it is being completed. */
 enum status session_move_cancel(struct session *s, struct span move, struct problem *why);
-/* Keeps all requests off and waits for those under way. *to, but for its secret, says where it goes; that is filled in. SESSION_BUSY; QUOTA_EXCEEDED. Then
- * one of the next two must be called. Blocks. */
+/* Keeps all requests off and waits for those under way. *to, but for its secret, says where it goes; that is filled in. SESSION_BUSY, also when no
+ * snapshot of the move has been sent whole; QUOTA_EXCEEDED. If OK, one of the next two must be called. Blocks. */
 enum status session_move_leave(struct session *s, struct span move, struct session_moved *to, struct problem *why);
 void        session_move_stay(struct session *s);
 /* The session ends here. SESSION_NOT_FOUND: it has ended meanwhile. Blocks. */

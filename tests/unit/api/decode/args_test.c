@@ -169,7 +169,8 @@ Test(args, all_parameters_as_one_block, .fini = done)
 {
     cr_assert_eq(decode("{\"bytes\":\"AAH//g==\"}"), STATUS_OK, "%s", why.detail);
     cr_assert(count == 0 && span_equal(params, (struct span){"\0\1\xff\xfe", 4}));
-    refused("{\"bytes\":\"\"}", STATUS_INVALID_FIELD, "/args");
+    cr_assert(decode("{\"bytes\":\"\"}") == STATUS_OK && params.data && params.bytes == 0, "a block of no parameters");
+    cr_assert(decode("[]") == STATUS_OK && !params.data);
     refused("{\"bytes\":\"AAH//g=\"}", STATUS_INVALID_FIELD, "/args");
     refused("{\"bytes\":\"AAH/_g==\"}", STATUS_INVALID_FIELD, "/args");
     refused("{\"bytes\":\"AAH//h==\"}", STATUS_INVALID_FIELD, "/args"); /* unused bits */

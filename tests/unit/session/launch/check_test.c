@@ -42,13 +42,14 @@ Test(check, takes_all_parameters_as_they_are)
     params[1] = (struct kernel_param){8, 4, "f32"};
     cr_assert_eq(pack_block(12, (struct span){(const char *)block, 12}), STATUS_OK);
     cr_assert(out.bytes == 12 && memcmp(out.data, block, 12) == 0);
-    for (unsigned bytes = 1; bytes <= sizeof block; bytes++) {
+    for (unsigned bytes = 0; bytes <= sizeof block; bytes++) {
         if (bytes == 12)
             continue;
         cr_assert_eq(pack_block(12, (struct span){(const char *)block, bytes}), STATUS_ARGUMENT_MISMATCH, "%u", bytes);
         cr_assert(strcmp(why.fields[0].pointer, "/args") == 0 && strcmp(why.fields[0].code, "size") == 0, "%u", bytes);
     }
     cr_assert_eq(pack_block(0, (struct span){(const char *)block, 4}), STATUS_ARGUMENT_MISMATCH);
+    cr_assert(pack_block(0, (struct span){(const char *)block, 0}) == STATUS_OK && out.bytes == 0);
     cr_assert_eq(pack_block(KERNEL_PARAM_BYTES_MAX + 1, (struct span){(const char *)block, 4}), STATUS_INTERNAL);
 }
 
