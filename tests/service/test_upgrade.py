@@ -49,6 +49,7 @@ class Upgradable(Service):
         return sum(os.readlink(one) == "anon_inode:[eventfd]" for one in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir() if one.is_symlink())
 
     def upgrade(self):
+        until(self.starts)  # its first line may come after the first answer
         before = self.starts()
         self.signal()
         until(lambda: self.starts() > before or self.process.poll() is not None, self.stderr)
