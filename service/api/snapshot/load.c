@@ -271,12 +271,15 @@ static enum status keep_launches(struct load *l, struct request *r)
 /* Keys and launches are of the session that has moved, or has that name: a copy under another one has had no requests. */
 static enum status take_requests(struct load *l, struct request *r)
 {
-    struct session_info *info = l->requests.bytes || l->launches.bytes ? arena_alloc(&r->arena, sizeof *info) : NULL;
+    struct session_info *info;
     char                 id[ID_BYTES];
     struct span          own, was;
 
-    if (!info)
+    if (!l->requests.bytes && !l->launches.bytes)
         return STATUS_OK;
+    info = arena_alloc(&r->arena, sizeof *info);
+    if (!info)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
     session_info_of(l->session, info);
     node_of_id(span_of(info->id), &own);
     node_of_id(l->manifest.id, &was);
