@@ -147,14 +147,17 @@ static bool is_id(struct span id)
     return client_id_valid(id) || (id.bytes > 2 && span_starts(id, "l_") && span_holds_only(id, "_-"));
 }
 
-static bool read_texts(const struct past *q, struct arena *a, struct launch_info *out)
+/* A file is set aside as damaged only when it is: not for want of memory. */
+static enum status read_texts(const struct past *q, struct arena *a, struct launch_info *out, struct problem *why)
 {
-    struct span kernel = arena_copy(a, q->kernel);
+    bool whole = base64_decode(q->output, a, &out->output);
 
-    out->kernel = kernel.data;
-    return kernel.data && base64_decode(q->output, a, &out->output) && span_copy(q->id, out->id, sizeof out->id) &&
-           span_copy(q->module, out->module, sizeof out->module) && span_copy(q->dtype, out->dtype, sizeof out->dtype) &&
-           span_copy(q->stream, out->stream, sizeof out->stream);
+    out->kernel = arena_copy(a, q->kernel).data;
+    if (!out->kernel || !out->output.data)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
+    whole = whole && span_copy(q->id, out->id, sizeof out->id) && span_copy(q->module, out->module, sizeof out->module) &&
+            span_copy(q->dtype, out->dtype, sizeof out->dtype) && span_copy(q->stream, out->stream, sizeof out->stream);
+    return whole ? STATUS_OK : wrong(why);
 }
 
 static enum status read_launch(const struct json *v, struct arena *a, struct launch_info *out, unsigned char digest[SHA256_BYTES],
@@ -165,7 +168,7 @@ static enum status read_launch(const struct json *v, struct arena *a, struct lau
     memset(out, 0, sizeof *out);
     if (json_type_of(v) != JSON_OBJECT || json_decode(v, past_fields, COUNT(past_fields), "", false, &q, why) || !is_id(q.id) ||
         !digest_of_hex(q.digest, digest) || !read_dims(q.grid, out->grid) || !read_dims(q.block, out->block) ||
-        !read_state(q.state, &out->state) || !q.finished_ns || !read_texts(&q, a, out))
+        !read_state(q.state, &out->state) || !q.finished_ns)
         return wrong(why);
     if (out->state == LAUNCH_FAILED && !problem_json_read(q.problem, &out->problem))
         return wrong(why);
@@ -177,7 +180,7 @@ static enum status read_launch(const struct json *v, struct arena *a, struct lau
     out->started_wall_ns = q.started_ns;
     out->finished_wall_ns = q.finished_ns;
     out->gpu_us = (double)q.gpu_ns / (double)NS_PER_US;
-    return STATUS_OK;
+    return read_texts(&q, a, out, why);
 }
 
 /* `s` NULL: they are only looked at. */

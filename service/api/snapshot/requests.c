@@ -193,7 +193,7 @@ static enum status read_answer(const struct json *v, struct reply *out, struct p
     st = read_headers(q.headers, out, why);
     arena_init(&a, 2ull * IDEMPOTENCY_ANSWER_BYTES_MAX);
     if (!st && !base64_decode(q.body, &a, &body))
-        st = wrong(why);
+        st = body.data ? wrong(why) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the snapshot");
     if (!st) {
         out->http_status = (unsigned)q.status;
         buf_add_span(&out->body, body);

@@ -93,7 +93,7 @@ void json_add_text_or_null(struct json_writer *w, const char *name, const char *
 void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970);
 /* `text` must be valid JSON. */
 void json_add_raw(struct json_writer *w, const char *name, struct span text);
-/* base64 (RFC 4648, padded). */
+/* base64 (RFC 4648, padded). False: the text is none; with out->data NULL there is no memory. */
 bool base64_decode(struct span text, struct arena *a, struct span *out);
 /* Appends; false, with out->failed set, when it does not fit. */
 bool base64_add(struct buf *out, struct span bytes);

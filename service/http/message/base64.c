@@ -63,11 +63,14 @@ bool base64_decode(struct span text, struct arena *a, struct span *out)
     uint32_t       bits;
     size_t         rest;
 
+    *out = (struct span){text.data, 0};
     if (!unpad(&text))
         return false;
     at = to = arena_alloc(a, text.bytes / 4 * 3 + 3);
-    if (!to)
+    if (!to) {
+        *out = (struct span){NULL, 0};
         return false;
+    }
     for (; text.bytes >= 4; text = span_from(text, 4)) {
         if (!take_group(text.data, 4, &bits))
             return false;
