@@ -110,18 +110,37 @@ static llvm_value turns_on(struct emitter *e, unsigned count)
     return binary(e, LLVM_ADD, e->turns.inner, binary(e, LLVM_MUL, e->turns.inner_step, number(e, 32, count)));
 }
 
-/* The strip was only begun where a full chunk follows it. */
+/* The call ends behind the strip's last chunk, as if that had returned by itself. */
+static void end_behind(struct emitter *e)
+{
+    llvm_value last = turns_on(e, STRIP_CHUNKS - 1);
+
+    if (e->plan->across)
+        set_member(e, offsetof(struct native_call, ctaid[0]), last, false);
+    set_member(e, offsetof(struct native_call, mixed), number(e, 32, 0), false);
+    set_member(e, offsetof(struct native_call, last), number(e, 32, e->plan->returns), false);
+    stop_at(e, e->plan->across ? e->chunk_lane : last);
+}
+
+/* On to the next chunk if there is one with all its lanes. */
 static void return_all(struct emitter *e)
 {
     const struct chunk_turns *t = &e->turns;
-    llvm_block                within = new_block(e, "within"), outer = new_block(e, "outer");
-    llvm_value                next = turns_on(e, STRIP_CHUNKS), same = number(e, 32, e->plan->returns), all = e->strip_all;
+    llvm_block                within = new_block(e, "within"), beyond = new_block(e, "beyond");
+    llvm_block                outer = new_block(e, "outer"), end = new_block(e, "end");
+    llvm_value                next = turns_on(e, STRIP_CHUNKS), next_outer = binary(e, LLVM_ADD, t->outer, t->outer_step);
+    llvm_value                same = number(e, 32, e->plan->returns), all = e->strip_all, more;
 
-    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, next, t->inner_full_end)), within, outer);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, next, t->inner_full_end)), within, beyond);
     go_on_in(e, within);
     begin_chunk(e, next, t->outer, all, same);
+    go_on_in(e, beyond);
+    more = binary(e, LLVM_AND, icmp(e, LLVM_UGE, next, t->inner_end), icmp(e, LLVM_ULT, next_outer, t->outer_end));
+    e->ll->LLVMBuildCondBr(e->b, more, outer, end);
     go_on_in(e, outer);
-    begin_chunk(e, t->inner_first, binary(e, LLVM_ADD, t->outer, t->outer_step), all, same);
+    begin_chunk(e, t->inner_first, next_outer, all, same);
+    go_on_in(e, end);
+    end_behind(e);
 }
 
 static void go_on(struct emitter *e, uint32_t to)
@@ -189,12 +208,8 @@ static void emit_strip_block(struct emitter *e, uint32_t block)
 static llvm_value may_begin(struct emitter *e)
 {
     const struct chunk_turns *t = &e->turns;
-    llvm_value                ok, last = turns_on(e, STRIP_CHUNKS - 1), next = turns_on(e, STRIP_CHUNKS), more, same = e->chunk_same;
+    llvm_value                ok = icmp(e, LLVM_ULT, turns_on(e, STRIP_CHUNKS - 1), t->inner_full_end), same = e->chunk_same;
 
-    more = binary(e, LLVM_AND, icmp(e, LLVM_UGE, next, t->inner_end),
-                  icmp(e, LLVM_ULT, binary(e, LLVM_ADD, t->outer, t->outer_step), t->outer_end));
-    more = binary(e, LLVM_OR, more, icmp(e, LLVM_ULT, next, t->inner_full_end));
-    ok = binary(e, LLVM_AND, icmp(e, LLVM_ULT, last, t->inner_full_end), more);
     ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
     ok = binary(
         e, LLVM_AND, ok,
