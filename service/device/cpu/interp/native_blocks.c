@@ -110,10 +110,10 @@ static bool run_alone(struct native_call *c, const struct code_native *n, uint32
     return true;
 }
 
-/* The chunks of the strip at *at one after the other, from where it left. Whether all have returned; *at is the last of them that ran. */
+/* The chunks of the strips at *at one after the other, from where they left. Whether all have returned; *at is the last of them that ran. */
 static bool finish_strip(struct native_call *c, const struct code_native *n, uint32_t *at, bool *ran, struct left_over *left)
 {
-    *left = (struct left_over){*at + n->strip, c->strip_block};
+    *left = (struct left_over){*at + c->strip_left * n->strip, c->strip_block};
     c->strip_left = 0;
     while (run_alone(c, n, *at, left->block, ran)) {
         if (*at + n->lanes == left->end)

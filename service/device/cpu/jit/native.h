@@ -71,7 +71,7 @@ struct native_call {
     uint32_t          tired;   /* 1: a chunk used up its back edges */
     uint32_t          strips;  /* 1: run() may take several chunks at once, a strip, from block 0 on; */
     uint32_t          strip_align; /* at lanes that have none of these bits */
-    uint32_t          strip_left;  /* 1: the strip at `lane` has left: all its lanes stand before block strip_block; 0: it was a chunk */
+    uint32_t          strip_left; /* so many strips, from the returned lane on, have left: all their lanes stand before block strip_block */
     uint32_t          strip_block;
     uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
     uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */

@@ -173,6 +173,20 @@ static bool all_fit(const struct jit_plan *p)
     return true;
 }
 
+/* A line that wraps does so once at most in a band. */
+static bool has_bands(const struct jit_plan *p)
+{
+    enum { STRIDE_MAX = 1 << 20 };
+
+    for (uint32_t r = 0; r < p->function->registers_count; r++) {
+        const struct shape *s = &p->shapes[r];
+
+        if ((s->kind == SHAPE_VARYING && !p->local[r]) || (s->kind == SHAPE_LINEAR && (s->stride > STRIDE_MAX || s->stride < -STRIDE_MAX)))
+            return false;
+    }
+    return true;
+}
+
 bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
 {
     *s = (struct jit_strip){.plan = *p};
@@ -187,6 +201,7 @@ bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
         return false;
     plan_shapes_together(&s->plan);
     find_late(s);
+    s->bands = has_bands(&s->plan);
     return all_fit(&s->plan);
 }
 

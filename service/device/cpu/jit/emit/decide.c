@@ -58,13 +58,14 @@ static bool decide_uniforms(struct emitter *e, enum compare how, bool is_signed,
 static bool decide_line(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, bool swapped,
                         struct decision *out)
 {
-    int64_t    reach = x.shape.stride * (int64_t)(e->lanes - 1);
-    llvm_value last = binary(e, LLVM_ADD, x.v, number(e, x.bits, (uint64_t)reach)), ok, first_is, last_is;
-    bool       grows = reach > 0;
+    llvm_value steps = binary(e, LLVM_SUB, lanes_together(e, x.bits), number(e, x.bits, 1));
+    llvm_value last = binary(e, LLVM_ADD, x.v, binary(e, LLVM_MUL, steps, number(e, x.bits, (uint64_t)x.shape.stride)));
+    llvm_value ok, first_is, last_is;
+    bool       grows = x.shape.stride > 0;
 
     ok = compare_ints(e, CMP_GE, is_signed, grows ? last : x.v, grows ? x.v : last); /* nothing has wrapped */
     if (x.turn)
-        ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, x.turn, number(e, 32, e->lanes)));
+        ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, x.turn, lanes_together(e, 32)));
     first_is = swapped ? compare_ints(e, how, is_signed, y.v, x.v) : compare_ints(e, how, is_signed, x.v, y.v);
     last_is = swapped ? compare_ints(e, how, is_signed, y.v, last) : compare_ints(e, how, is_signed, last, y.v);
     out->all = binary(e, LLVM_AND, ok, binary(e, LLVM_AND, first_is, last_is));

@@ -97,6 +97,7 @@ struct emitter {
     llvm_value             strips_wanted; /* 1 bit: they may begin */
     llvm_block             head, narrow;  /* where a chunk or strip begins; where a chunk does then */
     bool                   in_strip;      /* the strip's lanes, shapes and registers are the present ones */
+    llvm_value             band_slot;     /* how many strips run together, in 32 bits; NULL: one */
     bool                   unfit;         /* not all of the strip can be made */
     bool                   has_strips;    /* the function has */
     bool                   broken;        /* the plan and the code disagree: nothing of it may run */
@@ -109,7 +110,9 @@ bool emit_function(struct emitter *e, const char *name);
 llvm_type    vector_of(const struct emitter *e, llvm_type element);
 llvm_type    int_type(const struct emitter *e, unsigned bits);
 llvm_value   number(const struct emitter *e, unsigned bits, uint64_t value);
-llvm_value   spread(struct emitter *e, llvm_value scalar); /* to all lanes */
+llvm_value   spread(struct emitter *e, llvm_value scalar);     /* to all lanes */
+llvm_value   lanes_together(struct emitter *e, unsigned bits); /* how many, those of all strips of a band */
+llvm_value   never_wrapped(const struct emitter *e);           /* the turn of a line that has not */
 struct value scalar_value(llvm_value v, unsigned bits);
 struct value vector_value(llvm_value v, unsigned bits);
 struct value constant_value(const struct emitter *e, unsigned bits, uint64_t v);

@@ -45,10 +45,10 @@ static llvm_value narrow(struct emitter *e, const struct access_plan *a, llvm_va
 }
 
 /* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
-static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, uint64_t bytes, unsigned align)
+static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, llvm_value bytes, unsigned align)
 {
-    llvm_value room = binary(e, LLVM_ADD, binary(e, LLVM_SUB, size, number(e, 64, bytes)), number(e, 64, 1));
-    llvm_value places = choose(e, icmp(e, LLVM_UGE, size, number(e, 64, bytes)), room, number(e, 64, 0));
+    llvm_value room = binary(e, LLVM_ADD, binary(e, LLVM_SUB, size, bytes), number(e, 64, 1));
+    llvm_value places = choose(e, icmp(e, LLVM_UGE, size, bytes), room, number(e, 64, 0));
     llvm_value ok = icmp(e, LLVM_ULT, offset, scalar ? places : spread(e, places));
 
     if (align == 1)
@@ -88,7 +88,8 @@ llvm_value check_range(struct emitter *e, enum op_space space, struct value base
                        llvm_value mask)
 {
     llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
-    int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0, reach = stride * (int64_t)(e->lanes - 1);
+    int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0;
+    llvm_value bytes = number(e, 64, (uint64_t)(high - low)), reach;
 
     if (base.scalar && stride % (int64_t)align) /* not all lanes are aligned alike */
         base = vector_value(as_vector(e, &base), 64);
@@ -96,13 +97,14 @@ llvm_value check_range(struct emitter *e, enum op_space space, struct value base
     if (space == OP_GLOBAL)
         start = binary(e, LLVM_SUB, start, base.scalar ? e->memory_base : spread(e, e->memory_base));
     if (!base.scalar) {
-        ok = binary(e, LLVM_XOR, fits(e, false, start, size, (uint64_t)(high - low), align), like(e, false, 1, 1));
+        ok = binary(e, LLVM_XOR, fits(e, false, start, size, bytes, align), like(e, false, 1, 1));
         return binary(e, LLVM_XOR, any(e, binary(e, LLVM_AND, ok, mask)), number(e, 1, 1));
     }
-    if (reach < 0)
-        start = binary(e, LLVM_ADD, start, number(e, 64, (uint64_t)reach));
-    ok = fits(e, true, start, size, (uint64_t)(high - low + (reach < 0 ? -reach : reach)), align);
-    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, number(e, 32, e->lanes))) : ok;
+    reach = binary(e, LLVM_MUL, binary(e, LLVM_SUB, lanes_together(e, 64), number(e, 64, 1)), number(e, 64, (uint64_t)stride));
+    if (stride < 0)
+        start = binary(e, LLVM_ADD, start, reach);
+    ok = fits(e, true, start, size, binary(e, stride < 0 ? LLVM_SUB : LLVM_ADD, bytes, reach), align);
+    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, lanes_together(e, 32))) : ok;
 }
 
 /* All that the access needs holds. */

@@ -1,7 +1,9 @@
 /* Strips: several chunks as one wide chunk, whose blocks are made for all lanes together. Before a block begins, it is known that its accesses pass
  * and which way its lanes go. Where they do not go on together, the strip is taken back, if nothing has happened yet, and its chunks run
- * one by one; or its lanes leave compiled code before that block. */
-#include "device/cpu/jit/emit/flow.h"
+ * one by one; or its lanes leave compiled code before that block.
+ * Where only lines and what is the same for all lanes is kept from block to block, several strips are a band: all of them go through a block, one
+ * after the other (device/cpu/jit/emit/band.c), and then through the next. Of one that is taken back the first strip is tried alone. */
+#include "device/cpu/jit/emit/band.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@ struct strip_emission {
     llvm_value             every;
     llvm_value            *slot, *turn;
     llvm_block            *blocks, *back; /* [blocks_count] of compiled ones; where one ends before such a block */
+    llvm_block             again;         /* where it begins, with as many strips as band_slot says */
+    struct band            band;
 };
 
 static bool allocate(struct strip_emission *s, const struct jit_plan *p)
@@ -22,7 +26,7 @@ static bool allocate(struct strip_emission *s, const struct jit_plan *p)
     s->turn = calloc(registers, sizeof(llvm_value));
     s->blocks = calloc(p->code->blocks_count, sizeof(llvm_block));
     s->back = calloc(p->code->blocks_count, sizeof(llvm_block));
-    return s->slot && s->turn && s->blocks && s->back;
+    return s->slot && s->turn && s->blocks && s->back && band_make(&s->band, p);
 }
 
 void strip_emission_free(struct strip_emission *s)
@@ -32,6 +36,7 @@ void strip_emission_free(struct strip_emission *s)
         free((void *)s->turn);
         free((void *)s->blocks);
         free((void *)s->back);
+        band_finish(&s->band);
     }
     free(s);
 }
@@ -72,15 +77,38 @@ void begin_strip_slots(struct emitter *e)
     exchange(e);
     make_register_slots(e);
     exchange(e);
+    if (e->strip->bands)
+        e->band_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "band");
 }
 
 /* ---- its blocks ---- */
+
+static llvm_value strips_now(struct emitter *e)
+{
+    return e->band_slot ? load_slot(e, e->i32, e->band_slot) : number(e, 32, 1);
+}
+
+/* The first strip alone, then the first chunk. */
+static void take_back(struct emitter *e)
+{
+    llvm_block alone;
+
+    if (!e->band_slot) {
+        e->ll->LLVMBuildBr(e->b, e->narrow);
+        return;
+    }
+    alone = new_block(e, "alone");
+    e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_EQ, strips_now(e), number(e, 32, 1)), e->narrow, alone);
+    go_on_in(e, alone);
+    e->ll->LLVMBuildStore(e->b, number(e, 32, 1), e->band_slot);
+    e->ll->LLVMBuildBr(e->b, e->strip_made->again);
+}
 
 /* Before `block`, in the chunk's or the strip's start. */
 static void end_before(struct emitter *e, uint32_t block)
 {
     if (!e->strip->late[block]) {
-        e->ll->LLVMBuildBr(e->b, e->narrow);
+        take_back(e);
         return;
     }
     if (e->plan->across) { /* the arrays belong to one block of threads */
@@ -89,8 +117,10 @@ static void end_before(struct emitter *e, uint32_t block)
         return;
     }
     e->block = block;
+    begin_each_strip(e, &e->strip_made->band);
     save_registers(e, block, e->mask);
-    set_member(e, offsetof(struct native_call, strip_left), number(e, 32, 1), false);
+    end_each_strip(e, &e->strip_made->band);
+    set_member(e, offsetof(struct native_call, strip_left), strips_now(e), false);
     set_member(e, offsetof(struct native_call, strip_block), number(e, 32, block), false);
     stop_at(e, e->chunk_lane);
 }
@@ -105,15 +135,20 @@ static llvm_block back_of(struct emitter *e, uint32_t block)
 }
 
 /* The chunk so many turns on. */
-static llvm_value turns_on(struct emitter *e, unsigned count)
+static llvm_value turns_on(struct emitter *e, llvm_value count)
 {
-    return binary(e, LLVM_ADD, e->turns.inner, binary(e, LLVM_MUL, e->turns.inner_step, number(e, 32, count)));
+    return binary(e, LLVM_ADD, e->turns.inner, binary(e, LLVM_MUL, e->turns.inner_step, count));
+}
+
+static llvm_value chunks_now(struct emitter *e)
+{
+    return binary(e, LLVM_MUL, strips_now(e), number(e, 32, STRIP_CHUNKS));
 }
 
 /* The call ends behind the strip's last chunk, as if that had returned by itself. */
 static void end_behind(struct emitter *e)
 {
-    llvm_value last = turns_on(e, STRIP_CHUNKS - 1);
+    llvm_value last = turns_on(e, binary(e, LLVM_SUB, chunks_now(e), number(e, 32, 1)));
 
     if (e->plan->across)
         set_member(e, offsetof(struct native_call, ctaid[0]), last, false);
@@ -128,7 +163,7 @@ static void return_all(struct emitter *e)
     const struct chunk_turns *t = &e->turns;
     llvm_block                within = new_block(e, "within"), beyond = new_block(e, "beyond");
     llvm_block                outer = new_block(e, "outer"), end = new_block(e, "end");
-    llvm_value                next = turns_on(e, STRIP_CHUNKS), next_outer = binary(e, LLVM_ADD, t->outer, t->outer_step);
+    llvm_value                next = turns_on(e, chunks_now(e)), next_outer = binary(e, LLVM_ADD, t->outer, t->outer_step);
     llvm_value                same = number(e, 32, e->plan->returns), all = e->strip_all, more;
 
     e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, next, t->inner_full_end)), within, beyond);
@@ -196,7 +231,11 @@ static void emit_strip_block(struct emitter *e, uint32_t block)
         e->ll->LLVMBuildCondBr(e->b, likely(e, ok), sure, back_of(e, block));
         go_on_in(e, sure);
     }
+    if (is_accessed(e, block))
+        begin_each_strip(e, &e->strip_made->band);
     emit_insns(e);
+    if (is_accessed(e, block))
+        end_each_strip(e, &e->strip_made->band);
     if (way.all && !e->unfit)
         go_either_way(e, k, &way);
     else
@@ -208,7 +247,7 @@ static void emit_strip_block(struct emitter *e, uint32_t block)
 static llvm_value may_begin(struct emitter *e)
 {
     const struct chunk_turns *t = &e->turns;
-    llvm_value                ok = icmp(e, LLVM_ULT, turns_on(e, STRIP_CHUNKS - 1), t->inner_full_end), same = e->chunk_same;
+    llvm_value                ok = icmp(e, LLVM_ULT, turns_on(e, number(e, 32, STRIP_CHUNKS - 1)), t->inner_full_end), same = e->chunk_same;
 
     ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
     ok = binary(
@@ -231,6 +270,17 @@ static void forget_registers(struct emitter *e)
     }
 }
 
+/* As many strips as the row has; of rows of a block, one. */
+static llvm_value most_strips(struct emitter *e)
+{
+    const struct chunk_turns *t = &e->turns;
+    llvm_value                lanes = number(e, 32, e->plan->across ? STRIP_CHUNKS : e->lanes), most = number(e, 32, BAND_STRIPS_MAX), n;
+
+    n = binary(e, LLVM_UDIV, binary(e, LLVM_SUB, e->plan->across ? t->inner_end : parameter(e, 4), t->inner), lanes);
+    n = choose(e, icmp(e, LLVM_ULT, n, most), n, most);
+    return choose(e, icmp(e, LLVM_EQ, e->strip_align, number(e, 32, 0)), n, number(e, 32, 1));
+}
+
 /* From the head of a chunk on: `start`, where several may run together, or NULL. */
 static void leave_head(struct emitter *e, llvm_block start)
 {
@@ -251,7 +301,12 @@ static void emit_blocks(struct emitter *e, llvm_block start)
     e->mask = e->ll->LLVMConstAllOnes(vector_of(e, e->i1));
     for (uint32_t b = 0; b < p->code->blocks_count; b++)
         blocks[b] = p->native[b] ? new_block(e, "strip_block") : NULL;
+    e->strip_made->again = new_block(e, "again");
     go_on_in(e, start);
+    if (e->band_slot)
+        e->ll->LLVMBuildStore(e->b, most_strips(e), e->band_slot);
+    e->ll->LLVMBuildBr(e->b, e->strip_made->again);
+    go_on_in(e, e->strip_made->again);
     forget_registers(e);
     e->ll->LLVMBuildStore(e->b, member(e, offsetof(struct native_call, budget), 32), e->budget_slot);
     e->ll->LLVMBuildBr(e->b, blocks[0]);

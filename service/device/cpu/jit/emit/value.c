@@ -120,7 +120,27 @@ llvm_value like(struct emitter *e, bool scalar, unsigned bits, uint64_t v)
     return scalar ? number(e, bits, v) : spread(e, number(e, bits, v));
 }
 
-/* The lane from which on a line of 32 bits has wrapped; at least `lanes`: none has. */
+llvm_value lanes_together(struct emitter *e, unsigned bits)
+{
+    llvm_value strips;
+
+    if (!e->in_strip || !e->band_slot)
+        return number(e, bits, e->lanes);
+    strips = e->ll->LLVMBuildLoad2(e->b, e->i32, e->band_slot, "");
+    return binary(e, LLVM_MUL, bits == 64 ? cast(e, LLVM_ZEXT, strips, e->i64) : strips, number(e, bits, e->lanes));
+}
+
+static unsigned turn_max(const struct emitter *e)
+{
+    return e->in_strip ? BAND_LANES_MAX : e->lanes;
+}
+
+llvm_value never_wrapped(const struct emitter *e)
+{
+    return number(e, 32, turn_max(e));
+}
+
+/* The lane from which on a line of 32 bits has wrapped; at least turn_max(): none has. */
 struct value widen_line(struct emitter *e, struct value v, bool is_signed)
 {
     const struct llvm *ll = e->ll;
@@ -128,9 +148,9 @@ struct value widen_line(struct emitter *e, struct value v, bool is_signed)
     llvm_value         room = binary(e, LLVM_SUB, number(e, 64, is_signed ? 1ull << 31 : 1ull << 32), base);
     llvm_value         turn =
         v.shape.stride == 1 ? room : binary(e, LLVM_UDIV, binary(e, LLVM_ADD, room, number(e, 64, (uint64_t)v.shape.stride - 1)), stride);
-    llvm_value few = ll->LLVMBuildICmp(e->b, LLVM_ULT, turn, number(e, 64, e->lanes), "");
+    llvm_value few = ll->LLVMBuildICmp(e->b, LLVM_ULT, turn, number(e, 64, turn_max(e)), "");
 
-    turn = choose(e, few, turn, number(e, 64, e->lanes));
+    turn = choose(e, few, turn, number(e, 64, turn_max(e)));
     return (struct value){
         .v = base, .scalar = true, .bits = 64, .shape = shape_widened(e->plan, v.shape), .turn = cast(e, LLVM_TRUNC, turn, e->i32)};
 }
@@ -373,7 +393,7 @@ void write_register(struct emitter *e, uint32_t reg, struct value v, bool is_sig
         e->ahead[reg] = s->kind == SHAPE_VARYING ? vector_value(as_vector(e, &v), bits) : v;
         e->ahead[reg].shape = *s;
         if (e->turn[reg] && !v.turn)
-            e->ahead[reg].turn = number(e, 32, e->lanes);
+            e->ahead[reg].turn = never_wrapped(e);
         return;
     }
     if (s->kind == SHAPE_VARYING) {
@@ -385,7 +405,7 @@ void write_register(struct emitter *e, uint32_t reg, struct value v, bool is_sig
         return;
     }
     if (e->turn[reg] && !v.turn)
-        v.turn = number(e, 32, e->lanes);
+        v.turn = never_wrapped(e);
     keep_scalars(e, reg, &v);
     e->ll->LLVMBuildStore(e->b, v.v, e->slot[reg]);
     if (e->turn[reg])

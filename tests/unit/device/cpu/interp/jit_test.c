@@ -338,6 +338,7 @@ static void images_agree(const char *what, const char *text, uint32_t n, bool fa
         {.grid_x = 500, .block_x = 256},
         {.grid_x = 200, .block_x = 300},
         {.grid_x = 40, .grid_y = 2, .block_x = 128, .block_y = 4},
+        {.grid_x = 130, .block_x = 1024},
     };
     static uint32_t before[IMAGE_WORDS];
     uint32_t       *image = rig_memory(&r, IMAGE_WORDS * 4), *from = rig_memory(&r, IMAGE_WORDS * 4);
