@@ -63,21 +63,56 @@ static bool is_astray(const struct block_run *r, uint64_t at)
     return cpu_memory_left(r->grid->memory, (at | (PAGE_GRAIN - 1)) - 255) == 0;
 }
 
-/* The access of a strip becomes that of the chunk in it whose lane went astray first; chunks of a strip have all their lanes. */
-static void find_chunk(struct native_call *c, const struct block_run *r, int64_t step)
+/* Of the chunk `number` of a strip, the lanes that run it. */
+static uint32_t lanes_of_chunk(const struct native_call *c, uint32_t number, unsigned lanes)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t i = 0; i < lanes; i++) {
+        uint32_t at = number * lanes + i;
+
+        bits |= (uint32_t)(at >= c->strip_first && at < c->strip_end) << i;
+    }
+    return bits;
+}
+
+/* Where the strip's lane `at` makes the access. */
+static uint64_t strip_address(const struct native_call *c, const struct code_native *n, const struct strip_access *a, uint32_t at)
+{
+    return a->address + (uint64_t)n->ops[a->insn].strip_step * ((uint64_t)c->strip_now * n->strip + at);
+}
+
+/* The strip's first access, and its first lane, that went astray. */
+static const struct strip_access *find_access(const struct native_call *c, const struct block_run *r, uint32_t *lane)
 {
     const struct code_native *n = r->grid->code->native;
-    uint32_t                  at = 0;
 
-    while (at < n->strip && !is_astray(r, c->address + (uint64_t)step * at))
-        at++;
-    at = at < n->strip ? at / n->lanes : 0;
+    for (uint32_t k = 0; k < c->strip_accesses; k++) {
+        for (*lane = c->strip_first; *lane < c->strip_end; ++*lane) {
+            if (is_astray(r, strip_address(c, n, &c->strip_access[k], *lane)))
+                return &c->strip_access[k];
+        }
+    }
+    *lane = c->strip_first;
+    return c->strip_access;
+}
+
+/* The access of a strip becomes that of the chunk in it whose lane went astray first. */
+static void find_chunk(struct native_call *c, const struct block_run *r)
+{
+    const struct code_native  *n = r->grid->code->native;
+    uint32_t                   at, chunk;
+    const struct strip_access *a = find_access(c, r, &at);
+
+    chunk = at / n->lanes;
+    at = c->strip_now * n->strip + chunk * n->lanes;
     if (n->across)
-        c->ctaid[0] += at;
+        c->ctaid[0] += at / n->lanes;
     else
-        c->lane += at * n->lanes;
-    c->address += (uint64_t)step * at * n->lanes;
-    c->lanes = ~0u >> (32 - n->lanes);
+        c->lane += at;
+    c->insn = (uint32_t)a->insn;
+    c->address = strip_address(c, n, a, chunk * n->lanes);
+    c->lanes = lanes_of_chunk(c, chunk, n->lanes);
 }
 
 void native_explain(struct block_run *r)
@@ -88,16 +123,16 @@ void native_explain(struct block_run *r)
     const struct ptx_insn *in;
     const struct op       *o;
     int64_t                step;
+    bool                   strip;
 
     if (!c || !c->active || !code->native) /* an earlier launch may have faulted in its compiled code */
         return;
     c->active = false;
+    strip = c->lanes == NATIVE_STRIP;
+    if (strip)
+        find_chunk(c, r);
     in = &code->native->function->insns[c->insn];
-    step = code->native->ops[c->insn].step;
-    if (c->lanes == NATIVE_STRIP) {
-        step = code->native->ops[c->insn].strip_step;
-        find_chunk(c, r, step);
-    }
+    step = strip ? code->native->ops[c->insn].strip_step : code->native->ops[c->insn].step;
     native_find_block(r);
     o = op_of(code, in);
     l->current = o;

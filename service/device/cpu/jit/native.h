@@ -12,6 +12,7 @@ enum {
     NATIVE_BLOCKS_MAX = 256,  /* basic blocks of a kernel that can be compiled */
     NATIVE_BACK_EDGES = 2048, /* of a chunk, before the interpreter looks at the clock */
     NATIVE_SPIN_COST = 8,     /* back edges that one counts for that closes a loop in which a lane may be waiting */
+    NATIVE_STRIP_INSNS = 64,  /* instructions of a kernel that may run in strips */
 };
 
 enum { PASSES_BARRIER = 1, PASSES_RETURN = 2 };
@@ -73,8 +74,16 @@ struct native_call {
     uint32_t          strip_align; /* at lanes that have none of these bits */
     uint32_t          strip_left; /* so many strips, from the returned lane on, have left: all their lanes stand before block strip_block */
     uint32_t          strip_block;
-    uint64_t          touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
-    uint32_t          pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
+    uint32_t          strip_first, strip_end; /* the lanes of a strip that run it */
+    uint32_t          strip_now;              /* which strip of a band runs: `lane` and `ctaid` are the first one's */
+    /* The accesses of the block that it runs, in their order. */
+    uint32_t strip_accesses;
+    struct strip_access {
+        uint64_t address; /* of the first strip's first lane */
+        uint64_t insn;
+    } strip_access[NATIVE_STRIP_INSNS];
+    uint64_t touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
+    uint32_t pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
 };
 
 /* Runs the lanes lane + i whose bit is set in `lanes`, from `block` on; then, chunk by chunk, all lanes below `end`, and those of further

@@ -7,8 +7,6 @@
 #include "device/cpu/jit/emit/emit.h"
 #include "device/cpu/jit/subset.h"
 
-enum { STRIP_INSNS_MAX = 64 };
-
 /* The only place that writes the register is a plain move of a special register: which one; else PTX_SPECIAL_COUNT. */
 static unsigned special_of(const struct jit_plan *p, const struct ptx_operand *o)
 {
@@ -150,7 +148,7 @@ static void find_late(struct jit_strip *s)
 /* All of the kernel is compiled. */
 static bool is_simple(const struct jit_plan *p)
 {
-    if (!p->whole || p->spins || p->borrows || p->warps || !p->rows || p->insns_native > STRIP_INSNS_MAX ||
+    if (!p->whole || p->spins || p->borrows || p->warps || !p->rows || p->insns_native > NATIVE_STRIP_INSNS ||
         p->returns == p->code->blocks_count)
         return false;
     for (uint32_t r = 0; r < p->function->registers_count; r++) {
@@ -187,6 +185,32 @@ static bool has_bands(const struct jit_plan *p)
     return true;
 }
 
+static bool block_has_parts(const struct jit_strip *s, uint32_t block)
+{
+    const struct jit_plan   *p = &s->plan;
+    const struct code_block *k = &p->code->blocks[block];
+    bool                     accesses = false, lines = false;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        const struct ptx_insn *in = &p->function->insns[i];
+
+        accesses |= address_operand(in) && address_operand(in)->reg != PTX_NO_REG;
+        for (uint32_t r = 0; r < p->function->registers_count; r++)
+            lines |= insn_writes(in, r) && p->shapes[r].kind == SHAPE_LINEAR && !p->local[r];
+    }
+    return !s->late[block] && !(accesses && lines);
+}
+
+/* There is nothing to leave for once lanes have returned, and no line of the first strip that only its own run tells. */
+static bool has_parts(const struct jit_strip *s)
+{
+    bool all = s->bands;
+
+    for (uint32_t b = 0; b < s->plan.code->blocks_count && all; b++)
+        all = !s->plan.native[b] || block_has_parts(s, b);
+    return all;
+}
+
 bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
 {
     *s = (struct jit_strip){.plan = *p};
@@ -202,6 +226,7 @@ bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
     plan_shapes_together(&s->plan);
     find_late(s);
     s->bands = has_bands(&s->plan);
+    s->parts = has_parts(s);
     return all_fit(&s->plan);
 }
 

@@ -12,6 +12,7 @@ struct jit_strip {
     struct jit_plan plan;  /* a copy of the chunk's, with the strip's lanes and its own shapes */
     uint8_t        *late;  /* [blocks_count] 1: before it, something may have been stored, or a loop gone round */
     bool            bands; /* from block to block, nothing is kept but lines and what is the same for all lanes */
+    bool            parts; /* and some lanes of a band may go on while those before and behind them return */
 };
 
 /* `across`: the chunks are the rows of blocks that follow each other in the grid, one chunk long each; else they follow each other in one row. False:

@@ -64,6 +64,20 @@ static void note_access(struct emitter *e, const struct ptx_operand *at, enum op
     e->passed[e->insn - e->plan->function->insns] = 1;
 }
 
+/* For the handler of faults: once for all strips of a band, which do not stop at each access for that. */
+static void list_access(struct emitter *e, const struct ptx_operand *at)
+{
+    size_t       entry = offsetof(struct native_call, strip_access) + e->listed++ * sizeof(struct strip_access);
+    struct value base = resize_value(e, read_register(e, at->reg), 64, false);
+
+    if (!base.scalar || e->listed > NATIVE_STRIP_INSNS) {
+        e->unfit = true;
+        return;
+    }
+    set_member(e, entry + offsetof(struct strip_access, address), binary(e, LLVM_ADD, base.v, number(e, 64, at->value)), true);
+    set_member(e, entry + offsetof(struct strip_access, insn), number(e, 64, (uint64_t)(e->insn - e->plan->function->insns)), true);
+}
+
 static bool known(const struct emitter *e, const struct ptx_operand *o)
 {
     return o->kind == PTX_VECTOR ? false : o->kind != PTX_REG || e->ahead_state[o->reg] == AHEAD_KNOWN;
@@ -155,6 +169,8 @@ static void go_over(struct emitter *e, struct ahead *a)
         native_way(e->plan->module, e->plan->function, in) == NATIVE_EMITTED && native_space(in, at, &space) && space != OP_PARAM_KERNEL &&
         offset % (int64_t)access_bytes(in) == 0 && offset < GROUP_REACH && offset > -GROUP_REACH)
         note_access(e, at, space);
+    if (e->in_strip && e->passed[in - e->plan->function->insns])
+        list_access(e, at);
     if (in->opcode == PTX_OP_ST || in->opcode == PTX_OP_BRA)
         return;
     for (unsigned i = 0; i < in->operands_count; i++) /* only the first is written, and of calls all may be */
@@ -177,17 +193,28 @@ static void test_alignments(struct emitter *e, struct ahead *a)
     }
 }
 
+bool staying_lanes(const struct emitter *e, const struct code_block *k, const struct decision *way, struct stretch *out)
+{
+    uint32_t returns = e->plan->returns;
+
+    *out = k->target == returns ? way->no : way->yes;
+    return e->low_slot && way->sure && out->low && (k->target == returns) != (e->block + 1 == returns);
+}
+
 static void decide_way(struct emitter *e, struct ahead *a, struct decision *way)
 {
     const struct code_block *k = &e->plan->code->blocks[e->block];
+    struct stretch           left;
 
-    *way = (struct decision){NULL, NULL};
+    *way = (struct decision){.all = NULL};
     if (k->end != END_BRANCH || k->last.insn->guard == PTX_NO_REG || k->target == e->block + 1)
         return;
-    if (decide_branch(e, k->last.insn, way))
-        also(e, a, binary(e, LLVM_OR, way->all, way->none));
-    else
+    if (!decide_branch(e, k->last.insn, way))
         e->unfit = true;
+    else if (staying_lanes(e, k, way, &left))
+        also(e, a, way->sure);
+    else
+        also(e, a, binary(e, LLVM_OR, way->all, way->none));
 }
 
 static llvm_value go_through(struct emitter *e, struct decision *way)
@@ -197,6 +224,7 @@ static llvm_value go_through(struct emitter *e, struct decision *way)
     struct ahead             a = {.ok = NULL};
 
     memset(e->passed, 0, e->plan->function->insns_count);
+    e->listed = 0;
     e->ahead = calloc(registers, sizeof *e->ahead);
     e->ahead_state = calloc(registers, 1);
     e->groups_count = 0;
@@ -213,6 +241,8 @@ static llvm_value go_through(struct emitter *e, struct decision *way)
             check_group(e, &a, &e->groups[i]);
     }
     test_alignments(e, &a);
+    if (e->listed)
+        set_member(e, offsetof(struct native_call, strip_accesses), number(e, 32, e->listed), true);
     if (way && !e->broken)
         decide_way(e, &a, way);
     free(e->ahead);

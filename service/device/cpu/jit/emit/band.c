@@ -120,7 +120,7 @@ static void shift_registers(struct emitter *e, const struct band *d)
     }
 }
 
-/* Where the strip is; the handler of faults wants to know, too. */
+/* Where the strip is; the handler of faults asks which one it is. */
 static void shift_place(struct emitter *e, struct band *d)
 {
     llvm_value by = binary(e, LLVM_MUL, d->strip, number(e, 32, e->plan->across ? STRIP_CHUNKS : e->lanes));
@@ -129,17 +129,16 @@ static void shift_place(struct emitter *e, struct band *d)
     d->block = e->specials[PTX_SPECIAL_CTAID_X];
     if (e->plan->across) {
         e->specials[PTX_SPECIAL_CTAID_X] = binary(e, LLVM_ADD, d->block, by);
-        set_member(e, offsetof(struct native_call, ctaid[0]), e->specials[PTX_SPECIAL_CTAID_X], true);
     } else {
         e->lane = binary(e, LLVM_ADD, d->lane, cast(e, LLVM_ZEXT, by, e->i64));
-        set_member(e, offsetof(struct native_call, lane), binary(e, LLVM_ADD, e->chunk_lane, by), true);
     }
+    set_member(e, offsetof(struct native_call, strip_now), d->strip, true);
 }
 
 void begin_each_strip(struct emitter *e, struct band *d)
 {
     llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
-    llvm_value none = number(e, 32, 0);
+    llvm_value first = binary(e, LLVM_UDIV, lanes_left(e).low, number(e, 32, e->lanes));
 
     if (!e->band_slot)
         return;
@@ -148,7 +147,7 @@ void begin_each_strip(struct emitter *e, struct band *d)
     e->ll->LLVMBuildBr(e->b, d->loop);
     go_on_in(e, d->loop);
     d->strip = e->ll->LLVMBuildPhi(e->b, e->i32, "");
-    e->ll->LLVMAddIncoming(d->strip, &none, &from, 1);
+    e->ll->LLVMAddIncoming(d->strip, &first, &from, 1);
     make_results(e, d, from);
     shift_registers(e, d);
     shift_place(e, d);
@@ -168,7 +167,7 @@ void end_each_strip(struct emitter *e, struct band *d)
 {
     uint32_t   registers = e->plan->function->registers_count;
     llvm_block done, from = e->ll->LLVMGetInsertBlock(e->b);
-    llvm_value next;
+    llvm_value next, end;
 
     if (!e->band_slot)
         return;
@@ -181,7 +180,8 @@ void end_each_strip(struct emitter *e, struct band *d)
     next = binary(e, LLVM_ADD, d->strip, number(e, 32, 1));
     e->ll->LLVMAddIncoming(d->strip, &next, &from, 1);
     done = new_block(e, "each_done");
-    e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_ULT, next, load_slot(e, e->i32, e->band_slot)), d->loop, done);
+    end = binary(e, LLVM_MUL, next, number(e, 32, e->lanes));
+    e->ll->LLVMBuildCondBr(e->b, icmp(e, LLVM_ULT, end, lanes_left(e).high), d->loop, done);
     go_on_in(e, done);
     for (uint32_t r = 0; r < registers; r++) {
         if (is_line(e, r))
@@ -191,4 +191,51 @@ void end_each_strip(struct emitter *e, struct band *d)
     }
     e->lane = d->lane;
     e->specials[PTX_SPECIAL_CTAID_X] = d->block;
+}
+
+static void note_part(struct emitter *e, llvm_value from, llvm_value to)
+{
+    set_member(e, offsetof(struct native_call, strip_first), from, true);
+    set_member(e, offsetof(struct native_call, strip_end), to, true);
+}
+
+/* Of a strip, the lanes that have not returned. */
+static void emit_part(struct emitter *e, llvm_value first, llvm_value behind, struct stretch left)
+{
+    llvm_value all = e->mask, from, to;
+
+    from = binary(e, LLVM_SUB, choose(e, icmp(e, LLVM_UGT, left.low, first), left.low, first), first);
+    to = binary(e, LLVM_SUB, choose(e, icmp(e, LLVM_ULT, left.high, behind), left.high, behind), first);
+    note_part(e, from, to);
+    e->mask = binary(e, LLVM_AND, icmp(e, LLVM_UGE, e->every, spread(e, from)), icmp(e, LLVM_ULT, e->every, spread(e, to)));
+    emit_insns(e);
+    e->mask = all;
+    note_part(e, number(e, 32, 0), number(e, 32, e->lanes));
+}
+
+void emit_strip_insns(struct emitter *e, struct band *d)
+{
+    llvm_value     first, behind, inside;
+    struct stretch left;
+    llvm_block     whole, part, join;
+
+    if (!e->low_slot) {
+        emit_insns(e);
+        return;
+    }
+    left = lanes_left(e);
+    first = binary(e, LLVM_MUL, d->strip, number(e, 32, e->lanes));
+    behind = binary(e, LLVM_ADD, first, number(e, 32, e->lanes));
+    inside = binary(e, LLVM_AND, icmp(e, LLVM_ULE, left.low, first), icmp(e, LLVM_UGE, left.high, behind));
+    whole = new_block(e, "whole");
+    part = new_block(e, "part");
+    join = new_block(e, "join");
+    e->ll->LLVMBuildCondBr(e->b, likely(e, inside), whole, part);
+    go_on_in(e, whole);
+    emit_insns(e);
+    e->ll->LLVMBuildBr(e->b, join);
+    go_on_in(e, part);
+    emit_part(e, first, behind, left);
+    e->ll->LLVMBuildBr(e->b, join);
+    go_on_in(e, join);
 }

@@ -20,3 +20,5 @@ bool is_accessed(const struct emitter *e, uint32_t block);
 /* What is made between the two is done for each strip, with its registers; behind them, registers are the first one's again. */
 void begin_each_strip(struct emitter *e, struct band *d);
 void end_each_strip(struct emitter *e, struct band *d);
+/* The block's instructions, for those lanes of each strip that have not returned. */
+void emit_strip_insns(struct emitter *e, struct band *d);

@@ -34,12 +34,35 @@ static bool is_ordered(enum compare how)
 
 static struct decision turned_round(struct decision d)
 {
-    return (struct decision){.all = d.none, .none = d.all};
+    return (struct decision){.all = d.none, .none = d.all, .yes = d.no, .no = d.yes, .sure = d.sure};
+}
+
+static llvm_value smaller(struct emitter *e, llvm_value x, llvm_value y)
+{
+    return choose(e, icmp(e, LLVM_ULT, x, y), x, y);
+}
+
+static llvm_value larger(struct emitter *e, llvm_value x, llvm_value y)
+{
+    return choose(e, icmp(e, LLVM_UGT, x, y), x, y);
+}
+
+struct stretch common_stretch(struct emitter *e, struct stretch a, struct stretch b)
+{
+    if (!a.low || !b.low)
+        return (struct stretch){NULL, NULL};
+    return (struct stretch){larger(e, a.low, b.low), smaller(e, a.high, b.high)};
 }
 
 static bool decide_uniform(struct emitter *e, struct value v, struct decision *out)
 {
-    *out = (struct decision){.all = v.v, .none = binary(e, LLVM_XOR, v.v, number(e, 1, 1))};
+    llvm_value none = number(e, 32, 0);
+
+    *out = (struct decision){.all = v.v, .none = binary(e, LLVM_XOR, v.v, number(e, 1, 1)), .sure = number(e, 1, 1)};
+    if (e->in_strip && e->low_slot) {
+        out->yes = (struct stretch){none, choose(e, v.v, lanes_together(e, 32), none)};
+        out->no = (struct stretch){none, choose(e, v.v, none, lanes_together(e, 32))};
+    }
     return true;
 }
 
@@ -52,6 +75,35 @@ static bool is_known(const struct emitter *e, const struct ptx_operand *o)
 static bool decide_uniforms(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, struct decision *out)
 {
     return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
+}
+
+/* Of a line that grows by 1: so many of its first lanes lie below y, or at it. */
+static llvm_value lanes_below(struct emitter *e, bool or_at, bool is_signed, struct value x, struct value y)
+{
+    llvm_value all = lanes_together(e, x.bits), none = number(e, x.bits, 0), one = number(e, x.bits, 1);
+    llvm_value some = compare_ints(e, or_at ? CMP_LE : CMP_LT, is_signed, x.v, y.v), n = binary(e, LLVM_SUB, y.v, x.v);
+
+    n = or_at ? binary(e, LLVM_ADD, smaller(e, n, binary(e, LLVM_SUB, all, one)), one) : smaller(e, n, all);
+    n = choose(e, some, n, none);
+    return x.bits == 64 ? cast(e, LLVM_TRUNC, n, e->i32) : n;
+}
+
+/* Below y, or at it, are the lanes before one; above it are those from one on. */
+static void stretch_line(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, bool swapped, llvm_value ok,
+                         struct decision *out)
+{
+    bool           below = (how == CMP_LT || how == CMP_LE) != swapped, or_at = (how == CMP_LE || how == CMP_GT) != swapped;
+    llvm_value     n;
+    struct stretch before, behind;
+
+    if (!e->in_strip || !e->low_slot || x.shape.stride != 1)
+        return;
+    n = lanes_below(e, or_at, is_signed, x, y);
+    before = (struct stretch){number(e, 32, 0), n};
+    behind = (struct stretch){n, lanes_together(e, 32)};
+    out->yes = below ? before : behind;
+    out->no = below ? behind : before;
+    out->sure = ok;
 }
 
 /* `x`: the line; swapped: it stands on the right. */
@@ -68,8 +120,9 @@ static bool decide_line(struct emitter *e, enum compare how, bool is_signed, str
         ok = binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, x.turn, lanes_together(e, 32)));
     first_is = swapped ? compare_ints(e, how, is_signed, y.v, x.v) : compare_ints(e, how, is_signed, x.v, y.v);
     last_is = swapped ? compare_ints(e, how, is_signed, y.v, last) : compare_ints(e, how, is_signed, last, y.v);
-    out->all = binary(e, LLVM_AND, ok, binary(e, LLVM_AND, first_is, last_is));
+    *out = (struct decision){.all = binary(e, LLVM_AND, ok, binary(e, LLVM_AND, first_is, last_is))};
     out->none = binary(e, LLVM_AND, ok, binary(e, LLVM_XOR, binary(e, LLVM_OR, first_is, last_is), number(e, 1, 1)));
+    stretch_line(e, how, is_signed, x, y, swapped, ok, out);
     return true;
 }
 
@@ -117,6 +170,9 @@ static bool decide_combination(struct emitter *e, const struct ptx_insn *in, uns
         return false;
     out->all = binary(e, both ? LLVM_AND : LLVM_OR, a.all, b.all);
     out->none = binary(e, both ? LLVM_OR : LLVM_AND, a.none, b.none);
+    out->yes = out->no = (struct stretch){NULL, NULL};
+    *(both ? &out->yes : &out->no) = common_stretch(e, both ? a.yes : a.no, both ? b.yes : b.no);
+    out->sure = a.sure && b.sure ? binary(e, LLVM_AND, a.sure, b.sure) : NULL;
     return true;
 }
 

@@ -16,6 +16,11 @@ struct value {
     llvm_value   turn;  /* LINEAR with shape.wrapped: from this lane on (32 bits) */
 };
 
+/* Lanes [low, high) of a band, in 32 bits; NULL: not known. */
+struct stretch {
+    llvm_value low, high;
+};
+
 /* What e->ahead knows of a register. */
 enum ahead_state { AHEAD_KNOWN, AHEAD_UNKNOWN };
 
@@ -83,40 +88,43 @@ struct emitter {
     bool                   full;              /* all lanes of a chunk run the block: its version for that is made */
     llvm_block            *full_blocks;       /* [blocks_count] those versions of compiled blocks */
     uint8_t               *passed;            /* [insns_count] 1: an access of the block that was checked before it began */
+    unsigned               listed;            /* of those, in a strip: noted in the call's strip_access[] */
     struct value          *ahead;             /* [registers_count] not NULL: what registers will hold; nothing is written to them */
     uint8_t               *ahead_state;       /* [registers_count] enum ahead_state */
     struct native_ops     *ops;               /* [insns_count] gets their steps */
     llvm_value             specials[PTX_SPECIAL_COUNT]; /* the values of those that it knows, or of %tid the addresses of the arrays */
     struct param_value     param[PARAMS_KEPT_MAX];      /* loaded once for all chunks */
     unsigned               params_count;
-    struct jit_strip      *strip;         /* of the kernel; NULL: it has none */
-    struct strip_emission *strip_made;    /* device/cpu/jit/emit/strip.c */
-    llvm_value             strip_all;     /* the bits of a chunk's lanes */
-    llvm_value             strip_align;   /* as the call has it */
-    llvm_value             begins;        /* 1 bit: the call began in the first block */
-    llvm_value             strips_wanted; /* 1 bit: they may begin */
-    llvm_block             head, narrow;  /* where a chunk or strip begins; where a chunk does then */
-    bool                   in_strip;      /* the strip's lanes, shapes and registers are the present ones */
-    llvm_value             band_slot;     /* how many strips run together, in 32 bits; NULL: one */
-    bool                   unfit;         /* not all of the strip can be made */
-    bool                   has_strips;    /* the function has */
-    bool                   broken;        /* the plan and the code disagree: nothing of it may run */
+    struct jit_strip      *strip;               /* of the kernel; NULL: it has none */
+    struct strip_emission *strip_made;          /* device/cpu/jit/emit/strip.c */
+    llvm_value             strip_all;           /* the bits of a chunk's lanes */
+    llvm_value             strip_align;         /* as the call has it */
+    llvm_value             begins;              /* 1 bit: the call began in the first block */
+    llvm_value             strips_wanted;       /* 1 bit: they may begin */
+    llvm_block             head, narrow;        /* where a chunk or strip begins; where a chunk does then */
+    bool                   in_strip;            /* the strip's lanes, shapes and registers are the present ones */
+    llvm_value             band_slot;           /* how many strips run together, in 32 bits; NULL: one */
+    llvm_value             low_slot, high_slot; /* of their lanes, those that have not returned: [low, high); NULL: all are there */
+    bool                   unfit;               /* not all of the strip can be made */
+    bool                   has_strips;          /* the function has */
+    bool                   broken;              /* the plan and the code disagree: nothing of it may run */
 };
 
 /* Adds the function `name`, a native_fn. False: out of memory. */
 bool emit_function(struct emitter *e, const char *name);
 
 /* device/cpu/jit/emit/value.c */
-llvm_type    vector_of(const struct emitter *e, llvm_type element);
-llvm_type    int_type(const struct emitter *e, unsigned bits);
-llvm_value   number(const struct emitter *e, unsigned bits, uint64_t value);
-llvm_value   spread(struct emitter *e, llvm_value scalar);     /* to all lanes */
-llvm_value   lanes_together(struct emitter *e, unsigned bits); /* how many, those of all strips of a band */
-llvm_value   never_wrapped(const struct emitter *e);           /* the turn of a line that has not */
-struct value scalar_value(llvm_value v, unsigned bits);
-struct value vector_value(llvm_value v, unsigned bits);
-struct value constant_value(const struct emitter *e, unsigned bits, uint64_t v);
-llvm_value   as_vector(struct emitter *e, const struct value *v);
+llvm_type      vector_of(const struct emitter *e, llvm_type element);
+llvm_type      int_type(const struct emitter *e, unsigned bits);
+llvm_value     number(const struct emitter *e, unsigned bits, uint64_t value);
+llvm_value     spread(struct emitter *e, llvm_value scalar);     /* to all lanes */
+llvm_value     lanes_together(struct emitter *e, unsigned bits); /* how many, those of all strips of a band */
+struct stretch lanes_left(struct emitter *e);                    /* those that have not returned */
+llvm_value     never_wrapped(const struct emitter *e);           /* the turn of a line that has not */
+struct value   scalar_value(llvm_value v, unsigned bits);
+struct value   vector_value(llvm_value v, unsigned bits);
+struct value   constant_value(const struct emitter *e, unsigned bits, uint64_t v);
+llvm_value     as_vector(struct emitter *e, const struct value *v);
 /* Both as scalars, if both are uniform; else both as vectors. */
 bool         alike(struct emitter *e, struct value *values, unsigned count);
 struct value resize_value(struct emitter *e, struct value v, unsigned bits, bool is_signed);
@@ -174,12 +182,17 @@ llvm_value check_range(struct emitter *e, enum op_space space, struct value base
 bool       insn_writes(const struct ptx_insn *in, uint32_t reg);
 /* device/cpu/jit/emit/decide.c: what all lanes are known to do; both false: some may do the one, and some the other. */
 struct decision {
-    llvm_value all, none; /* i1 */
+    llvm_value     all, none; /* i1 */
+    struct stretch yes, no;   /* which do it, and which do not, where these are stretches and */
+    llvm_value     sure;      /* i1: that is right */
 };
 /* Whether all lanes take the branch that ends the block, or none does. False: nothing tells without looking at each. For blocks that all
  * lanes run. */
-bool       decide_branch(struct emitter *e, const struct ptx_insn *branch, struct decision *out);
-llvm_value compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y);
+bool           decide_branch(struct emitter *e, const struct ptx_insn *branch, struct decision *out);
+struct stretch common_stretch(struct emitter *e, struct stretch a, struct stretch b); /* of both, perhaps empty */
+llvm_value     compare_ints(struct emitter *e, enum compare how, bool is_signed, llvm_value x, llvm_value y);
+/* device/cpu/jit/emit/ahead.c: of a block of a strip that ends with a choice between returning and going on, which lanes go on; false: not known. */
+bool staying_lanes(const struct emitter *e, const struct code_block *k, const struct decision *way, struct stretch *out);
 /* device/cpu/jit/emit/ahead.c: whether all accesses of the block pass whose addresses can be computed before it begins, which sets
  * e->passed; NULL: there are none. For blocks that all lanes run. */
 llvm_value check_ahead(struct emitter *e);

@@ -84,12 +84,18 @@ static void place(struct emitter *e, struct access_plan *a)
     a->at = v;
 }
 
+static llvm_value lanes_on(struct emitter *e, llvm_value lanes, int64_t stride)
+{
+    return binary(e, LLVM_MUL, cast(e, LLVM_ZEXT, lanes, e->i64), number(e, 64, (uint64_t)stride));
+}
+
 llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
                        llvm_value mask)
 {
-    llvm_value size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
-    int64_t    stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0;
-    llvm_value bytes = number(e, 64, (uint64_t)(high - low)), reach;
+    llvm_value     size = space == OP_SHARED ? e->shared_bytes : space == OP_LOCAL ? e->local_bytes : e->memory_span, start, ok;
+    int64_t        stride = base.shape.kind == SHAPE_LINEAR ? base.shape.stride : 0;
+    llvm_value     bytes = number(e, 64, (uint64_t)(high - low)), reach;
+    struct stretch left;
 
     if (base.scalar && stride % (int64_t)align) /* not all lanes are aligned alike */
         base = vector_value(as_vector(e, &base), 64);
@@ -100,11 +106,13 @@ llvm_value check_range(struct emitter *e, enum op_space space, struct value base
         ok = binary(e, LLVM_XOR, fits(e, false, start, size, bytes, align), like(e, false, 1, 1));
         return binary(e, LLVM_XOR, any(e, binary(e, LLVM_AND, ok, mask)), number(e, 1, 1));
     }
-    reach = binary(e, LLVM_MUL, binary(e, LLVM_SUB, lanes_together(e, 64), number(e, 64, 1)), number(e, 64, (uint64_t)stride));
+    left = lanes_left(e);
+    start = binary(e, LLVM_ADD, start, lanes_on(e, left.low, stride));
+    reach = lanes_on(e, binary(e, LLVM_SUB, binary(e, LLVM_SUB, left.high, left.low), number(e, 32, 1)), stride);
     if (stride < 0)
         start = binary(e, LLVM_ADD, start, reach);
     ok = fits(e, true, start, size, binary(e, stride < 0 ? LLVM_SUB : LLVM_ADD, bytes, reach), align);
-    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, lanes_together(e, 32))) : ok;
+    return base.turn ? binary(e, LLVM_AND, ok, icmp(e, LLVM_UGE, base.turn, left.high)) : ok;
 }
 
 /* All that the access needs holds. */
@@ -203,7 +211,7 @@ static uint32_t insn_index(const struct emitter *e)
 static void note_lanes(struct emitter *e, bool is_volatile)
 {
     if (e->full && !e->guarded) { /* both at once */
-        uint64_t all = e->in_strip ? NATIVE_STRIP : (1ull << e->lanes) - 1;
+        uint64_t all = (1ull << e->lanes) - 1;
 
         set_member(e, offsetof(struct native_call, insn), number(e, 64, all << 32 | insn_index(e)), is_volatile);
         return;
@@ -216,13 +224,17 @@ static_assert(offsetof(struct native_call, lanes) == offsetof(struct native_call
 /* What the handler of faults wants to know. */
 static void note_access(struct emitter *e, const struct access_plan *a)
 {
+    int64_t step = a->row ? a->bytes : a->one ? 0 : (int64_t)NATIVE_EACH;
+
     if (a->space != OP_GLOBAL)
         return;
+    if (e->in_strip) { /* the block has listed it (device/cpu/jit/emit/ahead.c) */
+        e->ops[insn_index(e)].strip_step = step;
+        return;
+    }
     note_lanes(e, true);
     set_member(e, a->one || a->row ? offsetof(struct native_call, address) : offsetof(struct native_call, addresses), a->at, true);
-    *(e->in_strip ? &e->ops[insn_index(e)].strip_step : &e->ops[insn_index(e)].step) = a->row   ? a->bytes
-                                                                                       : a->one ? 0
-                                                                                                : (int64_t)NATIVE_EACH;
+    e->ops[insn_index(e)].step = step;
 }
 
 static void call_access(struct emitter *e)

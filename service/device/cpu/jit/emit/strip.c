@@ -2,7 +2,7 @@
  * and which way its lanes go. Where they do not go on together, the strip is taken back, if nothing has happened yet, and its chunks run
  * one by one; or its lanes leave compiled code before that block.
  * Where only lines and what is the same for all lanes is kept from block to block, several strips are a band: all of them go through a block, one
- * after the other (device/cpu/jit/emit/band.c), and then through the next. Of one that is taken back the first strip is tried alone. */
+ * after the other (device/cpu/jit/emit/band.c), and then through the next. Lanes before and behind a stretch of it may return first. Of one that is taken back the first strip is tried alone. */
 #include "device/cpu/jit/emit/band.h"
 
 #include <stddef.h>
@@ -79,6 +79,10 @@ void begin_strip_slots(struct emitter *e)
     exchange(e);
     if (e->strip->bands)
         e->band_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "band");
+    if (e->strip->parts) {
+        e->low_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "low");
+        e->high_slot = e->ll->LLVMBuildAlloca(e->b, e->i32, "high");
+    }
 }
 
 /* ---- its blocks ---- */
@@ -216,10 +220,26 @@ static void go_either_way(struct emitter *e, const struct code_block *k, const s
     go_on(e, e->block + 1);
 }
 
+/* Those that have not returned go on. */
+static void go_on_in_part(struct emitter *e, uint32_t to, struct stretch part)
+{
+    llvm_block     some = new_block(e, "some"), none = new_block(e, "none");
+    struct stretch left = common_stretch(e, lanes_left(e), part);
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_ULT, left.low, left.high)), some, none);
+    go_on_in(e, none);
+    return_all(e);
+    go_on_in(e, some);
+    e->ll->LLVMBuildStore(e->b, left.low, e->low_slot);
+    e->ll->LLVMBuildStore(e->b, left.high, e->high_slot);
+    go_on(e, to);
+}
+
 static void emit_strip_block(struct emitter *e, uint32_t block)
 {
     const struct code_block *k = block_of(e, block);
     struct decision          way;
+    struct stretch           left;
     llvm_block               sure;
     llvm_value               ok;
 
@@ -231,12 +251,16 @@ static void emit_strip_block(struct emitter *e, uint32_t block)
         e->ll->LLVMBuildCondBr(e->b, likely(e, ok), sure, back_of(e, block));
         go_on_in(e, sure);
     }
-    if (is_accessed(e, block))
+    if (is_accessed(e, block)) {
         begin_each_strip(e, &e->strip_made->band);
-    emit_insns(e);
-    if (is_accessed(e, block))
+        emit_strip_insns(e, &e->strip_made->band);
         end_each_strip(e, &e->strip_made->band);
-    if (way.all && !e->unfit)
+    } else {
+        emit_insns(e);
+    }
+    if (way.all && !e->unfit && staying_lanes(e, k, &way, &left))
+        go_on_in_part(e, k->target == e->plan->returns ? block + 1 : k->target, left);
+    else if (way.all && !e->unfit)
         go_either_way(e, k, &way);
     else
         go_on(e, k->end == END_BRANCH ? k->target : block + 1);
@@ -291,6 +315,15 @@ static void leave_head(struct emitter *e, llvm_block start)
         e->ll->LLVMBuildBr(e->b, e->narrow);
 }
 
+/* For the handler of faults. */
+static void note_strip(struct emitter *e)
+{
+    set_member(e, offsetof(struct native_call, lanes), number(e, 32, NATIVE_STRIP), true);
+    set_member(e, offsetof(struct native_call, strip_now), number(e, 32, 0), true);
+    set_member(e, offsetof(struct native_call, strip_first), number(e, 32, 0), true);
+    set_member(e, offsetof(struct native_call, strip_end), number(e, 32, e->lanes), true);
+}
+
 /* Between its lanes' taking the place of the chunk's, and the chunk's return. */
 static void emit_blocks(struct emitter *e, llvm_block start)
 {
@@ -308,6 +341,11 @@ static void emit_blocks(struct emitter *e, llvm_block start)
     e->ll->LLVMBuildBr(e->b, e->strip_made->again);
     go_on_in(e, e->strip_made->again);
     forget_registers(e);
+    if (e->low_slot) {
+        e->ll->LLVMBuildStore(e->b, number(e, 32, 0), e->low_slot);
+        e->ll->LLVMBuildStore(e->b, lanes_together(e, 32), e->high_slot);
+    }
+    note_strip(e);
     e->ll->LLVMBuildStore(e->b, member(e, offsetof(struct native_call, budget), 32), e->budget_slot);
     e->ll->LLVMBuildBr(e->b, blocks[0]);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {

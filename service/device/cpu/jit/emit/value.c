@@ -130,6 +130,13 @@ llvm_value lanes_together(struct emitter *e, unsigned bits)
     return binary(e, LLVM_MUL, bits == 64 ? cast(e, LLVM_ZEXT, strips, e->i64) : strips, number(e, bits, e->lanes));
 }
 
+struct stretch lanes_left(struct emitter *e)
+{
+    if (!e->in_strip || !e->low_slot)
+        return (struct stretch){number(e, 32, 0), lanes_together(e, 32)};
+    return (struct stretch){e->ll->LLVMBuildLoad2(e->b, e->i32, e->low_slot, ""), e->ll->LLVMBuildLoad2(e->b, e->i32, e->high_slot, "")};
+}
+
 static unsigned turn_max(const struct emitter *e)
 {
     return e->in_strip ? BAND_LANES_MAX : e->lanes;

@@ -422,6 +422,29 @@ Test(jit, chunks_that_run_as_one_part_again)
           "[%rd5], %r11; add.s32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 2100; @%p1 bra L; ret;");
 }
 
+#define INNER "ld.global.u32 %r14, [%rd5]; xor.b32 %r14, %r14, %r4; st.global.u32 [%rd4], %r14; E:"
+
+/* Those behind and before a stretch of a row; of lines with and without a sign, that stand on either side of the comparison. */
+Test(jit, threads_of_a_row_return_before_the_others)
+{
+    images_agree(
+        "below one bound, or above another",
+        IMAGE("mov.u32 %r12, 39; setp.gt.u32 %p1, %r12, %r4; setp.lt.u32 %p2, %r20, %r4; or.pred %p1, %p1, %p2; @%p1 bra E;" INNER), 700,
+        false);
+    images_agree(
+        "all but those between",
+        IMAGE("add.s32 %r12, %r4, -100; setp.ge.s32 %p1, %r12, -40; setp.le.s32 %p2, %r12, %r20; and.pred %p1, %p1, %p2; @!%p1 bra "
+              "E;" INNER),
+        650, false);
+    images_agree("by numbers of 64 bits",
+                 IMAGE("cvt.s64.s32 %rd10, %r4; cvt.u64.u32 %rd11, %r20; setp.le.s64 %p1, %rd11, %rd10; @%p1 bra E;" INNER), 555, false);
+    images_agree("twice", IMAGE("setp.ge.s32 %p1, %r4, %r20; @%p1 bra E; setp.le.s32 %p1, %r4, 3; @%p1 bra E;" INNER), 801, false);
+    images_agree("and the first of the others goes astray, behind what would have",
+                 IMAGE("setp.lt.s32 %p1, %r4, 1065; @%p1 bra E; mul.wide.s32 %rd10, %r4, 4; add.s64 %rd10, %rd10, %rd2; st.global.u32 "
+                       "[%rd10+1044456], %r4; E:"),
+                 0, true);
+}
+
 Test(jit, a_fault_where_chunks_run_as_one_names_its_thread)
 {
     images_agree("the page behind a buffer",
