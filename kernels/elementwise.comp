@@ -216,7 +216,7 @@ T remainder_of(T a, T b)
 #if defined(SIGNED)
     return b == T(0) || b == T(-1) ? T(0) : a - quotient_down(a, b) * b;
 #else
-    return b == T(0) ? T(0) : a % b;
+    return b == T(0) ? T(0) : a - a / b * b;
 #endif
 }
 #endif

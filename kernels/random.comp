@@ -116,7 +116,7 @@ void make(uint64_t at, uvec4 w)
 
 void main()
 {
-    uint64_t first = offset / EACH, skipped = offset % EACH, groups = n > 0UL ? (skipped + n + uint64_t(EACH - 1)) / EACH : 0UL;
+    uint64_t first = offset / EACH, skipped = offset - first * EACH, groups = n > 0UL ? (skipped + n + uint64_t(EACH - 1)) / EACH : 0UL;
 
     for (uint64_t g = gl_GlobalInvocationID.x; g < groups; g += gl_NumWorkGroups.x * THREADS)
         make(g * EACH - skipped, philox(seed, first + g)); /* of those before the first place, which wraps around, none is put */

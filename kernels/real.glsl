@@ -260,10 +260,11 @@ float exact_remainder(float a, float b)
     uint     e = max(size >> 23, 1u), least = max(by >> 23, 1u);
     uint64_t r = uint64_t((size & 0x007fffffu) | (size >> 23 != 0u ? 0x00800000u : 0u));
     uint64_t d = uint64_t((by & 0x007fffffu) | (by >> 23 != 0u ? 0x00800000u : 0u));
-    r %= d;
+    r -= r / d * d;
     for (uint left = e - least; left > 0u && r != 0UL;) {
         uint now = min(left, 40u);
-        r = (r << now) % d;
+        r <<= now;
+        r -= r / d * d;
         left -= now;
     }
     uint low = uint(r);

@@ -81,6 +81,9 @@ static void add_features(struct device *d)
 #define SUBGROUP(member, bit, name) add(d, "feature_" #member, d->features.member);
 #include "device/vulkan/subgroups.def"
 #undef SUBGROUP
+#define FLOAT_MODE(member, mode, capability, width, field) add(d, "feature_" #member, d->float_modes >> SPIRV_FLOAT_##member & 1);
+#include "device/vulkan/float_modes.def"
+#undef FLOAT_MODE
     add(d, "feature_robust_buffer_access", 1);
 }
 
@@ -114,11 +117,24 @@ static const char *vendor_of(uint32_t number)
     return "unknown";
 }
 
+static unsigned float_modes(const VkPhysicalDeviceFloatControlsProperties *p)
+{
+    unsigned modes = 0;
+
+#define FLOAT_MODE(member, mode, capability, width, field) modes |= p->field ? 1u << SPIRV_FLOAT_##member : 0;
+#include "device/vulkan/float_modes.def"
+#undef FLOAT_MODE
+    /* Where all widths must be alike, and some of them cannot, the driver decides for all. */
+    return p->denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE ? modes & ~(1u << SPIRV_FLOAT_subnormals_f32)
+                                                                                       : modes;
+}
+
 static void read_properties(struct device *d, VkPhysicalDeviceDriverProperties *driver, VkPhysicalDeviceSubgroupProperties *subgroup)
 {
-    VkPhysicalDeviceMaintenance3Properties      m3 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceMaintenance3Properties  m3 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceFloatControlsProperties floats = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &m3};
     VkPhysicalDevicePushDescriptorPropertiesKHR push = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR,
-                                                        .pNext = &m3};
+                                                        .pNext = &floats};
     VkPhysicalDeviceProperties2                 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = driver};
 
     driver->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
@@ -129,6 +145,7 @@ static void read_properties(struct device *d, VkPhysicalDeviceDriverProperties *
     d->properties = p.properties;
     d->push_descriptors_max = push.maxPushDescriptors;
     d->allocation_bytes_max = m3.maxMemoryAllocationSize;
+    d->float_modes = float_modes(&floats);
 }
 
 void vulkan_info_read(struct device *d)

@@ -119,6 +119,7 @@ struct device {
     bool                             addresses; /* buffers have device addresses */
     uint32_t                         push_descriptors_max;
     uint64_t                         allocation_bytes_max;
+    unsigned                         float_modes;                             /* bits of SPIRV_FLOAT_MODES */
     uint32_t                         device_type, upload_type, readback_type; /* of memory */
 
     struct owned         *streams, *events, *modules, *graphs;

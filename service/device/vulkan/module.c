@@ -196,17 +196,28 @@ static enum status make_kernel(struct device *d, struct device_module *m, unsign
     return st == STATUS_LAUNCH_CONFIG_INVALID && why ? why->status = STATUS_MODULE_INVALID : st;
 }
 
+static enum status make_shader(struct device *d, struct device_module *m, struct problem *why)
+{
+    VkShaderModuleCreateInfo create = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    uint32_t                *words;
+    enum status              st = spirv_with_floats(m->code, d->float_modes, &words, &create.codeSize, why);
+
+    if (st)
+        return st;
+    create.pCode = words;
+    st = vulkan_check(d, d->vk.vkCreateShaderModule(d->device, &create, NULL, &m->shader), why, "loading the code");
+    free(words);
+    return st;
+}
+
 static enum status make_kernels(struct device *d, struct device_module *m, struct problem *why)
 {
-    struct span                    words = spirv_words(m->code);
-    const VkShaderModuleCreateInfo create = {
-        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = words.bytes, .pCode = (const uint32_t *)(const void *)words.data};
-    enum status st;
+    enum status st = STATUS_OK;
 
     m->kernels = calloc(spirv_kernels(m->code), sizeof *m->kernels);
     if (!m->kernels)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
-    st = vulkan_check(d, d->vk.vkCreateShaderModule(d->device, &create, NULL, &m->shader), why, "loading the code");
+    st = make_shader(d, m, why);
     for (unsigned i = 0; i < spirv_kernels(m->code) && !st; i++)
         st = make_kernel(d, m, i, why);
     return st;

@@ -316,11 +316,6 @@ void spirv_free(struct spirv_module *m)
     free(m);
 }
 
-struct span spirv_words(const struct spirv_module *m)
-{
-    return (struct span){(const char *)m->words, (size_t)m->words_count * sizeof *m->words};
-}
-
 unsigned spirv_kernels(const struct spirv_module *m)
 {
     return m->kernels_count;

@@ -35,12 +35,21 @@ struct spirv_kernel {
 
 struct spirv_module;
 
+/* Modes of floats, a bit each in the order of float_modes.def. */
+enum {
+#define FLOAT_MODE(member, mode, capability, width, field) SPIRV_FLOAT_##member,
+#include "device/vulkan/float_modes.def"
+#undef FLOAT_MODE
+    SPIRV_FLOAT_MODES
+};
+
 /* The image is copied. MODULE_INVALID says what is wrong; *out is untouched. */
 enum status spirv_read(struct span image, const struct spirv_features *features, struct spirv_module **out, struct problem *why);
 /* NULL is a no-op. */
 void                       spirv_free(struct spirv_module *m);
-struct span                spirv_words(const struct spirv_module *m);
 unsigned                   spirv_kernels(const struct spirv_module *m);
 const struct spirv_kernel *spirv_kernel_at(const struct spirv_module *m, unsigned i);
 /* Shared memory of a workgroup of that size. MODULE_INVALID: it cannot be told. */
 enum status spirv_shared_bytes(const struct spirv_module *m, unsigned kernel, const uint32_t block[3], uint64_t *out, struct problem *why);
+/* The words for the driver, with the modes whose bits are set. The caller frees *out. */
+enum status spirv_with_floats(const struct spirv_module *m, unsigned modes, uint32_t **out, size_t *bytes, struct problem *why);

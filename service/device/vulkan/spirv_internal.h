@@ -4,6 +4,7 @@
 #include "device/vulkan/spirv.h"
 
 enum {
+    OP_EXTENSION = 10,
     OP_ENTRY_POINT = 15,
     OP_EXECUTION_MODE = 16,
     OP_CAPABILITY = 17,
@@ -43,6 +44,8 @@ enum {
     DECORATION_DESCRIPTOR_SET = 34,
     DECORATION_OFFSET = 35,
 };
+
+enum { CAPABILITY_FLOAT64 = 10 };
 
 enum { BUILT_IN_WORKGROUP_SIZE = 25, MODE_LOCAL_SIZE = 17, MODE_LOCAL_SIZE_ID = 38, MODEL_GL_COMPUTE = 5 };
 

@@ -84,7 +84,7 @@ class Session(SessionBase):
 
         Coordinates outside: `addressing` clamp, border (0), and with `normalized_coordinates` (0 to 1 instead of texels) wrap and mirror, for all axes
         or for each, x first. `filter`: point or linear. `read`: "normalized_float" has kernels read integers of 8 and 16 bits as floats,
-        "srgb" those of u8 with the first three channels converted from sRGB to linear light.
+        "srgb" those of u8 converted from sRGB to linear light, but for the last of two or four channels.
         `surface`: kernels may write it, as `.surface`. `buffer`: it reads that buffer's memory from byte `offset` on, with rows every `pitch`
         bytes, and has none of its own."""
         wanted = Texels(data, shape, dtype, dimension, channels)

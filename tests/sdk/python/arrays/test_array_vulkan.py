@@ -292,7 +292,11 @@ def test_what_does_not_fit_among_push_constants_stands_in_the_text(put, gpu, mon
     got, expected = views[0][0] + 0.5, views[0][1] + np.float32(0.5)
     for at, (one, other) in enumerate(views * 4):
         got, expected = got * (at + 0.25) - one, expected * np.float32(at + 0.25) - other
+    made = []
+    monkeypatch.setattr(language, "module_of", lambda kernel: made.append(kernel.source) or type(language).module_of(language, kernel))
     check_all([("long", got, expected), ("sum", (got - got).sum((1, 3)), np.zeros((6, 2, 3), "f4")), ("picked", a[put(np.array([1, 0])), :, 2, ::-1], x[[1, 0], :, 2, ::-1])])
+    # In such a kernel NVIDIA's driver 580 took the remainder of an unsigned 64-bit integer by a constant 2 for 1.
+    assert any("const int64_t d[" in text for text in made) and not any("%" in text for text in made)
 
 
 def test_what_is_not_computed_is_refused_by_name_at_once(put, monkeypatch):

@@ -27,6 +27,8 @@ static enum status read_all(struct span s, struct problem *why)
     struct spirv_features f = everything();
     struct spirv_module  *m = NULL;
     enum status           st = spirv_read(s, &f, &m, why);
+    uint32_t             *words;
+    size_t                bytes_made;
 
     cr_assert(st ? !m && why->detail[0] : m != NULL);
     for (unsigned i = 0; m && i < spirv_kernels(m); i++) {
@@ -35,6 +37,10 @@ static enum status read_all(struct span s, struct problem *why)
 
         cr_assert(k->name[0] && k->bindings_count <= SPIRV_BINDINGS_MAX && k->push_count <= KERNEL_PARAMS_MAX);
         spirv_shared_bytes(m, i, (uint32_t[]){1000, 1000, 1000}, &bytes, why);
+    }
+    if (m && spirv_with_floats(m, ~0u, &words, &bytes_made, why) == STATUS_OK) {
+        cr_assert(bytes_made > s.bytes && memcmp(words, s.data, 20) == 0);
+        free(words);
     }
     spirv_free(m);
     return st;
@@ -60,6 +66,52 @@ Test(spirv, tells_what_a_kernel_takes)
     cr_assert_null(spirv_kernel_at(m, 1));
     spirv_free(m);
     spirv_free(NULL);
+}
+
+/* Where the first instruction of that opcode, and of that operand, stands; 0: nowhere. */
+static size_t find(const uint32_t *words, size_t count, uint32_t opcode, unsigned operand, uint32_t value)
+{
+    for (size_t at = 5; at < count; at += words[at] >> 16)
+        if ((words[at] & 0xffff) == opcode && words[at + operand] == value)
+            return at;
+    return 0;
+}
+
+Test(spirv, the_driver_is_told_how_floats_are_computed)
+{
+    enum {
+        EXTENSION = 10,
+        ENTRY = 15,
+        MODE = 16,
+        CAPABILITY = 17,
+        SHADER = 1,
+        COMPUTE = 5,
+        PRESERVE = 4464,
+        DENORM_PRESERVE = 4459,
+        INF_NAN = 4461
+    };
+    struct spirv_features f = everything();
+    struct spirv_module  *m;
+    struct problem        why;
+    uint32_t             *words, name;
+    size_t                bytes, count, entry, mode;
+
+    memcpy(&name, "SPV_", sizeof name);
+    cr_assert_eq(spirv_read(image(canary_spirv, WORDS), &f, &m, &why), STATUS_OK);
+    cr_assert_eq(spirv_with_floats(m, 1u << SPIRV_FLOAT_subnormals_f32 | 1u << SPIRV_FLOAT_special_values_f64, &words, &bytes, &why),
+                 STATUS_OK);
+    count = bytes / sizeof *words;
+    cr_assert(find(words, count, CAPABILITY, 1, SHADER) < find(words, count, CAPABILITY, 1, PRESERVE));
+    cr_assert(find(words, count, CAPABILITY, 1, PRESERVE) < find(words, count, EXTENSION, 1, name));
+    entry = find(words, count, ENTRY, 1, COMPUTE);
+    mode = find(words, count, MODE, 2, DENORM_PRESERVE);
+    cr_assert(find(words, count, EXTENSION, 1, name) < entry && entry < mode);
+    cr_assert(words[mode + 1] == words[entry + 2] && words[mode + 3] == 32);
+    cr_assert_eq(find(words, count, MODE, 2, INF_NAN), 0, "the module has no floats of 64 bits");
+    cr_assert_eq(count, WORDS + 7 + 2 + 4);
+    cr_assert_arr_eq(words + count - 8, canary_spirv + WORDS - 8, 32);
+    free(words);
+    spirv_free(m);
 }
 
 Test(spirv, cut_anywhere_it_is_refused)

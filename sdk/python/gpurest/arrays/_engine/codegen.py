@@ -77,7 +77,7 @@ class Writer:
         lines = [f"{self.index_type} {variable}_0 = {variable};"]
         for axis in range(len(extents) - 1, 0, -1):
             extent = self.language.to(self.index_type, self.dim(extents[axis]))
-            lines.append(f"{self.index_type} {variable}_{axis} = {variable}_0 % {extent}; {variable}_0 /= {extent};")
+            lines.append(f"{self.index_type} {variable}_{axis} = {variable}_0; {variable}_0 /= {extent}; {variable}_{axis} -= {variable}_0 * {extent};")
         texts = []
         for column in columns:
             terms = [self._term(f"{variable}_{axis}", stride) for axis, stride in enumerate(column)]

@@ -156,7 +156,7 @@ def _finish_lines(writer: Writer, accumulation: _Accumulation, results: Results)
 
 
 def _piece_lines(index: str) -> List[str]:
-    return [f"const {index} o = piece / chunks, first = piece % chunks * chunk;",
+    return [f"const {index} o = piece / chunks, first = (piece - o * chunks) * chunk;",
             f"const {index} last = elements - first < chunk ? elements : first + chunk;"]
 
 
@@ -177,7 +177,7 @@ def _by_thread(writer: Writer, acc: _Accumulation, outer: List[str], inner: List
     """Outputs vary fastest among threads, so that neighbours read neighbours."""
     index = writer.index_type
     head = (f"    {writer.each('t', 'outputs * chunks')}\n"
-            f"        const {index} o = t % outputs, piece = o * chunks + t / outputs, first = t / outputs * chunk;\n"
+            f"        const {index} part = t / outputs, o = t - part * outputs, piece = o * chunks + part, first = part * chunk;\n"
             f"        const {index} last = elements - first < chunk ? elements : first + chunk;\n")
     return (head + _text(outer + acc.declare(), 2) + f"        for ({index} r = first; r < last; r++) {{\n" + _text(inner, 3)
             + "        }\n" + _text(finish, 2) + "    }\n")
@@ -207,7 +207,7 @@ def scan(language: Language, op: str, source: Load, axis: int, acc: DType, targe
     element = language.cast(writer.load(source.dtype, "p0", f"source + {turn} * {steps[0]}"), source.dtype, acc)
     stored = writer.store(result, "q", f"place + {turn} * {steps[1]}", language.cast(language.combine(op, acc, "carry", "value"), acc, result))
     text = f"""    for (u64_t piece = blockIdx.x; piece < rows * chunks; piece += gridDim.x) {{
-        const u64_t o = piece / chunks, part = piece % chunks, first = part * chunk;
+        const u64_t o = piece / chunks, part = piece - o * chunks, first = part * chunk;
         const u64_t last = elements - first < chunk ? elements : first + chunk;
 {_text(lines, 2)}        {language.local(long)} source = {bases[0]}, place = {bases[1]};
         {language.variable(kind)} carry = {carry};

@@ -43,7 +43,7 @@ def runs(language: Language, keys: Load, rows: int, elements: int, target: Targe
         store = writer.store(PLACE, "q", "start + k", "place[k]")
     return writer.finish(f"""    const {index} pieces = (elements + {RUN - 1}) / {RUN};
     {writer.each("t", "rows * pieces")}
-        const {index} first = t % pieces * {RUN}, start = t / pieces * elements + first;
+        const {index} row = t / pieces, first = (t - row * pieces) * {RUN}, start = row * elements + first;
         const {index} count = elements - first < {RUN} ? elements - first : {RUN};
         {language.variable(kind)} key[{RUN}];{f" {place} place[{RUN}];" if places else ""}
         for (u32_t k = 0; k < count; k++) {{
@@ -73,7 +73,7 @@ def merge(language: Language, keys: Load, rows: int, elements: int, source: Load
     store = writer.store(item, "q", "row + to", writer.load(item, "items", "i") if places else "x")
     before = language.generic("sorts_before", keys.dtype)
     return writer.finish(f"""    {writer.each("i", "rows * elements")}
-        const {index} at = i % elements, row = i - at, first = at - at % length - (at / length % 2 > 0 ? length : 0);
+        const {index} row = i / elements * elements, at = i - row, first = at / length / 2 * 2 * length;
         const {index} middle = elements - first < length ? elements : first + length;
         const {index} last = elements - middle < length ? elements : middle + length;
         const bool left = at < middle;

@@ -103,7 +103,7 @@ OPS: Dict[str, Op] = {
     "trunc": Op({"": "{a}", "f": "trunc({a})"}),
     "where": Op({"": "{a} ? {b} : {c}"}),
     "arange": Op({"": "({T})({a} + ({T}){i} * {b})"}, indexed=True),
-    "eye": Op({"": "(long long)({i} / {a}) + {b} == (long long)({i} % {a})"}, indexed=True),
+    "eye": Op({"": "(long long)({i} / {a}) + {b} == (long long)({i} - {i} / {a} * {a})"}, indexed=True),
     "random_random": Op({"": "random_uniform<{T}>({a}, {b} + {i})"}, indexed=True),
     "random_below": Op({"": "random_below({a}, {b} + {i}, {c})"}, indexed=True),
     **{name: Op({"": distribution_template(name)}, indexed=True) for name in DISTRIBUTIONS},

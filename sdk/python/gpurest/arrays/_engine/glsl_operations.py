@@ -63,7 +63,7 @@ _TABLE: Dict[str, Dict[str, str]] = {
     "rint": {"fd": "with_sign(roundEven({a}), is_negative({a}))"},
     "where": {"": "{a} ? {b} : {c}"},
     "arange": {"iufd": "{a} + {T}({i}) * {b}"},
-    "eye": {"b": "int64_t(uint64_t({i}) / {a}) + {b} == int64_t(uint64_t({i}) % {a})"},
+    "eye": {"b": "int64_t(uint64_t({i}) / {a}) + {b} == int64_t(uint64_t({i}) - uint64_t({i}) / {a} * {a})"},
     "sqrt": {"fd": "sqrt({a})"},
     **{name: {"fd": f"exact_{name}({{a}})"} for name in ("exp", "exp2", "log", "log2", "log10", "log1p")},
     **{name: {"fd": f"exact_{name}({{a}})"} for name in ("expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt")},

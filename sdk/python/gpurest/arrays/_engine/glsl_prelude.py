@@ -68,10 +68,11 @@ double exact_remainder(double a, double b)
     uint e = max(uint(x >> 52), 1u), least = max(uint(y >> 52), 1u);
     uint64_t r = x & 0xfffffffffffffUL | (x >> 52 != 0UL ? 0x10000000000000UL : 0UL);
     uint64_t d = y & 0xfffffffffffffUL | (y >> 52 != 0UL ? 0x10000000000000UL : 0UL);
-    r %= d;
+    r -= r / d * d;
     for (uint left = e - least; left > 0u && r != 0UL;) {
         uint now = min(left, 11u);
-        r = (r << now) % d;
+        r <<= now;
+        r -= r / d * d;
         left -= now;
     }
     while (r != 0UL && r < 0x10000000000000UL && least > 1u) {
@@ -137,7 +138,7 @@ X shift_right(X a, X b, uint bits) { return U(b) < U(bits) ? a >> uint(b) : a < 
 """
 _UNSIGNED = """
 X quotient_down(X a, X b) { return b == X(0) ? X(0) : a / b; }
-X remainder_of(X a, X b) { return b == X(0) ? X(0) : a % b; }
+X remainder_of(X a, X b) { return b == X(0) ? X(0) : a - a / b * b; }
 X remainder_towards_0(X a, X b) { return remainder_of(a, b); }
 uint64_t magnitude(X a) { return uint64_t(a); }
 X power_unsigned(X base, X exponent)
@@ -169,7 +170,8 @@ X remainder_towards_0(X a, X b)
 {
     if (b == X(0) || b == X(-1))
         return X(0);
-    X r = X((a < X(0) ? U(0) - U(a) : U(a)) % (b < X(0) ? U(0) - U(b) : U(b)));
+    U x = a < X(0) ? U(0) - U(a) : U(a), y = b < X(0) ? U(0) - U(b) : U(b);
+    X r = X(x - x / y * y);
     return a < X(0) ? -r : r;
 }
 uint64_t magnitude(X a) { return a < X(0) ? 0UL - uint64_t(int64_t(a)) : uint64_t(a); }
@@ -191,7 +193,7 @@ int compare_mixed(uint64_t a, int64_t b) { return -compare_mixed(b, a); }
 uint64_t greatest_common(uint64_t a, uint64_t b)
 {
     while (b != 0UL) {
-        uint64_t rest = a % b;
+        uint64_t rest = a - a / b * b;
         a = b;
         b = rest;
     }
@@ -308,7 +310,8 @@ uint64_t random_below(uint64_t key, uint64_t counter, uint64_t range)
         uint64_t bits = uint64_t(r.x) << 32 | uint64_t(r.y);
         if (range == 0UL)
             return bits;
-        if (bits * range >= (0UL - range) % range)
+        uint64_t below = 0UL - range;
+        if (bits * range >= below - below / range * range)
             return high_of_product(bits, range);
     }
     return 0UL; /* after 1000 attempts, each of which succeeds every other time at least */

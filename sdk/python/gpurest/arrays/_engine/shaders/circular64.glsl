@@ -325,7 +325,8 @@ double exact_sinh(double x)
         t = size < 1.0LF ? 0.5LF * (2.0LF * t - t * t / (t + 1.0LF)) : 0.5LF * (t + t / (t + 1.0LF));
     } else {
         double root = size > 709.0LF ? exact_exp(0.5LF * size) : 0.0LF; /* e^x is too great before its half is */
-        t = size > 709.0LF ? 0.5LF * root * root : 0.5LF * exact_exp(size);
+        precise double half_root = 0.5LF * root, large = half_root * root; /* in this order: half of root * root is half of infinity */
+        t = size > 709.0LF ? large : 0.5LF * exact_exp(size);
     }
     return signed_as(t, x);
 }
@@ -339,7 +340,8 @@ double exact_cosh(double x)
         return 1.0LF + t * t / (2.0LF + 2.0LF * t);
     }
     t = exact_exp(size > 709.0LF ? 0.5LF * size : size);
-    return size > 709.0LF ? 0.5LF * t * t : size > 22.0LF ? 0.5LF * t : 0.5LF * t + 0.5LF / t;
+    precise double half_t = 0.5LF * t, large = half_t * t; /* as in exact_sinh */
+    return size > 709.0LF ? large : size > 22.0LF ? half_t : half_t + 0.5LF / t;
 }
 double exact_tanh(double x)
 {
