@@ -6,6 +6,7 @@ import struct
 
 WIDTHS = {"u8": "B", "s8": "b", "u16": "H", "s16": "h", "u32": "I", "s32": "i", "f16": "e", "f32": "f"}
 AXES = {"1d": 1, "2d": 2, "3d": 3, "1d_layered": 1, "2d_layered": 2, "cube": 1, "cube_layered": 1}
+CONVERTED = {1: (0,), 2: (0,), 4: (0, 1, 2)}  # channels from sRGB to linear light, by how many a texture has; as an H200 does
 GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))
 
 
@@ -44,7 +45,7 @@ class Texture:
         """As it is read."""
         if self.spec.get("read", "element") == "element":
             return v
-        if self.spec["read"] == "srgb" and channel < 3:
+        if self.spec["read"] == "srgb" and channel in CONVERTED[self.channels]:
             return single(linear_light(v / 255))
         return single(max(v / {"u8": 255, "s8": 127, "u16": 65535, "s16": 32767}[self.spec["format"]], -1.0))
 

@@ -28,7 +28,7 @@ typedef struct gpurest_texture_desc {
     size_t         offset; /* in the buffer, a multiple of 512 */
     size_t         pitch;  /* bytes from row to row in the buffer, a multiple of 32; 0: a row of texels */
 } gpurest_texture_desc;
-/* "srgb", of "u8": as "normalized_float", and the first three channels are converted from sRGB to linear light before the filter. */
+/* "srgb", of "u8": as "normalized_float", and converted from sRGB to linear light before the filter, but for the last of two or four channels. */
 #define GPUREST_TEXTURE_DESC_INIT                                                                                                          \
     {                                                                                                                                      \
         sizeof(gpurest_texture_desc), 0, 0, 1, {1, 1, 1}, 1, {0, 0, 0}, 0, 0, 0, 0, {0}, 0, 0                                              \

@@ -93,10 +93,11 @@ static float signed_part(int32_t v, float most)
     return f < -1.0f ? -1.0f : f;
 }
 
-/* The fourth channel, alpha, is linear in sRGB too. */
+/* The last of two or four channels is linear in sRGB, too: so it is on an H200. */
 static float byte_float(const struct cpu_texture *t, uint8_t byte, unsigned channel)
 {
-    return t->desc.read == TEXTURE_READ_SRGB && channel < 3 ? linear_of_srgb[byte] : (float)byte / 255.0f;
+    return t->desc.read == TEXTURE_READ_SRGB && (channel == 0 || channel + 1 < t->desc.channels) ? linear_of_srgb[byte]
+                                                                                                 : (float)byte / 255.0f;
 }
 
 static float channel_float(const struct cpu_texture *t, const uint8_t *texel, unsigned channel)
