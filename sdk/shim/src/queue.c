@@ -1,5 +1,5 @@
 /* Operations of a device in the order of the program's calls, sent as one frame. Streams keep that order too, so that an operation is done when
- * its frame is. */
+ * its frame is. A full frame is under way while the next one is filled; at most one is. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,9 +15,10 @@ struct noted_time {
 };
 
 struct queue {
-    gpurest_batch    *batch; /* NULL: nothing is queued */
-    size_t            bytes; /* of uploads */
-    size_t            reads; /* bytes that come with the answer */
+    gpurest_batch    *batch;     /* NULL: nothing is queued */
+    gpurest_op       *under_way; /* the frame before; NULL: it is done */
+    size_t            bytes;     /* of uploads */
+    size_t            reads;     /* bytes that come with the answer */
     uint64_t          frame;
     struct noted_time times[TIMES_MAX];
     size_t            times_count;
@@ -30,14 +31,69 @@ static struct queue *queue_of(struct gpu *g)
     return g->queue;
 }
 
+/* An empty frame takes the place of the one that is being filled. */
+static void begin_frame(struct queue *q)
+{
+    q->batch = NULL;
+    q->bytes = q->reads = q->times_count = 0;
+    q->frame++;
+}
+
 void queue_drop(struct gpu *g)
 {
     if (!g->queue)
         return;
+    if (g->queue->under_way) {
+        gpurest_op_cancel(g->queue->under_way);
+        gpurest_op_wait(g->queue->under_way, -1);
+        gpurest_op_free(g->queue->under_way);
+        g->queue->under_way = NULL;
+    }
     batch_destroy(g->queue->batch);
-    g->queue->batch = NULL;
-    g->queue->bytes = g->queue->reads = g->queue->times_count = 0;
-    g->queue->frame++;
+    begin_frame(g->queue);
+}
+
+/* ---- sending ---- */
+
+/* What came after the failed operation was not done. */
+static void frame_failed(struct gpu *g)
+{
+    gpu_failed(g);
+    if (!g->sticky)
+        tell("%s: %s", g->id, gpurest_last_error()->message);
+    gpu_fail(g, result_of_failure());
+}
+
+/* Waits for the frame before. */
+static CUresult await_frame(struct gpu *g)
+{
+    gpurest_op *op = g->queue->under_way;
+
+    if (!op)
+        return g->sticky;
+    if (gpurest_op_wait(op, -1))
+        frame_failed(g);
+    gpurest_op_free(op);
+    g->queue->under_way = NULL;
+    return g->sticky;
+}
+
+/* A full frame: the program goes on while the service does it. One whose answer brings bytes or times is waited for: the bytes' place may be gone
+ * later, and times are told by when the answer comes. */
+static CUresult send_full(struct gpu *g)
+{
+    struct queue *q = g->queue;
+
+    if (q->times_count || q->reads)
+        return queue_flush(g);
+    if (await_frame(g))
+        return g->sticky;
+    if (gpurest_batch_submit(q->batch, &q->under_way)) {
+        q->under_way = NULL;
+        frame_failed(g);
+    }
+    begin_frame(q);
+    return g->sticky;
 }
 
 static bool is_full(const struct queue *q, size_t bytes)
@@ -52,7 +108,7 @@ gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
 
     *why = q ? gpu_session(g) : CUDA_ERROR_OUT_OF_MEMORY;
     if (!*why && is_full(q, bytes))
-        *why = queue_flush(g);
+        *why = send_full(g);
     if (*why)
         return NULL;
     if (!q->batch) {
@@ -82,6 +138,11 @@ CUresult queue_note_read(struct gpu *g, size_t bytes)
 uint64_t queue_frame(const struct gpu *g)
 {
     return g->queue ? g->queue->frame : 0;
+}
+
+bool queue_has(const struct gpu *g, uint64_t frame)
+{
+    return frame + (g->queue && g->queue->under_way ? 1 : 0) >= queue_frame(g);
 }
 
 /* ---- times ---- */
@@ -141,19 +202,15 @@ CUresult queue_flush(struct gpu *g)
     struct queue  *q = g->queue;
     gpurest_status st;
 
-    if (g->sticky || !q || !q->batch)
+    if (g->sticky || !q || await_frame(g) || !q->batch)
         return g->sticky;
     st = ask_for_times(q);
     if (!st)
         st = perform(q->batch);
     if (!st)
         set_times(q);
-    else {
-        gpu_failed(g);
-        if (!g->sticky)
-            tell("%s: %s", g->id, gpurest_last_error()->message);
-        gpu_fail(g, result_of_failure()); /* what came after the failed operation was not done */
-    }
+    else
+        frame_failed(g);
     queue_drop(g);
     return g->sticky;
 }

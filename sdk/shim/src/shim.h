@@ -143,7 +143,7 @@ struct context *context_of(CUcontext handle);
 
 /* ---- queue.c: operations that wait until something is asked for ---- */
 
-/* The batch to add an operation of about `bytes` to; it is sent first if it is full. NULL: failed, with *why. */
+/* The batch to add an operation of about `bytes` to; a full one is sent first, and not waited for. NULL: failed, with *why. */
 gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why);
 /* After each operation. `st`: the result of adding it. */
 CUresult queue_end(struct gpu *g, gpurest_status st);
@@ -151,8 +151,10 @@ CUresult queue_end(struct gpu *g, gpurest_status st);
 CUresult queue_note_read(struct gpu *g, size_t bytes);
 /* Sends what is queued and waits until the device has done it. */
 CUresult queue_flush(struct gpu *g);
-/* Number of the frame that is being filled; one below it was done. */
+/* Number of the frame that is being filled. */
 uint64_t queue_frame(const struct gpu *g);
+/* It is being filled or under way: not done yet. */
+bool queue_has(const struct gpu *g, uint64_t frame);
 /* The time of this moment of the frame is known in *at_ns when the frame is done; *at_ns must live until then. */
 CUresult queue_note_time(struct gpu *g, uint64_t *at_ns);
 /* *at_ns does not live any longer. */

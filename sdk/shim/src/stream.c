@@ -253,7 +253,7 @@ CUresult shim_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned 
 
 static CUresult finish(const struct event *e)
 {
-    return e->recorded && e->frame == queue_frame(e->context->gpu) ? queue_flush(e->context->gpu) : e->context->gpu->sticky;
+    return e->recorded && queue_has(e->context->gpu, e->frame) ? queue_flush(e->context->gpu) : e->context->gpu->sticky;
 }
 
 /* An event of another device is waited for here; one of this device comes first anyway. */
@@ -279,8 +279,7 @@ CUresult shim_cuEventSynchronize(CUevent hEvent)
 
     if (!e || e->captured.capture)
         return e ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE;
-    return e->recorded && e->frame == queue_frame(e->context->gpu) ? stream_wait(e->context->gpu)
-                                                                   : callbacks_await(e->context->gpu->sticky);
+    return e->recorded && queue_has(e->context->gpu, e->frame) ? stream_wait(e->context->gpu) : callbacks_await(e->context->gpu->sticky);
 }
 
 CUresult shim_cuEventQuery(CUevent hEvent)
@@ -297,7 +296,7 @@ CUresult shim_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUeven
     if (!start || !end || !start->recorded || !end->recorded || (start->flags | end->flags) & EVENT_UNTIMED ||
         start->context->gpu != end->context->gpu)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (start->frame == queue_frame(start->context->gpu) || end->frame == queue_frame(end->context->gpu))
+    if (queue_has(start->context->gpu, start->frame) || queue_has(end->context->gpu, end->frame))
         return CUDA_ERROR_NOT_READY;
     *pMilliseconds = (float)((double)(int64_t)(end->at_ns - start->at_ns) / 1e6);
     return CUDA_SUCCESS;

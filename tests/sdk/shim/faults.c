@@ -21,6 +21,46 @@ static void in_child(void)
     CHECK(waitpid(id, &status, 0) == id && status == 0);
 }
 
+enum { FRAME = 256, MANY = 3 * FRAME + 7 };
+
+/* Full frames are not waited for: an event behind them is, and their order holds. */
+static void in_frames_under_way(CUmodule m)
+{
+    CUdeviceptr sum, one;
+    CUevent     event;
+    int         n = 1;
+    float       value = 0;
+    void       *args[] = {&sum, &one, &sum, &n};
+
+    OK(cuMemAlloc_v2(&sum, 4));
+    OK(cuMemAlloc_v2(&one, 4));
+    OK(cuMemsetD32_v2(sum, 0, 1));
+    OK(cuMemsetD32_v2(one, 0x3f800000, 1)); /* 1.0f */
+    OK(cuEventCreate(&event, 2 /* untimed */));
+    for (int i = 0; i < MANY; i++)
+        OK(cuLaunchKernel(kernel(m, "vecadd"), 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+    OK(cuEventRecord(event, NULL));
+    OK(cuEventSynchronize(event));
+    OK(cuMemcpyDtoH_v2(&value, sum, 4));
+    CHECK(value == MANY);
+    OK(cuEventDestroy_v2(event));
+    OK(cuMemFree_v2(sum));
+    OK(cuMemFree_v2(one));
+}
+
+/* A fault in a full frame shows when the program waits, or at a call before. */
+static void fault_in_a_frame_under_way(CUmodule m)
+{
+    CUfunction f = kernel(m, "fault");
+    CUresult   r = CUDA_SUCCESS;
+
+    for (int i = 0; i < MANY && !r; i++)
+        r = cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    CHECK(r == CUDA_SUCCESS || r == CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
 int main(void)
 {
     CUcontext   c, current, again;
@@ -60,6 +100,13 @@ int main(void)
     CHECK(value == 5);
     OK(cuDevicePrimaryCtxRelease_v2(0)); /* a reset releases nothing */
     OK(cuMemFree_v2(q));
+    OK(cuModuleLoadData(&m, kernels_ptx));
+    in_frames_under_way(m);
+    fault_in_a_frame_under_way(m);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuCtxSetCurrent(c));
     OK(cuModuleLoadData(&m, kernels_ptx));
     OK(cuCtxSetCurrent(NULL));
     OK(cuModuleUnload(m)); /* needs no current context */

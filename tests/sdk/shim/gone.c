@@ -21,7 +21,8 @@ int main(void)
 
     OK(cuMemAlloc_v2(&p, 4));
     OK(cuModuleLoadData(&m, kernels_ptx));
-    OK(cuMemsetD32_v2(p, 1, 1)); /* queued */
+    for (int i = 0; i < 300; i++)
+        OK(cuMemsetD32_v2(p, 1, 1)); /* a full frame under way, and one that is queued */
     stop_at("allocated");
     first = cuMemcpyDtoH_v2(&value, p, 4);
     CHECK(first != CUDA_SUCCESS && value == 3);
