@@ -22,11 +22,8 @@ struct gpurest_batch {
     struct buf           ops; /* JSON objects, separated by commas */
     size_t               ops_count;
     uint64_t             timeout_ms;
-    bool                 prints;                       /* the client's output callback gets what kernels print */
-    struct piece         segments[BATCH_SEGMENTS_MAX]; /* copies, owned by the batch */
-    size_t               segments_count;
-    struct frame_place   places[BATCH_SEGMENTS_MAX];
-    size_t               places_count;
+    bool                 prints; /* the client's output callback gets what kernels print */
+    size_t               segments_count, places_count;
     struct batch_made   *made, *freed;
     size_t               made_count, freed_count;
     struct batch_result *results;
@@ -35,6 +32,9 @@ struct gpurest_batch {
     size_t              *launches;                   /* indices of the operations that are launches; programs count launches only */
     size_t               launches_count;
     uint32_t             serial, events; /* of its events */
+    /* What follows is not cleared: most batches have little of it. */
+    struct piece       segments[BATCH_SEGMENTS_MAX]; /* [segments_count], copies, owned by the batch */
+    struct frame_place places[BATCH_SEGMENTS_MAX];   /* [places_count] */
 };
 
 /* One that no thread records; NULL: no memory. */

@@ -1,6 +1,8 @@
 /* Batches: begin, submit, discard, and their answer. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "batch/batch.h"
 #include "session/op.h"
@@ -9,10 +11,11 @@
 
 gpurest_batch *batch_create(gpurest_session *s)
 {
-    gpurest_batch *b = calloc(1, sizeof *b);
+    gpurest_batch *b = malloc(sizeof *b);
 
     if (!b)
         return NULL;
+    memset(b, 0, offsetof(gpurest_batch, segments));
     b->session = s;
     session_hold(s);
     b->serial = (uint32_t)random_u64();

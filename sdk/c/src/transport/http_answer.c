@@ -1,6 +1,7 @@
 /* HTTP/1.1 answers: status, header, and a body by length, in chunks or until close. */
 #include "transport/http_answer.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -112,21 +113,25 @@ static gpurest_status finish_head(struct http_answer *a)
     return begin_body(a);
 }
 
-/* Moves bytes to a->lines up to and including `end`; true when it is complete. */
+/* Moves bytes to a->lines up to and including `end`, which ends with a line; true when it is complete. */
 static gpurest_status gather_until(struct http_answer *a, const char **data, size_t *bytes, const char *end, size_t max, bool *complete)
 {
-    size_t end_bytes = strlen(end), take = 0;
+    size_t end_bytes = strlen(end);
 
     *complete = false;
-    while (take < *bytes && !*complete) {
-        if (a->lines.bytes >= max)
+    while (*bytes && !*complete) {
+        const char *line_end = memchr(*data, '\n', *bytes);
+        size_t      take = line_end ? (size_t)(line_end - *data) + 1 : *bytes;
+
+        if (take > max - a->lines.bytes)
             return malformed_answer(a, "its header is too long");
-        if (!buf_add(&a->lines, *data + take++, 1))
+        if (!buf_add(&a->lines, *data, take))
             return fail_memory();
         *complete = a->lines.bytes >= end_bytes && memcmp(a->lines.data + a->lines.bytes - end_bytes, end, end_bytes) == 0;
+        *data += take;
+        *bytes -= take;
     }
-    *data += take;
-    *bytes -= take;
+    assert(a->lines.bytes <= max);
     return GPUREST_OK;
 }
 
