@@ -217,6 +217,8 @@ enum status command_batch_add(struct batch *b, uint32_t stream, const struct bat
 enum status command_batch_send(struct batch *b, struct problem *why);
 /* Forgets it. */
 void command_batch_drop(struct batch *b);
+/* Before a list is sent: where its state will be may be that of an earlier one, which must not count when the worker ends before it takes the list. */
+void command_batch_unstarted(const struct slice *slice);
 /* What the state in the call's slice says; the slice may be given back afterwards. */
 void command_batch_landed(struct batch *b, struct flight_call *f);
 

@@ -202,6 +202,14 @@ static void note_time(struct batch *b, unsigned first, unsigned end, float repor
     pthread_mutex_unlock(&b->session->lock);
 }
 
+void command_batch_unstarted(const struct slice *slice)
+{
+    struct run_state *state = (struct run_state *)(void *)slice->data;
+
+    state->group = 0;
+    atomic_store(&state->completed, 0);
+}
+
 void command_batch_landed(struct batch *b, struct flight_call *f)
 {
     const struct run_state *state = (const struct run_state *)(const void *)f->slice.data;

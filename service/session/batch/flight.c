@@ -276,6 +276,8 @@ static enum status send(struct batch *b, const struct batch_order *o)
     struct flight_call *f = &b->flights[(b->head + b->count) % BATCH_CALLS_IN_FLIGHT_MAX];
     enum status         st;
 
+    if (o->count)
+        command_batch_unstarted(&o->slice);
     *f = (struct flight_call){.call = {.on_event = on_event, .deadline_ns = DEADLINE_NEVER},
                               .batch = b,
                               .op = o->count ? b->listed[o->first] : o->op,

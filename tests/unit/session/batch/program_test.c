@@ -454,3 +454,17 @@ Test(programs, a_run_that_has_begun_ends_with_its_session)
     program_return(p);
     settle();
 }
+
+/* What an earlier run left in the staging memory does not count. */
+Test(programs, a_worker_that_dies_before_it_takes_a_run_has_done_nothing)
+{
+    struct program *p;
+
+    make_ops(20, -1, NULL);
+    p = put(20);
+    cr_assert_eq(run_of(p), STATUS_OK);
+    fake_script()->die_at = 0;
+    cr_assert_neq(run_of(p), STATUS_OK);
+    cr_assert(f.why.has_op && f.why.op_index == 0 && f.why.completed_ops == 0, "%u", f.why.completed_ops);
+    program_return(p);
+}
