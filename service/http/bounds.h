@@ -7,7 +7,7 @@ enum {
     JSON_FIELDS_MAX = 48, /* of a table that decodes an object */
     JSON_VALUES_MAX = 10000,
     REPLY_HEADERS_MAX = 16,
-    SERVER_TIMING_BYTES_MAX = 256, /* its five durations, of up to 20 digits each, are shorter */
+    SERVER_TIMING_BYTES_MAX = 256, /* its six durations, of up to 20 digits each, are shorter */
     ROUTE_PARAMS_MAX = 3,
     ROUTE_SEGMENTS_MAX = 12, /* of a path; no endpoint has more than half of it */
     REQUEST_HEADERS_MAX = 100,

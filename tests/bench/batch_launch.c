@@ -1,6 +1,6 @@
 /* What a launch costs in a batch of many: the whole request, the service's own time for the operations, and the same launches given to
  * the device by this process itself. With a prepared batch too, where the service has them.
- * batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1] [--timing 0|1] */
+ * batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--batch 0|1] [--program 0|1] [--timing 0|1] */
 #include "base/deadline.h"
 #include "bench/http_client.h"
 #include "bench/percentile.h"
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     char        backend[16];
     unsigned    launches = 1000;
     size_t      rounds = 20, bytes, room;
-    bool        program = true, timing = true;
+    bool        batch = true, program = true, timing = true;
     double      us;
     char       *body;
 
@@ -134,14 +134,16 @@ int main(int argc, char **argv)
             rounds = strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--program") == 0)
             program = argv[i + 1][0] == '1';
+        else if (strcmp(argv[i], "--batch") == 0)
+            batch = argv[i + 1][0] == '1';
         else if (strcmp(argv[i], "--timing") == 0)
             timing = argv[i + 1][0] == '1';
     }
     report = fdopen(dup(STDOUT_FILENO), "w");
     if (argc < 2 || !report || launches < 1 || launches > LAUNCHES_MAX || rounds < 1 || rounds > ROUNDS_MAX ||
         !http_connect(&client, argv[1], token)) {
-        fprintf(stderr, "usage: batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--program 0|1] "
-                        "[--timing 0|1]\n");
+        fprintf(stderr, "usage: batch_launch HOST:PORT [--token T] [--device ID] [--launches N] [--rounds N] [--batch 0|1] "
+                        "[--program 0|1] [--timing 0|1]\n");
         return EXIT_FAILURE;
     }
     room = (size_t)launches * OP_BYTES + 256;
@@ -150,7 +152,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     bytes = make_batch(body, room, launches, timing);
     prepare(device);
-    measure("batch", "/v1/sessions/batch-launch/batches", body, bytes, launches, rounds);
+    if (batch)
+        measure("batch", "/v1/sessions/batch-launch/batches", body, bytes, launches, rounds);
     if (program) {
         http_must(&client, "PUT", "/v1/sessions/batch-launch/programs/p", "application/json", body, bytes);
         measure("program", "/v1/sessions/batch-launch/programs/p/runs", "{}", 2, launches, rounds);

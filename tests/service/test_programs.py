@@ -6,9 +6,10 @@ import pytest
 
 from batch_client import TYPE, frame, send, unframe
 from conftest import VADD, floats
-from kernels import BAD_ADDRESS, FAULTS
+from kernels import BAD_ADDRESS, FAULTS, launch
 from test_batch_async import ended
 from test_batches import A, B, SEGMENTS, SUM, VADD_BATCH, error_of, memory, settles
+from test_run_clients import begin
 from test_start_and_auth import token_file
 from service_under_test import in_threads, until
 
@@ -243,6 +244,43 @@ extern "C" __global__ void bad(unsigned *p, unsigned far) { p[far * 1000000000ul
     assert problem["op_index"] <= 2 <= problem.get("op_index_last", problem["op_index"]) and problem["completed_ops"] <= 2
     assert client.get(session).json()["state"] == "faulted"
     error_of(client.post(session + "/programs/p/runs", {}), 409, "session_faulted")
+
+
+STAY = """
+extern "C" __global__ void stay(volatile unsigned *p) { while (*p) *p = *p | 1; }
+extern "C" __global__ void count(unsigned *p) { p[1] += 1; }
+"""
+
+
+def stays(client, session):
+    """A program whose third run and those behind it last until their deadline."""
+    assert client.put_cuda(session + "/modules/m", STAY).status == 201
+    assert client.put_octets(session + "/buffers/n", bytes(8)).status == 201
+    ops = [launch(kernel, {"buf": "n"}, module="m", op="launch") for kernel in ("count", "stay", "count")]
+    assert client.put(session + "/programs/p", {"ops": ops}).status == 201
+    for _ in range(2):
+        assert client.post(session + "/programs/p/runs", {}).status == 200
+    assert client.get(session + "/buffers/n/data").body == struct.pack("<2I", 0, 4)
+    assert client.put_octets(session + "/buffers/n/data", struct.pack("<2I", 1, 4)).status == 204
+    return session + "/programs/p"
+
+
+def test_a_run_that_lasts(client, service, session):
+    path = stays(client, session)
+    problem = error_of(client.post(path + "/runs", {"timeout_ms": 300}), 504, "execution_timeout")
+    assert problem["op_index"] <= 1 <= problem.get("op_index_last", problem["op_index"]) and problem["completed_ops"] <= 1
+    assert client.post(session + "/reset").status == 200
+    path = stays(client, session)
+    begin(service, {"timeout_ms": 1000}, path + "/runs").close()  # and its client goes
+    until(lambda: client.get(path).json()["runs"] == 3)
+    error_of(client.post(path + "/runs", {}), 409, "session_faulted")  # behind it
+    assert client.post(session + "/reset").status == 200
+    path = stays(client, session)
+    waits = begin(service, {}, path + "/runs")
+    until(lambda: client.get(path).json()["runs"] == 3)
+    assert client.delete(session).status == 204
+    assert b"409" in waits.recv(100).split(b"\r\n")[0]
+    waits.close()
 
 
 def test_runs_follow_each_other(client, service, counter):

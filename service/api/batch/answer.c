@@ -1,6 +1,7 @@
 /* Writes what became of a batch. */
 #include "api/batch/request.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "api/decode/launch_json.h"
@@ -14,7 +15,7 @@ static void add_segments(struct json_writer *w, const struct batch_request *b)
 
     buf_init(&text, REPLY_BODY_BYTES_MAX);
     json_open_array(w, "segments");
-    for (unsigned i = 0; i < m->spec.ops_count; i++) {
+    for (unsigned i = 0; batch_has(b->job.batch, BATCH_READ) && i < m->spec.ops_count; i++) {
         const struct batch_result *result = batch_result_of(b->job.batch, i);
         if (m->spec.ops[i].kind != BATCH_READ)
             continue;
@@ -62,7 +63,7 @@ static void add_ops(struct json_writer *w, const struct batch_request *b)
     const struct batch_spec *spec = &b->message.spec;
 
     json_open_array(w, "ops");
-    for (unsigned i = 0; i < spec->ops_count; i++) {
+    for (unsigned i = 0; batch_has_results(b->job.batch) && i < spec->ops_count; i++) {
         const struct batch_op     *op = &spec->ops[i];
         const struct batch_result *result = batch_result_of(b->job.batch, i);
 
@@ -110,6 +111,12 @@ static void add_kept(struct json_writer *w, struct batch_request *b)
     json_close_object(w);
 }
 
+/* To the microsecond: what is finer is noise, and takes long to write. */
+static void add_ms(struct json_writer *w, const char *name, double ms)
+{
+    json_add_double(w, name, ms > 0 ? floor(ms * 1000 + 0.5) / 1000 : 0);
+}
+
 static void add_members(struct json_writer *w, struct batch_request *b)
 {
     const char *module = batch_module_id(b->job.batch);
@@ -119,9 +126,9 @@ static void add_members(struct json_writer *w, struct batch_request *b)
     add_ops(w, b);
     add_groups(w, b);
     json_open_object(w, "timing");
-    json_add_double(w, "recv_ms", b->recv_ms);
-    json_add_double(w, "compile_ms", b->answer.times.compile_ms);
-    json_add_double(w, "run_ms", b->answer.times.run_ms);
+    add_ms(w, "recv_ms", b->recv_ms);
+    add_ms(w, "compile_ms", b->answer.times.compile_ms);
+    add_ms(w, "run_ms", b->answer.times.run_ms);
     json_close_object(w);
     add_kept(w, b);
     if (module[0])

@@ -136,16 +136,30 @@ static enum status send_whole(struct batch_request *b, struct request *r)
     return st;
 }
 
+static void add_timing(const struct batch_request *b, struct reply *r)
+{
+    const struct batch_times *t = &b->answer.times;
+    struct buf                text;
+
+    buf_init(&text, SERVER_TIMING_BYTES_MAX);
+    duration_add(&text, "recv", b->recv_ms);
+    duration_add(&text, "queue", t->queue_ms);
+    duration_add(&text, "compile", t->compile_ms);
+    duration_add(&text, "h2d", t->upload_ms);
+    duration_add(&text, "kernel", t->kernel_ms);
+    duration_add(&text, "run", t->run_ms);
+    reply_header_text(r, "Server-Timing", text.failed ? NULL : text.data);
+    buf_finish(&text);
+}
+
 enum status batch_answer_send_take(struct batch_request *b, struct request *r)
 {
     const struct batch_answer *a = &b->answer;
-    const struct batch_times  *t = &a->times;
 
     r->sink = NULL;
     r->progress = NULL;
     r->on_finish = NULL;
-    reply_header(&r->reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, run;dur=%.3f",
-                 b->recv_ms, t->queue_ms, t->compile_ms, t->upload_ms, t->kernel_ms, t->run_ms);
+    add_timing(b, &r->reply);
     if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
         return send_parts(b, r);
     return send_whole(b, r);

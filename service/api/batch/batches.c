@@ -208,6 +208,15 @@ static enum status start(struct request *r, struct batch_request *b)
     return answer_started(r, q);
 }
 
+static enum status run(struct request *r, struct batch_request *b)
+{
+    enum status st = batch_job_run(&b->job, &r->problem);
+
+    if (!st)
+        st = batch_answer_make(b, &r->problem);
+    return st ? st : batch_answer_send_take(b, r);
+}
+
 enum status batches_create(struct request *r)
 {
     struct batch_request *b = r->progress;
@@ -218,12 +227,7 @@ enum status batches_create(struct request *r)
     st = batch_request_complete(b, r);
     if (st)
         return st;
-    if (b->background)
-        return start(r, b);
-    st = batch_job_run(&b->job, &r->problem);
-    if (!st)
-        st = batch_answer_make(b, &r->problem);
-    return st ? st : batch_answer_send_take(b, r);
+    return b->background ? start(r, b) : run(r, b);
 }
 
 enum status run_create(struct request *r)
@@ -231,9 +235,20 @@ enum status run_create(struct request *r)
     return batches_create(r);
 }
 
+/* On the loop, if all that a run has to wait for is its end. What is made by then, the executor goes on with. */
 enum status programs_run(struct request *r)
 {
-    return batches_create(r);
+    struct batch_request *b = r->progress;
+    enum status           st = STATUS_OK;
+
+    if (r->wants_executor)
+        return batches_create(r);
+    if (!b->job.batch)
+        st = batch_request_complete(b, r);
+    if (st)
+        return st;
+    r->wants_executor = !batch_is_under_way(b->job.batch) && !batch_job_begin(&b->job);
+    return !r->wants_executor && batch_landed(b->job.batch, &r->waker) ? run(r, b) : STATUS_PENDING;
 }
 
 /* ---- GET ---- */

@@ -145,18 +145,20 @@ static enum status decode_segment(struct decoding *d, const struct json *v, cons
 
 static enum status decode_segments(struct decoding *d, const struct json *array, struct batch_spec *spec)
 {
-    uint64_t   *sizes = arena_array(d->arena, BATCH_SEGMENTS_MAX, sizeof *sizes);
+    size_t      count = array ? json_count(array) : 0;
+    uint64_t   *sizes;
     uint64_t    total = 0;
     enum status st = STATUS_OK;
 
-    d->segments = arena_array(d->arena, BATCH_SEGMENTS_MAX, sizeof *d->segments);
-    if (!sizes || !d->segments)
-        return no_room(d);
     if (array && json_type_of(array) != JSON_ARRAY)
         return wrong(d, "/segments", "type", "segments must be an array");
-    if (json_count(array) > BATCH_SEGMENTS_MAX)
+    if (count > BATCH_SEGMENTS_MAX)
         return problem_field(d->why, STATUS_INVALID_FIELD, "/segments", "count", "too many segments, at most %d are possible",
                              BATCH_SEGMENTS_MAX);
+    sizes = arena_array(d->arena, count + 1, sizeof *sizes);
+    d->segments = arena_array(d->arena, count + 1, sizeof *d->segments);
+    if (!sizes || !d->segments)
+        return no_room(d);
     for (const struct json *v = json_first(array); v && !st; v = json_next(v)) {
         char pointer[PROBLEM_POINTER_BYTES];
         snprintf(pointer, sizeof pointer, "/segments/%u", d->segments_count);

@@ -205,9 +205,9 @@ static enum status write_piece(struct body_sink *sink, struct request *r, struct
 enum status batch_request_complete(struct batch_request *b, struct request *r)
 {
     const struct batch_spec *spec = &b->message.spec;
-    enum status              st = enter(b, r);
+    enum status              st = b->complete ? STATUS_OK : enter(b, r);
 
-    if (st)
+    if (st || b->complete)
         return st;
     if (!b->job.batch)
         st = make(b, b->inline_json ? r->body : buf_span(&b->text), &r->problem);
@@ -221,6 +221,7 @@ enum status batch_request_complete(struct batch_request *b, struct request *r)
     if (!b->job.data)
         buf_finish(&b->text);
     timing_begin(r);
+    b->complete = !st;
     return st;
 }
 
@@ -260,7 +261,9 @@ static bool in_background(const struct request *r)
 
 static void on_finish(struct request *r)
 {
-    batch_job_return(r->progress);
+    struct batch_request *b = r->progress;
+
+    batch_job_abandon(&b->job);
 }
 
 static const struct batch_job_ops ops = {answer, release};
@@ -340,7 +343,10 @@ enum status programs_run_begin(struct request *r)
     enum status           st = batches_create_begin(r);
     struct batch_request *b = r->progress;
 
-    return st ? st : program_borrow(b->job.session, r->params[1], &b->job.program, &r->problem);
+    if (!st)
+        st = program_borrow(b->job.session, r->params[1], &b->job.program, &r->problem);
+    r->wants_executor = st || b->background || !b->inline_json || !program_is_one_graph(b->job.program);
+    return st;
 }
 
 enum status run_create_begin(struct request *r)

@@ -40,6 +40,7 @@ struct batch_request {
     struct json_document *doc;
     struct batch_message  message;
     double                recv_ms; /* until the body was here */
+    bool                  complete;
     struct batch_answer   answer;
 };
 

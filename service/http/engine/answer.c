@@ -208,15 +208,6 @@ static void answer_problem(struct exchange *x, enum status st)
         config->on_problem(config->app, st);
 }
 
-/* Milliseconds, down to the microsecond. */
-static void add_duration(struct buf *text, const char *name, double ms)
-{
-    buf_add_text(text, text->bytes ? ", " : "");
-    buf_add_text(text, name);
-    buf_add_text(text, ";dur=");
-    buf_add_thousandths(text, ms > 0 && ms < (double)(UINT64_MAX / NS_PER_MS) ? (uint64_t)(ms * 1000 + 0.5) : 0);
-}
-
 static void add_timing(struct exchange *x)
 {
     const struct timing *t = &x->r.timing;
@@ -226,12 +217,12 @@ static void add_timing(struct exchange *x)
         return;
     buf_init(&text, SERVER_TIMING_BYTES_MAX);
     if (t->wake_ms > 0)
-        add_duration(&text, "wake", t->wake_ms);
-    add_duration(&text, "recv", t->recv_ms);
-    add_duration(&text, "queue", t->queue_ms);
-    add_duration(&text, "h2d", t->h2d_ms);
-    add_duration(&text, "kernel", t->kernel_ms);
-    add_duration(&text, "d2h", t->d2h_ms);
+        duration_add(&text, "wake", t->wake_ms);
+    duration_add(&text, "recv", t->recv_ms);
+    duration_add(&text, "queue", t->queue_ms);
+    duration_add(&text, "h2d", t->h2d_ms);
+    duration_add(&text, "kernel", t->kernel_ms);
+    duration_add(&text, "d2h", t->d2h_ms);
     reply_header_text(&x->r.reply, "Server-Timing", text.failed ? NULL : text.data);
     buf_finish(&text);
 }

@@ -331,7 +331,7 @@ static bool suits(const struct exchange *x, size_t there)
     const struct request *r = &x->r;
 
     return r->sink->borrow && r->has_body_bytes && !x->chunked && r->body_bytes >= OFFLOAD_UPLOAD_BYTES_MIN && r->body_bytes > there &&
-           r->endpoint->place == ON_EXECUTOR;
+           (r->endpoint->place == ON_EXECUTOR || r->wants_executor);
 }
 
 /* MHD finds the dead socket's end; the client's goes on as a new connection, or lingers. */

@@ -150,11 +150,11 @@ void json_add_i64(struct json_writer *w, const char *name, int64_t value)
 static bool put_thousandths(struct buf *out, double value)
 {
     double   scaled = value * 1000;
-    uint64_t n = scaled >= 1 && scaled < 1e12 ? (uint64_t)(scaled + 0.5) : 0;
+    uint64_t n = scaled >= 0 && scaled < 1e12 ? (uint64_t)(scaled + 0.5) : 0;
     char     digits[4] = {'.'};
     size_t   kept = sizeof digits;
 
-    if (!n || (double)n / 1000 != value)
+    if ((double)n / 1000 != value || signbit(value))
         return false;
     digits_put(digits + 1, 3, n);
     buf_add_u64(out, n / 1000);

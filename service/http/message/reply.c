@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
+
 #define JSON_TYPE "application/json"
 
 enum { HEADER_VALUE_USUAL_BYTES = 128 }; /* longer values are formatted twice */
@@ -123,6 +125,14 @@ void reply_header_text(struct reply *r, const char *name, const char *text)
         return;
     memcpy(value, text, bytes + 1);
     replace_controls(value);
+}
+
+void duration_add(struct buf *text, const char *name, double ms)
+{
+    buf_add_text(text, text->bytes ? ", " : "");
+    buf_add_text(text, name);
+    buf_add_text(text, ";dur=");
+    buf_add_thousandths(text, ms > 0 && ms < (double)(UINT64_MAX / NS_PER_MS) ? (uint64_t)(ms * 1000 + 0.5) : 0);
 }
 
 static void drop_header(struct reply *r, const char *name)

@@ -53,6 +53,8 @@ void reply_finish(struct reply *r);
 void reply_header(struct reply *r, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* As reply_header(), for a value that needs no formatting. NULL: the value's maker had no memory. */
 void reply_header_text(struct reply *r, const char *name, const char *text);
+/* Appends to the value of a Server-Timing: ", name;dur=", down to the microsecond. */
+void duration_add(struct buf *text, const char *name, double ms);
 /* For 204 and similar. */
 enum status reply_empty(struct reply *r, unsigned http_status);
 enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body);

@@ -89,13 +89,15 @@ struct request {
      * or on the receiving I/O thread, where it may block; it must not return PENDING. A failure ends the body as a failure of write
      * does. */
     enum status (*prepare)(struct request *r);
-    bool        wants_executor; /* an ON_LOOP handler that would block sets this and returns PENDING; it is called again on the executor */
-    bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may carry a descriptor */
-    bool        wants_whole;    /* the answer will be stored: up to IDEMPOTENCY_ANSWER_BYTES_MAX it must be a body, not a source */
-    struct span body;           /* collected body; empty for streamed ones */
-    struct json_document *document; /* the handler's: of the body, parsed; destroyed when it returns */
-    struct body_sink     *sink;     /* set by begin for a streamed body; owned by whoever set it */
-    struct arena          arena;    /* freed with the request */
+    /* An ON_LOOP handler that would block sets this and returns PENDING; it is called again on the executor. Its begin sets it when that is known
+     * already. */
+    bool                  wants_executor;
+    bool                  is_local;    /* over a Unix socket, HTTP/1.1: the answer may carry a descriptor */
+    bool                  wants_whole; /* the answer will be stored: up to IDEMPOTENCY_ANSWER_BYTES_MAX it must be a body, not a source */
+    struct span           body;        /* collected body; empty for streamed ones */
+    struct json_document *document;    /* the handler's: of the body, parsed; destroyed when it returns */
+    struct body_sink     *sink;        /* set by begin for a streamed body; owned by whoever set it */
+    struct arena          arena;       /* freed with the request */
     struct reply          reply;
     struct problem        problem;
     void                 *app;            /* the application's: struct app of api/; http does not look inside */

@@ -91,7 +91,7 @@ static enum status add_names(struct batch *b, struct problem *why)
     const struct batch_spec *spec = b->spec;
     enum status              st = STATUS_OK;
 
-    for (unsigned i = 0; i < spec->ops_count && !st; i++)
+    for (unsigned i = 0; b->names_count < b->kinds[BATCH_ALLOC] && !st; i++)
         if (spec->ops[i].kind == BATCH_ALLOC)
             st = add_name(b, spec->ops[i].to, why);
     return st;
@@ -130,7 +130,7 @@ static enum status allocate_all(struct batch *b, struct problem *why)
     bool        freed = false;
     enum status st = STATUS_OK;
 
-    for (unsigned i = 0; i < b->spec->ops_count && !st; i++) {
+    for (unsigned i = 0; b->kinds[BATCH_ALLOC] && i < b->spec->ops_count && !st; i++) {
         const struct batch_op *op = &b->spec->ops[i];
         freed = freed || op->kind == BATCH_FREE;
         /* Behind a FREE its memory is counted on; contents that come with the request need their place at once. */
@@ -175,37 +175,36 @@ static enum status plan_uploads(struct batch *b, struct problem *why)
     int         last = -1;
     enum status st = STATUS_OK;
 
-    for (unsigned i = 0; i < b->spec->ops_count && !st; i++)
+    for (unsigned i = 0; b->spec->segments_count && i < b->spec->ops_count && !st; i++)
         st = batch_set_failed_op(why, plan_upload(b, i, &early, &last, why), i, 0);
     return st;
 }
 
-static unsigned allocs_of(const struct batch_spec *spec)
+static void count_kinds(struct batch *b)
 {
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < spec->ops_count; i++)
-        n += spec->ops[i].kind == BATCH_ALLOC;
-    return n;
+    for (unsigned i = 0; i < b->spec->ops_count; i++) {
+        assert((unsigned)b->spec->ops[i].kind < BATCH_KINDS);
+        b->kinds[b->spec->ops[i].kind]++;
+    }
 }
 
 static bool make_parts(struct batch *b)
 {
     const struct batch_spec *spec = b->spec;
 
-    b->name_items = calloc(allocs_of(spec) + 1u, sizeof *b->name_items);
+    b->name_items = calloc(b->kinds[BATCH_ALLOC] + 1u, sizeof *b->name_items);
     b->targets = calloc(spec->segments_count + 1u, sizeof *b->targets);
     b->results = calloc(spec->ops_count + 1u, sizeof *b->results);
-    b->events = calloc(spec->ops_count + 1u, sizeof *b->events);
+    b->events = calloc(b->kinds[BATCH_RECORD] + 1u, sizeof *b->events);
     b->kept = calloc(spec->keep_count + 1u, sizeof *b->kept);
-    b->later = calloc(spec->ops_count + 1u, sizeof *b->later);
+    b->later = b->kinds[BATCH_READ] ? calloc(spec->ops_count, sizeof *b->later) : NULL;
     b->calls = calloc(spec->ops_count + 1u, sizeof *b->calls);
     b->flights = malloc(BATCH_CALLS_IN_FLIGHT_MAX * sizeof *b->flights); /* 200 KiB: each is set when it is used */
     b->list.items = malloc(RUN_ITEMS_MAX * sizeof *b->list.items);
     b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
-    b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
-    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later &&
-           b->calls && b->flights;
+    b->groups = calloc(b->kinds[BATCH_LAUNCH] + 1u, sizeof *b->groups);
+    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept &&
+           (b->later || !b->kinds[BATCH_READ]) && b->calls && b->flights;
 }
 
 static void note_woken(struct waker *w)
@@ -228,6 +227,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     b->worker_session = c;
     b->spec = spec;
     b->preparing = spec->prepare;
+    count_kinds(b);
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->landed, NULL);
     b->waker.wake = note_woken;
@@ -406,6 +406,16 @@ const struct batch_result *batch_result_of(const struct batch *b, unsigned op)
     return &b->results[op];
 }
 
+bool batch_has_results(const struct batch *b)
+{
+    return b->timed_count || b->holds_text || b->calls_count || b->kinds[BATCH_ELAPSED];
+}
+
+bool batch_has(const struct batch *b, enum batch_kind kind)
+{
+    return b->kinds[kind] > 0;
+}
+
 char *batch_data_take(struct batch *b, unsigned op)
 {
     char *data = b->results[op].data;
@@ -434,6 +444,8 @@ void batch_release(struct batch *b)
 {
     struct session *s = b->session;
 
+    if (!b->temp_buffers)
+        return;
     pthread_mutex_lock(&s->lock);
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         if (!b->succeeded)
@@ -473,7 +485,7 @@ static void let_go(struct batch *b)
 
 static void free_parts(struct batch *b)
 {
-    for (unsigned i = 0; b->results && i < b->spec->ops_count; i++) {
+    for (unsigned i = 0; (b->kinds[BATCH_READ] || b->holds_text) && b->results && i < b->spec->ops_count; i++) {
         free(b->results[i].output);
         free(b->results[i].data);
     }
@@ -499,10 +511,11 @@ void batch_destroy(struct batch *b)
 
     if (!b)
         return;
+    assert(!b->begun);
     s = b->session;
     for (unsigned i = 0; b->targets && i < b->spec->segments_count; i++)
         transfer_destroy(b->targets[i].transfer);
-    for (unsigned i = 0; b->calls && i < b->spec->ops_count; i++)
+    for (unsigned i = 0; b->calls_count && i < b->spec->ops_count; i++)
         builtin_close(b->worker_session, b->calls[i]);
     let_go(b);
     free_parts(b);

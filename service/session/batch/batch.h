@@ -4,6 +4,7 @@
  * order. Device work is pipelined: an operation waits on the host only for what it needs. One thread at a time per batch. */
 #pragma once
 
+#include "base/threads/reaper.h"
 #include "session/session.h"
 
 enum batch_kind {
@@ -19,6 +20,7 @@ enum batch_kind {
     BATCH_ELAPSED,
     BATCH_SYNC,
 };
+enum { BATCH_KINDS = BATCH_SYNC + 1 };
 
 struct program;
 
@@ -101,11 +103,25 @@ bool batch_overwrote(const struct batch *b);
  * the failed one may have run, as they were under way already. Blocks. */
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why);
 
-/* The same but for segments and results: everything is checked, nothing runs, and the graphs of spec.program are made. */
+/* A run of a program that is one graph, on a thread that must not wait. False: it is to be waited for something, or something is wrong: nothing
+ * was done, and batch_run() does it all. Else it is under way, and was waited for as long as a thread spins: batch_run() ends it, which does not
+ * block once it has landed. */
+bool batch_begin(struct batch *b);
+/* Of one that has begun. False: w is woken when it has landed, unless another one is given or batch_end_later() is called before. */
+bool batch_landed(struct batch *b, struct waker *w);
+/* It has begun, and batch_run() has not ended it. */
+bool batch_is_under_way(const struct batch *b);
+/* Of one under way: has the registry's reaper run the item once it has landed. */
+void batch_end_later(struct batch *b, struct reap_item *item);
+
+/* As batch_run() but for segments and results: everything is checked, nothing runs, and the graphs of spec.program are made. */
 enum status batch_prepare(struct batch *b, struct problem *why);
 
 /* After a successful run. */
 const struct batch_result *batch_result_of(const struct batch *b, unsigned op);
+/* Whether any operation but a READ has something to tell. */
+bool batch_has_results(const struct batch *b);
+bool batch_has(const struct batch *b, enum batch_kind kind);
 /* What a READ has in host memory, for the caller to free; NULL when it stayed on the device. */
 char *batch_data_take(struct batch *b, unsigned op);
 /* A READ's bytes that stayed on the device, as they were at its place among the operations. At most once for each; the transfer must be

@@ -54,6 +54,7 @@ enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why)
     if (b->spec->program && !b->preparing)
         spec.engine = program_engine(b->spec->program, i);
     start = now_ns();
+    b->calls_count++;
     st = open_as(b, i, &spec, why);
     b->times.compile_ms += (double)(now_ns() - start) / (double)NS_PER_MS;
     b->results[i].vendor = !st && b->calls[i]->vendor;

@@ -75,45 +75,53 @@ struct batch {
     struct session          *session;        /* pinned */
     struct worker_session   *worker_session; /* a reference */
     const struct batch_spec *spec;
-    struct temp_buffer      *temp_buffers; /* all, kept ones too */
+    unsigned                 kinds[BATCH_KINDS]; /* how many operations of each kind it has: what it has none of is not looked for */
+    struct temp_buffer      *temp_buffers;       /* all, kept ones too */
     struct table             names;
     struct batch_name       *name_items; /* [ALLOCs] */
     unsigned                 names_count;
     struct batch_target     *targets; /* [spec.segments_count] */
     struct batch_target     *unsent;  /* the last one that bytes came for */
     struct batch_result     *results; /* [spec.ops_count] */
-    struct batch_event      *events;  /* [spec.ops_count] */
+    struct batch_event      *events;  /* [RECORDs] */
     unsigned                 events_count;
     struct command_batch     list;
     unsigned                *listed; /* [spec.ops_count]: the operations of the lists that were sent, one list behind the other */
     unsigned                 listed_count;
     bool                     preparing;  /* a program: nothing is sent */
     unsigned                 graph_next; /* of a program's graphs */
-    struct batch_group      *groups;     /* [spec.ops_count]: those timed together */
+    struct batch_group      *groups;     /* [LAUNCHes]: those timed together */
     unsigned                 groups_count;
     struct temp_buffer     **kept;   /* [spec.keep_count] */
     struct module           *module; /* a reference; NULL: none */
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
-    struct batch_times       times;      /* but for kernel_ms */
-    double                   untimed_us; /* of groups that are not timed, by the worker's clock */
-    struct builtin_call    **calls;      /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
-    struct temp_buffer      *scratch;    /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
+    struct batch_times       times;       /* but for kernel_ms */
+    double                   kernel_us;   /* of what has landed; of what is not timed by the worker's clock */
+    unsigned                 timed_count; /* results of launches that are timed each */
+    bool                     holds_text;  /* a kernel has printed: a result has output */
+    struct builtin_call    **calls;       /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
+    unsigned                 calls_count; /* of them, those that there are */
+    struct temp_buffer      *scratch;     /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
     uint32_t                 scratch_slot;
-    struct batch_later      *later;    /* [spec.ops_count]: READs whose bytes stayed on the device */
+    struct batch_later      *later;    /* [spec.ops_count], NULL without a READ: those whose bytes stayed on the device */
     batch_unwanted          *unwanted; /* NULL: nobody is to be asked */
     void                    *unwanted_context;
     bool                     alone;    /* on its session */
     bool                     given_up; /* of the batch's thread */
     bool                     open;     /* under session.lock: counted in worker_session.batches */
     bool                     succeeded;
+    bool                     begun; /* by batch_begin(), and not ended: it has a use of the worker session, and the program's turn */
+    uint64_t                 began_ns;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
-    pthread_mutex_t           lock; /* of flight_call.landed, `awaited` and `woken`; inside everything else */
+    pthread_mutex_t           lock; /* of flight_call.landed, `awaited`, `woken` and `end_...`; inside everything else */
     pthread_cond_t            landed;
-    const struct flight_call *awaited; /* whose landing wakes who waits */
-    struct waker              waker;   /* of batch_write_all() */
+    const struct flight_call *awaited;   /* whose landing wakes who waits */
+    struct waker             *end_waker; /* of one that has begun: woken when it has landed */
+    struct reap_item         *end_item;  /* ... or this is posted, when nobody waits any more */
+    struct waker              waker;     /* of batch_write_all() */
     bool                      woken;
     struct flight_call       *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
     unsigned                  head, count;
@@ -156,6 +164,10 @@ void batch_measure(const struct batch *b, enum status st);
 
 /* ---- session/batch/read.c ---- a READ of too many bytes to be held: they stay where they are, or a copy of them is made. Needs a use. */
 enum status batch_read_later(struct batch *b, unsigned i, uint64_t bytes, struct problem *why);
+
+/* ---- session/batch/begin.c ---- */
+/* Its call has landed. With batch.lock held. */
+void batch_tell_end(struct batch *b);
 
 /* ---- session/batch/watch.c ---- whether anybody waits for it. Needs a use. CANCELLED when nobody does. */
 enum status batch_still_wanted(struct batch *b, struct problem *why);
@@ -205,6 +217,8 @@ enum status command_batch_add(struct batch *b, uint32_t stream, const struct bat
 enum status command_batch_send(struct batch *b, struct problem *why);
 /* Forgets it. */
 void command_batch_drop(struct batch *b);
+/* Before a list is sent: where its state will be may be that of an earlier one, which must not count when the worker ends before it takes the list. */
+void command_batch_unstarted(const struct slice *slice);
 /* What the state in the call's slice says; the slice may be given back afterwards. */
 void command_batch_landed(struct batch *b, struct flight_call *f);
 
@@ -220,3 +234,5 @@ enum status batch_item_address(struct batch *b, const struct batch_item *item, s
 enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
                               struct problem *why);
 enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why);
+/* When operations that begin now must have ended. */
+uint64_t batch_deadline_ns(const struct batch *b);

@@ -1,5 +1,6 @@
 /* Collects operations of a batch that follow each other on one stream, and gives them to the worker in one message: a list in staging
- * memory. What is alone goes as the message that it is. */
+ * memory. What is alone goes as the message that it is. Launches of a session are not put together so: each can be cancelled while it waits, and has
+ * a deadline of its own. */
 #include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
 
@@ -191,14 +192,22 @@ static void note_time(struct batch *b, unsigned first, unsigned end, float repor
     if (end - first == 1) {
         r->gpu_us = us;
         r->timed = has_timed_launch(b, first, end);
+        b->timed_count += r->timed;
     } else if (has_timed_launch(b, first, end)) {
         b->groups[b->groups_count++] = (struct batch_group){b->listed[first], b->listed[end - 1], us};
-    } else {
-        b->untimed_us += us;
     }
+    b->kernel_us += us;
     pthread_mutex_lock(&b->session->lock);
     use_add_time(b->session, us);
     pthread_mutex_unlock(&b->session->lock);
+}
+
+void command_batch_unstarted(const struct slice *slice)
+{
+    struct run_state *state = (struct run_state *)(void *)slice->data;
+
+    state->group = 0;
+    atomic_store(&state->completed, 0);
 }
 
 void command_batch_landed(struct batch *b, struct flight_call *f)

@@ -26,6 +26,7 @@ static void on_event(struct call *call, enum call_event event)
     f->landed = true;
     if (f == b->awaited)
         pthread_cond_signal(&b->landed);
+    batch_tell_end(b);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -111,6 +112,7 @@ static void fetch_output(struct batch *b, const struct flight_call *f, uint64_t 
     struct slice                 slice;
 
     r->output_truncated = true;
+    b->holds_text = true;
     if (bytes > KERNEL_OUTPUT_BYTES_MAX || bytes > LAUNCH_OUTPUTS_KEPT_BYTES_MAX - b->output_bytes)
         return;
     if (output_slice(b, bytes, &slice))
@@ -134,6 +136,8 @@ static void launched(struct batch *b, const struct flight_call *f)
     gpu_us_check(r->gpu_us, &us);
     b->results[f->op].gpu_us = us;
     b->results[f->op].timed = !b->spec->ops[f->op].launch->untimed;
+    b->timed_count += b->results[f->op].timed;
+    b->kernel_us += us;
     pthread_mutex_lock(&b->session->lock);
     use_add_time(b->session, us);
     pthread_mutex_unlock(&b->session->lock);
@@ -272,6 +276,8 @@ static enum status send(struct batch *b, const struct batch_order *o)
     struct flight_call *f = &b->flights[(b->head + b->count) % BATCH_CALLS_IN_FLIGHT_MAX];
     enum status         st;
 
+    if (o->count)
+        command_batch_unstarted(&o->slice);
     *f = (struct flight_call){.call = {.on_event = on_event, .deadline_ns = DEADLINE_NEVER},
                               .batch = b,
                               .op = o->count ? b->listed[o->first] : o->op,

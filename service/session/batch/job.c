@@ -107,6 +107,33 @@ enum status batch_job_run(struct batch_job *j, struct problem *why)
     return attempt_job_repeatedly(j, true, why);
 }
 
+bool batch_job_begin(struct batch_job *j)
+{
+    return batch_begin(j->batch);
+}
+
+/* Has landed, so this does not block. */
+static void end_abandoned(struct reap_item *item)
+{
+    struct batch_job *j = (struct batch_job *)((char *)item - offsetof(struct batch_job, end_item));
+    struct problem    why = {0};
+
+    batch_run(j->batch, &j->arena, &why);
+    batch_job_return(j);
+}
+
+void batch_job_abandon(struct batch_job *j)
+{
+    if (!j->batch || !batch_is_under_way(j->batch)) {
+        batch_job_return(j);
+        return;
+    }
+    batch_watch(j->batch, NULL, NULL, false);
+    j->unwanted = NULL;
+    j->end_item.run = end_abandoned;
+    batch_end_later(j->batch, &j->end_item);
+}
+
 void batch_job_release(struct batch_job *j, bool keep_answer)
 {
     drop_batch(j);

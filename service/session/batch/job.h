@@ -39,8 +39,9 @@ struct batch_job {
     const struct span          *data; /* [spec.segments_count]: the segments, when they are here; NULL: they are streamed */
     batch_unwanted             *unwanted;
     void                       *unwanted_context;
-    struct arena                arena; /* what `spec` and a problem lie in */
-    struct batch               *batch; /* NULL until it is made */
+    struct arena                arena;    /* what `spec` and a problem lie in */
+    struct batch               *batch;    /* NULL until it is made */
+    struct reap_item            end_item; /* of a run that goes on when nobody waits for it any more */
 
     /* in the background, under its session's lock; the runner alone touches a running one's parts above */
     struct session      *home;          /* whose queue it is in; NULL: not in the background */
@@ -64,6 +65,10 @@ void batch_job_init(struct batch_job *j, const struct batch_job_ops *ops, struct
 enum status batch_job_make(struct batch_job *j, struct problem *why);
 /* Runs the batch, which is made when there is none; with the same replacement. Blocks. */
 enum status batch_job_run(struct batch_job *j, struct problem *why);
+/* As batch_begin(), of a job whose batch is made. */
+bool batch_job_begin(struct batch_job *j);
+/* As batch_job_return() by a caller who waits no longer: a run that is under way goes on and ends by itself. Does not block. */
+void batch_job_abandon(struct batch_job *j);
 /* What the caller is told when the job fails so: the loss of an implicit session is no fault of his. All else stays as it is. */
 enum status batch_job_verdict(const struct batch_job *j, enum status st, struct problem *why);
 /* Lets go of all but the job itself, and what the embedding part keeps of its answer. */

@@ -27,7 +27,7 @@ static void program_free(struct program *p)
     free(p->graphs);
     free(p->scratch);
     p->text->destroy(p->text);
-    pthread_mutex_destroy(&p->run_lock);
+    pthread_cond_destroy(&p->turn);
     worker_session_unref(p->worker_session);
     free(p);
 }
@@ -88,20 +88,74 @@ static enum status not_found(struct problem *why)
     return problem_set(why, STATUS_PROGRAM_NOT_FOUND, "the session has no program with this name");
 }
 
+/* With session.lock held, which is given up meanwhile. */
+static void take_turn(struct program *p)
+{
+    struct session *s = p->worker_session->session;
+
+    assert(held(&s->lock));
+    p->waiting++;
+    while (p->taken)
+        pthread_cond_wait(&p->turn, &s->lock);
+    p->waiting--;
+    p->taken = true;
+}
+
+/* With session.lock held. */
+static void end_turn(struct program *p)
+{
+    assert(held(&p->worker_session->session->lock) && p->taken);
+    p->taken = false;
+    pthread_cond_signal(&p->turn);
+}
+
 enum status program_enter(struct program *p, struct problem *why)
 {
     struct session *s = p->worker_session->session;
     bool            gone;
 
-    pthread_mutex_lock(&p->run_lock);
     pthread_mutex_lock(&s->lock);
+    take_turn(p);
     gone = p->gone;
     p->runs += !gone;
+    if (gone)
+        end_turn(p);
     pthread_mutex_unlock(&s->lock);
-    if (!gone)
-        return STATUS_OK;
-    pthread_mutex_unlock(&p->run_lock);
-    return not_found(why);
+    return gone ? not_found(why) : STATUS_OK;
+}
+
+bool program_try_enter(struct program *p)
+{
+    struct session *s = p->worker_session->session;
+    bool            free;
+
+    pthread_mutex_lock(&s->lock);
+    free = !p->gone && !p->taken && !p->waiting;
+    p->taken = p->taken || free;
+    p->runs += free;
+    pthread_mutex_unlock(&s->lock);
+    return free;
+}
+
+static void leave(struct program *p, bool ran)
+{
+    struct session *s = p->worker_session->session;
+
+    pthread_mutex_lock(&s->lock);
+    assert(p->runs > 0);
+    p->runs -= !ran;
+    end_turn(p);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void program_leave(struct program *p)
+{
+    leave(p, true);
+}
+
+void program_back_out(struct program *p)
+{
+    leave(p, false);
 }
 
 /* ---- making ---- */
@@ -115,7 +169,7 @@ static struct program *program_new(struct worker_session *c, struct program_text
         text->destroy(text);
         return NULL;
     }
-    pthread_mutex_init(&p->run_lock, NULL);
+    pthread_cond_init(&p->turn, NULL);
     p->worker_session = c;
     p->text = text;
     p->refs = 1;
@@ -367,10 +421,12 @@ enum status program_delete(struct session *s, struct span name, struct problem *
     pthread_mutex_unlock(&s->lock);
     if (!p)
         return not_found(why);
-    pthread_mutex_lock(&p->run_lock);
-    program_end(p);
-    pthread_mutex_unlock(&p->run_lock);
     pthread_mutex_lock(&s->lock);
+    take_turn(p);
+    pthread_mutex_unlock(&s->lock);
+    program_end(p);
+    pthread_mutex_lock(&s->lock);
+    end_turn(p);
     program_unref(p);
     pthread_mutex_unlock(&s->lock);
     return STATUS_OK;

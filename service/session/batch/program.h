@@ -42,5 +42,7 @@ struct program_info {
 };
 void                       program_info_of(struct program *p, struct program_info *out);
 const struct program_text *program_text_of(const struct program *p);
+/* It has nothing but launches that are one graph: a run may begin on a thread that must not wait (batch_begin()). */
+bool program_is_one_graph(const struct program *p);
 /* Up to page->limit, over the session's present generation. */
 unsigned program_list(struct session *s, struct page *page, struct program_info *items);

@@ -81,15 +81,22 @@ static enum status address_whole(struct batch *b, struct batch_order *o, struct 
     return st;
 }
 
-static enum status keep(struct program *p, const struct msg_graph_create *m, uint32_t number, struct problem *why)
+static enum status keep(const struct batch *b, const struct msg_graph_create *m, uint32_t number, struct problem *why)
 {
+    struct program       *p = program_of(b);
     struct program_graph *g = &p->graphs[p->graphs_count];
     unsigned char        *held = malloc(m->list.bytes);
 
     if (!held)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a program");
     memcpy(held, p->scratch, m->list.bytes);
-    *g = (struct program_graph){.number = number, .held = held, .bytes = m->list.bytes, .count = m->count};
+    *g = (struct program_graph){.number = number,
+                                .stream = b->list.stream,
+                                .first = b->list.items[0].op,
+                                .end = b->list.items[b->list.count - 1].op + 1,
+                                .held = held,
+                                .bytes = m->list.bytes,
+                                .count = m->count};
     p->graphs_count++;
     return STATUS_OK;
 }
@@ -102,7 +109,6 @@ static void destroy(struct worker_session *c, uint32_t number)
 
 static enum status make(struct batch *b, struct batch_order *o, struct problem *why)
 {
-    struct program               *p = program_of(b);
     struct worker_session        *c = b->worker_session;
     struct msg_graph_create_reply got;
     enum status                   st = batch_submit(b, o, address_whole, why);
@@ -112,7 +118,7 @@ static enum status make(struct batch *b, struct batch_order *o, struct problem *
     st = worker_graph_create(c->worker, &o->body.graph_create, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
     if (st)
         return st;
-    st = keep(p, &o->body.graph_create, got.graph, why);
+    st = keep(b, &o->body.graph_create, got.graph, why);
     if (st)
         destroy(c, got.graph);
     return st;
@@ -144,6 +150,21 @@ static uint32_t differences(struct program_graph *g, const unsigned char *fresh,
     return n;
 }
 
+static bool replaces_nothing(const struct batch *b)
+{
+    return b->spec->ops == program_of(b)->text->spec.ops;
+}
+
+/* Which is looked up and checked for each run. */
+static bool has_builtin(const struct batch *b)
+{
+    bool has = false;
+
+    for (unsigned i = 0; i < b->list.count; i++)
+        has = has || b->calls[b->list.items[i].op];
+    return has;
+}
+
 static enum status address_changes(struct batch *b, struct batch_order *o, struct problem *why)
 {
     struct program       *p = program_of(b);
@@ -160,6 +181,8 @@ static enum status address_changes(struct batch *b, struct batch_order *o, struc
         return st;
     m->count = differences(g, p->scratch, o->slice.data + head, &bytes);
     g->stale = false;
+    g->fixed = replaces_nothing(b) && !has_builtin(b);
+    g->names = b->worker_session->names_ended;
     m->list = (struct shm_ref){o->slice.ref.offset + head, bytes};
     m->state = (struct shm_ref){o->slice.ref.offset, head};
     o->count = b->list.count;
@@ -177,6 +200,68 @@ static enum status run(struct batch *b, struct batch_order *o, struct problem *w
     m->stream = b->list.stream;
     m->graph = program_of(b)->graphs[b->graph_next].number;
     return st ? st : batch_submit(b, o, address_changes, why);
+}
+
+bool program_is_one_graph(const struct program *p)
+{
+    return p->graphs_count == 1 && p->graphs[0].first == 0 && p->graphs[0].end == p->text->spec.ops_count;
+}
+
+const struct program_graph *program_graph_fixed(const struct batch *b, unsigned op)
+{
+    const struct program       *p = program_of(b);
+    const struct program_graph *g = &p->graphs[b->graph_next];
+
+    if (b->preparing || b->graph_next >= p->graphs_count || g->first != op || !replaces_nothing(b))
+        return NULL;
+    return g->fixed && !g->stale ? g : NULL;
+}
+
+static void list_launches(struct batch *b, const struct program_graph *g)
+{
+    unsigned n = 0;
+
+    for (unsigned i = g->first; i < g->end; i++)
+        if (b->spec->ops[i].kind == BATCH_LAUNCH)
+            b->listed[b->listed_count + n++] = i;
+    assert(n == g->count);
+}
+
+static enum status address_nothing(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    const struct program_graph *g = &program_of(b)->graphs[b->graph_next];
+    const size_t                head = sizeof(struct run_state);
+
+    (void)why;
+    o->nothing = g->names != b->worker_session->names_ended;
+    o->body.graph_run.list = (struct shm_ref){o->slice.ref.offset + head, 0};
+    o->body.graph_run.state = (struct shm_ref){o->slice.ref.offset, head};
+    return STATUS_OK;
+}
+
+enum status program_graph_repeat(struct batch *b, const struct program_graph *g, struct slice *state, bool *sent, struct problem *why)
+{
+    struct batch_order    o;
+    struct msg_graph_run *m = &o.body.graph_run;
+    enum status           st;
+
+    assert(b->list.count == 0);
+    batch_order_init(&o, g->first, MESSAGE_GRAPH_RUN);
+    st = batch_time_left(b, &m->timeout_ms, why);
+    m->stream = o.stream = g->stream;
+    m->graph = g->number;
+    o.slice = *state;
+    o.first = b->listed_count;
+    o.count = g->count;
+    list_launches(b, g);
+    if (!st)
+        st = batch_submit(b, &o, address_nothing, why);
+    *sent = !st && !o.nothing;
+    if (*sent)
+        b->graph_next++;
+    else
+        staging_give(b->worker_session->worker, state);
+    return batch_set_failed_op(why, st, g->first, g->first);
 }
 
 enum status program_graph_send(struct batch *b, struct problem *why)

@@ -19,6 +19,16 @@ static unsigned launches_from(const struct batch *b, unsigned first, unsigned en
 }
 
 /* With session.lock held. Text that a later fault took along with the worker is published as truncated, and empty. */
+static void publish_text(const struct batch *b, unsigned op)
+{
+    const struct batch_result *r = &b->results[op];
+    struct event e = {.type = EVENT_KERNEL_PRINTF, .batch = {b->session->batches_published, op, op, 1}, .truncated = r->output_truncated};
+
+    if (r->output_bytes || r->output_truncated)
+        events_publish(b->session, &e, (struct span){r->output, r->output_bytes});
+}
+
+/* With session.lock held. */
 static void publish_one(const struct batch *b, unsigned op)
 {
     const struct batch_result *r = &b->results[op];
@@ -27,12 +37,11 @@ static void publish_one(const struct batch *b, unsigned op)
                                     .state.launch = LAUNCH_SUCCEEDED,
                                     .timed = r->timed,
                                     .gpu_us = r->gpu_us};
-    struct event               printed = {.type = EVENT_KERNEL_PRINTF, .batch = e.batch, .truncated = r->output_truncated};
 
     assert(held(&b->session->lock));
     assert(op < b->spec->ops_count);
-    if (r->output_bytes || r->output_truncated)
-        events_publish(b->session, &printed, (struct span){r->output, r->output_bytes});
+    if (b->holds_text)
+        publish_text(b, op);
     events_publish(b->session, &e, (struct span){NULL, 0});
 }
 
@@ -71,7 +80,7 @@ static void publish_failure(const struct batch *b)
 void batch_publish(const struct batch *b)
 {
     struct session *s = b->session;
-    unsigned        left = launches_from(b, 0, b->done), published = 0;
+    unsigned        left = b->done == b->spec->ops_count ? b->kinds[BATCH_LAUNCH] : launches_from(b, 0, b->done), published = 0;
 
     if (left == 0 && !b->failed)
         return;

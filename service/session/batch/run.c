@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
 #include "session/launch/builtin.h"
 
@@ -142,7 +143,7 @@ enum status batch_check_reads(struct batch *b, struct problem *why)
 {
     enum status st = STATUS_OK;
 
-    for (unsigned i = 0; i < b->spec->ops_count && !st && !b->spec->answer_streams; i++) {
+    for (unsigned i = 0; b->kinds[BATCH_READ] && i < b->spec->ops_count && !st && !b->spec->answer_streams; i++) {
         const struct batch_op *op = &b->spec->ops[i];
         struct problem         late;
         uint64_t               bytes;
@@ -424,29 +425,60 @@ static run_one *run_of(enum batch_kind kind)
     return runs[kind];
 }
 
-/* Operations and everything that is still under way at their end. */
+/* The launches from i on that are a graph in which the run changes nothing: *next is behind them, or i when there are none. */
+static enum status run_graph(struct batch *b, unsigned i, unsigned *next, struct problem *why)
+{
+    const struct program_graph *g = b->spec->program ? program_graph_fixed(b, i) : NULL;
+    struct slice                state;
+    bool                        sent = false;
+    enum status                 st = g ? command_batch_send(b, why) : STATUS_OK;
+
+    if (!st && g)
+        st = batch_staging(b, sizeof(struct run_state), &state, why);
+    if (!st && g)
+        st = program_graph_repeat(b, g, &state, &sent, why);
+    *next = sent ? g->end : i;
+    return st;
+}
+
+static enum status run_next(struct batch *b, unsigned i, unsigned *next, struct problem *why)
+{
+    enum status st = batch_still_wanted(b, why);
+
+    if (!st)
+        st = run_graph(b, i, next, why);
+    if (!st && *next > i)
+        return st;
+    *next = i + 1;
+    return st ? st : run_of(b->spec->ops[i].kind)(b, i, why);
+}
+
+/* What is still under way at the end of the operations, of which those before `next` were tried. */
+static enum status end_ops(struct batch *b, enum status st, unsigned next, struct problem *why)
+{
+    batch_drain(b);
+    device_events_give(b->worker_session, b->events, b->events_count);
+    b->events_count = 0;
+    b->done = b->failed ? b->completed : st && next ? next - 1 : next;
+    if (b->given_up)
+        return problem_set(why, STATUS_CANCELLED, "the client has disconnected");
+    /* The first that failed, even if a later one was refused before we heard of it. */
+    return b->failed ? batch_failure(b, why) : st;
+}
+
 static enum status run_ops(struct batch *b, struct problem *why)
 {
     enum status st = STATUS_OK;
-    unsigned    i = 0;
+    unsigned    next = 0;
 
-    for (; i < b->spec->ops_count && !st; i++) {
-        st = batch_still_wanted(b, why);
-        if (!st)
-            st = run_of(b->spec->ops[i].kind)(b, i, why);
+    for (unsigned i = 0; i < b->spec->ops_count && !st; i = next) {
+        st = run_next(b, i, &next, why);
         batch_set_failed_op(why, st, i, i);
     }
     if (!st)
         st = command_batch_send(b, why);
     command_batch_drop(b);
-    batch_drain(b);
-    device_events_give(b->worker_session, b->events, b->events_count);
-    b->events_count = 0;
-    b->done = b->failed ? b->completed : st && i ? i - 1 : i;
-    if (b->given_up)
-        return problem_set(why, STATUS_CANCELLED, "the client has disconnected");
-    /* The first that failed, even if a later one was refused before we heard of it. */
-    return b->failed ? batch_failure(b, why) : st;
+    return end_ops(b, st, next, why);
 }
 
 static enum status keep(struct batch *b, struct problem *why)
@@ -477,8 +509,13 @@ static enum status run_program(struct batch *b, struct problem *why)
     st = run_ops(b, why);
     if (st)
         program_graphs_doubt(p);
-    pthread_mutex_unlock(&p->run_lock);
+    program_leave(p);
     return st;
+}
+
+uint64_t batch_deadline_ns(const struct batch *b)
+{
+    return deadline_after_ms(b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT);
 }
 
 /* Milliseconds since then; *start is now. */
@@ -493,7 +530,6 @@ static double lap_ms(uint64_t *start)
 static enum status run_all(struct batch *b, struct problem *why)
 {
     uint64_t    start = now_ns();
-    uint64_t    ms = b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     double      compiled_ms = b->times.compile_ms;
     enum status st = batch_finish_uploads(b, why);
 
@@ -503,9 +539,24 @@ static enum status run_all(struct batch *b, struct problem *why)
     b->times.queue_ms = lap_ms(&start);
     if (st)
         return st;
-    b->deadline_ns = deadline_after_ms(ms);
+    b->deadline_ns = batch_deadline_ns(b);
     st = b->spec->program ? run_program(b, why) : run_ops(b, why);
     b->times.run_ms = lap_ms(&start) - (b->times.compile_ms - compiled_ms);
+    return st ? st : keep(b, why);
+}
+
+/* Of a run that has begun and landed. */
+static enum status end_begun(struct batch *b, struct problem *why)
+{
+    struct program *p = b->spec->program;
+    uint64_t        start = b->began_ns;
+    enum status     st = end_ops(b, STATUS_OK, b->spec->ops_count, why);
+
+    if (st)
+        program_graphs_doubt(p);
+    program_leave(p);
+    b->begun = false;
+    b->times.run_ms = lap_ms(&start);
     return st ? st : keep(b, why);
 }
 
@@ -564,12 +615,12 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
     struct worker_session *c = b->worker_session;
     enum status            st = STATUS_OK;
 
-    if (b->spec->source)
+    if (b->spec->source && !b->begun)
         st = get_module(b, arena, why);
-    if (!worker_session_use(c))
+    if (!b->begun && !worker_session_use(c))
         return st ? st : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st)
-        st = run_all(b, why);
+        st = b->begun ? end_begun(b, why) : run_all(b, why);
     b->succeeded = !st;
     batch_measure(b, st);
     batch_publish(b);

@@ -658,6 +658,7 @@ enum status module_delete(struct session *s, struct span id, struct problem *why
         st = module_find(s->worker_session, id, &m, why);
     if (!st) {
         table_remove(&s->worker_session->modules, &m->entry);
+        s->worker_session->names_ended++;
         module_unref(m);
         module_unref(m);
     }

@@ -200,6 +200,7 @@ struct worker_session {
     uint64_t            round;   /* of its fault domain */
     uint64_t            lost_ns;
     struct table        buffers, textures, modules, launches;
+    uint64_t            names_ended;   /* of buffers, textures and modules: while none ends, a name that was found means the same */
     struct table        builtins;      /* modules of built-in kernels, by "name/dtype"; clients cannot list or name them */
     uint64_t            builtins_used; /* how often one of them was used */
     struct stream       streams[STREAMS_PER_SESSION_MAX];

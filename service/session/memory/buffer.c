@@ -311,6 +311,7 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     if (b->pins)
         return problem_set(why, STATUS_BUFFER_BUSY, "the buffer is being read, written, filled or copied");
     b->ready = false;
+    c->names_ended++;
     *out = b;
     return STATUS_OK;
 }
@@ -379,6 +380,7 @@ static struct buffer *detach_unused(struct worker_session *c, struct span id)
     if (!b || !TAILQ_EMPTY(&c->backlog) || b->textures)
         return NULL;
     b->ready = false;
+    c->names_ended++;
     return b;
 }
 

@@ -352,7 +352,7 @@ enum status texture_create(struct session *s, struct span id, const struct textu
 /* ---- ending ---- */
 
 /* Removes the texture from look-ups; its id stays in use until it is freed. With session.lock held. */
-static enum status detach_texture(const struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
+static enum status detach_texture(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     struct buffer *b = find_texture(c, id);
 
@@ -363,6 +363,7 @@ static enum status detach_texture(const struct worker_session *c, struct span id
     if (b->textures)
         return problem_set(why, STATUS_BUFFER_BUSY, "%u of the session's textures read its texels; delete them first", b->textures);
     b->ready = false;
+    c->names_ended++;
     *out = b;
     return STATUS_OK;
 }

@@ -135,22 +135,40 @@ static struct program_text *text_of(unsigned count, unsigned char mark)
     return t;
 }
 
-static enum status run_of(struct program *p)
+/* `other` operations instead of the program's, as of a run that replaces arguments; NULL: none. */
+static enum status run_with(struct program *p, const struct batch_op *other)
 {
     struct batch_spec spec = program_text_of(p)->spec;
     struct batch     *b;
     enum status       st;
 
     spec.program = p;
+    spec.ops = other ? other : spec.ops;
     st = run_spec(&spec, &b);
     batch_destroy(b);
     return st;
 }
 
+static enum status run_of(struct program *p)
+{
+    return run_with(p, NULL);
+}
+
+static struct program *put(unsigned count)
+{
+    struct program *p;
+
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(count, 1), &f.arena, &p, &f.created, &f.why), STATUS_OK, "%s",
+                 f.why.detail);
+    return p;
+}
+
 Test(programs, are_made_run_and_ended)
 {
-    struct program     *p, *again;
-    struct program_info info;
+    static struct batch_op replaced[LAUNCHES];
+    struct launch_spec     other;
+    struct program        *p, *again;
+    struct program_info    info;
 
     make_ops(LAUNCHES, -1, NULL);
     cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &f.created, &f.why), STATUS_OK, "%s",
@@ -167,10 +185,12 @@ Test(programs, are_made_run_and_ended)
         cr_assert_eq(run_of(p), STATUS_OK, "%s", f.why.detail);
         cr_assert_eq(byte_at("n", 0), LAUNCHES * i % 256);
     }
-    args[7][1].value = 0; /* another scalar, which the next run sends, and back again */
-    cr_assert_eq(run_of(p), STATUS_OK);
+    memcpy(replaced, ops, sizeof replaced);
+    other = specs[7];
+    other.args = (struct launch_arg[]){args[7][0], {.kind = ARG_SCALAR, .scalar_bytes = 4, .value = 0}};
+    replaced[7].launch = &other; /* which the next run sends, and the one behind it sends what the program says */
+    cr_assert_eq(run_with(p, replaced), STATUS_OK);
     cr_assert_eq(byte_at("n", 0), (LAUNCHES * 4 - 1) % 256);
-    args[7][1].value = 1;
     cr_assert_eq(run_of(p), STATUS_OK);
     cr_assert_eq(byte_at("n", 0), (LAUNCHES * 5 - 1) % 256);
     program_info_of(p, &info);
@@ -233,5 +253,218 @@ Test(programs, a_fault_names_what_may_have_failed)
                  f.why.detail);
     cr_assert_eq(run_of(p), STATUS_KERNEL_FAULT);
     cr_assert(f.why.op_index <= 4 && f.why.op_index_last >= 4 && f.why.completed_ops <= 4);
+    program_return(p);
+}
+
+/* Nothing of a launch is looked at when no name has ended; else the new meaning counts, and the missing one is named. */
+Test(programs, a_name_that_ends_is_looked_up_again)
+{
+    struct program *p;
+
+    make_ops(20, -1, NULL);
+    p = put(20);
+    for (unsigned i = 1; i <= 3; i++)
+        cr_assert_eq(run_of(p), STATUS_OK);
+    cr_assert_eq(byte_at("n", 0), 60);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("n"), &f.why), STATUS_OK);
+    cr_assert_eq(run_of(p), STATUS_BUFFER_NOT_FOUND);
+    cr_assert(f.why.op_index == 0 && f.why.completed_ops == 0);
+    make_buffer("between", 64); /* so that it lies elsewhere */
+    make_buffer("n", 1);
+    upload("n", SPAN_LITERAL("\0"));
+    for (unsigned i = 1; i <= 3; i++)
+        cr_assert_eq(run_of(p), STATUS_OK);
+    cr_assert_eq(byte_at("n", 0), 60);
+    program_return(p);
+}
+
+/* ---- runs that begin where nothing may wait ---- */
+
+static struct batch_spec begun_spec;
+
+static struct batch *made(struct program *p)
+{
+    struct batch *b;
+
+    begun_spec = program_text_of(p)->spec;
+    begun_spec.program = p;
+    cr_assert_eq(batch_create(f.session, &begun_spec, &b, &f.why), STATUS_OK, "%s", f.why.detail);
+    return b;
+}
+
+static bool begins(struct program *p)
+{
+    struct batch *b = made(p);
+    bool          begun = batch_begin(b);
+    struct bell   bell;
+
+    bell_init(&bell);
+    if (begun && !batch_landed(b, &bell.waker))
+        bell_wait(&bell);
+    if (begun)
+        cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_OK, "%s", f.why.detail);
+    batch_destroy(b);
+    return begun;
+}
+
+static uint64_t runs_of(struct program *p)
+{
+    struct program_info info;
+
+    program_info_of(p, &info);
+    return info.runs;
+}
+
+Test(programs, begin_when_nothing_is_to_be_looked_at)
+{
+    struct program *p;
+
+    make_ops(20, -1, NULL);
+    p = put(20);
+    cr_assert(!begins(p), "its names were never looked up by a run");
+    cr_assert_eq(run_of(p), STATUS_OK);
+    cr_assert(begins(p) && begins(p));
+    cr_assert_eq(byte_at("n", 0), 60);
+    cr_assert_eq(runs_of(p), 3);
+    make_buffer("other", 1);
+    cr_assert(begins(p), "a name that begins changes none");
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("other"), &f.why), STATUS_OK);
+    cr_assert(!begins(p));
+    cr_assert_eq(run_of(p), STATUS_OK);
+    cr_assert(begins(p));
+    cr_assert_eq(byte_at("n", 0), 120);
+    cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
+    cr_assert(!begins(p));
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    program_return(p);
+    cr_assert_eq(fake_slices_used(), 0);
+}
+
+Test(programs, more_than_one_graph_does_not_begin)
+{
+    struct program *p;
+
+    make_ops(LAUNCHES, -1, NULL);
+    p = put(LAUNCHES);
+    cr_assert(!program_is_one_graph(p));
+    cr_assert_eq(run_of(p), STATUS_OK);
+    cr_assert(!begins(p));
+    cr_assert_eq(runs_of(p), 1);
+    program_return(p);
+}
+
+/* Its end is told to who waits; the next run waits for it and does not begin. */
+Test(programs, one_run_begins_at_a_time)
+{
+    struct program *p;
+    struct batch   *first, *second;
+    struct bell     bell;
+
+    make_ops(20, 7, "wait");
+    p = put(20);
+    fake_script()->released = true;
+    cr_assert_eq(run_of(p), STATUS_OK);
+    fake_script()->released = false;
+    first = made(p);
+    cr_assert(batch_begin(first));
+    bell_init(&bell);
+    cr_assert(!batch_landed(first, &bell.waker));
+    second = made(p);
+    cr_assert(!batch_begin(second));
+    cr_assert_eq(bell_rung(&bell), 0);
+    fake_script()->released = true;
+    bell_wait(&bell);
+    cr_assert(batch_landed(first, &bell.waker));
+    cr_assert_eq(batch_run(first, &f.arena, &f.why), STATUS_OK);
+    cr_assert_eq(batch_run(second, &f.arena, &f.why), STATUS_OK);
+    cr_assert_eq(byte_at("n", 0), 19 * 3);
+    cr_assert_eq(runs_of(p), 3);
+    batch_destroy(first);
+    batch_destroy(second);
+    program_return(p);
+}
+
+struct abandoned {
+    struct reap_item item;
+    struct batch    *batch;
+    enum status      st;
+};
+
+static void end_abandoned(struct reap_item *item)
+{
+    struct abandoned *a = (struct abandoned *)item;
+    struct problem    why = {0};
+
+    a->st = batch_run(a->batch, &f.arena, &why);
+    batch_destroy(a->batch);
+}
+
+/* Both ways round: whoever waited leaves before it has landed, and behind that. */
+Test(programs, who_waits_no_longer_leaves_it_to_the_reaper)
+{
+    struct abandoned a = {.item.run = end_abandoned, .st = STATUS_PENDING};
+    struct program  *p;
+    struct bell      bell;
+
+    make_ops(20, 7, "wait");
+    p = put(20);
+    fake_script()->released = true;
+    cr_assert_eq(run_of(p), STATUS_OK);
+    for (unsigned early = 0; early < 2; early++) {
+        fake_script()->released = !early;
+        a.batch = made(p);
+        cr_assert(batch_begin(a.batch));
+        bell_init(&bell);
+        if (!early && !batch_landed(a.batch, &bell.waker))
+            bell_wait(&bell);
+        else if (early)
+            cr_assert(!batch_landed(a.batch, &bell.waker));
+        batch_end_later(a.batch, &a.item);
+        fake_script()->released = true;
+        cr_assert_eq(run_of(p), STATUS_OK); /* behind it */
+        reaper_flush(&f.session->registry->reaper);
+        cr_assert_eq(a.st, STATUS_OK);
+        cr_assert(!early || bell_rung(&bell) == 0);
+    }
+    cr_assert_eq(byte_at("n", 0), 19 * 5);
+    cr_assert_eq(runs_of(p), 5);
+    program_return(p);
+    cr_assert_eq(fake_slices_used(), 0);
+}
+
+Test(programs, a_run_that_has_begun_ends_with_its_session)
+{
+    struct program *p;
+    struct batch   *b;
+    struct bell     bell;
+
+    make_ops(20, 7, "wait");
+    p = put(20);
+    fake_script()->released = true;
+    cr_assert_eq(run_of(p), STATUS_OK);
+    fake_script()->released = false;
+    b = made(p);
+    cr_assert(batch_begin(b));
+    bell_init(&bell);
+    cr_assert(!batch_landed(b, &bell.waker));
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    bell_wait(&bell);
+    cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_SESSION_BUSY);
+    batch_destroy(b);
+    program_return(p);
+    settle();
+}
+
+/* What an earlier run left in the staging memory does not count. */
+Test(programs, a_worker_that_dies_before_it_takes_a_run_has_done_nothing)
+{
+    struct program *p;
+
+    make_ops(20, -1, NULL);
+    p = put(20);
+    cr_assert_eq(run_of(p), STATUS_OK);
+    fake_script()->die_at = 0;
+    cr_assert_neq(run_of(p), STATUS_OK);
+    cr_assert(f.why.has_op && f.why.op_index == 0 && f.why.completed_ops == 0, "%u", f.why.completed_ops);
     program_return(p);
 }
