@@ -53,6 +53,12 @@ function(gpurest_unit name)
   endif()
 endfunction()
 
+# Programs of which a build with ASan runs less, or other code: fewer cases, one interpreter instead of those for each instruction set, a
+# jail with more system calls. `make test` runs these in the plain build, too, and all others under ASan alone.
+function(gpurest_plain)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS plain)
+endfunction()
+
 # Programs that also run under ThreadSanitizer; the target threaded_tests builds all of them: gpurest_threaded(unit_pool)
 add_custom_target(threaded_tests)
 function(gpurest_threaded)

@@ -16,7 +16,7 @@ pytest_collection_modifyitems = first("test_clients", "test_driver", "test_syste
 
 @pytest.fixture
 def start(start_service):  # noqa: F811
-    return functools.partial(start_service, "--crash-budget", "0", "--staging-mib", "64", warm_compiler=True)
+    return functools.partial(start_service, "--crash-budget", "0", "--staging-mib", "64", warm_compiler=True, libraries=True)
 
 
 @pytest.fixture

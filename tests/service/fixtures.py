@@ -7,6 +7,12 @@ import pytest
 from service_under_test import Service
 
 
+# Each device worker loads these libraries at its start, which takes more than half of its processor time. Tests of compiled kernels pass --cpu-jit;
+# tests of the libraries use a service of their own, or the shared one.
+NO_COMPILED_KERNELS = {"GPUREST_CPU_JIT": "off"}
+NO_LIBRARIES = {**NO_COMPILED_KERNELS, "GPUREST_VENDOR_LIBRARIES": "off"}
+
+
 def named_by(variable="GPURESTD", what="gpurestd to test"):
     """The file that a variable names; skips the test without."""
     path = os.environ.get(variable)
@@ -22,13 +28,14 @@ def executable():
 
 @pytest.fixture
 def start(executable, tmp_path):
-    """start(*arguments) runs a service for one test; it must stop in order."""
+    """start(*arguments) runs a service for one test; it must stop in order. With `libraries` its workers load what they load by default."""
     running = []
 
-    def start_one(*arguments, **options):
+    def start_one(*arguments, libraries=False, variables=None, **options):
         folder = tmp_path / f"service{len(running)}"
         folder.mkdir()
-        running.append(Service(executable, folder, *arguments, **options))
+        chosen = {**({} if libraries else NO_LIBRARIES), **(variables or {})}
+        running.append(Service(executable, folder, *arguments, variables=chosen, **options))
         return running[-1]
 
     yield start_one
@@ -39,7 +46,7 @@ def start(executable, tmp_path):
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):
     """The service that most tests share."""
-    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True)
+    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True, variables=NO_COMPILED_KERNELS)
     yield one
     one.stop()
 

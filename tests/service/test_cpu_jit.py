@@ -73,7 +73,7 @@ def test_launches_change_over_and_give_the_same(compiling):
 
 
 def test_what_runs_for_long_is_compiled_by_default(start):
-    service = start()
+    service = start(libraries=True)
     client, path = service.client(), "/v1/sessions/long"
     usable(kernels(client, path))
     fill(client, path)

@@ -51,7 +51,7 @@ def test_devices_tell_what_their_workers_are_held_to(client, sanitized):
 
 
 def test_a_sessions_worker_is_locked_as_seen_from_outside(start, sanitized):
-    service = start("--pool-size", "0")
+    service = start("--pool-size", "0", libraries=True)
     client = service.client_in("s")
     (pid,) = workers_of(service)
     status = status_of(pid)
@@ -66,7 +66,7 @@ def test_a_sessions_worker_is_locked_as_seen_from_outside(start, sanitized):
 
 @pytest.mark.skipif(not ON_CPU, reason="a driver keeps its limits")
 def test_a_sessions_worker_has_limits_of_memory_and_threads(start, sanitized):
-    service = start("--pool-size", "0")
+    service = start("--pool-size", "0", libraries=True)
     client = service.client_in("s")
     (pid,) = workers_of(service)
     if sanitized:

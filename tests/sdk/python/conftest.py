@@ -15,6 +15,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "sdk" / "python"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+# NumPy's library makes its threads when it is loaded. While they wait for work they take the processors from the services, which keep their own.
+if "OPENBLAS_NUM_THREADS" not in os.environ:
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with contextlib.suppress(ImportError):
+        import numpy  # noqa: F401
+    del os.environ["OPENBLAS_NUM_THREADS"]
+# What each start of a compile worker or device worker would do again, for nothing that these tests look at: tests/service and tests/kernels do.
+os.environ.update(GPUREST_NO_WARM_COMPILER="1", GPUREST_CPU_JIT="off")
+
 import gpurest  # noqa: E402
 from gpurest import testing  # noqa: E402
 from gpurest._session.default import choose_device  # noqa: E402
