@@ -58,6 +58,7 @@ def cases(gpurest, session):
     x = gpurest.asarray(np.arange(16, dtype="f4"), session=session)
     y = gpurest.asarray(np.arange(16, dtype="f4"), session=session)
     wide = gpurest.asarray(np.arange(4096, dtype="f4"), session=session)
+    long = gpurest.asarray(np.ones(1 << 20, dtype="f4"), session=session)
     state = [x, 0]
     kernel = session.module(SOURCE).kernel("bump")
     raw = gpurest.RawKernel(ONE, "bump", session=session)
@@ -94,8 +95,9 @@ def cases(gpurest, session):
 
     for one in (chain, step, ten, new_structure, launch, launches):
         one()
-    return {"float((x + x).sum())": (lambda: float((x + x).sum()), 300), "ten times z * 1.01 + y, an element": (chain, 100), "x = x * 0.5 + y, stored": (step, 300),
+    return {"float((x + x).sum())": (lambda: float((x + x).sum()), 300), "the same of 1M numbers": (lambda: float((long + long).sum()), 300), "ten times z * 1.01 + y, an element": (chain, 100), "x = x * 0.5 + y, stored": (step, 300),
             "ten operations (z * 2 + 1), stored": (ten, 100), "float(x[3])": (lambda: float(x[3]), 300), "another size each time": (new_structure, 60), "a kernel call": (launch, 300),
+            "kernel[1, 32](…)": (lambda: kernel[1, 32](memory, 16), 300),
             "RawKernel of an array": (lambda: raw((1,), (32,), (wide_array,)), 300), "ten kernel calls, one wait": (launches, 30),
             "a plain socket's exchange of it": (exchange_of(session.client, launch), 300)}
 

@@ -101,19 +101,17 @@ class Converter:
             raise ArgumentError(f"{self.kernel} takes {len(self.params)} arguments ({names}), got {len(args)}")
         if self.params is None:
             return [self._one(Param(i, "", None, "any"), value, session, same_kind) for i, value in enumerate(args)]
-        return [self._step(step, param, value, session, same_kind) for step, param, value in zip(self._plan(args), self.params, args)]
+        found: List[Json] = []
+        kinds = tuple(map(type, args))
+        for step, param, value in zip(self._plans.get(kinds) or self._plan(kinds), self.params, args):
+            one = None if step is None else step(value, session)
+            found.append(self._one(param, value, session, same_kind) if one is None else one)
+        return found
 
-    def _step(self, step: Optional[Fast], param: Param, value: Any, session: Optional[SessionState], same_kind: bool) -> Json:
-        found = step(value, session) if step is not None else None
-        return found if found is not None else self._one(param, value, session, same_kind)
-
-    def _plan(self, args: Sequence[Any]) -> Sequence[Optional[Fast]]:
+    def _plan(self, kinds: Tuple[type, ...]) -> List[Optional[Fast]]:
         """How to convert arguments of these types: found once, then looked up."""
         assert self.params is not None
-        key = tuple(map(type, args))
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = [_fast(param, kind) for param, kind in zip(self.params, key)]
+        plan = self._plans[kinds] = [_fast(param, kind) for param, kind in zip(self.params, kinds)]
         return plan
 
     def _where(self, param: Param) -> str:
@@ -131,10 +129,11 @@ def written_argument(value: Json) -> str:
     """As text."""
     if len(value) == 1:
         (name, one), = value.items()
-        if type(one) is int and -EXACT_MAX <= one <= EXACT_MAX or type(one) is float and one - one == 0.0:
+        kind = type(one)
+        if kind is str and name == "buf":
+            return f'{{"buf":{quoted(one)}}}'
+        if kind is int and -EXACT_MAX <= one <= EXACT_MAX or kind is float and one - one == 0.0:
             return f'{{"{name}":{one!r}}}'
-        if name == "buf":
-            return f'{{"buf":{quoted(str(one))}}}'
     return dumps(value).decode()
 
 

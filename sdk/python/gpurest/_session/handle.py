@@ -56,7 +56,10 @@ class Handle(Unpicklable):
 def calling_line(inside: int = 1) -> Tuple[str, int]:
     """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable. `inside`: so many
     calls are known to be of the package."""
-    frame = sys._getframe(inside)
+    try:
+        frame = sys._getframe(inside)
+    except ValueError:  # a thread that begins within the package
+        frame = sys._getframe(1)
     while (file := frame.f_code.co_filename).startswith(_FOLDER) and frame.f_back is not None:
         frame = frame.f_back
     return file, frame.f_lineno

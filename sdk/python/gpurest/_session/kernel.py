@@ -101,6 +101,10 @@ class Kernel(Unpicklable):
     def _starting(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
         """What the service is told before the arguments; the same is often asked for again."""
         self.module._check()
+        if type(grid) is int:
+            grid = (grid,)
+        if type(block) is int:
+            block = (block,)
         if type(grid) is not tuple or type(block) is not tuple:
             return self._start(grid, block, shared_bytes, cooperative)
         key = (grid, block, shared_bytes, bool(cooperative), *map(type, grid), *map(type, block))  # (1.0,) equals (1,) and is refused

@@ -233,7 +233,7 @@ def send_written(session: Session, kernel: str, start: str, args: Sequence[Json]
                  wait: bool) -> Launch:
     """As send_launch(), by a request of its own, of which the text up to the arguments is written already."""
     more = "".join([f',"{name}":{requests.written(value)}' for name, value in _how(session, stream, timeout_ms).items()])
-    queued_at = calling_line()
+    queued_at = calling_line(3)
     try:
         info = session._do(requests.launch(session.id, f'{start}"args":[{",".join(map(written_argument, args))}]{more}}}', None if wait else 0))
     except GpurestError as error:

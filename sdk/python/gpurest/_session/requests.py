@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, urlencode
 
-from .._transport.frame import BATCH_TYPE, BytesLike, declared, dumps, pack, pack_text, unpack
+from .._transport.frame import BATCH_TYPE, BytesLike, declared, dumps, pack, pack_text, unpack, unpack_untimed
 from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
@@ -326,7 +326,7 @@ def _launch_told(response: Response) -> Union[Document, bytes]:
     """The description of a launch; or the text of it, where it says that the launch is queued, or has succeeded and printed nothing: few ask for more.
     Nothing else is in doubt there, since within JSON's strings a quote has a backslash before it, and there is one object."""
     body = response.body
-    if isinstance(body, bytes) and body.count(b"{") == 1 and (b'"state":"queued"' in body or SUCCEEDED in body and b'"stdout":""' in body):
+    if isinstance(body, bytes) and body.count(b"{") == 1 and (SUCCEEDED in body and b'"stdout":""' in body or b'"state":"queued"' in body):
         return body
     return _object(response)
 
@@ -350,47 +350,58 @@ def written(value: Any) -> str:
 
 
 class Encoded(NamedTuple):
-    """A batch whose operations are text already: one or more in each of `ops`, `length` in all. `keep`: names, in quotes. `timing`: launches are timed.
-    `module`: what is compiled for it."""
-    ops: Sequence[str]
+    """A batch that is text already. `operations`: so many as `length`; `options`: the other members. `timed`: its answer's times are looked at; without,
+    nobody may change the answer. `module`: what is compiled for it."""
+    operations: str
     length: int
-    keep: Sequence[str]
+    options: str
     timeout_ms: int
-    timing: bool
+    timed: bool = True
     module: Optional[Mapping[str, Any]] = None
 
     def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
-        return self._replace(ops=[*self.ops, *map(written, ops)], length=self.length + len(ops))
+        more = written(ops)[1:-1]
+        return self._replace(operations=f"{self.operations},{more}" if self.operations else more, length=self.length + len(ops))
 
     def text(self, segments: Mapping[str, BytesLike]) -> bytes:
         module = f',"module":{written(self.module)}' if self.module is not None else ""
-        timing = "" if self.timing else ',"timing":false'
-        return (f'{{"ops":[{",".join(self.ops)}],"keep":[{",".join(self.keep)}],"timeout_ms":{self.timeout_ms}{timing}{module},'
-                f'"segments":{written(declared(segments)) if segments else "[]"}}}').encode()
+        return f'{{"ops":[{self.operations}],{self.options}{module},"segments":{written(declared(segments)) if segments else "[]"}}}'.encode()
 
 
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     """The answer: its document, and what was read, by segment."""
     module: Any
     timeout_ms: Any
+    parse = _batch_answer
     if isinstance(document, Encoded):
         pieces = pack_text(document.text(segments), segments)
         module, timeout_ms = document.module, document.timeout_ms
+        if not document.timed:
+            parse = _untimed_answer
     else:
         pieces = pack(document, segments)
         module, timeout_ms = document.get("module"), document.get("timeout_ms")
     request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000)
     if module is not None and isinstance(module, Mapping):
         request.source, request.options = module.get("source"), module.get("options", ())
-    return Call(request, _batch_answer)
+    return Call(request, parse)
 
 
 def _batch_answer(response: Response) -> BatchAnswer:
     return unpack(response.body)
 
 
+def _untimed_answer(response: Response) -> BatchAnswer:
+    return unpack_untimed(response.body)
+
+
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
-    return batch(session_path(sid) + "/batches", document, segments)
+    return batch(_batches_path(sid), document, segments)
+
+
+@lru_cache(maxsize=1024)
+def _batches_path(sid: str) -> str:
+    return session_path(sid) + "/batches"
 
 
 def in_background(call: Call[BatchAnswer]) -> Call[Document]:

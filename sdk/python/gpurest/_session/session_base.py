@@ -48,6 +48,11 @@ def _with_frees(document: Union[Mapping[str, Any], requests.Encoded], names: Seq
     return {**document, "ops": [*document.get("ops", ()), *frees]}
 
 
+def _length(document: Union[Mapping[str, Any], requests.Encoded]) -> int:
+    """Its number of operations."""
+    return document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
+
+
 class SessionBase(SessionState):
     """Thread-safe."""
 
@@ -137,8 +142,7 @@ class SessionBase(SessionState):
 
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-        count = document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - count)) if self._garbage and not self._textures_left else []
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - _length(document))) if self._garbage and not self._textures_left else []
         try:
             return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))
         except OutOfMemoryError as error:
@@ -148,7 +152,7 @@ class SessionBase(SessionState):
             self.free_unused()
             return self._do(requests.session_batch(self.id, document, segments))
         except GpurestError as error:
-            if error.op_index is None or error.op_index < count:
+            if error.op_index is None or error.op_index < _length(document):
                 self._put_back(garbage)
             raise
 

@@ -357,7 +357,8 @@ class SessionState(Unpicklable):
         _batches.set(tuple(one for one in _batches.get() if one is not batch))
 
     def _batch_now(self) -> Optional[Batch]:
-        return next((one for one in reversed(_batches.get()) if one._session is self), None)
+        batches = _batches.get()
+        return next((one for one in reversed(batches) if one._session is self), None) if batches else None
 
     def _enter_stream(self, stream: Stream) -> None:
         _streams.set((*_streams.get(), stream))
@@ -369,4 +370,5 @@ class SessionState(Unpicklable):
         _streams.set(tuple(stack))
 
     def _stream_now(self) -> Optional[Stream]:
-        return next((one for one in reversed(_streams.get()) if one.session is self), None)
+        streams = _streams.get()
+        return next((one for one in reversed(streams) if one.session is self), None) if streams else None

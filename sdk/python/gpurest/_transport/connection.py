@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List, Optional, Protocol, Tuple
 from ..errors import ConnectionError_, ProtocolError, TimeoutError_
 from .endpoint import Endpoint
 from .frame import BytesLike
-from .wire import ChunkParser, Head, Request, Response, head_of, parse_head, split_head
+from .wire import HEAD_BYTES_MAX, ChunkParser, Head, Request, Response, head_of, parse_head
 
 SEND_BYTES = 2 << 20     # between looks for an early answer
 JOIN_BYTES_MAX = 64 << 10  # head and body up to this go out in one call
@@ -49,8 +49,9 @@ class Connection:
     def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float]) -> None:
         self.sock = sock
         self.used_at = time.monotonic()
-        self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
+        self._endpoint, self._host, self._token, self._idle_s = endpoint, endpoint.host_header, token, idle_s
         self._rest = b""
+        self._waits_s = sock.gettimeout()  # as the socket was told
         self._descriptors: List[int] = []
         self._look = None if isinstance(sock, ssl.SSLSocket) or not hasattr(select, "poll") else select.poll()
         if self._look is not None:
@@ -93,20 +94,22 @@ class Connection:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
         sent = self._send(request, progress)
         try:
-            status, headers, length, _, keep_alive = head = self._head(request)
-            if into is None and length == len(self._rest):  # nearly always
+            head = self._head(request)
+            if into is None and head.length == len(self._rest):  # nearly always
                 body: BytesLike = self._rest
                 self._rest = b""
             else:
-                self.sock.settimeout(self._idle_s)
-                body = self._body(head, into if 200 <= status < 300 else None, progress)
+                self._wait_for(self._idle_s)
+                body = self._body(head, into if 200 <= head.status < 300 else None, progress)
         except BaseException:
             close_all(self._descriptors)
             raise
-        descriptors, self._descriptors = self._descriptors, []
         self.used_at = time.monotonic()
-        self.reusable = keep_alive and sent
-        return Response(status, headers, body, descriptors)
+        self.reusable = sent and head.keep_alive
+        response = Response(head.status, head.headers, body)
+        if self._descriptors:
+            response.descriptors, self._descriptors = self._descriptors, []
+        return response
 
     reusable = False
 
@@ -114,24 +117,30 @@ class Connection:
         """The head, and the body's pieces as they come."""
         self._send(request, None)
         head = self._head(request)
-        self.sock.settimeout(self._idle_s)
+        self._wait_for(self._idle_s)
         return head, self._pieces(head)
+
+    def _wait_for(self, seconds: Optional[float]) -> None:
+        """From now on calls of the socket wait so long. A call of the system, unless it is known there."""
+        if seconds != self._waits_s:
+            self.sock.settimeout(seconds)
+            self._waits_s = seconds
 
     # ---- sending ----
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
-        body_bytes = request.body_bytes
-        raw = head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix, body_bytes)
+        pieces, body_bytes = request.pieces, request.body_bytes
+        raw = head_of(request, self._host, self._token, self._endpoint.prefix, body_bytes)
         try:
             if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
-                self.sock.sendall(b"".join([raw, *request.pieces]))
-                if progress and request.pieces:
+                self.sock.sendall(b"".join((raw, *pieces)))
+                if progress and pieces:
                     progress(body_bytes)
                 return True
-            self.sock.settimeout(self._idle_s)
+            self._wait_for(self._idle_s)
             self.sock.sendall(raw)
-            return all(self._send_piece(piece, progress) for piece in request.pieces)
+            return all(self._send_piece(piece, progress) for piece in pieces)
         except socket.timeout as error:
             raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self.sock.gettimeout()} s", phase="idle") from error
         except (BrokenPipeError, ConnectionResetError):
@@ -154,20 +163,25 @@ class Connection:
 
     def _head(self, request: Request) -> Head:
         """The first head that is not an interim one."""
-        self.sock.settimeout(None if self._idle_s is None else self._idle_s + request.answer_s)
+        wait_s = None if self._idle_s is None else self._idle_s + request.answer_s
+        if wait_s != self._waits_s:
+            self._wait_for(wait_s)
+        rest = self._rest
         try:
             while True:
-                split = split_head(self._rest) if self._rest else None
-                if split is None:
+                end = rest.find(b"\r\n\r\n")
+                if end >= 0:
+                    head, rest = parse_head(rest[:end], request.method), rest[end + 4:]
+                    if head.status >= 200:
+                        self._rest = rest
+                        return head
+                elif len(rest) > HEAD_BYTES_MAX:
+                    raise ProtocolError("the answer's head is too long")
+                else:
                     piece = self._receive_with_descriptors() if request.takes_descriptor else self.sock.recv(RECEIVE_BYTES)
                     if not piece:
                         raise self._broken(request, None)
-                    self._rest += piece
-                    continue
-                raw, self._rest = split
-                head = parse_head(raw, request.method)
-                if head.status >= 200:
-                    return head
+                    rest += piece
         except socket.timeout as error:
             raise TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle") from error
         except OSError as error:

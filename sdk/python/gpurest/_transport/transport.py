@@ -22,6 +22,16 @@ POOLED_MAX = 16
 Observer = Callable[[Request, Response, float], None]
 T = TypeVar("T")
 log = logging.getLogger("gpurest.transport")
+_pid = os.getpid()  # of now, which a process knows without a call of the system
+
+
+def _forked() -> None:
+    global _pid
+    _pid = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Cancel:
@@ -61,7 +71,7 @@ class TransportBase:
         self._moves: Dict[str, Moved[Any]] = {}  # by the sessions' ids here
         self._free: List[Any] = []  # connections
         self._closed = False
-        self._pid = os.getpid()
+        self._pid = _pid
 
     @property
     def closed(self) -> bool:
@@ -69,7 +79,7 @@ class TransportBase:
         return self._closed
 
     def _check(self) -> None:
-        if os.getpid() != self._pid:
+        if self._pid != _pid:
             raise ForkError("this client was made before fork(): connect() again in the child process")
         if self._closed:
             raise ClosedError("the client is closed")
@@ -153,15 +163,17 @@ class Transport(TransportBase):
     # ---- connections ----
 
     def _take(self) -> Connection:
-        self._check()
-        while True:
+        if self._closed or self._pid != _pid:
+            self._check()  # says so
+        while self._free:
             try:
                 connection = self._free.pop()
-            except IndexError:
-                return self._open()
+            except IndexError:  # another thread has taken it
+                break
             if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
                 return connection
             connection.close()
+        return self._open()
 
     def _open(self) -> Connection:
         sock = self.endpoint.open(self.timeout.connect, self._tls)
@@ -178,7 +190,7 @@ class Transport(TransportBase):
 
     def close(self) -> None:
         """Closes what is in the pool; threads that are in a request finish it."""
-        if os.getpid() != self._pid:
+        if self._pid != _pid:
             return
         with self._lock:
             self._closed = True
@@ -212,10 +224,11 @@ class Transport(TransportBase):
         outcome: Any
         try:
             outcome = self._once(request, into, None, None)
-            if outcome.status < 300:  # nearly always: nothing but an attempt that succeeds
-                return outcome  # type: ignore[no-any-return]
         except (ConnectionError_, TimeoutError_) as error:
             outcome = error
+        else:
+            if outcome.status < 300:  # nearly always: nothing but an attempt that succeeds
+                return outcome  # type: ignore[no-any-return]
         return self._persistently(request, into, None, None, [outcome])
 
     def _persistently(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel],

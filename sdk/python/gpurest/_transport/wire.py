@@ -13,7 +13,8 @@ from ..errors import GpurestError, ProtocolError, from_problem
 from .frame import BytesLike, dumps
 
 HEAD_BYTES_MAX = 64 * 1024
-PLAIN_STARTS = (b"HTTP/1.1 200 ", b"HTTP/1.1 202 ")  # of nearly all answers
+PLAIN_STARTS = {b"HTTP/1.1 200 ": 200, b"HTTP/1.1 202 ": 202}  # of nearly all answers
+FRAMING = re.compile(rb"(?i)\r\n(?:content-length: ([0-9]+)(?![^\r])|transfer-encoding:|connection:)")  # of a plain answer: its length and nothing else
 STARTS_MAX = 256  # of requests, kept as bytes: a program asks for the same few
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
@@ -190,11 +191,11 @@ def _fields_of(lines: Sequence[str]) -> Dict[str, str]:
 
 def parse_head(raw: bytes, method: str) -> Head:
     """`raw` is everything before the empty line."""
-    if raw.startswith(PLAIN_STARTS) and method != "HEAD":
-        lower = raw.lower()
-        digits = lower.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
-        if digits.isdigit() and b"\r\ntransfer-encoding:" not in lower and b"\r\nconnection:" not in lower:
-            return Head(int(raw[9:12]), Fields(raw), int(digits), False, True)
+    status = PLAIN_STARTS.get(raw[:13])
+    if status is not None and method != "HEAD":
+        framing = FRAMING.findall(raw)
+        if len(framing) == 1 and framing[0]:
+            return Head(status, Fields(raw), int(framing[0]), False, True)
     first, *lines = raw.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
@@ -344,13 +345,3 @@ class ChunkParser:
         data = piece[:max(0, self._left - 2)]
         self._left -= len(piece)
         return data
-
-
-def split_head(data: bytes) -> Optional[Tuple[bytes, bytes]]:
-    """(head, what follows) once the empty line is there."""
-    at = data.find(b"\r\n\r\n")
-    if at < 0:
-        if len(data) > HEAD_BYTES_MAX:
-            raise ProtocolError("the answer's head is too long")
-        return None
-    return data[:at], data[at + 4:]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FUNCTIONS: Dict[str, Callable[..., Any]] = {}
-OPERATORS: Dict[str, Callable[[Any, Any], Any]] = {}  # of FUNCTIONS, those of two operands as operators need them: without options
+OPERATORS: Dict[str, Callable[[Any, Any], ndarray]] = {}  # those of two operands as operators need them: NotImplemented for what is no operand
 
 
 def method(function: Function) -> Function:

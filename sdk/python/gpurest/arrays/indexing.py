@@ -10,7 +10,6 @@ from .._values.dtypes import DType
 from ..errors import ArgumentError
 from . import host, ufuncs
 from ._engine import shapes
-from ._engine.config import config
 from ._engine.engine import Engine
 from ._engine.expr import ELEMENTWISE, UPDATE, Const, Input, Load, Node
 from .creation import arange
@@ -327,9 +326,7 @@ def _queue_change(engine: Engine, target: ndarray, source: Node, chosen: Selecti
         node = Node(engine, UPDATE, old.dtype, old.shape, "update", tuple(inputs), params)
         engine.add(node, update=True)
         storage.assign(node)
-    engine.relieve()
-    if config.eager:
-        engine.check(storage.node)
+    engine.relieve(storage.node)
 
 
 def _apart(numbers: Load, old: Node) -> Load:

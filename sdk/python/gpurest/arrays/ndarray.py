@@ -12,7 +12,6 @@ from .._values import dtypes
 from .._values.dtypes import DType
 from ..errors import ArgumentError, StridesError
 from ._engine import shapes
-from ._engine.config import config
 from ._engine.engine import Engine, engine_of, unpack
 from ._engine.explain import explain
 from ._engine.expr import Load, Node, Storage
@@ -422,12 +421,10 @@ def wrap(node: Node) -> ndarray:
 
 def queued(node: Node) -> ndarray:
     """As wrap(), with the engine's lock held."""
-    engine = node.engine
+    engine, shape = node.engine, node.shape
     engine.queue(node)
-    array = ndarray(Storage(node), node.dtype, node.shape, shapes.contiguous_strides(node.shape))
-    engine.relieve()
-    if config.eager:
-        engine.check(node)
+    array = ndarray(Storage(node), node.dtype, shape, shapes.contiguous_strides(shape))
+    engine.relieve(node)
     return array
 
 

@@ -28,14 +28,14 @@ def into(out: Any, result: ndarray, name: str, casting: str = "same_kind") -> nd
     return ufuncs.into(target, result, True, casting, name)
 
 
-def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None) -> ndarray:
-    """Queues the reduction `op` of the array."""
-    axes = shapes.normalize_axes(axis, len(array._shape))
-    left = _left(array._shape, axes)
-    engine = array._engine
+def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None,
+            inside: int = 4) -> ndarray:
+    """Queues the reduction `op` of the array. `inside`: see Node."""
+    left = _left(array._shape, None if axis is None else shapes.normalize_axes(axis, len(array._shape)))
+    engine = array._storage.node.engine
     with engine.lock:
-        value = queued(Node(engine, REDUCE, result, left.shape, op, (array._load(),), {**left.params, **params} if params else left.params, 4))
-    return value.reshape(tuple([1 if at in axes else extent for at, extent in enumerate(array._shape)])) if keepdims else value
+        value = queued(Node(engine, REDUCE, result, left.shape, op, (array._load(),), {**left.params, **params} if params else left.params, inside))
+    return value.reshape(tuple([1 if at in left.params["reduced"] else extent for at, extent in enumerate(array._shape)])) if keepdims else value
 
 
 class _Left(NamedTuple):
@@ -46,7 +46,9 @@ class _Left(NamedTuple):
 
 
 @lru_cache(maxsize=shapes.KNOWN_MAX)
-def _left(shape: shapes.Shape, axes: Tuple[int, ...]) -> _Left:
+def _left(shape: shapes.Shape, axes: Optional[Tuple[int, ...]]) -> _Left:
+    if axes is None:
+        axes = tuple(range(len(shape)))
     kept = tuple([at for at in range(len(shape)) if at not in axes])
     return _Left(tuple([shape[at] for at in kept]), Shared({"kept": kept, "reduced": axes}))
 
@@ -74,13 +76,13 @@ def sum_type(array: ndarray, dtype: Any) -> DType:
     if dtype is not None:
         return dtypes.dtype_of(dtype)
     kind = array._dtype
-    if kind.kind in "bi":
-        return dtypes.int64
-    return dtypes.uint64 if kind.kind == "u" else kind
+    return kind if kind.kind in "fc" else dtypes.uint64 if kind.kind == "u" else dtypes.int64
 
 
 def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
     result = sum_type(array, dtype)
+    if dtype is None and out is None and initial is UNSET and where is True:  # nearly always
+        return reduced(op, array, axis, result, keepdims, None, 5)
     if where is not True:
         array = masked(array, where, 0 if op == "sum" else 1)
     if result.kind == "b":

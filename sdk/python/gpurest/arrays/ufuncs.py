@@ -19,6 +19,7 @@ from .casting import check as check_cast
 from .current import current_engine
 from .functions import FUNCTIONS, OPERATORS, method
 from .ndarray import UNSET, AxisLike, ndarray, queued, same_engine
+from .operators import is_operand
 
 
 class Weak(NamedTuple):
@@ -253,7 +254,29 @@ def plain(name: str, resolver: Resolver, *values: Any) -> ndarray:
     types = _types(name, resolver, tuple(kinds))
     with engine.lock:
         inputs = tuple([value._load() if type(value) is ndarray else _const(value, wanted) for value, wanted in zip(values, types.operands)])
-        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 3))
+        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 4))
+
+
+def operate(name: str, resolver: Resolver, first: Any, second: Any) -> ndarray:
+    """As plain() of two operands, written out; NotImplemented where one of them is none, and has its own say of what it does with an array."""
+    kind: Any = type(first)
+    other: Any = type(second)
+    left, right = kind is ndarray, other is ndarray
+    if left:
+        kind = first._dtype.name
+    if right:
+        other = second._dtype.name
+    known = left and (right or other is float or other is int) or right and (kind is float or kind is int)
+    if not known or resolver is comparison:
+        return call(name, resolver, (first, second)) if is_operand(first) and is_operand(second) else NotImplemented
+    array = first if left else second
+    shape, engine = array._shape, array._storage.node.engine
+    if left and right and (second._shape != shape or second._storage.node.engine is not engine):
+        return call(name, resolver, (first, second))
+    types = _types(name, resolver, (kind, other))
+    with engine.lock:
+        inputs = (first._load() if left else _const(first, types.operands[0]), second._load() if right else _const(second, types.operands[1]))
+        return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 4))
 
 
 def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
@@ -466,7 +489,8 @@ class _Power(ufunc):
 
 power = UFUNCS["power"] = _Power("power", 2, arithmetic)
 FUNCTIONS.update(UFUNCS)
-OPERATORS.update({_name: partial(plain, _name, _one._resolver) for _name, _one in UFUNCS.items() if _one.nin == 2}, power=power)
+OPERATORS.update({_name: partial(operate, _name, _one._resolver) for _name, _one in UFUNCS.items() if _one.nin == 2 and _one is not power})
+OPERATORS["power"] = lambda first, second: power(first, second) if is_operand(first) and is_operand(second) else NotImplemented
 
 # Other names of the same functions.
 abs, true_divide, mod, pow = absolute, divide, remainder, power  # noqa: A001

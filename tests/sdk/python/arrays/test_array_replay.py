@@ -1,10 +1,14 @@
 """Flushes of one structure are planned and written once; what is replayed computes what NumPy does, whatever is different this time."""
+import _thread
 import gc
 import math
+import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
+from gpurest._transport.frame import pack, unpack, unpack_untimed
 from gpurest.arrays._engine import engine as engine_module
 from .array_values import same
 
@@ -186,6 +190,58 @@ def test_settings_count_at_every_flush(g, session):
                 same((x + 1).sum(1), (a + 1).sum(1))
     finally:
         g.config.fusion, g.config.builtins = before
+
+
+def test_what_is_replayed_has_the_time_outs_of_now_and_times_for_who_watches(g, client, session):
+    x = g.asarray(np.arange(7, dtype="f4"), session=session)
+    before, bodies = g.config.timeout_s, []
+    for _ in range(3):
+        assert float((x + x).sum()) == 42.0
+    client._transport.observers.append(lambda request, response, seconds: bodies.append((bytes(request.pieces[0]), unpack(response.body)[0])))
+    try:
+        for seconds in (300.0, 100.0, 300.0):
+            g.config.timeout_s = seconds
+            assert float((x + x).sum()) == 42.0
+            assert b'"timeout_ms":%d' % (1000 * seconds) in bodies[-1][0] and b'"timing":false' not in bodies[-1][0] and "run_ms" in bodies[-1][1]["timing"]
+    finally:
+        g.config.timeout_s = before
+        client._transport.observers.pop()
+    session.timeout_ms = 5000
+    assert float((x + x).sum()) == 42.0 and len(bodies) == 3
+
+
+def test_answers_that_differ_in_their_times_alone_are_read_once():
+    printed = 'a,"timing":{"x":1}'  # which is no time
+    found = []
+    for at, run_ms in enumerate((0.5, 12.25, 1e-3)):
+        body = b"".join(pack({"ops": [{"index": 0, "stdout": printed}], "timing": {"recv_ms": 0, "run_ms": run_ms}, "kept": {"$t0": "b_1"}}, {"r0": bytes([at] * 4)}))
+        document, got = unpack_untimed(body)
+        assert bytes(got["r0"]) == bytes([at] * 4) and document == {name: value for name, value in unpack(body)[0].items() if name != "timing"}
+        found.append(document)
+    assert found[0] is found[1] is found[2] and found[0]["ops"][0]["stdout"] == printed
+    for other in ({"ops": [], "timing": {"parts": {"a": 1}}, "kept": {}}, {"ops": [], "timing": {}}, {"kept": {"$t0": "b_2"}}, {"ops": ["x" * 5000], "timing": {"a": 1}}):
+        body = b"".join(pack(other, {}))
+        document = unpack_untimed(body)[0]
+        assert {"timing": None, **unpack(body)[0], **document} == {"timing": None, **unpack(body)[0]} and set(unpack(body)[0]) - set(document) <= {"timing"}
+
+
+class Held(dict):
+    """What a thread has until it ends."""
+
+
+def test_a_thread_may_begin_with_an_operation(g, session, monkeypatch):
+    """Then no line of the program is there to be told."""
+    x, failures = g.asarray(np.arange(4.0), session=session), []
+    kernel = session.module('extern "C" __global__ void bump(float *x) { x[threadIdx.x] += 1; }').kernel("bump")
+    memory = session.buffer(np.zeros(4, dtype="f4"))
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+    for work, operands in ((x.__add__, (x,)), (g.exp, (x,)), (x.sum, ()), (kernel, ((1,), (4,), (memory,)))):
+        ended, held = threading.Event(), Held()
+        weakref.finalize(held, ended.set)
+        _thread.start_new_thread(work, operands, held)
+        del held
+        assert ended.wait(120)
+    assert not failures and memory.get().tolist() == [1, 1, 1, 1]
 
 
 def test_threads_replay_the_same_structures(g, session):

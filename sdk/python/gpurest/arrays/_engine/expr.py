@@ -7,8 +7,8 @@ unneeded before a flush is never computed."""
 from __future__ import annotations
 
 import itertools
-import weakref
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
+from weakref import ref
 
 from ..._session.handle import calling_line, named
 from ..._values.dtypes import DType
@@ -81,6 +81,9 @@ class Shared(Dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
+NOTHING = Shared()
+
+
 class Node:
     """One value of the graph."""
 
@@ -95,14 +98,14 @@ class Node:
         self.kind = kind
         self.op = op
         self.inputs: Tuple[Input, ...] = inputs
-        self.params: Dict[str, Any] = params or {}
+        self.params: Dict[str, Any] = params or NOTHING
         self.dtype = dtype
         self.shape = shape
         self.epoch = 0
         self.line: Union[str, Tuple[str, int]] = calling_line(inside)
         self.memory: Optional["DeviceMemory"] = None
         self.error: Optional[BaseException] = None
-        self.holder: Optional["weakref.ref[Storage]"] = None  # the array storage whose value this is
+        self.holder: Optional["ref[Storage]"] = None  # the array storage whose value this is
         self.reuse: Optional[Node] = None  # the value that this one takes the place of: its memory may be written
 
     @property
@@ -142,13 +145,21 @@ class Node:
 
     def settle(self, memory: Optional["DeviceMemory"]) -> None:
         """It is in device memory now; None when there is not a single element."""
-        self.kind, self.memory = BUFFER, memory
-        self.inputs, self.params, self.reuse = (), {}, None
+        self.kind = BUFFER
+        self.memory = memory
+        self._forget()
 
     def fail(self, error: BaseException) -> None:
         """It will never be there, and why."""
-        self.kind, self.error = FAILED, error
-        self.inputs, self.params, self.reuse = (), {}, None
+        self.kind = FAILED
+        self.error = error
+        self._forget()
+
+    def _forget(self) -> None:
+        """How it was to be computed."""
+        self.inputs = ()
+        self.params = NOTHING
+        self.reuse = None
 
 
 class Storage:
@@ -161,7 +172,7 @@ class Storage:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.exported = False
-        node.holder = weakref.ref(self)
+        node.holder = ref(self)
 
     def assign(self, node: Node) -> None:
         """From now on its arrays have this value."""
@@ -169,4 +180,4 @@ class Storage:
         if node.kind == ELEMENTWISE:
             node.reuse = old.reuse if old.pending else old
         self.node = node
-        node.holder = weakref.ref(self)
+        node.holder = ref(self)

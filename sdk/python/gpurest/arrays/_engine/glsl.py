@@ -42,6 +42,7 @@ class Glsl(Language):
     long = "int64_t"
     builtins = False
     block_is_given = False
+    refuses = True
     winners = dtypes.uint32
     far = "0x7fffffffffffffffL"
 

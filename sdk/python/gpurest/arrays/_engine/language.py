@@ -67,6 +67,7 @@ class Language:
     grid_max = 65536 * 16
     builtins = True  # whether reductions, scans, sorts and transpositions have built-in kernels that are as good as generated ones
     block_is_given = True  # by a launch; else by the text
+    refuses = False  # some of what there is: check() and check_type()
 
     # ---- what the device can do ----
 

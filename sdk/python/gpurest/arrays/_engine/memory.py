@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Deque, List, NamedTuple, Optional
 
 from ..._session.buffer import Buffer, Slot
@@ -38,35 +39,45 @@ def check_bytes(session: "Session", nbytes: int, what: str) -> None:
                                problem={"limit": {"name": "device_memory_bytes", "max": total, "used": None, "requested": nbytes}})
 
 
-class Dead(NamedTuple):
-    """A buffer that lost its last user. Only batches of arrays ever knew it, and these run one behind the other: it can be used again."""
+class Region(NamedTuple):
+    """A buffer of a session. One that lost its last user can be used again: only batches of arrays ever knew it, and these run one behind the other."""
 
     id: str
     nbytes: int
-    generation: int
+    generation: int  # of the session, when it was made
+    name: str  # the id in quotes, as requests have it
+
+
+def region_of(id: str, nbytes: int, generation: int) -> Region:
+    return Region(id, nbytes, generation, quoted(id))
 
 
 class DeviceMemory:
-    """A buffer of the session. It is freed along with a later batch, or used again, after the last reference to this object is gone."""
+    """Who uses a buffer of the session. It is freed along with a later batch, or used again, after the last reference to this object is gone."""
 
-    __slots__ = ("id", "nbytes", "generation", "_left", "_buffer")
+    __slots__ = ("region", "_dead", "_buffer")
 
-    def __init__(self, buffer_id: str, nbytes: int, generation: int, dead: "Deque[Dead]") -> None:
-        self.id = buffer_id
-        self.nbytes = nbytes
-        self.generation = generation
-        self._left = dead, Dead(buffer_id, nbytes, generation)
+    def __init__(self, region: Region, dead: "Deque[Region]") -> None:
+        self.region = region
+        self._dead = dead
         self._buffer: Optional[Buffer] = None
 
     def __del__(self) -> None:
         """Appends and nothing else, as it may run at any moment in any thread."""
         if self._buffer is None:
-            dead, this = self._left
-            dead.append(this)
+            self._dead.append(self.region)
+
+    @property
+    def id(self) -> str:
+        return self.region.id
+
+    @property
+    def nbytes(self) -> int:
+        return self.region.nbytes
 
     def is_gone(self, generation: int) -> bool:
         """It was there before the session was reset to this generation."""
-        return self.generation != generation
+        return self.region.generation != generation
 
     def export(self, session: "Session") -> Buffer:
         """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
@@ -80,7 +91,7 @@ class DeviceMemory:
         return self._buffer or Buffer(session, Slot(self.id), self.nbytes, None, None, owned=False)
 
 
-def take_all(dead: "Deque[Dead]") -> List[Dead]:
+def take_all(dead: "Deque[Region]") -> List[Region]:
     """For one taker at a time; others may append meanwhile."""
     found = []
     while dead:
@@ -88,5 +99,5 @@ def take_all(dead: "Deque[Dead]") -> List[Dead]:
     return found
 
 
-def new_dead() -> "Deque[Dead]":
+def new_dead() -> "Deque[Region]":
     return deque()

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
+from json.encoder import encode_basestring_ascii as quoted
 from operator import itemgetter
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..._session import requests
 from ..._session.requests import written
 from ..._values.scalars import scalar_kind
+from ...errors import GpurestError
 from .assemble import FLAGS, Assembly, Fill, Launch
 from .builtins import Call
+from .config import config
+from .expr import FAILED, SETTLED, Node
 from .language import Kernel
-from .memory import Dead
+from .memory import SMALL_BYTES, DeviceMemory, Region, check_bytes, region_of
+from .prelude_random import FIRST_CODE, RULES
 from .structure import Structure, bytes_of, mark
 
+if TYPE_CHECKING:
+    from .engine import Engine
+
+TIMEOUT_MS_MAX = 3600 * 1000
+FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed"),
+               **{FIRST_CODE + at: (ValueError, rule.text) for at, rule in enumerate(RULES.values())}}
+NOT_STORED = GpurestError("an array that a flush did not store was used again")  # of values that nobody can reach any more
+NO_SEGMENTS: Mapping[str, Any] = {}
+FRAMES_MAX = 4  # of one prepared request
 HOLE = re.compile(r'(?:,"module":)?"\\u0000([0-9]+)\\u0000"')
 
 
@@ -44,8 +59,21 @@ class Flag(NamedTuple):
     stored: Tuple[int, ...]
 
 
+class Frame(NamedTuple):
+    """A prepared request of which it is known what becomes its places and which modules have its kernels: text, with holes for names of memory, starts and
+    scalars."""
+
+    operations: str
+    fill: Callable[[Sequence[Any]], Tuple[Any, ...]]
+    length: int  # of operations
+    options: str  # the request's members beside its operations
+    timeout_ms: int
+    allocs: List[Place]  # its first operations
+    large: List[int]  # bytes of places of which the device may have too few
+
+
 class Prepared:
-    """Knows nodes by their numbers in a structure, so that it holds none. Changes nothing once it is made."""
+    """Knows nodes by their numbers in a structure, so that it holds none. Changes nothing but its frames once it is made."""
 
     def __init__(self, structure: Structure, assembly: Assembly) -> None:
         self.nodes = len(structure.nodes)
@@ -60,11 +88,16 @@ class Prepared:
                       for one in assembly.actions if isinstance(one, Launch) and one.flag >= 0]
         self.results = self._results(structure, assembly)
         self.places = self._places(structure, assembly)
-        text = written(self._operations(structure, assembly))[1:-1]
-        order = [int(number) for number in HOLE.findall(text)]
-        self._text = HOLE.sub("%s", text.replace("%", "%%"))
-        self._fill = _picker(order)
-        self.repeatable = set(range(len(structure.memories), self._first_place)) <= set(order)  # each scalar and each start has its hole
+        self.uploads = [place.upload for place in self.places if place.upload is not None]  # numbers of nodes, in the order of their segments
+        self._by_size: Dict[int, List[int]] = {}  # places that memory may become which nobody needs any more
+        for number, place in enumerate(self.places):
+            if place.upload is None:
+                self._by_size.setdefault(place.nbytes, []).append(number)
+        self._parts = HOLE.split(written(self._operations(structure, assembly))[1:-1])  # texts, and between them numbers of holes
+        holes = set(map(int, self._parts[1::2]))
+        self.repeatable = holes >= set(range(len(structure.memories), self._first_place))  # each scalar and each start has its hole
+        self._frames: Dict[Any, Frame] = {}
+        self._loads = 0  # of the engine, to which the frames belong
         del self._names
 
     # ---- making ----
@@ -138,24 +171,60 @@ class Prepared:
 
     # ---- using ----
 
-    def bind(self, dead: Iterable[Dead], generation: int) -> Tuple[List[Optional[Dead]], List[Dead]]:
+    def bind(self, dead: Iterable[Region], generation: int) -> Tuple[List[Optional[Region]], List[Region]]:
         """Which memory that nobody needs any more becomes which place, and what of it is left. Memory of other generations is gone."""
-        by_size: Dict[int, List[Dead]] = {}
+        bound: List[Optional[Region]] = [None] * len(self.places)
+        unused: List[Region] = []
+        taken: Dict[int, int] = {}
         for one in dead:
-            if one.generation == generation:
-                by_size.setdefault(one.nbytes, []).append(one)
-        bound: List[Optional[Dead]] = []
-        for place in self.places:
-            waiting = by_size.get(place.nbytes) if place.upload is None else None
-            bound.append(waiting.pop() if waiting else None)
-        return bound, [one for left in by_size.values() for one in left]
+            if one.generation != generation:
+                continue
+            places, count = self._by_size.get(one.nbytes, ()), taken.get(one.nbytes, 0)
+            if count < len(places):
+                bound[places[count]] = one
+                taken[one.nbytes] = count + 1
+            else:
+                unused.append(one)
+        return bound, unused
 
-    def operations(self, texts: List[str], names: Sequence[str], modules: Sequence[str]) -> str:
-        """Without those that make places. `texts`: of the structure; `names`: of the places, in quotes; `modules`: of the kernels, as members."""
-        return self._text % self._fill((*texts, *names, *modules))
+    def frame(self, key: Any, loads: int) -> Optional[Frame]:
+        """The one for that key (see new_frame()), if the engine's modules are what they were then."""
+        if self._loads != loads:
+            self._frames.clear()
+            self._loads = loads
+        return self._frames.get(key)
+
+    def new_frame(self, key: Any, bound: Sequence[Optional[Region]], modules: Sequence[str], timeout_ms: int, timing: bool, keep: bool) -> Frame:
+        """`modules`: of each kernel, as a member of its operations. `timing`: launches are timed. `keep`: for later requests with this key, which is to tell
+        apart all else that is given here: of what is bound, whether it is."""
+        made = [place for place, region in zip(self.places, bound) if region is None]
+        known = {self._first_place + number: self.places[number].name for number, region in enumerate(bound) if region is None}
+        known.update({self._first_module + number: text for number, text in enumerate(modules)})
+        order: List[int] = []
+        texts = [_unformatted(self._parts[0])]
+        for hole, text in zip(map(int, self._parts[1::2]), self._parts[2::2]):
+            if hole not in known:
+                order.append(hole)
+            texts += [_unformatted(known[hole]) if hole in known else "%s", _unformatted(text)]
+        operations = ",".join([one for one in (*[_unformatted(place.alloc) for place in made], "".join(texts)) if one])
+        kept = ",".join([place.name for place in made if place.kept])
+        options = f'"keep":[{kept}],"timeout_ms":{timeout_ms}' + ("" if timing else ',"timing":false')
+        frame = Frame(operations, _picker(order), len(made) + len(self.origins), options, timeout_ms, made,
+                      [place.nbytes for place in made if place.upload is None and place.nbytes > SMALL_BYTES])
+        if keep:
+            if len(self._frames) >= FRAMES_MAX:
+                self._frames.clear()
+            self._frames[key] = frame
+        return frame
 
 
-def _picker(order: Sequence[int]) -> Callable[[Sequence[str]], Tuple[str, ...]]:
+def _unformatted(text: str) -> str:
+    """As a part of what the operator % fills."""
+    return text.replace("%", "%%")
+
+
+def _picker(order: Sequence[int]) -> Callable[[Sequence[Any]], Tuple[Any, ...]]:
+    """Of what fills the holes, by their numbers: what those holes in their order need."""
     if len(order) > 1:
         return itemgetter(*order)
     return lambda texts: tuple([texts[at] for at in order])
@@ -188,3 +257,112 @@ class Plans:
             self._before, self._lately, self._nodes = self._lately, {}, 0
         self._lately[key] = prepared
         self._nodes += nodes
+
+
+class Flush:
+    """With the engine's lock held from the first to the last."""
+
+    def __init__(self, engine: "Engine", structure: Structure, prepared: Prepared, dead: Sequence[Region]) -> None:
+        self.engine = engine
+        self.nodes = structure.nodes
+        self.memories = structure.memories
+        self.prepared = prepared
+        self.new: List[Kernel] = []
+        self.bound, self.unused = prepared.bind(dead, engine.generation)
+        session = engine.session
+        timing = bool(session.client._transport.observers)  # profilers, the only ones who would see the times
+        names = [one and one.name for one in self.bound]
+        key = (timing, session.timeout_ms, config.timeout_s, *map(bool, names))
+        self.frame = frame = prepared.frame(key, engine.loads) or self._new_frame(key, timing)
+        for nbytes in frame.large:
+            check_bytes(session, nbytes, "a result")
+        operations = frame.operations % frame.fill([*structure.texts(engine.language.register), *names])
+        self.segments = {f"s{at}": self.nodes[number].params["data"] for at, number in enumerate(prepared.uploads)} if prepared.uploads else NO_SEGMENTS
+        self.document = requests.Encoded(operations, frame.length, frame.options, frame.timeout_ms, timing,
+                                         engine.language.modules(self.new) if self.new else None)
+
+    def _new_frame(self, key: Any, timing: bool) -> Frame:
+        modules = [self._module(name) for name in self.prepared.kernels]
+        timeout_ms = self.engine.session.timeout_ms or min(max(1, int(config.timeout_s * 1000)), TIMEOUT_MS_MAX)
+        return self.prepared.new_frame(key, self.bound, modules, timeout_ms, timing, not self.new)
+
+    def _module(self, name: str) -> str:
+        """Of a kernel that is loaded, as a member of its operations; it becomes the one used last."""
+        modules = self.engine.modules
+        loaded = modules.pop(name, None)
+        if loaded is not None:
+            modules[name] = loaded
+            return f',"module":{quoted(loaded)}'
+        kernel, self.engine.operations[name] = self.prepared.kernels[name]
+        alone = self.engine.language.module_of(kernel)
+        if alone is None:
+            self.new.append(kernel)
+            return ""
+        session = self.engine.session
+        modules[name] = loaded = str(session._do(requests.module_create(session.id, alone))["id"])
+        self.engine.loads += 1
+        return f',"module":{quoted(loaded)}'
+
+    def where(self, op_index: Optional[int]) -> str:
+        """The line that queued an operation."""
+        if op_index is None:
+            return ""
+        allocs, origins = self.frame.allocs, self.prepared.origins
+        at = op_index - len(allocs)
+        origin = allocs[op_index].upload if at < 0 else origins[at] if at < len(origins) else None
+        return "" if origin is None else self.nodes[origin].where
+
+    # ---- the answer ----
+
+    def settle(self, answer: Dict[str, Any], got: Dict[str, memoryview]) -> None:
+        """Every node has its value, or will never have one."""
+        engine, prepared, nodes = self.engine, self.prepared, self.nodes
+        if self.new:
+            engine.modules.update({kernel.name: answer["module"] for kernel in self.new})
+            engine.loads += 1
+        if prepared.flags:
+            self._fail_flagged(got)
+        owned: Dict[int, DeviceMemory] = {}
+        memories: List[DeviceMemory] = []
+        for number, memory, place in prepared.results:
+            node = nodes[number]
+            if node.kind == FAILED:
+                continue
+            if memory is not None:
+                memories = memories or list(self.memories)
+                node.settle(memories[memory])
+                continue
+            if place not in owned:
+                owned[place] = DeviceMemory(self._region(place, answer), engine.dead)
+            node.settle(owned[place])
+        if len(owned) < len(prepared.places):
+            self._keep_rest(owned, answer)
+        for node in nodes:
+            if node.kind not in SETTLED:
+                node.fail(NOT_STORED)
+
+    def _region(self, place: int, answer: Dict[str, Any]) -> Region:
+        return self.bound[place] or region_of(str(answer["kept"][f"$t{place}"]), self.prepared.places[place].nbytes, self.engine.generation)
+
+    def _keep_rest(self, owned: Mapping[int, DeviceMemory], answer: Dict[str, Any]) -> None:
+        """What was used on the way, and what belongs to values that failed by a flag, is there for the next flush."""
+        for at, place in enumerate(self.prepared.places):
+            if at not in owned and (place.kept or self.bound[at] is not None):
+                self.engine.dead.append(self._region(at, answer))
+
+    def _fail_flagged(self, got: Dict[str, memoryview]) -> None:
+        """What a kernel found wrong with its data, and everything computed from it."""
+        words = got["flags"].cast("B").tobytes()
+        bad: Dict[Node, BaseException] = {}
+        for flag in self.prepared.flags:
+            code = int.from_bytes(words[4 * flag.word:4 * flag.word + 4], "little")
+            if code:
+                kind, text = FLAG_ERRORS[code]
+                error = kind(f"{text}, queued at {self.nodes[flag.node].where}")
+                bad.update({self.nodes[number]: error for number in flag.stored})
+        for node in self.nodes if bad else ():
+            causes: List[BaseException] = [bad[one.node] for one in node.loads if one.node in bad]
+            if causes and node not in bad:
+                bad[node] = causes[0]
+        for node, cause in bad.items():
+            node.fail(cause)

@@ -7,7 +7,6 @@ it has only which are equal, since equal ones become one argument of a kernel.""
 from __future__ import annotations
 
 import json
-from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..._values import dtypes
@@ -30,37 +29,41 @@ class Structure:
     """Of the nodes of a flush, in the order of their numbers, and of what is read along with it. What others may change meanwhile, such as
     whether a node is wanted, is asked once, here."""
 
-    __slots__ = ("nodes", "reads", "wanted", "memories", "key", "lost", "consts", "offsets", "_numbers", "_memory_numbers", "_outside",
-                 "_may_move")
+    __slots__ = ("nodes", "reads", "wanted", "memories", "key", "lost", "consts", "offsets", "_numbers", "_outside", "_may_move")
 
     def __init__(self, nodes: Sequence[Node], reads: Sequence[Load]) -> None:
         self.nodes = nodes
         self.reads = reads
         self.wanted: Set[Node] = set()  # of the nodes, and of those whose place they take
-        self.memories: List[DeviceMemory] = []  # that is there already
+        self.memories: Dict[DeviceMemory, int] = {}  # that is there already -> number
         self.lost = False  # something that is used has failed, or was on the device before the session was reset
         self.consts: Dict[Tuple[str, str], Tuple[int, Const]] = {}
         self.offsets: Dict[int, int] = {}  # bytes -> number
         self._numbers: Dict[Node, int] = {}
-        self._memory_numbers: Dict[DeviceMemory, int] = {}
         self._outside: List[Tuple[Any, ...]] = []
         self._may_move: Optional[bool] = None
-        parts: List[Any] = [config.fusion, config.builtins]
-        load, const, first_epoch = self._load, self._const, nodes[0].epoch if nodes else 0
-        for number, node in enumerate(nodes):
-            holder = node.holder
+        parts: List[Any] = [config.fusion, config.builtins]  # each node is followed by its inputs
+        numbers, first_epoch = self._numbers, nodes[0].epoch if nodes else 0
+        for at, node in enumerate(nodes):
+            holder, params, reuse = node.holder, node.params, node.reuse
             storage = None if holder is None else holder()
             wanted = storage is not None and storage.node is node
             if wanted:
                 self.wanted.add(node)
-            inputs = tuple([load(one) if type(one) is Load else const(one) for one in node.inputs])  # type: ignore[arg-type]
-            params: Any = node.params
-            if type(params) is not Shared:
-                params = self._params(node)
-            reuse = None if node.reuse is None else self._reuse(node.reuse)
-            parts.append((node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, reuse, inputs, params))
-            self._numbers[node] = number
-        parts += map(load, reads)
+            parts.append((node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, None if reuse is None else self._reuse(reuse),
+                          params if type(params) is Shared else self._params(node)))
+            for one in node.inputs:
+                if type(one) is Load:
+                    source, dtype, shape, strides, offset, scattered = one
+                    number = numbers.get(source)
+                    if number is None:
+                        number = self._outer(source)
+                    parts.append((number, dtype.name, shape, strides, self._moved(offset, dtype) if offset else 0, scattered))
+                else:
+                    parts.append(self._const(one))  # type: ignore[arg-type]
+            numbers[node] = at
+        parts.append(None)
+        parts += map(self._load, reads)
         self.key = (*parts, *self._outside)
 
     def number(self, node: Node) -> int:
@@ -102,24 +105,24 @@ class Structure:
         number = self._numbers.get(node)
         if number is None:
             number = self._outer(node)
-        if offset and self._movable:
-            offset = -1 - self.offsets.setdefault(offset * dtype.itemsize, len(self.offsets))
-        return number, dtype.name, shape, strides, offset, scattered
+        return number, dtype.name, shape, strides, self._moved(offset, dtype) if offset else 0, scattered
+
+    def _moved(self, offset: int, dtype: DType) -> int:
+        """Of a view's start: that it is one of those that may be elsewhere next time, below 0; or where it is."""
+        return -1 - self.offsets.setdefault(offset * dtype.itemsize, len(self.offsets)) if self._movable else offset
 
     def _outer(self, node: Node) -> int:
         """The number, below 0, of what was computed before."""
-        number = self._numbers[node] = -1 - len(self._outside)
-        memory = node.memory
+        memory, outside = node.memory, self._outside
+        number = self._numbers[node] = -1 - len(outside)
         if memory is None:  # of a value without elements, or of one that failed
             self.lost = self.lost or node.error is not None
-            self._outside.append((None, node.dtype.name, node.shape))
+            outside.append((None, node.dtype.name, node.shape))
             return number
-        place = self._memory_numbers.get(memory)
-        if place is None:
-            place = self._memory_numbers[memory] = len(self.memories)
-            self.memories.append(memory)
-            self.lost = self.lost or memory.is_gone(node.engine.generation)
-        self._outside.append((place, memory.nbytes, node.dtype.name, node.shape))
+        region, place = memory.region, self.memories.setdefault(memory, len(self.memories))
+        if region.generation != node.engine.generation:
+            self.lost = True
+        outside.append((place, region.nbytes, node.dtype.name, node.shape))
         return number
 
     @property
@@ -134,15 +137,17 @@ class Structure:
     def texts(self, register: Callable[[DType], DType]) -> List[str]:
         """What fills the holes, by their numbers: names of memory, offsets, scalars. Those of a prepared request itself come behind. `register`: the
         type as which a scalar is passed to a kernel."""
-        scalars = [_argument(one.value, register(one.dtype)) for _, one in self.consts.values()]
-        return [*[quoted(memory.id) for memory in self.memories], *map(str, self.offsets), *scalars]
+        names = [memory.region.name for memory in self.memories]
+        if not self.consts and not self.offsets:
+            return names
+        return [*names, *map(str, self.offsets), *[_argument(one.value, register(one.dtype)) for _, one in self.consts.values()]]
 
     @property
     def holes(self) -> int:
         return len(self.memories) + len(self.offsets) + len(self.consts)
 
     def memory_number(self, memory: DeviceMemory) -> int:
-        return self._memory_numbers[memory]
+        return self.memories[memory]
 
     def offset(self, nbytes: int) -> Any:
         """Of a view's start, as an operation has it."""

@@ -64,7 +64,7 @@ class UnplacedEngine(Engine):
             if any(one.node.engine is not self for one in _loads(node)):
                 self.between.append(node)
 
-    def relieve(self) -> None:
+    def relieve(self, node: Node) -> None:
         """What has become long goes to the default session, if there is one to be had. What reads a session's arrays goes there at once: flushes of that
         session know nothing of readers elsewhere."""
         if self.between:
