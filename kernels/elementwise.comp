@@ -117,7 +117,11 @@
 #elif defined(KERNEL_mul)
 #define BINARY_OF a * b
 #elif defined(KERNEL_div)
+#if defined(T_f32)
+#define BINARY_OF quotient(a, b)
+#else
 #define BINARY_OF a / b
+#endif
 #elif defined(KERNEL_floor_div)
 #define BINARY_OF quotient_down(a, b)
 #elif defined(KERNEL_mod)

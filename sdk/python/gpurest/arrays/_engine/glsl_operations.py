@@ -22,7 +22,7 @@ _TABLE: Dict[str, Dict[str, str]] = {
     "add": {"iufd": "{a} + {b}", "b": "{a} || {b}"},
     "subtract": {"iufd": "{a} - {b}"},
     "multiply": {"iufd": "{a} * {b}", "b": "{a} && {b}"},
-    "divide": {"fd": "{a} / {b}"},
+    "divide": {"f": "abs({b}) > 8.5e37 ? ({a} * 0.25) / ({b} * 0.25) : {a} / {b}", "d": "{a} / {b}"},  # see quotient() in real.glsl
     "floor_divide": {"iufd": "quotient_down({a}, {b})"},
     "remainder": {"iufd": "remainder_of({a}, {b})"},
     "fmod": {"iu": "remainder_towards_0({a}, {b})", "fd": "exact_remainder({a}, {b})"},

@@ -248,6 +248,13 @@ float exact_hypot(float a, float b)
 
 /* ---- quotients and what they leave ---- */
 
+/* a / b. GLSL promises nothing of divisors beyond 2^126, whose reciprocal a device may take for 0. */
+float quotient(float a, float b)
+{
+    precise float x = a * 0.25, y = b * 0.25;
+    return abs(b) > 8.5e37 ? x / y : a / b;
+}
+
 /* What a / b, rounded towards 0, leaves: exact, digit by digit of 40 bits. */
 float exact_remainder(float a, float b)
 {
@@ -276,16 +283,20 @@ float exact_remainder(float a, float b)
     return uintBitsToFloat(sign | ((low << up & 0x007fffffu) | (least - up) << 23));
 }
 
+/* By their bits: a device may take numbers below 2^-126 for 0 where it compares. */
+bool is_zero(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0u; }
+bool below_zero(float x) { return floatBitsToUint(x) > 0x80000000u; }
+
 float quotient_down(float a, float b)
 {
     precise float plain = a / b; /* a may be a product with b, which a compiler would take out */
     if (b == 0.0)
         return plain;
     float         r = exact_remainder(a, b);
-    precise float q = (a - r) / b;
+    precise float q = quotient(a - r, b);
     if (is_nan(q))
         return q;
-    if (r != 0.0 && (b < 0.0) != (r < 0.0))
+    if (!is_zero(r) && (b < 0.0) != below_zero(r))
         q -= 1.0;
     if (q == 0.0)
         return uintBitsToFloat((floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u);
@@ -297,7 +308,7 @@ float remainder_of(float a, float b)
     float r = exact_remainder(a, b);
     if (is_nan(r))
         return r;
-    if (r == 0.0)
+    if (is_zero(r))
         return b == 0.0 ? r : uintBitsToFloat(floatBitsToUint(b) & 0x80000000u);
-    return (b < 0.0) != (r < 0.0) ? r + b : r;
+    return (b < 0.0) != below_zero(r) ? r + b : r;
 }
