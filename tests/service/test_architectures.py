@@ -249,11 +249,12 @@ def test_a_grid_that_is_no_multiple_of_its_clusters_is_refused(client, session, 
     assert launched.status == 422 and launched.code == "launch_config_invalid", launched
 
 
-def test_kernels_with_clusters_stay_with_the_interpreter_and_say_why(client, session, clusters):
+def test_kernels_with_clusters_stay_with_the_interpreter_and_say_why(start, clusters):
+    client = start(libraries=True).client_in("s")
     if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
         pytest.skip("a GPU has no engines")
-    client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
-    kernel, = client.get(session + "/modules/m").json()["kernels"]
+    client.put("/v1/sessions/s/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
+    kernel, = client.get("/v1/sessions/s/modules/m").json()["kernels"]
     assert kernel["engine"] == "interpreter", kernel
     if "libLLVM" not in kernel["engine_reason"]:
         assert kernel["engine_reason"] == "blocks of a cluster access each other's shared memory"
