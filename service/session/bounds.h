@@ -21,10 +21,7 @@ enum {
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
 
     MOVE_LEAVE_MS = 30 * 1000, /* the end of a move waits so long for requests under way */
-    SNAPSHOT_LOOK_MS = 5,      /* a session that is to stand still for its snapshot is looked at so often */
-
-    SPARE_BUFFERS_MAX = 8,       /* temporary buffers that a session keeps for the next ones of their sizes ... */
-    SPARE_BYTES_MAX = 64 * 1024, /* ... of so many bytes at most: in all less than the page that a driver maps */
+    SNAPSHOT_LOOK_MS = 5, /* a session that is to stand still for its snapshot is looked at so often */
 
     /* hibernation */
     HIBERNATE_LANES_MAX = 4,                 /* pieces between device and file, at once ... */

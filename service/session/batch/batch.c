@@ -448,10 +448,8 @@ void batch_release(struct batch *b)
         return;
     pthread_mutex_lock(&s->lock);
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
-        if (!b->succeeded)
+        if (!l->wanted || !b->succeeded)
             temp_buffer_abandon(b->worker_session, l);
-        else if (!l->wanted)
-            temp_buffer_done(b->worker_session, l);
     pthread_mutex_unlock(&s->lock);
     temp_buffer_free_some(b->worker_session);
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)

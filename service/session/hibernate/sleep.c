@@ -170,10 +170,8 @@ static bool any_away(const struct hibernation *h)
 
 static enum status put_away(struct worker_session *c, struct hibernation *h, uint64_t bytes, struct problem *why)
 {
-    enum status st;
+    enum status st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, NULL, DEADLINE_NEVER, why);
 
-    temp_buffer_free_spares(c);
-    st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, NULL, DEADLINE_NEVER, why);
     if (!st)
         st = store_open(c->session, bytes, h, why);
     if (!st)

@@ -68,7 +68,7 @@ void launch_drop_scratch(struct launch *l)
     if (!l->scratch)
         return;
     assert(held(&l->worker_session->session->lock));
-    temp_buffer_done(l->worker_session, l->scratch);
+    temp_buffer_abandon(l->worker_session, l->scratch);
     buffer_unref(&l->scratch->buffer);
     l->scratch = NULL;
 }

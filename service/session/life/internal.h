@@ -14,7 +14,6 @@
 #include "base/threads/reaper.h"
 #include "base/threads/waker.h"
 #include "pool/pool.h"
-#include "session/bounds.h"
 #include "session/events/event_ring.h"
 #include "session/life/device_facts.h"
 #include "session/life/table.h"
@@ -179,11 +178,6 @@ enum { SLEEPS = SLEEP_WAKING + 1 };
 enum sleep_step { SLEEP_STEP_NONE, SLEEP_STEP_FALL, SLEEP_STEP_FALL_ASKED, SLEEP_STEP_WAKE };
 struct hibernation;
 
-/* Device memory of a temporary buffer that has ended, for the next one of the same size. */
-struct spare_memory {
-    uint64_t bytes, address;
-};
-
 struct worker_session {
     struct session     *session;
     struct worker      *worker; /* valid while uses > 0 */
@@ -228,10 +222,8 @@ struct worker_session {
     _Atomic unsigned    reads;        /* of the uses, those of transfers that read */
     struct table        temp_buffers; /* buffers of batches and programs; clients never learn their ids */
     struct table        programs;
-    struct temp_buffer *abandoned;                 /* of them, those to be freed */
-    struct spare_memory spares[SPARE_BUFFERS_MAX]; /* oldest first; charged to nobody */
-    unsigned            spares_count;
-    uint64_t            freed_bytes;  /* of memory that its worker may keep for itself, and of the spares */
+    struct temp_buffer *abandoned;    /* of them, those to be freed */
+    uint64_t            freed_bytes;  /* of memory that its worker may keep for itself */
     uint64_t            quota_bytes;  /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned            shares_count; /* of buffers */
     enum sleep          sleep;        /* NONE, or nothing but a thread of session/hibernate/ uses it */

@@ -86,12 +86,6 @@ enum status share_plan(const struct worker_session *c, struct buffer *b, struct 
 enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct temp_buffer **out, struct problem *why);
 /* Frees it as soon as the worker takes the call, after everything submitted before. With session.lock held. */
 void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l);
-/* As temp_buffer_abandon(), when nothing on the device uses it any more: a small one's memory is kept for the next one of its size. */
-void temp_buffer_done(struct worker_session *c, struct temp_buffer *l);
-/* What is kept. With session.lock held. */
-uint64_t temp_buffer_spare_bytes(const struct worker_session *c);
-/* Frees the memory that is kept. Needs a use; no lock held. */
-void temp_buffer_free_spares(struct worker_session *c);
 /* Makes it a buffer of the session. With session.lock held. */
 enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, struct problem *why);
 /* Waits until it is freed or the worker session has ended; returns early when launches are in progress, because its free waits for their

@@ -14,20 +14,16 @@ static double fragmentation_of(const struct device_memory *m)
     return 1 - (double)m->largest_free_bytes / (double)m->free_bytes;
 }
 
-/* To the worker the memory that is kept for temporary buffers is allocated; to who asks, nobody has it. */
-static void describe_memory(const struct worker_session *c, const struct device_memory *m, struct session_memory *out)
+static void describe_memory(struct session *s, const struct device_memory *m, struct session_memory *out)
 {
-    struct session *s = c->session;
-    uint64_t        limit, spare, allocated;
+    uint64_t limit;
 
     pthread_mutex_lock(&s->lock);
     limit = s->memory_limit;
-    spare = temp_buffer_spare_bytes(c);
     pthread_mutex_unlock(&s->lock);
-    allocated = m->allocated_bytes - (spare < m->allocated_bytes ? spare : m->allocated_bytes);
     *out = (struct session_memory){
-        .allocated_bytes = allocated,
-        .cached_bytes = m->reserved_bytes > allocated ? m->reserved_bytes - allocated : 0,
+        .allocated_bytes = m->allocated_bytes,
+        .cached_bytes = m->reserved_bytes > m->allocated_bytes ? m->reserved_bytes - m->allocated_bytes : 0,
         .reserved_bytes = m->reserved_bytes,
         .free_bytes = m->free_bytes,
         .peak_bytes = m->peak_bytes,
@@ -47,8 +43,6 @@ static enum status ask_memory_info(struct worker_session *c, enum memory_action 
     enum status                  st = STATUS_OK;
 
     if (action == MEMORY_TRIM)
-        temp_buffer_free_spares(c);
-    if (action == MEMORY_TRIM)
         st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, NULL, deadline, why);
     if (action == MEMORY_TRIM && !st)
         pending_free_trimmed(c);
@@ -65,7 +59,7 @@ static enum status memory_info(struct session *s, enum memory_action action, str
         return st;
     st = ask_memory_info(c, action, &got, why);
     if (!st)
-        describe_memory(c, &got.memory, out);
+        describe_memory(s, &got.memory, out);
     return worker_session_leave_with(c, st, why);
 }
 

@@ -143,7 +143,6 @@ static void trim_idle(struct session *s, void *asker)
     if (!c)
         return;
     count_trims(c, 1);
-    temp_buffer_free_spares(c);
     if (!worker_session_call_async(c, MESSAGE_MEM_TRIM, &(struct msg_mem_trim){0}, trimmed, NULL))
         count_trims(c, -1);
     worker_session_leave(c);
@@ -170,7 +169,6 @@ static bool trim_all(struct worker_session *c)
     struct registry *r = c->session->registry;
     uint64_t         seen;
 
-    temp_buffer_free_spares(c);
     pending_free_trimmed(c);
     pthread_mutex_lock(&r->lock);
     seen = pending_free_of(c)->count;

@@ -35,107 +35,10 @@ static enum status enlist_temp_buffer(struct worker_session *c, struct temp_buff
     return st;
 }
 
-/* ---- spare memory ---- saves a short batch two questions to the worker */
-
-/* With session.lock held. 0: none has this size. */
-static uint64_t spare_take(struct worker_session *c, uint64_t bytes)
-{
-    assert(held(&c->session->lock));
-    for (unsigned i = c->spares_count; i-- > 0;) {
-        uint64_t address = c->spares[i].address;
-
-        if (c->spares[i].bytes != bytes)
-            continue;
-        c->spares_count--;
-        memmove(&c->spares[i], &c->spares[i + 1], (c->spares_count - i) * sizeof c->spares[0]);
-        return address;
-    }
-    return 0;
-}
-
-static void spare_put(struct worker_session *c, const struct buffer *b)
-{
-    assert(held(&c->session->lock) && c->spares_count < SPARE_BUFFERS_MAX);
-    c->spares[c->spares_count++] = (struct spare_memory){b->bytes, b->address};
-}
-
-/* Memory checks tell bytes that nobody has written by the allocation that they lie in. */
-static bool may_spare(const struct worker_session *c, const struct temp_buffer *l)
-{
-    return !l->gone && !l->abandoned && !c->closed && !c->lost && !c->session->memcheck && !l->buffer.share && !l->buffer.pins &&
-           l->buffer.bytes <= SPARE_BYTES_MAX;
-}
-
-/* The oldest is freed in its place: this buffer then stands for the oldest's memory. */
-static void change_places(struct worker_session *c, struct temp_buffer *l)
-{
-    struct spare_memory oldest = c->spares[0];
-
-    assert(held(&c->session->lock));
-    pending_free_reused(c, oldest.bytes); /* counted again when it is freed */
-    c->spares_count--;
-    memmove(&c->spares[0], &c->spares[1], c->spares_count * sizeof c->spares[0]);
-    spare_put(c, &l->buffer);
-    pending_free_cached(c, l->buffer.bytes);
-    l->buffer.address = oldest.address;
-    l->buffer.bytes = oldest.bytes;
-}
-
-void temp_buffer_done(struct worker_session *c, struct temp_buffer *l)
-{
-    bool spare = may_spare(c, l);
-
-    assert(held(&c->session->lock));
-    if (!spare || c->spares_count == SPARE_BUFFERS_MAX) {
-        if (spare)
-            change_places(c, l);
-        temp_buffer_abandon(c, l);
-        return;
-    }
-    spare_put(c, &l->buffer);
-    pending_free_cached(c, l->buffer.bytes);
-    drop_temp_buffer(c, l);
-}
-
-uint64_t temp_buffer_spare_bytes(const struct worker_session *c)
-{
-    uint64_t bytes = 0;
-
-    assert(held(&c->session->lock));
-    for (unsigned i = 0; i < c->spares_count; i++)
-        bytes += c->spares[i].bytes;
-    return bytes;
-}
-
-void temp_buffer_free_spares(struct worker_session *c)
-{
-    struct session *s = c->session;
-    uint64_t        address = 1;
-
-    while (address) {
-        pthread_mutex_lock(&s->lock);
-        address = c->spares_count ? c->spares[--c->spares_count].address : 0;
-        pthread_mutex_unlock(&s->lock);
-        /* What a full ring refuses ends with the worker. */
-        if (address)
-            worker_session_call_async(c, MESSAGE_MEM_FREE, &(struct msg_mem_free){address}, NULL, NULL);
-    }
-}
-
-/* ---- making ---- */
-
-static enum status find_memory(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why)
-{
-    pthread_mutex_lock(&c->session->lock);
-    *address = spare_take(c, bytes);
-    pthread_mutex_unlock(&c->session->lock);
-    return *address ? STATUS_OK : memory_allocate(c, bytes, address, why);
-}
-
 static enum status allocate_temp_buffer(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = find_memory(c, l->buffer.bytes, &address, why);
+    enum status st = memory_allocate(c, l->buffer.bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {

@@ -112,17 +112,6 @@ static void await_memory(uint64_t bytes)
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), bytes);
 }
 
-/* Of the device's allocations those that are not kept for the next temporary buffer of their size. */
-static unsigned allocations_used(void)
-{
-    unsigned spare;
-
-    pthread_mutex_lock(&f.session->lock);
-    spare = f.session->worker_session->spares_count;
-    pthread_mutex_unlock(&f.session->lock);
-    return fake_live_allocations() - spare;
-}
-
 Test(batch, segments_kernel_and_read)
 {
     const uint64_t        sizes[] = {100};
@@ -140,7 +129,7 @@ Test(batch, segments_kernel_and_read)
     cr_assert_eq(batch_result_of(b, 4)->data_bytes, 100);
     cr_assert_arr_eq(batch_result_of(b, 4)->data, want, 100);
     cr_assert(batch_result_of(b, 2)->gpu_us == 2.5);
-    cr_assert_eq(allocations_used(), 0);
+    cr_assert_eq(fake_live_allocations(), 0);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     batch_destroy(b);
 }
@@ -165,7 +154,7 @@ Test(batch, late_writes_come_at_their_time)
     cr_assert_arr_eq(batch_result_of(b, 4)->data, "ccccbbbb", 8);
     cr_assert_arr_eq(batch_result_of(b, 6)->data, "ccccccbb", 8);
     batch_destroy(b);
-    cr_assert_eq(allocations_used(), 0);
+    cr_assert_eq(fake_live_allocations(), 0);
 }
 
 static const uint64_t    all_sizes[] = {16, 16};
@@ -215,50 +204,11 @@ Test(batch, every_operation)
     cr_assert_geq(batch_result_of(b, 9)->elapsed_us, 0.0);
     cr_assert_eq(buffer_info_of(f.session, span_of(batch_kept_id(b, 0)), &info, &f.why), STATUS_OK);
     cr_assert_eq(info.bytes, 16);
-    cr_assert_eq(allocations_used(), 2);
+    cr_assert_eq(fake_live_allocations(), 2);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 32);
     batch_destroy(b);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), &f.why), STATUS_OK);
     await_memory(16);
-}
-
-static void allocate_once(uint64_t bytes)
-{
-    const struct batch_op ops[] = {alloc_op("$a", bytes)};
-    struct batch_spec     spec = spec_of(ops, COUNT(ops));
-    struct batch         *b;
-
-    cr_assert_eq(run(&spec, &b), STATUS_OK, "%s", f.why.detail);
-    batch_destroy(b);
-}
-
-/* The worker frees behind what it does. */
-static void await_allocations(unsigned count)
-{
-    const struct timespec nap = {.tv_nsec = 1000 * 1000};
-    uint64_t              deadline = deadline_after_ms(60 * 1000);
-
-    while (fake_live_allocations() != count && deadline_left_ns(deadline))
-        nanosleep(&nap, NULL);
-    cr_assert_eq(fake_live_allocations(), count);
-}
-
-Test(batch, memory_of_a_size_is_used_again_and_little_is_kept)
-{
-    struct session_memory memory;
-
-    for (unsigned i = 0; i < 3; i++) {
-        allocate_once(100);
-        await_allocations(1);
-    }
-    allocate_once(SPARE_BYTES_MAX + 1);
-    await_allocations(1); /* a large one is freed at once */
-    for (uint64_t bytes = 200; bytes < 200 + 2 * SPARE_BUFFERS_MAX; bytes++)
-        allocate_once(bytes);
-    await_allocations(SPARE_BUFFERS_MAX); /* the oldest make room */
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
-    cr_assert_eq(session_memory_trim(f.session, &memory, &f.why), STATUS_OK);
-    await_allocations(0);
 }
 
 /* Every call to the worker fails once. Whatever happens, only what was kept or was there before stays. */
