@@ -250,7 +250,7 @@ def test_steps_are_counted(pair):
 def test_a_client_that_dies_leaves_the_old_one(pair):
     old, new = (service.client() for service in pair)
     fill(old)
-    move = begin(old, hold_s=1)
+    move = begin(old, hold_s=5)
     carry(old, new, move)
     old.post(S + "/launches", STEP).expect(503, "session_moving")
     until(lambda: old.post(S + "/launches", STEP).status == 200)
