@@ -117,6 +117,8 @@ static void wide(struct maker *m)
     else
         say(m,
             "cvt.rn.f64.s64 %%fd1, %%w1; fma.rn.f64 %%fd1, %%fd1, 0d3FF8000000000000, 0d4008000000000000; cvt.rzi.s64.f64 %%w1, %%fd1; ");
+    if (below(m, 2))
+        say(m, "add.s64 %%w1, %%w1, %%rd15; ");
     say(m, "st.global.u64 [%%w0+%u], %%w1;\n", 2 * REGION);
 }
 
@@ -259,6 +261,24 @@ static void some(struct maker *m, unsigned depth)
         one(m, depth);
 }
 
+/* As an image has them. */
+static void edges(struct maker *m)
+{
+    if (below(m, 2))
+        say(m, "add.s32 %%r21, %%r11, %u; cvt.s64.s32 %%rd15, %%r21;\n", 2147483647u - below(m, 4000));
+    for (unsigned n = 1 + below(m, 2); n > 0; n--) {
+        begin(m);
+        stretch_condition(m);
+        say(m, "@%%q1 bra E; ");
+        finish(m);
+    }
+    if (below(m, 2)) {
+        begin(m);
+        wide(m);
+        finish(m);
+    }
+}
+
 /* From some thread on, behind the buffer; or all of them, misaligned. */
 static void go_astray(struct maker *m)
 {
@@ -287,7 +307,11 @@ static void make(struct maker *m, uint32_t seed, bool faults)
            "mul.lo.s32 %%r7, %%r7, %%r8; mad.lo.s32 %%r8, %%r6, %%r7, %%r5; mov.u32 %%r9, %%nctaid.x;\n"
            "mul.lo.s32 %%r10, %%r9, %%r3; mad.lo.s32 %%r11, %%r8, %%r10, %%r4; mul.wide.s32 %%rd3, %%r11, 4; add.s64 %%rd4, %%rd2, %%rd3;\n"
            "add.s64 %%rd5, %%rd1, %%rd3; mov.u32 %%r21, %%r4; mov.u32 %%r22, %%r11; mov.u32 %%r23, %%r6; mov.u32 %%r24, %%r20;\n");
-    some(m, 0);
+    say(m, "cvt.s64.s32 %%rd15, %%r11;\n");
+    if (below(m, 2))
+        edges(m);
+    else
+        some(m, 0);
     early = below(m, 2);
     if (faults && early)
         go_astray(m);
@@ -301,7 +325,7 @@ static void make(struct maker *m, uint32_t seed, bool faults)
 
 static struct rig_shape shape_of(struct maker *m)
 {
-    static const unsigned widths[] = {8, 8, 16, 16, 32, 64, 128, 256, 512, 1024, 100, 300, 31, 48, 72, 640, 1000};
+    static const unsigned widths[] = {16, 32, 32, 32, 64, 128, 256, 512, 1024, 128, 256, 512, 1024, 100, 300, 31, 48, 72, 640, 1000};
     struct rig_shape      s = {.block_x = PICK(m, widths), .grid_x = 1 + below(m, 80)};
 
     if (below(m, 2) == 0 && s.block_x <= 128)
