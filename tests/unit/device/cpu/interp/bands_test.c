@@ -429,3 +429,16 @@ Test(jit_bands, a_thread_keeps_what_it_has_loaded)
     for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(out[THREADS + i], out[2 * THREADS + i], "thread %u: %u, then %u", i, out[THREADS + i], out[2 * THREADS + i]);
 }
+
+Test(jit_bands, a_deadline_ends_a_loop_of_a_band)
+{
+    uint32_t *out = rig_memory(&r, 1 << 16);
+
+    jit_choose(JIT_NOW);
+    rig_load(&r,
+             ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 pout)\n{\n.reg .b32 %r<4>; .reg .b64 %rd<4>; "
+             ".reg .pred %p<2>;\n"
+             "ld.param.u64 %rd1, [pout]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mul.wide.s32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n"
+             "L: st.global.u32 [%rd1], %r1; setp.ne.s32 %p1, %r2, 0; @%p1 bra L; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(8, 1024, .deadline_ms = 200), ADDRESS(out)), STATUS_EXECUTION_TIMEOUT, "%s", r.why.detail);
+}
