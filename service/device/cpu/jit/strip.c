@@ -171,6 +171,30 @@ static bool all_fit(const struct jit_plan *p)
     return true;
 }
 
+static bool writes_register(const struct jit_plan *p, const struct code_block *k, uint32_t reg)
+{
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        if (insn_writes(&p->function->insns[i], reg))
+            return true;
+    }
+    return false;
+}
+
+/* All lanes load from one place there, and later blocks may read that, or what is made of it. While strips store, each may find another number. */
+static bool keeps_loaded(const struct jit_plan *p, const struct code_block *k)
+{
+    bool loads = false, keeps = false;
+
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        const struct ptx_operand *at = address_operand(&p->function->insns[i]);
+
+        loads |= p->function->insns[i].opcode != PTX_OP_ST && at && at->reg != PTX_NO_REG && p->shapes[at->reg].kind == SHAPE_UNIFORM;
+    }
+    for (uint32_t r = 0; loads && r < p->function->registers_count; r++)
+        keeps |= !p->local[r] && writes_register(p, k, r);
+    return keeps;
+}
+
 /* A line that wraps does so once at most in a band. */
 static bool has_bands(const struct jit_plan *p)
 {
@@ -180,6 +204,10 @@ static bool has_bands(const struct jit_plan *p)
         const struct shape *s = &p->shapes[r];
 
         if ((s->kind == SHAPE_VARYING && !p->local[r]) || (s->kind == SHAPE_LINEAR && (s->stride > STRIDE_MAX || s->stride < -STRIDE_MAX)))
+            return false;
+    }
+    for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        if (p->native[b] && keeps_loaded(p, &p->code->blocks[b]))
             return false;
     }
     return true;
