@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._values.dtypes import bool_, complex64, complex128, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64, uint8
 from . import fft, format, linalg, numpy_calls  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
 from ._engine.config import config
+from .comparisons import allclose, array_equal, array_equiv, isclose
 from .creation import (arange, empty_like, eye, full, full_like, identity, linspace, logspace, meshgrid, ones, ones_like, tri, tril, triu, zeros,
                        zeros_like)
 from .current import flush, synchronize
@@ -20,15 +21,14 @@ from .joining import (array_split, column_stack, concatenate, dsplit, dstack, hs
 from .shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to, expand_dims, flip, matrix_transpose, moveaxis,
                       permute_dims, ravel, reshape, rollaxis, squeeze, swapaxes, transpose)
 from .sorting import argsort, sort
-from .ufuncs import (abs, absolute, acos, acosh, add, allclose, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, around, array_equal, array_equiv,
-                    asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not,
-                    bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh, deg2rad, degrees,
-                    divide, divmod, e, equal, exp, exp2, expm1, fabs, float_power, floor, floor_divide, fmax, fmin, fmod, frexp, gcd,
-                    greater, greater_equal, heaviside, hypot, inf, invert, isclose, isfinite, isinf, isnan, lcm, ldexp, left_shift, less,
-                    less_equal, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum,
-                    minimum, mod, modf, multiply, nan, negative, newaxis, nextafter, not_equal, pi, positive, pow, power,
-                    rad2deg, radians, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, spacing, sqrt, square,
-                    subtract, tan, tanh, true_divide, trunc, ufunc, where)  # noqa: A004
+from .ufuncs import (abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, around, asin, asinh, atan, atan2,
+                     atanh, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor,
+                     cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh, deg2rad, degrees, divide, divmod, e, equal, exp, exp2, expm1, fabs,
+                     float_power, floor, floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, inf, invert, isfinite,
+                     isinf, isnan, lcm, ldexp, left_shift, less, less_equal, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
+                     logical_or, logical_xor, maximum, minimum, mod, modf, multiply, nan, negative, newaxis, nextafter, not_equal, pi, positive, pow,
+                     power, rad2deg, radians, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, spacing, sqrt, square,
+                     subtract, tan, tanh, true_divide, trunc, ufunc, where)  # noqa: A004
 
 bool = bool_  # noqa: A001 - the array API's name
 concat = concatenate
