@@ -363,3 +363,31 @@ def test_clients_that_leave(service, client, session):
         with socket.create_connection((service.host, service.port)) as s:
             s.sendall(head + data[:cut])
     assert client.post(session + "/batches", data, Content_Type=TYPE).status == 200
+
+
+AT_ONCE = b""".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry at_once()
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<2>;
+    mov.u64 %rd1, 16;
+    mov.u32 %r1, 1;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("behind", ["launches", "fills"])
+def test_a_fault_while_its_list_is_still_given_to_the_device_is_told_as_itself(client, session, behind):
+    """The device is lost while the worker issues what stands behind: the refusal of that is not the reason."""
+    for _ in range(4):
+        assert client.put(session + "/modules/f", AT_ONCE, Content_Type="application/vnd.gpurest.ptx").status == 201
+        assert client.put(session + "/buffers/x", {"size": 4096}).status == 201
+        bad = {"op": "launch", "module": "f", "kernel": "at_once", "grid": [1], "block": [1], "args": []}
+        more = bad if behind == "launches" else {"op": "fill", "to": "x", "pattern": {"u8": 1}}
+        problem = error_of(send(client, session + "/batches", {"ops": [bad] + [more] * 250}), 422, "kernel_fault")
+        assert "illegal" in problem["detail"], problem
+        assert client.post(session + "/reset", {}).status == 200

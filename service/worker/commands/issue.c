@@ -1,7 +1,7 @@
 /* Gives one command of a stream to the device, single or from a list. */
 #include "worker/commands/internal.h"
 
-/* Any event may report how the context was lost; one that is not done yet surely does. OK: none knows. */
+/* Any event may report how the context was lost; one that is not done yet surely does, as one does whose record is refused. OK: none knows. */
 static enum status how_lost(struct device_worker *w, const struct device_event *own, struct problem *why)
 {
     struct device_event *last = own ? (struct device_event *)(uintptr_t)own : w->canary.done;
@@ -13,6 +13,8 @@ static enum status how_lost(struct device_worker *w, const struct device_event *
         if (first && first != own)
             st = w->ops->event_query(w->device, first, why);
     }
+    if (!status_is_fatal(st) && last && !own)
+        w->ops->event_record(w->device, NULL, last);
     if (!status_is_fatal(st) && last)
         st = w->ops->event_query(w->device, last, why);
     return status_is_fatal(st) ? st : STATUS_OK;

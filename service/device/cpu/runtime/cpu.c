@@ -361,6 +361,14 @@ static enum status prepare_launch(const struct device_launch *l, struct cpu_laun
     return cpu_launch_check(run, why);
 }
 
+/* A lost context says how it was lost. */
+static enum status not_queued(struct device *d, enum status st, const char *what, struct problem *why)
+{
+    enum status lost = cpu_queue_lost(d->queue, why);
+
+    return lost ? lost : problem_set(why, st, "%s", what);
+}
+
 static enum status launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
 {
     struct cpu_launch run;
@@ -370,7 +378,7 @@ static enum status launch(struct device *d, struct device_stream *s, const struc
     if (st)
         return st;
     st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->after ? l->after->event : NULL);
-    return st ? problem_set(why, st, "cannot queue the launch") : STATUS_OK;
+    return st ? not_queued(d, st, "cannot queue the launch", why) : STATUS_OK;
 }
 
 static enum status best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)
@@ -475,7 +483,7 @@ static enum status graph_run(struct device *d, struct device_stream *s, struct d
     enum status st = cpu_graph_run(g->graph, d->queue);
 
     (void)s;
-    return st ? problem_set(why, st, "cannot queue the launches") : STATUS_OK;
+    return st ? not_queued(d, st, "cannot queue the launches", why) : STATUS_OK;
 }
 
 static void wait_progress(struct device *d, uint64_t ns)
