@@ -24,6 +24,7 @@ enum {
     BATCH_JSON_VALUES_MAX = 128 * 1024,  /* 4,096 launches of a few arguments each */
     BATCH_WHOLE_BYTES_MAX = 1024 * 1024, /* a request up to this is collected before it is looked at */
     RUN_WAIT_MS = 30 * 1000,             /* ... so long at most */
+    RUN_ON_LOOP_BYTES_MAX = 64 * 1024,   /* JSON of a program's run that a loop reads itself: meanwhile all its connections wait */
 };
 
 /* Snapshots: the table of contents has a row for each part. */

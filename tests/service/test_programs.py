@@ -97,6 +97,18 @@ def test_launches_are_prepared(client, counter):
     assert answer.json()["ops"] == []
 
 
+@pytest.mark.parametrize("spaces", [0, 65536 - 12, 65536 - 11, 65536 - 10, 3 << 20])
+def test_runs_of_every_length(client, counter, spaces):
+    """A loop reads the JSON of short runs itself."""
+    client.put(counter + "/programs/p", steps_program(20)).expect(201)
+    path, body = counter + "/programs/p/runs", b'{"args":' + b" " * spaces + b"{}}"
+    client.post(path, body, Content_Type="application/json").expect(200)
+    assert number(client, counter) == after(1, range(20))
+    error_of(client.post(path, body[:-1], Content_Type="application/json"), 400, "invalid_json")
+    client.post(path, body, Content_Type="application/json").expect(200)
+    assert number(client, counter) == after(after(1, range(20)), range(20))
+
+
 def test_only_what_has_something_to_tell_is_listed(client, counter):
     """Prepared launches are timed together: of them only the engine of a built-in kernel is told one by one. What prints goes alone."""
     assert client.put_cuda(counter + "/modules/f", FAULTS).status == 201

@@ -243,6 +243,9 @@ enum status programs_run(struct request *r)
 
     if (r->wants_executor)
         return batches_create(r);
+    r->wants_executor = r->body.bytes > RUN_ON_LOOP_BYTES_MAX;
+    if (r->wants_executor)
+        return STATUS_PENDING;
     if (!b->job.batch)
         st = batch_request_complete(b, r);
     if (st)

@@ -353,6 +353,30 @@ Test(programs, more_than_one_graph_does_not_begin)
     program_return(p);
 }
 
+/* A program that has run, one of whose launches waits to be released from now on. */
+static struct program *put_what_waits(void)
+{
+    struct program *p;
+
+    make_ops(20, 7, "wait");
+    p = put(20);
+    fake_script()->released = true;
+    cr_assert_eq(run_of(p), STATUS_OK);
+    fake_script()->released = false;
+    return p;
+}
+
+/* A run of it that has begun and not landed. */
+static struct batch *begun(struct program *p, struct bell *bell)
+{
+    struct batch *b = made(p);
+
+    cr_assert(batch_begin(b));
+    bell_init(bell);
+    cr_assert(!batch_landed(b, &bell->waker));
+    return b;
+}
+
 /* Its end is told to who waits; the next run waits for it and does not begin. */
 Test(programs, one_run_begins_at_a_time)
 {
@@ -360,15 +384,8 @@ Test(programs, one_run_begins_at_a_time)
     struct batch   *first, *second;
     struct bell     bell;
 
-    make_ops(20, 7, "wait");
-    p = put(20);
-    fake_script()->released = true;
-    cr_assert_eq(run_of(p), STATUS_OK);
-    fake_script()->released = false;
-    first = made(p);
-    cr_assert(batch_begin(first));
-    bell_init(&bell);
-    cr_assert(!batch_landed(first, &bell.waker));
+    p = put_what_waits();
+    first = begun(p, &bell);
     second = made(p);
     cr_assert(!batch_begin(second));
     cr_assert_eq(bell_rung(&bell), 0);
@@ -406,10 +423,7 @@ Test(programs, who_waits_no_longer_leaves_it_to_the_reaper)
     struct program  *p;
     struct bell      bell;
 
-    make_ops(20, 7, "wait");
-    p = put(20);
-    fake_script()->released = true;
-    cr_assert_eq(run_of(p), STATUS_OK);
+    p = put_what_waits();
     for (unsigned early = 0; early < 2; early++) {
         fake_script()->released = !early;
         a.batch = made(p);
@@ -438,15 +452,8 @@ Test(programs, a_run_that_has_begun_ends_with_its_session)
     struct batch   *b;
     struct bell     bell;
 
-    make_ops(20, 7, "wait");
-    p = put(20);
-    fake_script()->released = true;
-    cr_assert_eq(run_of(p), STATUS_OK);
-    fake_script()->released = false;
-    b = made(p);
-    cr_assert(batch_begin(b));
-    bell_init(&bell);
-    cr_assert(!batch_landed(b, &bell.waker));
+    p = put_what_waits();
+    b = begun(p, &bell);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     bell_wait(&bell);
     cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_SESSION_BUSY);
