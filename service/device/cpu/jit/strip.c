@@ -171,15 +171,6 @@ static bool all_fit(const struct jit_plan *p)
     return true;
 }
 
-static bool writes_register(const struct jit_plan *p, const struct code_block *k, uint32_t reg)
-{
-    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
-        if (insn_writes(&p->function->insns[i], reg))
-            return true;
-    }
-    return false;
-}
-
 /* All lanes load from one place there, and later blocks may read that, or what is made of it. While strips store, each may find another number. */
 static bool keeps_loaded(const struct jit_plan *p, const struct code_block *k)
 {
@@ -191,7 +182,7 @@ static bool keeps_loaded(const struct jit_plan *p, const struct code_block *k)
         loads |= p->function->insns[i].opcode != PTX_OP_ST && at && at->reg != PTX_NO_REG && p->shapes[at->reg].kind == SHAPE_UNIFORM;
     }
     for (uint32_t r = 0; loads && r < p->function->registers_count; r++)
-        keeps |= !p->local[r] && writes_register(p, k, r);
+        keeps |= !p->local[r] && block_writes(p, k, r);
     return keeps;
 }
 

@@ -37,17 +37,6 @@ bool is_accessed(const struct emitter *e, uint32_t block)
     return false;
 }
 
-static bool is_written(const struct emitter *e, uint32_t reg)
-{
-    const struct code_block *k = block_of(e, e->block);
-
-    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
-        if (insn_writes(&e->plan->function->insns[i], reg))
-            return true;
-    }
-    return false;
-}
-
 static bool is_line(const struct emitter *e, uint32_t reg)
 {
     return e->slot[reg] && e->plan->shapes[reg].kind == SHAPE_LINEAR;
@@ -89,7 +78,7 @@ static void make_results(struct emitter *e, struct band *d, llvm_block from)
 {
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
         d->result_value[r] = d->result_turn[r] = NULL;
-        if (!is_line(e, r) || e->plan->local[r] || !is_written(e, r))
+        if (!is_line(e, r) || e->plan->local[r] || !block_writes(e->plan, block_of(e, e->block), r))
             continue;
         d->result_value[r] = make_result(e, register_type(e, r), from);
         if (e->turn[r])

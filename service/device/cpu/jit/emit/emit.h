@@ -180,6 +180,7 @@ unsigned                  access_bytes(const struct ptx_insn *in);
 llvm_value check_range(struct emitter *e, enum op_space space, struct value base, int64_t low, int64_t high, unsigned align,
                        llvm_value mask);
 bool       insn_writes(const struct ptx_insn *in, uint32_t reg);
+bool       block_writes(const struct jit_plan *p, const struct code_block *k, uint32_t reg);
 /* device/cpu/jit/emit/decide.c: what all lanes are known to do; both false: some may do the one, and some the other. */
 struct decision {
     llvm_value     all, none; /* i1 */

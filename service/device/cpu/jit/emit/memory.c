@@ -149,6 +149,15 @@ bool insn_writes(const struct ptx_insn *in, uint32_t reg)
     return (to->kind == PTX_REG && to->reg == reg) || (in->predicate.kind == PTX_REG && in->predicate.reg == reg);
 }
 
+bool block_writes(const struct jit_plan *p, const struct code_block *k, uint32_t reg)
+{
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
+        if (insn_writes(&p->function->insns[i], reg))
+            return true;
+    }
+    return false;
+}
+
 unsigned access_bytes(const struct ptx_insn *in)
 {
     const struct ptx_operand *moved = &in->operands[in->opcode == PTX_OP_ST ? 1 : 0];
