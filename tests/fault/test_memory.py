@@ -99,3 +99,23 @@ def test_allocations_that_fail(shimmed, times, share, seconds):
         assert client.delete(workload.S).status == 204 and client.delete("/v1/sessions/r").status == 204
         limits = client.get("/v1/limits").json()["limits"]
         assert limits["sessions"]["used"] == 0 and limits["caller_memory_bytes"]["used"] == 0
+
+
+def test_a_connection_without_memory_is_refused_with_no_request_to_name(shimmed):
+    service, shim = shimmed()
+    if shim.sanitizer:
+        pytest.skip("the sanitizer has the allocator")
+
+    def refused():
+        for n in range(8):
+            client = service.client()
+            shim.arm("allocate", n)
+            answer = send(lambda c: c.get("/v1/limits"), client)
+            shim.disarm()
+            client.close()
+            if answer is not None and answer.status == 503 and answer.json()["request_id"] == "":
+                return answer
+        return None
+    answer = until(refused, lambda: "no connection is refused")
+    assert answer.code == "overloaded" and int(answer.headers["Retry-After"]) >= 1 and answer.headers["Connection"] == "close"
+    assert service.client().get("/v1/limits").status == 200
