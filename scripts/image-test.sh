@@ -23,14 +23,14 @@ CREATED=$(git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
 export VERSION REVISION CREATED
 TAG=localhost/gpurest-test:$$
 podman_setup "$CACHE"
-finish() { podman rmi -f "$TAG" "$TAG-cpu" "$TAG-vulkan" >/dev/null 2>&1 || true; }
+finish() { podman rmi -f "$TAG" "$TAG-cpu" "$TAG-cpu-small" "$TAG-vulkan" >/dev/null 2>&1 || true; }
 trap finish EXIT
 log=$CACHE/build.log
 
 say "the base image"
 podman_base "$CACHE" debian:12-slim || skip "Debian's base system cannot be fetched"
 podman_can_build debian:12-slim || skip "this machine does not let images be built"
-for target in runtime-cpu runtime-vulkan runtime; do
+for target in runtime-cpu-small runtime-cpu runtime-vulkan runtime; do
     say "building the target $target"
     tag=$TAG${target#runtime}
     podman_build $target "$tag" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "the image could not be built"; }
@@ -41,4 +41,4 @@ export_test_python
 if ! command -v docker-compose >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends docker-compose >/dev/null 2>&1 || say "no docker-compose: compose.yaml is not tried"
 fi
-GPUREST_IMAGE=$TAG GPUREST_IMAGE_CPU=$TAG-cpu GPUREST_IMAGE_VULKAN=$TAG-vulkan python3 -m pytest -q -rsfE -p no:cacheprovider tests/packaging/test_{image,compose}.py "$@"
+GPUREST_IMAGE=$TAG GPUREST_IMAGE_CPU=$TAG-cpu GPUREST_IMAGE_CPU_SMALL=$TAG-cpu-small GPUREST_IMAGE_VULKAN=$TAG-vulkan python3 -m pytest -q -rsfE -p no:cacheprovider tests/packaging/test_{image,compose}.py "$@"

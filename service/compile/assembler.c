@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files/library.h"
 #include "compile/jitlink_abi.h"
 #include "compile/nvrtc.h"
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/files/library.h"
 #include "compile/nvrtc.h"
 
 /* A library of its own from ROCm 5.3 on; before, and for programs built then, part of HIP's. ROCm's packages install outside the loader's
@@ -43,7 +44,7 @@ static const char *bind_all(void *lib, struct nvrtc_functions *call)
 
 static bool open_one(const char *name, struct nvrtc *out)
 {
-    const char *const names[LIBRARY_NAMES] = {name, name};
+    const char *const names[LIBRARY_NAMES] = {name};
     void             *lib = library_open("", names);
 
     return lib && !bind_all(lib, &out->call);

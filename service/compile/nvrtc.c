@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/files/library.h"
 #include "base/log/log.h"
 
 /* Versioned names only: the plain one is for linking. */
@@ -23,41 +24,6 @@ static void cut_to_folder(char *path)
         *slash = '\0';
     else
         path[0] = '\0';
-}
-
-void *library_open(const char *folder, const char *const names[LIBRARY_NAMES])
-{
-    char  path[PATH_MAX + 64];
-    void *lib = NULL;
-
-    for (size_t i = 0; !lib && i < LIBRARY_NAMES; i++)
-        if (snprintf(path, sizeof path, "%s%s", folder, names[i]) < (int)sizeof path)
-            lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return lib;
-}
-
-const char *library_bind(void *lib, const struct library_function *functions, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!(*functions[i].slot = dlsym(lib, functions[i].symbol)))
-            return functions[i].symbol;
-    return NULL;
-}
-
-void *library_open_beside(const char *const names[LIBRARY_NAMES])
-{
-    char    own[PATH_MAX], beside[PATH_MAX + 16];
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    void   *lib;
-
-    if (n <= 0)
-        return NULL;
-    own[n] = '\0';
-    cut_to_folder(own);
-    snprintf(beside, sizeof beside, "%s/", own);
-    lib = library_open(beside, names);
-    snprintf(beside, sizeof beside, "%s/../lib/", own);
-    return lib ? lib : library_open(beside, names);
 }
 
 /* The loader's own search first, then the toolkit's folder, then beside our executable. */

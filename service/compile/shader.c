@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compile/nvrtc.h"
+#include "base/files/library.h"
 #include "compile/shader_abi.h"
 #include "compile/specialise.h"
 

@@ -1,6 +1,7 @@
 /* Creates and checks the sealed memory that a front-end and a worker share. */
 #include "ipc/shm.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,13 +48,17 @@ static bool map_shm(struct shm *m)
     return m->base != NULL;
 }
 
-/* Populates all of staging memory, so that no transfer waits for pages, and of a ring what short messages use. A kernel that cannot
- * populate ahead makes the pages at first use. */
-static void populate_shm(struct shm *m)
+/* What short messages use of the rings. */
+static void populate_rings(struct shm *m)
 {
     ring_populate(m->commands, sizeof(struct command));
     ring_populate(m->completions, sizeof(struct completion));
-    madvise(m->staging, m->staging_bytes, MADV_POPULATE_WRITE);
+}
+
+void shm_populate(const struct shm *m, struct shm_ref ref)
+{
+    assert(ref.offset <= m->staging_bytes && ref.bytes <= m->staging_bytes - ref.offset);
+    madvise(m->staging + ref.offset, ref.bytes, MADV_POPULATE_WRITE);
 }
 
 /* Above FD_LEAST: a child's descriptors are put on lower numbers. */
@@ -89,7 +94,7 @@ enum status shm_create(struct shm *m, uint64_t staging_bytes)
         return STATUS_OUT_OF_MEMORY;
     }
     parts_set(m, slices * STAGING_SLICE_BYTES);
-    populate_shm(m);
+    populate_rings(m);
     header.bytes = m->bytes;
     header.staging_bytes = m->staging_bytes;
     memcpy(m->base, &header, sizeof header);
@@ -119,7 +124,7 @@ enum status shm_attach(struct shm *m, int fd)
     if (!header_fits(m, &header))
         goto failed;
     parts_set(m, header.staging_bytes);
-    populate_shm(m);
+    populate_rings(m);
     return STATUS_OK;
 failed:
     shm_finish(m);

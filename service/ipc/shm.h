@@ -15,10 +15,13 @@ struct shm {
     uint64_t       staging_bytes;
 };
 
-/* Creates, seals, maps and touches all of it. staging_bytes > 0 is rounded up to whole slices. OUT_OF_MEMORY; *m is empty then. */
+/* Creates, seals and maps it; staging memory has no pages yet. staging_bytes > 0 is rounded up to whole slices. OUT_OF_MEMORY; *m is empty then. */
 enum status shm_create(struct shm *m, uint64_t staging_bytes);
 /* The worker's side: checks seals, size and header of `fd` and takes ownership of it. INTERNAL: it is not such memory. */
 enum status shm_attach(struct shm *m, int fd);
+/* Makes the pages of a piece of staging memory that lies inside, so that no transfer waits for them one by one. A kernel that cannot do that, or
+ * has no memory, makes them at first use. */
+void shm_populate(const struct shm *m, struct shm_ref ref);
 /* Unmaps and closes; a shm with fd -1 and base NULL is fine. */
 void shm_finish(struct shm *m);
 

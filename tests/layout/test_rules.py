@@ -60,7 +60,7 @@ CLIENT_ROOMS = {
 OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h|tests/fuzz/json_fuzz\.c)",
-    "dlfcn.h": r"(service/(base/log/crash|device/cuda/driver|device/vulkan/loader|device/cpu/jit/llvm|device/cpu/vendor/vendor_library|compile/nvrtc)|sdk/shim/src/image)\.c",
+    "dlfcn.h": r"(service/(base/files/library|base/log/crash|device/cuda/driver|device/cpu/vendor/vendor_library|compile/nvrtc)|sdk/shim/src/image)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digests/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",

@@ -1,5 +1,5 @@
-"""Runs the images of docker/Dockerfile: the promises of docker/README.md. GPUREST_IMAGE, …_CPU and …_VULKAN name them, in podman's store
-(`make image-test` builds them and sets these). test_docker_files.py checks the files alone."""
+"""Runs the images of docker/Dockerfile: the promises of docker/README.md. GPUREST_IMAGE, …_CPU, …_CPU_SMALL and …_VULKAN name them, in podman's
+store (`make image-test` builds them and sets these). test_docker_files.py checks the files alone."""
 import http.client
 import json
 import os
@@ -14,8 +14,7 @@ import time
 import pytest
 
 DEADLINE_S = 60
-SIZE_MAX = 250 * 1000 * 1000
-SIZE_MAX_VULKAN = 600 * 1000 * 1000  # Mesa's drivers bring LLVM
+SIZES_MAX_MB = {"image": 250, "image_cpu": 130, "image_cpu_small": 86, "image_vulkan": 600}  # Mesa's drivers bring a whole LLVM
 # As in docker/compose.yaml.
 STRICT = ["--read-only", "--tmpfs=/tmp:rw,noexec,nosuid,size=64m", "--cap-drop=all", "--security-opt=no-new-privileges"]
 # Runs for a given time, not a number of turns, so that it is seen running on a slow machine, too.
@@ -38,6 +37,22 @@ extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
 }"""
 
 
+COUNT_PTX = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry count(.param .u64 out)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd2, %rd2, %rd3;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+"""
 DOUBLE = """#version 450
 layout(local_size_x = 64) in;
 layout(binding = 0) buffer X { float x[]; };
@@ -66,6 +81,11 @@ def image():
 @pytest.fixture(scope="module")
 def image_cpu():
     return image_named("GPUREST_IMAGE_CPU")
+
+
+@pytest.fixture(scope="module")
+def image_cpu_small():
+    return image_named("GPUREST_IMAGE_CPU_SMALL")
 
 
 @pytest.fixture(scope="module")
@@ -180,14 +200,14 @@ def workers_of(container):
 
 # ---- contents of the images ----
 
-@pytest.mark.parametrize("which", ["image", "image_cpu", "image_vulkan"])
+@pytest.mark.parametrize("which", SIZES_MAX_MB)
 def test_it_is_small(which, request):
     size = int(podman("inspect", "--type=image", "--format", "{{.Size}}", request.getfixturevalue(which)))
     print(f"{which}: {size / 1e6:.1f} MB")
-    assert 0 < size < (SIZE_MAX_VULKAN if which == "image_vulkan" else SIZE_MAX)
+    assert 0 < size < SIZES_MAX_MB[which] * 1000 * 1000
 
 
-@pytest.mark.parametrize("which", ["image", "image_cpu", "image_vulkan"])
+@pytest.mark.parametrize("which", SIZES_MAX_MB)
 def test_it_says_what_it_is_and_how_it_is_run(which, request):
     config = json.loads(podman("inspect", "--type=image", request.getfixturevalue(which)))[0]
     labels = config["Labels"]
@@ -213,8 +233,12 @@ def test_nvidias_driver_is_not_in_it_and_nvidias_licence_is(image, image_cpu):
     assert bare == ""
 
 
-def test_its_bill_of_materials_is_what_is_installed(image, image_cpu, image_vulkan):
-    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc"}), (image_cpu, set()), (image_vulkan, {"libgpurest_shaders.so", "libshaderc-dev"})):
+LLVM = {"libgpurest_llvm.so", "llvm-14-dev"}
+
+
+def test_its_bill_of_materials_is_what_is_installed(image, image_cpu, image_cpu_small, image_vulkan):
+    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc", *LLVM}), (image_cpu, LLVM), (image_cpu_small, set()),
+                       (image_vulkan, {"libgpurest_shaders.so", "libshaderc-dev"})):
         bill = json.loads(podman("run", "--rm", "--entrypoint=/bin/cat", one, "/usr/share/gpurest/sbom.spdx.json"))
         told = {(p["name"], p["versionInfo"]) for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}
         asked = podman("run", "--rm", "--entrypoint=/usr/bin/dpkg-query", one, "-W", "-f", "${Package} ${Version}\\n")
@@ -232,6 +256,22 @@ def test_the_smallest_command_line_serves(start, image_cpu):
     status, devices = service.request("GET", "/v1/devices")
     assert status == 200
     assert [d["id"] for d in json.loads(devices)["items"]] == ["cpu:0"]
+
+
+@pytest.mark.parametrize("which,engine", [("image_cpu", "llvm"), ("image_cpu_small", "interpreter")])
+def test_kernels_are_compiled_where_the_image_has_llvm(start, which, engine, request):
+    service = start(request.getfixturevalue(which), *STRICT, GPUREST_CPU_JIT="eager")
+    session = "/v1/sessions/compiled"
+    assert service.request("PUT", session)[0] == 201
+    assert service.request("PUT", f"{session}/buffers/out", {"size": 128})[0] == 201
+    assert service.request("PUT", f"{session}/modules/m", COUNT_PTX, "application/vnd.gpurest.ptx")[0] == 201
+    launch = {"module": "m", "kernel": "count", "grid": [1], "block": [32], "args": [{"buf": "out"}]}
+    assert service.request("POST", f"{session}/launches", launch)[0] == 200
+    assert struct.unpack("<32I", service.request("GET", f"{session}/buffers/out/data")[1]) == tuple(range(32))
+    (kernel,) = json.loads(service.request("GET", f"{session}/modules/m")[1])["kernels"]
+    if "AVX2" in kernel["engine_reason"]:
+        pytest.skip(kernel["engine_reason"])
+    assert kernel["engine"] == engine and ("libgpurest_llvm.so" in kernel["engine_reason"]) == (engine == "interpreter"), kernel
 
 
 def test_process_one_is_ours_and_has_no_privileges(strict):

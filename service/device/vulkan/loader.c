@@ -2,10 +2,10 @@
 #include "device/vulkan/loader.h"
 #include "device/vulkan/bounds.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files/library.h"
 #include "base/span.h"
 
 static struct vulkan_functions loaded;
@@ -16,7 +16,7 @@ static struct vulkan_offer     offers[DEVICES_MAX];
 static unsigned                offers_count;
 static struct problem          refusal; /* why the last device that cannot be used cannot */
 
-static const char *const libraries[] = {"libvulkan.so.1", "/usr/local/nvidia/lib64/libvulkan.so.1"};
+static const char *const libraries[LIBRARY_NAMES] = {"libvulkan.so.1", "/usr/local/nvidia/lib64/libvulkan.so.1"};
 
 /* Caches of compiled kernels would be shared by all callers, and layers are for people who look at one program. */
 static void set_environment(void)
@@ -31,15 +31,11 @@ static void set_environment(void)
 
 static PFN_vkGetInstanceProcAddr open_library(void)
 {
-    PFN_vkGetInstanceProcAddr get = NULL;
+    PFN_vkGetInstanceProcAddr     get = NULL;
+    const struct library_function function = {"vkGetInstanceProcAddr", (void **)(void *)&get};
+    void                         *lib = library_open("", libraries);
 
-    for (size_t i = 0; i < COUNT(libraries) && !get; i++) {
-        void *lib = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        void *symbol = lib ? dlsym(lib, "vkGetInstanceProcAddr") : NULL;
-
-        memcpy(&get, &symbol, sizeof get);
-    }
-    return get;
+    return lib && !library_bind(lib, &function, 1) ? get : NULL;
 }
 
 /* The name of the first that is missing, or NULL. */

@@ -33,11 +33,23 @@ static unsigned run_find(const struct staging *s, unsigned want)
     return s->slices_count;
 }
 
+/* Under the lock. Whether the run holds slices that were never taken, which are not fresh any more. */
+static bool run_is_fresh(struct staging *s, unsigned end)
+{
+    bool fresh = end > s->fresh;
+
+    if (fresh)
+        s->fresh = end;
+    return fresh;
+}
+
+/* A worker that moves little never has the pages of all its staging memory: the lowest free run is taken. */
 enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker)
 {
     struct staging *s = &w->staging;
     enum status     st = STATUS_OK;
     unsigned        want, first;
+    bool            fresh = false;
 
     if (bytes > w->shm.staging_bytes)
         return STATUS_INTERNAL;
@@ -54,8 +66,11 @@ enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, st
         memset(s->used + first, 1, want);
         out->ref = (struct shm_ref){(uint64_t)first * STAGING_SLICE_BYTES, (uint64_t)want * STAGING_SLICE_BYTES};
         out->data = w->shm.staging + out->ref.offset;
+        fresh = run_is_fresh(s, first + want);
     }
     pthread_mutex_unlock(&s->lock);
+    if (fresh)
+        shm_populate(&w->shm, out->ref);
     return st;
 }
 

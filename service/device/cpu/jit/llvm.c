@@ -1,36 +1,31 @@
-/* Loads libLLVM at run time; the only user of the dynamic loader in device/cpu/. */
+/* Loads LLVM at run time: the module that was built with the service (llvm_module.c), else a libLLVM of the machine. */
 #include "device/cpu/jit/llvm.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "base/files/library.h"
 #include "base/log/log.h"
 #include "base/span.h"
 
-enum { NAME_BYTES = 64 };
+/* Those that the tests have run with, the newest first: a library that dislikes what it is given ends the process. Distributions and LLVM's own
+ * packages name it in these two ways. */
+static const struct {
+    unsigned    version;
+    const char *names[LIBRARY_NAMES];
+} systems[] = {{19, {"libLLVM-19.so.1", "libLLVM.so.19.1"}},
+               {16, {"libLLVM-16.so.1", "libLLVM.so.16.1"}},
+               {15, {"libLLVM-15.so.1", "libLLVM.so.15.1"}},
+               {14, {"libLLVM-14.so.1", "libLLVM.so.14.1"}}};
 
-/* Those that the tests have run with, the newest first: a library that dislikes what it is given ends the process. */
-static const unsigned versions[] = {19, 16, 15, 14};
+static struct llvm loaded;
 
-static const struct llvm_row {
-    const char *name;
-    size_t      offset; /* of its pointer in struct llvm */
-} rows[] = {
-#define LLVM(result, name, arguments) {#name, offsetof(struct llvm, name)},
+static const struct library_function functions[] = {
+#define LLVM(result, name, arguments) {#name, (void **)(void *)&loaded.name},
 #include "device/cpu/jit/llvm.def"
 #undef LLVM
 };
 
-/* The parts that generate code for this host's processor. */
-#if defined(__aarch64__)
-#define OF_HOST(part) "LLVMInitializeAArch64" part
-#else
-#define OF_HOST(part) "LLVMInitializeX86" part
-#endif
-static const char *const initialisers[] = {OF_HOST("TargetInfo"), OF_HOST("Target"), OF_HOST("TargetMC"), OF_HOST("AsmPrinter")};
-
-static struct llvm loaded;
 static enum { NOT_TRIED, IS_LOADED, IS_MISSING } state;
 static const char *missing;
 
@@ -48,32 +43,47 @@ unsigned llvm_lanes(void)
 #endif
 }
 
-static bool fill_functions(void *handle)
+static bool open_own(void)
 {
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        void *symbol = dlsym(handle, rows[i].name);
+    static const char *const      names[LIBRARY_NAMES] = {"libgpurest_llvm.so", "gpurest/libgpurest_llvm.so"};
+    const struct llvm            *own;
+    const struct library_function table = {"gpurest_llvm", (void **)(void *)&own};
+    void                         *lib = library_open_beside(names);
 
-        if (!symbol) {
-            log_debug("device", "libLLVM has no %s", rows[i].name);
-            return false;
-        }
-        memcpy((char *)&loaded + rows[i].offset, &symbol, sizeof symbol);
-    }
+    if (!lib || library_bind(lib, &table, 1))
+        return false;
+    loaded = *own;
     return true;
 }
 
-static bool initialise(void *handle)
+static bool open_systems(void)
 {
-    for (size_t i = 0; i < COUNT(initialisers); i++) {
-        void *symbol = dlsym(handle, initialisers[i]);
-        void (*run)(void);
+    const char *lacks;
+    void       *lib = NULL;
 
-        if (!symbol)
-            return false;
-        memcpy(&run, &symbol, sizeof run);
-        run();
+    for (size_t i = 0; i < COUNT(systems) && !lib; i++) {
+        lib = library_open("", systems[i].names);
+        loaded.version = systems[i].version;
     }
-    return true;
+    lacks = lib ? library_bind(lib, functions, COUNT(functions)) : NULL;
+    if (lacks)
+        log_debug("device", "libLLVM has no %s", lacks);
+    return lib && !lacks;
+}
+
+/* The parts that generate code for this host's processor. */
+#if defined(__aarch64__)
+#define LLVM_OF_HOST(part) LLVMInitializeAArch64##part
+#else
+#define LLVM_OF_HOST(part) LLVMInitializeX86##part
+#endif
+
+static void initialise(void)
+{
+    loaded.LLVM_OF_HOST(TargetInfo)();
+    loaded.LLVM_OF_HOST(Target)();
+    loaded.LLVM_OF_HOST(TargetMC)();
+    loaded.LLVM_OF_HOST(AsmPrinter)();
 }
 
 static bool make_machine(void)
@@ -129,25 +139,12 @@ static bool run_first_pass(void)
 
 static const char *load(void)
 {
-    void *handle = NULL;
-
     if (!llvm_lanes())
         return "this processor lacks AVX2 and FMA";
-    for (size_t i = 0; i < COUNT(versions) && !handle; i++) {
-        const unsigned v = versions[i];
-        char           name[NAME_BYTES];
-
-        /* Distributions and LLVM's own packages name it in these two ways. */
-        snprintf(name, sizeof name, "libLLVM-%u.so.1", v);
-        handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        snprintf(name, sizeof name, "libLLVM.so.%u.1", v);
-        handle = handle ? handle : dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        loaded.version = v;
-    }
-    if (!handle)
-        return "libLLVM 14, 15, 16 or 19 is not installed";
-    return fill_functions(handle) && initialise(handle) && make_machine() && make_jit() && run_first_pass() ? NULL
-                                                                                                            : "libLLVM cannot be used";
+    if (!open_own() && !open_systems())
+        return "neither libgpurest_llvm.so nor a libLLVM 14, 15, 16 or 19 is here";
+    initialise();
+    return make_machine() && make_jit() && run_first_pass() ? NULL : "LLVM cannot be used";
 }
 
 const struct llvm *llvm_open(const char **why)

@@ -1,10 +1,11 @@
 /* Staging memory: runs of slices, exhaustion, waiting. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "pool/workers/worker_internal.h"
 
-enum { SLICES = 8 };
+enum { SLICES = 8, BLOCK_BYTES = 512 /* of st_blocks */ };
 
 static struct worker *worker_with_staging(void)
 {
@@ -52,6 +53,33 @@ Test(staging, slices_do_not_overlap_and_come_back)
     cr_assert_eq(staging_take(w, STAGING_SLICE_BYTES + 1, &more, NULL), STATUS_OK);
     cr_assert_eq(more.ref.offset, 3 * STAGING_SLICE_BYTES);
     cr_assert_eq(more.ref.bytes, 2 * STAGING_SLICE_BYTES);
+    worker_drop(w);
+}
+
+static uint64_t bytes_with_pages(const struct worker *w)
+{
+    struct stat file;
+
+    cr_assert_eq(fstat(w->shm.fd, &file), 0);
+    return (uint64_t)file.st_blocks * BLOCK_BYTES;
+}
+
+/* Linux before 5.14 cannot make pages in advance; they are made by the write then. */
+Test(staging, slices_that_were_never_taken_have_no_pages)
+{
+    struct worker *w = worker_with_staging();
+    const uint64_t before = bytes_with_pages(w);
+    struct slice   first, more;
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        cr_assert_eq(staging_take(w, 1, &first, NULL), STATUS_OK);
+        cr_assert_eq(staging_take(w, 2 * STAGING_SLICE_BYTES, &more, NULL), STATUS_OK);
+        memset(first.data, 1, first.ref.bytes);
+        memset(more.data, 1, more.ref.bytes);
+        cr_assert_eq(bytes_with_pages(w), before + 3 * STAGING_SLICE_BYTES, "the same slices are taken again");
+        staging_give(w, &first);
+        staging_give(w, &more);
+    }
     worker_drop(w);
 }
 
