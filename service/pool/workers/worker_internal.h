@@ -28,7 +28,7 @@ struct staging {
     pthread_mutex_t lock;
     struct waitlist waiters; /* over: no take any more */
     unsigned        slices_count;
-    unsigned        fresh; /* this slice and those after it were never taken: they have no pages yet */
+    unsigned        fresh;                    /* this slice and those after it were never taken: they have no pages yet */
     unsigned char   used[STAGING_SLICES_MAX]; /* 1 = taken */
 };
 
