@@ -1,7 +1,6 @@
 /* Writes and reads ended batches. Of a failure the code, the text and the operation travel; a compiler's log does not. */
 #include "api/batch/kept.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/batch/request.h"

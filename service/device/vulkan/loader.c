@@ -3,7 +3,6 @@
 #include "device/vulkan/bounds.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/span.h"

@@ -3,7 +3,6 @@
 #include "pool/domains/domains.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/log/log.h"
 #include "base/metrics.h"

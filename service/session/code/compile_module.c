@@ -1,6 +1,5 @@
 /* Makes the job and its key of a checked spec, and takes the code from the cache or the compiler. */
 #include "session/code/compile_module.h"
-#include "session/bounds.h"
 
 #include <assert.h>
 #include <stdio.h>

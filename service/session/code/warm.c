@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "base/log/log.h"
 #include "base/portion.h"
-#include "base/random.h"
 #include "base/threads/held.h"
 #include "pool/compile/compile.h"
 #include "session/code/builtin_source.h"

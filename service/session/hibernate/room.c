@@ -2,8 +2,6 @@
 #include "session/bounds.h"
 #include "session/hibernate/internal.h"
 
-#include "base/threads/held.h"
-
 /* ---- whom it can be ---- */
 
 struct search {

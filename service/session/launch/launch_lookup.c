@@ -2,8 +2,6 @@
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 
-#include <stdlib.h>
-
 const char *launch_state_name(enum launch_state s)
 {
     static const char *const names[] = {[LAUNCH_QUEUED] = "queued",

@@ -1,7 +1,6 @@
 /* Launches that have ended travel with their session: who asks for one is answered where the session is next, and one that is sent again under its id is
  * not run twice. */
 #include "base/threads/held.h"
-#include "session/bounds.h"
 #include "session/launch/internal.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* Streamed writes to and reads from buffers: a few staging slices are in flight; the device copies one while the next is filled or
  * emptied. This file: beginning, calls, end. */
-#include "base/metrics.h"
 #include "base/threads/held.h"
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"

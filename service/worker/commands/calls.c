@@ -1,6 +1,5 @@
 /* The worker's side of every row of messages.def: a checked struct in, a status and a reply out. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/log/crash.h"
 #include "worker/commands/internal.h"
