@@ -136,10 +136,10 @@ void cuda_close(struct device *d)
 {
     if (!d)
         return;
-    while (d->graphs)
-        cuda_graph_destroy(d, d->graphs);
-    while (d->modules)
-        cuda_module_unload(d, d->modules);
+    while (!LIST_EMPTY(&d->graphs))
+        cuda_graph_destroy(d, LIST_FIRST(&d->graphs));
+    while (!LIST_EMPTY(&d->modules))
+        cuda_module_unload(d, LIST_FIRST(&d->modules));
     cuda_vendor_stop(d);
     cuda_streams_stop(d);
     if (d->context) {

@@ -109,14 +109,11 @@ static void destroy(struct device *d, const struct garbage *g)
 
 void vulkan_garbage_collect(struct device *d)
 {
-    uint64_t oldest = d->garbage ? vulkan_oldest_ticket(d) : 0;
+    uint64_t        oldest = STAILQ_EMPTY(&d->garbage) ? 0 : vulkan_oldest_ticket(d);
+    struct garbage *g;
 
-    while (d->garbage && d->garbage->ticket < oldest) {
-        struct garbage *g = d->garbage;
-
-        d->garbage = g->next;
-        if (!d->garbage)
-            d->garbage_end = &d->garbage;
+    while ((g = STAILQ_FIRST(&d->garbage)) != NULL && g->ticket < oldest) {
+        STAILQ_REMOVE_HEAD(&d->garbage, in_list);
         destroy(d, g);
         free(g);
     }
@@ -132,10 +129,8 @@ void vulkan_discard(struct device *d, struct garbage what)
         return;
     }
     *g = what;
-    g->next = NULL;
     g->ticket = d->tickets + (d->recording ? 1 : 0); /* what is recorded for the next submission may use it, too */
-    *d->garbage_end = g;
-    d->garbage_end = &g->next;
+    STAILQ_INSERT_TAIL(&d->garbage, g, in_list);
     vulkan_garbage_collect(d);
 }
 
@@ -427,10 +422,10 @@ static void staging_finish(struct device *d, struct staging *s)
 
 void vulkan_memory_finish(struct device *d)
 {
-    while (d->garbage) {
-        struct garbage *g = d->garbage;
+    struct garbage *g;
 
-        d->garbage = g->next;
+    while ((g = STAILQ_FIRST(&d->garbage)) != NULL) {
+        STAILQ_REMOVE_HEAD(&d->garbage, in_list);
         destroy(d, g);
         free(g);
     }
