@@ -186,16 +186,11 @@ enum status modules_code(struct request *r)
     return with_module(r, answer_code);
 }
 
-static enum status delete_in(struct request *r, struct session *s)
+enum status modules_delete(struct request *r, struct session *s)
 {
     enum status st = module_delete(s, r->params[1], &r->problem);
 
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status modules_delete(struct request *r)
-{
-    return on_session(r, delete_in);
 }
 
 /* One that was deleted since its id was listed is left out. */
