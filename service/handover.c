@@ -15,7 +15,7 @@ static bool is_still(const struct handover *h, uint64_t patient_until)
 {
     if (!server_freeze(h->server, deadline_left_ns(patient_until) > 0))
         return false;
-    if (registry_busy(h->app->registry) == 0)
+    if (registry_busy(h->app->registry, DEVICES_MAX) == 0)
         return true;
     server_thaw(h->server);
     return false;
@@ -49,7 +49,7 @@ static bool prepare(struct handover *h)
 {
     if (!stand_still(h)) {
         log_error("frontend", "not upgraded, this process goes on: %u requests and work in %u sessions are still under way",
-                  server_in_flight(h->server), registry_busy(h->app->registry));
+                  server_in_flight(h->server), registry_busy(h->app->registry, DEVICES_MAX));
         return false;
     }
     if (is_mapped(h))

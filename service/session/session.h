@@ -71,7 +71,6 @@ void registry_makes_way(struct registry *r, bool on);
 /* Ends all work in progress with WORKER_LOST, so that nothing waits for a hung worker. */
 void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
 /* A tenant's part of bounds that all tenants share. */
 struct registry_use {
     unsigned sessions; /* including those of runs, and those whose worker has not ended yet */
@@ -99,10 +98,8 @@ enum { SESSION_STATES = SESSION_HIBERNATED + 1 };
 const char *session_state_name(enum session_state s);
 /* Numbers of all callers' sessions by state. */
 void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
-/* How many sessions have work in progress on that device, transfers included. */
-unsigned registry_busy_on(struct registry *r, unsigned device);
-/* ... on any device. */
-unsigned registry_busy(struct registry *r);
+/* How many sessions have work in progress on that device (DEVICES_MAX: on any), transfers included. */
+unsigned registry_busy(struct registry *r, unsigned device);
 /* Of how many sessions clients of this host map memory. */
 unsigned registry_mapped(struct registry *r);
 
@@ -237,9 +234,9 @@ void session_moved_forget(struct registry *r, const struct tenant *t, const char
 /* Calls `call` with each; `room` is where it is described. No lock held. */
 void session_each(struct registry *r, struct session_info                                                *room,
                   void (*call)(const struct session_info *info, const char *caller, void *context), void *context);
-/* A session by its id, and its caller's name if several have one of that id (else INVALID_FIELD); *out is for session_forgo(): looking is no use. */
+/* A session by its id, and its caller's name if several have one of that id (else INVALID_FIELD); *out is for
+ * session_return_unnoticed(). */
 enum status session_find(struct registry *r, struct span caller, struct span id, struct session **out, struct problem *why);
-void        session_forgo(struct session *s);
 const char *session_caller(const struct session *s);
 /* As session_delete(), but its caller is told that an operator did it. */
 enum status session_remove(struct session *s, struct problem *why);
@@ -278,17 +275,16 @@ struct session_memory {
     uint64_t cached_bytes;    /* reserved but not allocated: cached for later allocations, or lost to rounding */
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
-    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since session_memory_reset_peak() */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since MEMORY_RESET_PEAK */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double
         fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
                                  the device cannot tell */
 };
-enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
-/* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */
-enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
-/* peak_bytes counts from what is allocated now. */
-enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why);
+/* What is done before the figures are read. TRIM releases cached memory to the device, and does not wait for running kernels. With RESET_PEAK
+ * peak_bytes counts from what is allocated now. */
+enum memory_action { MEMORY_READ, MEMORY_TRIM, MEMORY_RESET_PEAK };
+enum status session_memory_of(struct session *s, enum memory_action action, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
 /* Identifies a buffer's contents: differs from those that it had or will have, and from those of a later buffer with the same id. Any
@@ -306,12 +302,11 @@ struct buffer_info {
     bool            shareable;
     struct contents contents;
 };
-/* id empty: the server generates one. If the id exists: same size and kind -> *created = false, otherwise SPEC_CONFLICT. */
-enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why);
-/* Creates a buffer that processes of the same host may map (share.h): a separate allocation, all zeros, charged with its real size.
- * FEATURE_DISABLED; INVALID_FIELD where the device cannot share memory. */
-enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
-                                    struct problem *why);
+/* id empty: the server generates one. If the id exists: same size and kind -> *created = false, otherwise SPEC_CONFLICT. A `shareable` one may be mapped
+ * by processes of the same host (share.h): a separate allocation, all zeros, charged with its real size. FEATURE_DISABLED; INVALID_FIELD where the
+ * device cannot share memory. */
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
+                          struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
 enum status buffer_delete(struct session *s, struct span id, struct problem *why);
 /* As buffer_delete(), if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. */

@@ -74,7 +74,7 @@ static enum status check_device(struct request *r, const struct session_info *in
 static enum status check_room(struct request *r, struct session *s)
 {
     struct tenant        t = tenant_of(r);
-    uint64_t             used = registry_memory_of(app_of(r)->registry, &t);
+    uint64_t             used = registry_use_of(app_of(r)->registry, &t).memory_bytes;
     struct session_info *info = arena_alloc(&r->arena, sizeof *info);
 
     if (!info)
@@ -160,7 +160,7 @@ static enum status make_sized(struct request *r, struct session *s, struct span 
     if (!st && condition.only)
         return as_it_is(r, q, &condition.there);
     if (!st)
-        st = (q->shareable ? buffer_create_shareable : buffer_create)(s, id, q->size, &info, &created, &r->problem);
+        st = buffer_create(s, id, q->size, q->shareable, &info, &created, &r->problem);
     if (!st && condition.absent && !created)
         st = condition_not_absent(&r->problem);
     return st ? st : answer_buffer(r, &info, created ? 201 : 200);

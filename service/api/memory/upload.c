@@ -23,7 +23,7 @@ static enum status create_target(struct upload *u, struct problem *why)
     enum status st = STATUS_OK;
 
     if (!u->in_place)
-        st = buffer_create(u->session, span_of(u->id), u->bytes, &u->buffer, &u->created, why);
+        st = buffer_create(u->session, span_of(u->id), u->bytes, false, &u->buffer, &u->created, why);
     if (!st && u->condition.absent && !u->created)
         st = condition_not_absent(why);
     if (!st)

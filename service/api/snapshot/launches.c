@@ -200,7 +200,7 @@ static enum status take_launch(const struct json *v, struct session *s, struct p
     return st;
 }
 
-static enum status read_all(struct span text, struct session *s, struct problem *why)
+enum status launches_read(struct span text, struct session *s, struct problem *why)
 {
     struct json_document *doc;
     const struct json    *launches;
@@ -215,14 +215,4 @@ static enum status read_all(struct span text, struct session *s, struct problem 
         st = take_launch(v, s, why);
     json_document_destroy(doc);
     return st;
-}
-
-enum status launches_check(struct span text, struct problem *why)
-{
-    return read_all(text, NULL, why);
-}
-
-enum status launches_restore(struct session *s, struct span text, struct problem *why)
-{
-    return read_all(text, s, why);
 }

@@ -77,7 +77,7 @@ static void note_kept(struct session *s)
     struct problem       why;
     uint64_t             moment;
 
-    if (info && snapshot_watch(s, &now, &moment, &why) == STATUS_OK) {
+    if (info && snapshot_await(s, &now, &moment, &why) == STATUS_OK) {
         session_info_of(s, info);
         snapshot_kept(s, moment, info->restored.taken_wall_ns);
     }

@@ -173,8 +173,6 @@ const struct vulkan_memory *vulkan_memory_at(const struct device *d, uint64_t ad
 enum status vulkan_memory_scratch(struct device *d, uint64_t bytes, struct vulkan_memory *out);
 /* Destroys what it names behind all submissions so far. Without host memory it waits for them. */
 void vulkan_discard(struct device *d, struct garbage what);
-/* Destroys what nothing uses any more. */
-void vulkan_garbage_collect(struct device *d);
 /* A piece with at least so many bytes; to_device: else it is read from. */
 enum status vulkan_staging_take(struct device *d, uint64_t bytes, bool to_device, struct staging **out);
 void        vulkan_staging_give(struct device *d, struct staging *s);

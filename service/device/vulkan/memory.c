@@ -107,7 +107,8 @@ static void destroy(struct device *d, const struct garbage *g)
         d->vk.vkDestroyQueryPool(d->device, g->query, NULL);
 }
 
-void vulkan_garbage_collect(struct device *d)
+/* Destroys what nothing uses any more. */
+static void garbage_collect(struct device *d)
 {
     uint64_t        oldest = STAILQ_EMPTY(&d->garbage) ? 0 : vulkan_oldest_ticket(d);
     struct garbage *g;
@@ -131,7 +132,7 @@ void vulkan_discard(struct device *d, struct garbage what)
     *g = what;
     g->ticket = d->tickets + (d->recording ? 1 : 0); /* what is recorded for the next submission may use it, too */
     STAILQ_INSERT_TAIL(&d->garbage, g, in_list);
-    vulkan_garbage_collect(d);
+    garbage_collect(d);
 }
 
 /* ---- allocations ---- */
@@ -208,7 +209,7 @@ static enum status allocate(struct device *d, uint64_t bytes, bool addressed, st
     if (bytes > heap_bytes(d) || bytes > d->allocation_bytes_max)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     room = (bytes + 15) / 16 * 16 + slack;
-    vulkan_garbage_collect(d);
+    garbage_collect(d);
     if (d->reserved_bytes > heap_bytes(d) || room > heap_bytes(d) - d->reserved_bytes)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     m->bytes = bytes;
@@ -320,7 +321,7 @@ enum status vulkan_memory(struct device *d, struct device_memory *out)
     uint32_t                                  heap = d->heaps.memoryTypes[d->device_type].heapIndex;
     uint64_t                                  total = heap_bytes(d), left;
 
-    vulkan_garbage_collect(d);
+    garbage_collect(d);
     left = d->reserved_bytes < total ? total - d->reserved_bytes : 0;
     if (d->offer->memory_budget) {
         uint64_t offered;

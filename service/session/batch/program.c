@@ -137,7 +137,7 @@ bool program_try_enter(struct program *p)
     return free;
 }
 
-static void leave(struct program *p, bool ran)
+void program_leave(struct program *p, bool ran)
 {
     struct session *s = p->worker_session->session;
 
@@ -146,16 +146,6 @@ static void leave(struct program *p, bool ran)
     p->runs -= !ran;
     end_turn(p);
     pthread_mutex_unlock(&s->lock);
-}
-
-void program_leave(struct program *p)
-{
-    leave(p, true);
-}
-
-void program_back_out(struct program *p)
-{
-    leave(p, false);
 }
 
 /* ---- making ---- */

@@ -175,7 +175,7 @@ static enum status put_away(struct worker_session *c, struct hibernation *h, uin
     if (!st)
         st = store_open(c->session, bytes, h, why);
     if (!st)
-        st = move_out(c, h, why);
+        st = hibernation_move(c, h, true, why);
     return st ? st : evict_all(c, h, why);
 }
 
@@ -302,7 +302,7 @@ static void give_up(struct worker_session *c, enum status st, struct problem *wh
 static enum status bring_back(struct worker_session *c, const struct hibernation *h, struct problem *why)
 {
     struct problem late;
-    enum status    st = move_in(c, h, why);
+    enum status    st = hibernation_move(c, h, false, why);
     enum status    synced = worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, st ? &late : why);
 
     if (st == STATUS_INTERNAL && !synced) {

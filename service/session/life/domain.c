@@ -125,7 +125,7 @@ static void end_domain(struct reap_item *item)
     struct fault_domain *d = (struct fault_domain *)((char *)item - offsetof(struct fault_domain, end_item));
 
     if (d->shared_server)
-        pool_domain_end(d->registry->config.pool, d);
+        pool_domain_leave(d->registry->config.pool, d, true);
     free(d);
 }
 
@@ -411,7 +411,7 @@ static void spread_fall(struct reap_item *item)
     log_warn("session", "the fault domain %s fell: %s", d->name, fall.told.detail);
     count = find_suspects(&f, fall.by, suspects);
     if (d->shared_server)
-        pool_domain_fall(d->registry->config.pool, d);
+        pool_domain_leave(d->registry->config.pool, d, false);
     for (unsigned i = 0; i < f.count; i++)
         lose_member(f.members[i], f.round, &fall.told);
     correct_blame(d, &f, &fall, suspects, count);

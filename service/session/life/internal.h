@@ -352,7 +352,7 @@ void registry_uncount(struct session *s);
 /* Removes one payer. No lock held. */
 void account_leave(struct registry *r, struct account *a);
 /* NULL: it has no session. With registry.lock held. */
-const struct account *registry_account(const struct registry *r, const void *owner);
+struct account *account_find(const struct registry *r, const void *owner);
 /* Whether a look-up finds that session. With registry.lock held. */
 bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Lists a new session, pinned once, by its id. If the id exists: that session, pinned, with *created = false. */
@@ -378,10 +378,9 @@ enum status ended_problem(struct session *s, struct problem *why);
 void        ended_finish(struct registry *r);
 /* ---- moved.c ---- sessions that have gone to another node, remembered for their owners */
 struct moved_session;
-/* For moved_remember(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
+/* For moved_remember(), else for free(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
 enum status moved_make(struct registry *r, const struct tenant *t, const struct session_moved *what, struct moved_session **out,
                        struct problem *why);
-void        moved_drop(struct moved_session *m); /* of one that is not remembered */
 /* Takes it over, and forgets what was remembered of that id. With registry.lock held. */
 void moved_remember(struct registry *r, struct moved_session *m);
 /* Forgets those that are told no longer, and tells registry_config.moved_over; now and then. For the janitor. */
@@ -537,10 +536,9 @@ void session_end(struct session *s, enum session_end how);
 void session_set_state(struct session *s, enum session_state next);
 /* Releases worker, memory and quota, after registry_unlist(). Blocks. */
 void session_close(struct session *s);
-/* Unlists the session and closes it without waiting, unless it is starting or somebody else closes it. */
-void session_close_later(struct session *s, enum session_end how);
-/* The same if lifetime, lease or idle time is over at `now`. */
-void session_expire(struct session *s, uint64_t now);
+/* Unlists the session and closes it without waiting, unless it is starting or somebody else closes it: for that reason, or, with SESSION_GOES_ON, if
+ * lifetime, lease or idle time is over at `now`. */
+void session_close_later(struct session *s, enum session_end how, uint64_t now);
 /* Uncounts a closing session once its last former worker session has ended. No lock held. */
 void session_close_finish(struct session *s);
 

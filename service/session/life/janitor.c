@@ -191,7 +191,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_budget(s);
     end_with_device(s);
     domain_look(s);
-    session_expire(s, now);
+    session_close_later(s, SESSION_GOES_ON, now);
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)

@@ -103,11 +103,6 @@ enum status moved_make(struct registry *r, const struct tenant *t, const struct 
     return STATUS_OK;
 }
 
-void moved_drop(struct moved_session *m)
-{
-    free(m);
-}
-
 void moved_remember(struct registry *r, struct moved_session *m)
 {
     forget(r, m->owner, span_of(m->what.id));

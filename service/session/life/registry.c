@@ -173,7 +173,7 @@ void registry_makes_way(struct registry *r, bool on)
     atomic_store(&r->makes_way, on);
 }
 
-static struct account *account_find(const struct registry *r, const void *owner)
+struct account *account_find(const struct registry *r, const void *owner)
 {
     struct account *a = r->accounts;
 
@@ -279,11 +279,6 @@ unsigned registry_domains(struct registry *r)
     return n;
 }
 
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
-{
-    return registry_use_of(r, t).memory_bytes;
-}
-
 static enum status too_many_sessions(const struct tenant *t, unsigned count, struct problem *why)
 {
     problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
@@ -369,11 +364,6 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
     st = enlist_locked(r, t, fresh, out, created, why);
     change_end(r);
     return st;
-}
-
-const struct account *registry_account(const struct registry *r, const void *owner)
-{
-    return account_find(r, owner);
 }
 
 bool registry_has(const struct registry *r, const void *owner, struct span id)

@@ -58,7 +58,6 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES])
 
 struct busy_count {
     unsigned device, busy;
-    bool     any_device;
 };
 
 static void count_busy(struct session *s, void *context)
@@ -66,21 +65,13 @@ static void count_busy(struct session *s, void *context)
     struct busy_count *c = context;
 
     pthread_mutex_lock(&s->lock);
-    c->busy += (c->any_device || s->device == c->device) && s->worker_session && s->worker_session->uses > 0;
+    c->busy += (c->device == DEVICES_MAX || s->device == c->device) && s->worker_session && s->worker_session->uses > 0;
     pthread_mutex_unlock(&s->lock);
 }
 
-unsigned registry_busy_on(struct registry *r, unsigned device)
+unsigned registry_busy(struct registry *r, unsigned device)
 {
     struct busy_count c = {.device = device};
-
-    registry_each(r, count_busy, &c);
-    return c.busy;
-}
-
-unsigned registry_busy(struct registry *r)
-{
-    struct busy_count c = {.any_device = true};
 
     registry_each(r, count_busy, &c);
     return c.busy;
@@ -790,9 +781,7 @@ void session_close_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How a session leaves the registry when nobody waits for it: for that reason, or, with SESSION_GOES_ON, if its time is over at `now`. A session
- * that is starting is left for the next round. */
-static void close_without_waiting(struct session *s, enum session_end how, uint64_t now)
+void session_close_later(struct session *s, enum session_end how, uint64_t now)
 {
     struct worker_session *c = NULL;
     bool                   mine;
@@ -804,16 +793,6 @@ static void close_without_waiting(struct session *s, enum session_end how, uint6
     pthread_mutex_unlock(&s->lock);
     if (mine)
         close_end(s, c);
-}
-
-void session_close_later(struct session *s, enum session_end how)
-{
-    close_without_waiting(s, how, 0);
-}
-
-void session_expire(struct session *s, uint64_t now)
-{
-    close_without_waiting(s, SESSION_GOES_ON, now);
 }
 
 enum status session_delete(struct session *s, struct problem *why)

@@ -229,8 +229,8 @@ static enum status make_buffer(const struct session *s, struct span id, uint64_t
     return st;
 }
 
-static enum status create_with_memory(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out,
-                                      bool *created, struct problem *why)
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
+                          struct problem *why)
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
@@ -258,17 +258,6 @@ static enum status create_with_memory(struct session *s, struct span id, uint64_
         reaper_flush(&s->registry->reaper); /* frees the rejected buffer's host memory */
 leave:
     return worker_session_leave_with(c, st, why);
-}
-
-enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
-{
-    return create_with_memory(s, id, bytes, false, out, created, why);
-}
-
-enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
-                                    struct problem *why)
-{
-    return create_with_memory(s, id, bytes, true, out, created, why);
 }
 
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why)

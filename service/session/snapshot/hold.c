@@ -87,7 +87,7 @@ enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, st
     return STATUS_OK;
 }
 
-static enum status await_moment(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
+enum status snapshot_await(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
 {
     const char *what = "";
     enum status st;
@@ -98,16 +98,6 @@ static enum status await_moment(struct session *s, const struct snapshot_wait *w
             return st;
     }
     return st;
-}
-
-enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why)
-{
-    return await_moment(s, wait, NULL, why);
-}
-
-enum status snapshot_watch(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
-{
-    return await_moment(s, wait, moment, why);
 }
 
 bool snapshot_still(struct session *s, uint64_t moment)
@@ -158,5 +148,5 @@ void session_restored(struct session *s)
 
 void session_not_restored(struct session *s)
 {
-    session_close_later(s, SESSION_NOT_STARTED);
+    session_close_later(s, SESSION_NOT_STARTED, 0);
 }

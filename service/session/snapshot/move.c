@@ -1,6 +1,8 @@
 /* Steps of a session from one node to another. */
 #include "session/snapshot/move.h"
 
+#include <stdlib.h>
+
 #include "base/deadline.h"
 #include "base/random.h"
 #include "base/threads/held.h"
@@ -54,7 +56,7 @@ static enum status start_move(struct session *s, uint64_t hold_s, struct problem
 enum status session_move_begin(struct session *s, const struct snapshot_wait *wait, uint64_t hold_s, char move[MOVE_SECRET_BYTES],
                                struct problem *why)
 {
-    enum status st = snapshot_hold(s, wait, why);
+    enum status st = snapshot_await(s, wait, NULL, why);
 
     if (st)
         return st;
@@ -200,7 +202,7 @@ void session_move_stay(struct session *s)
     pthread_mutex_lock(&s->lock);
     s->move.leaving = false;
     pthread_mutex_unlock(&s->lock);
-    moved_drop(s->moved);
+    free(s->moved);
     s->moved = NULL;
 }
 

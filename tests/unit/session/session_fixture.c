@@ -73,7 +73,7 @@ void make_buffer(const char *id, uint64_t bytes)
     struct buffer_info info;
     bool               created;
 
-    cr_assert_eq(buffer_create(f.session, span_of(id), bytes, &info, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(buffer_create(f.session, span_of(id), bytes, false, &info, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
 }
 

@@ -109,7 +109,7 @@ static void await_memory(uint64_t bytes)
     while (s->memory_bytes != bytes)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), bytes);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, bytes);
 }
 
 Test(batch, segments_kernel_and_read)
@@ -130,7 +130,7 @@ Test(batch, segments_kernel_and_read)
     cr_assert_arr_eq(batch_result_of(b, 4)->data, want, 100);
     cr_assert(batch_result_of(b, 2)->gpu_us == 2.5);
     cr_assert_eq(fake_live_allocations(), 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     batch_destroy(b);
 }
 
@@ -205,7 +205,7 @@ Test(batch, every_operation)
     cr_assert_eq(buffer_info_of(f.session, span_of(batch_kept_id(b, 0)), &info, &f.why), STATUS_OK);
     cr_assert_eq(info.bytes, 16);
     cr_assert_eq(fake_live_allocations(), 2);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 32);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 32);
     batch_destroy(b);
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), &f.why), STATUS_OK);
     await_memory(16);
@@ -434,7 +434,7 @@ Test(batch, one_that_never_runs_is_cleared_away)
     spec.segments = sizes;
     spec.segments_count = 2;
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 128);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 128);
     cr_assert_eq(batch_write(b, 0, SPAN_LITERAL("some"), &n, NULL, &f.why), STATUS_OK);
     batch_destroy(b);
     await_memory(0);

@@ -57,7 +57,7 @@ Test(global, is_not_freed_by_itself)
 
     make_module("m", "code");
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("m:0"), &f.why), STATUS_INVALID_REQUEST);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("m:7"), 4, &info, &created, &f.why), STATUS_INVALID_FIELD);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("m:7"), 4, false, &info, &created, &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(session_now().memory_bytes, 0, "it is charged to nobody");
     cr_assert_eq(byte_at("m:0", 0), 1);
 }

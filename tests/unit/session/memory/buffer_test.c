@@ -8,7 +8,7 @@ static bool               created;
 
 static enum status create(const char *id, uint64_t bytes)
 {
-    return buffer_create(f.session, span_of(id), bytes, &info, &created, &f.why);
+    return buffer_create(f.session, span_of(id), bytes, false, &info, &created, &f.why);
 }
 
 static void download(const char *id, char *to, size_t bytes)
@@ -36,7 +36,7 @@ Test(buffer, create_is_all_or_nothing_at_every_failure)
     for (int n = 0;; n++) {
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         enum status st = create("a", 60);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), st ? 0 : 60);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, st ? 0 : 60);
         cr_assert_eq(fake_live_allocations(), st ? 0 : 1);
         cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &info, &f.why), st ? STATUS_BUFFER_NOT_FOUND : STATUS_OK);
         if (fake_fault_unused())
@@ -63,19 +63,19 @@ Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
     struct session *small;
 
     small = fixture_session("small", 100);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, &info, &created, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, false, &info, &created, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, false, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "session_memory_bytes");
     cr_assert_eq(f.why.limit_used, 60);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), UINT64_MAX, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 40, &info, &created, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), UINT64_MAX, false, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 40, false, &info, &created, &f.why), STATUS_OK);
     cr_assert_eq(create("big", f.tenant.memory_max_bytes), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "caller_memory_bytes");
     cr_assert_eq(f.why.limit_used, 100);
     cr_assert_eq(buffer_delete(small, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 40);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 40);
     cr_assert_eq(session_delete(small, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     session_return(small);
 }
 

@@ -252,7 +252,7 @@ Test(transfer, dies_with_the_worker_at_every_call)
         cr_assert(done ? st == STATUS_OK : st == STATUS_WORKER_LOST || st == STATUS_SESSION_FAULTED, "%s", status_code(st));
         cr_assert_eq(session_usable(f.session, &f.why), done ? STATUS_OK : STATUS_SESSION_FAULTED);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
         settle();
         cr_assert_eq(fake_slices_used(), 0);
         fixture_end();
