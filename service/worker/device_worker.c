@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -50,11 +49,10 @@ bool status_is_fatal(enum status st)
 /* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
 static void send_completion(struct device_worker *w, const struct completion *c)
 {
-    const struct timespec nap = {0, 50 * 1000};
-    enum status           st;
+    enum status st;
 
     while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
-        nanosleep(&nap, NULL);
+        sleep_ns(50 * NS_PER_US);
     if (st)
         _exit(WORKER_EXIT_LOST);
 }

@@ -468,13 +468,11 @@ unsigned program_list(struct session *s, struct page *page, struct program_info 
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->programs, page, &at);
+    n = table_page(c ? &c->programs : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         describe((const struct program *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);

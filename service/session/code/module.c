@@ -670,13 +670,11 @@ unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->modules, page, &at);
+    n = table_page(c ? &c->modules : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         memcpy(ids[i], at[i]->id, ID_BYTES);
     pthread_mutex_unlock(&s->lock);

@@ -24,7 +24,7 @@ struct warm_job {
     struct module_spec *modules; /* in the arena; of the thread alone, as the arena is */
     struct arena        arena;
 
-    struct warm_job  *next;
+    TAILQ_ENTRY(warm_job) in_jobs;
     unsigned          refs;
     bool              listed;
     bool              working;   /* its thread is at work: listed until that ends, so that it counts */
@@ -50,6 +50,7 @@ const char *warm_state_name(enum warm_state s)
 void warm_jobs_init(struct warm_jobs *w)
 {
     *w = (struct warm_jobs){0};
+    TAILQ_INIT(&w->all);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
 }
@@ -74,26 +75,18 @@ static void unref(struct warm_job *j)
 
 static void unlist(struct warm_job *j)
 {
-    struct warm_job **at = &j->registry->warm.first;
-
     assert(held(&j->registry->warm.lock));
     if (!j->listed)
         return;
-    while (*at != j)
-        at = &(*at)->next;
-    *at = j->next;
+    TAILQ_REMOVE(&j->registry->warm.all, j, in_jobs);
     j->listed = false;
     unref(j);
 }
 
 static void list_last(struct warm_jobs *w, struct warm_job *j)
 {
-    struct warm_job **at = &w->first;
-
-    assert(held(&w->lock) && !j->next);
-    while (*at)
-        at = &(*at)->next;
-    *at = j;
+    assert(held(&w->lock));
+    TAILQ_INSERT_TAIL(&w->all, j, in_jobs);
     j->listed = true;
     j->refs++;
 }
@@ -107,11 +100,10 @@ static void forget(struct warm_job *j)
 
 static void expire(struct warm_jobs *w)
 {
-    uint64_t         now = now_ns();
-    struct warm_job *next;
+    uint64_t now = now_ns();
 
-    for (struct warm_job *j = w->first; j; j = next) {
-        next = j->next;
+    for (struct warm_job *j = TAILQ_FIRST(&w->all), *next; j; j = next) {
+        next = TAILQ_NEXT(j, in_jobs);
         if (waitlist_over(&j->end) && j->expires_ns <= now)
             forget(j);
     }
@@ -120,19 +112,21 @@ static void expire(struct warm_jobs *w)
 /* How many of the owner's jobs have a thread at work, cancelled ones among them: or how many have none. */
 static unsigned count_jobs(const struct warm_jobs *w, const void *owner, bool working)
 {
-    unsigned n = 0;
+    const struct warm_job *j;
+    unsigned               n = 0;
 
-    for (const struct warm_job *j = w->first; j; j = j->next)
-        n += j->owner == owner && j->working == working;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    n += j->owner == owner && j->working == working;
     return n;
 }
 
 static void drop_oldest(struct warm_jobs *w, const void *owner)
 {
-    struct warm_job *j = w->first;
+    struct warm_job *j;
 
-    while (j && (j->owner != owner || j->working))
-        j = j->next;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    if (j->owner == owner && !j->working)
+        break;
     if (j)
         unlist(j);
 }
@@ -362,8 +356,8 @@ void warm_jobs_finish(struct warm_jobs *w)
     pthread_cond_broadcast(&w->changed);
     while (w->threads)
         pthread_cond_wait(&w->changed, &w->lock);
-    while (w->first)
-        unlist(w->first);
+    while (!TAILQ_EMPTY(&w->all))
+        unlist(TAILQ_FIRST(&w->all));
     pthread_mutex_unlock(&w->lock);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
@@ -489,9 +483,9 @@ enum status warm_job_borrow(struct registry *r, const struct tenant *t, struct s
 
     pthread_mutex_lock(&w->lock);
     expire(w);
-    j = w->first;
-    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->entry.id)))
-        j = j->next;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    if (!j->forgotten && j->owner == t->owner && span_is(id, j->entry.id))
+        break;
     if (j)
         j->refs++;
     pthread_mutex_unlock(&w->lock);

@@ -84,13 +84,6 @@ static bool put_to_sleep(struct session *s)
     return asleep;
 }
 
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec t = timespec_of_ns(ns);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 /* For the asker, whose worker session c is; NULL: it has none yet. */
 static bool make_room(struct session *asker, struct worker_session *c)
 {

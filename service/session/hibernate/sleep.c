@@ -3,19 +3,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/threads/held.h"
 #include "session/bounds.h"
-
-static void nap_ms(unsigned ms)
-{
-    struct timespec t = timespec_of_ns(ms * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
 
 static void set_sleep(struct worker_session *c, enum sleep next)
 {
@@ -119,7 +111,7 @@ static enum status enter_idle(struct session *s, uint64_t deadline_ns, struct wo
     while ((st = try_to_enter(s, out, h, bytes, &what, why)) == STATUS_PENDING) {
         if (deadline_left_ns(deadline_ns) == 0)
             return problem_set(why, STATUS_SESSION_BUSY, "%s is under way, and a session hibernates when nothing is; wait for it", what);
-        nap_ms(SNAPSHOT_LOOK_MS);
+        sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     }
     return st;
 }
@@ -283,7 +275,7 @@ static enum status get_memory(struct worker_session *c, const struct hibernation
         registry_each(c->session->registry, look_for_waker, &others);
         if (!others.any)
             break;
-        nap_ms(HIBERNATE_RETRY_MS + (unsigned)(((uintptr_t)c >> 6) + ++tries * 7) % HIBERNATE_RETRY_MS);
+        sleep_ns((HIBERNATE_RETRY_MS + (unsigned)(((uintptr_t)c >> 6) + ++tries * 7) % HIBERNATE_RETRY_MS) * NS_PER_MS);
     }
     if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
         why->retry_after_ms = HIBERNATE_RETRY_AFTER_MS;

@@ -145,13 +145,11 @@ unsigned launch_list(struct session *s, struct page *page, struct launch **items
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->launches, page, &at);
+    n = table_page(c ? &c->launches : NULL, page, &at);
     for (unsigned i = 0; i < n; i++) {
         items[i] = (struct launch *)at[i];
         items[i]->refs++;

@@ -21,16 +21,16 @@
 
 /* All sessions of one owner. Under registry.lock. Freed when no session counts in it and nothing is charged to it. */
 struct account {
-    const void     *owner;
-    struct table    sessions;
-    unsigned        count;    /* sessions, including those whose worker has not ended yet */
-    unsigned        implicit; /* how many of those are implicit */
-    unsigned        payers;   /* sessions and shared memory that are charged to it */
-    uint64_t        memory_bytes;
-    uint64_t        batch_bytes, shared_bytes; /* its part of the registry's sums */
-    unsigned        shares_count;              /* its part of the registry's sum */
-    uint64_t        hibernated_bytes;          /* likewise */
-    struct account *next;
+    const void  *owner;
+    struct table sessions;
+    unsigned     count;    /* sessions, including those whose worker has not ended yet */
+    unsigned     implicit; /* how many of those are implicit */
+    unsigned     payers;   /* sessions and shared memory that are charged to it */
+    uint64_t     memory_bytes;
+    uint64_t     batch_bytes, shared_bytes; /* its part of the registry's sums */
+    unsigned     shares_count;              /* its part of the registry's sum */
+    uint64_t     hibernated_bytes;          /* likewise */
+    LIST_ENTRY(account) listed;
 };
 
 /* How a round of a fault domain ended. */
@@ -43,18 +43,18 @@ struct domain_fall {
 
 /* Sessions of one caller on one device that fall together. Under registry.lock. The reaper frees it after its last session is uncounted. */
 struct fault_domain {
-    struct fault_domain *next;
-    struct registry     *registry;
-    const void          *owner;
-    char                 name[CLIENT_ID_CHARS_MAX + 1];
-    unsigned             device;
-    bool                 shared_server; /* its workers share an MPS server, which is the pool's by the address of this */
-    struct session      *members[FAULT_DOMAIN_SESSIONS_MAX];
-    unsigned             count;
-    uint64_t             round;   /* how often it has fallen */
-    bool                 falling; /* the last fall has not reached all members */
-    struct domain_fall   fall;    /* the last one */
-    struct reap_item     fall_item, end_item;
+    LIST_ENTRY(fault_domain) listed;
+    struct registry   *registry;
+    const void        *owner;
+    char               name[CLIENT_ID_CHARS_MAX + 1];
+    unsigned           device;
+    bool               shared_server; /* its workers share an MPS server, which is the pool's by the address of this */
+    struct session    *members[FAULT_DOMAIN_SESSIONS_MAX];
+    unsigned           count;
+    uint64_t           round;   /* how often it has fallen */
+    bool               falling; /* the last fall has not reached all members */
+    struct domain_fall fall;    /* the last one */
+    struct reap_item   fall_item, end_item;
 };
 
 /* What a caller has used. Lives as long as the registry: callers are never forgotten. */
@@ -71,11 +71,11 @@ struct warm_job;
 
 /* Code that is compiled ahead of its use: session/code/warm.c. */
 struct warm_jobs {
-    pthread_mutex_t  lock;    /* over all below and the jobs */
-    pthread_cond_t   changed; /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
-    struct warm_job *first;   /* all that can be found, oldest first */
-    unsigned         threads;
-    bool             stopping;
+    pthread_mutex_t lock;       /* over all below and the jobs */
+    pthread_cond_t  changed;    /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
+    TAILQ_HEAD(, warm_job) all; /* that can be found, oldest first */
+    unsigned threads;
+    bool     stopping;
 };
 
 /* Freed memory of one device that may not be available yet. */
@@ -130,30 +130,30 @@ struct registry {
     pthread_cond_t         janitor_kick;
     pthread_t              janitor;
     bool                   janitor_stop, draining;
-    struct account        *accounts;
-    _Atomic bool           makes_way;     /* any session hibernates for another one, however short its idle time */
-    struct ended_sessions *ended;         /* ended.c */
-    struct moved_session  *moved;         /* moved.c */
-    uint64_t               moved_look_ns; /* the next time; the janitor's */
-    struct caller_use     *uses;          /* use.c */
-    unsigned               count;
-    struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
-    struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
-    unsigned               closing_count;   /* detached worker sessions that have not ended */
-    pthread_cond_t         closing_changed; /* also signals changes of pending_free */
-    struct pending_free    pending_free[DEVICES_MAX];
-    uint64_t               hibernated_bytes; /* kept of sessions that hibernate */
-    unsigned               runners;          /* threads that run asynchronous batches, or put sessions to sleep and wake them */
-    pthread_cond_t         runner_left;
-    uint64_t               shared_bytes; /* memory shared with clients, including what is still to be freed */
-    unsigned               shares_count;
-    struct fault_domain   *domains;
-    unsigned               domains_count;
-    struct fault_budget   *budgets;     /* of callers whose kernels have faulted lately */
-    _Atomic bool           any_budget;  /* budgets is not empty; written under lock */
-    struct run_place      *runs;        /* run_place.c */
-    uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, over all sessions */
-    struct warm_jobs       warm;
+    LIST_HEAD(, account) accounts;
+    _Atomic bool           makes_way;  /* any session hibernates for another one, however short its idle time */
+    struct ended_sessions *ended;      /* ended.c */
+    LIST_HEAD(, moved_session) moved;  /* moved.c */
+    uint64_t            moved_look_ns; /* the next time; the janitor's */
+    struct caller_use  *uses;          /* use.c */
+    unsigned            count;
+    struct reaper       submitter;       /* submits what the events of calls make possible; never waits */
+    struct reaper       reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
+    unsigned            closing_count;   /* detached worker sessions that have not ended */
+    pthread_cond_t      closing_changed; /* also signals changes of pending_free */
+    struct pending_free pending_free[DEVICES_MAX];
+    uint64_t            hibernated_bytes; /* kept of sessions that hibernate */
+    unsigned            runners;          /* threads that run asynchronous batches, or put sessions to sleep and wake them */
+    pthread_cond_t      runner_left;
+    uint64_t            shared_bytes; /* memory shared with clients, including what is still to be freed */
+    unsigned            shares_count;
+    LIST_HEAD(, fault_domain) domains;
+    unsigned             domains_count;
+    struct fault_budget *budgets;    /* of callers whose kernels have faulted lately */
+    _Atomic bool         any_budget; /* budgets is not empty; written under lock */
+    LIST_HEAD(, run_place) runs;     /* run_place.c */
+    uint64_t         batch_bytes;    /* host memory of asynchronous batches and their results, over all sessions */
+    struct warm_jobs warm;
 };
 
 struct stream {

@@ -207,7 +207,7 @@ static void wait_for_tick(struct registry *r)
     struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));
 
     assert(held(&r->lock));
-    if (r->count == 0 && !r->moved && !atomic_load(&r->any_budget))
+    if (r->count == 0 && LIST_EMPTY(&r->moved) && !atomic_load(&r->any_budget))
         pthread_cond_wait(&r->janitor_kick, &r->lock);
     else
         pthread_cond_clockwait(&r->janitor_kick, &r->lock, CLOCK_MONOTONIC, &until);

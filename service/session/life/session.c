@@ -548,16 +548,23 @@ void session_info_of(struct session *s, struct session_info *out)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The worker session whose worker is to be told, in use; NULL: none need be. */
-static enum status enter_to_patch(struct session *s, const struct session_patch *p, struct worker_session **out, struct problem *why)
+static void patch_locked(struct session *s, const struct session_patch *p, uint64_t limit)
 {
-    *out = NULL;
-    return p->has_pool_bytes_max ? worker_session_enter(s, out, why) : STATUS_OK;
-}
-
-/* With session.lock held. */
-static void patch_times(struct session *s, const struct session_patch *p)
-{
+    assert(held(&s->lock));
+    s->changes++;
+    if (p->has_memory_limit) {
+        s->memory_fraction = p->memory_fraction;
+        s->memory_limit = limit;
+        quota_look(s);
+    }
+    if (p->has_pool_bytes_max)
+        s->pool_bytes_max = p->pool_bytes_max;
+    if (p->has_labels) {
+        memset(s->labels, 0, sizeof s->labels);
+        if (p->labels_count)
+            memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
+        s->labels_count = p->labels_count;
+    }
     pthread_mutex_lock(&s->registry->lock);
     if (p->has_idle_timeout)
         s->idle_timeout_s = idle_in_force(s, p->idle_timeout_s);
@@ -566,23 +573,10 @@ static void patch_times(struct session *s, const struct session_patch *p)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
-/* With session.lock held. */
-static void patch_memory(struct session *s, const struct session_patch *p, uint64_t limit)
-{
-    assert(held(&s->lock));
-    if (p->has_memory_limit) {
-        s->memory_fraction = p->memory_fraction;
-        s->memory_limit = limit;
-        quota_look(s);
-    }
-    if (p->has_pool_bytes_max)
-        s->pool_bytes_max = p->pool_bytes_max;
-}
-
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why)
 {
     uint64_t               limit;
-    struct worker_session *c;
+    struct worker_session *c = NULL; /* whose worker is to be told, in use; NULL: none need be */
     enum status            st;
 
     if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
@@ -592,33 +586,21 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
     if (p->has_labels && p->labels_count > LABELS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     st = limit_of(s, p->memory_fraction, p->memory_limit, &limit, why);
-    if (!st)
-        st = enter_to_patch(s, p, &c, why);
+    if (!st && p->has_pool_bytes_max)
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    if (session_moving_locked(s)) {
-        pthread_mutex_unlock(&s->lock);
-        if (c)
-            worker_session_leave(c);
-        return moving_problem(why);
-    }
-    if (c && s->worker_session != c) { /* the next one may have been told the former bound */
-        pthread_mutex_unlock(&s->lock);
-        worker_session_leave(c);
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    }
-    patch_memory(s, p, limit);
-    s->changes++;
-    if (p->has_labels) {
-        memset(s->labels, 0, sizeof s->labels);
-        if (p->labels_count)
-            memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
-        s->labels_count = p->labels_count;
-    }
-    patch_times(s, p);
+    if (session_moving_locked(s))
+        st = moving_problem(why);
+    else if (c && s->worker_session != c) /* the next one may have been told the former bound */
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    else
+        patch_locked(s, p, limit);
     pthread_mutex_unlock(&s->lock);
-    return c ? worker_session_leave_with(c, bound_kept(c->worker, p->pool_bytes_max, why), why) : STATUS_OK;
+    if (!c)
+        return st;
+    return worker_session_leave_with(c, st ? st : bound_kept(c->worker, p->pool_bytes_max, why), why);
 }
 
 enum status session_usable(struct session *s, struct problem *why)

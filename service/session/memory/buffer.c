@@ -305,23 +305,29 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     return STATUS_OK;
 }
 
-static enum status release_buffer(struct worker_session *c, struct buffer *b, struct problem *why)
+static enum status free_in_worker(struct worker_session *c, const struct buffer *b, struct problem *why)
 {
-    struct msg_mem_free m = {b->address};
-    enum status         st;
+    if (b->texture)
+        return worker_texture_destroy(c->worker, &(struct msg_texture_destroy){b->texture->number}, NULL, DEADLINE_NEVER, why);
+    return worker_mem_free(c->worker, &(struct msg_mem_free){b->address}, NULL, DEADLINE_NEVER, why);
+}
 
-    /* A launch that found the address holds the submit lock until it is on its way. */
+enum status buffer_release(struct worker_session *c, struct buffer *b, struct problem *why)
+{
+    enum status st;
+
+    /* A launch that found the address, or a texture's number, holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_unlock(&c->submit_lock);
     st = worker_session_wait_order(c, why);
     if (!st)
-        st = worker_mem_free(c->worker, &m, NULL, DEADLINE_NEVER, why);
+        st = free_in_worker(c, b, why);
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         b->ready = true;
     } else {
-        pending_free_cached(c, b->bytes);
-        unplace_buffer(c, b);
+        pending_free_cached(c, b->texture ? b->charged : b->bytes);
+        (b->texture ? texture_unplace : unplace_buffer)(c, b);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
@@ -342,7 +348,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     shared = !st && b->share;
     pthread_mutex_unlock(&s->lock);
     if (!st)
-        st = release_buffer(c, b, why);
+        st = buffer_release(c, b, why);
     if (shared)
         reaper_flush(&s->registry->reaper); /* the answer promises that clients have lost the memory */
     return worker_session_leave_with(c, st, why);
@@ -399,13 +405,11 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->buffers, page, &at);
+    n = table_page(c ? &c->buffers : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         describe_buffer(c, (struct buffer *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);

@@ -67,13 +67,6 @@ static enum status try_at(struct session *s, uint64_t *moment, const char **what
     return st;
 }
 
-static void sleep_ms(unsigned ms)
-{
-    struct timespec t = timespec_of_ns(ms * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, struct problem *why)
 {
     if (wait->unwanted && wait->unwanted(wait->context))
@@ -83,7 +76,7 @@ enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, st
                            "%s is under way, and a snapshot is taken when nothing is; wait for it, or ask for a longer wait with "
                            "Prefer: wait=SECONDS",
                            what);
-    sleep_ms(SNAPSHOT_LOOK_MS);
+    sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     return STATUS_OK;
 }
 

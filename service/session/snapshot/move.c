@@ -126,13 +126,6 @@ static bool is_used(struct session *s)
     return s->snapshots || (c && (c->uses || !LIST_EMPTY(&c->transfers) || c->sleep == SLEEP_FALLING || c->sleep == SLEEP_WAKING));
 }
 
-static void sleep_a_little(void)
-{
-    struct timespec t = timespec_of_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 /* A client has the last byte before the service knows that it is out. */
 static bool is_sending(struct session *s)
 {
@@ -150,7 +143,7 @@ static bool await_end(struct session *s, bool (*lasts)(struct session *s), uint6
         still = lasts(s);
         pthread_mutex_unlock(&s->lock);
         if (still)
-            sleep_a_little();
+            sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     }
     return !still;
 }
