@@ -425,8 +425,11 @@ void global_id(const char *module, uint32_t index, char id[ID_BYTES]);
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 
 /* ---- launch.c ---- */
-enum launch_state { LAUNCH_QUEUED, LAUNCH_RUNNING, LAUNCH_SUCCEEDED, LAUNCH_FAILED, LAUNCH_CANCELLED };
-const char *launch_state_name(enum launch_state s);
+/* Of a launch, a batch in the background, or what is compiled ahead. */
+enum work_state { WORK_QUEUED, WORK_RUNNING, WORK_SUCCEEDED, WORK_FAILED, WORK_CANCELLED };
+const char *work_state_name(enum work_state s);
+/* False: it is no name of a state in which it has ended. */
+bool work_state_find_ended(struct span name, enum work_state *out);
 
 /* One argument. Scalars are little-endian in `value`. */
 /* ---- texture.c ---- */
@@ -497,18 +500,18 @@ struct launch_spec {
     uint64_t                   spin_ns; /* how long launch_submit() spins for the end; it never sleeps */
 };
 struct launch_info {
-    char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
-    char              dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
-    bool              vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
-    const char       *kernel;                  /* borrowed until launch_return */
-    uint32_t          grid[3], block[3], shared_bytes;
-    enum launch_state state;
-    uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    bool              untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
-    double            gpu_us;  /* valid when succeeded */
-    struct span       output;  /* printf text; borrowed until launch_return */
-    bool              output_truncated;
-    struct problem    problem; /* when failed */
+    char            id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
+    char            dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
+    bool            vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
+    const char     *kernel;                  /* borrowed until launch_return */
+    uint32_t        grid[3], block[3], shared_bytes;
+    enum work_state state;
+    uint64_t        created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
+    bool            untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double          gpu_us;  /* valid when succeeded */
+    struct span     output;  /* printf text; borrowed until launch_return */
+    bool            output_truncated;
+    struct problem  problem; /* when failed */
 };
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits. Blocks
  * for the worker, a compiler or memory at the first use of a stream's name, an automatic block or a built-in kernel, and for a built-in
@@ -520,7 +523,7 @@ void        launch_return(struct launch *l);
 /* Over when it has finished (succeeded, failed, cancelled), all output fetched. */
 struct waitlist *launch_end(struct launch *l);
 void             launch_info_of(struct launch *l, struct launch_info *out);
-/* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
+/* Queued: ends as cancelled, *cancelled = true. Running: WORK_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why);
 /* As launch_cancel(), without the outcome and without waiting. */
 void     launch_abandon(struct launch *l);

@@ -29,23 +29,12 @@ struct warm_job {
     bool              listed;
     bool              working;   /* its thread is at work: listed until that ends, so that it counts */
     bool              forgotten; /* not found any more */
-    enum warm_state   state;
+    enum work_state   state;
     struct warm_item *items; /* [items_count], owned */
     unsigned          items_count;
     uint64_t          finished_wall_ns, expires_ns;
     struct waitlist   end;
 };
-
-const char *warm_state_name(enum warm_state s)
-{
-    static const char *const names[] = {[WARM_QUEUED] = "queued",
-                                        [WARM_RUNNING] = "running",
-                                        [WARM_SUCCEEDED] = "succeeded",
-                                        [WARM_FAILED] = "failed",
-                                        [WARM_CANCELLED] = "cancelled"};
-
-    return names[s];
-}
 
 void warm_jobs_init(struct warm_jobs *w)
 {
@@ -134,9 +123,9 @@ static void drop_oldest(struct warm_jobs *w, const void *owner)
 /* ---- states; with warm_jobs.lock held ---- */
 
 /* The only one to change a job's. */
-static void set_warm_state(struct warm_job *j, enum warm_state next)
+static void set_warm_state(struct warm_job *j, enum work_state next)
 {
-    assert(held(&j->registry->warm.lock) && j->state == WARM_RUNNING && next > WARM_RUNNING);
+    assert(held(&j->registry->warm.lock) && j->state == WORK_RUNNING && next > WORK_RUNNING);
     j->state = next;
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(j->registry->config.result_ttl_s * NS_PER_S);
@@ -146,15 +135,15 @@ static void set_warm_state(struct warm_job *j, enum warm_state next)
 
 static bool is_wanted(const struct warm_job *j)
 {
-    return j->state == WARM_RUNNING && !j->registry->warm.stopping;
+    return j->state == WORK_RUNNING && !j->registry->warm.stopping;
 }
 
 static void cancel(struct warm_job *j)
 {
     for (unsigned i = 0; i < j->items_count; i++)
-        if (j->items[i].state <= WARM_RUNNING)
-            j->items[i].state = WARM_CANCELLED;
-    set_warm_state(j, WARM_CANCELLED);
+        if (j->items[i].state <= WORK_RUNNING)
+            j->items[i].state = WORK_CANCELLED;
+    set_warm_state(j, WORK_CANCELLED);
 }
 
 /* ---- the thread ---- */
@@ -268,7 +257,7 @@ static struct warm_item *begin_item(struct warm_job *j, unsigned i)
     assert(held(&j->registry->warm.lock));
     if (!is_wanted(j) || i >= j->items_count)
         return NULL;
-    j->items[i].state = WARM_RUNNING;
+    j->items[i].state = WORK_RUNNING;
     return &j->items[i];
 }
 
@@ -277,9 +266,9 @@ static struct warm_item *begin_item(struct warm_job *j, unsigned i)
 static void settle_item(struct warm_job *j, struct warm_item *item, const struct outcome *o)
 {
     assert(held(&j->registry->warm.lock));
-    if (item->state != WARM_RUNNING)
+    if (item->state != WORK_RUNNING)
         return;
-    item->state = o->status ? WARM_FAILED : WARM_SUCCEEDED;
+    item->state = o->status ? WORK_FAILED : WORK_SUCCEEDED;
     item->status = o->status;
     if (o->status)
         item->detail = strdup(o->why.detail);
@@ -295,8 +284,8 @@ static void settle(struct warm_job *j)
     bool failed = false;
 
     for (unsigned i = 0; i < j->items_count; i++)
-        failed = failed || j->items[i].state == WARM_FAILED;
-    set_warm_state(j, failed ? WARM_FAILED : WARM_SUCCEEDED);
+        failed = failed || j->items[i].state == WORK_FAILED;
+    set_warm_state(j, failed ? WORK_FAILED : WORK_SUCCEEDED);
 }
 
 /* With the lock held: the thread's last step. */
@@ -304,9 +293,9 @@ static void leave(struct warm_job *j)
 {
     struct warm_jobs *w = &j->registry->warm;
 
-    if (j->state == WARM_RUNNING && w->stopping)
+    if (j->state == WORK_RUNNING && w->stopping)
         cancel(j);
-    else if (j->state == WARM_RUNNING)
+    else if (j->state == WORK_RUNNING)
         settle(j);
     arena_finish(&j->arena);
     j->working = false;
@@ -391,7 +380,7 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     j->registry = r;
     j->owner = t->owner;
     j->created_wall_ns = wall_ns();
-    j->state = WARM_RUNNING;
+    j->state = WORK_RUNNING;
     j->end.lock = &r->warm.lock;
     arena_init(&j->arena, CACHE_WARM_BYTES_MAX);
     if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && !registry_name(r, &j->entry, (struct span){0}, 'w', NULL) &&
@@ -522,8 +511,8 @@ void warm_job_info_of(struct warm_job *j, struct warm_info *out)
     if (waitlist_over(&j->end))
         out->expires_wall_ns = j->finished_wall_ns + j->registry->config.result_ttl_s * NS_PER_S;
     for (unsigned i = 0; i < j->items_count; i++) {
-        out->succeeded += j->items[i].state == WARM_SUCCEEDED;
-        out->failed += j->items[i].state == WARM_FAILED;
+        out->succeeded += j->items[i].state == WORK_SUCCEEDED;
+        out->failed += j->items[i].state == WORK_FAILED;
     }
     pthread_mutex_unlock(&j->registry->warm.lock);
 }
@@ -546,7 +535,7 @@ bool warm_job_cancel(struct warm_job *j)
     bool running;
 
     pthread_mutex_lock(&j->registry->warm.lock);
-    running = j->state == WARM_RUNNING;
+    running = j->state == WORK_RUNNING;
     if (running)
         cancel(j);
     pthread_mutex_unlock(&j->registry->warm.lock);

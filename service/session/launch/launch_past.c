@@ -48,8 +48,8 @@ static bool copy_texts(struct launch *l, const struct launch_info *was)
 {
     l->kernel = strdup(was->kernel);
     l->output = was->output.bytes ? malloc(was->output.bytes) : NULL;
-    l->problem = was->state == LAUNCH_FAILED ? malloc(sizeof *l->problem) : NULL;
-    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == LAUNCH_FAILED && !l->problem))
+    l->problem = was->state == WORK_FAILED ? malloc(sizeof *l->problem) : NULL;
+    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
         return false;
     if (l->output)
         memcpy(l->output, was->output.data, was->output.bytes);
@@ -112,7 +112,7 @@ enum status launch_restore(struct session *s, const struct launch_info *was, con
     struct launch *l = make_past(was, digest);
     enum status    st;
 
-    assert(was->state >= LAUNCH_SUCCEEDED);
+    assert(was->state >= WORK_SUCCEEDED);
     if (!l)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     pthread_mutex_lock(&s->lock);

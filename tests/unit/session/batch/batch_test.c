@@ -307,15 +307,14 @@ static struct event next_launch(struct event_cursor *c)
     return event;
 }
 
-static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches,
-                            enum launch_state state)
+static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches, enum work_state state)
 {
     struct event e = next_launch(c);
 
     cr_assert(e.batch.number == batch && e.batch.op == op && e.batch.op_last == op_last, "%u: %u to %u", (unsigned)e.batch.number,
               e.batch.op, e.batch.op_last);
     cr_assert(e.batch.launches == launches && e.state.launch == state);
-    cr_assert_eq(e.status != STATUS_OK, state == LAUNCH_FAILED);
+    cr_assert_eq(e.status != STATUS_OK, state == WORK_FAILED);
 }
 
 static void not_needed(struct waker *w)
@@ -342,14 +341,14 @@ Test(batch, its_launches_are_told_once_and_many_together)
     cr_assert_eq(run_ops_of(many, MANY + 1), STATUS_OK);
     cr_assert_eq(run_ops_of(unknown, 2), STATUS_KERNEL_NOT_FOUND);
     cr_assert_eq(run_ops_of(faults, 3), STATUS_KERNEL_FAULT);
-    expect_launches(&c, 1, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 1, 2, 2, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 1, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 1, 2, 2, 1, WORK_SUCCEEDED);
     for (unsigned i = 1; i < BATCH_EVENTS_MAX; i++)
-        expect_launches(&c, 2, i, i, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 2, BATCH_EVENTS_MAX, MANY, MANY + 1 - BATCH_EVENTS_MAX, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 3, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 4, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 4, 1, 1, 1, LAUNCH_FAILED);
+        expect_launches(&c, 2, i, i, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 2, BATCH_EVENTS_MAX, MANY, MANY + 1 - BATCH_EVENTS_MAX, WORK_SUCCEEDED);
+    expect_launches(&c, 3, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 4, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 4, 1, 1, 1, WORK_FAILED);
     buf_init(&text, EVENT_TEXT_BYTES_MAX);
     cr_assert_eq(events_next(f.session, &c, &none, &text), EVENTS_NONE);
     buf_finish(&text);

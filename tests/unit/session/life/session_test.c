@@ -213,7 +213,7 @@ Test(session, delete_ends_a_call_that_waits_for_an_endless_kernel)
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     pthread_join(thread, NULL);
     cr_assert_neq(synced, STATUS_OK);
-    cr_assert_eq(info_of(l).state, LAUNCH_CANCELLED);
+    cr_assert_eq(info_of(l).state, WORK_CANCELLED);
     cr_assert_eq(fake_live_workers(), 0);
     launch_return(l);
 }
