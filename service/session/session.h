@@ -308,9 +308,8 @@ struct buffer_info {
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
                           struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
-enum status buffer_delete(struct session *s, struct span id, struct problem *why);
-/* As buffer_delete(), if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. */
-enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why);
+/* `only` not NULL: if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. */
+enum status buffer_delete(struct session *s, struct span id, const struct contents *only, struct problem *why);
 /* Deletes a buffer whose upload was given up: without waiting, after everything its transfer has submitted. Does nothing when the id is
  * unknown, or when launches that were not submitted yet may name it. Call it after the transfer's destroy. */
 void     buffer_abandon(struct session *s, struct span id);
@@ -324,13 +323,10 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
 
 /* ---- transfer.c ---- bytes in pieces through staging memory, overlapped with the device's own copies. A transfer keeps its session and
  * buffer alive. One thread at a time per transfer. */
-/* Checks range and state; never blocks. bytes may be 0. */
-enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                 struct problem *why);
-/* As transfer_write_begin(), if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. Of several
- * concurrent calls one succeeds. */
-enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
-                                    struct transfer **out, struct problem *why);
+/* Checks range and state; never blocks. bytes may be 0. `only` not NULL: if the buffer has these contents; else PRECONDITION_FAILED, also when it does
+ * not exist, and of several concurrent calls one succeeds. */
+enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                 struct transfer **out, struct problem *why);
 /* Takes some of the piece. PENDING registers w: no staging memory is free. Never blocks. */
 enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
 /* Writes without a copy: lends staging memory for the next bytes until transfer_write_commit(), which says how many were filled. No

@@ -216,7 +216,7 @@ enum status buffers_delete(struct request *r, struct session *s)
     if (!st && condition.absent)
         st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
     if (!st)
-        st = buffer_delete_if(s, r->params[1], condition_contents(&condition), &r->problem);
+        st = buffer_delete(s, r->params[1], condition_contents(&condition), &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
 }
 

@@ -365,7 +365,7 @@ static enum status begin_transfer(struct load *l, struct problem *why)
     if (p->kind == PART_VARIABLE)
         st = global_id_of(l->session, p->id, p->variable, id, why);
     if (!st)
-        st = transfer_write_begin(l->session, span_of(id), 0, l->entry.bytes, &l->transfer, why);
+        st = transfer_write_begin(l->session, span_of(id), 0, l->entry.bytes, NULL, &l->transfer, why);
     return st;
 }
 

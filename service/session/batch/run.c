@@ -360,7 +360,7 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     if (st || b->spec->program) /* whose buffers live as long as it does */
         return st;
     if (!span_starts(op->to, "$"))
-        return buffer_delete(b->session, op->to, why);
+        return buffer_delete(b->session, op->to, NULL, why);
     if (!own || !own->temp)
         return no_buffer("/buf", why);
     pthread_mutex_lock(&b->session->lock);

@@ -333,7 +333,7 @@ enum status buffer_release(struct worker_session *c, struct buffer *b, struct pr
     return st;
 }
 
-enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why)
+enum status buffer_delete(struct session *s, struct span id, const struct contents *only, struct problem *why)
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
@@ -352,11 +352,6 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     if (shared)
         reaper_flush(&s->registry->reaper); /* the answer promises that clients have lost the memory */
     return worker_session_leave_with(c, st, why);
-}
-
-enum status buffer_delete(struct session *s, struct span id, struct problem *why)
-{
-    return buffer_delete_if(s, id, NULL, why);
 }
 
 static void buffer_freed(struct worker_session *c, const struct call *call, void *buffer)

@@ -217,14 +217,8 @@ static enum status begin_transfer(struct session *s, struct span buffer, uint64_
     return STATUS_OK;
 }
 
-enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                 struct problem *why)
-{
-    return begin_transfer(s, buffer, offset, bytes, true, NULL, out, why);
-}
-
-enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
-                                    struct transfer **out, struct problem *why)
+enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                 struct transfer **out, struct problem *why)
 {
     return begin_transfer(s, buffer, offset, bytes, true, only, out, why);
 }

@@ -207,7 +207,7 @@ Test(batch, every_operation)
     cr_assert_eq(fake_live_allocations(), 2);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 32);
     batch_destroy(b);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), NULL, &f.why), STATUS_OK);
     await_memory(16);
 }
 

@@ -94,9 +94,9 @@ static struct launch *untold(struct transfer **first, struct transfer **second)
     make_module("m", "code");
     make_buffer("a", 2 * STAGING_SLICE_BYTES);
     make_buffer("b", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, NULL, first, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(*first, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, second, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, NULL, second, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(*second, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
@@ -487,7 +487,7 @@ Test(launch, keeps_its_module_and_its_buffer_until_it_ran)
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(fake_modules_loaded(), 1);
     fake_script()->released = true;
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert(waitlist_over(launch_end(l)));
     cr_assert_eq(info_of(l).state, WORK_SUCCEEDED);
     launch_return(gate);

@@ -460,7 +460,7 @@ static void *keep_busy(void *unused)
             continue;
         if (!buffer_create(s, (struct span){0}, 64, false, &b, &created, &why)) {
             buffer_fill(s, span_of(b.id), 0, 64, 7, 4, SPAN_LITERAL("named"), &why);
-            buffer_delete(s, span_of(b.id), &why);
+            buffer_delete(s, span_of(b.id), NULL, &why);
         }
         session_return(s);
     }

@@ -25,7 +25,7 @@ static void make_and_delete(struct session *s)
 {
     fake_script()->caches = true;
     cr_assert_eq(make(s, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(s, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(s, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
 }
 
 static struct session *with_a_cache(void)

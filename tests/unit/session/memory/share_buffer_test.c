@@ -50,7 +50,7 @@ Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
     cr_assert_eq(byte_at("a", UNIT), 42);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
     cr_assert_eq(fake_hosts_mapped(), 0);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(at[v.offset + UNIT], 0, "its pages went back to the host");
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     munmap(at, 2 * UNIT);
@@ -85,7 +85,7 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     cr_assert_not(v.direct);
     close(v.fd);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, UNIT + 20);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 10);
     cr_assert_eq(a[3], 9);
     munmap(a, UNIT);
@@ -136,7 +136,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
                 break;
         }
         fake_fail_at(-1, STATUS_OK);
-        cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+        cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
         cr_assert_eq(open_descriptors(), before);
     }
 }

@@ -125,7 +125,7 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
     cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
     cr_assert_eq(try_open(f.session, "nobody"), STATUS_BUFFER_NOT_FOUND);
     cr_assert_eq(try_open(f.session, "b"), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), NULL, &f.why), STATUS_OK);
     close(fd);
     cr_assert_eq(open_descriptors(), before);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 76 * MIB);
@@ -255,7 +255,7 @@ Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 8 * MIB / 512);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 8 * MIB);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_BUSY);
     fake_script()->held = false;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
@@ -344,6 +344,6 @@ Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
         cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK); /* behind it */
         cr_assert_eq(fake_hosts_mapped(), 1);
     }
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(fake_hosts_mapped(), 0);
 }
