@@ -236,7 +236,7 @@ enum status launches_delete(struct request *r)
     struct session *s;
     struct launch  *l;
     bool            force;
-    enum status     st = force_of(r, &force);
+    enum status     st = flag_of(r, "force", &force);
 
     if (!st)
         st = session_of(r, &s);

@@ -289,7 +289,7 @@ static enum status end_job(struct request *r, struct session *s, struct batch_jo
     struct batch_job_info *i;
     bool                   force, reset;
     bool                   finished = waitlist_over(&j->end);
-    enum status            st = force_of(r, &force);
+    enum status            st = flag_of(r, "force", &force);
 
     if (st)
         return st;

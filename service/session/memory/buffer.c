@@ -39,11 +39,6 @@ static enum status buffer_not_found(struct problem *why)
     return problem_set(why, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
 }
 
-static enum status buffer_gone(struct problem *why)
-{
-    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted");
-}
-
 struct buffer *buffer_find(struct worker_session *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
@@ -66,6 +61,16 @@ void buffer_unref(struct buffer *b)
     free(b);
 }
 
+/* With session.lock held: what that id names, if it has these contents (NULL: any). */
+static enum status find_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+{
+    *out = buffer_find(c, id);
+    assert(held(&c->session->lock));
+    if (!*out)
+        return only ? problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted") : buffer_not_found(why);
+    return contents_check(c, *out, only, why);
+}
+
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     assert(held(&c->session->lock));
@@ -74,13 +79,9 @@ enum status buffer_pin(struct worker_session *c, struct span id, struct buffer *
 
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
-    struct buffer *b = buffer_find(c, id);
-    enum status    st;
+    struct buffer *b;
+    enum status    st = find_if(c, id, only, &b, why);
 
-    assert(held(&c->session->lock));
-    if (!b)
-        return only ? buffer_gone(why) : buffer_not_found(why);
-    st = contents_check(c, b, only, why);
     if (st)
         return st;
     b->refs++;
@@ -282,13 +283,9 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
                                  struct problem *why)
 {
-    struct buffer *b = buffer_find(c, id);
-    enum status    st;
+    struct buffer *b;
+    enum status    st = find_if(c, id, only, &b, why);
 
-    assert(held(&c->session->lock));
-    if (!b)
-        return only ? buffer_gone(why) : buffer_not_found(why);
-    st = contents_check(c, b, only, why);
     if (st)
         return st;
     if (b->module)
