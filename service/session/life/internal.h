@@ -66,8 +66,6 @@ struct caller_use {
 };
 
 struct fault_budget;
-struct run_place;
-struct warm_job;
 
 /* Code that is compiled ahead of its use: session/code/warm.c. */
 struct warm_jobs {
@@ -166,10 +164,7 @@ TAILQ_HEAD(launch_queue, launch);
 LIST_HEAD(transfers, transfer);
 TAILQ_HEAD(batch_job_queue, batch_job);
 
-struct launch;
-struct module;
 struct temp_buffer;
-struct transfer;
 
 /* Whether the large buffers of a worker session are on the device: session/hibernate/. */
 enum sleep { SLEEP_NONE, SLEEP_FALLING, SLEEP_ASLEEP, SLEEP_WAKING };

@@ -3,8 +3,6 @@
 
 #include "session/life/parts.h"
 
-struct module;
-
 /* What the texels of a buffer are read as. */
 struct texture {
     struct texture_desc desc;

@@ -28,7 +28,7 @@ struct device_module *loaded_module_find(struct device_worker *w, uint32_t id)
 
 static enum status wait_as_barrier(struct device_worker *w, struct accepted_command *k)
 {
-    queue_push(&w->barriers, k);
+    TAILQ_INSERT_TAIL(&w->barriers, k, queued);
     return STATUS_PENDING;
 }
 
