@@ -96,12 +96,13 @@ unsigned registry_budgets_spent(struct registry *r, unsigned device);
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING, SESSION_HIBERNATED };
 enum { SESSION_STATES = SESSION_HIBERNATED + 1 };
 const char *session_state_name(enum session_state s);
-/* Numbers of all callers' sessions by state. */
-void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
-/* How many sessions have work in progress on that device (DEVICES_MAX: on any), transfers included. */
-unsigned registry_busy(struct registry *r, unsigned device);
-/* Of how many sessions clients of this host map memory. */
-unsigned registry_mapped(struct registry *r);
+/* Numbers of all callers' sessions on that device (DEVICES_MAX: on any). */
+struct registry_survey {
+    unsigned states[SESSION_STATES];
+    unsigned busy;   /* that have work in progress, transfers included */
+    unsigned mapped; /* of which clients of this host map memory */
+};
+struct registry_survey registry_survey(struct registry *r, unsigned device);
 
 struct waiting_work {
     unsigned launches, batches; /* accepted and not started; batches: those in the background */
@@ -363,6 +364,10 @@ enum image_kind {
     IMAGE_SPIRV,
     IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */
 };
+static inline bool image_is_shader(enum image_kind kind)
+{
+    return kind == IMAGE_GLSL || kind == IMAGE_SPIRV;
+}
 struct module_spec {
     struct span                  id; /* empty: the server makes one */
     enum image_kind              kind;

@@ -32,12 +32,11 @@ static const char *device_label(struct buf *labels, const struct pool_device *d)
 
 static void add_sessions(struct buf *out, struct buf *labels, struct registry *registry)
 {
-    unsigned counts[SESSION_STATES];
+    struct registry_survey all = registry_survey(registry, DEVICES_MAX);
 
-    session_states(registry, counts);
     metrics_head(out, METRIC_SESSIONS);
     for (unsigned i = 0; i < SESSION_STATES; i++)
-        add_sample(out, labels, METRIC_SESSIONS, "state", session_state_name(i), counts[i]);
+        add_sample(out, labels, METRIC_SESSIONS, "state", session_state_name(i), all.states[i]);
 }
 
 static void add_hibernation(struct buf *out, struct buf *labels, struct registry *registry)

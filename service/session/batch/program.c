@@ -32,7 +32,6 @@ static void program_free(struct program *p)
     free(p);
 }
 
-/* With session.lock held. */
 static void program_unref(struct program *p)
 {
     assert(held(&p->worker_session->session->lock));
@@ -101,7 +100,6 @@ static void take_turn(struct program *p)
     p->taken = true;
 }
 
-/* With session.lock held. */
 static void end_turn(struct program *p)
 {
     assert(held(&p->worker_session->session->lock) && p->taken);
@@ -355,7 +353,6 @@ enum status program_put(struct session *s, struct span name, struct program_text
 
 /* ---- finding and ending ---- */
 
-/* With session.lock held. */
 static struct program *find(struct session *s, struct span name)
 {
     assert(held(&s->lock));

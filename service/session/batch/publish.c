@@ -28,7 +28,6 @@ static void publish_text(const struct batch *b, unsigned op)
         events_publish(b->session, &e, (struct span){r->output, r->output_bytes});
 }
 
-/* With session.lock held. */
 static void publish_one(const struct batch *b, unsigned op)
 {
     const struct batch_result *r = &b->results[op];

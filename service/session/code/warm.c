@@ -390,7 +390,6 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     return NULL;
 }
 
-/* With the lock held. */
 static enum status admit(struct warm_jobs *w, const void *owner, struct problem *why)
 {
     unsigned             mine = count_jobs(w, owner, true);

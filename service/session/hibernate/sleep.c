@@ -43,7 +43,6 @@ static void add_all(struct hibernation *h, const struct table *t, bool temporary
     }
 }
 
-/* With session.lock held. */
 static enum status list_buffers(struct worker_session *c, struct hibernation **out, uint64_t *bytes, struct problem *why)
 {
     struct hibernation *h = calloc(1, sizeof *h);

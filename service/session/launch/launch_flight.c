@@ -301,14 +301,12 @@ static void on_event(struct call *call, enum call_event event)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* With session.lock held. */
 static bool ring_has_room(const struct worker_session *c)
 {
     assert(held(&c->session->lock));
     return c->in_ring < LAUNCHES_IN_RING_MAX;
 }
 
-/* With session.lock held. */
 static void enter_ring(struct worker_session *c, struct launch *l)
 {
     assert(held(&c->session->lock));

@@ -91,7 +91,6 @@ static struct launch *make_past(const struct launch_info *was, const unsigned ch
     return l;
 }
 
-/* With session.lock held. */
 static enum status put(struct worker_session *c, struct launch *l, struct problem *why)
 {
     assert(held(&c->session->lock));

@@ -167,7 +167,6 @@ uint64_t domain_settle(struct session *s)
 
 /* ---- the fall ---- */
 
-/* With registry.lock held. */
 static void begin_fall(struct fault_domain *d, enum counter cause)
 {
     assert(held(&d->registry->lock));

@@ -201,7 +201,6 @@ void janitor_sweep(struct registry *r, uint64_t now)
     moved_look(r, now);
 }
 
-/* With registry.lock held. */
 static void wait_for_tick(struct registry *r)
 {
     struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));

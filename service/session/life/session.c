@@ -43,53 +43,32 @@ const char *session_source_name(enum session_source s)
     return names[s];
 }
 
-static void count_state(struct session *s, void *counts)
-{
-    pthread_mutex_lock(&s->lock);
-    ((unsigned *)counts)[session_state_shown(s)]++;
-    pthread_mutex_unlock(&s->lock);
-}
-
-void session_states(struct registry *r, unsigned counts[SESSION_STATES])
-{
-    memset(counts, 0, SESSION_STATES * sizeof counts[0]);
-    registry_each(r, count_state, counts);
-}
-
-struct busy_count {
-    unsigned device, busy;
+struct survey {
+    unsigned                device;
+    struct registry_survey *found;
 };
 
-static void count_busy(struct session *s, void *context)
+static void survey_session(struct session *s, void *survey)
 {
-    struct busy_count *c = context;
+    const struct survey         *x = survey;
+    const struct worker_session *c;
 
+    if (x->device != DEVICES_MAX && s->device != x->device)
+        return;
     pthread_mutex_lock(&s->lock);
-    c->busy += (c->device == DEVICES_MAX || s->device == c->device) && s->worker_session && s->worker_session->uses > 0;
+    c = s->worker_session;
+    x->found->states[session_state_shown(s)]++;
+    x->found->busy += c && c->uses > 0;
+    x->found->mapped += c && c->shares_count > 0;
     pthread_mutex_unlock(&s->lock);
 }
 
-unsigned registry_busy(struct registry *r, unsigned device)
+struct registry_survey registry_survey(struct registry *r, unsigned device)
 {
-    struct busy_count c = {.device = device};
+    struct registry_survey found = {0};
 
-    registry_each(r, count_busy, &c);
-    return c.busy;
-}
-
-static void count_mapped(struct session *s, void *mapped)
-{
-    pthread_mutex_lock(&s->lock);
-    *(unsigned *)mapped += s->worker_session && s->worker_session->shares_count > 0;
-    pthread_mutex_unlock(&s->lock);
-}
-
-unsigned registry_mapped(struct registry *r)
-{
-    unsigned mapped = 0;
-
-    registry_each(r, count_mapped, &mapped);
-    return mapped;
+    registry_each(r, survey_session, &(struct survey){device, &found});
+    return found;
 }
 
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
@@ -497,7 +476,6 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* With registry.lock held. */
 static uint64_t expires_wall(const struct session *s)
 {
     bool     used = s->pins > s->observers + s->listed;

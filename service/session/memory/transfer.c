@@ -92,7 +92,6 @@ static void transfer_use(struct transfer *t)
     t->worker_session->reads += !t->writing;
 }
 
-/* With session.lock held. */
 static void transfer_unuse(struct transfer *t)
 {
     assert(held(&t->session->lock));
@@ -165,7 +164,6 @@ static void on_piece_event(struct call *call, enum call_event event)
         transfer_free(t);
 }
 
-/* With session.lock held. */
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
                                 const struct contents *only, struct problem *why)
 {
