@@ -612,23 +612,22 @@ enum status load_finish(struct request *r, struct session **out)
 {
     struct load *l = r->progress;
     enum status  st = STATUS_OK;
+    bool         arrives;
 
     while (l->task && !st)
         st = run_task(r); /* of a part without a padding at the very end */
     if (!st && l->step != LOAD_REST)
         st = cut_short(l, &r->problem);
-    if (st)
-        return fail(l, st);
-    st = take_requests(l, r);
-    if (st)
-        return fail(l, st);
-    session_restored(l->session);
-    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
+    if (!st)
+        st = take_requests(l, r);
+    if (!st)
+        session_restored(l->session);
+    arrives = !st && l->from == SOURCE_SNAPSHOT && session_is_pending(l->session);
+    if (arrives)
         st = state_keep_pending(app_of(r)->state, r->caller, l->session, &r->problem);
     if (st)
         return fail(l, st);
-    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
-        counter_add(COUNTER_MOVES_ARRIVED, 1);
+    counter_add(COUNTER_MOVES_ARRIVED, arrives);
     l->restored = true;
     *out = l->session;
     return STATUS_OK;

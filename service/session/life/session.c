@@ -635,31 +635,28 @@ static struct worker *replace_worker(struct session *s, struct worker_session *o
 /* `faulted_only`: one that is at work stays. */
 static enum status renew_worker_session(struct session *s, bool faulted_only, struct problem *why)
 {
-    struct worker_session *old, *c = NULL;
+    struct worker_session *old = NULL, *c = NULL;
     struct worker         *w;
     uint64_t               round;
+    bool                   renews = false;
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
-    if (s->state != SESSION_CLOSING && session_moving_locked(s)) {
-        pthread_mutex_unlock(&s->lock);
-        return moving_problem(why);
-    }
-    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only))) {
+    if (s->state != SESSION_CLOSING && session_moving_locked(s))
+        st = moving_problem(why);
+    else if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only)))
         st = session_changeable_locked(s, why);
-        pthread_mutex_unlock(&s->lock);
-        return st;
+    else if (!(st = budget_admits(s, why))) {
+        renews = true;
+        old = take_worker_session(s);
+        s->fault = (struct problem){0};
+        s->generation++;
+        s->changes++;
+        session_set_state(s, SESSION_STARTING);
     }
-    if ((st = budget_admits(s, why))) {
-        pthread_mutex_unlock(&s->lock);
-        return st;
-    }
-    old = take_worker_session(s);
-    s->fault = (struct problem){0};
-    s->generation++;
-    s->changes++;
-    session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
+    if (!renews)
+        return st;
     w = replace_worker(s, old, &round, "the session was reset");
     st = start_worker_session(s, w, round, &c, why);
     return set_started(s, c, st, why);
