@@ -15,7 +15,7 @@ static bool is_still(const struct handover *h, uint64_t patient_until)
 {
     if (!server_freeze(h->server, deadline_left_ns(patient_until) > 0))
         return false;
-    if (registry_busy(h->app->registry) == 0)
+    if (registry_survey(h->app->registry, DEVICES_MAX).busy == 0)
         return true;
     server_thaw(h->server);
     return false;
@@ -38,7 +38,7 @@ static bool stand_still(struct handover *h)
 /* Its clients would go on writing to memory that is nobody's. */
 static bool is_mapped(const struct handover *h)
 {
-    unsigned mapped = registry_mapped(h->app->registry);
+    unsigned mapped = registry_survey(h->app->registry, DEVICES_MAX).mapped;
 
     if (mapped)
         log_error("frontend", "not upgraded, this process goes on: clients of this host map memory of %u sessions", mapped);
@@ -49,7 +49,7 @@ static bool prepare(struct handover *h)
 {
     if (!stand_still(h)) {
         log_error("frontend", "not upgraded, this process goes on: %u requests and work in %u sessions are still under way",
-                  server_in_flight(h->server), registry_busy(h->app->registry));
+                  server_in_flight(h->server), registry_survey(h->app->registry, DEVICES_MAX).busy);
         return false;
     }
     if (is_mapped(h))

@@ -55,17 +55,13 @@ struct clear_request {
 
 static enum status read_query(struct request *r, struct clear_request *q)
 {
-    struct span seconds, all = SPAN_LITERAL("0");
+    struct span seconds;
 
     *q = (struct clear_request){0};
     if (request_query(r, "older_than_s", &seconds) && !span_u64(seconds, &q->unused_s))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "older_than_s", "value",
                              "older_than_s must be a whole number of seconds, 0 or more");
-    request_query(r, "all", &all);
-    q->all = span_is(all, "1");
-    if (!q->all && !span_is(all, "0"))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "all", "value", "all must be 0 or 1");
-    return STATUS_OK;
+    return flag_of(r, "all", &q->all);
 }
 
 static enum status check_right(struct request *r, const struct clear_request *q)

@@ -218,12 +218,12 @@ static void add_item_members(struct json_writer *w, const struct request *r, con
     }
     if (pool_device_at(app_of(r)->pool, item->what.device, &device))
         json_add_text(w, "device", device.id);
-    json_add_text(w, "state", warm_state_name(item->state));
-    if (item->state == WARM_SUCCEEDED && !item->what.kernel) {
+    json_add_text(w, "state", work_state_name(item->state));
+    if (item->state == WORK_SUCCEEDED && !item->what.kernel) {
         json_add_bool(w, "cached", item->cached);
         json_add_double(w, "compile_ms", item->compile_ms);
     }
-    if (item->state == WARM_FAILED)
+    if (item->state == WORK_FAILED)
         add_item_problem(w, r, item);
 }
 
@@ -232,7 +232,7 @@ static void add_members(struct json_writer *w, const struct request *r, struct w
     struct warm_item item;
 
     json_add_text(w, "id", i->id);
-    json_add_text(w, "state", warm_state_name(i->state));
+    json_add_text(w, "state", work_state_name(i->state));
     json_add_time(w, "created_at", i->created_wall_ns);
     json_add_time(w, "finished_at", i->finished_wall_ns);
     json_add_time(w, "expires_at", i->expires_wall_ns);
@@ -256,7 +256,7 @@ static enum status answer_job(struct request *r, struct warm_job *j, unsigned ht
     char             progress[48];
 
     warm_job_info_of(j, &i);
-    snprintf(progress, sizeof progress, "%s-%u", warm_state_name(i.state), i.succeeded + i.failed);
+    snprintf(progress, sizeof progress, "%s-%u", work_state_name(i.state), i.succeeded + i.failed);
     if (http_status == 200 && r->method == METHOD_GET && follow_etag(r, i.created_wall_ns, progress))
         return reply_empty(&r->reply, 304);
     if (http_status == 202)

@@ -41,14 +41,14 @@ enum status number_of(struct request *r, const char *name, uint64_t least, uint6
                          (unsigned)most);
 }
 
-enum status force_of(struct request *r, bool *force)
+enum status flag_of(struct request *r, const char *name, bool *on)
 {
     struct span text = SPAN_LITERAL("0");
 
-    request_query(r, "force", &text);
-    *force = span_is(text, "1");
-    if (!*force && !span_is(text, "0"))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "force", "value", "force must be 0 or 1");
+    request_query(r, name, &text);
+    *on = span_is(text, "1");
+    if (!*on && !span_is(text, "0"))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, name, "value", "%s must be 0 or 1", name);
     return STATUS_OK;
 }
 

@@ -17,8 +17,8 @@ enum status nothing_check(struct request *r);
 
 /* A query parameter that is a number; absent: *out stays. */
 enum status number_of(struct request *r, const char *name, uint64_t least, uint64_t most, uint64_t *out);
-/* ?force=0 or 1. */
-enum status force_of(struct request *r, bool *force);
+/* A query parameter that is 0 or 1; absent: 0. */
+enum status flag_of(struct request *r, const char *name, bool *on);
 
 /* Starts the timing of a compute request whose body has arrived; its answer then says where the time went. */
 void timing_begin(struct request *r);

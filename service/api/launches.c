@@ -65,7 +65,7 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
 {
     struct answer a;
 
-    if (follow_etag(r, i->created_wall_ns, launch_state_name(i->state)))
+    if (follow_etag(r, i->created_wall_ns, work_state_name(i->state)))
         return reply_empty(&r->reply, 304);
     if (http_status == 202)
         reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(sid_of(r)), i->id);
@@ -96,14 +96,14 @@ static enum status await_launch(struct request *r, struct launch_request *q, str
 static enum status answer_end_of(struct request *r, const struct launch_info *i)
 {
     switch (i->state) {
-    case LAUNCH_QUEUED:
-    case LAUNCH_RUNNING:
+    case WORK_QUEUED:
+    case WORK_RUNNING:
         return answer_launch(r, i, 202);
-    case LAUNCH_SUCCEEDED:
+    case WORK_SUCCEEDED:
         return answer_launch(r, i, 200);
-    case LAUNCH_CANCELLED:
+    case WORK_CANCELLED:
         return problem_set(&r->problem, STATUS_CANCELLED, "the launch %s was cancelled", i->id);
-    case LAUNCH_FAILED:
+    case WORK_FAILED:
         break;
     }
     note_timing(r, i);
@@ -236,7 +236,7 @@ enum status launches_delete(struct request *r)
     struct session *s;
     struct launch  *l;
     bool            force;
-    enum status     st = force_of(r, &force);
+    enum status     st = flag_of(r, "force", &force);
 
     if (!st)
         st = session_of(r, &s);

@@ -141,13 +141,6 @@ static const struct code_format {
     bool        shader; /* of devices that take SPIR-V alone */
 } code_formats[] = {{"ptx", PTX_TYPE, "PTX", false}, {"cubin", CUBIN_TYPE, "cubin", false}, {"spirv", SPIRV_TYPE, "SPIR-V", true}};
 
-static bool has_spirv(const struct module *m)
-{
-    enum image_kind kind = module_spec_of(m)->kind;
-
-    return kind == IMAGE_GLSL || kind == IMAGE_SPIRV;
-}
-
 static const struct code_format *find_format(struct span name)
 {
     for (size_t i = 0; i < COUNT(code_formats); i++)
@@ -162,16 +155,17 @@ static enum status answer_code(struct request *r, const struct module *m)
     const struct code_format *f;
     struct module_view        v;
     struct span               format = SPAN_LITERAL("ptx"), code;
+    bool                      shader = image_is_shader(module_spec_of(m)->kind);
     char                      etag[SHA_ETAG_BYTES];
 
-    if (has_spirv(m))
+    if (shader)
         format = SPAN_LITERAL("spirv");
     request_query(r, "format", &format);
     f = find_format(format);
     if (!f)
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "format", "value", "format must be ptx, cubin or spirv");
     module_view_of(m, &v);
-    code = f->shader != has_spirv(m) ? (struct span){0} : f == code_formats ? v.ptx : v.cubin;
+    code = f->shader != shader ? (struct span){0} : f == code_formats ? v.ptx : v.cubin;
     if (code.bytes == 0)
         return problem_set(&r->problem, STATUS_NOT_FOUND, "the module has no %s", f->title);
     snprintf(etag, sizeof etag, "\"%.80s-%s\"", v.code_hash, f->name);
@@ -186,16 +180,11 @@ enum status modules_code(struct request *r)
     return with_module(r, answer_code);
 }
 
-static enum status delete_in(struct request *r, struct session *s)
+enum status modules_delete(struct request *r, struct session *s)
 {
     enum status st = module_delete(s, r->params[1], &r->problem);
 
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status modules_delete(struct request *r)
-{
-    return on_session(r, delete_in);
 }
 
 /* One that was deleted since its id was listed is left out. */

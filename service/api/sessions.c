@@ -366,17 +366,12 @@ enum status sessions_list(struct request *r)
     return answer_list(r, SESSIONS_MAX, sizeof(struct session_info), add_sessions);
 }
 
-static enum status answer_it(struct request *r, struct session *s)
+enum status sessions_get(struct request *r, struct session *s)
 {
     return session_answer(r, s, 200);
 }
 
-enum status sessions_get(struct request *r)
-{
-    return on_session(r, answer_it);
-}
-
-static enum status patch_in(struct request *r, struct session *s)
+enum status sessions_patch(struct request *r, struct session *s)
 {
     struct session_request q = {0};
     struct session_patch   p = {0};
@@ -404,12 +399,7 @@ static enum status patch_in(struct request *r, struct session *s)
     return st ? st : session_answer(r, s, 200);
 }
 
-enum status sessions_patch(struct request *r)
-{
-    return on_session(r, patch_in);
-}
-
-static enum status delete_it(struct request *r, struct session *s)
+enum status sessions_delete(struct request *r, struct session *s)
 {
     enum status st = session_delete(s, &r->problem);
 
@@ -424,11 +414,6 @@ enum status sessions_heartbeat(struct request *r)
     if (!st)
         st = session_renew(app_of(r)->registry, &t, r->params[0], &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status sessions_delete(struct request *r)
-{
-    return on_session(r, delete_it);
 }
 
 static enum status reset_it(struct request *r, struct session *s)
@@ -452,7 +437,7 @@ static const struct json_field sync_fields[] = {
     JSON_FIELD(FIELD_STRING, struct sync_request, stream, false, STREAM_NAME_BYTES - 1),
 };
 
-static enum status sync_in(struct request *r, struct session *s)
+enum status sessions_sync(struct request *r, struct session *s)
 {
     struct sync_request q = {0};
     enum status         st = body_decode(r, sync_fields, COUNT(sync_fields), &q);
@@ -460,9 +445,4 @@ static enum status sync_in(struct request *r, struct session *s)
     if (!st)
         st = session_sync(s, q.stream, &r->problem);
     return st ? st : reply_json(&r->reply, 200, SPAN_LITERAL("{}"));
-}
-
-enum status sessions_sync(struct request *r)
-{
-    return on_session(r, sync_in);
 }

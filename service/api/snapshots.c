@@ -6,5 +6,5 @@ enum status snapshots_get(struct request *r)
 {
     if (!request_accepts(r, SNAPSHOT_TYPE))
         return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow " SNAPSHOT_TYPE ", the type of a snapshot");
-    return snapshot_answer(r);
+    return snapshot_answer(r, NULL, false);
 }

@@ -53,3 +53,11 @@ static inline struct timespec timespec_of_ns(uint64_t ns)
 {
     return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
+
+/* A signal may end it earlier. */
+static inline void sleep_ns(uint64_t ns)
+{
+    const struct timespec t = timespec_of_ns(ns);
+
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}

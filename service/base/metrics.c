@@ -2,7 +2,6 @@
 #include "base/metrics.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 
 #include "base/deadline.h"
 #include "base/span.h"

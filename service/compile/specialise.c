@@ -1,7 +1,6 @@
 /* Sets specialisation constants in valid SPIR-V. */
 #include "compile/specialise.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {

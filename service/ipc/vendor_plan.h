@@ -4,6 +4,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VENDOR_KERNEL "vendor"
@@ -48,6 +49,12 @@ struct vendor_plan {
     uint64_t             lefts, rights;            /* SVD: vectors wanted; EIGH, EIG: lefts is 1 if they are */
     uint64_t             triangle;                 /* TRIANGULAR_SOLVE: enum vendor_triangle */
 };
+
+/* Libraries count in 32 bits. */
+static inline bool vendor_fits_int(uint64_t n)
+{
+    return n >= 1 && n <= INT32_MAX;
+}
 
 static_assert(sizeof(struct vendor_plan) == 2 * sizeof(uint32_t) + 22 * sizeof(uint64_t), "no byte of it is padding");
 

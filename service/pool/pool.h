@@ -107,11 +107,10 @@ enum pool_server_offer pool_server_offer(struct pool *p, unsigned device, struct
  * compared, and never followed. FAULT_DOMAIN_UNAVAILABLE: the server does not start. OVERLOADED: it is full. */
 enum status pool_domain_take(struct pool *p, unsigned device, const void *domain, struct worker **out, struct problem *why);
 bool        pool_domain_take_ready(struct pool *p, const void *domain, struct worker **out);
-/* Its server, and what waits there, ends now; the next taker finds another one. Its used workers are the caller's. Does not wait. */
-void pool_domain_fall(struct pool *p, const void *domain);
-/* The same for good: nobody takes from it any more. */
-void pool_domain_end(struct pool *p, const void *domain);
-/* FAULT_DOMAIN_LOST: its server has ended by itself; pool_domain_fall() is due. */
+/* Its server, and what waits there, ends now; the next taker finds another one. Its used workers are the caller's. Does not wait.
+ * `for_good`: nobody takes from it any more. */
+void pool_domain_leave(struct pool *p, const void *domain, bool for_good);
+/* FAULT_DOMAIN_LOST: its server has ended by itself; pool_domain_leave() is due. */
 enum status pool_domain_verdict(struct pool *p, const void *domain, struct problem *why);
 /* Servers that run, those included that are ending. */
 unsigned pool_servers(struct pool *p);

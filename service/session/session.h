@@ -71,7 +71,6 @@ void registry_makes_way(struct registry *r, bool on);
 /* Ends all work in progress with WORKER_LOST, so that nothing waits for a hung worker. */
 void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
 /* A tenant's part of bounds that all tenants share. */
 struct registry_use {
     unsigned sessions; /* including those of runs, and those whose worker has not ended yet */
@@ -97,14 +96,13 @@ unsigned registry_budgets_spent(struct registry *r, unsigned device);
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING, SESSION_HIBERNATED };
 enum { SESSION_STATES = SESSION_HIBERNATED + 1 };
 const char *session_state_name(enum session_state s);
-/* Numbers of all callers' sessions by state. */
-void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
-/* How many sessions have work in progress on that device, transfers included. */
-unsigned registry_busy_on(struct registry *r, unsigned device);
-/* ... on any device. */
-unsigned registry_busy(struct registry *r);
-/* Of how many sessions clients of this host map memory. */
-unsigned registry_mapped(struct registry *r);
+/* Numbers of all callers' sessions on that device (DEVICES_MAX: on any). */
+struct registry_survey {
+    unsigned states[SESSION_STATES];
+    unsigned busy;   /* that have work in progress, transfers included */
+    unsigned mapped; /* of which clients of this host map memory */
+};
+struct registry_survey registry_survey(struct registry *r, unsigned device);
 
 struct waiting_work {
     unsigned launches, batches; /* accepted and not started; batches: those in the background */
@@ -237,9 +235,9 @@ void session_moved_forget(struct registry *r, const struct tenant *t, const char
 /* Calls `call` with each; `room` is where it is described. No lock held. */
 void session_each(struct registry *r, struct session_info                                                *room,
                   void (*call)(const struct session_info *info, const char *caller, void *context), void *context);
-/* A session by its id, and its caller's name if several have one of that id (else INVALID_FIELD); *out is for session_forgo(): looking is no use. */
+/* A session by its id, and its caller's name if several have one of that id (else INVALID_FIELD); *out is for
+ * session_return_unnoticed(). */
 enum status session_find(struct registry *r, struct span caller, struct span id, struct session **out, struct problem *why);
-void        session_forgo(struct session *s);
 const char *session_caller(const struct session *s);
 /* As session_delete(), but its caller is told that an operator did it. */
 enum status session_remove(struct session *s, struct problem *why);
@@ -278,17 +276,16 @@ struct session_memory {
     uint64_t cached_bytes;    /* reserved but not allocated: cached for later allocations, or lost to rounding */
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
-    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since session_memory_reset_peak() */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation, or since MEMORY_RESET_PEAK */
     uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double
         fragmentation; /* 1 - largest block that can be had / free_bytes: 0 if all of it is one block, near 1 if it is many small ones; NaN:
                                  the device cannot tell */
 };
-enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
-/* Releases cached memory to the device; *out are the figures afterwards. Does not wait for running kernels. */
-enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
-/* peak_bytes counts from what is allocated now. */
-enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why);
+/* What is done before the figures are read. TRIM releases cached memory to the device, and does not wait for running kernels. With RESET_PEAK
+ * peak_bytes counts from what is allocated now. */
+enum memory_action { MEMORY_READ, MEMORY_TRIM, MEMORY_RESET_PEAK };
+enum status session_memory_of(struct session *s, enum memory_action action, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
 /* Identifies a buffer's contents: differs from those that it had or will have, and from those of a later buffer with the same id. Any
@@ -306,16 +303,14 @@ struct buffer_info {
     bool            shareable;
     struct contents contents;
 };
-/* id empty: the server generates one. If the id exists: same size and kind -> *created = false, otherwise SPEC_CONFLICT. */
-enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why);
-/* Creates a buffer that processes of the same host may map (share.h): a separate allocation, all zeros, charged with its real size.
- * FEATURE_DISABLED; INVALID_FIELD where the device cannot share memory. */
-enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
-                                    struct problem *why);
+/* id empty: the server generates one. If the id exists: same size and kind -> *created = false, otherwise SPEC_CONFLICT. A `shareable` one may be mapped
+ * by processes of the same host (share.h): a separate allocation, all zeros, charged with its real size. FEATURE_DISABLED; INVALID_FIELD where the
+ * device cannot share memory. */
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
+                          struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
-enum status buffer_delete(struct session *s, struct span id, struct problem *why);
-/* As buffer_delete(), if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. */
-enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why);
+/* `only` not NULL: if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. */
+enum status buffer_delete(struct session *s, struct span id, const struct contents *only, struct problem *why);
 /* Deletes a buffer whose upload was given up: without waiting, after everything its transfer has submitted. Does nothing when the id is
  * unknown, or when launches that were not submitted yet may name it. Call it after the transfer's destroy. */
 void     buffer_abandon(struct session *s, struct span id);
@@ -329,13 +324,10 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
 
 /* ---- transfer.c ---- bytes in pieces through staging memory, overlapped with the device's own copies. A transfer keeps its session and
  * buffer alive. One thread at a time per transfer. */
-/* Checks range and state; never blocks. bytes may be 0. */
-enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                 struct problem *why);
-/* As transfer_write_begin(), if the buffer has these contents; else PRECONDITION_FAILED, also when it does not exist. Of several
- * concurrent calls one succeeds. */
-enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
-                                    struct transfer **out, struct problem *why);
+/* Checks range and state; never blocks. bytes may be 0. `only` not NULL: if the buffer has these contents; else PRECONDITION_FAILED, also when it does
+ * not exist, and of several concurrent calls one succeeds. */
+enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                 struct transfer **out, struct problem *why);
 /* Takes some of the piece. PENDING registers w: no staging memory is free. Never blocks. */
 enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
 /* Writes without a copy: lends staging memory for the next bytes until transfer_write_commit(), which says how many were filled. No
@@ -372,6 +364,10 @@ enum image_kind {
     IMAGE_SPIRV,
     IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */
 };
+static inline bool image_is_shader(enum image_kind kind)
+{
+    return kind == IMAGE_GLSL || kind == IMAGE_SPIRV;
+}
 struct module_spec {
     struct span                  id; /* empty: the server makes one */
     enum image_kind              kind;
@@ -430,8 +426,11 @@ void global_id(const char *module, uint32_t index, char id[ID_BYTES]);
 unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 
 /* ---- launch.c ---- */
-enum launch_state { LAUNCH_QUEUED, LAUNCH_RUNNING, LAUNCH_SUCCEEDED, LAUNCH_FAILED, LAUNCH_CANCELLED };
-const char *launch_state_name(enum launch_state s);
+/* Of a launch, a batch in the background, or what is compiled ahead. */
+enum work_state { WORK_QUEUED, WORK_RUNNING, WORK_SUCCEEDED, WORK_FAILED, WORK_CANCELLED };
+const char *work_state_name(enum work_state s);
+/* False: it is no name of a state in which it has ended. */
+bool work_state_find_ended(struct span name, enum work_state *out);
 
 /* One argument. Scalars are little-endian in `value`. */
 /* ---- texture.c ---- */
@@ -502,18 +501,18 @@ struct launch_spec {
     uint64_t                   spin_ns; /* how long launch_submit() spins for the end; it never sleeps */
 };
 struct launch_info {
-    char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
-    char              dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
-    bool              vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
-    const char       *kernel;                  /* borrowed until launch_return */
-    uint32_t          grid[3], block[3], shared_bytes;
-    enum launch_state state;
-    uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    bool              untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
-    double            gpu_us;  /* valid when succeeded */
-    struct span       output;  /* printf text; borrowed until launch_return */
-    bool              output_truncated;
-    struct problem    problem; /* when failed */
+    char            id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
+    char            dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
+    bool            vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
+    const char     *kernel;                  /* borrowed until launch_return */
+    uint32_t        grid[3], block[3], shared_bytes;
+    enum work_state state;
+    uint64_t        created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
+    bool            untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double          gpu_us;  /* valid when succeeded */
+    struct span     output;  /* printf text; borrowed until launch_return */
+    bool            output_truncated;
+    struct problem  problem; /* when failed */
 };
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits. Blocks
  * for the worker, a compiler or memory at the first use of a stream's name, an automatic block or a built-in kernel, and for a built-in
@@ -525,7 +524,7 @@ void        launch_return(struct launch *l);
 /* Over when it has finished (succeeded, failed, cancelled), all output fetched. */
 struct waitlist *launch_end(struct launch *l);
 void             launch_info_of(struct launch *l, struct launch_info *out);
-/* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
+/* Queued: ends as cancelled, *cancelled = true. Running: WORK_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why);
 /* As launch_cancel(), without the outcome and without waiting. */
 void     launch_abandon(struct launch *l);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -20,28 +19,6 @@ enum { ACCEPT_AT_ONCE = 32 };
 
 /* ---- answers ---- */
 
-void queue_push(struct command_queue *q, struct accepted_command *k)
-{
-    k->next = NULL;
-    if (q->last)
-        q->last->next = k;
-    else
-        q->first = k;
-    q->last = k;
-}
-
-struct accepted_command *queue_pop(struct command_queue *q)
-{
-    struct accepted_command *k = q->first;
-
-    assert(k);
-    q->first = k->next;
-    if (!q->first)
-        q->last = NULL;
-    k->next = NULL;
-    return k;
-}
-
 bool status_is_fatal(enum status st)
 {
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST;
@@ -50,11 +27,10 @@ bool status_is_fatal(enum status st)
 /* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
 static void send_completion(struct device_worker *w, const struct completion *c)
 {
-    const struct timespec nap = {0, 50 * 1000};
-    enum status           st;
+    enum status st;
 
     while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
-        nanosleep(&nap, NULL);
+        sleep_ns(50 * NS_PER_US);
     if (st)
         _exit(WORKER_EXIT_LOST);
 }
@@ -85,8 +61,7 @@ static void command_free(struct device_worker *w, struct accepted_command *k)
 {
     run_close(w, k->run);
     k->run = NULL;
-    k->next = w->commands_free;
-    w->commands_free = k;
+    TAILQ_INSERT_HEAD(&w->commands_free, k, queued);
 }
 
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
@@ -120,10 +95,11 @@ void worker_lose(struct device_worker *w, const struct problem *why)
 
         command_answer(w, k, why->status, &done, why);
     }
-    while (w->barriers.first) {
+    while ((k = TAILQ_FIRST(&w->barriers))) {
         struct completion done = {0};
 
-        command_answer(w, queue_pop(&w->barriers), why->status, &done, why);
+        TAILQ_REMOVE(&w->barriers, k, queued);
+        command_answer(w, k, why->status, &done, why);
     }
     log_warn("worker", "the context is lost: %s: %s", status_code(why->status), why->detail);
 }
@@ -140,11 +116,10 @@ static bool command_fits(const struct command *c, size_t bytes)
 
 static struct accepted_command *command_new(struct device_worker *w)
 {
-    struct accepted_command *k = w->commands_free;
+    struct accepted_command *k = TAILQ_FIRST(&w->commands_free);
 
     assert(k && !k->run);
-    w->commands_free = k->next;
-    k->next = NULL;
+    TAILQ_REMOVE(&w->commands_free, k, queued);
     k->issued = false;
     k->refused = STATUS_OK;
     k->before = k->after = NULL;
@@ -170,7 +145,7 @@ static bool accept_one(struct device_worker *w)
     size_t                   bytes;
     enum status              st;
 
-    if (!w->commands_free || !ring_ready(&w->commands))
+    if (TAILQ_EMPTY(&w->commands_free) || !ring_ready(&w->commands))
         return false;
     k = command_new(w);
     st = ring_pop(&w->commands, &k->command, &bytes);
@@ -263,6 +238,10 @@ void worker_arguments_set(int argc, char **argv)
 
 static void link_commands(struct device_worker *w)
 {
+    TAILQ_INIT(&w->commands_free);
+    TAILQ_INIT(&w->barriers);
+    for (size_t i = 0; i < COUNT(w->streams); i++)
+        TAILQ_INIT(&w->streams[i].queue);
     for (unsigned i = RING_SLOTS; i-- > 0;)
         command_free(w, &w->accepted[i]);
     w->streams[0].used = true;

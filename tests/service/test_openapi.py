@@ -11,7 +11,7 @@ import pytest
 from conftest import VADD, floats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENDPOINT = re.compile(r'^ENDPOINT(?:_BEGIN)?(?:_AS\(\w+,\s*|\()(\w+),\s*(\w+),\s*"([^"]+)",\s*(\w+),\s*([^,]+),\s*\w+[,)]', re.M)
+ENDPOINT = re.compile(r'^ENDPOINT(?:_BEGIN|_IN)?(?:_AS\(\w+,\s*|\()(\w+),\s*(\w+),\s*"([^"]+)",\s*(\w+),\s*([^,]+),\s*\w+[,)]', re.M)
 BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")
 METHODS = {"get", "put", "post", "delete", "patch"}
 

@@ -96,14 +96,13 @@ static enum status reply_verbose(struct request *r)
 
 enum status readyz_get(struct request *r)
 {
-    struct span verbose = {0};
-    enum status st;
+    bool        verbose;
+    enum status st = flag_of(r, "verbose", &verbose);
 
-    if (!request_query(r, "verbose", &verbose) || span_is(verbose, "0"))
+    if (!st && !verbose)
         return reply_ready(r);
-    if (!span_is(verbose, "1"))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "verbose", "value", "verbose must be 0 or 1");
-    st = check_token(r, SCOPE_ADMIN);
+    if (!st)
+        st = check_token(r, SCOPE_ADMIN);
     return st ? st : reply_verbose(r);
 }
 

@@ -106,7 +106,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     struct tenant     t = tenant_of(r);
 
     write_limit(w, "sessions", t.sessions_max, use_of(r).own);
-    write_limit(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
+    write_limit(w, "caller_memory_bytes", t.memory_max_bytes, registry_use_of(app->registry, &t).memory_bytes);
     write_limit(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
     write_limit(w, "requests_per_s", rate_of(r), UNCOUNTED);
     write_limit(w, "faults", app->config->crash_budget ? app->config->crash_budget : UNCOUNTED, registry_faults_of(app->registry, &t));

@@ -17,6 +17,13 @@ static const char *metric_label(struct buf *labels, const char *name, const char
     return labels->data ? labels->data : "";
 }
 
+/* With that label alone. */
+static void add_sample(struct buf *out, struct buf *labels, enum metric m, const char *name, const char *value, double figure)
+{
+    buf_clear(labels);
+    metrics_sample(out, m, metric_label(labels, name, value), figure);
+}
+
 static const char *device_label(struct buf *labels, const struct pool_device *d)
 {
     buf_clear(labels);
@@ -25,14 +32,11 @@ static const char *device_label(struct buf *labels, const struct pool_device *d)
 
 static void add_sessions(struct buf *out, struct buf *labels, struct registry *registry)
 {
-    unsigned counts[SESSION_STATES];
+    struct registry_survey all = registry_survey(registry, DEVICES_MAX);
 
-    session_states(registry, counts);
     metrics_head(out, METRIC_SESSIONS);
-    for (unsigned i = 0; i < SESSION_STATES; i++) {
-        buf_clear(labels);
-        metrics_sample(out, METRIC_SESSIONS, metric_label(labels, "state", session_state_name(i)), counts[i]);
-    }
+    for (unsigned i = 0; i < SESSION_STATES; i++)
+        add_sample(out, labels, METRIC_SESSIONS, "state", session_state_name(i), all.states[i]);
 }
 
 static void add_hibernation(struct buf *out, struct buf *labels, struct registry *registry)
@@ -41,10 +45,8 @@ static void add_hibernation(struct buf *out, struct buf *labels, struct registry
 
     hibernation_use_of(registry, &use);
     metrics_head(out, METRIC_HIBERNATED_BYTES);
-    buf_clear(labels);
-    metrics_sample(out, METRIC_HIBERNATED_BYTES, metric_label(labels, "kind", "used"), (double)use.bytes);
-    buf_clear(labels);
-    metrics_sample(out, METRIC_HIBERNATED_BYTES, metric_label(labels, "kind", "max"), (double)use.bytes_max);
+    add_sample(out, labels, METRIC_HIBERNATED_BYTES, "kind", "used", (double)use.bytes);
+    add_sample(out, labels, METRIC_HIBERNATED_BYTES, "kind", "max", (double)use.bytes_max);
 }
 
 static void add_queues(struct buf *out, struct buf *labels, struct registry *registry)
@@ -52,10 +54,8 @@ static void add_queues(struct buf *out, struct buf *labels, struct registry *reg
     struct waiting_work waiting = registry_waiting(registry);
 
     metrics_head(out, METRIC_QUEUE_DEPTH);
-    buf_clear(labels);
-    metrics_sample(out, METRIC_QUEUE_DEPTH, metric_label(labels, "kind", "launch"), waiting.launches);
-    buf_clear(labels);
-    metrics_sample(out, METRIC_QUEUE_DEPTH, metric_label(labels, "kind", "batch"), waiting.batches);
+    add_sample(out, labels, METRIC_QUEUE_DEPTH, "kind", "launch", waiting.launches);
+    add_sample(out, labels, METRIC_QUEUE_DEPTH, "kind", "batch", waiting.batches);
 }
 
 static void add_workers(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)

@@ -81,7 +81,7 @@ static enum status await_idle(struct request *r, struct reset *q)
 {
     struct app *app = app_of(r);
 
-    if (registry_busy_on(app->registry, q->device) && deadline_left_ns(q->until_ns) > 0) {
+    if (registry_survey(app->registry, q->device).busy && deadline_left_ns(q->until_ns) > 0) {
         if (atomic_load(&app->leaving))
             return problem_set(&r->problem, STATUS_DRAINING, "the service is shutting down: the device was not reset");
         if (request_gone(r))

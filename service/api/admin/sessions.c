@@ -85,7 +85,7 @@ enum status admin_get(struct request *r)
     json_add_text(&a.w, "caller", session_caller(s));
     session_members(&a.w, r, info);
     st = answer_end(&a, r, 200);
-    session_forgo(s);
+    session_return_unnoticed(s);
     return st;
 }
 
@@ -99,6 +99,6 @@ enum status admin_delete(struct request *r)
     st = session_remove(s, &r->problem);
     if (!st)
         log_info("session", "%s ended session %.*s of %s", r->caller->name, SPAN_ARG(sid_of(r)), session_caller(s));
-    session_forgo(s);
+    session_return_unnoticed(s);
     return st ? st : reply_empty(&r->reply, 204);
 }

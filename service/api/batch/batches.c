@@ -99,7 +99,7 @@ static const char *path_of(struct request *r, const char *id, const char *more)
 static void add_members(struct json_writer *w, struct request *r, const struct batch_job_info *i)
 {
     json_add_text(w, "id", i->id);
-    json_add_text(w, "state", batch_job_state_name(i->state));
+    json_add_text(w, "state", work_state_name(i->state));
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->started_wall_ns)
         json_add_time(w, "started_at", i->started_wall_ns);
@@ -107,7 +107,7 @@ static void add_members(struct json_writer *w, struct request *r, const struct b
         json_add_time(w, "finished_at", i->finished_wall_ns);
     if (i->expires_wall_ns)
         json_add_time(w, "expires_at", i->expires_wall_ns);
-    if (i->state == BATCH_JOB_SUCCEEDED)
+    if (i->state == WORK_SUCCEEDED)
         json_add_text(w, "result", path_of(r, i->id, "/result"));
     add_problem(w, "problem", r, &i->problem);
 }
@@ -116,7 +116,7 @@ static enum status answer_job(struct request *r, const struct batch_job_info *i,
 {
     struct answer a;
 
-    if (follow_etag(r, i->created_wall_ns, batch_job_state_name(i->state)))
+    if (follow_etag(r, i->created_wall_ns, work_state_name(i->state)))
         return reply_empty(&r->reply, 304);
     if (http_status == 202)
         reply_header_text(&r->reply, "Location", path_of(r, i->id, ""));
@@ -138,13 +138,13 @@ static enum status info_of(struct request *r, struct batch_job *j, struct batch_
 static enum status no_result(struct request *r, const struct batch_job_info *i)
 {
     switch (i->state) {
-    case BATCH_JOB_QUEUED:
-    case BATCH_JOB_RUNNING:
-        return problem_set(&r->problem, STATUS_LAUNCH_RUNNING, "the batch is %s; it has no result yet", batch_job_state_name(i->state));
-    case BATCH_JOB_CANCELLED:
+    case WORK_QUEUED:
+    case WORK_RUNNING:
+        return problem_set(&r->problem, STATUS_LAUNCH_RUNNING, "the batch is %s; it has no result yet", work_state_name(i->state));
+    case WORK_CANCELLED:
         return problem_set(&r->problem, STATUS_CANCELLED, "the batch was cancelled");
-    case BATCH_JOB_FAILED:
-    case BATCH_JOB_SUCCEEDED:
+    case WORK_FAILED:
+    case WORK_SUCCEEDED:
         break;
     }
     r->problem = i->problem;
@@ -176,10 +176,10 @@ static enum status answer_started(struct request *r, struct job_request *q)
     if (st)
         return st;
     q->unanswered = false;
-    if (i->state == BATCH_JOB_QUEUED || i->state == BATCH_JOB_RUNNING || q->follow.async)
+    if (i->state == WORK_QUEUED || i->state == WORK_RUNNING || q->follow.async)
         return answer_job(r, i, 202);
     batch_job_forget(q->job);
-    return i->state == BATCH_JOB_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
+    return i->state == WORK_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
 }
 
 /* Host memory that it takes, at most. */
@@ -278,7 +278,7 @@ enum status batches_result(struct request *r)
         st = info_of(r, q->job, &i);
     if (st)
         return st;
-    return i->state == BATCH_JOB_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
+    return i->state == WORK_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
 }
 
 /* ---- DELETE ---- */
@@ -289,7 +289,7 @@ static enum status end_job(struct request *r, struct session *s, struct batch_jo
     struct batch_job_info *i;
     bool                   force, reset;
     bool                   finished = waitlist_over(&j->end);
-    enum status            st = force_of(r, &force);
+    enum status            st = flag_of(r, "force", &force);
 
     if (st)
         return st;

@@ -65,20 +65,6 @@ static const struct json_field event_fields[] = {OP_NAME, NAME(event, true), STR
 static const struct json_field elapsed_fields[] = {OP_NAME, NAME(from, true), NAME(to, true)};
 static const struct json_field sync_fields[] = {OP_NAME, STREAM};
 
-static const struct op_kind {
-    const char              *name;
-    enum batch_kind          kind;
-    const struct json_field *fields;
-    size_t                   count;
-} kinds[] = {
-    {"launch", BATCH_LAUNCH, launch_fields, COUNT(launch_fields)}, {"write", BATCH_WRITE, write_fields, COUNT(write_fields)},
-    {"copy", BATCH_COPY, copy_fields, COUNT(copy_fields)},         {"fill", BATCH_FILL, fill_fields, COUNT(fill_fields)},
-    {"alloc", BATCH_ALLOC, alloc_fields, COUNT(alloc_fields)},     {"read", BATCH_READ, read_fields, COUNT(read_fields)},
-    {"free", BATCH_FREE, free_fields, COUNT(free_fields)},         {"record", BATCH_RECORD, event_fields, COUNT(event_fields)},
-    {"wait", BATCH_WAIT, event_fields, COUNT(event_fields)},       {"elapsed", BATCH_ELAPSED, elapsed_fields, COUNT(elapsed_fields)},
-    {"sync", BATCH_SYNC, sync_fields, COUNT(sync_fields)},
-};
-
 /* A "$name" of the batch. */
 struct name {
     struct entry entry;
@@ -268,11 +254,13 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
     return st ? st : args_decode(q->args, d->arena, spec, d->why);
 }
 
-static enum status finish_read(struct decoding *d, const struct op_request *q, unsigned index)
+static enum status finish_read(struct decoding *d, const struct op_request *q, struct batch_op *op)
 {
+    size_t index = (size_t)(op - d->ops);
+
     if (q->segment.bytes == 0)
         return wrong(d, "/segment", "value", "segment name required");
-    for (unsigned i = 0; i < index; i++)
+    for (size_t i = 0; i < index; i++)
         if (span_equal(d->outputs[i], q->segment))
             return wrong(d, "/segment", "conflict", "another operation writes this segment of the answer");
     if (d->outputs_count == BATCH_SEGMENTS_MAX)
@@ -294,10 +282,11 @@ static enum status finish_free(struct decoding *d, const struct op_request *q, s
     return st;
 }
 
-static enum status finish_copy(struct decoding *d, const struct op_request *q)
+static enum status finish_copy(struct decoding *d, const struct op_request *q, struct batch_op *op)
 {
     enum status st = check_buffer(d, q->from, "/from");
 
+    (void)op;
     return st ? st : check_buffer(d, q->to, "/to");
 }
 
@@ -314,34 +303,25 @@ static enum status finish_event(struct decoding *d, const struct op_request *q, 
     return q->event.bytes ? STATUS_OK : wrong(d, "/event", "value", "event name required");
 }
 
-static enum status finish_op(struct decoding *d, const struct op_request *q, unsigned index)
-{
-    struct batch_op *op = &d->ops[index];
-
-    switch (op->kind) {
-    case BATCH_ALLOC:
-        return finish_alloc(d, q, op);
-    case BATCH_WRITE:
-        return finish_write(d, q, op);
-    case BATCH_COPY:
-        return finish_copy(d, q);
-    case BATCH_FILL:
-        return finish_fill(d, q, op);
-    case BATCH_LAUNCH:
-        return finish_launch(d, q, op);
-    case BATCH_READ:
-        return finish_read(d, q, index);
-    case BATCH_FREE:
-        return finish_free(d, q, op);
-    case BATCH_RECORD:
-    case BATCH_WAIT:
-        return finish_event(d, q, op);
-    case BATCH_ELAPSED:
-    case BATCH_SYNC:
-        break;
-    }
-    return STATUS_OK;
-}
+static const struct op_kind {
+    const char              *name;
+    enum batch_kind          kind;
+    const struct json_field *fields;
+    size_t                   count;
+    enum status (*finish)(struct decoding *d, const struct op_request *q, struct batch_op *op); /* NULL: that is all */
+} kinds[] = {
+    {"launch", BATCH_LAUNCH, launch_fields, COUNT(launch_fields), finish_launch},
+    {"write", BATCH_WRITE, write_fields, COUNT(write_fields), finish_write},
+    {"copy", BATCH_COPY, copy_fields, COUNT(copy_fields), finish_copy},
+    {"fill", BATCH_FILL, fill_fields, COUNT(fill_fields), finish_fill},
+    {"alloc", BATCH_ALLOC, alloc_fields, COUNT(alloc_fields), finish_alloc},
+    {"read", BATCH_READ, read_fields, COUNT(read_fields), finish_read},
+    {"free", BATCH_FREE, free_fields, COUNT(free_fields), finish_free},
+    {"record", BATCH_RECORD, event_fields, COUNT(event_fields), finish_event},
+    {"wait", BATCH_WAIT, event_fields, COUNT(event_fields), finish_event},
+    {"elapsed", BATCH_ELAPSED, elapsed_fields, COUNT(elapsed_fields), NULL},
+    {"sync", BATCH_SYNC, sync_fields, COUNT(sync_fields), NULL},
+};
 
 static void note_op(const struct op_request *q, enum batch_kind kind, struct batch_op *out)
 {
@@ -384,7 +364,7 @@ static enum status decode_op(struct decoding *d, const struct json *v, unsigned 
 
     if (!st) {
         note_op(&q, k->kind, &d->ops[index]);
-        st = finish_op(d, &q, index);
+        st = k->finish ? k->finish(d, &q, &d->ops[index]) : STATUS_OK;
         if (!st)
             return STATUS_OK;
         problem_pointer(pointer, "/ops", index);

@@ -1,7 +1,6 @@
 /* Writes and reads ended batches. Of a failure the code, the text and the operation travel; a compiler's log does not. */
 #include "api/batch/kept.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/batch/request.h"
@@ -20,16 +19,16 @@ void batch_kept_write(struct batch_job *j, struct buf *out)
     batch_job_info_of(j, &i);
     json_writer_init(&w, out);
     json_open_object(&w, NULL);
-    json_add_text(&w, "state", batch_job_state_name(i.state));
+    json_add_text(&w, "state", work_state_name(i.state));
     json_add_bool(&w, "json", b->inline_json);
     json_add_exact(&w, "created_ns", i.created_wall_ns);
     json_add_exact(&w, "started_ns", i.started_wall_ns);
     json_add_exact(&w, "finished_ns", i.finished_wall_ns);
-    if (i.state == BATCH_JOB_FAILED)
+    if (i.state == WORK_FAILED)
         problem_json_add(&w, &i.problem);
     json_close_object(&w);
     buf_add_span(out, SPAN_LITERAL("\n"));
-    for (unsigned n = 0; i.state == BATCH_JOB_SUCCEEDED && n < b->answer.parts_count; n++)
+    for (unsigned n = 0; i.state == WORK_SUCCEEDED && n < b->answer.parts_count; n++)
         buf_add_span(out, b->answer.parts[n].held);
 }
 
@@ -51,14 +50,6 @@ static enum status wrong(struct problem *why)
     return problem_set(why, STATUS_SNAPSHOT_INVALID, "this is no result of a batch");
 }
 
-static bool read_state(struct span text, enum batch_job_state *out)
-{
-    for (*out = BATCH_JOB_SUCCEEDED; *out <= BATCH_JOB_CANCELLED; (*out)++)
-        if (span_is(text, batch_job_state_name(*out)))
-            return true;
-    return false;
-}
-
 static enum status read_line(struct span text, struct batch_job_info *was, bool *json, struct problem *why)
 {
     struct json_document *doc;
@@ -68,13 +59,13 @@ static enum status read_line(struct span text, struct batch_job_info *was, bool 
     if (st)
         return st == STATUS_OUT_OF_MEMORY ? st : wrong(why);
     if (json_type_of(json_root(doc)) != JSON_OBJECT || json_decode(json_root(doc), line_fields, COUNT(line_fields), "", false, &q, why) ||
-        !read_state(q.state, &was->state) || !q.finished_ns)
+        !work_state_find_ended(q.state, &was->state) || !q.finished_ns)
         st = wrong(why);
     was->created_wall_ns = q.created_ns;
     was->started_wall_ns = q.started_ns;
     was->finished_wall_ns = q.finished_ns;
     *json = q.json;
-    if (!st && was->state == BATCH_JOB_FAILED)
+    if (!st && was->state == WORK_FAILED)
         st = problem_json_read(q.problem, &was->problem) ? STATUS_OK : wrong(why);
     json_document_destroy(doc);
     return st;
@@ -108,7 +99,7 @@ enum status batch_kept_read(struct span bytes, struct registry *r, const struct 
 
     if (st)
         return st;
-    if ((was->state == BATCH_JOB_SUCCEEDED) != (bytes.bytes > 0))
+    if ((was->state == WORK_SUCCEEDED) != (bytes.bytes > 0))
         return wrong(why);
     b = batch_request_of_before(r, owner);
     if (!b)

@@ -86,7 +86,7 @@ enum status programs_list(struct request *r)
     return answer_list(r, PROGRAMS_PER_SESSION_MAX, sizeof(struct program_info), add_programs);
 }
 
-static enum status get_in(struct request *r, struct session *s)
+enum status programs_get(struct request *r, struct session *s)
 {
     struct program *p;
     enum status     st = program_borrow(s, r->params[1], &p, &r->problem);
@@ -98,19 +98,9 @@ static enum status get_in(struct request *r, struct session *s)
     return st;
 }
 
-enum status programs_get(struct request *r)
-{
-    return on_session(r, get_in);
-}
-
-static enum status delete_in(struct request *r, struct session *s)
+enum status programs_delete(struct request *r, struct session *s)
 {
     enum status st = program_delete(s, r->params[1], &r->problem);
 
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status programs_delete(struct request *r)
-{
-    return on_session(r, delete_in);
 }

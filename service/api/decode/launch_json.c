@@ -158,15 +158,15 @@ void launch_dims_add(struct json_writer *w, const char *name, const uint32_t dim
 
 static void add_end(struct json_writer *w, const struct request *r, const struct launch_info *i)
 {
-    if (i->state == LAUNCH_SUCCEEDED && i->untimed)
+    if (i->state == WORK_SUCCEEDED && i->untimed)
         json_add_null(w, "gpu_us");
-    else if (i->state == LAUNCH_SUCCEEDED)
+    else if (i->state == WORK_SUCCEEDED)
         json_add_double(w, "gpu_us", i->gpu_us);
-    if (i->state == LAUNCH_SUCCEEDED || i->output.bytes) {
+    if (i->state == WORK_SUCCEEDED || i->output.bytes) {
         json_add_string(w, "stdout", i->output);
         json_add_bool(w, "stdout_truncated", i->output_truncated);
     }
-    if (i->state == LAUNCH_FAILED)
+    if (i->state == WORK_FAILED)
         add_problem(w, "problem", r, &i->problem);
 }
 
@@ -186,7 +186,7 @@ void launch_members(struct json_writer *w, const struct request *r, const struct
     launch_dims_add(w, "block", i->block);
     json_add_u64(w, "shared_bytes", i->shared_bytes);
     json_add_text_or_null(w, "stream", i->stream);
-    json_add_text(w, "state", launch_state_name(i->state));
+    json_add_text(w, "state", work_state_name(i->state));
     json_add_time(w, "created_at", i->created_wall_ns);
     if (i->started_wall_ns)
         json_add_time(w, "started_at", i->started_wall_ns);

@@ -42,7 +42,7 @@ static void add_which(struct json_writer *w, const struct event *e)
 static void add_launch(struct json_writer *w, const struct event *e)
 {
     add_which(w, e);
-    json_add_text(w, "state", launch_state_name(e->state.launch));
+    json_add_text(w, "state", work_state_name(e->state.launch));
     if (e->type != EVENT_LAUNCH_FINISHED)
         return;
     if (e->timed)

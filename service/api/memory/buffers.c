@@ -74,7 +74,7 @@ static enum status check_device(struct request *r, const struct session_info *in
 static enum status check_room(struct request *r, struct session *s)
 {
     struct tenant        t = tenant_of(r);
-    uint64_t             used = registry_memory_of(app_of(r)->registry, &t);
+    uint64_t             used = registry_use_of(app_of(r)->registry, &t).memory_bytes;
     struct session_info *info = arena_alloc(&r->arena, sizeof *info);
 
     if (!info)
@@ -160,7 +160,7 @@ static enum status make_sized(struct request *r, struct session *s, struct span 
     if (!st && condition.only)
         return as_it_is(r, q, &condition.there);
     if (!st)
-        st = (q->shareable ? buffer_create_shareable : buffer_create)(s, id, q->size, &info, &created, &r->problem);
+        st = buffer_create(s, id, q->size, q->shareable, &info, &created, &r->problem);
     if (!st && condition.absent && !created)
         st = condition_not_absent(&r->problem);
     return st ? st : answer_buffer(r, &info, created ? 201 : 200);
@@ -200,7 +200,7 @@ enum status buffers_list(struct request *r)
     return answer_list(r, 0, sizeof(struct buffer_info), add_buffers);
 }
 
-static enum status get_in(struct request *r, struct session *s)
+enum status buffers_get(struct request *r, struct session *s)
 {
     struct buffer_info info;
     enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
@@ -208,12 +208,7 @@ static enum status get_in(struct request *r, struct session *s)
     return st ? st : answer_buffer(r, &info, 200);
 }
 
-enum status buffers_get(struct request *r)
-{
-    return on_session(r, get_in);
-}
-
-static enum status delete_in(struct request *r, struct session *s)
+enum status buffers_delete(struct request *r, struct session *s)
 {
     struct condition condition;
     enum status      st = condition_of_id(r, s, r->params[1], &condition);
@@ -221,13 +216,8 @@ static enum status delete_in(struct request *r, struct session *s)
     if (!st && condition.absent)
         st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
     if (!st)
-        st = buffer_delete_if(s, r->params[1], condition_contents(&condition), &r->problem);
+        st = buffer_delete(s, r->params[1], condition_contents(&condition), &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status buffers_delete(struct request *r)
-{
-    return on_session(r, delete_in);
 }
 
 /* ---- fill and copy ---- */
@@ -251,7 +241,7 @@ static uint64_t left_from(uint64_t bytes, uint64_t offset)
     return offset < bytes ? bytes - offset : 0;
 }
 
-static enum status fill_in(struct request *r, struct session *s)
+enum status buffers_fill(struct request *r, struct session *s)
 {
     struct fill_request q = {0};
     struct launch_arg   pattern;
@@ -270,11 +260,6 @@ static enum status fill_in(struct request *r, struct session *s)
     return st ? st : reply_empty(&r->reply, 204);
 }
 
-enum status buffers_fill(struct request *r)
-{
-    return on_session(r, fill_in);
-}
-
 struct copy_request {
     struct span from;
     uint64_t    from_offset, offset, size;
@@ -289,7 +274,7 @@ static const struct json_field copy_fields[] = {
     JSON_FIELD(FIELD_STRING, struct copy_request, stream, false, STREAM_NAME_BYTES - 1),
 };
 
-static enum status copy_in(struct request *r, struct session *s)
+enum status buffers_copy(struct request *r, struct session *s)
 {
     struct copy_request q = {0};
     struct buffer_info  to, from;
@@ -307,9 +292,4 @@ static enum status copy_in(struct request *r, struct session *s)
     }
     st = buffer_copy(s, r->params[1], q.offset, q.from, q.from_offset, q.size, q.stream, &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status buffers_copy(struct request *r)
-{
-    return on_session(r, copy_in);
 }

@@ -134,7 +134,7 @@ static enum status answer_comparison(struct request *r, const struct comparison 
     return answer_end(&a, r, 200);
 }
 
-static enum status compare_in(struct request *r, struct session *s)
+enum status buffers_compare(struct request *r, struct session *s)
 {
     struct compare_request q = {0};
     struct comparison      c = {0};
@@ -145,9 +145,4 @@ static enum status compare_in(struct request *r, struct session *s)
     if (!st)
         st = compare_all(r, s, &q, &c);
     return st ? st : answer_comparison(r, &c);
-}
-
-enum status buffers_compare(struct request *r)
-{
-    return on_session(r, compare_in);
 }

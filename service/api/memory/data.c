@@ -199,7 +199,7 @@ enum status data_put(struct request *r)
     return reply_empty(&r->reply, 204);
 }
 
-/* ---- variables of modules, textures ---- */
+/* ---- variables of modules; textures, whose rows share these handlers ---- */
 
 /* From here on the request's path is that of a buffer. */
 static enum status name_buffer(struct request *r, struct session *s)
@@ -232,25 +232,6 @@ enum status globals_put_begin(struct request *r)
 }
 
 enum status globals_put(struct request *r)
-{
-    return data_put(r);
-}
-
-enum status texels_get(struct request *r)
-{
-    enum status st = on_session(r, name_buffer);
-
-    return st ? st : data_get(r);
-}
-
-enum status texels_put_begin(struct request *r)
-{
-    enum status st = on_session(r, name_buffer);
-
-    return st ? st : data_put_begin(r);
-}
-
-enum status texels_put(struct request *r)
 {
     return data_put(r);
 }

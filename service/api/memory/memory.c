@@ -4,8 +4,6 @@
 #include "api/call.h"
 #include "api/endpoints.h"
 
-typedef enum status memory_fn(struct session *s, struct session_memory *out, struct problem *why);
-
 static enum status answer_memory(struct request *r, const struct session_memory *m)
 {
     struct answer a;
@@ -25,7 +23,7 @@ static enum status answer_memory(struct request *r, const struct session_memory 
     return answer_end(&a, r, 200);
 }
 
-static enum status answer_memory_as(struct request *r, memory_fn *how)
+static enum status answer_memory_of(struct request *r, enum memory_action action)
 {
     struct session       *s;
     struct session_memory m;
@@ -33,26 +31,26 @@ static enum status answer_memory_as(struct request *r, memory_fn *how)
 
     if (st)
         return st;
-    st = how(s, &m, &r->problem);
+    st = session_memory_of(s, action, &m, &r->problem);
     session_return(s);
     return st ? st : answer_memory(r, &m);
 }
 
 enum status memory_get(struct request *r)
 {
-    return answer_memory_as(r, session_memory_of);
+    return answer_memory_of(r, MEMORY_READ);
 }
 
 enum status memory_trim(struct request *r)
 {
     enum status st = nothing_check(r);
 
-    return st ? st : answer_memory_as(r, session_memory_trim);
+    return st ? st : answer_memory_of(r, MEMORY_TRIM);
 }
 
 enum status peak_reset(struct request *r)
 {
     enum status st = nothing_check(r);
 
-    return st ? st : answer_memory_as(r, session_memory_reset_peak);
+    return st ? st : answer_memory_of(r, MEMORY_RESET_PEAK);
 }

@@ -204,7 +204,7 @@ static enum status answer_texture(struct request *r, const struct texture_info *
 
 /* ---- handlers ---- */
 
-static enum status create_in(struct request *r, struct session *s)
+enum status textures_create(struct request *r, struct session *s)
 {
     struct texture_spec spec = {.offset = 0};
     struct texture_info info;
@@ -219,12 +219,7 @@ static enum status create_in(struct request *r, struct session *s)
     return st ? st : answer_texture(r, &info, created ? 201 : 200);
 }
 
-enum status textures_create(struct request *r)
-{
-    return on_session(r, create_in);
-}
-
-static enum status get_in(struct request *r, struct session *s)
+enum status textures_get(struct request *r, struct session *s)
 {
     struct texture_info info;
     enum status         st = texture_info_of(s, r->params[1], &info, &r->problem);
@@ -232,21 +227,11 @@ static enum status get_in(struct request *r, struct session *s)
     return st ? st : answer_texture(r, &info, 200);
 }
 
-enum status textures_get(struct request *r)
-{
-    return on_session(r, get_in);
-}
-
-static enum status delete_in(struct request *r, struct session *s)
+enum status textures_delete(struct request *r, struct session *s)
 {
     enum status st = texture_delete(s, r->params[1], &r->problem);
 
     return st ? st : reply_empty(&r->reply, 204);
-}
-
-enum status textures_delete(struct request *r)
-{
-    return on_session(r, delete_in);
 }
 
 static void add_textures(struct list *l)

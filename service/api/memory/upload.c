@@ -23,12 +23,12 @@ static enum status create_target(struct upload *u, struct problem *why)
     enum status st = STATUS_OK;
 
     if (!u->in_place)
-        st = buffer_create(u->session, span_of(u->id), u->bytes, &u->buffer, &u->created, why);
+        st = buffer_create(u->session, span_of(u->id), u->bytes, false, &u->buffer, &u->created, why);
     if (!st && u->condition.absent && !u->created)
         st = condition_not_absent(why);
     if (!st)
-        st = transfer_write_begin_if(u->session, span_of(u->buffer.id), u->offset, u->bytes, condition_contents(&u->condition),
-                                     &u->transfer, why);
+        st = transfer_write_begin(u->session, span_of(u->buffer.id), u->offset, u->bytes, condition_contents(&u->condition), &u->transfer,
+                                  why);
     return st;
 }
 

@@ -4,8 +4,6 @@
 #include "api/call.h"
 #include "api/memory/condition.h"
 
-struct upload;
-
 /* Both are for begin functions: they set request.sink, progress and on_finish, and borrow the path's session until the request's end.
  * PRECONDITION_FAILED, before a byte is written, when the condition no longer holds when the write begins. */
 /* Writes `bytes` bytes at `offset` of an existing buffer. */

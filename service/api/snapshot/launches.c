@@ -53,14 +53,14 @@ static void add_launch(void *context, const struct launch_info *i, const unsigne
     launch_dims_add(w, "block", i->block);
     json_add_u64(w, "shared_bytes", i->shared_bytes);
     json_add_text(w, "stream", i->stream);
-    json_add_text(w, "state", launch_state_name(i->state));
+    json_add_text(w, "state", work_state_name(i->state));
     json_add_exact(w, "created_ns", i->created_wall_ns);
     json_add_exact(w, "started_ns", i->started_wall_ns);
     json_add_exact(w, "finished_ns", i->finished_wall_ns);
     json_add_bool(w, "timed", !i->untimed);
     json_add_exact(w, "gpu_ns", (uint64_t)llround(i->gpu_us * (double)NS_PER_US));
     add_output(w, i);
-    if (i->state == LAUNCH_FAILED)
+    if (i->state == WORK_FAILED)
         problem_json_add(w, &i->problem);
     json_close_object(w);
 }
@@ -133,14 +133,6 @@ static bool read_dims(const struct json *v, uint32_t out[3])
     return true;
 }
 
-static bool read_state(struct span text, enum launch_state *out)
-{
-    for (*out = LAUNCH_SUCCEEDED; *out <= LAUNCH_CANCELLED; (*out)++)
-        if (span_is(text, launch_state_name(*out)))
-            return true;
-    return false;
-}
-
 /* A client's, or one that a service has made, with a node in it or none. */
 static bool is_id(struct span id)
 {
@@ -168,9 +160,9 @@ static enum status read_launch(const struct json *v, struct arena *a, struct lau
     memset(out, 0, sizeof *out);
     if (json_type_of(v) != JSON_OBJECT || json_decode(v, past_fields, COUNT(past_fields), "", false, &q, why) || !is_id(q.id) ||
         !digest_of_hex(q.digest, digest) || !read_dims(q.grid, out->grid) || !read_dims(q.block, out->block) ||
-        !read_state(q.state, &out->state) || !q.finished_ns)
+        !work_state_find_ended(q.state, &out->state) || !q.finished_ns)
         return wrong(why);
-    if (out->state == LAUNCH_FAILED && !problem_json_read(q.problem, &out->problem))
+    if (out->state == WORK_FAILED && !problem_json_read(q.problem, &out->problem))
         return wrong(why);
     out->vendor = q.vendor;
     out->untimed = !q.timed;
@@ -200,7 +192,7 @@ static enum status take_launch(const struct json *v, struct session *s, struct p
     return st;
 }
 
-static enum status read_all(struct span text, struct session *s, struct problem *why)
+enum status launches_read(struct span text, struct session *s, struct problem *why)
 {
     struct json_document *doc;
     const struct json    *launches;
@@ -215,14 +207,4 @@ static enum status read_all(struct span text, struct session *s, struct problem 
         st = take_launch(v, s, why);
     json_document_destroy(doc);
     return st;
-}
-
-enum status launches_check(struct span text, struct problem *why)
-{
-    return read_all(text, NULL, why);
-}
-
-enum status launches_restore(struct session *s, struct span text, struct problem *why)
-{
-    return read_all(text, s, why);
 }

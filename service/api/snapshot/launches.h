@@ -7,7 +7,5 @@
 
 /* Appends the JSON; nothing when none has ended. out->failed: no memory, or no room. */
 void launches_write(struct session *s, struct buf *out);
-/* From untrusted text. SNAPSHOT_INVALID, OUT_OF_MEMORY. */
-enum status launches_check(struct span text, struct problem *why);
-/* Of a text that was checked. SNAPSHOT_INVALID, OUT_OF_MEMORY: not all of them. */
-enum status launches_restore(struct session *s, struct span text, struct problem *why);
+/* From untrusted text; `s` NULL: it is only checked. SNAPSHOT_INVALID, OUT_OF_MEMORY: not all of them are in the session. */
+enum status launches_read(struct span text, struct session *s, struct problem *why);

@@ -99,8 +99,7 @@ static enum status make_buffers(struct load *l, struct problem *why)
 
         if (p->kind != PART_BUFFER)
             continue;
-        st = p->shareable ? buffer_create_shareable(l->session, p->id, p->entry.bytes, &info, &created, why)
-                          : buffer_create(l->session, p->id, p->entry.bytes, &info, &created, why);
+        st = buffer_create(l->session, p->id, p->entry.bytes, p->shareable, &info, &created, why);
         if (!st && !created)
             st = problem_set(why, STATUS_SNAPSHOT_INVALID, "two buffers have this id");
         if (st)
@@ -265,7 +264,7 @@ static enum status keep_launches(struct load *l, struct request *r)
     buf_finish(&l->launches);
     l->launches = l->text;
     l->text = (struct buf){0};
-    return launches_check(buf_span(&l->launches), &r->problem);
+    return launches_read(buf_span(&l->launches), NULL, &r->problem);
 }
 
 /* Keys and launches are of the session that has moved, or has that name: a copy under another one has had no requests. */
@@ -287,7 +286,7 @@ static enum status take_requests(struct load *l, struct request *r)
         return STATUS_OK;
     if (l->requests.bytes)
         requests_restore(app_of(r)->idempotency, r->caller, id, buf_span(&l->requests));
-    return l->launches.bytes ? launches_restore(l->session, buf_span(&l->launches), &r->problem) : STATUS_OK;
+    return l->launches.bytes ? launches_read(buf_span(&l->launches), l->session, &r->problem) : STATUS_OK;
 }
 
 /* The log of a compilation is in the arena, so that is the request's. */
@@ -366,7 +365,7 @@ static enum status begin_transfer(struct load *l, struct problem *why)
     if (p->kind == PART_VARIABLE)
         st = global_id_of(l->session, p->id, p->variable, id, why);
     if (!st)
-        st = transfer_write_begin(l->session, span_of(id), 0, l->entry.bytes, &l->transfer, why);
+        st = transfer_write_begin(l->session, span_of(id), 0, l->entry.bytes, NULL, &l->transfer, why);
     return st;
 }
 
@@ -613,23 +612,22 @@ enum status load_finish(struct request *r, struct session **out)
 {
     struct load *l = r->progress;
     enum status  st = STATUS_OK;
+    bool         arrives;
 
     while (l->task && !st)
         st = run_task(r); /* of a part without a padding at the very end */
     if (!st && l->step != LOAD_REST)
         st = cut_short(l, &r->problem);
-    if (st)
-        return fail(l, st);
-    st = take_requests(l, r);
-    if (st)
-        return fail(l, st);
-    session_restored(l->session);
-    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
+    if (!st)
+        st = take_requests(l, r);
+    if (!st)
+        session_restored(l->session);
+    arrives = !st && l->from == SOURCE_SNAPSHOT && session_is_pending(l->session);
+    if (arrives)
         st = state_keep_pending(app_of(r)->state, r->caller, l->session, &r->problem);
     if (st)
         return fail(l, st);
-    if (l->from == SOURCE_SNAPSHOT && session_is_pending(l->session))
-        counter_add(COUNTER_MOVES_ARRIVED, 1);
+    counter_add(COUNTER_MOVES_ARRIVED, arrives);
     l->restored = true;
     *out = l->session;
     return STATUS_OK;

@@ -1,7 +1,6 @@
 /* Writes and reads the answers that are stored under idempotency keys. */
 #include "api/snapshot/requests.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/bounds.h"

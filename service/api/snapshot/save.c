@@ -732,7 +732,7 @@ static enum status stand_still(struct save *s, struct request *r, const struct s
     enum status st;
 
     for (;;) {
-        st = moment ? snapshot_watch(s->session, wait, moment, &r->problem) : snapshot_hold(s->session, wait, &r->problem);
+        st = snapshot_await(s->session, wait, moment, &r->problem);
         s->held = !st && !moment;
         if (st || take_requests(s, r))
             return s->requests.failed ? no_memory(&r->problem) : st;
@@ -801,7 +801,7 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
     return st || !have->count ? st : leave_out(s, r, have);
 }
 
-static enum status answer(struct request *r, uint64_t *moment, bool pending)
+enum status snapshot_answer(struct request *r, uint64_t *moment, bool pending)
 {
     struct save *s = calloc(1, sizeof *s);
     uint64_t     total;
@@ -824,19 +824,4 @@ static enum status answer(struct request *r, uint64_t *moment, bool pending)
     reply_header_text(&r->reply, "Content-Type", SNAPSHOT_TYPE);
     reply_header(&r->reply, "Content-Disposition", "attachment; filename=\"%.*s.tar\"", SPAN_ARG(r->params[0]));
     return reply_source_take(&r->reply, 200, &s->source, total);
-}
-
-enum status snapshot_answer(struct request *r)
-{
-    return answer(r, NULL, false);
-}
-
-enum status snapshot_answer_watched(struct request *r, uint64_t *moment)
-{
-    return answer(r, moment, false);
-}
-
-enum status snapshot_answer_pending(struct request *r)
-{
-    return answer(r, NULL, true);
 }

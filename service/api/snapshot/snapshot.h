@@ -6,14 +6,10 @@
 
 /* How long the request waits for its session to stand still: as its Prefer says, and while its client is there. */
 struct snapshot_wait snapshot_wait_of(struct request *r);
-/* Answers with the snapshot of the path's session, which stands still until the answer is sent, or given up. Blocks. */
-enum status snapshot_answer(struct request *r);
-/* The same without keeping anybody off, and without a use of the session: what was sent is a snapshot if snapshot_still() says so of that moment behind
- * the last byte. SESSION_BUSY if it does not stand still soon. */
-enum status snapshot_answer_watched(struct request *r, uint64_t *moment);
-
-/* As snapshot_answer(), of one that waits for the confirmation of its move, and so does what is made from this. */
-enum status snapshot_answer_pending(struct request *r);
+/* Answers with the snapshot of the path's session, which stands still until the answer is sent, or given up. Blocks. `pending`: the session waits
+ * for the confirmation of its move, and so does what is made from this. With `moment` nobody is kept off, and it is no use of the session: what was sent
+ * is a snapshot if snapshot_still() says so of that moment behind the last byte; SESSION_BUSY if it does not stand still soon. */
+enum status snapshot_answer(struct request *r, uint64_t *moment, bool pending);
 
 /* For the begin function of a request whose body is a snapshot: sets request.sink, progress and on_finish. One that is not SOURCE_SNAPSHOT
  * the service wrote itself, so it is restored as it was: whatever its caller may do now, under an id that a service chose, on the same device. */

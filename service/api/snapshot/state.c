@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -233,9 +232,7 @@ static enum status place(struct saving *x, struct state_file *f, struct player *
 static enum status take_snapshot(struct saving *x, struct player *p)
 {
     x->taken_wall_ns = wall_ns();
-    if (in_between(x))
-        return snapshot_answer_watched(&p->r, &x->moment);
-    return strcmp(x->end, STATE_PENDING_END) == 0 ? snapshot_answer_pending(&p->r) : snapshot_answer(&p->r);
+    return snapshot_answer(&p->r, in_between(x) ? &x->moment : NULL, strcmp(x->end, STATE_PENDING_END) == 0);
 }
 
 static enum status save_into(struct saving *x, struct player *p, int folder, const char *id)

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
+
 enum { MOVED_TEXT_BYTES = 32 + MOVE_URL_BYTES + ID_BYTES + MOVE_SECRET_BYTES };
 
 /* ---- names ---- */
@@ -108,14 +110,7 @@ enum status state_file_write(void *file, struct span piece, struct problem *why)
 {
     struct state_file *f = file;
 
-    while (piece.bytes) {
-        ssize_t n = write(f->fd, piece.data, piece.bytes);
-
-        if (n < 0 && errno != EINTR)
-            return state_failed(why);
-        piece = span_from(piece, n > 0 ? (size_t)n : 0);
-    }
-    return STATUS_OK;
+    return descriptor_write(f->fd, piece) ? STATUS_OK : state_failed(why);
 }
 
 enum status state_file_sync(struct state_file *f, struct problem *why)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/bounds.h"
@@ -77,7 +76,7 @@ static void note_kept(struct session *s)
     struct problem       why;
     uint64_t             moment;
 
-    if (info && snapshot_watch(s, &now, &moment, &why) == STATUS_OK) {
+    if (info && snapshot_await(s, &now, &moment, &why) == STATUS_OK) {
         session_info_of(s, info);
         snapshot_kept(s, moment, info->restored.taken_wall_ns);
     }
@@ -146,13 +145,12 @@ static bool may_pass(enum status st)
 
 static void restore_file(struct restoring *x, const char *name, const char *id)
 {
-    const struct timespec nap = timespec_of_ns(RESTORE_NAP_MS * NS_PER_MS);
-    struct problem        why = {0};
-    enum status           st = try_to_restore(x, name, id, &why);
+    struct problem why = {0};
+    enum status    st = try_to_restore(x, name, id, &why);
 
     for (unsigned tries = 1; may_pass(st) && tries < RESTORE_TRIES_MAX; tries++) {
         log_warn("session", "session %s is not restored yet, and is tried again: %s", id, why.detail);
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        sleep_ns(RESTORE_NAP_MS * NS_PER_MS);
         st = try_to_restore(x, name, id, &why);
     }
     settle(x, name, id, st, &why);

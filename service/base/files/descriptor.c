@@ -1,8 +1,11 @@
-/* Sends and receives messages with one file descriptor. */
+/* Messages with one file descriptor; what a descriptor has, and takes. */
 #include "base/files/descriptor.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 union control {
     struct cmsghdr header; /* for alignment */
@@ -37,4 +40,23 @@ ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd)
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof *fd))
         memcpy(fd, CMSG_DATA(h), sizeof *fd);
     return n;
+}
+
+bool descriptor_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+bool descriptor_write(int fd, struct span bytes)
+{
+    while (bytes.bytes) {
+        ssize_t n = write(fd, bytes.data, bytes.bytes);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        bytes = span_from(bytes, n > 0 ? (size_t)n : 0);
+    }
+    return true;
 }

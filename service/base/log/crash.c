@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bounds.h"
@@ -144,10 +143,8 @@ static void report(int number, const siginfo_t *info)
 
 static void await_report(void)
 {
-    const struct timespec nap = {0, NS_PER_MS};
-
     for (unsigned i = 0; i < LOG_CRASH_FLUSH_MS && !atomic_load(&reported); i++)
-        nanosleep(&nap, NULL);
+        sleep_ns(NS_PER_MS);
 }
 
 /* On return the fault happens again, to whoever was there before; one that somebody sent, or a refused call, would not. */

@@ -3,7 +3,6 @@
  * the format that log.c uses in workers keep their level and category; other output (of a library, a sanitizer) is a warning. Each child has a
  * rate limit. Above it lines are dropped and counted, and its pipe is read slowly, so that only a child that floods its pipe waits. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>

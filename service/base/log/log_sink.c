@@ -303,10 +303,8 @@ static void *write_lines(void *unused)
 /* The writer goes on meanwhile. */
 void log_crash_flush(void)
 {
-    const struct timespec nap = {0, NS_PER_MS};
-
     for (unsigned i = 0; i < LOG_CRASH_FLUSH_MS && atomic_load(&unwritten); i++)
-        nanosleep(&nap, NULL);
+        sleep_ns(NS_PER_MS);
 }
 
 void log_crash_write(const struct log_line *l)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/deadline.h"

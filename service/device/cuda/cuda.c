@@ -136,10 +136,10 @@ void cuda_close(struct device *d)
 {
     if (!d)
         return;
-    while (d->graphs)
-        cuda_graph_destroy(d, d->graphs);
-    while (d->modules)
-        cuda_module_unload(d, d->modules);
+    while (!LIST_EMPTY(&d->graphs))
+        cuda_graph_destroy(d, LIST_FIRST(&d->graphs));
+    while (!LIST_EMPTY(&d->modules))
+        cuda_module_unload(d, LIST_FIRST(&d->modules));
     cuda_vendor_stop(d);
     cuda_streams_stop(d);
     if (d->context) {
@@ -249,49 +249,18 @@ const struct device_ops device_cuda = {
     .count = count_devices,
     .identify = cuda_identify,
     .open = open_device,
-    .close = cuda_close,
     .driver = driver_of,
     .info = cuda_info,
     .configure = cuda_configure,
-    .memory = cuda_memory_info,
-    .memory_reset_peak = cuda_memory_reset_peak,
-    .host_register = cuda_host_register,
-    .host_attach = cuda_host_attach,
-    .host_detach = cuda_host_detach,
-    .mem_alloc = cuda_mem_alloc,
     .mem_alloc_shared = cuda_mem_alloc_shared,
     .mem_export = cuda_mem_export,
-    .mem_free = cuda_mem_free,
     .mem_evict = cuda_mem_evict,
     .mem_restore = cuda_mem_restore,
-    .mem_trim = cuda_mem_trim,
-    .mem_keep = cuda_mem_keep,
     .texture_create = cuda_texture_create,
     .texture_destroy = cuda_texture_destroy,
-    .mem_write = cuda_mem_write,
-    .mem_read = cuda_mem_read,
-    .mem_copy = cuda_mem_copy,
-    .mem_fill = cuda_mem_fill,
     .module_load = cuda_module_load,
     .vendor_load = cuda_vendor_load,
-    .module_unload = cuda_module_unload,
-    .module_table = cuda_module_table,
     .launch = cuda_launch,
-    .best_block = cuda_best_block,
-    .stream_create = cuda_stream_create,
-    .stream_destroy = cuda_stream_destroy,
-    .event_create = cuda_event_create,
-    .event_destroy = cuda_event_destroy,
-    .event_record = cuda_event_record,
-    .faults_late_ms = FAULT_TOLD_MS,
-    .event_query = cuda_event_query,
-    .stream_query = cuda_stream_query,
-    .event_elapsed = cuda_event_elapsed,
-    .stream_wait = cuda_stream_wait,
     .mark = cuda_mark,
-    .graph_create = cuda_graph_create,
-    .graph_set = cuda_graph_set,
-    .graph_run = cuda_graph_run,
-    .graph_destroy = cuda_graph_destroy,
-    .take_output = cuda_take_output,
+#include "device/cuda/shared.def"
 };

@@ -12,11 +12,11 @@ struct place {
 };
 
 struct device_graph {
-    struct device_graph *next, *previous;
-    cuda_graph           graph;
-    cuda_graph_exec      exec; /* NULL: launched one by one */
-    uint32_t             count;
-    struct place         places[];
+    LIST_ENTRY(device_graph) in_device;
+    cuda_graph      graph;
+    cuda_graph_exec exec; /* NULL: launched one by one */
+    uint32_t        count;
+    struct place    places[];
 };
 
 static bool driver_has_graphs(const struct cuda_driver *cu)
@@ -142,10 +142,7 @@ enum status cuda_graph_create(struct device *d, const struct device_launch *laun
         graph_free(d, g);
         return st;
     }
-    g->next = d->graphs;
-    if (g->next)
-        g->next->previous = g;
-    d->graphs = g;
+    LIST_INSERT_HEAD(&d->graphs, g, in_device);
     *out = g;
     return STATUS_OK;
 }
@@ -154,12 +151,7 @@ void cuda_graph_destroy(struct device *d, struct device_graph *g)
 {
     if (!g)
         return;
-    if (g->next)
-        g->next->previous = g->previous;
-    if (g->previous)
-        g->previous->next = g->next;
-    else
-        d->graphs = g->next;
+    LIST_REMOVE(g, in_device);
     graph_free(d, g);
 }
 

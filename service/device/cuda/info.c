@@ -76,8 +76,9 @@ void cuda_identify(unsigned index, char out[DEVICE_UUID_BYTES])
         cuda_identify_on(cu, index, out);
 }
 
-static void add_library(struct device_info *out, const char *name, const char *version)
+static void add_library(struct device_info *out, const char *name)
 {
+    const char            *version = vendor_library_version(name);
     struct device_library *free_place = out->libraries;
 
     if (!version[0])
@@ -97,9 +98,9 @@ static void fill_versions(const struct device *d, struct device_info *out)
 
     snprintf(out->compute_capability, sizeof out->compute_capability, "%u.%u", major % 1000, minor % 1000);
     snprintf(out->compile_arch, sizeof out->compile_arch, "sm_%u%u", major % 1000, minor % 1000);
-    add_library(out, "cublaslt", cublaslt_version());
-    add_library(out, "cufft", cufft_version());
-    add_library(out, "cusolver", cusolver_version());
+    add_library(out, "cublaslt");
+    add_library(out, "cufft");
+    add_library(out, "cusolver");
     snprintf(out->compiler, sizeof out->compiler, "nvrtc");
     out->code_format = DEVICE_CODE_CUBIN;
     if (d->cu->cuDriverGetVersion(&driver) == CUDA_RESULT_SUCCESS)

@@ -2,6 +2,8 @@
  * Everything belongs to the worker's one command thread, whose current context is the device's. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "device/cuda/driver.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
 #include "device/cuda/vendor/cusolver_abi.h"
@@ -11,16 +13,15 @@ struct cuda_plan;
 struct cuda_texture;
 
 struct device_stream {
-    cuda_stream           handle;
-    cuda_event            fence; /* recorded when a free must come after this stream's work */
-    bool                  busy;  /* work was queued since the stream was last seen idle */
-    struct device_stream *next;
+    cuda_stream handle;
+    cuda_event  fence; /* recorded when a free must come after this stream's work */
+    bool        busy;  /* work was queued since the stream was last seen idle */
+    LIST_ENTRY(device_stream) in_device;
 };
 
 struct device_event {
-    cuda_event           handle;
-    struct device_event *next;
-    struct device_event *previous;
+    cuda_event handle;
+    LIST_ENTRY(device_event) in_device;
 };
 
 struct cuda_kernel {
@@ -29,13 +30,12 @@ struct cuda_kernel {
 };
 
 struct device_module {
-    struct device        *device;
-    cuda_module           handle;
-    struct kernel_table   table;
-    struct cuda_kernel   *kernels; /* [table.kernels_count], owned */
-    struct cuda_plan     *plan;    /* not NULL: its kernel is a library's, and there is no handle. Owned */
-    struct device_module *next;
-    struct device_module *previous;
+    struct device      *device;
+    cuda_module         handle;
+    struct kernel_table table;
+    struct cuda_kernel *kernels; /* [table.kernels_count], owned */
+    struct cuda_plan   *plan;    /* not NULL: its kernel is a library's, and there is no handle. Owned */
+    LIST_ENTRY(device_module) in_device;
 };
 
 struct cuda_allocation {
@@ -50,10 +50,11 @@ struct cuda_allocation {
 
 /* A freed allocation whose memory may still be in use by queued work. */
 struct cuda_pending_free {
-    struct cuda_allocation    allocation;
-    cuda_event                done;
-    struct cuda_pending_free *next;
+    struct cuda_allocation allocation;
+    cuda_event             done;
+    STAILQ_ENTRY(cuda_pending_free) in_list;
 };
+STAILQ_HEAD(cuda_pending_frees, cuda_pending_free);
 
 struct cuda_memory {
     cuda_pool                 pool;
@@ -70,9 +71,8 @@ struct cuda_memory {
     uint64_t                  shared_bytes;   /* taken by allocations that are mapped by themselves */
     uint64_t                  array_bytes;    /* of arrays, which are not of the pool */
     uint64_t                  keep_bytes_max; /* of freed memory that stays in the pool; UINT64_MAX: all */
-    struct cuda_pending_free *oldest;         /* done in the order of the list */
-    struct cuda_pending_free *newest;
-    struct cuda_pending_free *reusable; /* with their events, for reuse */
+    struct cuda_pending_frees pending;        /* done in the order of the list */
+    struct cuda_pending_frees reusable;       /* with their events */
 };
 
 struct cuda_output {
@@ -91,26 +91,26 @@ struct device {
     uint32_t                  max_shared_bytes; /* per block, with opt-in */
     struct cuda_memory        memory;
     struct cuda_output        output;
-    struct device_stream     *streams; /* the first made, the default one, is the last of the list */
     struct device_stream     *default_stream;
-    struct device_event      *events;
-    struct device_module     *modules;
-    bool                      may_print;  /* a module that calls printf was loaded */
-    void                     *registered; /* host memory; NULL: none */
-    size_t                    registered_bytes;
-    uint64_t                  registered_at; /* its address on the device; 0: none, or the driver writes no words */
-    struct device_graph      *graphs;
-    cublaslt_handle           blas;    /* NULL until the first product of the library */
-    struct device_stream     *capture; /* runs nothing: launches for graphs are captured on it. NULL until the first one */
-    struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
-    cusolver_handle           solver;  /* these four: NULL until the first factorization of the library */
-    cusolver_options          solver_options;
-    cublas_handle             solver_blas;
-    cuda_event                solver_done;    /* behind the last one: both handles work with memory of their own, on one stream at a time */
-    struct device_module     *solver_helpers; /* NULL until one needs them */
-    struct cuda_texture      *textures;       /* that are not freed */
-    uint64_t                  texel_addresses; /* given so far */
-    struct problem            lost;            /* status OK while the context lives */
+    LIST_HEAD(, device_stream) streams;
+    LIST_HEAD(, device_event) events;
+    LIST_HEAD(, device_module) modules;
+    LIST_HEAD(, device_graph) graphs;
+    LIST_HEAD(, cuda_texture) textures; /* that are not freed */
+    bool                  may_print;    /* a module that calls printf was loaded */
+    void                 *registered;   /* host memory; NULL: none */
+    size_t                registered_bytes;
+    uint64_t              registered_at; /* its address on the device; 0: none, or the driver writes no words */
+    cublaslt_handle       blas;          /* NULL until the first product of the library */
+    struct device_stream *capture;       /* runs nothing: launches for graphs are captured on it. NULL until the first one */
+    struct device_module *scaler;        /* NULL until the first inverse transform of the library */
+    cusolver_handle       solver;        /* these four: NULL until the first factorization of the library */
+    cusolver_options      solver_options;
+    cublas_handle         solver_blas;
+    cuda_event            solver_done;     /* behind the last one: both handles work with memory of their own, on one stream at a time */
+    struct device_module *solver_helpers;  /* NULL until one needs them */
+    uint64_t              texel_addresses; /* given so far */
+    struct problem        lost;            /* status OK while the context lives */
 };
 
 /* Translates a call's result; remembers a lost context. *why may be NULL; it is filled on failure. */

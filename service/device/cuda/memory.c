@@ -115,6 +115,8 @@ enum status cuda_memory_start(struct device *d, struct problem *why)
     if (st)
         return st;
     m->pool = pool;
+    STAILQ_INIT(&m->pending);
+    STAILQ_INIT(&m->reusable);
     m->keep_bytes_max = UINT64_MAX;
     m->share_unit = cuda_share_unit(d);
     m->page_unit = cuda_page_unit(d);
@@ -136,28 +138,29 @@ static enum status release_allocation(struct device *d, const struct cuda_alloca
     return cuda_check(d, d->cu->cuMemFreeAsync(a->address, d->memory.stream), NULL, "freeing memory");
 }
 
-static void drop_pending_free(struct device *d, struct cuda_pending_free *p)
+static void drop_pending_frees(struct device *d, struct cuda_pending_frees *all)
 {
-    while (p) {
-        struct cuda_pending_free *next = p->next;
+    struct cuda_pending_free *p;
 
+    while ((p = STAILQ_FIRST(all)) != NULL) {
+        STAILQ_REMOVE_HEAD(all, in_list);
         d->cu->cuEventDestroy_v2(p->done);
         free(p);
-        p = next;
     }
 }
 
 void cuda_memory_stop(struct device *d)
 {
-    struct cuda_memory *m = &d->memory;
+    struct cuda_memory       *m = &d->memory;
+    struct cuda_pending_free *p;
 
     for (size_t i = 0; i < m->room; i++)
         if (m->places[i].address)
             release_allocation(d, &m->places[i]);
-    for (struct cuda_pending_free *p = m->oldest; p; p = p->next)
-        release_allocation(d, &p->allocation);
-    drop_pending_free(d, m->oldest);
-    drop_pending_free(d, m->reusable);
+    STAILQ_FOREACH(p, &m->pending, in_list)
+    release_allocation(d, &p->allocation);
+    drop_pending_frees(d, &m->pending);
+    drop_pending_frees(d, &m->reusable);
     free(m->places);
     if (m->reaper)
         d->cu->cuStreamDestroy_v2(m->reaper);
@@ -233,22 +236,19 @@ static enum status keep_within_bound(struct device *d)
 /* Frees what nobody can use any more. They complete in order, as all their events are on one stream. */
 static enum status reap_pending_frees(struct device *d)
 {
-    struct cuda_memory *m = &d->memory;
-    bool                any = false;
+    struct cuda_memory       *m = &d->memory;
+    struct cuda_pending_free *p;
+    bool                      any = false;
 
-    while (m->oldest) {
-        struct cuda_pending_free *p = m->oldest;
-        enum status               st = cuda_check(d, d->cu->cuEventQuery(p->done), NULL, "asking for a pending free");
+    while ((p = STAILQ_FIRST(&m->pending)) != NULL) {
+        enum status st = cuda_check(d, d->cu->cuEventQuery(p->done), NULL, "asking for a pending free");
 
         if (st == STATUS_PENDING || (!st && p->allocation.texture && !cuda_streams_idle(d)))
             break; /* an array is not freed while kernels run: the driver would wait for them */
         if (st)
             return st;
-        m->oldest = p->next;
-        if (!m->oldest)
-            m->newest = NULL;
-        p->next = m->reusable;
-        m->reusable = p;
+        STAILQ_REMOVE_HEAD(&m->pending, in_list);
+        STAILQ_INSERT_HEAD(&m->reusable, p, in_list);
         st = release_allocation(d, &p->allocation);
         if (st)
             return st;
@@ -259,11 +259,11 @@ static enum status reap_pending_frees(struct device *d)
 
 static enum status pending_create(struct device *d, struct cuda_pending_free **out)
 {
-    struct cuda_pending_free *p = d->memory.reusable;
+    struct cuda_pending_free *p = STAILQ_FIRST(&d->memory.reusable);
     enum status               st;
 
     if (p) {
-        d->memory.reusable = p->next;
+        STAILQ_REMOVE_HEAD(&d->memory.reusable, in_list);
     } else {
         p = calloc(1, sizeof *p);
         if (!p)
@@ -274,7 +274,6 @@ static enum status pending_create(struct device *d, struct cuda_pending_free **o
             return st;
         }
     }
-    p->next = NULL;
     *out = p;
     return STATUS_OK;
 }
@@ -283,10 +282,12 @@ static enum status pending_create(struct device *d, struct cuda_pending_free **o
 static enum status fence_streams(struct device *d, cuda_event done)
 {
     const struct cuda_driver *cu = d->cu;
+    struct device_stream     *s;
     enum status               st = STATUS_OK;
 
-    for (struct device_stream *s = d->streams; s && !st; s = s->next) {
-        if (!s->busy)
+    LIST_FOREACH(s, &d->streams, in_device)
+    {
+        if (!s->busy || st)
             continue;
         st = cuda_check(d, cu->cuEventRecord(s->fence, s->handle), NULL, "recording an event");
         if (!st)
@@ -305,16 +306,11 @@ static enum status defer_free(struct device *d, const struct cuda_allocation *a)
         return st;
     st = fence_streams(d, p->done);
     if (st) {
-        p->next = m->reusable;
-        m->reusable = p;
+        STAILQ_INSERT_HEAD(&m->reusable, p, in_list);
         return st;
     }
     p->allocation = *a;
-    if (m->newest)
-        m->newest->next = p;
-    else
-        m->oldest = p;
-    m->newest = p;
+    STAILQ_INSERT_TAIL(&m->pending, p, in_list);
     return STATUS_OK;
 }
 
@@ -354,7 +350,7 @@ static enum status trim_after_reaping(struct device *d)
     uint64_t    deadline = deadline_after_ms(FREE_WAIT_MS);
     enum status st = reap_pending_frees(d);
 
-    while (!st && d->memory.oldest && deadline_left_ns(deadline)) {
+    while (!st && !STAILQ_EMPTY(&d->memory.pending) && deadline_left_ns(deadline)) {
         sched_yield();
         st = reap_pending_frees(d);
     }

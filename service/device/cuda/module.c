@@ -268,10 +268,7 @@ struct device_module *cuda_module_new(struct device *d)
         return NULL;
     m->device = d;
     kernel_table_init(&m->table);
-    m->next = d->modules;
-    if (m->next)
-        m->next->previous = m;
-    d->modules = m;
+    LIST_INSERT_HEAD(&d->modules, m, in_device);
     return m;
 }
 
@@ -311,14 +308,10 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
 
 void cuda_module_unload(struct device *d, struct device_module *m)
 {
+    (void)d;
     if (!m)
         return;
-    if (m->next)
-        m->next->previous = m->previous;
-    if (m->previous)
-        m->previous->next = m->next;
-    else
-        d->modules = m->next;
+    LIST_REMOVE(m, in_device);
     module_free(m);
 }
 

@@ -76,7 +76,7 @@ static enum status map_allocation(struct device *d, const struct cuda_allocation
 }
 
 /* Memory at the addresses of an allocation that has none. A failure leaves it so. */
-static enum status fill_addresses(struct device *d, struct cuda_allocation *a)
+enum status cuda_share_restore(struct device *d, struct cuda_allocation *a)
 {
     const struct cuda_share_props props = props_of(d, a->paged);
     enum status                   st = cuda_check(d, d->cu->cuMemCreate(&a->share, a->taken, &props, 0), NULL, "allocating memory");
@@ -93,7 +93,7 @@ static enum status fill_addresses(struct device *d, struct cuda_allocation *a)
     return STATUS_OK;
 }
 
-static enum status empty_addresses(struct device *d, struct cuda_allocation *a)
+enum status cuda_share_evict(struct device *d, struct cuda_allocation *a)
 {
     enum status st = cuda_check(d, d->cu->cuMemUnmap(a->address, a->taken), NULL, "unmapping memory");
 
@@ -115,26 +115,16 @@ enum status cuda_share_make(struct device *d, struct cuda_allocation *a)
     if (st)
         return st;
     a->address = address;
-    st = fill_addresses(d, a);
+    st = cuda_share_restore(d, a);
     if (st)
         d->cu->cuMemAddressFree(a->address, a->taken);
     return st;
 }
 
-enum status cuda_share_evict(struct device *d, struct cuda_allocation *a)
-{
-    return empty_addresses(d, a);
-}
-
-enum status cuda_share_restore(struct device *d, struct cuda_allocation *a)
-{
-    return fill_addresses(d, a);
-}
-
 enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a)
 {
     struct cuda_allocation its = *a;
-    enum status            st = its.away ? STATUS_OK : empty_addresses(d, &its);
+    enum status            st = its.away ? STATUS_OK : cuda_share_evict(d, &its);
     enum status            freed;
 
     if (!its.away)

@@ -5,6 +5,7 @@
 
 static void stream_free(struct device *d, struct device_stream *s)
 {
+    LIST_REMOVE(s, in_device);
     if (s->fence)
         d->cu->cuEventDestroy_v2(s->fence);
     if (s->handle)
@@ -22,6 +23,7 @@ enum status cuda_stream_create(struct device *d, struct device_stream **out)
     s = calloc(1, sizeof *s);
     if (!s)
         return STATUS_OUT_OF_MEMORY;
+    LIST_INSERT_HEAD(&d->streams, s, in_device);
     st = cuda_check(d, d->cu->cuStreamCreate(&s->handle, CUDA_STREAM_NON_BLOCKING), NULL, "creating a stream");
     if (!st)
         st = cuda_check(d, d->cu->cuEventCreate(&s->fence, CUDA_EVENT_DISABLE_TIMING), NULL, "creating an event");
@@ -29,8 +31,6 @@ enum status cuda_stream_create(struct device *d, struct device_stream **out)
         stream_free(d, s);
         return st;
     }
-    s->next = d->streams;
-    d->streams = s;
     *out = s;
     return STATUS_OK;
 }
@@ -47,15 +47,9 @@ static void leave_work_behind(struct device *d, struct device_stream *s)
 
 void cuda_stream_destroy(struct device *d, struct device_stream *s)
 {
-    struct device_stream **link = &d->streams;
-
     if (!s || s == d->default_stream)
         return;
     leave_work_behind(d, s);
-    while (*link && *link != s)
-        link = &(*link)->next;
-    if (*link)
-        *link = s->next;
     stream_free(d, s);
 }
 
@@ -66,9 +60,11 @@ static bool still_busy(struct device *d, bool busy, cuda_stream stream)
 
 bool cuda_streams_idle(struct device *d)
 {
-    bool busy = d->memory.reaper_busy = still_busy(d, d->memory.reaper_busy, d->memory.reaper);
+    bool                  busy = d->memory.reaper_busy = still_busy(d, d->memory.reaper_busy, d->memory.reaper);
+    struct device_stream *s;
 
-    for (struct device_stream *s = d->streams; s; s = s->next) {
+    LIST_FOREACH(s, &d->streams, in_device)
+    {
         s->busy = still_busy(d, s->busy, s->handle);
         busy |= s->busy;
     }
@@ -77,14 +73,10 @@ bool cuda_streams_idle(struct device *d)
 
 void cuda_streams_stop(struct device *d)
 {
-    while (d->events)
-        cuda_event_destroy(d, d->events);
-    while (d->streams) {
-        struct device_stream *s = d->streams;
-
-        d->streams = s->next;
-        stream_free(d, s);
-    }
+    while (!LIST_EMPTY(&d->events))
+        cuda_event_destroy(d, LIST_FIRST(&d->events));
+    while (!LIST_EMPTY(&d->streams))
+        stream_free(d, LIST_FIRST(&d->streams));
     d->default_stream = NULL;
 }
 
@@ -103,10 +95,7 @@ enum status cuda_event_create(struct device *d, struct device_event **out)
         free(e);
         return st;
     }
-    e->next = d->events;
-    if (e->next)
-        e->next->previous = e;
-    d->events = e;
+    LIST_INSERT_HEAD(&d->events, e, in_device);
     *out = e;
     return STATUS_OK;
 }
@@ -115,12 +104,7 @@ void cuda_event_destroy(struct device *d, struct device_event *e)
 {
     if (!e)
         return;
-    if (e->next)
-        e->next->previous = e->previous;
-    if (e->previous)
-        e->previous->next = e->next;
-    else
-        d->events = e->next;
+    LIST_REMOVE(e, in_device);
     d->cu->cuEventDestroy_v2(e->handle);
     free(e);
 }

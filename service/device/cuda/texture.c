@@ -10,12 +10,12 @@ enum { TEXEL_ADDRESS_UNIT = 256 }; /* as of other allocations */
 static const uint64_t TEXELS_BASE = 1ull << 62; /* no processor and no GPU has addresses there */
 
 struct cuda_texture {
-    cuda_object          object, surface;
-    cuda_array           array;   /* NULL: linear memory */
-    bool                 view;    /* the array is another texture's */
-    uint64_t             address; /* of the first texel */
-    uint64_t             bytes, row_bytes, image_bytes;
-    struct cuda_texture *next; /* of the device's; not of those that are freed */
+    cuda_object object, surface;
+    cuda_array  array;   /* NULL: linear memory */
+    bool        view;    /* the array is another texture's */
+    uint64_t    address; /* of the first texel */
+    uint64_t    bytes, row_bytes, image_bytes;
+    LIST_ENTRY(cuda_texture) in_device; /* not of those that are freed */
 };
 
 static const unsigned formats[TEXTURE_FORMATS] = {
@@ -82,9 +82,11 @@ static enum status make_array(struct device *d, const struct texture_desc *t, cu
 /* The array of the texture whose texels a view reads. */
 static cuda_array array_at(const struct device *d, uint64_t address)
 {
-    for (const struct cuda_texture *x = d->textures; x; x = x->next)
-        if (x->array && !x->view && x->address == address)
-            return x->array;
+    const struct cuda_texture *x;
+
+    LIST_FOREACH(x, &d->textures, in_device)
+    if (x->array && !x->view && x->address == address)
+        return x->array;
     return NULL;
 }
 
@@ -203,8 +205,7 @@ enum status cuda_texture_create(struct device *d, const struct texture_desc *t, 
         free(x);
         return st;
     }
-    x->next = d->textures;
-    d->textures = x;
+    LIST_INSERT_HEAD(&d->textures, x, in_device);
     if (owns_array(x))
         d->memory.array_bytes += x->bytes;
     *out = (struct device_texture){x->address, x->object, x->surface};
@@ -216,15 +217,15 @@ enum status cuda_texture_create(struct device *d, const struct texture_desc *t, 
 /* Its array, at once or when nothing can use it any more: freeing one waits for kernels. */
 enum status cuda_texture_destroy(struct device *d, uint64_t texture)
 {
-    struct cuda_texture **at = &d->textures, *x;
-    enum status           st = cuda_alive(d, NULL);
+    enum status          st = cuda_alive(d, NULL);
+    struct cuda_texture *x;
 
-    while (*at && (*at)->object != texture)
-        at = &(*at)->next;
-    x = *at;
+    LIST_FOREACH(x, &d->textures, in_device)
+    if (x->object == texture)
+        break;
     if (st || !x)
         return st ? st : STATUS_INTERNAL;
-    *at = x->next;
+    LIST_REMOVE(x, in_device);
     end_objects(d, x);
     if (owns_array(x))
         return cuda_mem_free(d, x->address);
@@ -244,10 +245,10 @@ enum status cuda_texture_release(struct device *d, struct cuda_texture *x)
 /* Those with arrays are among the allocations, which end after this. */
 void cuda_textures_stop(struct device *d)
 {
-    while (d->textures) {
-        struct cuda_texture *x = d->textures;
+    struct cuda_texture *x;
 
-        d->textures = x->next;
+    while ((x = LIST_FIRST(&d->textures)) != NULL) {
+        LIST_REMOVE(x, in_device);
         end_objects(d, x);
         if (!owns_array(x))
             free(x);
@@ -263,9 +264,11 @@ bool cuda_is_texels(uint64_t address)
 
 static const struct cuda_texture *find_texels(const struct device *d, uint64_t address, uint64_t bytes)
 {
-    for (const struct cuda_texture *x = d->textures; x; x = x->next)
-        if (x->array && address >= x->address && bytes <= x->bytes && address - x->address <= x->bytes - bytes)
-            return x;
+    const struct cuda_texture *x;
+
+    LIST_FOREACH(x, &d->textures, in_device)
+    if (x->array && address >= x->address && bytes <= x->bytes && address - x->address <= x->bytes - bytes)
+        return x;
     return NULL;
 }
 

@@ -1,8 +1,6 @@
 /* Loads libamdhip64 and makes of it a struct cuda_driver: the functions that agree as they are, the others behind one of this file's. */
 #include "device/hip/driver.h"
 
-#include <stdio.h>
-
 enum {
     EXTRA_WORDS = 5,         /* of that list, as the backend makes it */
     PROPERTIES_BYTES = 4096, /* more than hipDeviceProp_t has in any release */

@@ -9,7 +9,7 @@ struct graph_launch {
 };
 
 struct device_graph {
-    struct owned         owned;
+    LIST_ENTRY(device_graph) in_device;
     struct graph_launch *launches;
     uint32_t             count;
     VkCommandBuffer      commands; /* null: to be recorded */
@@ -79,7 +79,7 @@ enum status vulkan_graph_create(struct device *d, const struct device_launch *la
         free_graph(d, g);
         return st;
     }
-    own(&d->graphs, &g->owned);
+    LIST_INSERT_HEAD(&d->graphs, g, in_device);
     *out = g;
     return STATUS_OK;
 }
@@ -143,6 +143,6 @@ void vulkan_graph_destroy(struct device *d, struct device_graph *g)
 {
     if (!g)
         return;
-    disown(&g->owned);
+    LIST_REMOVE(g, in_device);
     free_graph(d, g);
 }

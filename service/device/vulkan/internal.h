@@ -1,16 +1,12 @@
 /* What the files of the vulkan backend share. One thread calls all of it. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "device/device.h"
 #include "device/vulkan/bounds.h"
 #include "device/vulkan/loader.h"
 #include "device/vulkan/spirv.h"
-
-/* An object of the caller's that is not destroyed yet: close() frees it. First in its object. */
-struct owned {
-    struct owned  *next;
-    struct owned **link; /* what points here */
-};
 
 /* An allocation: a buffer with memory of its own. */
 struct vulkan_memory {
@@ -24,7 +20,7 @@ struct vulkan_memory {
 
 /* What is destroyed once all submissions up to `ticket` are done. */
 struct garbage {
-    struct garbage      *next;
+    STAILQ_ENTRY(garbage) in_list;
     uint64_t             ticket;
     struct vulkan_memory memory;   /* no buffer: none */
     VkPipeline           pipeline; /* null: none */
@@ -44,7 +40,7 @@ struct staging {
 
 /* A submission in flight. */
 struct job {
-    struct job     *next;
+    STAILQ_ENTRY(job) in_list;
     uint64_t        value;  /* of its stream's semaphore, when it is done */
     uint64_t        ticket; /* its number among all submissions */
     VkCommandBuffer commands;
@@ -53,6 +49,7 @@ struct job {
     void           *land_to;  /* NULL: nothing is read */
     size_t          land_bytes;
 };
+STAILQ_HEAD(jobs, job);
 
 struct stream_wait {
     VkSemaphore semaphore;
@@ -62,19 +59,19 @@ struct stream_wait {
 enum { STREAM_WAITS_MAX = 8 };
 
 struct device_stream {
-    struct owned       owned;
+    LIST_ENTRY(device_stream) in_device;
     VkQueue            queue;
     VkSemaphore        semaphore;
-    uint64_t           submitted, done;         /* values of the semaphore */
-    struct job        *first, *last;            /* in flight */
-    struct job        *idle;                    /* with commands to be recorded again */
+    uint64_t           submitted, done; /* values of the semaphore */
+    struct jobs        in_flight;
+    struct jobs        idle;                    /* with commands to be recorded again */
     struct stream_wait waits[STREAM_WAITS_MAX]; /* of the next submission */
     uint32_t           waits_count;
     bool               leaving; /* destroyed by its owner */
 };
 
 struct device_event {
-    struct owned          owned;
+    LIST_ENTRY(device_event) in_device;
     VkQueryPool           query;  /* one time stamp */
     struct device_stream *stream; /* of the last record, until that is done; NULL: it is, or there was none */
     uint64_t              value;
@@ -97,7 +94,7 @@ struct vulkan_kernel {
 };
 
 struct device_module {
-    struct owned          owned;
+    LIST_ENTRY(device_module) in_device;
     struct spirv_module  *code;
     VkShaderModule        shader;
     struct vulkan_kernel *kernels; /* [table.kernels_count] */
@@ -122,14 +119,18 @@ struct device {
     unsigned                         float_modes;                             /* bits of SPIRV_FLOAT_MODES */
     uint32_t                         device_type, upload_type, readback_type; /* of memory */
 
-    struct owned         *streams, *events, *modules, *graphs;
+    /* the caller's objects that are not destroyed yet: close() frees them */
+    LIST_HEAD(, device_stream) streams;
+    LIST_HEAD(, device_event) events;
+    LIST_HEAD(, device_module) modules;
+    LIST_HEAD(, device_graph) graphs;
     struct device_stream *main_stream;
     uint64_t              tickets;          /* submissions so far */
     uint64_t              look_for_loss_at; /* while work is under way */
     bool                  recording;        /* a graph, for the next submission */
-    struct garbage       *garbage, **garbage_end;
-    struct staging       *uploads, *readbacks; /* idle */
-    unsigned              idle_pieces;
+    STAILQ_HEAD(, garbage) garbage;
+    struct staging *uploads, *readbacks; /* idle */
+    unsigned        idle_pieces;
 
     struct vulkan_memory *allocations; /* sorted by address */
     size_t                allocations_count, allocations_room;
@@ -140,9 +141,6 @@ struct device {
     enum status    lost; /* OK: it is not */
     struct problem lost_why;
 };
-
-void own(struct owned **list, struct owned *o);
-void disown(struct owned *o);
 
 /* ---- vulkan.c ---- */
 /* OK, or how the device was lost. */
@@ -175,8 +173,6 @@ const struct vulkan_memory *vulkan_memory_at(const struct device *d, uint64_t ad
 enum status vulkan_memory_scratch(struct device *d, uint64_t bytes, struct vulkan_memory *out);
 /* Destroys what it names behind all submissions so far. Without host memory it waits for them. */
 void vulkan_discard(struct device *d, struct garbage what);
-/* Destroys what nothing uses any more. */
-void vulkan_garbage_collect(struct device *d);
 /* A piece with at least so many bytes; to_device: else it is read from. */
 enum status vulkan_staging_take(struct device *d, uint64_t bytes, bool to_device, struct staging **out);
 void        vulkan_staging_give(struct device *d, struct staging *s);

@@ -2,7 +2,6 @@
 #include "device/vulkan/loader.h"
 #include "device/vulkan/bounds.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/files/library.h"

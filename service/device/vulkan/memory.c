@@ -107,16 +107,14 @@ static void destroy(struct device *d, const struct garbage *g)
         d->vk.vkDestroyQueryPool(d->device, g->query, NULL);
 }
 
-void vulkan_garbage_collect(struct device *d)
+/* Destroys what nothing uses any more. */
+static void garbage_collect(struct device *d)
 {
-    uint64_t oldest = d->garbage ? vulkan_oldest_ticket(d) : 0;
+    uint64_t        oldest = STAILQ_EMPTY(&d->garbage) ? 0 : vulkan_oldest_ticket(d);
+    struct garbage *g;
 
-    while (d->garbage && d->garbage->ticket < oldest) {
-        struct garbage *g = d->garbage;
-
-        d->garbage = g->next;
-        if (!d->garbage)
-            d->garbage_end = &d->garbage;
+    while ((g = STAILQ_FIRST(&d->garbage)) != NULL && g->ticket < oldest) {
+        STAILQ_REMOVE_HEAD(&d->garbage, in_list);
         destroy(d, g);
         free(g);
     }
@@ -132,11 +130,9 @@ void vulkan_discard(struct device *d, struct garbage what)
         return;
     }
     *g = what;
-    g->next = NULL;
     g->ticket = d->tickets + (d->recording ? 1 : 0); /* what is recorded for the next submission may use it, too */
-    *d->garbage_end = g;
-    d->garbage_end = &g->next;
-    vulkan_garbage_collect(d);
+    STAILQ_INSERT_TAIL(&d->garbage, g, in_list);
+    garbage_collect(d);
 }
 
 /* ---- allocations ---- */
@@ -213,7 +209,7 @@ static enum status allocate(struct device *d, uint64_t bytes, bool addressed, st
     if (bytes > heap_bytes(d) || bytes > d->allocation_bytes_max)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     room = (bytes + 15) / 16 * 16 + slack;
-    vulkan_garbage_collect(d);
+    garbage_collect(d);
     if (d->reserved_bytes > heap_bytes(d) || room > heap_bytes(d) - d->reserved_bytes)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     m->bytes = bytes;
@@ -325,7 +321,7 @@ enum status vulkan_memory(struct device *d, struct device_memory *out)
     uint32_t                                  heap = d->heaps.memoryTypes[d->device_type].heapIndex;
     uint64_t                                  total = heap_bytes(d), left;
 
-    vulkan_garbage_collect(d);
+    garbage_collect(d);
     left = d->reserved_bytes < total ? total - d->reserved_bytes : 0;
     if (d->offer->memory_budget) {
         uint64_t offered;
@@ -427,10 +423,10 @@ static void staging_finish(struct device *d, struct staging *s)
 
 void vulkan_memory_finish(struct device *d)
 {
-    while (d->garbage) {
-        struct garbage *g = d->garbage;
+    struct garbage *g;
 
-        d->garbage = g->next;
+    while ((g = STAILQ_FIRST(&d->garbage)) != NULL) {
+        STAILQ_REMOVE_HEAD(&d->garbage, in_list);
         destroy(d, g);
         free(g);
     }

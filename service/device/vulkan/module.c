@@ -258,7 +258,7 @@ enum status vulkan_module_load(struct device *d, const char *image, size_t bytes
         free_module(d, m);
         return st;
     }
-    own(&d->modules, &m->owned);
+    LIST_INSERT_HEAD(&d->modules, m, in_device);
     *out = m;
     return STATUS_OK;
 }
@@ -267,7 +267,7 @@ void vulkan_module_unload(struct device *d, struct device_module *m)
 {
     if (!m)
         return;
-    disown(&m->owned);
+    LIST_REMOVE(m, in_device);
     d->changes++;
     free_module(d, m);
 }

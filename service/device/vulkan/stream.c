@@ -40,8 +40,8 @@ static void job_keep(struct device *d, struct device_stream *s, struct job *j)
     }
     if (j->staging)
         vulkan_staging_give(d, j->staging);
-    *j = (struct job){.next = s->idle, .commands = j->commands};
-    s->idle = j;
+    *j = (struct job){.commands = j->commands};
+    STAILQ_INSERT_HEAD(&s->idle, j, in_list);
 }
 
 static enum status job_new(struct device *d, struct device_stream *s, struct job **out)
@@ -50,12 +50,11 @@ static enum status job_new(struct device *d, struct device_stream *s, struct job
                                              .commandPool = d->pool,
                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                              .commandBufferCount = 1};
-    struct job                       *j = s->idle;
+    struct job                       *j = STAILQ_FIRST(&s->idle);
     enum status                       st;
 
     if (j) {
-        s->idle = j->next;
-        j->next = NULL;
+        STAILQ_REMOVE_HEAD(&s->idle, in_list);
         *out = j;
         return STATUS_OK;
     }
@@ -130,12 +129,7 @@ static enum status submit(struct device *d, struct device_stream *s, struct job 
     j->value = ++s->submitted;
     j->ticket = ++d->tickets;
     d->look_for_loss_at = deadline_after_ms(LOSS_LOOK_MS); /* a submission looks, too */
-    j->next = NULL;
-    if (s->last)
-        s->last->next = j;
-    else
-        s->first = j;
-    s->last = j;
+    STAILQ_INSERT_TAIL(&s->in_flight, j, in_list);
     return STATUS_OK;
 }
 
@@ -182,43 +176,36 @@ static enum status look_for_loss(struct device *d, struct device_stream *s, stru
 enum status vulkan_stream_reap(struct device *d, struct device_stream *s, struct problem *why)
 {
     uint64_t    done = s->done;
+    struct job *j;
     enum status st = vulkan_alive(d, why);
 
-    if (st || !s->first)
+    if (st || STAILQ_EMPTY(&s->in_flight))
         return st;
     st = vulkan_check(d, d->vk.vkGetSemaphoreCounterValue(d->device, s->semaphore, &done), why, "asking a stream");
     if (st)
         return st;
     s->done = done < s->submitted ? done : s->submitted; /* a lost device may tell anything */
-    while (s->first && s->first->value <= s->done) {
-        struct job *j = s->first;
-
-        s->first = j->next;
-        if (!s->first)
-            s->last = NULL;
+    while ((j = STAILQ_FIRST(&s->in_flight)) != NULL && j->value <= s->done) {
+        STAILQ_REMOVE_HEAD(&s->in_flight, in_list);
         if (j->land_to)
             memcpy(j->land_to, j->staging->mapped, j->land_bytes);
         job_keep(d, s, j);
     }
-    return s->first ? look_for_loss(d, s, why) : STATUS_OK;
+    return j ? look_for_loss(d, s, why) : STATUS_OK;
 }
 
 static void stream_free(struct device *d, struct device_stream *s)
 {
-    disown(&s->owned);
-    for (struct device_event *e = (struct device_event *)(void *)d->events; e; e = (struct device_event *)(void *)e->owned.next)
-        if (e->stream == s)
-            e->stream = NULL; /* it is done */
-    while (s->first) {
-        struct job *j = s->first;
+    struct device_event *e;
+    struct job          *j;
 
-        s->first = j->next;
-        job_destroy(d, j);
-    }
-    while (s->idle) {
-        struct job *j = s->idle;
-
-        s->idle = j->next;
+    LIST_REMOVE(s, in_device);
+    LIST_FOREACH(e, &d->events, in_device)
+    if (e->stream == s)
+        e->stream = NULL; /* it is done */
+    STAILQ_CONCAT(&s->in_flight, &s->idle);
+    while ((j = STAILQ_FIRST(&s->in_flight)) != NULL) {
+        STAILQ_REMOVE_HEAD(&s->in_flight, in_list);
         job_destroy(d, j);
     }
     d->vk.vkDestroySemaphore(d->device, s->semaphore, NULL);
@@ -228,28 +215,25 @@ static void stream_free(struct device *d, struct device_stream *s)
 /* A stream that waits for a semaphore of another has been submitted behind that: it holds no stale one once nothing is in flight. */
 static bool anyone_waits_for(const struct device *d, VkSemaphore semaphore)
 {
-    for (const struct owned *o = d->streams; o; o = o->next) {
-        const struct device_stream *s = (const struct device_stream *)(const void *)o;
+    const struct device_stream *s;
 
-        for (uint32_t i = 0; i < s->waits_count; i++)
-            if (s->waits[i].semaphore == semaphore)
-                return true;
-    }
+    LIST_FOREACH(s, &d->streams, in_device)
+    for (uint32_t i = 0; i < s->waits_count; i++)
+        if (s->waits[i].semaphore == semaphore)
+            return true;
     return false;
 }
 
 uint64_t vulkan_oldest_ticket(struct device *d)
 {
-    uint64_t      oldest = UINT64_MAX;
-    struct owned *next;
+    struct device_stream *s;
+    uint64_t              oldest = UINT64_MAX;
 
-    for (struct owned *o = d->streams; o; o = next) {
-        struct device_stream *s = (struct device_stream *)(void *)o;
-
-        next = o->next;
+    LIST_FOREACH(s, &d->streams, in_device)
+    {
         vulkan_stream_reap(d, s, NULL);
-        if (s->first)
-            oldest = s->first->ticket < oldest ? s->first->ticket : oldest;
+        if (!STAILQ_EMPTY(&s->in_flight) && STAILQ_FIRST(&s->in_flight)->ticket < oldest)
+            oldest = STAILQ_FIRST(&s->in_flight)->ticket;
     }
     return d->lost ? 0 : oldest;
 }
@@ -257,14 +241,10 @@ uint64_t vulkan_oldest_ticket(struct device *d)
 /* Streams that their owners destroyed, when nothing uses them. A submission may still wait for their semaphores. */
 static void streams_collect(struct device *d)
 {
-    struct owned *next;
-
     if (vulkan_oldest_ticket(d) != UINT64_MAX)
         return;
-    for (struct owned *o = d->streams; o; o = next) {
-        struct device_stream *s = (struct device_stream *)(void *)o;
-
-        next = o->next;
+    for (struct device_stream *s = LIST_FIRST(&d->streams), *next; s; s = next) {
+        next = LIST_NEXT(s, in_device);
         if (s->leaving && !anyone_waits_for(d, s->semaphore))
             stream_free(d, s);
     }
@@ -287,8 +267,10 @@ enum status vulkan_stream_create(struct device *d, struct device_stream **out)
         free(s);
         return st;
     }
+    STAILQ_INIT(&s->in_flight);
+    STAILQ_INIT(&s->idle);
     s->queue = d->queues[d->queues_used++ % d->offer->queues];
-    own(&d->streams, &s->owned);
+    LIST_INSERT_HEAD(&d->streams, s, in_device);
     *out = s;
     return STATUS_OK;
 }
@@ -303,8 +285,8 @@ void vulkan_stream_destroy(struct device *d, struct device_stream *s)
 
 void vulkan_streams_finish(struct device *d)
 {
-    while (d->streams)
-        stream_free(d, (struct device_stream *)(void *)d->streams);
+    while (!LIST_EMPTY(&d->streams))
+        stream_free(d, LIST_FIRST(&d->streams));
 }
 
 /* ---- events ---- */
@@ -323,7 +305,7 @@ enum status vulkan_event_create(struct device *d, struct device_event **out)
         free(e);
         return st;
     }
-    own(&d->events, &e->owned);
+    LIST_INSERT_HEAD(&d->events, e, in_device);
     *out = e;
     return STATUS_OK;
 }
@@ -333,7 +315,7 @@ void vulkan_event_destroy(struct device *d, struct device_event *e)
 {
     if (!e)
         return;
-    disown(&e->owned);
+    LIST_REMOVE(e, in_device);
     vulkan_discard(d, (struct garbage){.query = e->query});
     free(e);
 }
@@ -443,14 +425,16 @@ void vulkan_wait_progress(struct device *d, uint64_t ns)
     uint64_t            values[VULKAN_QUEUES_MAX];
     VkSemaphoreWaitInfo wait = {
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .flags = VK_SEMAPHORE_WAIT_ANY_BIT, .pSemaphores = semaphores, .pValues = values};
+    struct device_stream *s;
 
-    for (struct owned *o = d->streams; o && wait.semaphoreCount < VULKAN_QUEUES_MAX; o = o->next) {
-        struct device_stream *s = (struct device_stream *)(void *)o;
-
-        if (!s->first)
+    LIST_FOREACH(s, &d->streams, in_device)
+    {
+        if (STAILQ_EMPTY(&s->in_flight))
             continue;
+        if (wait.semaphoreCount == VULKAN_QUEUES_MAX)
+            break;
         semaphores[wait.semaphoreCount] = s->semaphore;
-        values[wait.semaphoreCount++] = s->first->value;
+        values[wait.semaphoreCount++] = STAILQ_FIRST(&s->in_flight)->value;
     }
     if (wait.semaphoreCount && !d->lost)
         vulkan_check(d, d->vk.vkWaitSemaphores(d->device, &wait, ns), NULL, "waiting for a stream");

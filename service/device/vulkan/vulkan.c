@@ -5,22 +5,6 @@
 
 #include "device/vulkan/canary.h"
 
-void own(struct owned **list, struct owned *o)
-{
-    o->next = *list;
-    o->link = list;
-    if (o->next)
-        o->next->link = &o->next;
-    *list = o;
-}
-
-void disown(struct owned *o)
-{
-    *o->link = o->next;
-    if (o->next)
-        o->next->link = o->link;
-}
-
 /* ---- results ---- */
 
 enum status vulkan_alive(struct device *d, struct problem *why)
@@ -172,13 +156,13 @@ static void device_close(struct device *d)
     if (d->device && d->vk.vkDeviceWaitIdle)
         d->vk.vkDeviceWaitIdle(d->device);
     if (d->pool) {
-        while (d->graphs)
-            vulkan_graph_destroy(d, (struct device_graph *)(void *)d->graphs);
-        while (d->events)
-            vulkan_event_destroy(d, (struct device_event *)(void *)d->events);
+        while (!LIST_EMPTY(&d->graphs))
+            vulkan_graph_destroy(d, LIST_FIRST(&d->graphs));
+        while (!LIST_EMPTY(&d->events))
+            vulkan_event_destroy(d, LIST_FIRST(&d->events));
         vulkan_streams_finish(d);
-        while (d->modules)
-            vulkan_module_unload(d, (struct device_module *)(void *)d->modules);
+        while (!LIST_EMPTY(&d->modules))
+            vulkan_module_unload(d, LIST_FIRST(&d->modules));
         vulkan_memory_finish(d);
         d->vk.vkDestroyCommandPool(d->device, d->pool, NULL);
     }
@@ -203,7 +187,7 @@ static enum status device_open(struct device **out, unsigned index, struct probl
     d->vk = *vk;
     d->offer = vulkan_offer_at(index);
     d->index = index;
-    d->garbage_end = &d->garbage;
+    STAILQ_INIT(&d->garbage);
     st = open_parts(d, why);
     if (st)
         device_close(d);

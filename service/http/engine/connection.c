@@ -1,7 +1,6 @@
 /* Connections: accepted by us, so that limits hold before a byte is read, and then given to MHD. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

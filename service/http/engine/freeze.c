@@ -1,6 +1,5 @@
 /* Standing still: so that what the sessions are can be kept while nobody changes them, and the sockets go to another process with all that clients have
  * sent since. */
-#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 void server_pause(struct server *s)

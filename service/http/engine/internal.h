@@ -497,7 +497,7 @@ struct loop {
     uint64_t               spin_ns;  /* the loop spins for the next request until this time */
     _Atomic uint64_t       last_turn_ns;
     bool                   cut; /* no more answers */
-    struct lingering      *lingering;
+    LIST_HEAD(, lingering) lingering;
     struct connection_list reborn;   /* closed connections whose successor is not yet with the daemon */
     struct connection_list adopting; /* passed to MHD, which has not reported them yet */
 

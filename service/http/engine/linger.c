@@ -9,10 +9,10 @@
 #include "http/engine/internal.h"
 
 struct lingering {
-    struct lingering *next;
-    int               fd;
-    size_t            bytes_left;
-    uint64_t          until_ns;
+    LIST_ENTRY(lingering) listed;
+    int      fd;
+    size_t   bytes_left;
+    uint64_t until_ns;
 };
 
 void linger_add(struct loop *loop, int fd)
@@ -29,8 +29,7 @@ void linger_add(struct loop *loop, int fd)
     shutdown(l->fd, SHUT_WR);
     l->bytes_left = LINGER_BYTES_MAX;
     l->until_ns = deadline_after_ms(LINGER_MS);
-    l->next = loop->lingering;
-    loop->lingering = l;
+    LIST_INSERT_HEAD(&loop->lingering, l, listed);
     if (l->until_ns < loop->timer_ns)
         loop->timer_ns = l->until_ns;
 }
@@ -51,27 +50,24 @@ static bool drop_input(struct lingering *l)
     return false;
 }
 
-static void linger_drop(struct lingering **at)
+static void linger_drop(struct lingering *l)
 {
-    struct lingering *l = *at;
-
-    *at = l->next;
+    LIST_REMOVE(l, listed);
     close(l->fd);
     free(l);
 }
 
 void linger_sweep(struct loop *loop, uint64_t now)
 {
-    for (struct lingering **at = &loop->lingering; *at;) {
-        if (drop_input(*at) && now < (*at)->until_ns)
-            at = &(*at)->next;
-        else
-            linger_drop(at);
+    for (struct lingering *l = LIST_FIRST(&loop->lingering), *next; l; l = next) {
+        next = LIST_NEXT(l, listed);
+        if (!drop_input(l) || now >= l->until_ns)
+            linger_drop(l);
     }
 }
 
 void linger_close_all(struct loop *loop)
 {
-    while (loop->lingering)
-        linger_drop(&loop->lingering);
+    while (!LIST_EMPTY(&loop->lingering))
+        linger_drop(LIST_FIRST(&loop->lingering));
 }

@@ -140,7 +140,8 @@ static uint64_t daemon_wait_ms(struct MHD_Daemon *daemon)
 static int wait_ms(struct loop *loop)
 {
     uint64_t daemon_ms = daemon_wait_ms(loop->mhd), tls_ms = daemon_wait_ms(loop->mhd_tls);
-    uint64_t ms = !LIST_EMPTY(&loop->connections) || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
+    uint64_t ms =
+        !LIST_EMPTY(&loop->connections) || !LIST_EMPTY(&loop->lingering) || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
     uint64_t timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
 
     if (deadline_left_ns(loop->timer_ns) == 0)

@@ -134,7 +134,6 @@ static void move(struct exchange *x)
         offload_send_all(x);
 }
 
-/* Under the lock. */
 static void set_state(struct io_thread *t, enum io_state next)
 {
     static const bool may[IO_BUSY + 1][IO_BUSY + 1] = {
@@ -148,7 +147,6 @@ static void set_state(struct io_thread *t, enum io_state next)
     t->state = next;
 }
 
-/* Under the lock. */
 static struct exchange *wait_for_exchange(struct io_thread *t)
 {
     assert(held(&t->offload_threads->lock));

@@ -1,6 +1,5 @@
 /* Lists of revoked certificates (RFC 5280 §5), held against the certificates that clients show. */
 #include <gnutls/x509.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -14,7 +14,7 @@
 
 struct idempotent {
     struct idempotency_id id;
-    struct idempotent    *chain; /* in its bucket */
+    LIST_ENTRY(idempotent) hashed; /* in its bucket */
     STAILQ_ENTRY(idempotent) queued;
     TAILQ_ENTRY(idempotent) answered; /* in its holder's queue of answers */
     bool                       done;
@@ -28,17 +28,19 @@ struct idempotent {
 struct holder {
     const struct caller *caller;
     TAILQ_HEAD(, idempotent) answers; /* keys with an answer, oldest first */
-    uint64_t       bytes;
-    struct holder *next;
+    uint64_t bytes;
+    LIST_ENTRY(holder) listed;
 };
 
+LIST_HEAD(bucket, idempotent);
+
 struct idempotency {
-    pthread_mutex_t    lock; /* guards everything */
-    struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
+    pthread_mutex_t lock; /* guards everything */
+    struct bucket   buckets[IDEMPOTENCY_BUCKETS];
     STAILQ_HEAD(, idempotent) finished; /* keys in order of time */
-    struct holder *holders;
-    unsigned       count;
-    uint64_t       answers_bytes;
+    LIST_HEAD(, holder) holders;
+    unsigned count;
+    uint64_t answers_bytes;
 };
 
 /* ---- keys ---- */
@@ -81,7 +83,7 @@ void idempotency_identify(struct idempotency_id *out, struct caller *caller, str
 
 /* ---- the table; all with the lock held ---- */
 
-static struct idempotent **bucket_of(struct idempotency *store, const struct idempotency_id *id)
+static struct bucket *bucket_of(struct idempotency *store, const struct idempotency_id *id)
 {
     size_t hash;
 
@@ -94,28 +96,28 @@ static bool is_same(const struct idempotency_id *a, const struct idempotency_id 
     return a->caller == b->caller && memcmp(a->digest, b->digest, SHA256_BYTES) == 0 && strcmp(a->session, b->session) == 0;
 }
 
-static struct idempotent **find_entry(struct idempotency *store, const struct idempotency_id *id)
+static struct idempotent *find_entry(struct idempotency *store, const struct idempotency_id *id)
 {
-    struct idempotent **at = bucket_of(store, id);
+    struct idempotent *e;
 
-    while (*at && !is_same(&(*at)->id, id))
-        at = &(*at)->chain;
-    return at;
+    LIST_FOREACH(e, bucket_of(store, id), hashed)
+    if (is_same(&e->id, id))
+        break;
+    return e;
 }
 
-static struct holder **holder_of(struct idempotency *store, const struct caller *caller)
+static struct holder *holder_of(struct idempotency *store, const struct caller *caller)
 {
-    struct holder **at = &store->holders;
+    struct holder *h;
 
-    while (*at && (*at)->caller != caller)
-        at = &(*at)->next;
-    return at;
+    LIST_FOREACH(h, &store->holders, listed)
+    if (h->caller == caller)
+        break;
+    return h;
 }
 
-static void drop_answer(struct idempotency *store, struct holder **at, struct idempotent *e)
+static void drop_answer(struct idempotency *store, struct holder *h, struct idempotent *e)
 {
-    struct holder *h = *at;
-
     assert(e->answer_bytes && e->id.caller == h->caller);
     store->answers_bytes -= e->answer_bytes;
     h->bytes -= e->answer_bytes;
@@ -124,18 +126,18 @@ static void drop_answer(struct idempotency *store, struct holder **at, struct id
     TAILQ_REMOVE(&h->answers, e, answered);
     if (!TAILQ_EMPTY(&h->answers))
         return;
-    *at = h->next;
+    LIST_REMOVE(h, listed);
     free(h);
 }
 
-static void drop_oldest_answer(struct idempotency *store, struct holder **at)
+static void drop_oldest_answer(struct idempotency *store, struct holder *h)
 {
-    drop_answer(store, at, TAILQ_FIRST(&(*at)->answers));
+    drop_answer(store, h, TAILQ_FIRST(&h->answers));
 }
 
 static void forget_entry(struct idempotency *store, struct idempotent *e)
 {
-    *find_entry(store, &e->id) = e->chain;
+    LIST_REMOVE(e, hashed);
     store->count--;
     atomic_fetch_sub(&e->id.caller->idempotency_keys, 1);
     if (e->answer_bytes)
@@ -153,13 +155,13 @@ static void drop_expired(struct idempotency *store, uint64_t now)
     }
 }
 
-static struct holder **greatest_holder(struct idempotency *store)
+static struct holder *greatest_holder(struct idempotency *store)
 {
-    struct holder **most = &store->holders;
+    struct holder *h, *most = LIST_FIRST(&store->holders);
 
-    for (struct holder **at = most; *at; at = &(*at)->next)
-        if ((*at)->bytes > (*most)->bytes)
-            most = at;
+    LIST_FOREACH(h, &store->holders, listed)
+    if (h->bytes > most->bytes)
+        most = h;
     return most;
 }
 
@@ -173,13 +175,13 @@ static void drop_old_answers(struct idempotency *store)
 /* False: no memory. */
 static bool hold_answer(struct idempotency *store, struct idempotent *e, const struct reply *answer, uint64_t bytes)
 {
-    struct holder **at = holder_of(store, e->id.caller), *h = *at;
+    struct holder *h = holder_of(store, e->id.caller);
 
     if (!h) {
         h = calloc(1, sizeof *h);
         if (!h)
             return false;
-        *at = h;
+        LIST_INSERT_HEAD(&store->holders, h, listed);
         h->caller = e->id.caller;
         TAILQ_INIT(&h->answers);
     }
@@ -207,11 +209,11 @@ void idempotency_destroy(struct idempotency *store)
 {
     if (!store)
         return;
-    while (store->holders)
-        drop_oldest_answer(store, &store->holders);
+    while (!LIST_EMPTY(&store->holders))
+        drop_oldest_answer(store, LIST_FIRST(&store->holders));
     for (size_t i = 0; i < COUNT(store->buckets); i++)
-        while (store->buckets[i])
-            forget_entry(store, store->buckets[i]);
+        while (!LIST_EMPTY(&store->buckets[i]))
+            forget_entry(store, LIST_FIRST(&store->buckets[i]));
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
@@ -260,7 +262,7 @@ static enum status add_entry(struct idempotency *store, const struct idempotency
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
     e->id = *id;
     reply_init(&e->answer);
-    *find_entry(store, id) = e;
+    LIST_INSERT_HEAD(bucket_of(store, id), e, hashed);
     store->count++;
     atomic_fetch_add(&id->caller->idempotency_keys, 1);
     *mine = e;
@@ -276,7 +278,7 @@ enum status idempotency_claim(struct idempotency *store, const struct idempotenc
     *mine = NULL;
     pthread_mutex_lock(&store->lock);
     drop_expired(store, now);
-    known = *find_entry(store, id);
+    known = find_entry(store, id);
     if (known)
         st = look_at_known(known, body_bytes, why);
     else if ((st = check_room(store, id, now, why)) == STATUS_OK)
@@ -361,7 +363,7 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
 
     pthread_mutex_lock(&store->lock);
     drop_expired(store, now);
-    st = replay_reply(*find_entry(store, id), payload, answer, why);
+    st = replay_reply(find_entry(store, id), payload, answer, why);
     pthread_mutex_unlock(&store->lock);
     if (!st)
         reply_header_text(answer, "Idempotency-Replayed", "true");
@@ -378,10 +380,12 @@ static bool is_of(const struct idempotent *e, const struct caller *caller, const
 /* With the lock held. */
 static bool in_progress(const struct idempotency *store, const struct caller *caller, const char *session)
 {
+    const struct idempotent *e;
+
     for (size_t i = 0; i < COUNT(store->buckets); i++)
-        for (const struct idempotent *e = store->buckets[i]; e; e = e->chain)
-            if (!e->done && is_of(e, caller, session))
-                return true;
+        LIST_FOREACH(e, &store->buckets[i], hashed)
+    if (!e->done && is_of(e, caller, session))
+        return true;
     return false;
 }
 

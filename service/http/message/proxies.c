@@ -3,7 +3,6 @@
 #include "http/bounds.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 
 static const unsigned char MAPPED[12] = {[10] = 0xff, [11] = 0xff};
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "base/files/descriptor.h"
 #include "ipc/compile_job.h"
 
 /* The role's name on our executable's command line; main.c and roles.def have it, too. */
@@ -61,13 +62,6 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
 
 /* ---- wait ---- */
 
-static bool is_readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
-}
-
 /* Waits until fd is readable or at its end; false at the deadline, and when stop_fd is readable. */
 static bool wait_for(int fd, short events, int stop_fd, uint64_t deadline)
 {
@@ -82,11 +76,6 @@ static bool wait_for(int fd, short events, int stop_fd, uint64_t deadline)
         if (n == 0 || errno != EINTR)
             return false;
     }
-}
-
-bool compile_child_lives(const struct compile_child *c)
-{
-    return !is_readable(c->process.pid_fd);
 }
 
 bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline)
@@ -108,7 +97,7 @@ enum status compile_child_read(const struct compile_child *c, uint64_t deadline,
         char   *at;
         ssize_t n;
         if (!wait_for(c->output_fd, POLLIN, c->stop_fd, deadline))
-            return is_readable(c->stop_fd) ? STATUS_DRAINING : STATUS_COMPILE_TIMEOUT;
+            return descriptor_readable(c->stop_fd) ? STATUS_DRAINING : STATUS_COMPILE_TIMEOUT;
         at = buf_reserve(into, READ_PIECE_BYTES);
         if (!at)
             return STATUS_COMPILER_CRASHED;

@@ -23,8 +23,6 @@ struct compile_child {
 
 /* `more` is one further argument or NULL. The worker dies with the thread that calls this. */
 enum status compile_child_start(const struct compile_command *c, const char *more, struct compile_child *out);
-/* False once it has ended. */
-bool compile_child_lives(const struct compile_child *c);
 /* The whole job. False: the worker took only part of it; it may have answered all the same. */
 bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline);
 /* OK at the end of the output; COMPILE_TIMEOUT; DRAINING on stop_fd; COMPILER_CRASHED when it exceeds the largest possible output;

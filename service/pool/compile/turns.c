@@ -14,13 +14,14 @@
 void compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)
 {
     *t = (struct compile_turns){.turns = turns, .turns_of_caller = turns_of_caller};
+    TAILQ_INIT(&t->all);
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->dealt, NULL);
 }
 
 void compile_turns_finish(struct compile_turns *t)
 {
-    assert(!t->first);
+    assert(TAILQ_EMPTY(&t->all));
     pthread_cond_destroy(&t->dealt);
     pthread_mutex_destroy(&t->lock);
 }
@@ -37,10 +38,11 @@ static bool same_caller(const struct compile_turn *a, const struct compile_turn 
 /* Those of that kind that run or wait: of the caller of `of`, or of all when NULL. */
 static unsigned count_turns(const struct compile_turns *t, const struct compile_turn *of, bool builtin, bool running)
 {
-    unsigned n = 0;
+    const struct compile_turn *c;
+    unsigned                   n = 0;
 
-    for (const struct compile_turn *c = t->first; c; c = c->next)
-        n += c->whom.builtin == builtin && c->running == running && (!of || same_caller(c, of));
+    TAILQ_FOREACH(c, &t->all, listed)
+    n += c->whom.builtin == builtin && c->running == running && (!of || same_caller(c, of));
     return n;
 }
 
@@ -67,20 +69,22 @@ static bool goes_before(const struct compile_turns *t, const struct compile_turn
 
 static struct compile_turn *choose_turn(const struct compile_turns *t)
 {
-    struct compile_turn *best = NULL;
+    struct compile_turn *c, *best = NULL;
 
-    for (struct compile_turn *c = t->first; c; c = c->next)
-        if (!c->running && may_run(t, c) && (!best || goes_before(t, c, best)))
-            best = c;
+    TAILQ_FOREACH(c, &t->all, listed)
+    if (!c->running && may_run(t, c) && (!best || goes_before(t, c, best)))
+        best = c;
     return best;
 }
 
 static void mark_served(struct compile_turns *t, const struct compile_turn *of)
 {
+    struct compile_turn *c;
+
     t->served++;
-    for (struct compile_turn *c = t->first; c; c = c->next)
-        if (same_caller(c, of))
-            c->served = t->served;
+    TAILQ_FOREACH(c, &t->all, listed)
+    if (same_caller(c, of))
+        c->served = t->served;
 }
 
 static void deal_turns(struct compile_turns *t)
@@ -100,25 +104,13 @@ static void deal_turns(struct compile_turns *t)
 /* At the end. The caller's last turn counts for this one, too. */
 static void enter_turn(struct compile_turns *t, struct compile_turn *turn)
 {
-    struct compile_turn **at = &t->first;
+    struct compile_turn *c;
 
     assert(held(&t->lock));
-    assert(!turn->next);
-    for (; *at; at = &(*at)->next)
-        if (same_caller(*at, turn))
-            turn->served = (*at)->served;
-    *at = turn;
-}
-
-static void leave_turn(struct compile_turns *t, struct compile_turn *turn)
-{
-    struct compile_turn **at = &t->first;
-
-    assert(held(&t->lock));
-    while (*at && *at != turn)
-        at = &(*at)->next;
-    assert(*at == turn);
-    *at = turn->next;
+    TAILQ_FOREACH(c, &t->all, listed)
+    if (same_caller(c, turn))
+        turn->served = c->served;
+    TAILQ_INSERT_TAIL(&t->all, turn, listed);
 }
 
 /* ---- without it ---- */
@@ -139,7 +131,7 @@ enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn
     while (!turn->running && !t->closed && pthread_cond_clockwait(&t->dealt, &t->lock, CLOCK_MONOTONIC, &until) == 0) {
     }
     if (!turn->running) {
-        leave_turn(t, turn);
+        TAILQ_REMOVE(&t->all, turn, listed);
         st = t->closed ? STATUS_DRAINING : STATUS_OVERLOADED;
     }
     pthread_mutex_unlock(&t->lock);
@@ -171,7 +163,7 @@ bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn)
 
     pthread_mutex_lock(&t->lock);
     assert(turn->running);
-    leave_turn(t, turn);
+    TAILQ_REMOVE(&t->all, turn, listed);
     deal_turns(t);
     quiet = count_turns(t, NULL, false, true) + count_turns(t, NULL, true, true) == 0;
     pthread_mutex_unlock(&t->lock);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/status.h"
 #include "pool/bounds.h"
@@ -18,20 +19,20 @@ struct compile_for {
 
 /* One that waits or compiles; the caller owns the storage until it gives the turn back. */
 struct compile_turn {
-    struct compile_for   whom;
-    bool                 running;
-    uint64_t             served; /* when its caller last got a turn, counted in turns; 0 = not since it has a turn here */
-    struct compile_turn *next;
+    struct compile_for whom;
+    bool               running;
+    uint64_t           served; /* when its caller last got a turn, counted in turns; 0 = not since it has a turn here */
+    TAILQ_ENTRY(compile_turn) listed;
 };
 
 struct compile_turns {
-    pthread_mutex_t      lock; /* over all below */
-    pthread_cond_t       dealt;
-    unsigned             turns;           /* of sources and built-in kernels together */
-    unsigned             turns_of_caller; /* most turns that one caller's sources have at once */
-    uint64_t             served;
-    bool                 closed;
-    struct compile_turn *first; /* all, in order of arrival */
+    pthread_mutex_t lock; /* over all below */
+    pthread_cond_t  dealt;
+    unsigned        turns;           /* of sources and built-in kernels together */
+    unsigned        turns_of_caller; /* most turns that one caller's sources have at once */
+    uint64_t        served;
+    bool            closed;
+    TAILQ_HEAD(, compile_turn) all; /* in order of arrival */
 };
 
 void compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "base/threads/held.h"
 #include "limits.h"
@@ -29,7 +30,7 @@ static bool take_living(struct warm_compiler *s, struct compile_child *out)
         return false;
     s->there = false;
     *out = s->child;
-    if (compile_child_lives(out))
+    if (!descriptor_readable(out->process.pid_fd))
         return true;
     compile_child_end(out, false, 0);
     return false;

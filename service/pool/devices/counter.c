@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "ipc/worker_fds.h"
 #include "pool/workers/worker_internal.h"
@@ -66,9 +67,8 @@ static void read_answers(struct device_counter *c)
 
 enum status counter_look(struct device_counter *c, struct problem *why)
 {
-    struct pollfd p = {.fd = c->process.pid_fd, .events = POLLIN};
-    bool          over = poll(&p, 1, 0) > 0;
-    int           end = 0;
+    bool over = descriptor_readable(c->process.pid_fd);
+    int  end = 0;
 
     read_answers(c);
     if (!over && !c->killed && deadline_left_ns(c->deadline_ns) == 0) {

@@ -2,10 +2,10 @@
 #include "pool/devices/reset_tool.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
 #include "base/span.h"
 
 enum { PIECE_BYTES = 512 };
@@ -67,10 +67,9 @@ static void forget(struct reset_tool *t)
 
 enum status reset_tool_look(struct reset_tool *t, struct problem *why)
 {
-    struct pollfd p = {.fd = t->process.pid_fd, .events = POLLIN};
-    bool          over = poll(&p, 1, 0) > 0;
-    int           end = 0;
-    struct span   said;
+    bool        over = descriptor_readable(t->process.pid_fd);
+    int         end = 0;
+    struct span said;
 
     read_output(t);
     if (!over)

@@ -3,7 +3,6 @@
 #include "pool/domains/domains.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/log/log.h"
 #include "base/metrics.h"
@@ -429,7 +428,7 @@ bool pool_domain_take_ready(struct pool *p, const void *domain, struct worker **
     return *out != NULL;
 }
 
-static void leave(struct pool *p, const void *domain, bool for_good)
+void pool_domain_leave(struct pool *p, const void *domain, bool for_good)
 {
     struct pool_domain *m;
 
@@ -442,16 +441,6 @@ static void leave(struct pool *p, const void *domain, bool for_good)
         pool_note_change(p);
     }
     pthread_mutex_unlock(&p->lock);
-}
-
-void pool_domain_fall(struct pool *p, const void *domain)
-{
-    leave(p, domain, false);
-}
-
-void pool_domain_end(struct pool *p, const void *domain)
-{
-    leave(p, domain, true);
 }
 
 enum status pool_domain_verdict(struct pool *p, const void *domain, struct problem *why)

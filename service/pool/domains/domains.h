@@ -5,7 +5,6 @@
 #include "pool/domains/server.h"
 
 struct pool;
-struct device_slot;
 
 struct pool_domain {
     const void        *key; /* names it; compared, never followed. NULL: the place is free */

@@ -113,10 +113,8 @@ static uint32_t drained_position(struct worker *w)
 /* Until something is written past what was drained. A ring that is not read any more would never be empty: then only the end counts. */
 static void drain_wait(struct worker *w, uint32_t position, uint64_t until)
 {
-    const struct timespec nap = timespec_of_ns(REAPER_NAP_MS * NS_PER_MS);
-
     if (atomic_load(&w->malicious))
-        nanosleep(&nap, NULL);
+        sleep_ns(REAPER_NAP_MS * NS_PER_MS);
     else
         ring_wait_at(&w->completions, position, deadline_left_ns(until));
 }

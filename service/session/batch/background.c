@@ -9,23 +9,12 @@
 #include "session/batch/job.h"
 #include "session/life/parts.h"
 
-const char *batch_job_state_name(enum batch_job_state s)
-{
-    static const char *const names[] = {[BATCH_JOB_QUEUED] = "queued",
-                                        [BATCH_JOB_RUNNING] = "running",
-                                        [BATCH_JOB_SUCCEEDED] = "succeeded",
-                                        [BATCH_JOB_FAILED] = "failed",
-                                        [BATCH_JOB_CANCELLED] = "cancelled"};
-
-    return names[s];
-}
-
 /* With session.lock held: the only one to change it. */
-static void set_job_state(struct batch_job *j, enum batch_job_state next)
+static void set_job_state(struct batch_job *j, enum work_state next)
 {
-    static const bool may[BATCH_JOB_CANCELLED + 1][BATCH_JOB_CANCELLED + 1] = {
-        [BATCH_JOB_QUEUED] = {[BATCH_JOB_RUNNING] = true, [BATCH_JOB_CANCELLED] = true},
-        [BATCH_JOB_RUNNING] = {[BATCH_JOB_SUCCEEDED] = true, [BATCH_JOB_FAILED] = true, [BATCH_JOB_CANCELLED] = true},
+    static const bool may[WORK_CANCELLED + 1][WORK_CANCELLED + 1] = {
+        [WORK_QUEUED] = {[WORK_RUNNING] = true, [WORK_CANCELLED] = true},
+        [WORK_RUNNING] = {[WORK_SUCCEEDED] = true, [WORK_FAILED] = true, [WORK_CANCELLED] = true},
     };
 
     assert(held(&j->home->lock));
@@ -201,11 +190,11 @@ static bool make_room(struct session *s, struct batch_job *j, struct batch_job *
 }
 
 /* How it ended is told all the same, but for what lies in memory that is not kept. */
-static enum batch_job_state without_result(struct batch_job *j, enum batch_job_state state)
+static enum work_state without_result(struct batch_job *j, enum work_state state)
 {
-    if (state == BATCH_JOB_SUCCEEDED) {
+    if (state == WORK_SUCCEEDED) {
         problem_set(&j->problem, STATUS_OVERLOADED, "the batch was executed, but there is no room to keep its result");
-        return BATCH_JOB_FAILED;
+        return WORK_FAILED;
     }
     j->problem.compile_log = (struct span){0};
     j->problem.diagnostics = NULL;
@@ -214,7 +203,7 @@ static enum batch_job_state without_result(struct batch_job *j, enum batch_job_s
 }
 
 /* With session.lock held: it has ended thus. Older results make room for its own; false when there is none, and the caller drops what it holds. */
-static bool settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_job **garbage)
+static bool settle(struct session *s, struct batch_job *j, enum work_state state, struct batch_job **garbage)
 {
     bool room;
 
@@ -242,7 +231,7 @@ static struct batch_job *next_job(struct session *s)
     s->batches.running = j != NULL;
     if (j) {
         list_remove(&s->batches.queued, j);
-        set_job_state(j, BATCH_JOB_RUNNING);
+        set_job_state(j, WORK_RUNNING);
         j->started_wall_ns = wall_ns();
         j->refs++;
     }
@@ -269,7 +258,7 @@ static void do_job(struct session *s, struct batch_job *j)
         j->problem = why;
         j->problem.status = st;
     }
-    kept = settle(s, j, !st ? BATCH_JOB_SUCCEEDED : j->forced ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &garbage);
+    kept = settle(s, j, !st ? WORK_SUCCEEDED : j->forced ? WORK_CANCELLED : WORK_FAILED, &garbage);
     if (kept)
         unref(j, &garbage);
     pthread_mutex_unlock(&s->lock);
@@ -289,10 +278,7 @@ static void *run_jobs(void *argument)
     while ((j = next_job(s)) != NULL)
         do_job(s, j);
     session_unpin(s, true);
-    pthread_mutex_lock(&r->lock);
-    r->runners--;
-    pthread_cond_signal(&r->runner_left);
-    pthread_mutex_unlock(&r->lock);
+    registry_runner_leave(r);
     return NULL;
 }
 
@@ -304,35 +290,17 @@ void batch_runners_await(struct registry *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-static bool start_detached(struct session *s)
-{
-    pthread_t thread;
-
-    if (pthread_create(&thread, NULL, run_jobs, s))
-        return false;
-    pthread_detach(thread);
-    return true;
-}
-
 /* With session.lock held, which the new thread waits for. */
 static enum status ensure_runner(struct session *s, struct problem *why)
 {
-    struct registry *r = s->registry;
-
     if (s->batches.running)
         return STATUS_OK;
-    pthread_mutex_lock(&r->lock);
-    r->runners++;
-    pthread_mutex_unlock(&r->lock);
     session_pin(s);
-    s->batches.running = start_detached(s);
+    s->batches.running = registry_runner_start(s->registry, run_jobs, s);
     if (s->batches.running)
         return STATUS_OK;
     session_unpin(s, false); /* not the last one: the caller's is there */
     log_warn("session", "cannot start a thread for background batches");
-    pthread_mutex_lock(&r->lock);
-    r->runners--;
-    pthread_mutex_unlock(&r->lock);
     return problem_set(why, STATUS_OVERLOADED, "cannot start a thread for the batch");
 }
 
@@ -431,7 +399,7 @@ void batch_job_info_of(struct batch_job *j, struct batch_job_info *out)
     out->finished_wall_ns = j->finished_wall_ns;
     if (waitlist_over(&j->end))
         out->expires_wall_ns = j->finished_wall_ns + s->registry->config.result_ttl_s * NS_PER_S;
-    if (j->state == BATCH_JOB_FAILED)
+    if (j->state == WORK_FAILED)
         out->problem = j->problem;
     pthread_mutex_unlock(&s->lock);
 }
@@ -446,12 +414,12 @@ enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *wh
     bool              unqueued;
 
     pthread_mutex_lock(&s->lock);
-    unqueued = j->state == BATCH_JOB_QUEUED;
+    unqueued = j->state == WORK_QUEUED;
     if (unqueued) { /* its memory does not wait for the time of results to be over */
         list_remove(&s->batches.queued, j);
         j->bytes = 0;
-        settle(s, j, BATCH_JOB_CANCELLED, &garbage);
-    } else if (j->state == BATCH_JOB_RUNNING) {
+        settle(s, j, WORK_CANCELLED, &garbage);
+    } else if (j->state == WORK_RUNNING) {
         j->forced = j->forced || force;
         st = problem_set(why, STATUS_LAUNCH_RUNNING, "the batch is running");
     }
@@ -543,7 +511,7 @@ enum status batch_job_restore(struct session *s, struct batch_job *j, const stru
     j->started_wall_ns = was->started_wall_ns;
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
-    if (was->state == BATCH_JOB_FAILED)
+    if (was->state == WORK_FAILED)
         j->problem = was->problem;
     j->end.lock = &s->lock;
     pthread_mutex_lock(&s->lock);

@@ -284,7 +284,7 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(b->worker_session, why);
     pthread_mutex_unlock(&s->lock);
-    return st ? st : transfer_write_begin(s, id, t->direct ? op->offset : 0, t->left, &t->transfer, why);
+    return st ? st : transfer_write_begin(s, id, t->direct ? op->offset : 0, t->left, NULL, &t->transfer, why);
 }
 
 static enum status write_some(struct batch *b, struct batch_target *t, struct span piece, size_t *consumed, struct waker *w,

@@ -37,7 +37,7 @@ static bool send_in_turn(struct batch *b)
         return false;
     sent = send(b);
     if (!sent)
-        program_back_out(b->spec->program);
+        program_leave(b->spec->program, false);
     return sent;
 }
 

@@ -12,9 +12,6 @@
 #include "session/life/run_place.h"
 #include "session/life/table.h"
 
-enum batch_job_state { BATCH_JOB_QUEUED, BATCH_JOB_RUNNING, BATCH_JOB_SUCCEEDED, BATCH_JOB_FAILED, BATCH_JOB_CANCELLED };
-const char *batch_job_state_name(enum batch_job_state s);
-
 struct batch_job;
 
 /* The part of whoever embeds it. No lock is held. */
@@ -44,16 +41,16 @@ struct batch_job {
     struct reap_item            end_item; /* of a run that goes on when nobody waits for it any more */
 
     /* in the background, under its session's lock; the runner alone touches a running one's parts above */
-    struct session      *home;          /* whose queue it is in; NULL: not in the background */
-    uint64_t             bytes;         /* of host memory that it takes: as it waits, then as its answer is kept */
-    uint64_t             counted_bytes; /* of them, in the result store and the registry */
-    unsigned             refs;          /* the store's, the runner's, and those outside, each of which pins the session */
-    enum batch_job_state state;
-    bool                 kept;   /* counted_bytes are in result_store.kept_bytes, else in queued_bytes */
-    _Atomic bool         forced; /* somebody resets the session for its sake: what it loses by that is not done once more */
-    uint64_t             created_wall_ns, started_wall_ns, finished_wall_ns, expires_ns;
-    struct problem       problem;
-    struct waitlist      end;      /* over when it has succeeded, failed or been cancelled */
+    struct session *home;          /* whose queue it is in; NULL: not in the background */
+    uint64_t        bytes;         /* of host memory that it takes: as it waits, then as its answer is kept */
+    uint64_t        counted_bytes; /* of them, in the result store and the registry */
+    unsigned        refs;          /* the store's, the runner's, and those outside, each of which pins the session */
+    enum work_state state;
+    bool            kept;   /* counted_bytes are in result_store.kept_bytes, else in queued_bytes */
+    _Atomic bool    forced; /* somebody resets the session for its sake: what it loses by that is not done once more */
+    uint64_t        created_wall_ns, started_wall_ns, finished_wall_ns, expires_ns;
+    struct problem  problem;
+    struct waitlist end;           /* over when it has succeeded, failed or been cancelled */
     TAILQ_ENTRY(batch_job) listed; /* in result_store.queued, then in result_store.finished */
     struct batch_job *next;        /* among those to be freed */
 };
@@ -87,15 +84,15 @@ void batch_job_return_unnoticed(struct batch_job *j);
 unsigned batch_jobs_ended(struct session *s, struct batch_job *out[BATCHES_KEPT_MAX]);
 
 struct batch_job_info {
-    char                 id[ID_BYTES];
-    enum batch_job_state state;
-    uint64_t             created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    uint64_t             expires_wall_ns;                                    /* when it is forgotten at the latest; 0 = not finished */
-    struct problem       problem;                                            /* when failed; borrowed parts live until batch_job_return */
+    char            id[ID_BYTES];
+    enum work_state state;
+    uint64_t        created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
+    uint64_t        expires_wall_ns;                                    /* when it is forgotten at the latest; 0 = not finished */
+    struct problem  problem;                                            /* when failed; borrowed parts live until batch_job_return */
 };
 void batch_job_info_of(struct batch_job *j, struct batch_job_info *out);
 
-/* Queued: ends as cancelled, its work is released. Running: LAUNCH_RUNNING, and if `force` the caller resets the session next: it then
+/* Queued: ends as cancelled, its work is released. Running: WORK_RUNNING, and if `force` the caller resets the session next: it then
  * ends as cancelled. Finished: OK. */
 enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *why);
 /* A finished one is found no more. */

@@ -32,7 +32,6 @@ static void program_free(struct program *p)
     free(p);
 }
 
-/* With session.lock held. */
 static void program_unref(struct program *p)
 {
     assert(held(&p->worker_session->session->lock));
@@ -101,7 +100,6 @@ static void take_turn(struct program *p)
     p->taken = true;
 }
 
-/* With session.lock held. */
 static void end_turn(struct program *p)
 {
     assert(held(&p->worker_session->session->lock) && p->taken);
@@ -137,7 +135,7 @@ bool program_try_enter(struct program *p)
     return free;
 }
 
-static void leave(struct program *p, bool ran)
+void program_leave(struct program *p, bool ran)
 {
     struct session *s = p->worker_session->session;
 
@@ -146,16 +144,6 @@ static void leave(struct program *p, bool ran)
     p->runs -= !ran;
     end_turn(p);
     pthread_mutex_unlock(&s->lock);
-}
-
-void program_leave(struct program *p)
-{
-    leave(p, true);
-}
-
-void program_back_out(struct program *p)
-{
-    leave(p, false);
 }
 
 /* ---- making ---- */
@@ -365,7 +353,6 @@ enum status program_put(struct session *s, struct span name, struct program_text
 
 /* ---- finding and ending ---- */
 
-/* With session.lock held. */
 static struct program *find(struct session *s, struct span name)
 {
     assert(held(&s->lock));
@@ -478,13 +465,11 @@ unsigned program_list(struct session *s, struct page *page, struct program_info 
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->programs, page, &at);
+    n = table_page(c ? &c->programs : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         describe((const struct program *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);

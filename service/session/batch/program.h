@@ -8,8 +8,6 @@
 #include "base/digests/digest.h"
 #include "session/batch/batch.h"
 
-struct program;
-
 /* What the operations were decoded into; lives as long as the program. */
 struct program_text {
     struct batch_spec spec;                 /* no keep, no FREE of a buffer of the session; `program` unused */

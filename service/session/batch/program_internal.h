@@ -48,9 +48,8 @@ enum launch_engine program_engine(const struct program *p, unsigned op);
 enum status program_enter(struct program *p, struct problem *why);
 /* The same without waiting, also for who waits already. False: not now. */
 bool program_try_enter(struct program *p);
-void program_leave(struct program *p);
-/* The same after program_try_enter(), when no run has begun after all. */
-void program_back_out(struct program *p);
+/* `ran` is false after program_try_enter(), when no run has begun after all. */
+void program_leave(struct program *p, bool ran);
 
 /* ---- program_graph.c ---- in one's turn */
 /* May this operation stand in a graph? Lists hold either such or others, so that every run makes the same lists. */

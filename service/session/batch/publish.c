@@ -28,13 +28,12 @@ static void publish_text(const struct batch *b, unsigned op)
         events_publish(b->session, &e, (struct span){r->output, r->output_bytes});
 }
 
-/* With session.lock held. */
 static void publish_one(const struct batch *b, unsigned op)
 {
     const struct batch_result *r = &b->results[op];
     struct event               e = {.type = EVENT_LAUNCH_FINISHED,
                                     .batch = {b->session->batches_published, op, op, 1},
-                                    .state.launch = LAUNCH_SUCCEEDED,
+                                    .state.launch = WORK_SUCCEEDED,
                                     .timed = r->timed,
                                     .gpu_us = r->gpu_us};
 
@@ -50,7 +49,7 @@ static void publish_rest(const struct batch *b, unsigned first)
 {
     struct event e = {.type = EVENT_LAUNCH_FINISHED,
                       .batch = {b->session->batches_published, first, first, 0},
-                      .state.launch = LAUNCH_SUCCEEDED,
+                      .state.launch = WORK_SUCCEEDED,
                       .timed = true};
 
     assert(held(&b->session->lock));
@@ -70,7 +69,7 @@ static void publish_failure(const struct batch *b)
     unsigned     last = b->failed_last > b->failed_op ? b->failed_last : b->failed_op;
     struct event e = {.type = EVENT_LAUNCH_FINISHED,
                       .batch = {b->session->batches_published, b->failed_op, last, launches_from(b, b->failed_op, last + 1)},
-                      .state.launch = LAUNCH_FAILED,
+                      .state.launch = WORK_FAILED,
                       .status = b->failed};
 
     if (e.batch.launches)

@@ -360,7 +360,7 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     if (st || b->spec->program) /* whose buffers live as long as it does */
         return st;
     if (!span_starts(op->to, "$"))
-        return buffer_delete(b->session, op->to, why);
+        return buffer_delete(b->session, op->to, NULL, why);
     if (!own || !own->temp)
         return no_buffer("/buf", why);
     pthread_mutex_lock(&b->session->lock);
@@ -509,7 +509,7 @@ static enum status run_program(struct batch *b, struct problem *why)
     st = run_ops(b, why);
     if (st)
         program_graphs_doubt(p);
-    program_leave(p);
+    program_leave(p, true);
     return st;
 }
 
@@ -554,7 +554,7 @@ static enum status end_begun(struct batch *b, struct problem *why)
 
     if (st)
         program_graphs_doubt(p);
-    program_leave(p);
+    program_leave(p, true);
     b->begun = false;
     b->times.run_ms = lap_ms(&start);
     return st ? st : keep(b, why);

@@ -18,7 +18,7 @@ static void give_up(struct batch *b)
 {
     b->given_up = true;
     if (b->alone)
-        session_close_later(b->session, SESSION_ABANDONED);
+        session_close_later(b->session, SESSION_ABANDONED, 0);
 }
 
 enum status batch_still_wanted(struct batch *b, struct problem *why)

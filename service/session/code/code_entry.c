@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/digests/digest.h"
+#include "base/files/descriptor.h"
 #include "base/random.h"
 
 static const char MAGIC[8] = "GRCODE1";
@@ -96,19 +97,6 @@ enum status code_entry_read(int folder, const char *key, struct compile_output *
     return st;
 }
 
-static bool write_all(int fd, struct span s)
-{
-    while (s.bytes) {
-        ssize_t n = write(fd, s.data, s.bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        s = span_from(s, (size_t)n);
-    }
-    return true;
-}
-
 bool code_entry_write(int folder, const char *key, struct span payload)
 {
     struct head head = {.bytes = payload.bytes};
@@ -123,7 +111,7 @@ bool code_entry_write(int folder, const char *key, struct span payload)
     fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    ok = write_all(fd, (struct span){(const char *)&head, sizeof head}) && write_all(fd, payload);
+    ok = descriptor_write(fd, (struct span){(const char *)&head, sizeof head}) && descriptor_write(fd, payload);
     if (ok)
         mark_used(fd);
     ok = ok && fsync(fd) == 0;

@@ -1,6 +1,5 @@
 /* Makes the job and its key of a checked spec, and takes the code from the cache or the compiler. */
 #include "session/code/compile_module.h"
-#include "session/bounds.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -166,11 +165,6 @@ static enum status run(struct compile_service *service, struct compile_for whom,
     return st;
 }
 
-static bool is_shader(const struct module_spec *spec)
-{
-    return spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV;
-}
-
 static bool is_for_amd(struct span arch)
 {
     return span_starts(arch, "gfx");
@@ -196,12 +190,13 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
                               .name_expressions = spec->name_expressions,
                               .name_expressions_count = spec->name_expressions_count,
                               .tool = tool_for(spec->kind, arch),
-                              .arch = is_shader(spec) || is_for_amd(arch) ? arch : arch_for(arch, want_cubin, arch_text)};
+                              .arch = image_is_shader(spec->kind) || is_for_amd(arch) ? arch : arch_for(arch, want_cubin, arch_text)};
     char               key[CODE_KEY_BYTES];
     enum status        st;
 
-    assert(spec->checked && (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_PTX || is_shader(spec)));
-    if (is_shader(spec) || job.tool == COMPILE_HIP) /* the identity is that of the compiler of CUDA C++: there is no key for these */
+    assert(spec->checked && (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_PTX || image_is_shader(spec->kind)));
+    if (image_is_shader(spec->kind) ||
+        job.tool == COMPILE_HIP) /* the identity is that of the compiler of CUDA C++: there is no key for these */
         return run(service, whom, &job, arena, out, why);
     if (compile_service_version(service)[0] == '\0')
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No runtime compiler is installed; the operator can install NVRTC");

@@ -9,8 +9,6 @@
 #include "session/code/diagnostics.h"
 #include "session/bounds.h"
 
-#include "limits.h"
-
 enum { ECHO_INDENT = 2 };
 
 /* Longest first where one begins another. "fatal" is the assembler's word. */

@@ -271,7 +271,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
                            "this device takes HIP C++, or a code object for AMD GPUs, compiled for %s; PTX, GLSL and SPIR-V are for other "
                            "devices",
                            m->worker_session->facts.arch);
-    if (spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV)
+    if (image_is_shader(spec->kind))
         return get_shader_code(m, spec, arena, image, why);
     if (m->worker_session->facts.wants_spirv && spec->kind != IMAGE_CUDA)
         return problem_set(why, STATUS_MODULE_INVALID, "this device takes GLSL and SPIR-V, not PTX or a binary of CUDA");
@@ -520,7 +520,6 @@ static enum status await_builtin(struct module *m, struct problem *why)
     return problem_set(why, STATUS_SESSION_BUSY, "another request failed to create the built-in kernel; send the request again");
 }
 
-/* With session.lock held. */
 static enum status settle_builtin(struct module *m, enum status st)
 {
     assert(held(&m->worker_session->session->lock) && !m->ready && !m->failed);
@@ -670,13 +669,11 @@ unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->modules, page, &at);
+    n = table_page(c ? &c->modules : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         memcpy(ids[i], at[i]->id, ID_BYTES);
     pthread_mutex_unlock(&s->lock);

@@ -155,11 +155,6 @@ static enum status take_architecture(struct module_spec *spec, struct arena *are
     return STATUS_OK;
 }
 
-static bool is_shader(const struct module_spec *spec)
-{
-    return spec->kind == IMAGE_GLSL || spec->kind == IMAGE_SPIRV;
-}
-
 /* Specialisation constants are set in shaders alone, and these have no other options but GLSL its macros. */
 static enum status check_language(const struct module_spec *spec, struct problem *why)
 {
@@ -170,13 +165,13 @@ static enum status check_language(const struct module_spec *spec, struct problem
         bool specialises = span_starts(spec->options[i], "--specialize="), defines = span_starts(spec->options[i], "--define-macro=");
 
         snprintf(pointer, sizeof pointer, "/options/%u", i);
-        if (is_shader(spec) ? !specialises && !(defines && spec->kind == IMAGE_GLSL) : specialises)
+        if (image_is_shader(spec->kind) ? !specialises && !(defines && spec->kind == IMAGE_GLSL) : specialises)
             return problem_field(why, STATUS_OPTION_NOT_ALLOWED, pointer, "option", "The option %.*s is not for %s",
                                  SPAN_ARG(utf8_first(spec->options[i], SHOWN_OPTION_BYTES)), language);
     }
-    if (is_shader(spec) && spec->arch.bytes)
+    if (image_is_shader(spec->kind) && spec->arch.bytes)
         return problem_field(why, STATUS_INVALID_FIELD, "/arch", "language", "%s is compiled for no architecture", language);
-    if (is_shader(spec) && spec->name_expressions_count)
+    if (image_is_shader(spec->kind) && spec->name_expressions_count)
         return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "language", "%s has no name expressions", language);
     if (spec->kind == IMAGE_SPIRV && spec->headers_count)
         return problem_field(why, STATUS_INVALID_FIELD, "/headers", "language", "SPIR-V has no headers");
@@ -235,7 +230,7 @@ enum status module_spec_check(struct module_spec *spec, struct arena *arena, str
     enum status st = check_source(spec, why);
 
     assert(!spec->checked && spec->kind != IMAGE_PLAN);
-    assert(spec->kind == IMAGE_CUDA || is_shader(spec) ||
+    assert(spec->kind == IMAGE_CUDA || image_is_shader(spec->kind) ||
            (!spec->headers_count && !spec->options_count && !spec->name_expressions_count && !spec->arch.bytes));
     if (!st)
         st = take_options(spec, arena, why);
@@ -284,7 +279,7 @@ static bool copy_headers(struct arena *a, struct module_spec *s)
 
 bool module_spec_copy(struct arena *a, struct module_spec *s)
 {
-    assert(s->checked && (s->kind == IMAGE_CUDA || is_shader(s)));
+    assert(s->checked && (s->kind == IMAGE_CUDA || image_is_shader(s->kind)));
     s->source = arena_copy(a, s->source);
     if (s->arch.bytes)
         s->arch = arena_copy(a, s->arch);

@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "base/log/log.h"
 #include "base/portion.h"
-#include "base/random.h"
 #include "base/threads/held.h"
 #include "pool/compile/compile.h"
 #include "session/code/builtin_source.h"
@@ -25,32 +24,22 @@ struct warm_job {
     struct module_spec *modules; /* in the arena; of the thread alone, as the arena is */
     struct arena        arena;
 
-    struct warm_job  *next;
+    TAILQ_ENTRY(warm_job) in_jobs;
     unsigned          refs;
     bool              listed;
     bool              working;   /* its thread is at work: listed until that ends, so that it counts */
     bool              forgotten; /* not found any more */
-    enum warm_state   state;
+    enum work_state   state;
     struct warm_item *items; /* [items_count], owned */
     unsigned          items_count;
     uint64_t          finished_wall_ns, expires_ns;
     struct waitlist   end;
 };
 
-const char *warm_state_name(enum warm_state s)
-{
-    static const char *const names[] = {[WARM_QUEUED] = "queued",
-                                        [WARM_RUNNING] = "running",
-                                        [WARM_SUCCEEDED] = "succeeded",
-                                        [WARM_FAILED] = "failed",
-                                        [WARM_CANCELLED] = "cancelled"};
-
-    return names[s];
-}
-
 void warm_jobs_init(struct warm_jobs *w)
 {
     *w = (struct warm_jobs){0};
+    TAILQ_INIT(&w->all);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
 }
@@ -75,26 +64,18 @@ static void unref(struct warm_job *j)
 
 static void unlist(struct warm_job *j)
 {
-    struct warm_job **at = &j->registry->warm.first;
-
     assert(held(&j->registry->warm.lock));
     if (!j->listed)
         return;
-    while (*at != j)
-        at = &(*at)->next;
-    *at = j->next;
+    TAILQ_REMOVE(&j->registry->warm.all, j, in_jobs);
     j->listed = false;
     unref(j);
 }
 
 static void list_last(struct warm_jobs *w, struct warm_job *j)
 {
-    struct warm_job **at = &w->first;
-
-    assert(held(&w->lock) && !j->next);
-    while (*at)
-        at = &(*at)->next;
-    *at = j;
+    assert(held(&w->lock));
+    TAILQ_INSERT_TAIL(&w->all, j, in_jobs);
     j->listed = true;
     j->refs++;
 }
@@ -108,11 +89,10 @@ static void forget(struct warm_job *j)
 
 static void expire(struct warm_jobs *w)
 {
-    uint64_t         now = now_ns();
-    struct warm_job *next;
+    uint64_t now = now_ns();
 
-    for (struct warm_job *j = w->first; j; j = next) {
-        next = j->next;
+    for (struct warm_job *j = TAILQ_FIRST(&w->all), *next; j; j = next) {
+        next = TAILQ_NEXT(j, in_jobs);
         if (waitlist_over(&j->end) && j->expires_ns <= now)
             forget(j);
     }
@@ -121,19 +101,21 @@ static void expire(struct warm_jobs *w)
 /* How many of the owner's jobs have a thread at work, cancelled ones among them: or how many have none. */
 static unsigned count_jobs(const struct warm_jobs *w, const void *owner, bool working)
 {
-    unsigned n = 0;
+    const struct warm_job *j;
+    unsigned               n = 0;
 
-    for (const struct warm_job *j = w->first; j; j = j->next)
-        n += j->owner == owner && j->working == working;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    n += j->owner == owner && j->working == working;
     return n;
 }
 
 static void drop_oldest(struct warm_jobs *w, const void *owner)
 {
-    struct warm_job *j = w->first;
+    struct warm_job *j;
 
-    while (j && (j->owner != owner || j->working))
-        j = j->next;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    if (j->owner == owner && !j->working)
+        break;
     if (j)
         unlist(j);
 }
@@ -141,9 +123,9 @@ static void drop_oldest(struct warm_jobs *w, const void *owner)
 /* ---- states; with warm_jobs.lock held ---- */
 
 /* The only one to change a job's. */
-static void set_warm_state(struct warm_job *j, enum warm_state next)
+static void set_warm_state(struct warm_job *j, enum work_state next)
 {
-    assert(held(&j->registry->warm.lock) && j->state == WARM_RUNNING && next > WARM_RUNNING);
+    assert(held(&j->registry->warm.lock) && j->state == WORK_RUNNING && next > WORK_RUNNING);
     j->state = next;
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(j->registry->config.result_ttl_s * NS_PER_S);
@@ -153,15 +135,15 @@ static void set_warm_state(struct warm_job *j, enum warm_state next)
 
 static bool is_wanted(const struct warm_job *j)
 {
-    return j->state == WARM_RUNNING && !j->registry->warm.stopping;
+    return j->state == WORK_RUNNING && !j->registry->warm.stopping;
 }
 
 static void cancel(struct warm_job *j)
 {
     for (unsigned i = 0; i < j->items_count; i++)
-        if (j->items[i].state <= WARM_RUNNING)
-            j->items[i].state = WARM_CANCELLED;
-    set_warm_state(j, WARM_CANCELLED);
+        if (j->items[i].state <= WORK_RUNNING)
+            j->items[i].state = WORK_CANCELLED;
+    set_warm_state(j, WORK_CANCELLED);
 }
 
 /* ---- the thread ---- */
@@ -275,7 +257,7 @@ static struct warm_item *begin_item(struct warm_job *j, unsigned i)
     assert(held(&j->registry->warm.lock));
     if (!is_wanted(j) || i >= j->items_count)
         return NULL;
-    j->items[i].state = WARM_RUNNING;
+    j->items[i].state = WORK_RUNNING;
     return &j->items[i];
 }
 
@@ -284,9 +266,9 @@ static struct warm_item *begin_item(struct warm_job *j, unsigned i)
 static void settle_item(struct warm_job *j, struct warm_item *item, const struct outcome *o)
 {
     assert(held(&j->registry->warm.lock));
-    if (item->state != WARM_RUNNING)
+    if (item->state != WORK_RUNNING)
         return;
-    item->state = o->status ? WARM_FAILED : WARM_SUCCEEDED;
+    item->state = o->status ? WORK_FAILED : WORK_SUCCEEDED;
     item->status = o->status;
     if (o->status)
         item->detail = strdup(o->why.detail);
@@ -302,8 +284,8 @@ static void settle(struct warm_job *j)
     bool failed = false;
 
     for (unsigned i = 0; i < j->items_count; i++)
-        failed = failed || j->items[i].state == WARM_FAILED;
-    set_warm_state(j, failed ? WARM_FAILED : WARM_SUCCEEDED);
+        failed = failed || j->items[i].state == WORK_FAILED;
+    set_warm_state(j, failed ? WORK_FAILED : WORK_SUCCEEDED);
 }
 
 /* With the lock held: the thread's last step. */
@@ -311,9 +293,9 @@ static void leave(struct warm_job *j)
 {
     struct warm_jobs *w = &j->registry->warm;
 
-    if (j->state == WARM_RUNNING && w->stopping)
+    if (j->state == WORK_RUNNING && w->stopping)
         cancel(j);
-    else if (j->state == WARM_RUNNING)
+    else if (j->state == WORK_RUNNING)
         settle(j);
     arena_finish(&j->arena);
     j->working = false;
@@ -363,8 +345,8 @@ void warm_jobs_finish(struct warm_jobs *w)
     pthread_cond_broadcast(&w->changed);
     while (w->threads)
         pthread_cond_wait(&w->changed, &w->lock);
-    while (w->first)
-        unlist(w->first);
+    while (!TAILQ_EMPTY(&w->all))
+        unlist(TAILQ_FIRST(&w->all));
     pthread_mutex_unlock(&w->lock);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
@@ -398,7 +380,7 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     j->registry = r;
     j->owner = t->owner;
     j->created_wall_ns = wall_ns();
-    j->state = WARM_RUNNING;
+    j->state = WORK_RUNNING;
     j->end.lock = &r->warm.lock;
     arena_init(&j->arena, CACHE_WARM_BYTES_MAX);
     if (span_copy(span_of(t->name), j->caller, sizeof j->caller) && !registry_name(r, &j->entry, (struct span){0}, 'w', NULL) &&
@@ -408,7 +390,6 @@ static struct warm_job *make(struct registry *r, const struct tenant *t, const s
     return NULL;
 }
 
-/* With the lock held. */
 static enum status admit(struct warm_jobs *w, const void *owner, struct problem *why)
 {
     unsigned             mine = count_jobs(w, owner, true);
@@ -490,9 +471,9 @@ enum status warm_job_borrow(struct registry *r, const struct tenant *t, struct s
 
     pthread_mutex_lock(&w->lock);
     expire(w);
-    j = w->first;
-    while (j && (j->forgotten || j->owner != t->owner || !span_is(id, j->entry.id)))
-        j = j->next;
+    TAILQ_FOREACH(j, &w->all, in_jobs)
+    if (!j->forgotten && j->owner == t->owner && span_is(id, j->entry.id))
+        break;
     if (j)
         j->refs++;
     pthread_mutex_unlock(&w->lock);
@@ -529,8 +510,8 @@ void warm_job_info_of(struct warm_job *j, struct warm_info *out)
     if (waitlist_over(&j->end))
         out->expires_wall_ns = j->finished_wall_ns + j->registry->config.result_ttl_s * NS_PER_S;
     for (unsigned i = 0; i < j->items_count; i++) {
-        out->succeeded += j->items[i].state == WARM_SUCCEEDED;
-        out->failed += j->items[i].state == WARM_FAILED;
+        out->succeeded += j->items[i].state == WORK_SUCCEEDED;
+        out->failed += j->items[i].state == WORK_FAILED;
     }
     pthread_mutex_unlock(&j->registry->warm.lock);
 }
@@ -553,7 +534,7 @@ bool warm_job_cancel(struct warm_job *j)
     bool running;
 
     pthread_mutex_lock(&j->registry->warm.lock);
-    running = j->state == WARM_RUNNING;
+    running = j->state == WORK_RUNNING;
     if (running)
         cancel(j);
     pthread_mutex_unlock(&j->registry->warm.lock);

@@ -8,9 +8,6 @@
 #include "kernels/kernels.h"
 #include "session/session.h"
 
-enum warm_state { WARM_QUEUED, WARM_RUNNING, WARM_SUCCEEDED, WARM_FAILED, WARM_CANCELLED };
-const char *warm_state_name(enum warm_state s);
-
 /* One compilation to be done: for one device, of a built-in kernel for one dtype, or of a source. */
 struct warm_request {
     unsigned              device; /* of the pool */
@@ -29,7 +26,7 @@ struct warm_spec {
 /* One of a job's items, as it stands. */
 struct warm_item {
     struct warm_request what; /* its kernel is one of the table of built-in kernels */
-    enum warm_state     state;
+    enum work_state     state;
     bool                cached;     /* of a source that succeeded: its code was there */
     double              compile_ms; /* of a source that was compiled */
     enum status         status;     /* when it failed */
@@ -50,7 +47,7 @@ unsigned warm_jobs_of(struct registry *r, const struct tenant *t);
 
 struct warm_info {
     char            id[ID_BYTES];
-    enum warm_state state;
+    enum work_state state;
     uint64_t        created_wall_ns, finished_wall_ns; /* 0: not yet */
     uint64_t        expires_wall_ns;                   /* 0: not finished */
     unsigned        items_count, succeeded, failed;

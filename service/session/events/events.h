@@ -33,7 +33,7 @@ struct event {
     } batch;
     union {
         enum session_state session;
-        enum launch_state  launch;
+        enum work_state    launch;
         enum device_state  device;
         struct event_memory {
             uint64_t used, limit; /* bytes in buffers of the session, and its limit; MEMORY_LIMIT_NONE: none */

@@ -26,6 +26,5 @@ enum status session_sleep_await(struct session *s, bool asleep, struct problem *
 /* What all callers' hibernated sessions keep, and how many bytes may be kept. */
 struct hibernation_use {
     uint64_t bytes, bytes_max;
-    unsigned sessions;
 };
 void hibernation_use_of(struct registry *r, struct hibernation_use *out);

@@ -30,9 +30,8 @@ void        store_close(struct hibernation *h);
 enum status store_write(const struct hibernation *h, const unsigned char *from, size_t bytes, uint64_t at, struct problem *why);
 enum status store_read(const struct hibernation *h, unsigned char *to, size_t bytes, uint64_t at, struct problem *why);
 
-/* ---- move.c ---- copies all buffers to the file, or those that are away back; nothing else uses the worker session, which the caller does. */
-enum status move_out(struct worker_session *c, const struct hibernation *h, struct problem *why);
-enum status move_in(struct worker_session *c, const struct hibernation *h, struct problem *why);
+/* ---- move.c ---- copies all buffers out to the file, or those that are away back; nothing else uses the worker session, which the caller does. */
+enum status hibernation_move(struct worker_session *c, const struct hibernation *h, bool out, struct problem *why);
 
 /* ---- sleep.c ---- */
 /* Begins to put the session to sleep, or to wake it, in a thread of its own. With session.lock held; the caller has a pin. */

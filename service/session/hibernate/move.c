@@ -106,7 +106,7 @@ static enum status settle_all(struct mover *m, struct problem *why)
     return first;
 }
 
-static enum status move(struct worker_session *c, const struct hibernation *h, bool out, struct problem *why)
+enum status hibernation_move(struct worker_session *c, const struct hibernation *h, bool out, struct problem *why)
 {
     struct mover   m = {.worker_session = c, .hibernation = h, .out = out};
     struct problem late;
@@ -117,14 +117,4 @@ static enum status move(struct worker_session *c, const struct hibernation *h, b
             st = move_buffer(&m, &h->kept[i], why);
     settled = settle_all(&m, st ? &late : why);
     return st ? st : settled;
-}
-
-enum status move_out(struct worker_session *c, const struct hibernation *h, struct problem *why)
-{
-    return move(c, h, true, why);
-}
-
-enum status move_in(struct worker_session *c, const struct hibernation *h, struct problem *why)
-{
-    return move(c, h, false, why);
 }

@@ -2,8 +2,6 @@
 #include "session/bounds.h"
 #include "session/hibernate/internal.h"
 
-#include "base/threads/held.h"
-
 /* ---- whom it can be ---- */
 
 struct search {
@@ -84,13 +82,6 @@ static bool put_to_sleep(struct session *s)
         s->sleep_failed_ns = now_ns();
     pthread_mutex_unlock(&s->lock);
     return asleep;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec t = timespec_of_ns(ns);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
 /* For the asker, whose worker session c is; NULL: it has none yet. */

@@ -3,19 +3,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/threads/held.h"
 #include "session/bounds.h"
-
-static void nap_ms(unsigned ms)
-{
-    struct timespec t = timespec_of_ns(ms * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
 
 static void set_sleep(struct worker_session *c, enum sleep next)
 {
@@ -51,7 +43,6 @@ static void add_all(struct hibernation *h, const struct table *t, bool temporary
     }
 }
 
-/* With session.lock held. */
 static enum status list_buffers(struct worker_session *c, struct hibernation **out, uint64_t *bytes, struct problem *why)
 {
     struct hibernation *h = calloc(1, sizeof *h);
@@ -119,7 +110,7 @@ static enum status enter_idle(struct session *s, uint64_t deadline_ns, struct wo
     while ((st = try_to_enter(s, out, h, bytes, &what, why)) == STATUS_PENDING) {
         if (deadline_left_ns(deadline_ns) == 0)
             return problem_set(why, STATUS_SESSION_BUSY, "%s is under way, and a session hibernates when nothing is; wait for it", what);
-        nap_ms(SNAPSHOT_LOOK_MS);
+        sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     }
     return st;
 }
@@ -175,7 +166,7 @@ static enum status put_away(struct worker_session *c, struct hibernation *h, uin
     if (!st)
         st = store_open(c->session, bytes, h, why);
     if (!st)
-        st = move_out(c, h, why);
+        st = hibernation_move(c, h, true, why);
     return st ? st : evict_all(c, h, why);
 }
 
@@ -283,7 +274,7 @@ static enum status get_memory(struct worker_session *c, const struct hibernation
         registry_each(c->session->registry, look_for_waker, &others);
         if (!others.any)
             break;
-        nap_ms(HIBERNATE_RETRY_MS + (unsigned)(((uintptr_t)c >> 6) + ++tries * 7) % HIBERNATE_RETRY_MS);
+        sleep_ns((HIBERNATE_RETRY_MS + (unsigned)(((uintptr_t)c >> 6) + ++tries * 7) % HIBERNATE_RETRY_MS) * NS_PER_MS);
     }
     if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
         why->retry_after_ms = HIBERNATE_RETRY_AFTER_MS;
@@ -302,7 +293,7 @@ static void give_up(struct worker_session *c, enum status st, struct problem *wh
 static enum status bring_back(struct worker_session *c, const struct hibernation *h, struct problem *why)
 {
     struct problem late;
-    enum status    st = move_in(c, h, why);
+    enum status    st = hibernation_move(c, h, false, why);
     enum status    synced = worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, st ? &late : why);
 
     if (st == STATUS_INTERNAL && !synced) {

@@ -176,10 +176,7 @@ enum status store_read(const struct hibernation *h, unsigned char *to, size_t by
 
 void hibernation_use_of(struct registry *r, struct hibernation_use *out)
 {
-    unsigned counts[SESSION_STATES];
-
-    session_states(r, counts);
     pthread_mutex_lock(&r->lock);
-    *out = (struct hibernation_use){r->hibernated_bytes, r->config.hibernate_bytes_max, counts[SESSION_HIBERNATED]};
+    *out = (struct hibernation_use){r->hibernated_bytes, r->config.hibernate_bytes_max};
     pthread_mutex_unlock(&r->lock);
 }

@@ -31,7 +31,7 @@ struct launch {
     uint32_t               grid[3], block[3], shared_bytes;
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
-    enum launch_state      state;
+    enum work_state        state;
     struct waitlist        end; /* over: nothing that launch_info tells changes any more; it is read without a lock */
     bool                   in_backlog;
     bool                   sending; /* at the head of the backlog and being submitted right now */

@@ -55,10 +55,10 @@ void launch_keep(struct worker_session *c, struct launch *l)
 /* As far as it got. */
 static void measure(const struct launch *l)
 {
-    if (l->state == LAUNCH_SUCCEEDED)
+    if (l->state == WORK_SUCCEEDED)
         launch_measure(l->gpu_us, l->untimed);
     else
-        counter_add(l->state == LAUNCH_FAILED ? COUNTER_LAUNCHES_FAILED : COUNTER_LAUNCHES_CANCELLED, 1);
+        counter_add(l->state == WORK_FAILED ? COUNTER_LAUNCHES_FAILED : COUNTER_LAUNCHES_CANCELLED, 1);
     if (l->started_wall_ns)
         times_add(TIMES_LAUNCH_QUEUE_TIME, l->started_wall_ns > l->created_wall_ns ? l->started_wall_ns - l->created_wall_ns : 0);
 }
@@ -74,11 +74,11 @@ void launch_drop_scratch(struct launch *l)
 }
 
 /* RUNNING again: it has ended, and its output is fetched. A short one may end before its start was told. */
-static void launch_set_state(struct launch *l, enum launch_state next)
+static void launch_set_state(struct launch *l, enum work_state next)
 {
-    static const bool may[LAUNCH_CANCELLED + 1][LAUNCH_CANCELLED + 1] = {
-        [LAUNCH_QUEUED] = {[LAUNCH_RUNNING] = 1, [LAUNCH_SUCCEEDED] = 1, [LAUNCH_FAILED] = 1, [LAUNCH_CANCELLED] = 1},
-        [LAUNCH_RUNNING] = {[LAUNCH_RUNNING] = 1, [LAUNCH_SUCCEEDED] = 1, [LAUNCH_FAILED] = 1, [LAUNCH_CANCELLED] = 1},
+    static const bool may[WORK_CANCELLED + 1][WORK_CANCELLED + 1] = {
+        [WORK_QUEUED] = {[WORK_RUNNING] = 1, [WORK_SUCCEEDED] = 1, [WORK_FAILED] = 1, [WORK_CANCELLED] = 1},
+        [WORK_RUNNING] = {[WORK_RUNNING] = 1, [WORK_SUCCEEDED] = 1, [WORK_FAILED] = 1, [WORK_CANCELLED] = 1},
     };
 
     assert(held(&l->worker_session->session->lock));
@@ -86,7 +86,7 @@ static void launch_set_state(struct launch *l, enum launch_state next)
     l->state = next;
 }
 
-static void finish(struct launch *l, enum launch_state state, const struct problem *why)
+static void finish(struct launch *l, enum work_state state, const struct problem *why)
 {
     struct worker_session *c = l->worker_session;
 
@@ -96,7 +96,7 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
-    if (state == LAUNCH_SUCCEEDED)
+    if (state == WORK_SUCCEEDED)
         use_add_time(c->session, l->gpu_us);
     use_add_launches(c->session, 1);
     measure(l);
@@ -123,12 +123,12 @@ static void finish_lost(struct launch *l)
 
     assert(held(&c->session->lock));
     if (c->closed) {
-        finish(l, LAUNCH_CANCELLED, NULL);
+        finish(l, WORK_CANCELLED, NULL);
         return;
     }
     problem_set(&why, STATUS_WORKER_LOST, "the session faulted before this launch finished (%s: %.300s)",
                 status_code(c->session->fault.status), c->session->fault.detail);
-    finish(l, LAUNCH_FAILED, &why);
+    finish(l, WORK_FAILED, &why);
 }
 
 void flight_release(struct flight *f)
@@ -169,7 +169,7 @@ bool launch_withdraw(struct worker_session *c, struct launch *l)
         return false;
     drop_from_backlog(c, l);
     leave_flight(l->flight);
-    finish(l, LAUNCH_CANCELLED, NULL);
+    finish(l, WORK_CANCELLED, NULL);
     return true;
 }
 
@@ -192,7 +192,7 @@ void launch_flush(struct worker_session *c)
         c->outputs = l->next;
         l->output_bytes = 0; /* it was only announced */
         l->output_truncated = true;
-        finish(l, LAUNCH_SUCCEEDED, NULL);
+        finish(l, WORK_SUCCEEDED, NULL);
         worker_session_unuse(c);
     }
 }
@@ -216,7 +216,7 @@ static void started(struct flight *f)
     struct launch *l = f->launch;
 
     assert(held(&l->worker_session->session->lock));
-    launch_set_state(l, LAUNCH_RUNNING);
+    launch_set_state(l, WORK_RUNNING);
     l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
     l->worker_session->last_event_ns = l->started_ns;
@@ -235,12 +235,12 @@ static void succeeded(struct flight *f)
         l->started_wall_ns = f->call.started_wall_ns;
     if (!output || c->closed || c->lost) {
         l->output_truncated = output != 0;
-        finish(l, LAUNCH_SUCCEEDED, NULL);
+        finish(l, WORK_SUCCEEDED, NULL);
         worker_session_unuse(c);
         return;
     }
     /* The use goes on until the text is here. */
-    launch_set_state(l, LAUNCH_RUNNING);
+    launch_set_state(l, WORK_RUNNING);
     l->output_truncated = output >= KERNEL_OUTPUT_BYTES_MAX;
     l->output_bytes = output < KERNEL_OUTPUT_BYTES_MAX ? output : KERNEL_OUTPUT_BYTES_MAX;
     l->next = c->outputs;
@@ -255,13 +255,13 @@ static void failed(struct flight *f, bool session_was_lost)
     enum status    st = f->call.status;
 
     if (st == STATUS_CANCELLED) {
-        finish(l, LAUNCH_CANCELLED, NULL);
+        finish(l, WORK_CANCELLED, NULL);
     } else if (st == STATUS_WORKER_LOST && (l->worker_session->closed || session_was_lost)) {
         finish_lost(l);
     } else {
         why = f->call.problem;
         why.status = st;
-        finish(l, LAUNCH_FAILED, &why);
+        finish(l, WORK_FAILED, &why);
     }
 }
 
@@ -301,14 +301,12 @@ static void on_event(struct call *call, enum call_event event)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* With session.lock held. */
 static bool ring_has_room(const struct worker_session *c)
 {
     assert(held(&c->session->lock));
     return c->in_ring < LAUNCHES_IN_RING_MAX;
 }
 
-/* With session.lock held. */
 static void enter_ring(struct worker_session *c, struct launch *l)
 {
     assert(held(&c->session->lock));
@@ -366,7 +364,7 @@ enum status launch_send(struct worker_session *c, struct launch *l, struct fligh
     } else {
         st = st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st;
         problem_set(why, st, "the session's worker has exited");
-        finish(l, LAUNCH_FAILED, why);
+        finish(l, WORK_FAILED, why);
     }
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -433,7 +431,7 @@ static void text_came(struct call *call, enum call_event event)
     worker_session_check_call(c, call);
     l->output_truncated = l->output_truncated || call->status || (bytes && !l->output);
     l->output_bytes = l->output ? bytes : 0;
-    finish(l, LAUNCH_SUCCEEDED, NULL);
+    finish(l, WORK_SUCCEEDED, NULL);
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(f);
@@ -481,7 +479,7 @@ void launch_fetch_outputs(struct worker_session *c)
         } else if (st) {
             l->output_bytes = 0;
             l->output_truncated = true;
-            finish(l, LAUNCH_SUCCEEDED, NULL);
+            finish(l, WORK_SUCCEEDED, NULL);
             worker_session_unuse(c);
         }
     }

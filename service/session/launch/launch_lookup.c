@@ -2,17 +2,23 @@
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 
-#include <stdlib.h>
-
-const char *launch_state_name(enum launch_state s)
+const char *work_state_name(enum work_state s)
 {
-    static const char *const names[] = {[LAUNCH_QUEUED] = "queued",
-                                        [LAUNCH_RUNNING] = "running",
-                                        [LAUNCH_SUCCEEDED] = "succeeded",
-                                        [LAUNCH_FAILED] = "failed",
-                                        [LAUNCH_CANCELLED] = "cancelled"};
+    static const char *const names[] = {[WORK_QUEUED] = "queued",
+                                        [WORK_RUNNING] = "running",
+                                        [WORK_SUCCEEDED] = "succeeded",
+                                        [WORK_FAILED] = "failed",
+                                        [WORK_CANCELLED] = "cancelled"};
 
     return names[s];
+}
+
+bool work_state_find_ended(struct span name, enum work_state *out)
+{
+    for (*out = WORK_SUCCEEDED; *out <= WORK_CANCELLED; (*out)++)
+        if (span_is(name, work_state_name(*out)))
+            return true;
+    return false;
 }
 
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why)
@@ -59,7 +65,7 @@ static void describe(const struct launch *l, struct launch_info *out)
     out->output_truncated = l->output_truncated;
     if (l->problem)
         out->problem = *l->problem;
-    else if (l->state == LAUNCH_FAILED)
+    else if (l->state == WORK_FAILED)
         problem_set(&out->problem, STATUS_INTERNAL, "the launch failed");
 }
 
@@ -87,7 +93,7 @@ static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, en
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
     ask = !waitlist_over(&l->end);
-    if (ask && l->state == LAUNCH_RUNNING) {
+    if (ask && l->state == WORK_RUNNING) {
         *st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
         ask = false;
     } else if (ask && launch_withdraw(c, l)) {
@@ -112,7 +118,7 @@ static enum status cancel_in_ring(struct worker_session *c, struct launch *l, bo
     pthread_mutex_lock(&s->lock);
     while (got.cancelled && !waitlist_over(&l->end))
         pthread_cond_wait(&s->changed, &s->lock);
-    *cancelled = l->state == LAUNCH_CANCELLED;
+    *cancelled = l->state == WORK_CANCELLED;
     if (!waitlist_over(&l->end))
         st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
     pthread_mutex_unlock(&s->lock);
@@ -147,13 +153,11 @@ unsigned launch_list(struct session *s, struct page *page, struct launch **items
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->launches, page, &at);
+    n = table_page(c ? &c->launches : NULL, page, &at);
     for (unsigned i = 0; i < n; i++) {
         items[i] = (struct launch *)at[i];
         items[i]->refs++;

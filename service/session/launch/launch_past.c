@@ -1,7 +1,6 @@
 /* Launches that have ended travel with their session: who asks for one is answered where the session is next, and one that is sent again under its id is
  * not run twice. */
 #include "base/threads/held.h"
-#include "session/bounds.h"
 #include "session/launch/internal.h"
 
 #include <assert.h>
@@ -49,8 +48,8 @@ static bool copy_texts(struct launch *l, const struct launch_info *was)
 {
     l->kernel = strdup(was->kernel);
     l->output = was->output.bytes ? malloc(was->output.bytes) : NULL;
-    l->problem = was->state == LAUNCH_FAILED ? malloc(sizeof *l->problem) : NULL;
-    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == LAUNCH_FAILED && !l->problem))
+    l->problem = was->state == WORK_FAILED ? malloc(sizeof *l->problem) : NULL;
+    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
         return false;
     if (l->output)
         memcpy(l->output, was->output.data, was->output.bytes);
@@ -92,7 +91,6 @@ static struct launch *make_past(const struct launch_info *was, const unsigned ch
     return l;
 }
 
-/* With session.lock held. */
 static enum status put(struct worker_session *c, struct launch *l, struct problem *why)
 {
     assert(held(&c->session->lock));
@@ -113,7 +111,7 @@ enum status launch_restore(struct session *s, const struct launch_info *was, con
     struct launch *l = make_past(was, digest);
     enum status    st;
 
-    assert(was->state >= LAUNCH_SUCCEEDED);
+    assert(was->state >= WORK_SUCCEEDED);
     if (!l)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     pthread_mutex_lock(&s->lock);

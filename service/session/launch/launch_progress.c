@@ -19,7 +19,7 @@ bool launch_is_running(const struct worker_session *c)
 {
     assert(held(&c->session->lock));
     for (const struct launch *l = LIST_FIRST(&c->unfinished); l; l = LIST_NEXT(l, unfinished))
-        if (l->state == LAUNCH_RUNNING && !l->ended)
+        if (l->state == WORK_RUNNING && !l->ended)
             return true;
     return false;
 }
@@ -28,7 +28,7 @@ uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
 {
     assert(held(&c->session->lock));
     for (const struct launch *l = LIST_FIRST(&c->unfinished); l; l = LIST_NEXT(l, unfinished))
-        if (l->state == LAUNCH_RUNNING && !l->ended && now > l->started_ns &&
+        if (l->state == WORK_RUNNING && !l->ended && now > l->started_ns &&
             now - l->started_ns > (l->timeout_ms + LAUNCH_GRACE_MS) * NS_PER_MS)
             return l->timeout_ms;
     return 0;
@@ -42,7 +42,7 @@ static void count_waiting(struct session *s, void *context)
     w->batches += s->batches.queued.count;
     if (s->worker_session)
         for (const struct launch *l = LIST_FIRST(&s->worker_session->unfinished); l; l = LIST_NEXT(l, unfinished))
-            w->launches += l->state == LAUNCH_QUEUED;
+            w->launches += l->state == WORK_QUEUED;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -59,7 +59,7 @@ void launch_publish(const struct launch *l, enum event_type type)
     struct event e = {.type = type,
                       .state.launch = l->state,
                       .status = l->problem ? l->problem->status : STATUS_OK,
-                      .timed = l->state == LAUNCH_SUCCEEDED && !l->untimed,
+                      .timed = l->state == WORK_SUCCEEDED && !l->untimed,
                       .gpu_us = l->gpu_us,
                       .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
 

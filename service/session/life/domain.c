@@ -19,20 +19,22 @@ enum { NAMED_MAX = 3, NAMES_BYTES = NAMED_MAX * (ID_BYTES + 4) + 32 };
 
 static struct fault_domain *find(const struct registry *r, const void *owner, struct span name)
 {
-    struct fault_domain *d = r->domains;
+    struct fault_domain *d;
 
-    while (d && (d->owner != owner || !span_is(name, d->name)))
-        d = d->next;
+    LIST_FOREACH(d, &r->domains, listed)
+    if (d->owner == owner && span_is(name, d->name))
+        break;
     return d;
 }
 
 unsigned domains_of(const struct registry *r, const void *owner)
 {
-    unsigned n = 0;
+    const struct fault_domain *d;
+    unsigned                   n = 0;
 
     assert(held(&r->lock));
-    for (const struct fault_domain *d = r->domains; d; d = d->next)
-        n += d->owner == owner;
+    LIST_FOREACH(d, &r->domains, listed)
+    n += d->owner == owner;
     return n;
 }
 
@@ -54,8 +56,7 @@ static enum status make(struct registry *r, const void *owner, const struct sess
     d->fall_item.run = spread_fall;
     d->end_item.run = end_domain;
     span_copy(span_of(fresh->domain_name), d->name, sizeof d->name);
-    d->next = r->domains;
-    r->domains = d;
+    LIST_INSERT_HEAD(&r->domains, d, listed);
     r->domains_count++;
     *out = d;
     return STATUS_OK;
@@ -90,16 +91,6 @@ enum status domain_join(struct registry *r, const void *owner, struct session *f
     return STATUS_OK;
 }
 
-static void unlist(struct fault_domain *d)
-{
-    struct fault_domain **at = &d->registry->domains;
-
-    while (*at != d)
-        at = &(*at)->next;
-    *at = d->next;
-    d->registry->domains_count--;
-}
-
 void domain_leave(struct session *s)
 {
     struct fault_domain *d = s->domain;
@@ -114,7 +105,8 @@ void domain_leave(struct session *s)
     d->members[i] = d->members[--d->count];
     if (d->count)
         return;
-    unlist(d);
+    LIST_REMOVE(d, listed);
+    d->registry->domains_count--;
     if (!d->falling)
         reaper_post(&d->registry->reaper, &d->end_item);
 }
@@ -125,7 +117,7 @@ static void end_domain(struct reap_item *item)
     struct fault_domain *d = (struct fault_domain *)((char *)item - offsetof(struct fault_domain, end_item));
 
     if (d->shared_server)
-        pool_domain_end(d->registry->config.pool, d);
+        pool_domain_leave(d->registry->config.pool, d, true);
     free(d);
 }
 
@@ -175,7 +167,6 @@ uint64_t domain_settle(struct session *s)
 
 /* ---- the fall ---- */
 
-/* With registry.lock held. */
 static void begin_fall(struct fault_domain *d, enum counter cause)
 {
     assert(held(&d->registry->lock));
@@ -411,7 +402,7 @@ static void spread_fall(struct reap_item *item)
     log_warn("session", "the fault domain %s fell: %s", d->name, fall.told.detail);
     count = find_suspects(&f, fall.by, suspects);
     if (d->shared_server)
-        pool_domain_fall(d->registry->config.pool, d);
+        pool_domain_leave(d->registry->config.pool, d, false);
     for (unsigned i = 0; i < f.count; i++)
         lose_member(f.members[i], f.round, &fall.told);
     correct_blame(d, &f, &fall, suspects, count);

@@ -1,7 +1,6 @@
 /* How sessions ended: the last ones of each caller, so that a request that still names one learns why it is gone. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/node.h"

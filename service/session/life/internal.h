@@ -21,16 +21,16 @@
 
 /* All sessions of one owner. Under registry.lock. Freed when no session counts in it and nothing is charged to it. */
 struct account {
-    const void     *owner;
-    struct table    sessions;
-    unsigned        count;    /* sessions, including those whose worker has not ended yet */
-    unsigned        implicit; /* how many of those are implicit */
-    unsigned        payers;   /* sessions and shared memory that are charged to it */
-    uint64_t        memory_bytes;
-    uint64_t        batch_bytes, shared_bytes; /* its part of the registry's sums */
-    unsigned        shares_count;              /* its part of the registry's sum */
-    uint64_t        hibernated_bytes;          /* likewise */
-    struct account *next;
+    const void  *owner;
+    struct table sessions;
+    unsigned     count;    /* sessions, including those whose worker has not ended yet */
+    unsigned     implicit; /* how many of those are implicit */
+    unsigned     payers;   /* sessions and shared memory that are charged to it */
+    uint64_t     memory_bytes;
+    uint64_t     batch_bytes, shared_bytes; /* its part of the registry's sums */
+    unsigned     shares_count;              /* its part of the registry's sum */
+    uint64_t     hibernated_bytes;          /* likewise */
+    LIST_ENTRY(account) listed;
 };
 
 /* How a round of a fault domain ended. */
@@ -43,18 +43,18 @@ struct domain_fall {
 
 /* Sessions of one caller on one device that fall together. Under registry.lock. The reaper frees it after its last session is uncounted. */
 struct fault_domain {
-    struct fault_domain *next;
-    struct registry     *registry;
-    const void          *owner;
-    char                 name[CLIENT_ID_CHARS_MAX + 1];
-    unsigned             device;
-    bool                 shared_server; /* its workers share an MPS server, which is the pool's by the address of this */
-    struct session      *members[FAULT_DOMAIN_SESSIONS_MAX];
-    unsigned             count;
-    uint64_t             round;   /* how often it has fallen */
-    bool                 falling; /* the last fall has not reached all members */
-    struct domain_fall   fall;    /* the last one */
-    struct reap_item     fall_item, end_item;
+    LIST_ENTRY(fault_domain) listed;
+    struct registry   *registry;
+    const void        *owner;
+    char               name[CLIENT_ID_CHARS_MAX + 1];
+    unsigned           device;
+    bool               shared_server; /* its workers share an MPS server, which is the pool's by the address of this */
+    struct session    *members[FAULT_DOMAIN_SESSIONS_MAX];
+    unsigned           count;
+    uint64_t           round;   /* how often it has fallen */
+    bool               falling; /* the last fall has not reached all members */
+    struct domain_fall fall;    /* the last one */
+    struct reap_item   fall_item, end_item;
 };
 
 /* What a caller has used. Lives as long as the registry: callers are never forgotten. */
@@ -66,16 +66,14 @@ struct caller_use {
 };
 
 struct fault_budget;
-struct run_place;
-struct warm_job;
 
 /* Code that is compiled ahead of its use: session/code/warm.c. */
 struct warm_jobs {
-    pthread_mutex_t  lock;    /* over all below and the jobs */
-    pthread_cond_t   changed; /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
-    struct warm_job *first;   /* all that can be found, oldest first */
-    unsigned         threads;
-    bool             stopping;
+    pthread_mutex_t lock;       /* over all below and the jobs */
+    pthread_cond_t  changed;    /* monotonic clock: a thread has ended, a job was cancelled, or all are to stop */
+    TAILQ_HEAD(, warm_job) all; /* that can be found, oldest first */
+    unsigned threads;
+    bool     stopping;
 };
 
 /* Freed memory of one device that may not be available yet. */
@@ -130,30 +128,30 @@ struct registry {
     pthread_cond_t         janitor_kick;
     pthread_t              janitor;
     bool                   janitor_stop, draining;
-    struct account        *accounts;
-    _Atomic bool           makes_way;     /* any session hibernates for another one, however short its idle time */
-    struct ended_sessions *ended;         /* ended.c */
-    struct moved_session  *moved;         /* moved.c */
-    uint64_t               moved_look_ns; /* the next time; the janitor's */
-    struct caller_use     *uses;          /* use.c */
-    unsigned               count;
-    struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
-    struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
-    unsigned               closing_count;   /* detached worker sessions that have not ended */
-    pthread_cond_t         closing_changed; /* also signals changes of pending_free */
-    struct pending_free    pending_free[DEVICES_MAX];
-    uint64_t               hibernated_bytes; /* kept of sessions that hibernate */
-    unsigned               runners;          /* threads that run asynchronous batches, or put sessions to sleep and wake them */
-    pthread_cond_t         runner_left;
-    uint64_t               shared_bytes; /* memory shared with clients, including what is still to be freed */
-    unsigned               shares_count;
-    struct fault_domain   *domains;
-    unsigned               domains_count;
-    struct fault_budget   *budgets;     /* of callers whose kernels have faulted lately */
-    _Atomic bool           any_budget;  /* budgets is not empty; written under lock */
-    struct run_place      *runs;        /* run_place.c */
-    uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, over all sessions */
-    struct warm_jobs       warm;
+    LIST_HEAD(, account) accounts;
+    _Atomic bool           makes_way;  /* any session hibernates for another one, however short its idle time */
+    struct ended_sessions *ended;      /* ended.c */
+    LIST_HEAD(, moved_session) moved;  /* moved.c */
+    uint64_t            moved_look_ns; /* the next time; the janitor's */
+    struct caller_use  *uses;          /* use.c */
+    unsigned            count;
+    struct reaper       submitter;       /* submits what the events of calls make possible; never waits */
+    struct reaper       reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
+    unsigned            closing_count;   /* detached worker sessions that have not ended */
+    pthread_cond_t      closing_changed; /* also signals changes of pending_free */
+    struct pending_free pending_free[DEVICES_MAX];
+    uint64_t            hibernated_bytes; /* kept of sessions that hibernate */
+    unsigned            runners;          /* threads that run asynchronous batches, or put sessions to sleep and wake them */
+    pthread_cond_t      runner_left;
+    uint64_t            shared_bytes; /* memory shared with clients, including what is still to be freed */
+    unsigned            shares_count;
+    LIST_HEAD(, fault_domain) domains;
+    unsigned             domains_count;
+    struct fault_budget *budgets;    /* of callers whose kernels have faulted lately */
+    _Atomic bool         any_budget; /* budgets is not empty; written under lock */
+    LIST_HEAD(, run_place) runs;     /* run_place.c */
+    uint64_t         batch_bytes;    /* host memory of asynchronous batches and their results, over all sessions */
+    struct warm_jobs warm;
 };
 
 struct stream {
@@ -166,10 +164,7 @@ TAILQ_HEAD(launch_queue, launch);
 LIST_HEAD(transfers, transfer);
 TAILQ_HEAD(batch_job_queue, batch_job);
 
-struct launch;
-struct module;
 struct temp_buffer;
-struct transfer;
 
 /* Whether the large buffers of a worker session are on the device: session/hibernate/. */
 enum sleep { SLEEP_NONE, SLEEP_FALLING, SLEEP_ASLEEP, SLEEP_WAKING };
@@ -352,7 +347,7 @@ void registry_uncount(struct session *s);
 /* Removes one payer. No lock held. */
 void account_leave(struct registry *r, struct account *a);
 /* NULL: it has no session. With registry.lock held. */
-const struct account *registry_account(const struct registry *r, const void *owner);
+struct account *account_find(const struct registry *r, const void *owner);
 /* Whether a look-up finds that session. With registry.lock held. */
 bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Lists a new session, pinned once, by its id. If the id exists: that session, pinned, with *created = false. */
@@ -378,10 +373,9 @@ enum status ended_problem(struct session *s, struct problem *why);
 void        ended_finish(struct registry *r);
 /* ---- moved.c ---- sessions that have gone to another node, remembered for their owners */
 struct moved_session;
-/* For moved_remember(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
+/* For moved_remember(), else for free(). OUT_OF_MEMORY; QUOTA_EXCEEDED: too many of the owner's are remembered. registry.lock not held. */
 enum status moved_make(struct registry *r, const struct tenant *t, const struct session_moved *what, struct moved_session **out,
                        struct problem *why);
-void        moved_drop(struct moved_session *m); /* of one that is not remembered */
 /* Takes it over, and forgets what was remembered of that id. With registry.lock held. */
 void moved_remember(struct registry *r, struct moved_session *m);
 /* Forgets those that are told no longer, and tells registry_config.moved_over; now and then. For the janitor. */
@@ -537,10 +531,9 @@ void session_end(struct session *s, enum session_end how);
 void session_set_state(struct session *s, enum session_state next);
 /* Releases worker, memory and quota, after registry_unlist(). Blocks. */
 void session_close(struct session *s);
-/* Unlists the session and closes it without waiting, unless it is starting or somebody else closes it. */
-void session_close_later(struct session *s, enum session_end how);
-/* The same if lifetime, lease or idle time is over at `now`. */
-void session_expire(struct session *s, uint64_t now);
+/* Unlists the session and closes it without waiting, unless it is starting or somebody else closes it: for that reason, or, with SESSION_GOES_ON, if
+ * lifetime, lease or idle time is over at `now`. */
+void session_close_later(struct session *s, enum session_end how, uint64_t now);
 /* Uncounts a closing session once its last former worker session has ended. No lock held. */
 void session_close_finish(struct session *s);
 

@@ -191,7 +191,7 @@ static void sweep_one(struct session *s, void *time)
     look_at_budget(s);
     end_with_device(s);
     domain_look(s);
-    session_expire(s, now);
+    session_close_later(s, SESSION_GOES_ON, now);
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)
@@ -201,13 +201,12 @@ void janitor_sweep(struct registry *r, uint64_t now)
     moved_look(r, now);
 }
 
-/* With registry.lock held. */
 static void wait_for_tick(struct registry *r)
 {
     struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));
 
     assert(held(&r->lock));
-    if (r->count == 0 && !r->moved && !atomic_load(&r->any_budget))
+    if (r->count == 0 && LIST_EMPTY(&r->moved) && !atomic_load(&r->any_budget))
         pthread_cond_wait(&r->janitor_kick, &r->lock);
     else
         pthread_cond_clockwait(&r->janitor_kick, &r->lock, CLOCK_MONOTONIC, &until);

@@ -11,10 +11,10 @@ enum {
 };
 
 struct moved_session {
-    const void           *owner;
-    char                  caller[CALLER_NAME_BYTES];
-    struct session_moved  what;
-    struct moved_session *next;
+    const void          *owner;
+    char                 caller[CALLER_NAME_BYTES];
+    struct session_moved what;
+    LIST_ENTRY(moved_session) listed;
 };
 
 static bool is_over(const struct registry *r, const struct session_moved *m)
@@ -24,44 +24,50 @@ static bool is_over(const struct registry *r, const struct session_moved *m)
     return now > m->wall_ns && now - m->wall_ns >= for_s * NS_PER_S;
 }
 
-static bool is_of(const struct moved_session *m, const void *owner, struct span id)
+/* There is at most one: moved_remember() forgets an earlier one. */
+static struct moved_session *find_moved(const struct registry *r, const void *owner, struct span id)
 {
-    return m->owner == owner && span_is(id, m->what.id);
+    struct moved_session *m;
+
+    assert(held(&r->lock));
+    LIST_FOREACH(m, &r->moved, listed)
+    if (m->owner == owner && span_is(id, m->what.id))
+        break;
+    return m;
 }
 
 static void forget(struct registry *r, const void *owner, struct span id)
 {
-    struct moved_session **at = &r->moved, *m;
+    struct moved_session *m = find_moved(r, owner, id);
 
-    assert(held(&r->lock));
-    while ((m = *at) != NULL)
-        if (is_of(m, owner, id)) {
-            *at = m->next;
-            free(m);
-        } else
-            at = &m->next;
+    if (!m)
+        return;
+    LIST_REMOVE(m, listed);
+    free(m);
 }
 
 /* How many are remembered of the owner; moved_look() has the end of the others. */
 static unsigned count_of(struct registry *r, const void *owner)
 {
-    unsigned n = 0;
+    const struct moved_session *m;
+    unsigned                    n = 0;
 
     assert(held(&r->lock));
-    for (const struct moved_session *m = r->moved; m; m = m->next)
-        n += m->owner == owner && !is_over(r, &m->what);
+    LIST_FOREACH(m, &r->moved, listed)
+    n += m->owner == owner && !is_over(r, &m->what);
     return n;
 }
 
 static struct moved_session *take_one_over(struct registry *r)
 {
-    struct moved_session **at = &r->moved, *m;
+    struct moved_session *m;
 
     pthread_mutex_lock(&r->lock);
-    while ((m = *at) != NULL && !is_over(r, &m->what))
-        at = &m->next;
+    LIST_FOREACH(m, &r->moved, listed)
+    if (is_over(r, &m->what))
+        break;
     if (m)
-        *at = m->next;
+        LIST_REMOVE(m, listed);
     pthread_mutex_unlock(&r->lock);
     return m;
 }
@@ -103,25 +109,16 @@ enum status moved_make(struct registry *r, const struct tenant *t, const struct 
     return STATUS_OK;
 }
 
-void moved_drop(struct moved_session *m)
-{
-    free(m);
-}
-
 void moved_remember(struct registry *r, struct moved_session *m)
 {
     forget(r, m->owner, span_of(m->what.id));
-    m->next = r->moved;
-    r->moved = m;
+    LIST_INSERT_HEAD(&r->moved, m, listed);
 }
 
 enum status moved_check(struct registry *r, const void *owner, struct span id, struct problem *why)
 {
-    const struct moved_session *m = r->moved;
+    const struct moved_session *m = find_moved(r, owner, id);
 
-    assert(held(&r->lock));
-    while (m && !is_of(m, owner, id))
-        m = m->next;
     if (!m || is_over(r, &m->what))
         return STATUS_OK;
     problem_set(why, STATUS_SESSION_MOVED, "the session has moved to another node, where it is %s", m->what.new_id);
@@ -159,8 +156,8 @@ void moved_finish(struct registry *r)
 {
     struct moved_session *m;
 
-    while ((m = r->moved) != NULL) {
-        r->moved = m->next;
+    while ((m = LIST_FIRST(&r->moved)) != NULL) {
+        LIST_REMOVE(m, listed);
         free(m);
     }
 }

@@ -58,11 +58,6 @@ enum status session_find(struct registry *r, struct span caller, struct span id,
     return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
 }
 
-void session_forgo(struct session *s)
-{
-    session_unpin(s, false);
-}
-
 const char *session_caller(const struct session *s)
 {
     return s->tenant_name;

@@ -117,12 +117,13 @@ no_submitter:
 /* Any listed session, pinned; NULL: none. */
 static struct session *any_session(struct registry *r)
 {
-    struct session *s = NULL;
+    const struct account *a;
+    struct session       *s = NULL;
 
     pthread_mutex_lock(&r->lock);
-    for (struct account *a = r->accounts; a && !s; a = a->next)
-        if (a->sessions.count)
-            s = (struct session *)a->sessions.items[0];
+    LIST_FOREACH(a, &r->accounts, listed)
+    if (a->sessions.count && !s)
+        s = (struct session *)a->sessions.items[0];
     if (s)
         s->pins++;
     pthread_mutex_unlock(&r->lock);
@@ -173,12 +174,13 @@ void registry_makes_way(struct registry *r, bool on)
     atomic_store(&r->makes_way, on);
 }
 
-static struct account *account_find(const struct registry *r, const void *owner)
+struct account *account_find(const struct registry *r, const void *owner)
 {
-    struct account *a = r->accounts;
+    struct account *a;
 
-    while (a && a->owner != owner)
-        a = a->next;
+    LIST_FOREACH(a, &r->accounts, listed)
+    if (a->owner == owner)
+        break;
     return a;
 }
 
@@ -189,20 +191,15 @@ static struct account *account_make(struct registry *r, const void *owner)
     if (!a)
         return NULL;
     a->owner = owner;
-    a->next = r->accounts;
-    r->accounts = a;
+    LIST_INSERT_HEAD(&r->accounts, a, listed);
     return a;
 }
 
-static void account_drop_if_empty(struct registry *r, struct account *a)
+static void account_drop_if_empty(struct account *a)
 {
-    struct account **at = &r->accounts;
-
     if (a->count || a->payers)
         return;
-    while (*at != a)
-        at = &(*at)->next;
-    *at = a->next;
+    LIST_REMOVE(a, listed);
     table_finish(&a->sessions);
     free(a);
 }
@@ -234,7 +231,7 @@ void account_leave(struct registry *r, struct account *a)
 {
     change_begin(r);
     a->payers--;
-    account_drop_if_empty(r, a);
+    account_drop_if_empty(a);
     change_end(r);
 }
 
@@ -277,11 +274,6 @@ unsigned registry_domains(struct registry *r)
     n = r->domains_count;
     pthread_mutex_unlock(&r->lock);
     return n;
-}
-
-uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
-{
-    return registry_use_of(r, t).memory_bytes;
 }
 
 static enum status too_many_sessions(const struct tenant *t, unsigned count, struct problem *why)
@@ -339,13 +331,13 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         return st;
     st = domain_join(r, t->owner, fresh, why);
     if (st) {
-        account_drop_if_empty(r, a);
+        account_drop_if_empty(a);
         return st;
     }
     st = table_put(&a->sessions, &fresh->entry);
     if (st) {
         domain_leave(fresh);
-        account_drop_if_empty(r, a);
+        account_drop_if_empty(a);
         return problem_set(why, st, "not enough memory for a session");
     }
     fresh->account = fresh->payer = a;
@@ -369,11 +361,6 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
     st = enlist_locked(r, t, fresh, out, created, why);
     change_end(r);
     return st;
-}
-
-const struct account *registry_account(const struct registry *r, const void *owner)
-{
-    return account_find(r, owner);
 }
 
 bool registry_has(const struct registry *r, const void *owner, struct span id)
@@ -475,12 +462,14 @@ bool registry_unlist_expired(struct session *s, uint64_t now)
 
 static void pin_all(struct registry *r, struct session **all, unsigned *count)
 {
-    for (struct account *a = r->accounts; a; a = a->next)
-        for (unsigned i = 0; i < a->sessions.count; i++) {
-            all[*count] = (struct session *)a->sessions.items[i];
-            all[*count]->looks++;
-            all[(*count)++]->pins++;
-        }
+    struct account *a;
+
+    LIST_FOREACH(a, &r->accounts, listed)
+    for (unsigned i = 0; i < a->sessions.count; i++) {
+        all[*count] = (struct session *)a->sessions.items[i];
+        all[*count]->looks++;
+        all[(*count)++]->pins++;
+    }
 }
 
 void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context)
@@ -510,7 +499,7 @@ void registry_uncount(struct session *s)
     s->account->implicit -= s->implicit;
     r->count--;
     domain_leave(s);
-    account_drop_if_empty(r, s->account);
+    account_drop_if_empty(s->account);
     s->account = NULL;
     pthread_cond_broadcast(&r->closing_changed); /* wakes those who wait for the session's end, whichever thread brings it */
     change_end(r);
@@ -544,7 +533,8 @@ void session_unpin(struct session *s, bool used)
     free(s);
 }
 
-enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why)
+/* Pinned; NULL: there is none. */
+static struct session *look_up(struct registry *r, const struct tenant *t, struct span id, bool only_pending)
 {
     struct account *a;
     struct session *s;
@@ -552,9 +542,18 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
     pthread_rwlock_rdlock(&r->lookup_lock);
     a = account_find(r, t->owner);
     s = a ? (struct session *)table_get(&a->sessions, id) : NULL;
+    if (s && only_pending && !s->pending)
+        s = NULL;
     if (s)
         s->pins++;
     pthread_rwlock_unlock(&r->lookup_lock);
+    return s;
+}
+
+enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why)
+{
+    struct session *s = look_up(r, t, id, false);
+
     if (!s)
         return ended_explain(r, t->owner, id, why);
     if (s->restoring) {
@@ -569,19 +568,8 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
 
 enum status session_borrow_pending(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why)
 {
-    struct account *a;
-    struct session *s;
-
-    pthread_rwlock_rdlock(&r->lookup_lock);
-    a = account_find(r, t->owner);
-    s = a ? (struct session *)table_get(&a->sessions, id) : NULL;
-    if (s && s->pending)
-        s->pins++;
-    else
-        s = NULL;
-    pthread_rwlock_unlock(&r->lookup_lock);
-    *out = s;
-    return s ? STATUS_OK : session_borrow(r, t, id, out, why);
+    *out = look_up(r, t, id, true);
+    return *out ? STATUS_OK : session_borrow(r, t, id, out, why);
 }
 
 enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why)

@@ -10,38 +10,35 @@
 static void enlist_place(struct registry *r, struct run_place *p)
 {
     assert(held(&r->lock));
-    p->next = r->runs;
-    r->runs = p;
+    LIST_INSERT_HEAD(&r->runs, p, listed);
+    p->is_listed = true;
 }
 
-static bool unlist_place(struct registry *r, struct run_place *p)
+static void unlist_place(struct run_place *p)
 {
-    struct run_place **at = &r->runs;
-
-    while (*at && *at != p)
-        at = &(*at)->next;
-    if (!*at)
-        return false;
-    *at = p->next;
-    p->next = NULL;
-    return true;
+    if (p->is_listed)
+        LIST_REMOVE(p, listed);
+    p->is_listed = false;
 }
 
 static bool is_taken(const struct registry *r, const void *owner, unsigned number)
 {
-    for (const struct run_place *p = r->runs; p; p = p->next)
-        if (p->taken && p->owner == owner && p->number == number)
-            return true;
+    const struct run_place *p;
+
+    LIST_FOREACH(p, &r->runs, listed)
+    if (p->taken && p->owner == owner && p->number == number)
+        return true;
     return false;
 }
 
 unsigned runs_taken(const struct registry *r, const void *owner)
 {
-    unsigned n = 0;
+    const struct run_place *p;
+    unsigned                n = 0;
 
     assert(held(&r->lock));
-    for (const struct run_place *p = r->runs; p; p = p->next)
-        n += p->taken && p->owner == owner;
+    LIST_FOREACH(p, &r->runs, listed)
+    n += p->taken && p->owner == owner;
     return n;
 }
 
@@ -71,13 +68,11 @@ static bool find_place(const struct registry *r, const void *owner, bool room, u
 /* Woken runs take a place or wait again. */
 static void wake_waiting(struct registry *r, const void *owner)
 {
-    struct run_place *p = r->runs, *next;
-
-    for (; p; p = next) {
-        next = p->next;
+    for (struct run_place *p = LIST_FIRST(&r->runs), *next; p; p = next) {
+        next = LIST_NEXT(p, listed);
         if (p->taken || p->owner != owner)
             continue;
-        unlist_place(r, p);
+        unlist_place(p);
         p->waker->wake(p->waker);
     }
 }
@@ -89,7 +84,7 @@ enum status run_enter(struct registry *r, const struct tenant *t, struct run_pla
     bool room = pool_has_room(r->config.pool);
 
     pthread_mutex_lock(&r->lock);
-    unlist_place(r, p);
+    unlist_place(p);
     p->owner = t->owner;
     p->waker = w;
     p->taken = find_place(r, t->owner, room, &p->number);
@@ -101,7 +96,7 @@ enum status run_enter(struct registry *r, const struct tenant *t, struct run_pla
 void run_leave(struct registry *r, struct run_place *p)
 {
     pthread_mutex_lock(&r->lock);
-    unlist_place(r, p);
+    unlist_place(p);
     if (p->taken)
         wake_waiting(r, p->owner);
     p->taken = false;

@@ -2,15 +2,18 @@
  * RUNS_AT_ONCE_PER_CALLER places; a run that finds none free waits. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "session/session.h"
 
 /* Initially all zero; one thread at a time. */
 struct run_place {
-    bool              taken;
-    unsigned          number; /* while the place is taken */
-    const void       *owner;
-    struct waker     *waker; /* while it waits */
-    struct run_place *next;  /* in registry.runs: all that have a place or wait for one */
+    bool          taken;
+    unsigned      number; /* while the place is taken */
+    const void   *owner;
+    struct waker *waker; /* while it waits */
+    bool          is_listed;
+    LIST_ENTRY(run_place) listed; /* in registry.runs: all that have a place or wait for one */
 };
 
 /* OK: the place is taken until run_leave(). PENDING: all places are taken, or there is no worker for one more; w is woken when a retry

@@ -43,62 +43,32 @@ const char *session_source_name(enum session_source s)
     return names[s];
 }
 
-static void count_state(struct session *s, void *counts)
-{
-    pthread_mutex_lock(&s->lock);
-    ((unsigned *)counts)[session_state_shown(s)]++;
-    pthread_mutex_unlock(&s->lock);
-}
-
-void session_states(struct registry *r, unsigned counts[SESSION_STATES])
-{
-    memset(counts, 0, SESSION_STATES * sizeof counts[0]);
-    registry_each(r, count_state, counts);
-}
-
-struct busy_count {
-    unsigned device, busy;
-    bool     any_device;
+struct survey {
+    unsigned                device;
+    struct registry_survey *found;
 };
 
-static void count_busy(struct session *s, void *context)
+static void survey_session(struct session *s, void *survey)
 {
-    struct busy_count *c = context;
+    const struct survey         *x = survey;
+    const struct worker_session *c;
 
+    if (x->device != DEVICES_MAX && s->device != x->device)
+        return;
     pthread_mutex_lock(&s->lock);
-    c->busy += (c->any_device || s->device == c->device) && s->worker_session && s->worker_session->uses > 0;
+    c = s->worker_session;
+    x->found->states[session_state_shown(s)]++;
+    x->found->busy += c && c->uses > 0;
+    x->found->mapped += c && c->shares_count > 0;
     pthread_mutex_unlock(&s->lock);
 }
 
-unsigned registry_busy_on(struct registry *r, unsigned device)
+struct registry_survey registry_survey(struct registry *r, unsigned device)
 {
-    struct busy_count c = {.device = device};
+    struct registry_survey found = {0};
 
-    registry_each(r, count_busy, &c);
-    return c.busy;
-}
-
-unsigned registry_busy(struct registry *r)
-{
-    struct busy_count c = {.any_device = true};
-
-    registry_each(r, count_busy, &c);
-    return c.busy;
-}
-
-static void count_mapped(struct session *s, void *mapped)
-{
-    pthread_mutex_lock(&s->lock);
-    *(unsigned *)mapped += s->worker_session && s->worker_session->shares_count > 0;
-    pthread_mutex_unlock(&s->lock);
-}
-
-unsigned registry_mapped(struct registry *r)
-{
-    unsigned mapped = 0;
-
-    registry_each(r, count_mapped, &mapped);
-    return mapped;
+    registry_each(r, survey_session, &(struct survey){device, &found});
+    return found;
 }
 
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
@@ -506,7 +476,6 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* With registry.lock held. */
 static uint64_t expires_wall(const struct session *s)
 {
     bool     used = s->pins > s->observers + s->listed;
@@ -557,16 +526,23 @@ void session_info_of(struct session *s, struct session_info *out)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The worker session whose worker is to be told, in use; NULL: none need be. */
-static enum status enter_to_patch(struct session *s, const struct session_patch *p, struct worker_session **out, struct problem *why)
+static void patch_locked(struct session *s, const struct session_patch *p, uint64_t limit)
 {
-    *out = NULL;
-    return p->has_pool_bytes_max ? worker_session_enter(s, out, why) : STATUS_OK;
-}
-
-/* With session.lock held. */
-static void patch_times(struct session *s, const struct session_patch *p)
-{
+    assert(held(&s->lock));
+    s->changes++;
+    if (p->has_memory_limit) {
+        s->memory_fraction = p->memory_fraction;
+        s->memory_limit = limit;
+        quota_look(s);
+    }
+    if (p->has_pool_bytes_max)
+        s->pool_bytes_max = p->pool_bytes_max;
+    if (p->has_labels) {
+        memset(s->labels, 0, sizeof s->labels);
+        if (p->labels_count)
+            memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
+        s->labels_count = p->labels_count;
+    }
     pthread_mutex_lock(&s->registry->lock);
     if (p->has_idle_timeout)
         s->idle_timeout_s = idle_in_force(s, p->idle_timeout_s);
@@ -575,23 +551,10 @@ static void patch_times(struct session *s, const struct session_patch *p)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
-/* With session.lock held. */
-static void patch_memory(struct session *s, const struct session_patch *p, uint64_t limit)
-{
-    assert(held(&s->lock));
-    if (p->has_memory_limit) {
-        s->memory_fraction = p->memory_fraction;
-        s->memory_limit = limit;
-        quota_look(s);
-    }
-    if (p->has_pool_bytes_max)
-        s->pool_bytes_max = p->pool_bytes_max;
-}
-
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why)
 {
     uint64_t               limit;
-    struct worker_session *c;
+    struct worker_session *c = NULL; /* whose worker is to be told, in use; NULL: none need be */
     enum status            st;
 
     if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
@@ -601,33 +564,21 @@ enum status session_patch(struct session *s, const struct session_patch *p, stru
     if (p->has_labels && p->labels_count > LABELS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     st = limit_of(s, p->memory_fraction, p->memory_limit, &limit, why);
-    if (!st)
-        st = enter_to_patch(s, p, &c, why);
+    if (!st && p->has_pool_bytes_max)
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    if (session_moving_locked(s)) {
-        pthread_mutex_unlock(&s->lock);
-        if (c)
-            worker_session_leave(c);
-        return moving_problem(why);
-    }
-    if (c && s->worker_session != c) { /* the next one may have been told the former bound */
-        pthread_mutex_unlock(&s->lock);
-        worker_session_leave(c);
-        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    }
-    patch_memory(s, p, limit);
-    s->changes++;
-    if (p->has_labels) {
-        memset(s->labels, 0, sizeof s->labels);
-        if (p->labels_count)
-            memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
-        s->labels_count = p->labels_count;
-    }
-    patch_times(s, p);
+    if (session_moving_locked(s))
+        st = moving_problem(why);
+    else if (c && s->worker_session != c) /* the next one may have been told the former bound */
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    else
+        patch_locked(s, p, limit);
     pthread_mutex_unlock(&s->lock);
-    return c ? worker_session_leave_with(c, bound_kept(c->worker, p->pool_bytes_max, why), why) : STATUS_OK;
+    if (!c)
+        return st;
+    return worker_session_leave_with(c, st ? st : bound_kept(c->worker, p->pool_bytes_max, why), why);
 }
 
 enum status session_usable(struct session *s, struct problem *why)
@@ -684,31 +635,28 @@ static struct worker *replace_worker(struct session *s, struct worker_session *o
 /* `faulted_only`: one that is at work stays. */
 static enum status renew_worker_session(struct session *s, bool faulted_only, struct problem *why)
 {
-    struct worker_session *old, *c = NULL;
+    struct worker_session *old = NULL, *c = NULL;
     struct worker         *w;
     uint64_t               round;
+    bool                   renews = false;
     enum status            st;
 
     pthread_mutex_lock(&s->lock);
-    if (s->state != SESSION_CLOSING && session_moving_locked(s)) {
-        pthread_mutex_unlock(&s->lock);
-        return moving_problem(why);
-    }
-    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only))) {
+    if (s->state != SESSION_CLOSING && session_moving_locked(s))
+        st = moving_problem(why);
+    else if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (s->state == SESSION_READY && (s->snapshots || faulted_only)))
         st = session_changeable_locked(s, why);
-        pthread_mutex_unlock(&s->lock);
-        return st;
+    else if (!(st = budget_admits(s, why))) {
+        renews = true;
+        old = take_worker_session(s);
+        s->fault = (struct problem){0};
+        s->generation++;
+        s->changes++;
+        session_set_state(s, SESSION_STARTING);
     }
-    if ((st = budget_admits(s, why))) {
-        pthread_mutex_unlock(&s->lock);
-        return st;
-    }
-    old = take_worker_session(s);
-    s->fault = (struct problem){0};
-    s->generation++;
-    s->changes++;
-    session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
+    if (!renews)
+        return st;
     w = replace_worker(s, old, &round, "the session was reset");
     st = start_worker_session(s, w, round, &c, why);
     return set_started(s, c, st, why);
@@ -790,9 +738,7 @@ void session_close_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How a session leaves the registry when nobody waits for it: for that reason, or, with SESSION_GOES_ON, if its time is over at `now`. A session
- * that is starting is left for the next round. */
-static void close_without_waiting(struct session *s, enum session_end how, uint64_t now)
+void session_close_later(struct session *s, enum session_end how, uint64_t now)
 {
     struct worker_session *c = NULL;
     bool                   mine;
@@ -804,16 +750,6 @@ static void close_without_waiting(struct session *s, enum session_end how, uint6
     pthread_mutex_unlock(&s->lock);
     if (mine)
         close_end(s, c);
-}
-
-void session_close_later(struct session *s, enum session_end how)
-{
-    close_without_waiting(s, how, 0);
-}
-
-void session_expire(struct session *s, uint64_t now)
-{
-    close_without_waiting(s, SESSION_GOES_ON, now);
 }
 
 enum status session_delete(struct session *s, struct problem *why)

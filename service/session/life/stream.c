@@ -14,7 +14,6 @@ static bool name_valid(struct span name)
     return true;
 }
 
-/* With session.lock held. */
 static const struct stream *find_stream(const struct worker_session *c, struct span name)
 {
     assert(held(&c->session->lock));

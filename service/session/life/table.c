@@ -125,14 +125,14 @@ unsigned table_after(const struct table *t, struct span cursor)
 
 unsigned table_page(const struct table *t, struct page *page, struct entry *const **at)
 {
-    unsigned first = table_after(t, page->cursor);
-    unsigned left = t->count - first;
+    unsigned first = t ? table_after(t, page->cursor) : 0;
+    unsigned left = t ? t->count - first : 0;
     unsigned n = left < page->limit ? left : page->limit;
 
     page->next[0] = '\0';
     if (n && n < left)
         span_copy(span_of(t->items[first + n - 1]->id), page->next, sizeof page->next);
-    *at = t->items + first;
+    *at = t ? t->items + first : NULL;
     return n;
 }
 

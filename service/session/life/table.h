@@ -28,7 +28,7 @@ bool table_remove(struct table *t, const struct entry *e);
 struct entry *table_pop(struct table *t);
 /* Index of the first entry whose id is greater than `cursor`; `count` if there is none. */
 unsigned table_after(const struct table *t, struct span cursor);
-/* How many entries are on that page, of which *at is the first; sets page->next. */
+/* How many entries are on that page, of which *at is the first; sets page->next. `t` NULL: none. */
 unsigned table_page(const struct table *t, struct page *page, struct entry *const **at);
 
 /* [a-z0-9][a-z0-9_-]{0,62} */

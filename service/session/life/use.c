@@ -47,7 +47,7 @@ unsigned caller_list(struct registry *r, struct caller_info *items, unsigned roo
 
     pthread_mutex_lock(&r->lock);
     for (const struct caller_use *u = r->uses; u && n < room; u = u->next) {
-        const struct account *a = registry_account(r, u->owner);
+        const struct account *a = account_find(r, u->owner);
         struct caller_info   *i = &items[n++];
 
         *i = (struct caller_info){.device_ns = atomic_load(&u->device_ns),

@@ -99,7 +99,6 @@ void worker_session_unref(struct worker_session *c)
         worker_session_free(c);
 }
 
-/* With session.lock held. */
 static void end_if_over(struct worker_session *c)
 {
     assert(held(&c->session->lock));

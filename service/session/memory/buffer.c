@@ -39,11 +39,6 @@ static enum status buffer_not_found(struct problem *why)
     return problem_set(why, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
 }
 
-static enum status buffer_gone(struct problem *why)
-{
-    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted");
-}
-
 struct buffer *buffer_find(struct worker_session *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
@@ -66,6 +61,16 @@ void buffer_unref(struct buffer *b)
     free(b);
 }
 
+/* With session.lock held: what that id names, if it has these contents (NULL: any). */
+static enum status find_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+{
+    *out = buffer_find(c, id);
+    assert(held(&c->session->lock));
+    if (!*out)
+        return only ? problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted") : buffer_not_found(why);
+    return contents_check(c, *out, only, why);
+}
+
 enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     assert(held(&c->session->lock));
@@ -74,13 +79,9 @@ enum status buffer_pin(struct worker_session *c, struct span id, struct buffer *
 
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
-    struct buffer *b = buffer_find(c, id);
-    enum status    st;
+    struct buffer *b;
+    enum status    st = find_if(c, id, only, &b, why);
 
-    assert(held(&c->session->lock));
-    if (!b)
-        return only ? buffer_gone(why) : buffer_not_found(why);
-    st = contents_check(c, b, only, why);
     if (st)
         return st;
     b->refs++;
@@ -229,8 +230,8 @@ static enum status make_buffer(const struct session *s, struct span id, uint64_t
     return st;
 }
 
-static enum status create_with_memory(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out,
-                                      bool *created, struct problem *why)
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
+                          struct problem *why)
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
@@ -260,17 +261,6 @@ leave:
     return worker_session_leave_with(c, st, why);
 }
 
-enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
-{
-    return create_with_memory(s, id, bytes, false, out, created, why);
-}
-
-enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
-                                    struct problem *why)
-{
-    return create_with_memory(s, id, bytes, true, out, created, why);
-}
-
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why)
 {
     const struct buffer *b;
@@ -293,13 +283,9 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
                                  struct problem *why)
 {
-    struct buffer *b = buffer_find(c, id);
-    enum status    st;
+    struct buffer *b;
+    enum status    st = find_if(c, id, only, &b, why);
 
-    assert(held(&c->session->lock));
-    if (!b)
-        return only ? buffer_gone(why) : buffer_not_found(why);
-    st = contents_check(c, b, only, why);
     if (st)
         return st;
     if (b->module)
@@ -316,29 +302,35 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     return STATUS_OK;
 }
 
-static enum status release_buffer(struct worker_session *c, struct buffer *b, struct problem *why)
+static enum status free_in_worker(struct worker_session *c, const struct buffer *b, struct problem *why)
 {
-    struct msg_mem_free m = {b->address};
-    enum status         st;
+    if (b->texture)
+        return worker_texture_destroy(c->worker, &(struct msg_texture_destroy){b->texture->number}, NULL, DEADLINE_NEVER, why);
+    return worker_mem_free(c->worker, &(struct msg_mem_free){b->address}, NULL, DEADLINE_NEVER, why);
+}
 
-    /* A launch that found the address holds the submit lock until it is on its way. */
+enum status buffer_release(struct worker_session *c, struct buffer *b, struct problem *why)
+{
+    enum status st;
+
+    /* A launch that found the address, or a texture's number, holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_unlock(&c->submit_lock);
     st = worker_session_wait_order(c, why);
     if (!st)
-        st = worker_mem_free(c->worker, &m, NULL, DEADLINE_NEVER, why);
+        st = free_in_worker(c, b, why);
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         b->ready = true;
     } else {
-        pending_free_cached(c, b->bytes);
-        unplace_buffer(c, b);
+        pending_free_cached(c, b->texture ? b->charged : b->bytes);
+        (b->texture ? texture_unplace : unplace_buffer)(c, b);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
 }
 
-enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why)
+enum status buffer_delete(struct session *s, struct span id, const struct contents *only, struct problem *why)
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
@@ -353,15 +345,10 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     shared = !st && b->share;
     pthread_mutex_unlock(&s->lock);
     if (!st)
-        st = release_buffer(c, b, why);
+        st = buffer_release(c, b, why);
     if (shared)
         reaper_flush(&s->registry->reaper); /* the answer promises that clients have lost the memory */
     return worker_session_leave_with(c, st, why);
-}
-
-enum status buffer_delete(struct session *s, struct span id, struct problem *why)
-{
-    return buffer_delete_if(s, id, NULL, why);
 }
 
 static void buffer_freed(struct worker_session *c, const struct call *call, void *buffer)
@@ -410,13 +397,11 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
 {
     const struct worker_session *c;
     struct entry *const         *at;
-    unsigned                     n = 0;
+    unsigned                     n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
     c = s->worker_session;
-    if (c)
-        n = table_page(&c->buffers, page, &at);
+    n = table_page(c ? &c->buffers : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         describe_buffer(c, (struct buffer *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);

@@ -3,8 +3,6 @@
 
 #include "session/life/parts.h"
 
-struct module;
-
 /* What the texels of a buffer are read as. */
 struct texture {
     struct texture_desc desc;
@@ -52,6 +50,8 @@ enum status buffer_pin_if(struct worker_session *c, struct span id, const struct
 struct buffer *buffer_find(struct worker_session *c, struct span id);
 /* One that is zeroed; no lock held. */
 enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
+/* Frees it, or a texture with its texels, after its detachment; on failure it is there as before. Blocks; no lock held. */
+enum status buffer_release(struct worker_session *c, struct buffer *b, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 /* Where b, which that id names, or the texture that it names (b is NULL then), is for a kernel. False: nowhere. */
@@ -71,6 +71,8 @@ bool texture_is_name(struct span name);
 struct buffer *texture_texels(const struct worker_session *c, struct span name);
 /* The number that a kernel takes for ".tex" or ".surf"; false: there is none. */
 bool texture_where(const struct worker_session *c, struct span name, uint64_t *number);
+/* Out of the table; its last reference but those that others hold. */
+void texture_unplace(struct worker_session *c, struct buffer *b);
 /* Whether its bytes have addresses that kernels and fills can use. */
 bool texture_lies_in_order(const struct buffer *b);
 

@@ -32,9 +32,6 @@ static void describe_memory(struct session *s, const struct device_memory *m, st
     };
 }
 
-/* What is done before the figures are read. */
-enum memory_action { MEMORY_READ, MEMORY_TRIM, MEMORY_RESET_PEAK };
-
 static enum status ask_memory_info(struct worker_session *c, enum memory_action action, struct msg_memory_info_reply *got,
                                    struct problem *why)
 {
@@ -49,7 +46,7 @@ static enum status ask_memory_info(struct worker_session *c, enum memory_action 
     return st ? st : worker_memory_info(c->worker, &ask, got, deadline, why);
 }
 
-static enum status memory_info(struct session *s, enum memory_action action, struct session_memory *out, struct problem *why)
+enum status session_memory_of(struct session *s, enum memory_action action, struct session_memory *out, struct problem *why)
 {
     struct msg_memory_info_reply got = {0};
     struct worker_session       *c;
@@ -61,19 +58,4 @@ static enum status memory_info(struct session *s, enum memory_action action, str
     if (!st)
         describe_memory(s, &got.memory, out);
     return worker_session_leave_with(c, st, why);
-}
-
-enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why)
-{
-    return memory_info(s, MEMORY_READ, out, why);
-}
-
-enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why)
-{
-    return memory_info(s, MEMORY_TRIM, out, why);
-}
-
-enum status session_memory_reset_peak(struct session *s, struct session_memory *out, struct problem *why)
-{
-    return memory_info(s, MEMORY_RESET_PEAK, out, why);
 }

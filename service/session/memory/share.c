@@ -59,7 +59,6 @@ static void memory_finish(struct share *m)
 
 /* ---- the total of the process ---- */
 
-/* With registry.lock held. */
 static enum status host_check(const struct registry *r, const struct account *a, uint64_t bytes, struct problem *why)
 {
     const struct portion memory = {"shared_bytes", r->config.shared_bytes_max, r->shared_bytes, a->shared_bytes};

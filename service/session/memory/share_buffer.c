@@ -50,7 +50,6 @@ static enum status ask_for_allocation(struct worker_session *c, struct shared_al
 
 /* ---- host memory ---- */
 
-/* With session.lock held. */
 static enum status attach_shareable(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
 {
     enum status st = worker_session_still_usable(c, why);

@@ -11,7 +11,6 @@ struct copy {
     struct share        *memory; /* held */
 };
 
-/* With session.lock held. */
 static enum status begin_share_copy(struct worker_session *c, struct span id, struct copy *k, struct problem *why)
 {
     enum status st = buffer_pin(c, id, &k->buffer, why);

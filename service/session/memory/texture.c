@@ -133,12 +133,10 @@ enum status texture_info_of(struct session *s, struct span id, struct texture_in
 unsigned texture_list(struct session *s, struct page *page, struct texture_info *items)
 {
     struct entry *const *at;
-    unsigned             n = 0;
+    unsigned             n;
 
-    page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->worker_session)
-        n = table_page(&s->worker_session->textures, page, &at);
+    n = table_page(s->worker_session ? &s->worker_session->textures : NULL, page, &at);
     for (unsigned i = 0; i < n; i++)
         describe_texture((struct buffer *)at[i], &items[i]);
     pthread_mutex_unlock(&s->lock);
@@ -240,7 +238,7 @@ static enum status place_texture(struct worker_session *c, struct buffer *b, str
     return st;
 }
 
-static void unplace_texture(struct worker_session *c, struct buffer *b)
+void texture_unplace(struct worker_session *c, struct buffer *b)
 {
     table_remove(&c->textures, &b->entry);
     quota_release(c, b->charged);
@@ -266,7 +264,7 @@ static enum status allocate_texture(struct worker_session *c, struct buffer *b, 
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
-        unplace_texture(c, b);
+        texture_unplace(c, b);
     } else {
         b->ready = true;
         pending_free_reused(c, b->charged);
@@ -368,28 +366,6 @@ static enum status detach_texture(struct worker_session *c, struct span id, stru
     return STATUS_OK;
 }
 
-static enum status release_texture(struct worker_session *c, struct buffer *b, struct problem *why)
-{
-    struct msg_texture_destroy m = {b->texture->number};
-    enum status                st;
-
-    /* A launch that found the number holds the submit lock until it is on its way. */
-    pthread_mutex_lock(&c->submit_lock);
-    pthread_mutex_unlock(&c->submit_lock);
-    st = worker_session_wait_order(c, why);
-    if (!st)
-        st = worker_texture_destroy(c->worker, &m, NULL, DEADLINE_NEVER, why);
-    pthread_mutex_lock(&c->session->lock);
-    if (st) {
-        b->ready = true;
-    } else {
-        pending_free_cached(c, b->charged);
-        unplace_texture(c, b);
-    }
-    pthread_mutex_unlock(&c->session->lock);
-    return st;
-}
-
 enum status texture_delete(struct session *s, struct span id, struct problem *why)
 {
     struct buffer         *b = NULL;
@@ -402,7 +378,7 @@ enum status texture_delete(struct session *s, struct span id, struct problem *wh
     st = detach_texture(c, id, &b, why);
     pthread_mutex_unlock(&s->lock);
     if (!st)
-        st = release_texture(c, b, why);
+        st = buffer_release(c, b, why);
     return worker_session_leave_with(c, st, why);
 }
 

@@ -1,6 +1,5 @@
 /* Streamed writes to and reads from buffers: a few staging slices are in flight; the device copies one while the next is filled or
  * emptied. This file: beginning, calls, end. */
-#include "base/metrics.h"
 #include "base/threads/held.h"
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
@@ -93,7 +92,6 @@ static void transfer_use(struct transfer *t)
     t->worker_session->reads += !t->writing;
 }
 
-/* With session.lock held. */
 static void transfer_unuse(struct transfer *t)
 {
     assert(held(&t->session->lock));
@@ -166,7 +164,6 @@ static void on_piece_event(struct call *call, enum call_event event)
         transfer_free(t);
 }
 
-/* With session.lock held. */
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
                                 const struct contents *only, struct problem *why)
 {
@@ -218,14 +215,8 @@ static enum status begin_transfer(struct session *s, struct span buffer, uint64_
     return STATUS_OK;
 }
 
-enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                 struct problem *why)
-{
-    return begin_transfer(s, buffer, offset, bytes, true, NULL, out, why);
-}
-
-enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
-                                    struct transfer **out, struct problem *why)
+enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                 struct transfer **out, struct problem *why)
 {
     return begin_transfer(s, buffer, offset, bytes, true, only, out, why);
 }

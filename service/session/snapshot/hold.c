@@ -67,13 +67,6 @@ static enum status try_at(struct session *s, uint64_t *moment, const char **what
     return st;
 }
 
-static void sleep_ms(unsigned ms)
-{
-    struct timespec t = timespec_of_ns(ms * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, struct problem *why)
 {
     if (wait->unwanted && wait->unwanted(wait->context))
@@ -83,11 +76,11 @@ enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, st
                            "%s is under way, and a snapshot is taken when nothing is; wait for it, or ask for a longer wait with "
                            "Prefer: wait=SECONDS",
                            what);
-    sleep_ms(SNAPSHOT_LOOK_MS);
+    sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     return STATUS_OK;
 }
 
-static enum status await_moment(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
+enum status snapshot_await(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
 {
     const char *what = "";
     enum status st;
@@ -98,16 +91,6 @@ static enum status await_moment(struct session *s, const struct snapshot_wait *w
             return st;
     }
     return st;
-}
-
-enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why)
-{
-    return await_moment(s, wait, NULL, why);
-}
-
-enum status snapshot_watch(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why)
-{
-    return await_moment(s, wait, moment, why);
 }
 
 bool snapshot_still(struct session *s, uint64_t moment)
@@ -158,5 +141,5 @@ void session_restored(struct session *s)
 
 void session_not_restored(struct session *s)
 {
-    session_close_later(s, SESSION_NOT_STARTED);
+    session_close_later(s, SESSION_NOT_STARTED, 0);
 }

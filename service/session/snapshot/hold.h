@@ -10,16 +10,15 @@ struct snapshot_wait {
 };
 /* Waits until no launch, upload, batch or other change is under way, those of the background included, and keeps new ones off until
  * snapshot_release(): they get SESSION_BUSY, reads do not. Several may hold a session at once. SESSION_BUSY, which says what still is under way,
- * at the deadline; SESSION_FAULTED; CANCELLED. Blocks. */
-enum status snapshot_hold(struct session *s, const struct snapshot_wait *wait, struct problem *why);
+ * at the deadline; SESSION_FAULTED; CANCELLED. Blocks.
+ * With `moment`, nobody waits for the snapshot, so that nothing is kept off: it waits for the same moment, and tells what it was. What is read then is of
+ * that moment if snapshot_still() says so behind the last byte, else of none. */
+enum status snapshot_await(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why);
 void        snapshot_release(struct session *s);
 /* Before another look at what is under way: sleeps a little, unless the wait is over, as above. */
 enum status snapshot_rest(const struct snapshot_wait *wait, const char *what, struct problem *why);
 
-/* A snapshot that nobody waits for, so that nothing is kept off: waits for the same moment, and tells what it was. What is read then is of that moment
- * if snapshot_still() says so behind the last byte, else of none. */
-enum status snapshot_watch(struct session *s, const struct snapshot_wait *wait, uint64_t *moment, struct problem *why);
-bool        snapshot_still(struct session *s, uint64_t moment);
+bool snapshot_still(struct session *s, uint64_t moment);
 /* The service has a snapshot of that moment. `taken_wall_ns`: when it was. */
 void snapshot_kept(struct session *s, uint64_t moment, uint64_t taken_wall_ns);
 /* Whether it is as the service has kept it. False, too, while a client maps memory of it, which changes unseen. */

@@ -1,6 +1,8 @@
 /* Steps of a session from one node to another. */
 #include "session/snapshot/move.h"
 
+#include <stdlib.h>
+
 #include "base/deadline.h"
 #include "base/random.h"
 #include "base/threads/held.h"
@@ -54,7 +56,7 @@ static enum status start_move(struct session *s, uint64_t hold_s, struct problem
 enum status session_move_begin(struct session *s, const struct snapshot_wait *wait, uint64_t hold_s, char move[MOVE_SECRET_BYTES],
                                struct problem *why)
 {
-    enum status st = snapshot_hold(s, wait, why);
+    enum status st = snapshot_await(s, wait, NULL, why);
 
     if (st)
         return st;
@@ -124,13 +126,6 @@ static bool is_used(struct session *s)
     return s->snapshots || (c && (c->uses || !LIST_EMPTY(&c->transfers) || c->sleep == SLEEP_FALLING || c->sleep == SLEEP_WAKING));
 }
 
-static void sleep_a_little(void)
-{
-    struct timespec t = timespec_of_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
-
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 /* A client has the last byte before the service knows that it is out. */
 static bool is_sending(struct session *s)
 {
@@ -148,7 +143,7 @@ static bool await_end(struct session *s, bool (*lasts)(struct session *s), uint6
         still = lasts(s);
         pthread_mutex_unlock(&s->lock);
         if (still)
-            sleep_a_little();
+            sleep_ns(SNAPSHOT_LOOK_MS * NS_PER_MS);
     }
     return !still;
 }
@@ -200,7 +195,7 @@ void session_move_stay(struct session *s)
     pthread_mutex_lock(&s->lock);
     s->move.leaving = false;
     pthread_mutex_unlock(&s->lock);
-    moved_drop(s->moved);
+    free(s->moved);
     s->moved = NULL;
 }
 

@@ -6,7 +6,7 @@
 #include "session/snapshot/hold.h"
 
 /* ---- on the old node ---- */
-/* Nothing changes the session for `hold_s` from now on, and from session_move_read() on: SESSION_MOVING. Waits as snapshot_hold() does. `move`
+/* Nothing changes the session for `hold_s` from now on, and from session_move_read() on: SESSION_MOVING. Waits as snapshot_await() does. `move`
  * names it. SESSION_BUSY: another move is under way, or a client maps memory of the session. Blocks. */
 enum status session_move_begin(struct session *s, const struct snapshot_wait *wait, uint64_t hold_s, char move[MOVE_SECRET_BYTES],
                                struct problem *why);

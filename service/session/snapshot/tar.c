@@ -2,7 +2,6 @@
 #include "session/snapshot/tar.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 enum {
     CHECKSUM_AT = 148,

@@ -38,7 +38,7 @@ static bool barrier_passed(struct device_worker *w, const struct accepted_comman
 
 static void stream_close(struct device_worker *w, struct stream *s)
 {
-    assert(s->used && s->handle && !s->queue.first && s->issued == 0);
+    assert(s->used && s->handle && TAILQ_EMPTY(&s->queue) && s->issued == 0);
     w->ops->stream_destroy(w->device, s->handle);
     s->handle = NULL;
     s->used = false;
@@ -90,19 +90,20 @@ static enum status barrier_do(struct device_worker *w, const struct accepted_com
 /* One pass over the list: each call is taken out, and put back at the end if it must wait longer. */
 bool barriers_advance(struct device_worker *w)
 {
-    struct accepted_command *last = w->barriers.last;
+    struct accepted_command *last = TAILQ_LAST(&w->barriers, command_queue);
     bool                     moved = false;
     bool                     end = last == NULL;
 
     while (!end && !w->lost) {
-        struct accepted_command *k = queue_pop(&w->barriers);
+        struct accepted_command *k = TAILQ_FIRST(&w->barriers);
         struct completion        done = {0};
         struct problem           why = {0};
         enum status              st;
 
+        TAILQ_REMOVE(&w->barriers, k, queued);
         end = k == last;
         if (!barrier_passed(w, k)) {
-            queue_push(&w->barriers, k);
+            TAILQ_INSERT_TAIL(&w->barriers, k, queued);
             continue;
         }
         st = barrier_do(w, k, &done.reply, &why);

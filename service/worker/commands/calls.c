@@ -1,6 +1,5 @@
 /* The worker's side of every row of messages.def: a checked struct in, a status and a reply out. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/log/crash.h"
 #include "worker/commands/internal.h"
@@ -29,7 +28,7 @@ struct device_module *loaded_module_find(struct device_worker *w, uint32_t id)
 
 static enum status wait_as_barrier(struct device_worker *w, struct accepted_command *k)
 {
-    queue_push(&w->barriers, k);
+    TAILQ_INSERT_TAIL(&w->barriers, k, queued);
     return STATUS_PENDING;
 }
 

@@ -1,6 +1,8 @@
 /* The device worker as its files see it: one process, one device, one thread that does everything. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "device/device.h"
 #include "ipc/shm.h"
 #include "worker/bounds.h"
@@ -9,23 +11,19 @@ struct run;
 
 /* One accepted command that is not answered yet. */
 struct accepted_command {
-    struct accepted_command *next;
-    uint64_t                 sequence; /* order of arrival */
-    bool                     issued;   /* given to the device, or refused by it */
-    enum status              refused;  /* by the device at issue: it has not run at all */
-    struct problem           why;      /* of refused */
-    uint64_t                 started_ns;
-    struct device_event     *before; /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
-    struct device_event     *after;  /* NULL too where the stream itself is asked (stream_query) */
-    struct run              *run;    /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
-    struct command           command;
+    TAILQ_ENTRY(accepted_command) queued;
+    uint64_t             sequence; /* order of arrival */
+    bool                 issued;   /* given to the device, or refused by it */
+    enum status          refused;  /* by the device at issue: it has not run at all */
+    struct problem       why;      /* of refused */
+    uint64_t             started_ns;
+    struct device_event *before; /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
+    struct device_event *after;  /* NULL too where the stream itself is asked (stream_query) */
+    struct run          *run;    /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
+    struct command       command;
 };
 
-/* First in, first out. */
-struct command_queue {
-    struct accepted_command *first;
-    struct accepted_command *last;
-};
+TAILQ_HEAD(command_queue, accepted_command);
 
 /* The default stream is slot 0 and has no handle. */
 struct stream {
@@ -96,7 +94,7 @@ struct device_worker {
     struct shm               shm;
     struct ring              commands, completions;
     struct accepted_command  accepted[RING_SLOTS];
-    struct accepted_command *commands_free;
+    struct command_queue     commands_free;
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* slots ever used: the rest need no check */
@@ -120,11 +118,9 @@ struct device_worker {
 
 /* ---- device_worker.c ---- */
 /* Answers `k` and frees it. `done` has only its reply set; why may be NULL when st is OK. */
-void                     command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done,
-                                        const struct problem *why);
-void                     command_started(struct device_worker *w, const struct accepted_command *k);
-void                     queue_push(struct command_queue *q, struct accepted_command *k);
-struct accepted_command *queue_pop(struct command_queue *q);
+void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done,
+                    const struct problem *why);
+void command_started(struct device_worker *w, const struct accepted_command *k);
 /* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */

@@ -22,7 +22,7 @@ struct stream *stream_find(struct device_worker *w, uint32_t id)
 
 struct device_event *stream_first_event(const struct stream *s)
 {
-    const struct accepted_command *k = s->queue.first;
+    const struct accepted_command *k = TAILQ_FIRST(&s->queue);
 
     if (!k || !k->issued || k->refused)
         return NULL;
@@ -90,7 +90,7 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     if (k->run)
         moved = run_issue(w, s, k->run);
     if (!k->run || run_all_issued(k->run))
-        s->waiting = k->next;
+        s->waiting = TAILQ_NEXT(k, queued);
     if (k->run)
         return moved;
     k->refused = issue_accepted(w, s, k);
@@ -119,7 +119,7 @@ static bool issue_some(struct device_worker *w, struct stream *s)
 void stream_push(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
     assert(s->used && !k->issued);
-    queue_push(&s->queue, k);
+    TAILQ_INSERT_TAIL(&s->queue, k, queued);
     if (!s->waiting)
         s->waiting = k;
     issue_some(w, s);
@@ -185,9 +185,9 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
         return;
     }
     if (s->waiting == k)
-        s->waiting = k->next; /* a run that was given up */
-    assert(k == s->queue.first && k->issued && s->issued > 0);
-    queue_pop(&s->queue);
+        s->waiting = TAILQ_NEXT(k, queued); /* a run that was given up */
+    assert(k == TAILQ_FIRST(&s->queue) && k->issued && s->issued > 0);
+    TAILQ_REMOVE(&s->queue, k, queued);
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
         s->launching = false; /* a refused one ran nothing: another may run behind it */
@@ -204,7 +204,7 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
 static bool reap_first(struct device_worker *w, struct stream *s)
 {
     struct problem          *why = &w->told;
-    struct accepted_command *k = s->queue.first;
+    struct accepted_command *k = TAILQ_FIRST(&s->queue);
     bool                     moved = false;
     enum status              st;
 
@@ -243,41 +243,35 @@ bool streams_in_flight(const struct device_worker *w)
 bool streams_passed(const struct device_worker *w, const struct stream *s, uint64_t sequence)
 {
     if (s)
-        return !s->queue.first || s->queue.first->sequence > sequence;
-    for (unsigned i = 0; i < w->streams_end; i++)
-        if (w->streams[i].queue.first && w->streams[i].queue.first->sequence < sequence)
+        return TAILQ_EMPTY(&s->queue) || TAILQ_FIRST(&s->queue)->sequence > sequence;
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        const struct accepted_command *first = TAILQ_FIRST(&w->streams[i].queue);
+
+        if (first && first->sequence < sequence)
             return false;
+    }
     return true;
 }
 
 /* ---- taking out ---- */
 
-/* `before` is the work ahead of k, NULL when k is the first. */
-static void unlink_command(struct stream *s, struct accepted_command *before, struct accepted_command *k)
-{
-    if (s->waiting == k)
-        s->waiting = k->next;
-    if (before)
-        before->next = k->next;
-    else
-        s->queue.first = k->next;
-    if (s->queue.last == k)
-        s->queue.last = before;
-    k->next = NULL;
-}
-
 struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag)
 {
-    for (unsigned i = 0; i < w->streams_end; i++) {
-        struct accepted_command *before = NULL;
+    struct accepted_command *k;
 
-        for (struct accepted_command *k = w->streams[i].queue.first; k; before = k, k = k->next) {
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        struct stream *s = &w->streams[i];
+
+        TAILQ_FOREACH(k, &s->queue, queued)
+        {
             if (k->command.message != MESSAGE_LAUNCH || k->command.body.launch.tag != tag)
                 continue;
             if (k->issued)
                 return NULL;
             assert(!k->run);
-            unlink_command(&w->streams[i], before, k);
+            if (s->waiting == k)
+                s->waiting = TAILQ_NEXT(k, queued);
+            TAILQ_REMOVE(&s->queue, k, queued);
             return k;
         }
     }
@@ -287,12 +281,15 @@ struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag)
 struct accepted_command *streams_pop_any(struct device_worker *w)
 {
     for (unsigned i = 0; i < w->streams_end; i++) {
-        struct stream *s = &w->streams[i];
+        struct stream           *s = &w->streams[i];
+        struct accepted_command *k = TAILQ_FIRST(&s->queue);
 
         s->waiting = NULL;
         s->issued = s->runs = s->items = 0;
-        if (s->queue.first)
-            return queue_pop(&s->queue);
+        if (!k)
+            continue;
+        TAILQ_REMOVE(&s->queue, k, queued);
+        return k;
     }
     return NULL;
 }

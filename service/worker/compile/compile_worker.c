@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <linux/limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
 #include "base/log/crash.h"
 #include "base/log/log.h"
 #include "compile/assembler.h"
@@ -60,19 +60,6 @@ static struct arguments parse(int argc, char **argv)
     return a;
 }
 
-static bool write_all(struct span s)
-{
-    while (s.bytes) {
-        ssize_t n = write(COMPILE_OUTPUT_FD, s.data, s.bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        s = span_from(s, (size_t)n);
-    }
-    return true;
-}
-
 static bool read_all(struct buf *into)
 {
     for (;;) {
@@ -94,7 +81,7 @@ static int answer(const struct compile_output *out)
     bool       sent;
 
     buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
-    sent = compile_output_encode(out, &bytes) == STATUS_OK && write_all(buf_span(&bytes));
+    sent = compile_output_encode(out, &bytes) == STATUS_OK && descriptor_write(COMPILE_OUTPUT_FD, buf_span(&bytes));
     buf_finish(&bytes);
     return sent ? 0 : 1;
 }
@@ -195,13 +182,6 @@ static const char WARMING_SOURCE[] =
     "    atomicAdd(p, sum(s[threadIdx.x % 32]));\n"
     "}\n";
 
-static bool job_is_here(void)
-{
-    struct pollfd p = {.fd = COMPILE_JOB_FD, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
-}
-
 /* The library's first compilation takes several times as long as its second one. */
 static void warm_up(const char *arch)
 {
@@ -233,7 +213,7 @@ static int work(const struct arguments *a)
     char           found[PATH_MAX];
     const char    *include = a->include_path;
     enum status    st = compiler_load(a->nvrtc_path, &why);
-    bool           warm = a->warm_arch && !job_is_here();
+    bool           warm = a->warm_arch && !descriptor_readable(COMPILE_JOB_FD);
     char           version[VERSION_TEXT_BYTES] = "";
 
     if (!st && !include && compiler_include_folder(found, sizeof found))

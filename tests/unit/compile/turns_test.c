@@ -39,7 +39,7 @@ static unsigned arrived(void)
     unsigned n = 0;
 
     pthread_mutex_lock(&turns.lock);
-    for (const struct compile_turn *t = turns.first; t; t = t->next)
+    for (const struct compile_turn *t = TAILQ_FIRST(&turns.all); t; t = TAILQ_NEXT(t, listed))
         n++;
     pthread_mutex_unlock(&turns.lock);
     return n;

@@ -73,7 +73,7 @@ void make_buffer(const char *id, uint64_t bytes)
     struct buffer_info info;
     bool               created;
 
-    cr_assert_eq(buffer_create(f.session, span_of(id), bytes, &info, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(buffer_create(f.session, span_of(id), bytes, false, &info, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert(created);
 }
 
@@ -126,7 +126,7 @@ void upload(const char *buffer, struct span bytes)
     struct problem   why;
 
     bell_init(&bell);
-    cr_assert_eq(transfer_write_begin(f.session, span_of(buffer), 0, bytes.bytes, &t, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(transfer_write_begin(f.session, span_of(buffer), 0, bytes.bytes, NULL, &t, &why), STATUS_OK, "%s", why.detail);
     while (bytes.bytes) {
         size_t      n;
         enum status st = transfer_write(t, bytes, &n, &bell.waker, &why);

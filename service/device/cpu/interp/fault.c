@@ -1,5 +1,4 @@
 /* The text of a fault: what, in which kernel, at which PTX line, block and thread. */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "device/cpu/interp/affine.h"

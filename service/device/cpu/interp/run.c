@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"

@@ -4,6 +4,7 @@
 #include "device/device.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "device/cpu/jit/jit.h"
 #include "device/cpu/runtime/cooperative.h"
@@ -15,22 +16,17 @@
 #include "device/cpu/runtime/texture.h"
 #include "device/cpu/vendor/vendor.h"
 
-/* An object of the caller's that is not destroyed yet: close() frees it. */
-struct owned {
-    struct owned  *next;
-    struct owned **link; /* what points here */
-};
-
 struct device_graph {
-    struct owned      owned;
+    LIST_ENTRY(device_graph) in_device;
     struct cpu_graph *graph;
 };
 
 struct device {
-    struct owned        *graphs;
-    struct owned        *modules;
-    struct owned        *streams;
-    struct owned        *events;
+    /* the caller's objects that are not destroyed yet: close() frees them */
+    LIST_HEAD(, device_graph) graphs;
+    LIST_HEAD(, device_module) modules;
+    LIST_HEAD(, device_stream) streams;
+    LIST_HEAD(, device_event) events;
     struct cpu_memory   *memory;
     struct cpu_textures *textures;
     struct cpu_engine   *engine;
@@ -38,19 +34,18 @@ struct device {
     struct device_info   info; /* all but memory; fixed */
 };
 
-/* `owned` comes first: a list element is the object. */
 struct device_module {
-    struct owned       owned;
+    LIST_ENTRY(device_module) in_device;
     struct cpu_module *loaded;
 };
 
 struct device_event {
-    struct owned      owned;
+    LIST_ENTRY(device_event) in_device;
     struct cpu_event *event;
 };
 
-struct device_stream {
-    struct owned owned; /* a stream is only a name here */
+struct device_stream { /* only a name here */
+    LIST_ENTRY(device_stream) in_device;
 };
 
 static bool runs_kernels; /* callers' ones, in this process */
@@ -63,28 +58,12 @@ static unsigned device_count(struct problem *why)
     return 1;
 }
 
-static void own(struct owned **list, struct owned *o)
-{
-    o->next = *list;
-    o->link = list;
-    if (o->next)
-        o->next->link = &o->next;
-    *list = o;
-}
-
-static void disown(struct owned *o)
-{
-    *o->link = o->next;
-    if (o->next)
-        o->next->link = o->link;
-}
-
 static void module_unload(struct device *d, struct device_module *m)
 {
     (void)d;
     if (!m)
         return;
-    disown(&m->owned);
+    LIST_REMOVE(m, in_device);
     cpu_module_unload(m->loaded);
     free(m);
 }
@@ -94,7 +73,7 @@ static void stream_destroy(struct device *d, struct device_stream *s)
     (void)d;
     if (!s)
         return;
-    disown(&s->owned);
+    LIST_REMOVE(s, in_device);
     free(s);
 }
 
@@ -102,7 +81,7 @@ static void event_destroy(struct device *d, struct device_event *e)
 {
     if (!e)
         return;
-    disown(&e->owned);
+    LIST_REMOVE(e, in_device);
     cpu_event_destroy(d->queue, e->event);
     free(e);
 }
@@ -112,7 +91,7 @@ static void graph_destroy(struct device *d, struct device_graph *g)
     (void)d;
     if (!g)
         return;
-    disown(&g->owned);
+    LIST_REMOVE(g, in_device);
     cpu_graph_destroy(g->graph);
     free(g);
 }
@@ -121,15 +100,15 @@ static void device_close(struct device *d)
 {
     if (!d)
         return;
-    while (d->graphs)
-        graph_destroy(d, (struct device_graph *)(void *)d->graphs);
-    while (d->events)
-        event_destroy(d, (struct device_event *)(void *)d->events);
-    while (d->streams)
-        stream_destroy(d, (struct device_stream *)(void *)d->streams);
+    while (!LIST_EMPTY(&d->graphs))
+        graph_destroy(d, LIST_FIRST(&d->graphs));
+    while (!LIST_EMPTY(&d->events))
+        event_destroy(d, LIST_FIRST(&d->events));
+    while (!LIST_EMPTY(&d->streams))
+        stream_destroy(d, LIST_FIRST(&d->streams));
     cpu_queue_destroy(d->queue); /* no kernel runs from here on */
-    while (d->modules)
-        module_unload(d, (struct device_module *)(void *)d->modules);
+    while (!LIST_EMPTY(&d->modules))
+        module_unload(d, LIST_FIRST(&d->modules));
     jit_settle(); /* the process may end next, and libLLVM with it */
     cpu_engine_destroy(d->engine);
     cpu_textures_destroy(d->textures);
@@ -285,7 +264,7 @@ static enum status module_keep(struct device *d, struct device_module *m, enum s
         free(m);
         return st;
     }
-    own(&d->modules, &m->owned);
+    LIST_INSERT_HEAD(&d->modules, m, in_device);
     *out = m;
     return STATUS_OK;
 }
@@ -400,7 +379,7 @@ static enum status stream_create(struct device *d, struct device_stream **out)
 
     if (!s)
         return STATUS_OUT_OF_MEMORY;
-    own(&d->streams, &s->owned);
+    LIST_INSERT_HEAD(&d->streams, s, in_device);
     *out = s;
     return STATUS_OK;
 }
@@ -417,7 +396,7 @@ static enum status event_create(struct device *d, struct device_event **out)
         free(e);
         return st;
     }
-    own(&d->events, &e->owned);
+    LIST_INSERT_HEAD(&d->events, e, in_device);
     *out = e;
     return STATUS_OK;
 }
@@ -468,7 +447,7 @@ static enum status graph_create(struct device *d, const struct device_launch *la
         free(g);
         return problem_set(why, st, "out of host memory");
     }
-    own(&d->graphs, &g->owned);
+    LIST_INSERT_HEAD(&d->graphs, g, in_device);
     for (uint32_t i = 0; i < count && !st; i++)
         st = graph_set(d, g, i, &launches[i], why);
     if (st)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "device/cpu/runtime/memcheck.h"
-#include "limits.h"
 
 enum { ALIGNMENT_BYTES = 256 };
 

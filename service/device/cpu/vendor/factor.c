@@ -8,11 +8,6 @@ enum {
     SLACK_COLUMNS = 8, /* behind all rooms: kernels of BLAS take several columns at a time, and some read them where there are fewer */
 };
 
-static bool fits_int(uint64_t n)
-{
-    return n >= 1 && n <= INT32_MAX;
-}
-
 static uint64_t room_size(const struct cpu_plan *p, enum cpu_room room)
 {
     return (p->room_bytes[room] + ROOM_ALIGNMENT - 1) / ROOM_ALIGNMENT * ROOM_ALIGNMENT;
@@ -57,11 +52,11 @@ static bool make_rooms(struct cpu_plan *p)
     case VENDOR_CHOLESKY:
         return p->ask.m == p->ask.n;
     case VENDOR_TRIANGULAR_SOLVE:
-        return p->ask.m == p->ask.n && fits_int(p->ask.k);
+        return p->ask.m == p->ask.n && vendor_fits_int(p->ask.k);
     case VENDOR_QR:
         return factor_qr_rooms(p);
     case VENDOR_QR_Q:
-        return fits_int(p->ask.k) && factor_qr_q_rooms(p);
+        return vendor_fits_int(p->ask.k) && factor_qr_q_rooms(p);
     case VENDOR_EIGH:
         return p->ask.m == p->ask.n && factor_eigh_rooms(p);
     case VENDOR_EIG:
@@ -78,7 +73,8 @@ static bool make_rooms(struct cpu_plan *p)
 
 enum status cpu_factor_make(struct cpu_plan *p, struct problem *why)
 {
-    if (!fits_int(p->ask.m) || !fits_int(p->ask.n) || !p->ask.batch || p->ask.m * p->ask.n > CPU_MATRIX_ELEMENTS_MAX || !make_rooms(p))
+    if (!vendor_fits_int(p->ask.m) || !vendor_fits_int(p->ask.n) || !p->ask.batch || p->ask.m * p->ask.n > CPU_MATRIX_ELEMENTS_MAX ||
+        !make_rooms(p))
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "LAPACK does not support matrices of these sizes");
     for (unsigned room = 0; room < CPU_ROOMS; room++)
         p->workspace_bytes += room_size(p, room);

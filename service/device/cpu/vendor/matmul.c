@@ -5,14 +5,9 @@
 
 enum { PIECE_ROWS_MIN = 256 }; /* of a product in pieces: with fewer its threads have too little to share */
 
-static bool fits_int(uint64_t n)
-{
-    return n >= 1 && n <= INT32_MAX;
-}
-
 static bool matrix_fits(const struct vendor_matrix *x, uint64_t columns)
 {
-    return fits_int(x->row) && x->row >= columns && x->matrix <= INT64_MAX / 16;
+    return vendor_fits_int(x->row) && x->row >= columns && x->matrix <= INT64_MAX / 16;
 }
 
 enum status cpu_matmul_make(struct cpu_plan *p, struct problem *why)
@@ -20,7 +15,7 @@ enum status cpu_matmul_make(struct cpu_plan *p, struct problem *why)
     const struct vendor_plan *ask = &p->ask;
     uint64_t                  last;
 
-    if (!fits_int(ask->m) || !fits_int(ask->n) || !fits_int(ask->k) || !ask->batch || !matrix_fits(&ask->a, ask->k) ||
+    if (!vendor_fits_int(ask->m) || !vendor_fits_int(ask->n) || !vendor_fits_int(ask->k) || !ask->batch || !matrix_fits(&ask->a, ask->k) ||
         !matrix_fits(&ask->b, ask->n) || !matrix_fits(&ask->out, ask->n) || __builtin_mul_overflow(ask->batch, ask->a.matrix, &last) ||
         __builtin_mul_overflow(ask->batch, ask->b.matrix, &last) || __builtin_mul_overflow(ask->batch, ask->out.matrix, &last))
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "OpenBLAS does not support matrices of these sizes");

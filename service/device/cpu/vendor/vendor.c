@@ -1,6 +1,5 @@
 /* Plans of all operations: made, run, freed. */
 #include "device/cpu/vendor/vendor.h"
-#include "device/cpu/bounds.h"
 
 #include <stdlib.h>
 

@@ -41,11 +41,6 @@ static enum status check_cublaslt(struct device *d, cublas_status r, struct prob
 
 /* ---- making ---- */
 
-static bool fits_int32(uint64_t n)
-{
-    return n >= 1 && n <= INT32_MAX;
-}
-
 static bool strides_fit(const struct vendor_matrix *x, uint64_t columns)
 {
     return x->row >= columns && x->row <= INT64_MAX && x->matrix <= INT64_MAX && x->alignment_bytes >= 1 &&
@@ -54,8 +49,8 @@ static bool strides_fit(const struct vendor_matrix *x, uint64_t columns)
 
 static bool product_fits(const struct vendor_plan *ask)
 {
-    return ask->number < COUNT(numbers) && fits_int32(ask->m) && fits_int32(ask->n) && fits_int32(ask->k) && fits_int32(ask->batch) &&
-           strides_fit(&ask->a, ask->k) && strides_fit(&ask->b, ask->n) && strides_fit(&ask->out, ask->n);
+    return ask->number < COUNT(numbers) && vendor_fits_int(ask->m) && vendor_fits_int(ask->n) && vendor_fits_int(ask->k) &&
+           vendor_fits_int(ask->batch) && strides_fit(&ask->a, ask->k) && strides_fit(&ask->b, ask->n) && strides_fit(&ask->out, ask->n);
 }
 
 /* `rows` of `columns` elements each; for the library, that many columns. */

@@ -99,19 +99,14 @@ static bool choose_number(struct cuda_solver *x)
     return false;
 }
 
-static bool fits_int(uint64_t n)
-{
-    return n >= 1 && n <= INT32_MAX;
-}
-
 /* cuBLAS counts in 32 bits. */
 static bool sizes_fit(const struct vendor_plan *ask)
 {
     const bool takes_k = ask->operation == VENDOR_TRIANGULAR_SOLVE || ask->operation == VENDOR_QR_Q;
     const bool square = ask->operation != VENDOR_QR && ask->operation != VENDOR_QR_Q && ask->operation != VENDOR_SVD;
 
-    return fits_int(ask->m) && fits_int(ask->n) && fits_int(2 * ask->m * ask->n) && ask->batch && (!square || ask->m == ask->n) &&
-           (!takes_k || (fits_int(ask->k) && fits_int(ask->m * ask->k)));
+    return vendor_fits_int(ask->m) && vendor_fits_int(ask->n) && vendor_fits_int(2 * ask->m * ask->n) && ask->batch &&
+           (!square || ask->m == ask->n) && (!takes_k || (vendor_fits_int(ask->k) && vendor_fits_int(ask->m * ask->k)));
 }
 
 bool solver_room_for(struct cuda_solver *x, enum solver_room room, uint64_t rows, uint64_t columns)

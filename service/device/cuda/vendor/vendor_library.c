@@ -73,9 +73,15 @@ static bool may_lack(const struct library *l, size_t i)
     return l == &solver && solver_places[i].need == OPTIONAL;
 }
 
+/* NULL: there is none of that name. */
+static struct library *library_of(struct span name)
+{
+    return span_is(name, "cublaslt") ? &blas : span_is(name, "cufft") ? &fft : span_is(name, "cusolver") ? &solver : NULL;
+}
+
 bool vendor_library_choose(struct span name, const char *path)
 {
-    struct library *l = span_is(name, "cublaslt") ? &blas : span_is(name, "cufft") ? &fft : span_is(name, "cusolver") ? &solver : NULL;
+    struct library *l = library_of(name);
 
     if (l)
         l->path = path;
@@ -150,17 +156,7 @@ const struct cusolver_functions *cusolver_functions(void)
     return solver.loaded ? &solver_functions : NULL;
 }
 
-const char *cublaslt_version(void)
+const char *vendor_library_version(const char *name)
 {
-    return blas.version;
-}
-
-const char *cufft_version(void)
-{
-    return fft.version;
-}
-
-const char *cusolver_version(void)
-{
-    return solver.version;
+    return library_of(span_of(name))->version;
 }

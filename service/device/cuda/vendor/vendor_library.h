@@ -18,7 +18,5 @@ const struct cublaslt_functions *cublaslt_functions(void);
 const struct cufft_functions    *cufft_functions(void);
 const struct cusolver_functions *cusolver_functions(void);
 
-/* "13.1.0"; "" when it is not loaded. Static. */
-const char *cublaslt_version(void);
-const char *cufft_version(void);
-const char *cusolver_version(void);
+/* Of one of these names. "13.1.0"; "" when it is not loaded. Static. */
+const char *vendor_library_version(const char *name);

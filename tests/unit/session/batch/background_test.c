@@ -180,13 +180,13 @@ Test(batch_async, they_are_done_in_order_and_their_results_kept)
     for (unsigned i = 0; i < 5; i++)
         jobs[i] = queue(i, 10, i == 3 ? STATUS_RANGE_NOT_SATISFIABLE : STATUS_OK);
     await_begun(1);
-    cr_assert_eq(info(jobs[0]).state, BATCH_JOB_RUNNING);
-    cr_assert_eq(info(jobs[4]).state, BATCH_JOB_QUEUED);
+    cr_assert_eq(info(jobs[0]).state, WORK_RUNNING);
+    cr_assert_eq(info(jobs[4]).state, WORK_QUEUED);
     allow(5);
     for (unsigned i = 0; i < 5; i++) {
         await_job(jobs[i]);
         cr_assert_eq(gate.order[i], i);
-        cr_assert_eq(info(jobs[i]).state, i == 3 ? BATCH_JOB_FAILED : BATCH_JOB_SUCCEEDED);
+        cr_assert_eq(info(jobs[i]).state, i == 3 ? WORK_FAILED : WORK_SUCCEEDED);
     }
     cr_assert_eq(info(jobs[3]).problem.status, STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert(info(jobs[0]).created_wall_ns <= info(jobs[0]).started_wall_ns);
@@ -211,7 +211,7 @@ Test(batch_async, one_that_waits_is_cancelled_and_a_running_one_is_not)
     cr_assert_eq(batch_job_cancel(waiting, false, &f.why), STATUS_OK);
     bell_wait(&bell);
     cr_assert_not(waitlist_watch(&waiting->end, &bell.waker));
-    cr_assert_eq(info(waiting).state, BATCH_JOB_CANCELLED);
+    cr_assert_eq(info(waiting).state, WORK_CANCELLED);
     cr_assert_eq(alive(), 1, "its work is let go of at once");
     cr_assert_eq(batch_job_cancel(waiting, false, &f.why), STATUS_OK);
     allow(1);
@@ -235,7 +235,7 @@ Test(batch_async, one_that_is_ended_by_force_is_cancelled)
     cr_assert_eq(batch_job_cancel(j, true, &f.why), STATUS_LAUNCH_RUNNING);
     allow(1);
     await_job(j);
-    cr_assert_eq(info(j).state, BATCH_JOB_CANCELLED);
+    cr_assert_eq(info(j).state, WORK_CANCELLED);
     batch_job_return(j);
     finish();
 }
@@ -279,7 +279,7 @@ Test(batch_async, results_make_room_for_each_other)
     await_job(most = queue(2, BATCH_RESULTS_KEPT_BYTES_MAX / 2 + 1, STATUS_OK));
     cr_assert_not(known(ids[0]));
     cr_assert_not(known(ids[1]));
-    cr_assert_eq(info(most).state, BATCH_JOB_FAILED);
+    cr_assert_eq(info(most).state, WORK_FAILED);
     cr_assert_eq(info(most).problem.status, STATUS_OVERLOADED);
     cr_assert_eq(f.session->batches.kept_bytes, BATCH_RESULTS_KEPT_BYTES_MAX / 2);
     batch_job_return(half);
@@ -304,10 +304,10 @@ Test(batch_async, results_make_room_for_each_other)
 }
 
 /* One whose result is kept, of a session. */
-static enum batch_job_state keep_in(struct session *s, unsigned number, uint64_t result_bytes)
+static enum work_state keep_in(struct session *s, unsigned number, uint64_t result_bytes)
 {
-    struct batch_job    *j = NULL;
-    enum batch_job_state state;
+    struct batch_job *j = NULL;
+    enum work_state   state;
 
     cr_assert_eq(queue_in(s, number, 100, result_bytes, STATUS_OK, &j, &f.why), STATUS_OK, "%s", f.why.detail);
     await_job(j);
@@ -331,11 +331,11 @@ Test(batch_async, results_of_one_caller_leave_room_for_others)
     cr_assert_eq(FULL, COUNT(mine) - 1);
     allow(100);
     for (unsigned i = 0; i < FULL; i++)
-        cr_assert_eq(keep_in(mine[i], n++, BATCH_RESULTS_KEPT_BYTES_MAX - 4096), BATCH_JOB_SUCCEEDED); /* a task has its bytes, too */
-    cr_assert_eq(keep_in(mine[FULL], n++, 1024 * 1024), BATCH_JOB_FAILED, "its caller has its portion");
+        cr_assert_eq(keep_in(mine[i], n++, BATCH_RESULTS_KEPT_BYTES_MAX - 4096), WORK_SUCCEEDED); /* a task has its bytes, too */
+    cr_assert_eq(keep_in(mine[FULL], n++, 1024 * 1024), WORK_FAILED, "its caller has its portion");
     f.tenant = (struct tenant){&other, "others", 4, 1 << 30};
     others = fixture_session("s", MEMORY_LIMIT_NONE);
-    cr_assert_eq(keep_in(others, n++, BATCH_RESULTS_KEPT_BYTES_MAX / 2), BATCH_JOB_SUCCEEDED);
+    cr_assert_eq(keep_in(others, n++, BATCH_RESULTS_KEPT_BYTES_MAX / 2), WORK_SUCCEEDED);
     session_return(others);
     for (unsigned i = 1; i < COUNT(mine); i++)
         session_return(mine[i]);

@@ -109,7 +109,7 @@ static void await_memory(uint64_t bytes)
     while (s->memory_bytes != bytes)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), bytes);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, bytes);
 }
 
 Test(batch, segments_kernel_and_read)
@@ -130,7 +130,7 @@ Test(batch, segments_kernel_and_read)
     cr_assert_arr_eq(batch_result_of(b, 4)->data, want, 100);
     cr_assert(batch_result_of(b, 2)->gpu_us == 2.5);
     cr_assert_eq(fake_live_allocations(), 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     batch_destroy(b);
 }
 
@@ -205,9 +205,9 @@ Test(batch, every_operation)
     cr_assert_eq(buffer_info_of(f.session, span_of(batch_kept_id(b, 0)), &info, &f.why), STATUS_OK);
     cr_assert_eq(info.bytes, 16);
     cr_assert_eq(fake_live_allocations(), 2);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 32);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 32);
     batch_destroy(b);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("session"), NULL, &f.why), STATUS_OK);
     await_memory(16);
 }
 
@@ -307,15 +307,14 @@ static struct event next_launch(struct event_cursor *c)
     return event;
 }
 
-static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches,
-                            enum launch_state state)
+static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches, enum work_state state)
 {
     struct event e = next_launch(c);
 
     cr_assert(e.batch.number == batch && e.batch.op == op && e.batch.op_last == op_last, "%u: %u to %u", (unsigned)e.batch.number,
               e.batch.op, e.batch.op_last);
     cr_assert(e.batch.launches == launches && e.state.launch == state);
-    cr_assert_eq(e.status != STATUS_OK, state == LAUNCH_FAILED);
+    cr_assert_eq(e.status != STATUS_OK, state == WORK_FAILED);
 }
 
 static void not_needed(struct waker *w)
@@ -342,14 +341,14 @@ Test(batch, its_launches_are_told_once_and_many_together)
     cr_assert_eq(run_ops_of(many, MANY + 1), STATUS_OK);
     cr_assert_eq(run_ops_of(unknown, 2), STATUS_KERNEL_NOT_FOUND);
     cr_assert_eq(run_ops_of(faults, 3), STATUS_KERNEL_FAULT);
-    expect_launches(&c, 1, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 1, 2, 2, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 1, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 1, 2, 2, 1, WORK_SUCCEEDED);
     for (unsigned i = 1; i < BATCH_EVENTS_MAX; i++)
-        expect_launches(&c, 2, i, i, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 2, BATCH_EVENTS_MAX, MANY, MANY + 1 - BATCH_EVENTS_MAX, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 3, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 4, 0, 0, 1, LAUNCH_SUCCEEDED);
-    expect_launches(&c, 4, 1, 1, 1, LAUNCH_FAILED);
+        expect_launches(&c, 2, i, i, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 2, BATCH_EVENTS_MAX, MANY, MANY + 1 - BATCH_EVENTS_MAX, WORK_SUCCEEDED);
+    expect_launches(&c, 3, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 4, 0, 0, 1, WORK_SUCCEEDED);
+    expect_launches(&c, 4, 1, 1, 1, WORK_FAILED);
     buf_init(&text, EVENT_TEXT_BYTES_MAX);
     cr_assert_eq(events_next(f.session, &c, &none, &text), EVENTS_NONE);
     buf_finish(&text);
@@ -434,7 +433,7 @@ Test(batch, one_that_never_runs_is_cleared_away)
     spec.segments = sizes;
     spec.segments_count = 2;
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 128);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 128);
     cr_assert_eq(batch_write(b, 0, SPAN_LITERAL("some"), &n, NULL, &f.why), STATUS_OK);
     batch_destroy(b);
     await_memory(0);

@@ -266,7 +266,7 @@ Test(programs, a_name_that_ends_is_looked_up_again)
     for (unsigned i = 1; i <= 3; i++)
         cr_assert_eq(run_of(p), STATUS_OK);
     cr_assert_eq(byte_at("n", 0), 60);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("n"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("n"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(run_of(p), STATUS_BUFFER_NOT_FOUND);
     cr_assert(f.why.op_index == 0 && f.why.completed_ops == 0);
     make_buffer("between", 64); /* so that it lies elsewhere */
@@ -328,7 +328,7 @@ Test(programs, begin_when_nothing_is_to_be_looked_at)
     cr_assert_eq(runs_of(p), 3);
     make_buffer("other", 1);
     cr_assert(begins(p), "a name that begins changes none");
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("other"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("other"), NULL, &f.why), STATUS_OK);
     cr_assert(!begins(p));
     cr_assert_eq(run_of(p), STATUS_OK);
     cr_assert(begins(p));

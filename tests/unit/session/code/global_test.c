@@ -56,8 +56,8 @@ Test(global, is_not_freed_by_itself)
     bool               created;
 
     make_module("m", "code");
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("m:0"), &f.why), STATUS_INVALID_REQUEST);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("m:7"), 4, &info, &created, &f.why), STATUS_INVALID_FIELD);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("m:0"), NULL, &f.why), STATUS_INVALID_REQUEST);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("m:7"), 4, false, &info, &created, &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(session_now().memory_bytes, 0, "it is charged to nobody");
     cr_assert_eq(byte_at("m:0", 0), 1);
 }
@@ -86,7 +86,7 @@ Test(global, a_transfer_may_outlive_the_session)
     struct transfer *t;
 
     make_module("m", "code");
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("m:1"), 0, FAKE_GLOBAL_BYTES, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("m:1"), 0, FAKE_GLOBAL_BYTES, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("m:0"), &(struct buffer_info){0}, &f.why), STATUS_BUFFER_NOT_FOUND);
     transfer_destroy(t);

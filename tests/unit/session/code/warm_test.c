@@ -103,7 +103,7 @@ static bool is_there(const char *source)
     bool             cached;
 
     await_job(j);
-    cr_assert_eq(info(j).state, WARM_SUCCEEDED);
+    cr_assert_eq(info(j).state, WORK_SUCCEEDED);
     cached = item(j, 0).cached;
     warm_job_return(j);
     return cached;
@@ -117,16 +117,16 @@ Test(warm, compiles_one_after_the_other_and_a_failure_does_not_stop_it)
     cr_assert_eq(begin_of(&f.tenant, sources, 3, &j), STATUS_OK);
     cr_assert(strncmp(info(j).id, "w_", 2) == 0);
     await_job(j);
-    cr_assert_eq(info(j).state, WARM_FAILED);
+    cr_assert_eq(info(j).state, WORK_FAILED);
     cr_assert_eq(info(j).items_count, 3);
     cr_assert_eq(info(j).succeeded, 2);
     cr_assert_eq(info(j).failed, 1);
     cr_assert(info(j).finished_wall_ns >= info(j).created_wall_ns && info(j).expires_wall_ns > info(j).finished_wall_ns);
-    cr_assert_eq(item(j, 0).state, WARM_SUCCEEDED);
-    cr_assert_eq(item(j, 1).state, WARM_FAILED);
+    cr_assert_eq(item(j, 0).state, WORK_SUCCEEDED);
+    cr_assert_eq(item(j, 1).state, WORK_FAILED);
     cr_assert_eq(item(j, 1).status, STATUS_COMPILE_FAILED);
     cr_assert_not_null(item(j, 1).detail);
-    cr_assert_eq(item(j, 2).state, WARM_SUCCEEDED);
+    cr_assert_eq(item(j, 2).state, WORK_SUCCEEDED);
     cr_assert_eq(fake_compiles(), 3);
     warm_job_return(j);
     cr_assert(is_there(good));
@@ -160,7 +160,7 @@ Test(warm, of_a_built_in_kernel_it_is_not_told_whether_it_was_there)
     for (unsigned i = 0; i < 2; i++) {
         cr_assert_eq(warm_job_start(f.registry, &f.tenant, &spec, &j, &f.why), STATUS_OK, "%s", f.why.detail);
         await_job(j);
-        cr_assert_eq(info(j).state, WARM_SUCCEEDED);
+        cr_assert_eq(info(j).state, WORK_SUCCEEDED);
         cr_assert(!item(j, 0).cached && item(j, 0).compile_ms == 0);
         cr_assert_eq(fake_compiles(), 1);
         warm_job_return(j);
@@ -175,20 +175,20 @@ Test(warm, a_cancelled_one_ends_at_once_and_what_is_compiled_then_stays)
     fake_script()->held = true;
     cr_assert_eq(begin_of(&f.tenant, sources, 2, &j), STATUS_OK);
     fake_await_compiling();
-    cr_assert_eq(info(j).state, WARM_RUNNING);
-    cr_assert_eq(item(j, 0).state, WARM_RUNNING);
-    cr_assert_eq(item(j, 1).state, WARM_QUEUED);
+    cr_assert_eq(info(j).state, WORK_RUNNING);
+    cr_assert_eq(item(j, 0).state, WORK_RUNNING);
+    cr_assert_eq(item(j, 1).state, WORK_QUEUED);
     cr_assert(warm_job_cancel(j));
     cr_assert(!warm_job_cancel(j), "it has ended");
     await_job(j);
-    cr_assert_eq(info(j).state, WARM_CANCELLED);
+    cr_assert_eq(info(j).state, WORK_CANCELLED);
     cr_assert_eq(warm_jobs_of(f.registry, &f.tenant), 1, "its thread is at work still");
     fake_script()->held = false;
     await_threads();
     cr_assert_eq(warm_jobs_of(f.registry, &f.tenant), 0);
-    cr_assert_eq(info(j).state, WARM_CANCELLED);
-    cr_assert_eq(item(j, 0).state, WARM_CANCELLED);
-    cr_assert_eq(item(j, 1).state, WARM_CANCELLED);
+    cr_assert_eq(info(j).state, WORK_CANCELLED);
+    cr_assert_eq(item(j, 0).state, WORK_CANCELLED);
+    cr_assert_eq(item(j, 1).state, WORK_CANCELLED);
     cr_assert_eq(info(j).succeeded + info(j).failed, 0);
     cr_assert_eq(fake_compiles(), 1);
     warm_job_return(j);
@@ -203,7 +203,7 @@ Test(warm, without_a_turn_it_tries_again)
     fake_no_turns(1);
     j = begin(good);
     await_job(j);
-    cr_assert_eq(info(j).state, WARM_SUCCEEDED);
+    cr_assert_eq(info(j).state, WORK_SUCCEEDED);
     cr_assert_eq(fake_compiles(), 2);
     warm_job_return(j);
 }
@@ -217,7 +217,7 @@ Test(warm, a_cancelled_one_does_not_wait_for_a_turn)
     fake_await_compiling();
     cr_assert(warm_job_cancel(j));
     await_threads();
-    cr_assert_eq(info(j).state, WARM_CANCELLED);
+    cr_assert_eq(info(j).state, WORK_CANCELLED);
     warm_job_return(j);
 }
 
@@ -247,7 +247,7 @@ Test(warm, is_the_callers_alone)
     await_job(j);
     warm_job_forget(j);
     cr_assert_eq(warm_job_borrow(f.registry, &f.tenant, span_of(id), &found, &f.why), STATUS_NOT_FOUND);
-    cr_assert_eq(info(j).state, WARM_SUCCEEDED, "who has it, has it");
+    cr_assert_eq(info(j).state, WORK_SUCCEEDED, "who has it, has it");
     warm_job_return(j);
 }
 
@@ -345,6 +345,6 @@ Test(warm, is_refused_where_it_is_of_no_use)
 
 Test(warm, states_have_names)
 {
-    cr_assert_str_eq(warm_state_name(WARM_QUEUED), "queued");
-    cr_assert_str_eq(warm_state_name(WARM_CANCELLED), "cancelled");
+    cr_assert_str_eq(work_state_name(WORK_QUEUED), "queued");
+    cr_assert_str_eq(work_state_name(WORK_CANCELLED), "cancelled");
 }

@@ -74,7 +74,7 @@ Test(events, a_launch_is_told_from_its_queueing_to_its_end)
     expect(EVENT_LAUNCH_STARTED);
     expect(EVENT_LAUNCH_FINISHED);
     cr_assert_eq(event.id, 4);
-    cr_assert_eq(event.state.launch, LAUNCH_SUCCEEDED);
+    cr_assert_eq(event.state.launch, WORK_SUCCEEDED);
     cr_assert_eq(event.gpu_us, 2.5);
     cr_assert(event.wall_ns && event.status == STATUS_OK);
     cr_assert_eq(next(), EVENTS_NONE);
@@ -110,7 +110,7 @@ Test(events, a_fault_and_a_reset_are_states)
     cursor.last = 0;
     cursor.types = 1u << EVENT_LAUNCH_FINISHED;
     expect(EVENT_LAUNCH_FINISHED);
-    cr_assert_eq(event.state.launch, LAUNCH_FAILED);
+    cr_assert_eq(event.state.launch, WORK_FAILED);
     cr_assert_eq(event.status, STATUS_KERNEL_FAULT);
     end();
 }
@@ -166,7 +166,7 @@ Test(events, the_ring_keeps_the_last_ones_and_a_gap_is_told_once)
 Test(events, text_is_bounded_and_the_oldest_make_room)
 {
     struct worker_session *c;
-    struct launch          l = {.state = LAUNCH_SUCCEEDED, .entry = {"big"}, .output_bytes = 2 * EVENT_TEXT_BYTES_MAX};
+    struct launch          l = {.state = WORK_SUCCEEDED, .entry = {"big"}, .output_bytes = 2 * EVENT_TEXT_BYTES_MAX};
     unsigned               fit = EVENT_TEXTS_BYTES_MAX / EVENT_TEXT_BYTES_MAX;
 
     l.output = calloc(1, l.output_bytes);

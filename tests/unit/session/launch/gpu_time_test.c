@@ -27,7 +27,7 @@ static double launch_us(void)
     cr_assert_eq(launch_submit(f.session, &spec, &l, &f.created, &f.why), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     info = info_of(l);
-    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info.state, WORK_SUCCEEDED);
     launch_return(l);
     return info.gpu_us;
 }

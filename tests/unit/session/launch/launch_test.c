@@ -44,7 +44,7 @@ Test(launch, computes_and_tells_so)
     l = increment("a", 4);
     await_end(l);
     info = info_of(l);
-    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info.state, WORK_SUCCEEDED);
     cr_assert_str_eq(info.kernel, "increment");
     cr_assert_str_eq(info.module, "m");
     cr_assert_eq(info.gpu_us, 2.5);
@@ -76,7 +76,7 @@ Test(launch, output_is_there_when_it_has_finished)
 
     l = launch_of("p", "print");
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).state, WORK_SUCCEEDED);
     cr_assert(span_is(info_of(l).output, "printed\n"));
     cr_assert(!info_of(l).output_truncated);
     cr_assert_eq(fake_slices_used(), 0);
@@ -94,9 +94,9 @@ static struct launch *untold(struct transfer **first, struct transfer **second)
     make_module("m", "code");
     make_buffer("a", 2 * STAGING_SLICE_BYTES);
     make_buffer("b", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, NULL, first, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(*first, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, second, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, NULL, second, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(*second, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of("p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
@@ -123,7 +123,7 @@ Test(launch, output_that_never_came_is_truncated_to_nothing)
 
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     await_end(l); /* who was just about to fetch the text ends it, maybe after the reset */
-    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).state, WORK_SUCCEEDED);
     cr_assert_eq(info_of(l).output.bytes, 0);
     cr_assert(info_of(l).output_truncated);
     launch_return(l);
@@ -280,17 +280,17 @@ Test(launch, queued_can_be_cancelled_running_cannot)
     running = launch_of("r", "wait");
     fake_await_running();
     queued = launch_of("q", "noop");
-    cr_assert_eq(info_of(running).state, LAUNCH_RUNNING);
-    cr_assert_eq(info_of(queued).state, LAUNCH_QUEUED);
+    cr_assert_eq(info_of(running).state, WORK_RUNNING);
+    cr_assert_eq(info_of(queued).state, WORK_QUEUED);
     cr_assert_eq(launch_cancel(f.session, running, &cancelled, &f.why), STATUS_LAUNCH_RUNNING);
     cr_assert_eq(launch_cancel(f.session, queued, &cancelled, &f.why), STATUS_OK);
     cr_assert(cancelled);
-    cr_assert_eq(info_of(queued).state, LAUNCH_CANCELLED);
+    cr_assert_eq(info_of(queued).state, WORK_CANCELLED);
     cr_assert_eq(launch_cancel(f.session, queued, &cancelled, &f.why), STATUS_OK);
     cr_assert(!cancelled);
     fake_script()->released = true;
     await_end(running);
-    cr_assert_eq(info_of(running).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(running).state, WORK_SUCCEEDED);
     launch_return(running);
     launch_return(queued);
 }
@@ -307,10 +307,10 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     fake_script()->released = true;
     await_end(fault);
     await_end(behind);
-    cr_assert_eq(info_of(gate).state, LAUNCH_SUCCEEDED);
-    cr_assert_eq(info_of(fault).state, LAUNCH_FAILED);
+    cr_assert_eq(info_of(gate).state, WORK_SUCCEEDED);
+    cr_assert_eq(info_of(fault).state, WORK_FAILED);
     cr_assert_eq(info_of(fault).problem.status, STATUS_KERNEL_FAULT);
-    cr_assert_eq(info_of(behind).state, LAUNCH_FAILED);
+    cr_assert_eq(info_of(behind).state, WORK_FAILED);
     cr_assert_eq(info_of(behind).problem.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(session_now().state, SESSION_FAULTED);
     cr_assert_eq(session_now().fault.status, STATUS_KERNEL_FAULT);
@@ -332,7 +332,7 @@ Test(launch, refused_by_the_device_leaves_the_session_well)
 
     l = launch_of("l", "refuse");
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
+    cr_assert_eq(info_of(l).state, WORK_FAILED);
     cr_assert_eq(info_of(l).problem.status, STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);
     launch_return(l);
@@ -348,7 +348,7 @@ Test(launch, past_its_deadline_is_ended_by_the_janitor)
     cr_assert(!waitlist_over(launch_end(l)));
     janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S + LAUNCH_GRACE_MS * NS_PER_MS);
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
+    cr_assert_eq(info_of(l).state, WORK_FAILED);
     cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     launch_return(l);
@@ -371,7 +371,7 @@ Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     for (int i = 0; i < N; i++) {
         await_end(l[i]);
-        cr_assert_eq(info_of(l[i]).state, LAUNCH_SUCCEEDED);
+        cr_assert_eq(info_of(l[i]).state, WORK_SUCCEEDED);
         launch_return(l[i]);
     }
     launch_return(gate);
@@ -397,10 +397,10 @@ Test(launch, the_queue_is_bounded_and_its_end_cancels_all)
     cr_assert_eq(submit(&spec, &more), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     for (int i = 0; i < LAUNCHES_QUEUED_MAX; i++) {
-        cr_assert_eq(info_of(l[i]).state, LAUNCH_CANCELLED);
+        cr_assert_eq(info_of(l[i]).state, WORK_CANCELLED);
         launch_return(l[i]);
     }
-    cr_assert_eq(info_of(more).state, LAUNCH_CANCELLED);
+    cr_assert_eq(info_of(more).state, WORK_CANCELLED);
     launch_return(more);
 }
 
@@ -487,9 +487,9 @@ Test(launch, keeps_its_module_and_its_buffer_until_it_ran)
     cr_assert_eq(module_delete(f.session, SPAN_LITERAL("m"), &f.why), STATUS_OK);
     cr_assert_eq(fake_modules_loaded(), 1);
     fake_script()->released = true;
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert(waitlist_over(launch_end(l)));
-    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).state, WORK_SUCCEEDED);
     launch_return(gate);
     launch_return(l);
 }

@@ -52,7 +52,7 @@ static void launch_on(const char *session)
     cr_assert_eq(launch_submit(s, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert(waitlist_over(launch_end(l)));
     launch_info_of(l, &info);
-    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info.state, WORK_SUCCEEDED);
     launch_return(l);
     session_return(s);
 }

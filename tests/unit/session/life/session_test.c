@@ -89,14 +89,14 @@ Test(session, reset_voids_objects_returns_memory_and_counts_the_generation)
 
     make_buffer("a", 1000);
     make_module("m", "code");
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 1000);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     session_info_of(f.session, &info);
     cr_assert_eq(info.generation, 2);
     cr_assert_eq(info.state, SESSION_READY);
     cr_assert_eq(info.buffers + info.modules + info.launches, 0);
     cr_assert_eq(info.memory_bytes, 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &b, &f.why), STATUS_BUFFER_NOT_FOUND);
     make_buffer("a", 2000);
 }
@@ -109,10 +109,10 @@ Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_now().state, SESSION_READY);
     cr_assert_eq(session_now().memory_bytes, 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     cr_assert_eq(fake_live_workers(), 2);
     make_buffer("a", 1000);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 1000);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 1000);
     fake_end_lingering();
 }
 
@@ -132,7 +132,7 @@ static void *make_one_buffer(void *argument)
     struct problem     why;
 
     (void)argument;
-    return (void *)(intptr_t)buffer_create(f.session, SPAN_LITERAL("b"), 1000, &info, &created, &why);
+    return (void *)(intptr_t)buffer_create(f.session, SPAN_LITERAL("b"), 1000, false, &info, &created, &why);
 }
 
 Test(session, memory_that_a_reset_has_not_yet_got_back_is_waited_for)
@@ -183,10 +183,10 @@ Test(session, delete_is_at_once_for_everyone_and_survives_its_borrowers)
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
     cr_assert_eq(session_delete(s, &f.why), STATUS_OK);
     cr_assert_eq(registry_count(f.registry), 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     cr_assert_eq(fake_live_workers(), 0);
     cr_assert_eq(session_delete(s, &f.why), STATUS_SESSION_NOT_FOUND);
-    cr_assert_eq(buffer_create(s, SPAN_LITERAL("b"), 1, &b, &f.created, &f.why), STATUS_SESSION_NOT_FOUND);
+    cr_assert_eq(buffer_create(s, SPAN_LITERAL("b"), 1, false, &b, &f.created, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_eq(session_reset(s, &f.why), STATUS_SESSION_NOT_FOUND);
     session_return(s);
 }
@@ -213,7 +213,7 @@ Test(session, delete_ends_a_call_that_waits_for_an_endless_kernel)
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     pthread_join(thread, NULL);
     cr_assert_neq(synced, STATUS_OK);
-    cr_assert_eq(info_of(l).state, LAUNCH_CANCELLED);
+    cr_assert_eq(info_of(l).state, WORK_CANCELLED);
     cr_assert_eq(fake_live_workers(), 0);
     launch_return(l);
 }
@@ -224,8 +224,8 @@ Test(session, a_dead_worker_faults_the_session_until_reset)
     struct buffer_info  b;
 
     fake_script()->die_at = 0;
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &f.created, &f.why), STATUS_WORKER_LOST);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &b, &f.created, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, false, &b, &f.created, &f.why), STATUS_WORKER_LOST);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, false, &b, &f.created, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_not_null(strstr(f.why.detail, "worker_lost"));
     session_info_of(f.session, &info);
     cr_assert_eq(info.state, SESSION_FAULTED);
@@ -458,9 +458,9 @@ static void *keep_busy(void *unused)
         bool               created;
         if (session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &why))
             continue;
-        if (!buffer_create(s, (struct span){0}, 64, &b, &created, &why)) {
+        if (!buffer_create(s, (struct span){0}, 64, false, &b, &created, &why)) {
             buffer_fill(s, span_of(b.id), 0, 64, 7, 4, SPAN_LITERAL("named"), &why);
-            buffer_delete(s, span_of(b.id), &why);
+            buffer_delete(s, span_of(b.id), NULL, &why);
         }
         session_return(s);
     }
@@ -479,7 +479,7 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
         pthread_join(threads[i], NULL);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(session_now().memory_bytes, 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
 }
 
 Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)

@@ -17,7 +17,7 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     make_module("m", "fake image");
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
+    cr_assert_eq(info_of(l).state, WORK_FAILED);
     cr_assert_eq(info_of(l).problem.status, st, "%s", info_of(l).problem.detail);
     cr_assert_eq(info_of(l).problem.cuda_result, cuda_result);
     launch_return(l);
@@ -26,7 +26,7 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     make_module("m", "fake image");
     l = launch_of("", "descriptors");
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info_of(l).state, WORK_SUCCEEDED);
     cr_assert_gt(info_of(l).output.bytes, 0);
     launch_return(l);
 }
@@ -54,7 +54,7 @@ Test(worker_end, deleting_the_session_ends_an_endless_kernel)
     l = launch_of("", "endless");
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     await_end(l);
-    cr_assert_eq(info_of(l).state, LAUNCH_CANCELLED);
+    cr_assert_eq(info_of(l).state, WORK_CANCELLED);
     cr_assert_eq(registry_count(f.registry), 0);
     launch_return(l);
 }

@@ -8,7 +8,7 @@ static bool               created;
 
 static enum status create(const char *id, uint64_t bytes)
 {
-    return buffer_create(f.session, span_of(id), bytes, &info, &created, &f.why);
+    return buffer_create(f.session, span_of(id), bytes, false, &info, &created, &f.why);
 }
 
 static void download(const char *id, char *to, size_t bytes)
@@ -36,7 +36,7 @@ Test(buffer, create_is_all_or_nothing_at_every_failure)
     for (int n = 0;; n++) {
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         enum status st = create("a", 60);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), st ? 0 : 60);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, st ? 0 : 60);
         cr_assert_eq(fake_live_allocations(), st ? 0 : 1);
         cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &info, &f.why), st ? STATUS_BUFFER_NOT_FOUND : STATUS_OK);
         if (fake_fault_unused())
@@ -63,28 +63,28 @@ Test(buffer, quotas_of_session_and_tenant_refuse_and_return)
     struct session *small;
 
     small = fixture_session("small", 100);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, &info, &created, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("a"), 60, false, &info, &created, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 41, false, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "session_memory_bytes");
     cr_assert_eq(f.why.limit_used, 60);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), UINT64_MAX, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
-    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 40, &info, &created, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), UINT64_MAX, false, &info, &created, &f.why), STATUS_QUOTA_EXCEEDED);
+    cr_assert_eq(buffer_create(small, SPAN_LITERAL("b"), 40, false, &info, &created, &f.why), STATUS_OK);
     cr_assert_eq(create("big", f.tenant.memory_max_bytes), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "caller_memory_bytes");
     cr_assert_eq(f.why.limit_used, 100);
-    cr_assert_eq(buffer_delete(small, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 40);
+    cr_assert_eq(buffer_delete(small, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 40);
     cr_assert_eq(session_delete(small, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     session_return(small);
 }
 
 Test(buffer, delete_frees_the_memory_before_it_answers)
 {
     make_buffer("a", 10);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(fake_live_allocations(), 0);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_NOT_FOUND);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_NOT_FOUND);
 }
 
 Test(buffer, at_work_is_not_deleted)
@@ -92,10 +92,10 @@ Test(buffer, at_work_is_not_deleted)
     struct transfer *t;
 
     make_buffer("a", 10);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 10, &t, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 10, NULL, &t, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_BUSY);
     transfer_destroy(t);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
 }
 
 Test(buffer, fill_and_copy_do_what_they_say)
@@ -131,7 +131,7 @@ Test(buffer, ranges_and_alignment_are_checked)
     cr_assert_eq(buffer_copy(f.session, a, 0, a, 4, 8, none, &f.why), STATUS_INVALID_FIELD, "overlap");
     cr_assert_eq(buffer_copy(f.session, a, 0, a, 8, 8, none, &f.why), STATUS_OK);
     cr_assert_eq(buffer_copy(f.session, a, 0, a, 8, 9, none, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
-    cr_assert_eq(buffer_delete(f.session, a, &f.why), STATUS_OK, "nothing stayed pinned");
+    cr_assert_eq(buffer_delete(f.session, a, NULL, &f.why), STATUS_OK, "nothing stayed pinned");
 }
 
 Test(buffer, streams_are_bounded_and_have_plain_names)
@@ -183,18 +183,18 @@ Test(buffer, only_contents_that_are_still_the_same_are_replaced)
 
     cr_assert_eq(create("a", 4), STATUS_OK);
     seen = contents_now("a");
-    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &first, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &second, &f.why), STATUS_PRECONDITION_FAILED);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &second, &f.why), STATUS_PRECONDITION_FAILED);
     transfer_destroy(first);
     any = contents_now("a");
     cr_assert_neq(any.epoch, seen.epoch);
     any.epoch = EPOCH_ANY;
     upload("a", SPAN_LITERAL("abcd"));
-    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &seen, &f.why), STATUS_PRECONDITION_FAILED);
-    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &any, &first, &f.why), STATUS_PRECONDITION_FAILED);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &seen, &f.why), STATUS_PRECONDITION_FAILED);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &any, &first, &f.why), STATUS_PRECONDITION_FAILED);
     cr_assert_eq(create("a", 4), STATUS_OK);
-    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_PRECONDITION_FAILED, "it is another one");
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_PRECONDITION_FAILED, "it is another one");
 }
 
 Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
@@ -204,7 +204,7 @@ Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
     size_t           n;
 
     cr_assert_eq(create("a", 4), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
     made = transfer_contents(t);

@@ -10,7 +10,7 @@ static struct session_memory got;
 static double fragmentation(uint64_t free_bytes, uint64_t largest)
 {
     fake_script()->memory = (struct device_memory){.total_bytes = 1000, .free_bytes = free_bytes, .largest_free_bytes = largest};
-    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_READ, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.free_bytes, free_bytes);
     return got.fragmentation;
 }
@@ -25,7 +25,7 @@ Test(memory, numbers_come_from_the_worker)
                                                    .reserved_bytes = 200,
                                                    .peak_bytes = 180,
                                                    .largest_free_bytes = 300};
-    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_READ, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.allocated_bytes, 150);
     cr_assert_eq(got.reserved_bytes, 200);
     cr_assert_eq(got.cached_bytes, 50);
@@ -33,7 +33,7 @@ Test(memory, numbers_come_from_the_worker)
     cr_assert_eq(got.peak_bytes, 180);
     cr_assert_eq(got.limit_bytes, MEMORY_LIMIT_NONE);
     limited = fixture_session("limited", 77);
-    cr_assert_eq(session_memory_of(limited, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(limited, MEMORY_READ, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.limit_bytes, 77);
     session_return(limited);
 }
@@ -41,7 +41,7 @@ Test(memory, numbers_come_from_the_worker)
 Test(memory, nothing_is_cached_when_less_is_reserved_than_allocated)
 {
     fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 100};
-    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_READ, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.cached_bytes, 0);
 }
 
@@ -63,7 +63,7 @@ Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
         fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300};
         fake_fail_at(n, STATUS_DEVICE_MEMORY_EXHAUSTED);
         got = (struct session_memory){.peak_bytes = 1};
-        st = session_memory_trim(f.session, &got, &f.why);
+        st = session_memory_of(f.session, MEMORY_TRIM, &got, &f.why);
         cr_assert_eq(got.peak_bytes, st ? 1 : 300);
         if (fake_fault_unused())
             break;
@@ -76,11 +76,11 @@ Test(memory, a_trim_tells_what_is_there_afterwards_and_fails_whole)
 Test(memory, the_peak_is_counted_anew_and_only_then)
 {
     fake_script()->memory = (struct device_memory){.allocated_bytes = 150, .reserved_bytes = 400, .peak_bytes = 300};
-    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_READ, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.peak_bytes, 300);
-    cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_TRIM, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.peak_bytes, 300);
-    cr_assert_eq(session_memory_reset_peak(f.session, &got, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_RESET_PEAK, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.peak_bytes, 150);
     cr_assert_eq(got.allocated_bytes, 150);
 }
@@ -88,7 +88,7 @@ Test(memory, the_peak_is_counted_anew_and_only_then)
 Test(memory, a_dead_worker_is_told)
 {
     fake_script()->die_at = 0;
-    cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_WORKER_LOST);
-    cr_assert_eq(session_memory_trim(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
-    cr_assert_eq(session_memory_reset_peak(f.session, &got, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_READ, &got, &f.why), STATUS_WORKER_LOST);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_TRIM, &got, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_RESET_PEAK, &got, &f.why), STATUS_SESSION_FAULTED);
 }

@@ -9,7 +9,7 @@ static enum status make(struct session *s, const char *id)
     struct problem     why;
     bool               created;
 
-    return buffer_create(s, span_of(id), 1000, &info, &created, &why);
+    return buffer_create(s, span_of(id), 1000, false, &info, &created, &why);
 }
 
 static void start(void)
@@ -25,7 +25,7 @@ static void make_and_delete(struct session *s)
 {
     fake_script()->caches = true;
     cr_assert_eq(make(s, "a"), STATUS_OK);
-    cr_assert_eq(buffer_delete(s, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(s, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
 }
 
 static struct session *with_a_cache(void)
@@ -70,7 +70,7 @@ Test(pending_free, what_a_trim_gave_back_is_waited_for)
 
     fake_script()->late = 2;
     make_and_delete(f.session);
-    cr_assert_eq(session_memory_trim(f.session, &unused, &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_of(f.session, MEMORY_TRIM, &unused, &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     cr_assert_eq(fake_script()->refused, 2);
 }

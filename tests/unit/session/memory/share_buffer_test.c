@@ -18,7 +18,7 @@ static enum status make(const char *id, uint64_t bytes)
 {
     struct buffer_info info;
 
-    return buffer_create_shareable(f.session, span_of(id), bytes, &info, &f.created, &f.why);
+    return buffer_create(f.session, span_of(id), bytes, true, &info, &f.created, &f.why);
 }
 
 static unsigned char *map(int fd, size_t bytes)
@@ -36,12 +36,12 @@ Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
     unsigned char    *at;
 
     cr_assert_eq(make("a", UNIT + 1), STATUS_OK, "%s", f.why.detail);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 2 * UNIT);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 2 * UNIT);
     cr_assert_eq(share_open(f.session, SPAN_LITERAL("a"), &v, &f.why), STATUS_OK);
     cr_assert(v.direct);
     cr_assert_eq(v.bytes, UNIT + 1);
     cr_assert_not(v.created);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 2 * UNIT);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 2 * UNIT);
     at = map(v.fd, 2 * UNIT);
     at[v.offset + UNIT] = 42;
     cr_assert_eq(byte_at("a", UNIT), 42);
@@ -50,9 +50,9 @@ Test(share_buffer, of_a_host_device_the_memory_is_the_clients)
     cr_assert_eq(byte_at("a", UNIT), 42);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
     cr_assert_eq(fake_hosts_mapped(), 0);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(at[v.offset + UNIT], 0, "its pages went back to the host");
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     munmap(at, 2 * UNIT);
 }
 
@@ -66,7 +66,7 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(make("a", 10), STATUS_OK, "%s", f.why.detail);
     make_buffer("plain", 10);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), UNIT + 10);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, UNIT + 10);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &one, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &other, &f.why), STATUS_OK);
     cr_assert_eq(one.bytes, 10);
@@ -84,9 +84,9 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     cr_assert_eq(share_open(f.session, SPAN_LITERAL("a"), &v, &f.why), STATUS_OK); /* the copied kind goes as well */
     cr_assert_not(v.direct);
     close(v.fd);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), UNIT + 20);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 10);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, UNIT + 20);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 10);
     cr_assert_eq(a[3], 9);
     munmap(a, UNIT);
     munmap(b, UNIT);
@@ -99,7 +99,7 @@ Test(share_buffer, is_refused_with_a_word)
 
     cr_assert_eq(make("a", 10), STATUS_OK);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &h, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, &info, &f.created, &f.why), STATUS_SPEC_CONFLICT);
+    cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, false, &info, &f.created, &f.why), STATUS_SPEC_CONFLICT);
     cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
     cr_assert_eq(make("a", 11), STATUS_SPEC_CONFLICT);
     cr_assert_eq(make("a", 10), STATUS_OK);
@@ -109,7 +109,7 @@ Test(share_buffer, is_refused_with_a_word)
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(make("a", 10), STATUS_INVALID_FIELD);
     cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
 }
 
 /* At every call of the worker, on both kinds of devices. */
@@ -128,7 +128,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
 
             fake_fail_at(n, STATUS_OUT_OF_MEMORY);
             st = make("a", MIB);
-            cr_assert_eq(registry_memory_of(f.registry, &f.tenant), st ? 0 : MIB);
+            cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, st ? 0 : MIB);
             cr_assert_eq(fake_live_allocations(), st ? 0 : 1);
             if (st)
                 cr_assert_eq(open_descriptors(), before);
@@ -136,7 +136,7 @@ Test(share_buffer, making_it_is_all_or_nothing)
                 break;
         }
         fake_fail_at(-1, STATUS_OK);
-        cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+        cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
         cr_assert_eq(open_descriptors(), before);
     }
 }
@@ -147,7 +147,7 @@ Test(share_buffer, a_worker_that_lies_about_its_size_is_believed_nothing)
     cr_assert_eq(make("a", MIB), STATUS_WORKER_LOST);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
 }
 
 Test(share_buffer, ends_with_reset_and_session)
@@ -161,7 +161,7 @@ Test(share_buffer, ends_with_reset_and_session)
             cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     }
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     fixture_end();
     cr_assert_leq(open_descriptors(), before);
 }

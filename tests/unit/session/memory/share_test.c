@@ -108,14 +108,14 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
     make_buffer("a", 74 * MIB);
     make_buffer("b", 7 * MIB);
     fd = open_share("a", true);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 155 * MIB);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 155 * MIB);
     cr_assert_eq(try_open(f.session, "b"), STATUS_OVERLOADED);
     cr_assert_str_eq(f.why.limit_name, "shared_bytes");
     cr_assert_eq(f.why.limit_used, 74 * MIB);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 155 * MIB);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 155 * MIB);
     {
         struct buffer_info info;
-        cr_assert_eq(buffer_create(small, SPAN_LITERAL("c"), 2 * MIB, &info, &f.created, &f.why), STATUS_OK);
+        cr_assert_eq(buffer_create(small, SPAN_LITERAL("c"), 2 * MIB, false, &info, &f.created, &f.why), STATUS_OK);
     }
     cr_assert_eq(try_open(small, "c"), STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "session_memory_bytes");
@@ -125,10 +125,10 @@ Test(share, both_quotas_refuse_and_everything_comes_back)
     cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
     cr_assert_eq(try_open(f.session, "nobody"), STATUS_BUFFER_NOT_FOUND);
     cr_assert_eq(try_open(f.session, "b"), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), NULL, &f.why), STATUS_OK);
     close(fd);
     cr_assert_eq(open_descriptors(), before);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 76 * MIB);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 76 * MIB);
     session_return(small);
 }
 
@@ -149,7 +149,7 @@ Test(share, a_reset_and_a_deletion_end_it)
     fd = open_share("a", true);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 0);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
     close(fd);
 }
 
@@ -199,7 +199,7 @@ Test(share, no_descriptor_left_changes_nothing)
         cr_assert_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
         share_close(f.session, SPAN_LITERAL("a"), &f.why); /* at the third it is there */
         cr_assert_eq(open_descriptors(), before);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), MIB);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, MIB);
     }
     cr_assert_eq(try_open(f.session, "a"), STATUS_OK);
 }
@@ -254,8 +254,8 @@ Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
     fake_await_queued(1);
     cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
     cr_assert_eq(blocks_of(fd), 8 * MIB / 512);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 8 * MIB);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 8 * MIB);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_BUSY);
     fake_script()->held = false;
     pthread_join(m.thread, NULL);
     cr_assert_eq(m.st, STATUS_OK);
@@ -321,14 +321,14 @@ Test(share, a_worker_that_does_not_map_it_leaves_nothing)
     for (enum status st = STATUS_OUT_OF_MEMORY; st; st = st == STATUS_OUT_OF_MEMORY ? STATUS_QUOTA_EXCEEDED : STATUS_OK) {
         fake_fail_at(0, st);
         cr_assert_eq(try_open(f.session, "a"), st);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), MIB);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, MIB);
         cr_assert_eq(fake_hosts_mapped(), 0);
         cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
     }
     fake_script()->die_at = 0;
     cr_assert_neq(try_open(f.session, "a"), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
 }
 
 Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
@@ -344,6 +344,6 @@ Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
         cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK); /* behind it */
         cr_assert_eq(fake_hosts_mapped(), 1);
     }
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), NULL, &f.why), STATUS_OK);
     cr_assert_eq(fake_hosts_mapped(), 0);
 }

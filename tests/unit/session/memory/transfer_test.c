@@ -76,7 +76,7 @@ static unsigned first_piece_slices(size_t bytes)
     size_t           n;
     unsigned         before = fake_slices_used(), taken;
 
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     taken = fake_slices_used() - before;
     transfer_destroy(t);
@@ -113,7 +113,7 @@ Test(transfer, a_long_piece_is_neither_waited_for_nor_taken_from_little_staging)
     for (unsigned i = 0; i < TRANSFER_LONG_PIECES_MIN; i++) { /* of the last run one slice is taken */
         uint64_t bytes = i + 1 < TRANSFER_LONG_PIECES_MIN ? LONG_MIN : 5;
 
-        cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, &held[i], &f.why), STATUS_OK);
+        cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, NULL, &held[i], &f.why), STATUS_OK);
         cr_assert_eq(transfer_write(held[i], SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     }
     cr_assert_eq(fake_slices_used(), (TRANSFER_LONG_PIECES_MIN - 1) * LONG_SLICES + 1);
@@ -129,14 +129,14 @@ Test(transfer, ranges_are_written_where_they_belong)
 
     make_buffer("a", 8);
     upload("a", SPAN_LITERAL("........"));
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 2, 3, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 2, 3, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("yz"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(n, 2);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
     transfer_destroy(t);
     check_contents("a", "..xyz...", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 6, 3, &t, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 6, 3, NULL, &t, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 9, 0, &t, &f.why), STATUS_RANGE_NOT_SATISFIABLE);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("b"), 0, 0, &t, &f.why), STATUS_BUFFER_NOT_FOUND);
 }
@@ -148,7 +148,7 @@ Test(transfer, of_no_bytes_is_done_at_once)
     char             byte;
 
     make_buffer("a", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 8, 0, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 8, 0, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
     transfer_destroy(t);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 8, 0, &t, &f.why), STATUS_OK);
@@ -164,7 +164,7 @@ Test(transfer, of_another_length_than_announced_is_refused)
     size_t           n;
 
     make_buffer("a", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("abc"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_LENGTH_MISMATCH);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("de"), &n, NULL, &f.why), STATUS_OK);
@@ -184,8 +184,8 @@ Test(transfer, waits_for_staging_and_is_woken_when_there_is_some)
     fixture_start(1);
     bell_init(&bell);
     make_buffer("a", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &first, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, &second, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, NULL, &second, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(first, SPAN_LITERAL("ab"), &n, &bell.waker, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(second, SPAN_LITERAL("efgh"), &n, &bell.waker, &f.why), STATUS_PENDING);
     cr_assert_eq(transfer_write(second, SPAN_LITERAL("efgh"), &n, &bell.waker, &f.why), STATUS_PENDING, "asked again without being woken");
@@ -210,8 +210,8 @@ Test(transfer, destroyed_while_waiting_or_flying_frees_itself_and_its_staging)
     bell_init(&bell);
     make_buffer("a", 8);
     fake_script()->held = true;
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &flying, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, &waiting, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &flying, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 4, 4, NULL, &waiting, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(flying, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(waiting, SPAN_LITERAL("efgh"), &n, &bell.waker, &f.why), STATUS_PENDING);
     transfer_destroy(waiting);
@@ -221,7 +221,7 @@ Test(transfer, destroyed_while_waiting_or_flying_frees_itself_and_its_staging)
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
     cr_assert_eq(bell_rung(&bell), 0);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK, "nothing stayed pinned");
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK, "nothing stayed pinned");
 }
 
 Test(transfer, dies_with_the_worker_at_every_call)
@@ -237,7 +237,7 @@ Test(transfer, dies_with_the_worker_at_every_call)
         bell_init(&bell);
         make_buffer("a", MANY);
         fake_script()->die_at = n;
-        cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, MANY, &t, &f.why), STATUS_OK);
+        cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, MANY, NULL, &t, &f.why), STATUS_OK);
         while (left.bytes && (st == STATUS_OK || st == STATUS_PENDING)) {
             size_t took;
             st = transfer_write(t, left, &took, &bell.waker, &f.why);
@@ -252,7 +252,7 @@ Test(transfer, dies_with_the_worker_at_every_call)
         cr_assert(done ? st == STATUS_OK : st == STATUS_WORKER_LOST || st == STATUS_SESSION_FAULTED, "%s", status_code(st));
         cr_assert_eq(session_usable(f.session, &f.why), done ? STATUS_OK : STATUS_SESSION_FAULTED);
         cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
-        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+        cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
         settle();
         cr_assert_eq(fake_slices_used(), 0);
         fixture_end();
@@ -273,20 +273,20 @@ Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
     make_buffer("a", 4);
     upload("a", SPAN_LITERAL("abcd"));
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_BUSY);
     cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(transfer_read(t, bytes, 4, &n, NULL), STATUS_OK);
     cr_assert_eq(n, 4);
     cr_assert_arr_eq(bytes, "abcd", 4);
     transfer_destroy(t);
 
     make_buffer("a", 4);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("efgh"), &n, NULL, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_BUFFER_BUSY);
     cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), NULL, &f.why), STATUS_OK);
     transfer_destroy(t);
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
 }
@@ -301,9 +301,9 @@ Test(transfer, outlives_a_reset_and_then_fails)
     fixture_start(2);
     bell_init(&bell);
     make_buffer("a", 8);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &writing, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &writing, &f.why), STATUS_OK);
     cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 0, 4, &reading, &f.why), STATUS_OK);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &waiting, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &waiting, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(writing, SPAN_LITERAL("ab"), &n, NULL, &f.why), STATUS_OK);
     cr_assert_eq(transfer_read_wait(reading, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(waiting, SPAN_LITERAL("ab"), &n, &bell.waker, &f.why), STATUS_PENDING);
@@ -327,7 +327,7 @@ Test(transfer, moves_the_epoch_before_and_after_the_contents_change)
     fixture_start(2);
     make_buffer("a", 4);
     before = session_epoch(f.session);
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, NULL, &t, &f.why), STATUS_OK);
     during = session_epoch(f.session);
     cr_assert_gt(during, before);
     cr_assert_eq(transfer_write(t, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
@@ -383,10 +383,10 @@ Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
 
     make_buffer("half", MANY);
     fake_script()->held = true;
-    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("half"), 0, MANY, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("half"), 0, MANY, NULL, &t, &f.why), STATUS_OK);
     cr_assert_eq(transfer_write(t, (struct span){data, STAGING_SLICE_BYTES}, &consumed, NULL, &f.why), STATUS_OK);
     transfer_destroy(t);
-    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("half"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("half"), NULL, &f.why), STATUS_BUFFER_BUSY);
     buffer_abandon(f.session, SPAN_LITERAL("half"));
     cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("half"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
     buffer_abandon(f.session, SPAN_LITERAL("half")); /* again, and an unknown one: nothing */

@@ -138,14 +138,6 @@ static uint32_t channel_integer(const struct cpu_texture *t, const uint8_t *texe
     return t->desc.format == TEXTURE_FORMAT_S16 ? (uint32_t)(int32_t)(int16_t)v : v;
 }
 
-static uint32_t float_bits(float f)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
 static const uint8_t *texel_at(struct lanes *l, uint32_t lane, const struct sample_point *p, int64_t x, int64_t y, int64_t z)
 {
     const struct cpu_texture *t = p->texture;
@@ -163,7 +155,7 @@ KERNEL_MEMORY static uint32_t channel_bits(const struct cpu_texture *t, const ui
 {
     if (!texel || channel >= t->desc.channels)
         return 0;
-    return texture_reads_float(&t->desc) ? float_bits(channel_float(t, texel, channel)) : channel_integer(t, texel, channel);
+    return texture_reads_float(&t->desc) ? bits_of_f32(channel_float(t, texel, channel)) : channel_integer(t, texel, channel);
 }
 
 /* ---- samples ---- */
@@ -182,7 +174,7 @@ KERNEL_MEMORY static void weigh(struct lanes *l, uint32_t lane, const struct sam
             sum[c] += w * (double)channel_float(p->texture, texel, c);
     }
     for (unsigned c = 0; c < TEXEL_CHANNELS; c++)
-        out[c] = c < p->texture->desc.channels ? float_bits((float)sum[c]) : 0;
+        out[c] = c < p->texture->desc.channels ? bits_of_f32((float)sum[c]) : 0;
 }
 
 void sample_read(struct lanes *l, uint32_t lane, const struct sample_point *p, uint32_t out[TEXEL_CHANNELS])
