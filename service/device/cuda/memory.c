@@ -158,7 +158,7 @@ void cuda_memory_stop(struct device *d)
         if (m->places[i].address)
             release_allocation(d, &m->places[i]);
     STAILQ_FOREACH(p, &m->pending, in_list)
-    release_allocation(d, &p->allocation);
+        release_allocation(d, &p->allocation);
     drop_pending_frees(d, &m->pending);
     drop_pending_frees(d, &m->reusable);
     free(m->places);
@@ -285,8 +285,7 @@ static enum status fence_streams(struct device *d, cuda_event done)
     struct device_stream     *s;
     enum status               st = STATUS_OK;
 
-    LIST_FOREACH(s, &d->streams, in_device)
-    {
+    LIST_FOREACH(s, &d->streams, in_device) {
         if (!s->busy || st)
             continue;
         st = cuda_check(d, cu->cuEventRecord(s->fence, s->handle), NULL, "recording an event");

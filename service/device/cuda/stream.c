@@ -63,8 +63,7 @@ bool cuda_streams_idle(struct device *d)
     bool                  busy = d->memory.reaper_busy = still_busy(d, d->memory.reaper_busy, d->memory.reaper);
     struct device_stream *s;
 
-    LIST_FOREACH(s, &d->streams, in_device)
-    {
+    LIST_FOREACH(s, &d->streams, in_device) {
         s->busy = still_busy(d, s->busy, s->handle);
         busy |= s->busy;
     }

@@ -85,8 +85,8 @@ static cuda_array array_at(const struct device *d, uint64_t address)
     const struct cuda_texture *x;
 
     LIST_FOREACH(x, &d->textures, in_device)
-    if (x->array && !x->view && x->address == address)
-        return x->array;
+        if (x->array && !x->view && x->address == address)
+            return x->array;
     return NULL;
 }
 
@@ -221,8 +221,8 @@ enum status cuda_texture_destroy(struct device *d, uint64_t texture)
     struct cuda_texture *x;
 
     LIST_FOREACH(x, &d->textures, in_device)
-    if (x->object == texture)
-        break;
+        if (x->object == texture)
+            break;
     if (st || !x)
         return st ? st : STATUS_INTERNAL;
     LIST_REMOVE(x, in_device);
@@ -267,8 +267,8 @@ static const struct cuda_texture *find_texels(const struct device *d, uint64_t a
     const struct cuda_texture *x;
 
     LIST_FOREACH(x, &d->textures, in_device)
-    if (x->array && address >= x->address && bytes <= x->bytes && address - x->address <= x->bytes - bytes)
-        return x;
+        if (x->array && address >= x->address && bytes <= x->bytes && address - x->address <= x->bytes - bytes)
+            return x;
     return NULL;
 }
 

@@ -201,8 +201,8 @@ static void stream_free(struct device *d, struct device_stream *s)
 
     LIST_REMOVE(s, in_device);
     LIST_FOREACH(e, &d->events, in_device)
-    if (e->stream == s)
-        e->stream = NULL; /* it is done */
+        if (e->stream == s)
+            e->stream = NULL; /* it is done */
     STAILQ_CONCAT(&s->in_flight, &s->idle);
     while ((j = STAILQ_FIRST(&s->in_flight)) != NULL) {
         STAILQ_REMOVE_HEAD(&s->in_flight, in_list);
@@ -218,9 +218,9 @@ static bool anyone_waits_for(const struct device *d, VkSemaphore semaphore)
     const struct device_stream *s;
 
     LIST_FOREACH(s, &d->streams, in_device)
-    for (uint32_t i = 0; i < s->waits_count; i++)
-        if (s->waits[i].semaphore == semaphore)
-            return true;
+        for (uint32_t i = 0; i < s->waits_count; i++)
+            if (s->waits[i].semaphore == semaphore)
+                return true;
     return false;
 }
 
@@ -229,8 +229,7 @@ uint64_t vulkan_oldest_ticket(struct device *d)
     struct device_stream *s;
     uint64_t              oldest = UINT64_MAX;
 
-    LIST_FOREACH(s, &d->streams, in_device)
-    {
+    LIST_FOREACH(s, &d->streams, in_device) {
         vulkan_stream_reap(d, s, NULL);
         if (!STAILQ_EMPTY(&s->in_flight) && STAILQ_FIRST(&s->in_flight)->ticket < oldest)
             oldest = STAILQ_FIRST(&s->in_flight)->ticket;
@@ -427,8 +426,7 @@ void vulkan_wait_progress(struct device *d, uint64_t ns)
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .flags = VK_SEMAPHORE_WAIT_ANY_BIT, .pSemaphores = semaphores, .pValues = values};
     struct device_stream *s;
 
-    LIST_FOREACH(s, &d->streams, in_device)
-    {
+    LIST_FOREACH(s, &d->streams, in_device) {
         if (STAILQ_EMPTY(&s->in_flight))
             continue;
         if (wait.semaphoreCount == VULKAN_QUEUES_MAX)

@@ -101,8 +101,8 @@ static struct idempotent *find_entry(struct idempotency *store, const struct ide
     struct idempotent *e;
 
     LIST_FOREACH(e, bucket_of(store, id), hashed)
-    if (is_same(&e->id, id))
-        break;
+        if (is_same(&e->id, id))
+            break;
     return e;
 }
 
@@ -111,8 +111,8 @@ static struct holder *holder_of(struct idempotency *store, const struct caller *
     struct holder *h;
 
     LIST_FOREACH(h, &store->holders, listed)
-    if (h->caller == caller)
-        break;
+        if (h->caller == caller)
+            break;
     return h;
 }
 
@@ -160,8 +160,8 @@ static struct holder *greatest_holder(struct idempotency *store)
     struct holder *h, *most = LIST_FIRST(&store->holders);
 
     LIST_FOREACH(h, &store->holders, listed)
-    if (h->bytes > most->bytes)
-        most = h;
+        if (h->bytes > most->bytes)
+            most = h;
     return most;
 }
 
@@ -384,8 +384,8 @@ static bool in_progress(const struct idempotency *store, const struct caller *ca
 
     for (size_t i = 0; i < COUNT(store->buckets); i++)
         LIST_FOREACH(e, &store->buckets[i], hashed)
-    if (!e->done && is_of(e, caller, session))
-        return true;
+            if (!e->done && is_of(e, caller, session))
+                return true;
     return false;
 }
 
@@ -398,8 +398,7 @@ bool idempotency_show(struct idempotency *store, const struct caller *caller, co
     pthread_mutex_lock(&store->lock);
     drop_expired(store, now);
     quiet = !atomic_load(&caller->idempotency_keys) || !in_progress(store, caller, session);
-    STAILQ_FOREACH(e, &store->finished, queued)
-    {
+    STAILQ_FOREACH(e, &store->finished, queued) {
         struct idempotency_record record = {.payload = e->payload, .answer = e->answer_bytes ? &e->answer : NULL};
 
         memcpy(record.digest, e->id.digest, sizeof record.digest);

@@ -42,7 +42,7 @@ static unsigned count_turns(const struct compile_turns *t, const struct compile_
     unsigned                   n = 0;
 
     TAILQ_FOREACH(c, &t->all, listed)
-    n += c->whom.builtin == builtin && c->running == running && (!of || same_caller(c, of));
+        n += c->whom.builtin == builtin && c->running == running && (!of || same_caller(c, of));
     return n;
 }
 
@@ -72,8 +72,8 @@ static struct compile_turn *choose_turn(const struct compile_turns *t)
     struct compile_turn *c, *best = NULL;
 
     TAILQ_FOREACH(c, &t->all, listed)
-    if (!c->running && may_run(t, c) && (!best || goes_before(t, c, best)))
-        best = c;
+        if (!c->running && may_run(t, c) && (!best || goes_before(t, c, best)))
+            best = c;
     return best;
 }
 
@@ -83,8 +83,8 @@ static void mark_served(struct compile_turns *t, const struct compile_turn *of)
 
     t->served++;
     TAILQ_FOREACH(c, &t->all, listed)
-    if (same_caller(c, of))
-        c->served = t->served;
+        if (same_caller(c, of))
+            c->served = t->served;
 }
 
 static void deal_turns(struct compile_turns *t)
@@ -108,8 +108,8 @@ static void enter_turn(struct compile_turns *t, struct compile_turn *turn)
 
     assert(held(&t->lock));
     TAILQ_FOREACH(c, &t->all, listed)
-    if (same_caller(c, turn))
-        turn->served = c->served;
+        if (same_caller(c, turn))
+            turn->served = c->served;
     TAILQ_INSERT_TAIL(&t->all, turn, listed);
 }
 

@@ -476,11 +476,11 @@ unsigned batch_jobs_ended(struct session *s, struct batch_job *out[BATCHES_KEPT_
 
     pthread_mutex_lock(&s->lock);
     TAILQ_FOREACH(j, &s->batches.finished.jobs, listed)
-    if (n < BATCHES_KEPT_MAX) {
-        j->refs++;
-        session_pin(s);
-        out[n++] = j;
-    }
+        if (n < BATCHES_KEPT_MAX) {
+            j->refs++;
+            session_pin(s);
+            out[n++] = j;
+        }
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -105,7 +105,7 @@ static unsigned count_jobs(const struct warm_jobs *w, const void *owner, bool wo
     unsigned               n = 0;
 
     TAILQ_FOREACH(j, &w->all, in_jobs)
-    n += j->owner == owner && j->working == working;
+        n += j->owner == owner && j->working == working;
     return n;
 }
 
@@ -114,8 +114,8 @@ static void drop_oldest(struct warm_jobs *w, const void *owner)
     struct warm_job *j;
 
     TAILQ_FOREACH(j, &w->all, in_jobs)
-    if (j->owner == owner && !j->working)
-        break;
+        if (j->owner == owner && !j->working)
+            break;
     if (j)
         unlist(j);
 }
@@ -472,8 +472,8 @@ enum status warm_job_borrow(struct registry *r, const struct tenant *t, struct s
     pthread_mutex_lock(&w->lock);
     expire(w);
     TAILQ_FOREACH(j, &w->all, in_jobs)
-    if (!j->forgotten && j->owner == t->owner && span_is(id, j->entry.id))
-        break;
+        if (!j->forgotten && j->owner == t->owner && span_is(id, j->entry.id))
+            break;
     if (j)
         j->refs++;
     pthread_mutex_unlock(&w->lock);

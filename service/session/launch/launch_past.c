@@ -14,8 +14,7 @@ static unsigned take_ended(struct session *s, struct launch **out)
 
     pthread_mutex_lock(&s->lock);
     if (s->worker_session)
-        TAILQ_FOREACH(l, &s->worker_session->finished, kept)
-        {
+        TAILQ_FOREACH(l, &s->worker_session->finished, kept) {
             assert(n < LAUNCHES_KEPT_MAX);
             l->refs++;
             out[n++] = l;

@@ -22,8 +22,8 @@ static struct fault_domain *find(const struct registry *r, const void *owner, st
     struct fault_domain *d;
 
     LIST_FOREACH(d, &r->domains, listed)
-    if (d->owner == owner && span_is(name, d->name))
-        break;
+        if (d->owner == owner && span_is(name, d->name))
+            break;
     return d;
 }
 
@@ -34,7 +34,7 @@ unsigned domains_of(const struct registry *r, const void *owner)
 
     assert(held(&r->lock));
     LIST_FOREACH(d, &r->domains, listed)
-    n += d->owner == owner;
+        n += d->owner == owner;
     return n;
 }
 

@@ -31,8 +31,8 @@ static struct moved_session *find_moved(const struct registry *r, const void *ow
 
     assert(held(&r->lock));
     LIST_FOREACH(m, &r->moved, listed)
-    if (m->owner == owner && span_is(id, m->what.id))
-        break;
+        if (m->owner == owner && span_is(id, m->what.id))
+            break;
     return m;
 }
 
@@ -54,7 +54,7 @@ static unsigned count_of(struct registry *r, const void *owner)
 
     assert(held(&r->lock));
     LIST_FOREACH(m, &r->moved, listed)
-    n += m->owner == owner && !is_over(r, &m->what);
+        n += m->owner == owner && !is_over(r, &m->what);
     return n;
 }
 
@@ -64,8 +64,8 @@ static struct moved_session *take_one_over(struct registry *r)
 
     pthread_mutex_lock(&r->lock);
     LIST_FOREACH(m, &r->moved, listed)
-    if (is_over(r, &m->what))
-        break;
+        if (is_over(r, &m->what))
+            break;
     if (m)
         LIST_REMOVE(m, listed);
     pthread_mutex_unlock(&r->lock);

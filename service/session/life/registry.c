@@ -122,8 +122,8 @@ static struct session *any_session(struct registry *r)
 
     pthread_mutex_lock(&r->lock);
     LIST_FOREACH(a, &r->accounts, listed)
-    if (a->sessions.count && !s)
-        s = (struct session *)a->sessions.items[0];
+        if (a->sessions.count && !s)
+            s = (struct session *)a->sessions.items[0];
     if (s)
         s->pins++;
     pthread_mutex_unlock(&r->lock);
@@ -179,8 +179,8 @@ struct account *account_find(const struct registry *r, const void *owner)
     struct account *a;
 
     LIST_FOREACH(a, &r->accounts, listed)
-    if (a->owner == owner)
-        break;
+        if (a->owner == owner)
+            break;
     return a;
 }
 
@@ -465,11 +465,11 @@ static void pin_all(struct registry *r, struct session **all, unsigned *count)
     struct account *a;
 
     LIST_FOREACH(a, &r->accounts, listed)
-    for (unsigned i = 0; i < a->sessions.count; i++) {
-        all[*count] = (struct session *)a->sessions.items[i];
-        all[*count]->looks++;
-        all[(*count)++]->pins++;
-    }
+        for (unsigned i = 0; i < a->sessions.count; i++) {
+            all[*count] = (struct session *)a->sessions.items[i];
+            all[*count]->looks++;
+            all[(*count)++]->pins++;
+        }
 }
 
 void registry_each(struct registry *r, void (*look)(struct session *s, void *context), void *context)

@@ -26,8 +26,8 @@ static bool is_taken(const struct registry *r, const void *owner, unsigned numbe
     const struct run_place *p;
 
     LIST_FOREACH(p, &r->runs, listed)
-    if (p->taken && p->owner == owner && p->number == number)
-        return true;
+        if (p->taken && p->owner == owner && p->number == number)
+            return true;
     return false;
 }
 
@@ -38,7 +38,7 @@ unsigned runs_taken(const struct registry *r, const void *owner)
 
     assert(held(&r->lock));
     LIST_FOREACH(p, &r->runs, listed)
-    n += p->taken && p->owner == owner;
+        n += p->taken && p->owner == owner;
     return n;
 }
 

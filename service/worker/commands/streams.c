@@ -262,8 +262,7 @@ struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag)
     for (unsigned i = 0; i < w->streams_end; i++) {
         struct stream *s = &w->streams[i];
 
-        TAILQ_FOREACH(k, &s->queue, queued)
-        {
+        TAILQ_FOREACH(k, &s->queue, queued) {
             if (k->command.message != MESSAGE_LAUNCH || k->command.body.launch.tag != tag)
                 continue;
             if (k->issued)
