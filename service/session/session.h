@@ -524,7 +524,7 @@ void        launch_return(struct launch *l);
 /* Over when it has finished (succeeded, failed, cancelled), all output fetched. */
 struct waitlist *launch_end(struct launch *l);
 void             launch_info_of(struct launch *l, struct launch_info *out);
-/* Queued: ends as cancelled, *cancelled = true. Running: WORK_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
+/* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why);
 /* As launch_cancel(), without the outcome and without waiting. */
 void     launch_abandon(struct launch *l);

@@ -92,7 +92,7 @@ struct batch_job_info {
 };
 void batch_job_info_of(struct batch_job *j, struct batch_job_info *out);
 
-/* Queued: ends as cancelled, its work is released. Running: WORK_RUNNING, and if `force` the caller resets the session next: it then
+/* Queued: ends as cancelled, its work is released. Running: LAUNCH_RUNNING, and if `force` the caller resets the session next: it then
  * ends as cancelled. Finished: OK. */
 enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *why);
 /* A finished one is found no more. */
