@@ -42,7 +42,7 @@ static struct ptx_module *load(const char *file)
     return m;
 }
 
-/* In nanoseconds; 0: the service leaves it to the interpreter. */
+/* In nanoseconds; 0: the service leaves it to the interpreter. The form is the one that device/cpu/jit/jit.c chooses for these blocks. */
 static uint64_t compile_once(const struct ptx_module *m, const struct ptx_function *f, const struct item *it)
 {
     struct problem why = {0};
@@ -115,8 +115,9 @@ int main(int argc, char **argv)
         }
         item_free(&it);
     }
-    printf("%u kernels, the shortest of %u rounds each: median %.1f ms, 75th percentile %.1f ms, 90th %.1f ms, all %.0f ms; %u left to the interpreter\n", count,
-           rounds, percentile_us(took, count, 50) / 1e3, percentile_us(took, count, 75) / 1e3, percentile_us(took, count, 90) / 1e3,
+    printf("%u kernels, the shortest of %u rounds each: median %.1f ms, 75th percentile %.1f ms, 90th %.1f ms, all %.0f ms; %u left to the "
+           "interpreter\n",
+           count, rounds, percentile_us(took, count, 50) / 1e3, percentile_us(took, count, 75) / 1e3, percentile_us(took, count, 90) / 1e3,
            (double)sum / 1e6, left);
     return EXIT_SUCCESS;
 }
