@@ -23,6 +23,11 @@ static void fill_addresses(struct native_call *c)
         c->addresses[i] = c->line_address + (uint64_t)c->line_step * i + (i >= c->line_turn ? (uint64_t)c->line_wrapped : 0);
 }
 
+static uint8_t *value_of(struct native_call *c, unsigned element, uint32_t lane, unsigned bytes)
+{
+    return (uint8_t *)c->values[element] + (size_t)lane * bytes;
+}
+
 KERNEL_MEMORY void native_access(struct native_call *c)
 {
     struct block_run         *r = c->run;
@@ -46,14 +51,14 @@ KERNEL_MEMORY void native_access(struct native_call *c)
         first = first < i ? first : i;
         at = lane_pointer(&r->lanes, space, c->addresses[i], bytes * count, c->lane + i);
         for (unsigned k = 0; k < count; k++) {
-            if (load)
-                c->values[k][i] = 0;
-            memcpy(load ? (void *)&c->values[k][i] : at + k * bytes, load ? at + k * bytes : (void *)&c->values[k][i], bytes);
+            uint8_t *value = value_of(c, k, i, bytes);
+
+            memcpy(load ? value : at + k * bytes, load ? at + k * bytes : value, bytes);
         }
     }
     /* All lanes at one address: the first element is that of all. */
     for (unsigned k = 0; load && k < count && first < NATIVE_LANES_MAX; k++)
-        c->values[k][0] = c->lanes & 1 ? c->values[k][0] : c->values[k][first];
+        memmove(value_of(c, k, 0, bytes), value_of(c, k, first, bytes), bytes);
 }
 
 /* Hosts gather in any order: the fault is that of the first lane whose page is no allocation's. Allocations end with their last page, but

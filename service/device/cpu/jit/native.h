@@ -52,8 +52,8 @@ struct native_call {
     int64_t  line_step, line_wrapped;
     uint32_t line_turn;
     uint64_t addresses[NATIVE_LANES_MAX];
-    uint64_t values[NATIVE_ELEMENTS_MAX][NATIVE_LANES_MAX];
-    uint64_t nowhere; /* what no lane reads or writes */
+    uint64_t values[NATIVE_ELEMENTS_MAX][NATIVE_LANES_MAX]; /* of each element one after the other, as wide as it is */
+    uint64_t nowhere;                                       /* what no lane reads or writes */
 
     /* Makes the access of addresses[] and values[], lane by lane; faults as the interpreter does. */
     void (*access)(struct native_call *c);

@@ -39,11 +39,6 @@ static struct value address_of(struct emitter *e, const struct ptx_operand *p)
     return v;
 }
 
-static llvm_value narrow(struct emitter *e, const struct access_plan *a, llvm_value v)
-{
-    return a->bytes == 8 ? v : cast(e, LLVM_TRUNC, v, int_type(e, 8 * a->bytes));
-}
-
 /* [offset, offset + bytes) lies in [0, size), and the offset is a multiple of `align`. */
 static llvm_value fits(struct emitter *e, bool scalar, llvm_value offset, llvm_value size, llvm_value bytes, unsigned align)
 {
@@ -274,17 +269,16 @@ static void access_slowly(struct emitter *e, struct access_plan *a)
         set_member(e, offsetof(struct native_call, addresses), a->address.v, false);
     }
     for (unsigned k = 0; !a->load && k < a->count; k++) {
-        llvm_value all = a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k];
-        set_member(e, values_at(k), a->bytes == 8 ? all : cast(e, LLVM_ZEXT, all, e->i64), false);
+        set_member(e, values_at(k), a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k], false);
     }
     call_access(e);
     for (unsigned k = 0; a->load && k < a->count; k++) {
-        llvm_type  type = a->one ? e->i64 : vector_of(e, e->i64);
+        llvm_type  type = a->one ? int_type(e, 8 * a->bytes) : vector_of(e, int_type(e, 8 * a->bytes));
         llvm_value load =
             e->ll->LLVMBuildLoad2(e->b, type, pointer(e, binary(e, LLVM_ADD, e->call, number(e, 64, values_at(k))), type), "");
 
-        e->ll->LLVMSetAlignment(load, 8);
-        a->loaded[k].v = narrow(e, a, load);
+        e->ll->LLVMSetAlignment(load, a->bytes);
+        a->loaded[k].v = load;
     }
 }
 
