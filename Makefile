@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test check lint fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz docs setup build asan tsan bundle clean format-check help
+.PHONY: run test check lint fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz emulated docs setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
@@ -14,6 +14,7 @@ help:
 	@echo "make coverage                               the Python SDK's tests, and which of its lines they do not reach"
 	@echo "make torture [MINUTES=30]                    put faults into the running service (tests/fault)"
 	@echo "make fuzz [SECONDS=120] [TARGET=name]        run the fuzzers (tests/fuzz; needs clang)"
+	@echo "make emulated [FORM=long]                    the cpu device on arm64, in qemu's emulation: are its results right?"
 	@echo "make docs                                   build the documentation as a site in build/docs/site"
 	@echo "make build | asan | tsan | bundle | screenshots | format-check | clean"
 
@@ -52,6 +53,9 @@ torture:
 
 fuzz:
 	@SECONDS_EACH='$(SECONDS)' TARGET='$(TARGET)' scripts/fuzz.sh
+
+emulated:
+	@FORM='$(FORM)' scripts/emulated.sh
 
 docs:
 	@scripts/docs.sh

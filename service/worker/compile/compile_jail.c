@@ -199,9 +199,10 @@ static const int calls_reading_paths[] = {SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_
 
 /* The library asks these without need: it is refused, not killed. */
 static const int calls_refused[] = {
-    SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(mkdir),      SCMP_SYS(mkdirat),   SCMP_SYS(rmdir),      SCMP_SYS(rename),
-    SCMP_SYS(readlink), SCMP_SYS(ioctl),    SCMP_SYS(fcntl),      SCMP_SYS(statx),     SCMP_SYS(clone),      SCMP_SYS(fork),
-    SCMP_SYS(vfork),    SCMP_SYS(socket),   SCMP_SYS(getdents64), SCMP_SYS(setrlimit), SCMP_SYS(readlinkat), SCMP_SYS(prctl),
+    SCMP_SYS(unlink), SCMP_SYS(unlinkat),   SCMP_SYS(mkdir),     SCMP_SYS(mkdirat),    SCMP_SYS(rmdir),
+    SCMP_SYS(rename), SCMP_SYS(renameat),   SCMP_SYS(readlink),  SCMP_SYS(readlinkat), SCMP_SYS(ioctl),
+    SCMP_SYS(fcntl),  SCMP_SYS(statx),      SCMP_SYS(clone),     SCMP_SYS(fork),       SCMP_SYS(vfork),
+    SCMP_SYS(socket), SCMP_SYS(getdents64), SCMP_SYS(setrlimit), SCMP_SYS(prctl),
 };
 
 static bool is_scratch_call(int call)
@@ -240,6 +241,7 @@ static int allow_reading(scmp_filter_ctx c)
         bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, calls_reading_paths[i], 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(access), 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(faccessat), 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, all, 0));
     for (size_t i = 0; i < COUNT(writing); i++)
         bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, writing[i], writing[i]));

@@ -13,17 +13,17 @@
 #include "worker/compile/scratch.h"
 
 const int compile_paths_calls[] = {
-    SYS_openat, SYS_newfstatat,
+    SYS_openat, SYS_newfstatat, SYS_faccessat,
 #ifdef SYS_open
-    SYS_open,   SYS_stat,       SYS_lstat, SYS_access,
+    SYS_open,   SYS_stat,       SYS_lstat,     SYS_access,
 #endif
     -1,
 };
 
 const int compile_paths_scratch_calls[] = {
-    SYS_mkdirat, SYS_unlinkat, SYS_renameat2, SYS_readlinkat, SYS_faccessat, SYS_getdents64, SYS_ftruncate,
+    SYS_mkdirat, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_readlinkat, SYS_getdents64, SYS_ftruncate,
 #ifdef SYS_open
-    SYS_mkdir,   SYS_rmdir,    SYS_unlink,    SYS_rename,     SYS_readlink,
+    SYS_mkdir,   SYS_rmdir,    SYS_unlink,   SYS_rename,    SYS_readlink,
 #endif
     -1,
 };
@@ -146,6 +146,8 @@ static long answer_at(int call, const ucontext_t *c)
         return scratch_read_link(syscall_pointer(c, 1));
     case SYS_faccessat:
         return scratch_access(syscall_pointer(c, 1));
+    case SYS_renameat:
+        return begins_elsewhere(c, 2) ? -EINVAL : scratch_rename(syscall_pointer(c, 1), syscall_pointer(c, 3));
     case SYS_renameat2:
         return begins_elsewhere(c, 2) || syscall_argument(c, 4) ? -EINVAL : scratch_rename(syscall_pointer(c, 1), syscall_pointer(c, 3));
     default:
@@ -198,6 +200,8 @@ static long answer_call(int call, const ucontext_t *c)
         return open_in_root(syscall_pointer(c, 1), syscall_argument(c, 2));
     case SYS_newfstatat:
         return stat_at(c);
+    case SYS_faccessat: /* access() of the C library, where the kernel has no call of that name */
+        return access_in_root(syscall_pointer(c, 1));
 #ifdef SYS_open
     case SYS_open:
         return open_in_root(syscall_pointer(c, 0), syscall_argument(c, 1));

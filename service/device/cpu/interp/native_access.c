@@ -3,8 +3,6 @@
 
 #include "device/cpu/jit/subset.h"
 
-enum { PAGE_GRAIN = 4096 };
-
 /* ---- accesses that need a look at each lane ---- */
 
 /* The operation of that instruction that the interpreter would run. */
@@ -65,7 +63,7 @@ KERNEL_MEMORY void native_access(struct native_call *c)
  * for less than 256 bytes. */
 static bool is_astray(const struct block_run *r, uint64_t at)
 {
-    return cpu_memory_left(r->grid->memory, (at | (PAGE_GRAIN - 1)) - 255) == 0;
+    return cpu_memory_left(r->grid->memory, (at | (cpu_memory_page(r->grid->memory) - 1)) - 255) == 0;
 }
 
 /* Of the chunk `number` of a strip, the lanes that run it. */

@@ -150,7 +150,7 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
     if (!st) {
         struct emitter e = {.ll = ll, .plan = &plan};
 
-        e.strip = strip_make(&strip, &plan, across) ? &strip : NULL;
+        e.strip = strip_make(&strip, &plan, across, !ll->neon) ? &strip : NULL;
         st = find_ops(l, c, f) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
         e.ops = l->ops;
         st = st ? st : translate_and_load(&e, l, why);

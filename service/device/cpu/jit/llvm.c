@@ -28,6 +28,7 @@ static const struct library_function functions[] = {
 
 static enum { NOT_TRIED, IS_LOADED, IS_MISSING } state;
 static const char *missing;
+static bool        neon_wanted;
 
 unsigned llvm_lanes(void)
 {
@@ -38,9 +39,18 @@ unsigned llvm_lanes(void)
                    __builtin_cpu_supports("avx512vl")
                ? 16
                : 8;
+#elif defined(__aarch64__)
+    /* Two of NEON's vectors, of which it has twice as many as AVX2 has of its own, so a value takes the same share of them; masks of two such
+     * steps are one vector of 16 bytes. */
+    return 8;
 #else
     return 0;
 #endif
+}
+
+void llvm_use_neon(void)
+{
+    neon_wanted = true;
 }
 
 static bool open_own(void)
@@ -74,8 +84,10 @@ static bool open_systems(void)
 /* The parts that generate code for this host's processor. */
 #if defined(__aarch64__)
 #define LLVM_OF_HOST(part) LLVMInitializeAArch64##part
+enum { IS_NEON = true };
 #else
 #define LLVM_OF_HOST(part) LLVMInitializeX86##part
+enum { IS_NEON = false };
 #endif
 
 static void initialise(void)
@@ -89,23 +101,31 @@ static void initialise(void)
 static bool make_machine(void)
 {
     /* Without the pass that asks for each mask whether a general register would do: its time grows with the square of a kernel's blocks (a third of
-     * what the largest took), and no kernel was slower without it (A/B in turns, 2026-11-28). Without the scheduler, too: the processors that this runs on have their own, and compiling
-     * takes 4 % less (2026-11-29). */
-    const char *const options[] = {"gpurest", "-disable-x86-domain-reassignment", "-enable-misched=false"};
-    llvm_target       target = NULL;
-    char             *text = NULL, *processor = loaded.LLVMGetHostCPUName(), *features = loaded.LLVMGetHostCPUFeatures();
+     * what the largest took), and no kernel was slower without it (A/B in turns, 2026-11-28). Without the scheduler, too: the processors that this runs
+     * on have their own, and compiling takes 4 % less (2026-11-29). */
+#if defined(__x86_64__)
+    static const char *const options[] = {"gpurest", "-disable-x86-domain-reassignment", "-enable-misched=false"};
+    char                    *processor = loaded.LLVMGetHostCPUName(), *features = loaded.LLVMGetHostCPUFeatures();
 
     loaded.LLVMParseCommandLineOptions(COUNT(options), options, NULL);
+#else
+    /* What each processor of the architecture has, so that all hosts run code of the kind that was tested: without SVE. */
+    char *processor = NULL, *features = NULL;
+#endif
+    llvm_target target = NULL;
+    char       *text = NULL;
+
     loaded.triple = loaded.LLVMGetDefaultTargetTriple();
     if (loaded.LLVMGetTargetFromTriple(loaded.triple, &target, &text) == 0)
-        loaded.machine =
-            loaded.LLVMCreateTargetMachine(target, loaded.triple, processor, features, LLVM_OPTIMISE, LLVM_RELOC_PIC, LLVM_CODE_MODEL_JIT);
+        loaded.machine = loaded.LLVMCreateTargetMachine(target, loaded.triple, processor ? processor : "", features ? features : "",
+                                                        LLVM_OPTIMISE, LLVM_RELOC_PIC, LLVM_CODE_MODEL_JIT);
     if (text)
         loaded.LLVMDisposeMessage(text);
     loaded.LLVMDisposeMessage(processor);
     loaded.LLVMDisposeMessage(features);
     if (loaded.machine)
         loaded.layout = loaded.LLVMCreateTargetDataLayout(loaded.machine);
+    loaded.neon = IS_NEON || neon_wanted;
     return loaded.machine != NULL;
 }
 

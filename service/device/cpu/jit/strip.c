@@ -230,7 +230,7 @@ static bool has_parts(const struct jit_strip *s)
     return all;
 }
 
-bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
+bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across, bool masked)
 {
     *s = (struct jit_strip){.plan = *p};
     s->plan.shapes = NULL;
@@ -245,7 +245,7 @@ bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across)
     plan_shapes_together(&s->plan);
     find_late(s);
     s->bands = has_bands(&s->plan);
-    s->parts = has_parts(s);
+    s->parts = masked && has_parts(s); /* its edges have masks */
     return all_fit(&s->plan);
 }
 

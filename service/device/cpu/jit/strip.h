@@ -17,7 +17,7 @@ struct jit_strip {
 
 /* `across`: the chunks are the rows of blocks that follow each other in the grid, one chunk long each; else they follow each other in one row. False:
  * the kernel has no strips. It is finished in any case. */
-bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across);
+bool strip_make(struct jit_strip *s, const struct jit_plan *p, bool across, bool masked);
 void strip_finish(struct jit_strip *s);
 
 /* Of a strip across blocks: %ctaid.x * %ntid.x + %tid.x, which grows by 1 from lane to lane. */

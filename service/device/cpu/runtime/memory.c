@@ -381,6 +381,11 @@ uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address)
     return left;
 }
 
+uint64_t cpu_memory_page(const struct cpu_memory *m)
+{
+    return m->page;
+}
+
 /* Under lock. The part of the range behind all that was filled before, in whole pages except at its end; 0 bytes: none. */
 static uint64_t take_unfilled(struct cpu_memory *m, uint64_t address, uint64_t bytes, uint64_t *from)
 {

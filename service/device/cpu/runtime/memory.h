@@ -28,6 +28,8 @@ enum status cpu_memory_restore(struct cpu_memory *m, uint64_t address);
 
 /* Bytes of its allocation at and behind the address; 0 when it is in none. */
 uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
+/* Bytes of the host's pages, of which allocations have whole ones: 4096, or on arm64 more. */
+uint64_t cpu_memory_page(const struct cpu_memory *m);
 /* The host is about to write there, inside a live allocation that nobody frees meanwhile. Makes the pages of a long range behind those
  * of earlier calls at once, which costs less than a fault for each. Changes no byte. */
 void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes);

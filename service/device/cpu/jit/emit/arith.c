@@ -512,11 +512,26 @@ static llvm_value float_to_float(struct emitter *e, bool scalar, llvm_value f)
     return in->ftz && in->type == PTX_F32 ? flush(e, scalar, f) : f;
 }
 
+/* For NEON, LLVM goes from 64 bits over binary64 to binary32, unless the lanes go alone. */
+static llvm_value convert_lanes(struct emitter *e, enum llvm_opcode op, llvm_value v, llvm_type type)
+{
+    llvm_value all = e->ll->LLVMGetUndef(vector_of(e, type));
+
+    for (unsigned i = 0; i < e->lanes; i++) {
+        llvm_value lane = number(e, 32, i), one = e->ll->LLVMBuildExtractElement(e->b, v, lane, "");
+
+        all = e->ll->LLVMBuildInsertElement(e->b, all, cast(e, op, one, type), lane, "");
+    }
+    return all;
+}
+
 static llvm_value int_to_float(struct emitter *e, bool scalar, llvm_value v, bool is_signed)
 {
     const struct ptx_insn *in = e->insn;
     llvm_type              type = in->type == PTX_F64 ? e->f64 : e->f32;
-    llvm_value             f = cast(e, is_signed ? LLVM_SITOFP : LLVM_UITOFP, v, type);
+    enum llvm_opcode       op = is_signed ? LLVM_SITOFP : LLVM_UITOFP;
+    bool                   twice = e->ll->neon && !scalar && in->type == PTX_F32 && ptx_type_bytes((enum ptx_type)in->stype) == 8;
+    llvm_value             f = twice ? convert_lanes(e, op, v, type) : cast(e, op, v, type);
 
     return in->sat ? saturated(e, scalar, type, f) : f;
 }

@@ -16,19 +16,11 @@ void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
 {
     unsigned     bytes = e->plan->function->registers[reg].bytes;
     struct value v = read_register(e, reg);
-    llvm_value   all = as_vector(e, &v), args[4], at;
-    llvm_type    type = vector_of(e, int_type(e, 8 * bytes)), types[2];
+    llvm_value   all = as_vector(e, &v);
 
     if (bytes == 1)
         all = cast(e, LLVM_ZEXT, all, e->i8);
-    at = pointer(e, array_of(e, reg), type);
-    types[0] = type;
-    types[1] = e->ll->LLVMTypeOf(at);
-    args[0] = all;
-    args[1] = at;
-    args[2] = number(e, 32, bytes);
-    args[3] = mask;
-    intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+    own_store(e, array_of(e, reg), bytes, all, mask);
 }
 
 struct value array_value(struct emitter *e, uint32_t reg)

@@ -29,13 +29,6 @@ llvm_value load_slot(struct emitter *e, llvm_type type, llvm_value slot)
     return e->ll->LLVMBuildLoad2(e->b, type, slot, "");
 }
 
-llvm_value lanes_vector(struct emitter *e, llvm_value bits)
-{
-    llvm_value few = e->lanes == 32 ? bits : cast(e, LLVM_TRUNC, bits, int_type(e, e->lanes));
-
-    return e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, few, vector_of(e, e->i1), "");
-}
-
 /* ---- into compiled code, between its blocks, and out ---- */
 
 static void fetch_all(struct emitter *e, uint32_t block, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad)

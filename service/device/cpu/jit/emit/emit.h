@@ -136,7 +136,6 @@ void       write_register(struct emitter *e, uint32_t reg, struct value v, bool 
 llvm_value member(struct emitter *e, size_t offset, unsigned bits); /* of the call */
 void       set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile);
 llvm_value pointer(struct emitter *e, llvm_value address, llvm_type to);
-llvm_value mask_bits(struct emitter *e, llvm_value mask); /* as a number of 32 bits */
 llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count);
 llvm_value binary(struct emitter *e, enum llvm_opcode op, llvm_value x, llvm_value y);
 llvm_value icmp(struct emitter *e, enum llvm_int_compare how, llvm_value x, llvm_value y);
@@ -146,6 +145,15 @@ llvm_value likely(struct emitter *e, llvm_value condition);
 llvm_value choose(struct emitter *e, llvm_value condition, llvm_value x, llvm_value y);
 llvm_block new_block(struct emitter *e, const char *name);
 void       go_on_in(struct emitter *e, llvm_block block);
+
+/* device/cpu/jit/emit/masked.c: a mask as a number of 32 bits, and back. */
+llvm_value mask_bits(struct emitter *e, llvm_value mask);
+llvm_value lanes_vector(struct emitter *e, llvm_value bits);
+/* Numbers of so many bytes at the lanes' addresses, which `at` holds, or, `row`, one after the other from `at` on. The address is 64 bits wide. */
+llvm_value masked_load(struct emitter *e, llvm_value at, bool row, unsigned bytes, llvm_value mask);
+void       masked_store(struct emitter *e, llvm_value at, bool row, unsigned bytes, llvm_value v, llvm_value mask);
+/* A row in memory of this host thread alone, of which all is there. */
+void own_store(struct emitter *e, llvm_value at, unsigned bytes, llvm_value v, llvm_value mask);
 
 /* device/cpu/jit/emit/emit.c: a register to its array of the interpreter, for those lanes; and all of a chunk's lanes from there. */
 void         save_register(struct emitter *e, uint32_t reg, llvm_value mask);

@@ -8,7 +8,6 @@ const struct code_block *block_of(const struct emitter *e, uint32_t block);
 llvm_value               parameter(const struct emitter *e, unsigned i); /* of the function */
 llvm_value               all_lanes(const struct emitter *e);             /* their bits */
 llvm_value               load_slot(struct emitter *e, llvm_type type, llvm_value slot);
-llvm_value               lanes_vector(struct emitter *e, llvm_value bits);
 
 /* device/cpu/jit/emit/array.c: from the interpreter's array. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also
  * whether all lanes of `mask` have the register's shape: otherwise *bad gets a bit. */

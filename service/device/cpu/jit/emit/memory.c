@@ -287,28 +287,19 @@ static llvm_value plus(struct emitter *e, const struct access_plan *a, unsigned 
     return k ? binary(e, LLVM_ADD, a->at, like(e, a->one || a->row, 64, (uint64_t)k * a->bytes)) : a->at;
 }
 
-/* Hosts gather words of 32 bits: the one that the bytes lie in. */
+/* Hosts that gather do it by words of 32 bits: the one that the bytes lie in. */
 static llvm_value gather_narrow(struct emitter *e, const struct access_plan *a, unsigned k)
 {
-    llvm_value at = plus(e, a, k), in_word = binary(e, LLVM_AND, at, like(e, false, 64, 3)), args[4], word;
-    llvm_type  all = vector_of(e, e->i32), types[2] = {all, NULL};
+    llvm_value at = plus(e, a, k), in_word = binary(e, LLVM_AND, at, like(e, false, 64, 3)), word;
 
-    args[0] =
-        e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, binary(e, LLVM_XOR, at, in_word), vector_of(e, e->ll->LLVMPointerType(e->i32, 0)), "");
-    args[1] = number(e, 32, 4);
-    args[2] = e->taken;
-    args[3] = e->ll->LLVMGetUndef(all);
-    types[1] = e->ll->LLVMTypeOf(args[0]);
-    word = intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
+    word = masked_load(e, binary(e, LLVM_XOR, at, in_word), false, 4, e->taken);
     in_word = binary(e, LLVM_SHL, cast(e, LLVM_TRUNC, in_word, e->i32), like(e, false, 32, 3));
     return cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, word, in_word), int_type(e, 8 * a->bytes));
 }
 
 static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsigned k)
 {
-    llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
-    llvm_value at, args[4] = {NULL, number(e, 32, a->bytes), e->taken, e->ll->LLVMGetUndef(all)};
-    llvm_type  types[2] = {all, NULL};
+    llvm_type type = int_type(e, 8 * a->bytes);
 
     if (a->one) {
         llvm_value load = e->ll->LLVMBuildLoad2(e->b, type, pointer(e, plus(e, a, k), type), "");
@@ -316,13 +307,9 @@ static llvm_value load_fast(struct emitter *e, const struct access_plan *a, unsi
         e->ll->LLVMSetVolatile(load, 1); /* its fault counts even if nobody uses its value */
         return load;
     }
-    if (!a->row && a->bytes < 4)
+    if (!a->row && a->bytes < 4 && !e->ll->neon)
         return gather_narrow(e, a, k);
-    at = a->row ? pointer(e, a->at, all)
-                : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
-    args[0] = at;
-    types[1] = e->ll->LLVMTypeOf(at);
-    return intrinsic(e, a->row ? "llvm.masked.load" : "llvm.masked.gather", types, 2, args, 4);
+    return masked_load(e, plus(e, a, k), a->row, a->bytes, e->taken);
 }
 
 /* Of several lanes at one address, the last one's value stays. */
@@ -339,23 +326,14 @@ static llvm_value last_value(struct emitter *e, const struct access_plan *a, uns
 
 static void store_fast(struct emitter *e, const struct access_plan *a, unsigned k)
 {
-    llvm_type  type = int_type(e, 8 * a->bytes), all = vector_of(e, type);
-    llvm_value args[4], at;
-    llvm_type  types[2] = {all, NULL};
+    llvm_type type = int_type(e, 8 * a->bytes);
 
     if (a->one) {
         llvm_value store = e->ll->LLVMBuildStore(e->b, last_value(e, a, k), pointer(e, plus(e, a, k), type));
         e->ll->LLVMSetAlignment(store, a->bytes);
         return;
     }
-    at = a->row ? pointer(e, a->at, all)
-                : e->ll->LLVMBuildCast(e->b, LLVM_INTTOPTR, plus(e, a, k), vector_of(e, e->ll->LLVMPointerType(type, 0)), "");
-    args[0] = a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k];
-    args[1] = at;
-    args[2] = number(e, 32, a->bytes);
-    args[3] = e->taken;
-    types[1] = e->ll->LLVMTypeOf(at);
-    intrinsic(e, a->row ? "llvm.masked.store" : "llvm.masked.scatter", types, 2, args, 4);
+    masked_store(e, plus(e, a, k), a->row, a->bytes, a->stored_scalar[k] ? spread(e, a->stored[k]) : a->stored[k], e->taken);
 }
 
 /* The value of the fast way or the slow one. */

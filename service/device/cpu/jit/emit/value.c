@@ -206,13 +206,6 @@ void set_member(struct emitter *e, size_t offset, llvm_value v, bool is_volatile
         e->ll->LLVMSetVolatile(store, 1);
 }
 
-llvm_value mask_bits(struct emitter *e, llvm_value mask)
-{
-    llvm_value bits = e->ll->LLVMBuildCast(e->b, LLVM_BITCAST, mask, int_type(e, e->lanes), "");
-
-    return e->lanes == 32 ? bits : cast(e, LLVM_ZEXT, bits, e->i32);
-}
-
 llvm_value intrinsic(struct emitter *e, const char *name, llvm_type *types, unsigned types_count, llvm_value *args, unsigned count)
 {
     unsigned id = e->ll->LLVMLookupIntrinsicID(name, strlen(name));

@@ -3,6 +3,7 @@
 
 #include "device/cpu/interp/variants.h"
 #include "device/cpu/jit/jit.h"
+#include "device/cpu/jit/llvm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@ void rig_start(struct rig *r)
 {
     *r = (struct rig){0};
     jit_choose(getenv("GPUREST_TEST_JIT") ? JIT_NOW : JIT_OFF);
+    if (getenv("GPUREST_TEST_NEON"))
+        llvm_use_neon();
     cr_assert_eq(cpu_memory_create(1ull << 28, &r->memory), STATUS_OK);
     cr_assert_eq(cpu_engine_create(r->memory, 2, &r->engine), STATUS_OK);
     cr_assert_eq(cpu_textures_create(r->memory, &r->textures), STATUS_OK);

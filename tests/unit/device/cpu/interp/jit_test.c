@@ -199,6 +199,14 @@ Test(jit, what_the_interpreter_lends)
         "ld.shared.v2.u32 {%r15, %r16}, [%rd11+8]; add.s32 %r14, %r14, %r15; add.s32 %r14, %r14, %r16; st.global.u32 [%rd5], %r14; ret;");
 }
 
+/* A little more than the middle between two numbers of binary32, which is lost in binary64. */
+Test(jit, integers_of_64_bits_round_once)
+{
+    agree("unsigned and signed", "cvt.u64.u32 %rd10, %r1; and.b64 %rd10, %rd10, 63; add.s64 %rd10, %rd10, 1152921573326323713;"
+                                 "neg.s64 %rd11, %rd10; cvt.rn.f32.u64 %f1, %rd10; cvt.rn.f32.s64 %f2, %rd11; mov.b32 %r10, %f1;"
+                                 "mov.b32 %r11, %f2; shl.b32 %r11, %r11, 1; xor.b32 %r10, %r10, %r11; st.global.u32 [%rd5], %r10; ret;");
+}
+
 /* Functions that compiled code calls run in the interpreter, for a chunk. */
 Test(jit, functions_and_what_they_may_not_do)
 {

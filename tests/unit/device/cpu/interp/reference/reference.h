@@ -2,6 +2,7 @@
  * form (".sat", ".hi", the types). references.def lists the forms. */
 #pragma once
 
+#include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,7 +55,11 @@ wide_t   ref_integer(const struct ref_type *t, uint64_t bits);
 wide_t   ref_clamp(const struct ref_type *t, wide_t v);
 
 /* binary128 numbers; a sum of two may be inexact: rest is the sign of the missing part. */
+#if LDBL_MANT_DIG == 113
+typedef long double binary128;
+#else
 __extension__ typedef __float128 binary128;
+#endif
 struct ref_exact {
     binary128 v;
     int       rest;
