@@ -9,6 +9,7 @@
  * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
  * next piece of the operands being loaded meanwhile. Small results of long sums, which would leave most of such a tile empty, are computed in tiles of
  * 8 x 4, each thread of a block having a part of all their sums.
+ * On the cpu device, which has no use for tiles in shared memory, a thread has 8 rows of one column or 8 columns of one row (host_product).
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
 #include "common.cuh"
