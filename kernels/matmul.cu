@@ -9,6 +9,7 @@
  * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
  * next piece of the operands being loaded meanwhile. Small results of long sums, which would leave most of such a tile empty, are computed in tiles of
  * 8 x 4, each thread of a block having a part of all their sums.
+ * On the cpu device, which has no use for tiles in shared memory, a thread has 8 rows of one column or 8 columns of one row (host_product).
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
 #include "common.cuh"
@@ -17,6 +18,11 @@
 #define HAS_TENSOR_CORES 1
 #else
 #define HAS_TENSOR_CORES 0
+#endif
+
+/* Whether host processors run the threads; the service says so of the cpu device. */
+#ifndef ON_HOST
+#define ON_HOST 0
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(TENSOR_CORES)
@@ -259,6 +265,133 @@ template <class T, class C> struct thin_product {
         for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
             one(a, b, out, z, place_of(t, z, ROWS, COLUMNS), *(pieces *)room);
             __syncthreads();
+        }
+    }
+};
+
+/* ---- host processors ---- */
+
+/* The cpu device runs neighbouring threads as lanes of vectors, and finds in caches what shared memory is for elsewhere. Lanes have neighbouring columns of
+ * the result, or rows where columns are few, so that one operand's element is the same for all of them; or, of small results of long sums, parts of the
+ * sums. It is kept small: long kernels are left to the interpreter. */
+template <class T, class C> struct host_product {
+    static constexpr u32 EACH = 8, FEW = 32; /* of a thread: rows of its column, or columns of its row */
+    static constexpr u32 ROWS = 8, COLUMNS = 4, PARTS = 1024 / sizeof(C);
+    typedef C pieces[ROWS * COLUMNS][PARTS];
+
+    static DEVICE C at(const T *x) { return (C)(compute_t<T>)*x; }
+
+    static DEVICE void rows_of_column(const T *a, const T *b, T *out, const sizes &z, place p)
+    {
+        C        sum[EACH] = {};
+        u64      column = p.column + threadIdx.x;
+        u32      rows = z.m - p.row < EACH ? (u32)(z.m - p.row) : EACH;
+        const T *left[EACH];
+
+        if (column >= z.n)
+            return;
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++)
+            left[i] = a + (p.row + (i < rows ? i : 0)) * z.a.row;
+        b += column;
+#pragma unroll 1
+        for (u64 d = 0; d < z.k; d++) {
+            C right = at(b + d * z.b.row);
+#pragma unroll
+            for (u32 i = 0; i < EACH; i++)
+                sum[i] += at(left[i] + d) * right;
+        }
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++)
+            if (i < rows)
+                out[(p.row + i) * z.out.row + column] = (T)sum[i];
+    }
+
+    static DEVICE void columns_of_row(const T *a, const T *b, T *out, const sizes &z, place p)
+    {
+        C        sum[EACH] = {};
+        u64      row = p.row + threadIdx.x;
+        u32      columns = z.n - p.column < EACH ? (u32)(z.n - p.column) : EACH;
+        const T *right[EACH];
+
+        if (row >= z.m)
+            return;
+#pragma unroll
+        for (u32 j = 0; j < EACH; j++)
+            right[j] = b + p.column + (j < columns ? j : 0);
+        a += row * z.a.row;
+#pragma unroll 1
+        for (u64 d = 0; d < z.k; d++) {
+            C left = at(a + d);
+#pragma unroll
+            for (u32 j = 0; j < EACH; j++)
+                sum[j] += left * at(right[j] + d * z.b.row);
+        }
+#pragma unroll
+        for (u32 j = 0; j < EACH; j++)
+            if (j < columns)
+                out[row * z.out.row + p.column + j] = (T)sum[j];
+    }
+
+    static DEVICE void parts_of_sums(const T *a, const T *b, T *out, const sizes &z, place p, pieces &s)
+    {
+        u32 rows = z.m - p.row < ROWS ? (u32)(z.m - p.row) : ROWS, columns = z.n - p.column < COLUMNS ? (u32)(z.n - p.column) : COLUMNS;
+
+        a += p.row * z.a.row;
+        b += p.column;
+        if (threadIdx.x < PARTS) {
+            C        sum[ROWS][COLUMNS] = {};
+            const T *left[ROWS];
+#pragma unroll
+            for (u32 i = 0; i < ROWS; i++)
+                left[i] = a + (i < rows ? i : 0) * z.a.row;
+#pragma unroll 1
+            for (u64 d = threadIdx.x; d < z.k; d += PARTS) {
+                C right[COLUMNS];
+#pragma unroll
+                for (u32 j = 0; j < COLUMNS; j++)
+                    right[j] = at(b + d * z.b.row + (j < columns ? j : 0));
+#pragma unroll
+                for (u32 i = 0; i < ROWS; i++) {
+                    C x = at(left[i] + d);
+#pragma unroll
+                    for (u32 j = 0; j < COLUMNS; j++)
+                        sum[i][j] += x * right[j];
+                }
+            }
+#pragma unroll
+            for (u32 i = 0; i < ROWS * COLUMNS; i++)
+                s[i][threadIdx.x] = sum[i / COLUMNS][i % COLUMNS];
+        }
+        __syncthreads();
+        u32 i = threadIdx.x / COLUMNS, j = threadIdx.x % COLUMNS;
+        if (i < rows && j < columns) {
+            C total = s[threadIdx.x][0];
+#pragma unroll 1
+            for (u32 part = 1; part < PARTS; part++)
+                total += s[threadIdx.x][part];
+            out[(p.row + i) * z.out.row + p.column + j] = (T)total;
+        }
+        __syncthreads();
+    }
+
+    static DEVICE void all(const T *a, const T *b, T *out, const sizes &z, void *room)
+    {
+        bool thin = thin_product<T, C>::suits(z), few = z.n < FEW && z.n < z.m;
+        u32  tile_m = thin ? ROWS : few ? (u32)THREADS : EACH, tile_n = thin ? COLUMNS : few ? EACH : (u32)THREADS;
+        u64  tiles = tiles_of(z, tile_m, tile_n);
+
+#pragma unroll 1
+        for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+            place    p = place_of(t, z, tile_m, tile_n);
+            const T *x = a + p.batch * z.a.matrix, *y = b + p.batch * z.b.matrix;
+            T       *to = out + p.batch * z.out.matrix;
+            if (thin)
+                parts_of_sums(x, y, to, z, p, *(pieces *)room);
+            else if (few)
+                columns_of_row(x, y, to, z, p);
+            else
+                rows_of_column(x, y, to, z, p);
         }
     }
 };
@@ -514,6 +647,10 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
         return;
     }
 #endif
+    if constexpr (ON_HOST) {
+        host_product<T, C>::all(a, b, out, z, room);
+        return;
+    }
     if (thin_product<T, C>::suits(z)) {
         thin_product<T, C>::all(a, b, out, z, room);
         return;

@@ -10,7 +10,7 @@ from arrays import EPSILON, NUMPY, REALS, decode, encode  # noqa: E402
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 SHAPES = ((1, 1, 1, 1), (1, 3, 5, 2), (1, 64, 64, 64), (1, 65, 130, 33), (2, 128, 64, 48), (1, 200, 100, 7), (3, 17, 9, 40), (1, 140, 132, 16),
-          (1, 8, 4, 3001), (2, 3, 1, 512), (1, 30, 13, 1025), (1, 1, 70, 600))
+          (1, 8, 4, 3001), (2, 3, 1, 512), (1, 30, 13, 1025), (1, 1, 70, 600), (2, 300, 10, 70), (1, 9, 300, 20))
 
 
 def values(dtype, shape, seed):
@@ -82,7 +82,7 @@ def test_rounded_operands(kernels):
 
 @pytest.fixture(scope="module")
 def forced(kernels):
-    """call(function, dtype, blocks, a, b, batch): a kernel of matmul.cu with tensor cores."""
+    """call(function, dtype, blocks, a, b): a kernel of matmul.cu as graphics processors have it, with tensor cores."""
     client, session = kernels.client, kernels.session
     made = {}
 
@@ -104,6 +104,15 @@ def forced(kernels):
         return decode(np.frombuffer(data, NUMPY[dtype]), dtype).reshape(batch, m, n)
 
     return call
+
+
+@pytest.mark.parametrize("function,dtype", [("matmul<f32>", "f32"), ("matmul<f64>", "f64")])
+@pytest.mark.parametrize("blocks", [1, 64])
+def test_tiles_of_graphics_processors(forced, function, dtype, blocks):
+    """The library on the cpu device has others. One block uses tiles of 128 x 128 of f32, many blocks tiles of 64 x 64; long sums tiles of 8 x 4."""
+    for batch, m, n, k in ((1, 1, 1, 1), (2, 130, 70, 40), (1, 300, 200, 33), (1, 8, 4, 3001), (2, 3, 5, 600)):
+        a, b = values(dtype, (batch, m, k), 1), values(dtype, (batch, k, n), 2)
+        assert (np.abs(forced(function, dtype, blocks, a, b) - a @ b) <= near(a, b, dtype)).all(), (batch, m, n, k)
 
 
 @pytest.mark.parametrize("blocks", [1, 64])

@@ -21,7 +21,7 @@ static void add_option(struct builtin_source_spec *s, const char *format, ...)
     s->options[i] = (struct span){s->texts[i], (size_t)n};
 }
 
-static void add_options(struct builtin_source_spec *s, unsigned vectors)
+static void add_options(struct builtin_source_spec *s, unsigned vectors, bool on_host)
 {
     add_option(s, "--std=c++17");
     add_option(s, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);
@@ -29,6 +29,7 @@ static void add_options(struct builtin_source_spec *s, unsigned vectors)
     add_option(s, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
     add_option(s, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
     add_option(s, "-DFLAT_VECTORS=%u", vectors);
+    add_option(s, "-DON_HOST=%d", on_host);
 }
 
 static void add_headers(struct builtin_source_spec *s, const struct builtin_source *header_at(unsigned index))
@@ -67,7 +68,7 @@ enum status builtin_source_spec_make(const struct builtin *k, enum builtin_dtype
     *out = (struct builtin_source_spec){.spec = {.kind = IMAGE_CUDA, .name_expressions_count = 1}};
     if (!builtin_expression(k, dtype, out->expression, sizeof out->expression))
         return problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", k->name);
-    add_options(out, builtin_vectors(k, facts->on_host));
+    add_options(out, builtin_vectors(k, facts->on_host), facts->on_host);
     add_headers(out, builtin_header_at);
     if (!source || !out->spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", k->name);

@@ -10,7 +10,7 @@
 /* The kernel of every shader of ours. */
 #define SHADER_KERNEL "main"
 
-enum { BUILTIN_OPTION_BYTES = 48, BUILTIN_OPTIONS = 6 };
+enum { BUILTIN_OPTION_BYTES = 48, BUILTIN_OPTIONS = 7 };
 
 /* What `spec` borrows; the struct is not moved. */
 struct builtin_source_spec {

@@ -7,10 +7,10 @@ import math
 import re
 import secrets
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, urlencode
 
-from .._transport.frame import BATCH_TYPE, BytesLike, declared, dumps, pack, pack_text, unpack, unpack_untimed
+from .._transport.frame import BATCH_TYPE, BytesLike, Untimed, declared, dumps, framed, pack, pack_text, unpack
 from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
@@ -349,59 +349,62 @@ def written(value: Any) -> str:
     return dumps(value).decode()
 
 
-class Encoded(NamedTuple):
-    """A batch that is text already. `operations`: so many as `length`; `options`: the other members. `timed`: its answer's times are looked at; without,
-    nobody may change the answer. `module`: what is compiled for it."""
-    operations: str
-    length: int
-    options: str
-    timeout_ms: int
-    timed: bool = True
-    module: Optional[Mapping[str, Any]] = None
+class Encoded:
+    """A batch that is text already. `operations`: so many as `length`; `options`: the other members. `module`: what is compiled for it."""
+
+    def __init__(self, operations: str, length: int, options: str, timeout_ms: int, module: Optional[Mapping[str, Any]] = None) -> None:
+        self.operations = operations
+        self.length = length
+        self.options = options
+        self.timeout_ms = timeout_ms
+        self.module = module
 
     def followed_by(self, ops: Sequence[Mapping[str, Any]]) -> Encoded:
         more = written(ops)[1:-1]
-        return self._replace(operations=f"{self.operations},{more}" if self.operations else more, length=self.length + len(ops))
+        return Encoded(f"{self.operations},{more}" if self.operations else more, self.length + len(ops), self.options, self.timeout_ms, self.module)
 
     def text(self, segments: Mapping[str, BytesLike]) -> bytes:
         module = f',"module":{written(self.module)}' if self.module is not None else ""
         return f'{{"ops":[{self.operations}],{self.options}{module},"segments":{written(declared(segments)) if segments else "[]"}}}'.encode()
 
 
+class Repeated(Encoded):
+    """One without segments that goes to a session again and again with other names in it: one request, of which the body is new each time, and what is known
+    of its answers, at whose times nobody looks. For one thread at a time; who keeps the request finds other things in it later."""
+
+    def __init__(self, sid: str, length: int, options: str, timeout_ms: int) -> None:
+        super().__init__("", length, options, timeout_ms)
+        self.call: Call[BatchAnswer] = Call(batch(session_path(sid) + "/batches", self, {}).request, Untimed().read)
+        self._end = f'],{options},"segments":[]}}'
+
+    def fill(self, operations: str) -> None:
+        """With these operations, until it is filled again."""
+        self.operations = operations
+        self.call.request.pieces = (framed(f'{{"ops":[{operations}{self._end}'.encode()),)
+
+
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     """The answer: its document, and what was read, by segment."""
     module: Any
     timeout_ms: Any
-    parse = _batch_answer
     if isinstance(document, Encoded):
         pieces = pack_text(document.text(segments), segments)
         module, timeout_ms = document.module, document.timeout_ms
-        if not document.timed:
-            parse = _untimed_answer
     else:
         pieces = pack(document, segments)
         module, timeout_ms = document.get("module"), document.get("timeout_ms")
     request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000)
     if module is not None and isinstance(module, Mapping):
         request.source, request.options = module.get("source"), module.get("options", ())
-    return Call(request, parse)
+    return Call(request, _batch_answer)
 
 
 def _batch_answer(response: Response) -> BatchAnswer:
     return unpack(response.body)
 
 
-def _untimed_answer(response: Response) -> BatchAnswer:
-    return unpack_untimed(response.body)
-
-
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
-    return batch(_batches_path(sid), document, segments)
-
-
-@lru_cache(maxsize=1024)
-def _batches_path(sid: str) -> str:
-    return session_path(sid) + "/batches"
+    return document.call if type(document) is Repeated else batch(session_path(sid) + "/batches", document, segments)
 
 
 def in_background(call: Call[BatchAnswer]) -> Call[Document]:

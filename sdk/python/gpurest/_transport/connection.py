@@ -6,13 +6,13 @@ import os
 import select
 import socket
 import ssl
-import time
+from time import monotonic
 from typing import Callable, Iterator, List, Optional, Protocol, Tuple
 
-from ..errors import ConnectionError_, ProtocolError, TimeoutError_
+from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 from .endpoint import Endpoint
 from .frame import BytesLike
-from .wire import HEAD_BYTES_MAX, ChunkParser, Head, Request, Response, head_of, parse_head
+from .wire import HEAD_BYTES_MAX, ChunkParser, Head, Request, Response, head_after, parse_head, start_of, whole_answer
 
 SEND_BYTES = 2 << 20     # between looks for an early answer
 JOIN_BYTES_MAX = 64 << 10  # head and body up to this go out in one call
@@ -48,7 +48,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float]) -> None:
         self.sock = sock
-        self.used_at = time.monotonic()
+        self.used_at = monotonic()
         self._endpoint, self._host, self._token, self._idle_s = endpoint, endpoint.host_header, token, idle_s
         self._rest = b""
         self._waits_s = sock.gettimeout()  # as the socket was told
@@ -93,18 +93,26 @@ class Connection:
     def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
         sent = self._send(request, progress)
+        if into is None and not request.takes_descriptor:
+            wait_s = None if self._idle_s is None else self._idle_s + request.answer_s
+            if wait_s != self._waits_s:
+                self._wait_for(wait_s)
+            try:
+                self._rest += self.sock.recv(RECEIVE_BYTES)
+            except OSError as error:
+                raise self._no_answer(request, error) from error
+            whole = whole_answer(self._rest)
+            if whole is not None:  # nearly always
+                self._rest, self.reusable, self.used_at = b"", sent, monotonic()
+                return whole
         try:
             head = self._head(request)
-            if into is None and head.length == len(self._rest):  # nearly always
-                body: BytesLike = self._rest
-                self._rest = b""
-            else:
-                self._wait_for(self._idle_s)
-                body = self._body(head, into if 200 <= head.status < 300 else None, progress)
+            self._wait_for(self._idle_s)
+            body = self._body(head, into if 200 <= head.status < 300 else None, progress)
         except BaseException:
             close_all(self._descriptors)
             raise
-        self.used_at = time.monotonic()
+        self.used_at = monotonic()
         self.reusable = sent and head.keep_alive
         response = Response(head.status, head.headers, body)
         if self._descriptors:
@@ -130,9 +138,17 @@ class Connection:
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
-        pieces, body_bytes = request.pieces, request.body_bytes
-        raw = head_of(request, self._host, self._token, self._endpoint.prefix, body_bytes)
+        pieces, start = request.pieces, request.start
+        if start is None or start[0] is not self._endpoint:
+            start = request.start = self._endpoint, start_of(request, self._host, self._token, self._endpoint.prefix)
         try:
+            if type(pieces) is tuple and len(pieces) == 1 and progress is None:
+                body = pieces[0]
+                if type(body) is bytes and len(body) <= JOIN_BYTES_MAX:  # nearly always
+                    self.sock.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (start[1], len(body), body))
+                    return True
+            body_bytes = request.body_bytes
+            raw = head_after(start[1], request, body_bytes)
             if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
                 self.sock.sendall(b"".join((raw, *pieces)))
                 if progress and pieces:
@@ -163,9 +179,7 @@ class Connection:
 
     def _head(self, request: Request) -> Head:
         """The first head that is not an interim one."""
-        wait_s = None if self._idle_s is None else self._idle_s + request.answer_s
-        if wait_s != self._waits_s:
-            self._wait_for(wait_s)
+        self._wait_for(None if self._idle_s is None else self._idle_s + request.answer_s)
         rest = self._rest
         try:
             while True:
@@ -182,12 +196,15 @@ class Connection:
                     if not piece:
                         raise self._broken(request, None)
                     rest += piece
-        except socket.timeout as error:
-            raise TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle") from error
+        except ConnectionError_:
+            raise
         except OSError as error:
-            if isinstance(error, ConnectionError_):
-                raise
-            raise self._broken(request, error) from error
+            raise self._no_answer(request, error) from error
+
+    def _no_answer(self, request: Request, error: OSError) -> GpurestError:
+        if isinstance(error, socket.timeout):
+            return TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle")
+        return self._broken(request, error)
 
     def _receive_with_descriptors(self) -> bytes:
         """What comes with the bytes of a Unix socket is kept for the response. One that is not asked for is dropped by the kernel."""

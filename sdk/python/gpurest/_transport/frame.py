@@ -4,7 +4,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 from ..errors import ProtocolError
@@ -17,7 +16,7 @@ _HEAD_BYTES = _HEAD.size
 _ALIGN = 64
 _ZEROS = bytes(_ALIGN)
 _TIMES = b',"timing":{'
-_KNOWN_BYTES_MAX = 4096  # of answers that are kept
+_KNOWN_BYTES_MAX = 4096  # of documents that are kept
 BytesLike = Union[bytes, bytearray, memoryview]
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -53,8 +52,7 @@ def declared(segments: Mapping[str, BytesLike]) -> List[Dict[str, Any]]:
 
 def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> List[BytesLike]:
     """As pack(), of a document that is text already and declares these segments."""
-    text += b" " * (-(_HEAD_BYTES + len(text)) % _ALIGN)
-    pieces: List[BytesLike] = [_HEAD.pack(_START, len(text)) + text]
+    pieces: List[BytesLike] = [framed(text)]
     for data in segments.values():
         view = memoryview(data).cast("B")
         pieces.append(view)
@@ -63,38 +61,71 @@ def pack_text(text: bytes, segments: Mapping[str, BytesLike]) -> List[BytesLike]
     return pieces
 
 
+def framed(text: bytes) -> bytes:
+    """The first piece of a frame, which is all of one without segments."""
+    text += b" " * (-(_HEAD_BYTES + len(text)) % _ALIGN)
+    return _HEAD.pack(_START, len(text)) + text
+
+
 def unpack(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
     """The document and its segments, as views into `body`."""
     document, at = unpack_document(body)
     return document, _segments(document, body, at)
 
 
-def unpack_untimed(body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-    """As unpack(), without the document's times. Nobody may change the document: those that differ in their times alone are read once."""
-    if type(body) is not bytes or len(body) > _KNOWN_BYTES_MAX:
-        return unpack(body)
-    end = _document_end(body)
-    text = body[_HEAD_BYTES:end].rstrip()
-    at = text.find(_TIMES)  # which no string holds: there, a quote has a backslash before it
-    if at >= 0:
-        after = text.find(b"}", at) + 1
-        if text.count(b"{", at, after) == 1:
-            text = text[:at] + text[after:]
-    document = _known(text)
-    return document, _segments(document, body, end)
+class Untimed:
+    """Reads the answers to a request that is sent again and again, as unpack() does their bodies, but for the documents' times. Those that differ in these
+    alone are read once, so nobody may change a document."""
+
+    def __init__(self) -> None:
+        self._start = b"\0"  # of answers like the last one, up to the times; no frame begins so
+        self._rest = b""  # of their documents, behind the times
+        self._places: List[Tuple[str, int, int]] = []  # of their segments: id, first and last
+        self._bytes = self._end = 0
+        self._document: Dict[str, Any] = {}
+
+    def read(self, response: Any) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
+        body = response.body
+        if type(body) is not bytes or not body.startswith(self._start) or len(body) < self._bytes:
+            return self._anew(body)
+        at = len(self._start)
+        after = body.find(b"}", at) + 1
+        if body.find(b"{", at, after) >= 0 or body[after:self._end].rstrip() != self._rest:
+            return self._anew(body)
+        view, found = memoryview(body), {}
+        for name, first, last in self._places:
+            found[name] = view[first:last]
+        return self._document, found
+
+    def _anew(self, body: BytesLike) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
+        document, end = unpack_document(body)
+        segments = _segments(document, body, end)
+        document.pop("timing", None)
+        if type(body) is bytes and end <= _KNOWN_BYTES_MAX and (at := body.find(_TIMES, _HEAD_BYTES, end)) >= 0:  # in no text: its quotes have a backslash
+            self._start = body[:at + len(_TIMES)]
+            self._rest = body[body.find(b"}", at) + 1:end].rstrip()
+            self._places, self._bytes, self._end, self._document = _places(document, end), len(body), end, document
+        return document, segments
+
+
+def _places(document: Mapping[str, Any], at: int) -> List[Tuple[str, int, int]]:
+    """Of the segments that the document declares, which begin there: id, first and last."""
+    found: List[Tuple[str, int, int]] = []
+    for item in document.get("segments") or ():
+        size = int(item["size"])
+        if size < 0:
+            raise ProtocolError("the batch's answer has a segment of less than nothing")
+        found.append((str(item["id"]), at, at + size))
+        at += size + -size % _ALIGN
+    return found
 
 
 def _segments(document: Mapping[str, Any], body: BytesLike, at: int) -> Dict[str, memoryview]:
-    found: Dict[str, memoryview] = {}
-    declared = document.get("segments")
-    if declared:
-        view = memoryview(body)
-        for item in declared:
-            size = int(item["size"])
-            if size < 0 or at + size > len(view):
-                raise ProtocolError("the batch's answer ends within a segment")
-            found[str(item["id"])] = view[at:at + size]
-            at += size + -size % _ALIGN
+    view, found = memoryview(body), {}
+    for name, first, last in _places(document, at):
+        if last > len(view):
+            raise ProtocolError("the batch's answer ends within a segment")
+        found[name] = view[first:last]
     return found
 
 
@@ -123,9 +154,6 @@ def _document(encoded: bytes) -> Dict[str, Any]:
     if not isinstance(document, dict) or read != len(text):
         raise ProtocolError("the batch's answer has no JSON object")
     return document
-
-
-_known = lru_cache(maxsize=256)(_document)
 
 
 def device_us(answer: Mapping[str, Any]) -> float:

@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+from time import monotonic
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
@@ -170,7 +171,7 @@ class Transport(TransportBase):
                 connection = self._free.pop()
             except IndexError:  # another thread has taken it
                 break
-            if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
+            if monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
                 return connection
             connection.close()
         return self._open()
@@ -259,9 +260,9 @@ class Transport(TransportBase):
             response = connection.exchange(request, into, progress)
         except BaseException:
             connection.reusable = False
-            self._give(connection)
             raise
-        self._give(connection)
+        finally:
+            self._give(connection)
         if started is not None:
             for observer in tuple(self.observers):
                 observer(request, response, time.perf_counter() - started)

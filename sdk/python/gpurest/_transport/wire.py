@@ -34,6 +34,7 @@ class Request:
     source: Optional[str] = None
     options: Sequence[str] = ()
     takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
+    start: Optional[Tuple[object, bytes]] = field(default=None, init=False, repr=False, compare=False)  # once it was sent: to which endpoint, and how it began
 
     @property
     def body_bytes(self) -> int:
@@ -126,15 +127,23 @@ def clean(text: str) -> str:
 
 def head_of(request: Request, host: str, token: Optional[str], prefix: str = "", body_bytes: Optional[int] = None) -> bytes:
     """The request line and the headers. `prefix`: of the path; `body_bytes`: the request's, where they are known."""
-    start = _start_of(request.method, request.path, tuple(request.headers.items()), host, token, prefix)
+    return head_after(start_of(request, host, token, prefix), request, request.body_bytes if body_bytes is None else body_bytes)
+
+
+def start_of(request: Request, host: str, token: Optional[str], prefix: str) -> bytes:
+    """All of the head but the body's length and the empty line."""
+    return _start_of(request.method, request.path, tuple(request.headers.items()), host, token, prefix)
+
+
+def head_after(start: bytes, request: Request, body_bytes: int) -> bytes:
+    """The head that begins so."""
     if request.pieces or request.method in ("POST", "PUT", "PATCH"):
-        return b"%bContent-Length: %d\r\n\r\n" % (start, request.body_bytes if body_bytes is None else body_bytes)
+        return b"%bContent-Length: %d\r\n\r\n" % (start, body_bytes)
     return start + b"\r\n"
 
 
 @lru_cache(maxsize=STARTS_MAX)
 def _start_of(method: str, path: str, headers: Sequence[Tuple[str, str]], host: str, token: Optional[str], prefix: str) -> bytes:
-    """All but the body's length and the empty line."""
     if NO_PATH.search(path):
         raise ValueError(f"not a path: {path!r}")
     lines = [f"{method} {prefix}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}"]
@@ -187,6 +196,14 @@ def _fields_of(lines: Sequence[str]) -> Dict[str, str]:
             raise ProtocolError("an answer's header has no colon")
         headers[name.strip().lower()] = value.strip()
     return headers
+
+
+def whole_answer(raw: bytes) -> Optional[Response]:
+    """Of bytes that are one plain answer from the first to the last: its length and nothing else says where it ends."""
+    status, end = PLAIN_STARTS.get(raw[:13]), raw.find(b"\r\n\r\n")
+    if status is None or end < 0 or FRAMING.findall(raw, 0, end) != [b"%d" % (len(raw) - end - 4)]:
+        return None
+    return Response(status, Fields(raw[:end]), raw[end + 4:])
 
 
 def parse_head(raw: bytes, method: str) -> Head:

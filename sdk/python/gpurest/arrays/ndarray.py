@@ -422,9 +422,10 @@ def wrap(node: Node) -> ndarray:
 def queued(node: Node) -> ndarray:
     """As wrap(), with the engine's lock held."""
     engine, shape = node.engine, node.shape
-    engine.queue(node)
+    full = engine.queue(node)
     array = ndarray(Storage(node), node.dtype, shape, shapes.contiguous_strides(shape))
-    engine.relieve(node)
+    if full:
+        engine.relieve(node)
     return array
 
 

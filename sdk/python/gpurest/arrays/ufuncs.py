@@ -275,7 +275,8 @@ def operate(name: str, resolver: Resolver, first: Any, second: Any) -> ndarray:
         return call(name, resolver, (first, second))
     types = _types(name, resolver, (kind, other))
     with engine.lock:
-        inputs = (first._load() if left else _const(first, types.operands[0]), second._load() if right else _const(second, types.operands[1]))
+        load = first._load() if left else _const(first, types.operands[0])
+        inputs = (load, load if second is first else second._load() if right else _const(second, types.operands[1]))
         return queued(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, types.params, 4))
 
 

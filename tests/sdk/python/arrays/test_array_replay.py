@@ -8,8 +8,10 @@ import weakref
 
 import numpy as np
 import pytest
-from gpurest._transport.frame import pack, unpack, unpack_untimed
+from gpurest._transport.frame import Untimed, pack, unpack
+from gpurest._transport.wire import Response
 from gpurest.arrays._engine import engine as engine_module
+from gpurest.errors import ProtocolError, ResourceExhausted
 from .array_values import same
 
 
@@ -212,17 +214,51 @@ def test_what_is_replayed_has_the_time_outs_of_now_and_times_for_who_watches(g, 
 
 def test_answers_that_differ_in_their_times_alone_are_read_once():
     printed = 'a,"timing":{"x":1}'  # which is no time
-    found = []
+    found, answers = [], Untimed()
+
+    def read(body):
+        return answers.read(Response(200, {}, body))
+
     for at, run_ms in enumerate((0.5, 12.25, 1e-3)):
         body = b"".join(pack({"ops": [{"index": 0, "stdout": printed}], "timing": {"recv_ms": 0, "run_ms": run_ms}, "kept": {"$t0": "b_1"}}, {"r0": bytes([at] * 4)}))
-        document, got = unpack_untimed(body)
+        document, got = read(body)
         assert bytes(got["r0"]) == bytes([at] * 4) and document == {name: value for name, value in unpack(body)[0].items() if name != "timing"}
         found.append(document)
     assert found[0] is found[1] is found[2] and found[0]["ops"][0]["stdout"] == printed
+    with pytest.raises(ProtocolError, match="within a segment"):
+        read(body[:-64])
     for other in ({"ops": [], "timing": {"parts": {"a": 1}}, "kept": {}}, {"ops": [], "timing": {}}, {"kept": {"$t0": "b_2"}}, {"ops": ["x" * 5000], "timing": {"a": 1}}):
         body = b"".join(pack(other, {}))
-        document = unpack_untimed(body)[0]
+        document = read(body)[0]
         assert {"timing": None, **unpack(body)[0], **document} == {"timing": None, **unpack(body)[0]} and set(unpack(body)[0]) - set(document) <= {"timing"}
+
+
+def test_a_refusal_during_which_something_is_computed(g, session, monkeypatch):
+    """The request that is made again is the one that was refused, although one of the same structure has gone between."""
+    x, y = (g.asarray(np.arange(7.0) + first, session=session) for first in (0, 100))
+    assert [float(x[3]), float(y[3]), float(x[3])] == [3, 103, 3]
+    transport, refusals = session.client._transport, [ResourceExhausted("no room", problem={"limit": {"name": "session_memory_bytes"}})]
+    do, between = transport.do, []
+
+    def refused(call):
+        if refusals:
+            raise refusals.pop()
+        return do(call)
+
+    monkeypatch.setattr(transport, "do", refused)
+    session._reliefs.append(lambda *_: between.append(float(y[3])) or True)
+    assert float(x[3]) == 3 and between == [103]
+
+
+def test_uploads_of_a_flush_that_failed_count_for_the_next_one(g, session, monkeypatch):
+    """One request takes 256 of them, and those that are left over were not counted."""
+    held = [g.asarray(np.full(2, at), session=session) for at in range(200)]
+    with monkeypatch.context() as patched:
+        patched.setattr(session, "_submit_batch", lambda *_: (_ for _ in ()).throw(ResourceExhausted("no room", problem={})))
+        with pytest.raises(ResourceExhausted):
+            float((held[0] + held[1]).sum())
+    held += [g.asarray(np.full(2, at), session=session) for at in range(200, 400)]
+    assert [int(one[1]) for one in held[::57]] == [*range(0, 400, 57)]
 
 
 class Held(dict):

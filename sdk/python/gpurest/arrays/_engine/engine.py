@@ -73,6 +73,7 @@ class Engine:
         self.epoch = 0
         self.queued = 0  # weight of what was added since it was last counted
         self.inline_bytes = 0
+        self.sending = False  # a flush is on its way; what a refusal of memory calls, or a finalizer, may begin another one meanwhile
         self.plans = Plans(PLANNED_NODES_MAX)
 
     # ---- the queue ----
@@ -85,15 +86,18 @@ class Engine:
             self.epoch += update
         return node
 
-    def queue(self, node: Node) -> None:
-        """Queues a node that is no update. With the lock held. What the device does not compute is refused."""
+    def queue(self, node: Node) -> bool:
+        """Queues a node that is no update. With the lock held. What the device does not compute is refused. False: relieve() has nothing to do."""
         if self.language.refuses:
             self.language.check(node)
+        kind = node.kind
         node.epoch = self.epoch
         self.pending[node.number] = ref(node)
-        self.queued += WEIGHTS.get(node.kind, WEIGHT_ELSE)
-        if node.kind == HOST:
+        self.queued = queued = self.queued + WEIGHTS.get(kind, WEIGHT_ELSE)
+        if kind == HOST:
             self.inline_bytes += node.nbytes
+            return True
+        return queued >= config.queue_max or queued >= SEGMENTS_MAX or config.eager
 
     def relieve(self, node: Node) -> None:
         """Flushes when the queue is full, or at once in eager mode, which raises what becomes of the node. It is the newest one, and has its holder."""
@@ -128,6 +132,10 @@ class Engine:
     def fetch(self, loads: Sequence[Load], progress: Any = None) -> List[memoryview]:
         """The bytes of contiguous views, read along with a flush as far as one answer holds them. Raises what became of the arrays."""
         with self.lock:
+            if len(loads) == 1 and 0 < bytes_of(loads[0]) <= READ_BYTES_MAX:
+                got = self._send(loads)
+                self.check(loads[0].node)
+                return got
             sizes = [bytes_of(load) for load in loads]
             count = len(sizes) if sum(sizes) <= READ_BYTES_MAX and len(sizes) <= READS_MAX else self._along(sizes)
             got = self._send(loads if count == len(sizes) and 0 not in sizes else [load for load, nbytes in zip(loads[:count], sizes) if nbytes])
@@ -223,8 +231,9 @@ class Engine:
         if len(self.modules) > MODULES_MAX:
             self._unload_some()
         flush: Optional[Flush] = None
+        within, self.sending = self.sending, True
         try:
-            flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead)
+            flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead, within)
             if flush.unused:
                 self._let_go(flush.unused)
             if flush.document.length:
@@ -234,10 +243,12 @@ class Engine:
         except BaseException as error:
             self._let_go(dead if flush is None else [one for one in flush.bound if one is not None])
             self._failed(nodes, flush, error)
+        finally:
+            self.sending = within
         flush.settle(answer, got)
         for node in nodes:
             self.pending.pop(node.number, None)
-        return [got[f"r{at}"] for at in range(len(reads))]
+        return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
 
     def _prepared(self, structure: Structure) -> Prepared:
         """Planned and written once for flushes of one structure."""
@@ -278,7 +289,9 @@ class Engine:
             self.session._discard(one.id, one.generation)
 
     def _failed(self, nodes: Sequence[Node], flush: Optional[Flush], error: BaseException) -> NoReturn:
-        """All that was to be computed is lost, for one reason; what comes from the host is still there."""
+        """All that was to be computed is lost, for one reason; what comes from the host is still there, and queued."""
+        left = [node for node in nodes if node.kind in (HOST, EMPTY)]
+        self.queued, self.inline_bytes = len(left), sum([node.nbytes for node in left if node.kind == HOST])
         cause = error
         if isinstance(error, GpurestError):
             where = flush.where(error.op_index) if flush is not None else ""

@@ -147,19 +147,13 @@ class Node:
         """It is in device memory now; None when there is not a single element."""
         self.kind = BUFFER
         self.memory = memory
-        self._forget()
+        self.inputs, self.params, self.reuse = (), NOTHING, None  # how it was to be computed
 
     def fail(self, error: BaseException) -> None:
         """It will never be there, and why."""
         self.kind = FAILED
         self.error = error
-        self._forget()
-
-    def _forget(self) -> None:
-        """How it was to be computed."""
-        self.inputs = ()
-        self.params = NOTHING
-        self.reuse = None
+        self.inputs, self.params, self.reuse = (), NOTHING, None
 
 
 class Storage:

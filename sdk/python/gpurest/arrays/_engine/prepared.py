@@ -21,6 +21,7 @@ from .prelude_random import FIRST_CODE, RULES
 from .structure import Structure, bytes_of, mark
 
 if TYPE_CHECKING:
+    from ..._session.session import Session
     from .engine import Engine
 
 TIMEOUT_MS_MAX = 3600 * 1000
@@ -59,17 +60,31 @@ class Flag(NamedTuple):
     stored: Tuple[int, ...]
 
 
-class Frame(NamedTuple):
+class Frame:
     """A prepared request of which it is known what becomes its places and which modules have its kernels: text, with holes for names of memory, starts and
     scalars."""
 
-    operations: str
-    fill: Callable[[Sequence[Any]], Tuple[Any, ...]]
-    length: int  # of operations
-    options: str  # the request's members beside its operations
-    timeout_ms: int
-    allocs: List[Place]  # its first operations
-    large: List[int]  # bytes of places of which the device may have too few
+    __slots__ = ("operations", "fill", "length", "options", "timeout_ms", "allocs", "large", "_repeated")
+
+    def __init__(self, operations: str, order: Sequence[int], length: int, options: str, timeout_ms: int, allocs: List[Place]) -> None:
+        self.operations = operations
+        self.fill: Callable[[Sequence[Any]], Tuple[Any, ...]] = _picker(order)
+        self.length = length  # of operations
+        self.options = options  # the request's members beside its operations
+        self.timeout_ms = timeout_ms
+        self.allocs = allocs  # its first operations
+        self._repeated: Optional[requests.Repeated] = None
+        self.large = [place.nbytes for place in allocs if place.upload is None and place.nbytes > SMALL_BYTES]  # the device may have too few
+
+    def once(self, operations: str, module: Optional[Dict[str, Any]]) -> requests.Encoded:
+        return requests.Encoded(operations, self.length, self.options, self.timeout_ms, module)
+
+    def again(self, session: "Session", operations: str) -> requests.Encoded:
+        """The request that the one before was, with other operations."""
+        if self._repeated is None:
+            self._repeated = requests.Repeated(session.id, self.length, self.options, self.timeout_ms)
+        self._repeated.fill(operations)
+        return self._repeated
 
 
 class Prepared:
@@ -177,12 +192,13 @@ class Prepared:
         unused: List[Region] = []
         taken: Dict[int, int] = {}
         for one in dead:
-            if one.generation != generation:
+            _, nbytes, made_in, _ = one
+            if made_in != generation:
                 continue
-            places, count = self._by_size.get(one.nbytes, ()), taken.get(one.nbytes, 0)
+            places, count = self._by_size.get(nbytes, ()), taken.get(nbytes, 0)
             if count < len(places):
                 bound[places[count]] = one
-                taken[one.nbytes] = count + 1
+                taken[nbytes] = count + 1
             else:
                 unused.append(one)
         return bound, unused
@@ -209,8 +225,7 @@ class Prepared:
         operations = ",".join([one for one in (*[_unformatted(place.alloc) for place in made], "".join(texts)) if one])
         kept = ",".join([place.name for place in made if place.kept])
         options = f'"keep":[{kept}],"timeout_ms":{timeout_ms}' + ("" if timing else ',"timing":false')
-        frame = Frame(operations, _picker(order), len(made) + len(self.origins), options, timeout_ms, made,
-                      [place.nbytes for place in made if place.upload is None and place.nbytes > SMALL_BYTES])
+        frame = Frame(operations, order, len(made) + len(self.origins), options, timeout_ms, made)
         if keep:
             if len(self._frames) >= FRAMES_MAX:
                 self._frames.clear()
@@ -262,7 +277,8 @@ class Plans:
 class Flush:
     """With the engine's lock held from the first to the last."""
 
-    def __init__(self, engine: "Engine", structure: Structure, prepared: Prepared, dead: Sequence[Region]) -> None:
+    def __init__(self, engine: "Engine", structure: Structure, prepared: Prepared, dead: Sequence[Region], within: bool) -> None:
+        """`within`: another one of the engine is on its way, whose request stays as it is."""
         self.engine = engine
         self.nodes = structure.nodes
         self.memories = structure.memories
@@ -273,13 +289,16 @@ class Flush:
         timing = bool(session.client._transport.observers)  # profilers, the only ones who would see the times
         names = [one and one.name for one in self.bound]
         key = (timing, session.timeout_ms, config.timeout_s, *map(bool, names))
-        self.frame = frame = prepared.frame(key, engine.loads) or self._new_frame(key, timing)
+        known = prepared.frame(key, engine.loads)
+        self.frame = frame = known or self._new_frame(key, timing)
         for nbytes in frame.large:
             check_bytes(session, nbytes, "a result")
         operations = frame.operations % frame.fill([*structure.texts(engine.language.register), *names])
         self.segments = {f"s{at}": self.nodes[number].params["data"] for at, number in enumerate(prepared.uploads)} if prepared.uploads else NO_SEGMENTS
-        self.document = requests.Encoded(operations, frame.length, frame.options, frame.timeout_ms, timing,
-                                         engine.language.modules(self.new) if self.new else None)
+        if known is None or self.segments or timing or within:
+            self.document = frame.once(operations, engine.language.modules(self.new) if self.new else None)
+        else:
+            self.document = frame.again(session, operations)
 
     def _new_frame(self, key: Any, timing: bool) -> Frame:
         modules = [self._module(name) for name in self.prepared.kernels]

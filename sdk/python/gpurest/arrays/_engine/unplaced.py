@@ -57,12 +57,13 @@ class UnplacedEngine(Engine):
         self.most = config.queue_max
         self.between: List[Node] = []  # they read what another thread has placed since their operation asked for its engine
 
-    def queue(self, node: Node) -> None:
+    def queue(self, node: Node) -> bool:
         node.epoch = self.epoch
         if node.size:
             self.pending[node.number] = weakref.ref(node)
             if any(one.node.engine is not self for one in _loads(node)):
                 self.between.append(node)
+        return bool(self.between) or len(self.pending) >= self.most
 
     def relieve(self, node: Node) -> None:
         """What has become long goes to the default session, if there is one to be had. What reads a session's arrays goes there at once: flushes of that
