@@ -14,7 +14,8 @@ export_test_python
 export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+compiled=$(mktemp -d) # shared by services whose tests are not about compiling
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$compiled"' EXIT
 passed=0 failed=0 skipped=0 began=0 spent=0
 summary=() failures=()
 
@@ -172,9 +173,9 @@ run_release() {
     GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "programs for CUDA" "$daemon" tests/sdk/shim
     # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
-    run_pytest "built-in kernels" "$daemon" tests/kernels
+    GPUREST_CACHE=$compiled run_pytest "built-in kernels" "$daemon" tests/kernels
     # The SDK is a client: once, against the plain service, is enough. `make coverage` says which of its lines run; that takes half as long again.
-    run_pytest "Python SDK" "$daemon" tests/sdk/python
+    GPUREST_CACHE=$compiled run_pytest "Python SDK" "$daemon" tests/sdk/python
     run_pytest "Rust SDK" "$daemon" tests/sdk/rust
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"

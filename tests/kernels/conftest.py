@@ -13,7 +13,8 @@ from service_under_test import Service  # noqa: E402
 
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):  # noqa: F811
-    one = Service(executable, tmp_path_factory.mktemp("service"))
+    shared = {name: os.environ[name] for name in ("GPUREST_CACHE",) if name in os.environ}  # the Python SDK's tests need many of these kernels, too
+    one = Service(executable, tmp_path_factory.mktemp("service"), variables=shared)
     yield one
     one.stop()
 

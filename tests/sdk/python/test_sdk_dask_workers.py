@@ -49,7 +49,8 @@ def services():
 @pytest.fixture(scope="module")
 def cluster():
     with dask.config.set({"distributed.worker.memory.spill": False, "distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False,
-                          "distributed.comm.timeouts.connect": f"{SETTLE_S}s"}):
+                          "distributed.comm.timeouts.connect": f"{SETTLE_S}s",
+                          "distributed.deploy.lost-worker-timeout": f"{SETTLE_S}s"}):  # else a worker that takes 15 s to begin again never does
         with distributed.LocalCluster(n_workers=3, threads_per_worker=2, memory_limit=MEMORY, dashboard_address=":0") as one:
             yield one
 

@@ -33,7 +33,8 @@ def find_executable() -> Optional[str]:
 
 
 class Service:
-    """A running gpurestd. `url` is its address, `unix_url` its Unix socket's."""
+    """A running gpurestd. `url` is its address, `unix_url` its Unix socket's. What it compiles is forgotten at its end, unless GPUREST_CACHE names a folder, which
+    other runs and services may share."""
 
     def __init__(self, folder: pathlib.Path, executable: Optional[str] = None, arguments: Sequence[str] = (), device: str = "cpu") -> None:
         program = executable or find_executable()
@@ -42,8 +43,9 @@ class Service:
         self.folder = folder
         self._ports = folder / "ports"
         self.unix_url = f"unix://{folder / 'socket'}"
+        cache = [] if "GPUREST_CACHE" in os.environ else ["--cache", str(folder / "cache")]
         command = [str(pathlib.Path(program).resolve()), "--backends", device, "--listen", "127.0.0.1:0", "--listen", f"unix:{folder / 'socket'}",
-                   "--port-file", str(self._ports), "--cache", str(folder / "cache"), "--drain-timeout", "1", *arguments]
+                   "--port-file", str(self._ports), *cache, "--drain-timeout", "1", *arguments]
         with open(folder / "log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
         try:
