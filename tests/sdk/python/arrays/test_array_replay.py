@@ -261,6 +261,20 @@ def test_uploads_of_a_flush_that_failed_count_for_the_next_one(g, session, monke
     assert [int(one[1]) for one in held[::57]] == [*range(0, 400, 57)]
 
 
+def test_what_was_done_is_not_done_again_after_an_interrupt(g, session, monkeypatch):
+    """The answer is there, and an array is updated in its own memory, when the user interrupts: it is lost, and not updated twice."""
+    x = g.asarray(np.zeros(4), session=session)
+    assert x.tolist() == [0, 0, 0, 0]
+    x += 1
+    with monkeypatch.context() as patched:
+        patched.setattr(engine_module.Flush, "settle", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            float(x[0])
+    with pytest.raises(g.errors.GpurestError, match="interrupted"):
+        float(x[0])
+    assert (g.ones(4, session=session) + 1).tolist() == [2, 2, 2, 2]
+
+
 class Held(dict):
     """What a thread has until it ends."""
 

@@ -231,6 +231,7 @@ class Engine:
         if len(self.modules) > MODULES_MAX:
             self._unload_some()
         flush: Optional[Flush] = None
+        answered = False
         within, self.sending = self.sending, True
         try:
             flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead, within)
@@ -240,12 +241,14 @@ class Engine:
                 answer, got = self.session._submit_batch(flush.document, flush.segments)
             else:  # only memory is wanted, and what nobody needs any more serves
                 answer, got = {}, {}
+            answered = True
+            flush.settle(answer, got)
         except BaseException as error:
-            self._let_go(dead if flush is None else [one for one in flush.bound if one is not None])
-            self._failed(nodes, flush, error)
+            if not answered:  # else arrays may have the memory already
+                self._let_go(dead if flush is None else [one for one in flush.bound if one is not None])
+            self._failed([node for node in nodes if node.kind not in SETTLED], flush, error)  # done again, updates would count twice
         finally:
             self.sending = within
-        flush.settle(answer, got)
         for node in nodes:
             self.pending.pop(node.number, None)
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
