@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: set up, build, and run everything: unit and contract tests under ASan+UBSan, (threaded parts) under TSan and (what ASan does not
 # show) plain, then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary, the seconds of
-# each part by the clock and of processors, and what failed by name; exit 1 if anything failed.
+# each part, and what failed by name; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
 # TEST_PART=short         of the release preset only the service tests that a sanitizer hides or that use the machine's tools (make fresh-test PART=short)
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
@@ -16,23 +16,14 @@ export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 compiled=$(mktemp -d) # shared by services whose tests are not about compiling
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$compiled"' EXIT
-passed=0 failed=0 skipped=0 began=0 spent=0
+passed=0 failed=0 skipped=0 began=0
 summary=() failures=()
 
-# note_row SECONDS TEXT: a row of the summary, with the seconds since the row before if SECONDS is empty, and the seconds of processors that were
-# spent by what has ended since then: parts that run beside others count where they are awaited.
-note_row() {
-    local stat now
-    read -ra stat <"/proc/$$/stat"
-    now=$(((stat[15] + stat[16]) / $(getconf CLK_TCK)))
-    summary+=("$(printf '%s %5d s, processors %5d s' "$2" "${1:-$((SECONDS - began))}" $((now - spent)))")
-    began=$SECONDS spent=$now
-}
-
-# count NAME PASSED FAILED SKIPPED [SECONDS]: adds a row of tests.
+# count NAME PASSED FAILED SKIPPED [SECONDS]: adds a row; the default of SECONDS is the time since the previous row.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    note_row "${5:-}" "$(printf '%-28s %5d passed %3d failed %3d skipped' "$1" "$2" "$3" "$4")"
+    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")")
+    began=$SECONDS
 }
 
 # name_failures NAME LOG: keeps the lines that name what failed, for the end: a long log hides them.
@@ -43,7 +34,8 @@ name_failures() {
 
 # took NAME: a row for a step that is not a test.
 took() {
-    note_row "" "$(printf '%-28s %35s' "$1" "")"
+    summary+=("$(printf '%-28s %44d s' "$1" $((SECONDS - began)))")
+    began=$SECONDS
 }
 
 # Each C program counts as one test of ctest; its own output has its cases.
