@@ -309,6 +309,6 @@ float remainder_of(float a, float b)
     if (is_nan(r))
         return r;
     if (is_zero(r))
-        return b == 0.0 ? r : uintBitsToFloat(floatBitsToUint(b) & 0x80000000u);
-    return (b < 0.0) != below_zero(r) ? r + b : r;
+        return uintBitsToFloat(floatBitsToUint(b) & 0x80000000u);
+    return below_zero(b) != below_zero(r) ? r + b : r;
 }
