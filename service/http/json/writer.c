@@ -15,11 +15,26 @@ void json_writer_init(struct json_writer *w, struct buf *out)
     *w = (struct json_writer){.out = out};
 }
 
+/* Eight bytes at once: a bit for each that is below 0x20, 0x7f or above, a quote or a backslash. A carry may mark one more behind such a one. */
+static uint64_t special_bytes(uint64_t eight)
+{
+    const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    const uint64_t quotes = eight ^ '"' * ones, backslashes = eight ^ '\\' * ones;
+
+    return ((eight - 0x20 * ones) | (eight + ones) | eight | (quotes - ones) | (backslashes - ones)) & tops;
+}
+
 /* Length of the prefix that needs no escaping in a JSON string. */
 static size_t plain_bytes(struct span s)
 {
-    size_t n = 0;
+    size_t   n = 0;
+    uint64_t eight;
 
+    for (; s.bytes - n >= sizeof eight; n += sizeof eight) {
+        memcpy(&eight, s.data + n, sizeof eight);
+        if (special_bytes(eight))
+            break;
+    }
     while (n < s.bytes && (unsigned char)s.data[n] >= 0x20 && (unsigned char)s.data[n] < 0x7f && s.data[n] != '"' && s.data[n] != '\\')
         n++;
     return n;
@@ -36,25 +51,33 @@ static void put_escaped(struct buf *out, unsigned char c)
         buf_printf(out, "\\u%04x", c);
 }
 
-/* Fast path of most strings: appends all of it, or nothing. */
-static bool put_plain(struct buf *out, struct span s)
+static char *put_byte(char *at, char c)
 {
-    char *at = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2) : NULL;
+    *at = c;
+    return at + (c != '\0');
+}
+
+/* Fast path of most strings: appends all of it, or nothing. '\0': nothing stands before or behind it. */
+static bool put_plain(struct buf *out, char before, struct span s, char behind)
+{
+    char *from = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2 + (before != '\0') + (behind != '\0')) : NULL;
+    char *at = from;
 
     if (!at)
         return false;
-    at[0] = '"';
+    at = put_byte(put_byte(at, before), '"');
     if (s.bytes)
-        memcpy(at + 1, s.data, s.bytes);
-    at[s.bytes + 1] = '"';
-    buf_grew(out, s.bytes + 2);
+        memcpy(at, s.data, s.bytes);
+    at = put_byte(put_byte(at + s.bytes, '"'), behind);
+    buf_grew(out, (size_t)(at - from));
     return true;
 }
 
-static void put_string(struct buf *out, struct span s)
+static void put_string(struct buf *out, char before, struct span s, char behind)
 {
-    if (put_plain(out, s))
+    if (put_plain(out, before, s, behind))
         return;
+    buf_add(out, &before, before != '\0');
     buf_add_text(out, "\"");
     while (s.bytes && !out->failed) {
         size_t n = plain_bytes(s);
@@ -73,17 +96,16 @@ static void put_string(struct buf *out, struct span s)
         s = span_from(s, n ? n : 1);
     }
     buf_add_text(out, "\"");
+    buf_add(out, &behind, behind != '\0');
 }
 
 /* Writes the comma and name before a value. */
 static void start_value(struct json_writer *w, const char *name)
 {
-    if (w->comma)
+    if (name)
+        put_string(w->out, w->comma ? ',' : '\0', span_of(name), ':');
+    else if (w->comma)
         buf_add(w->out, ",", 1);
-    if (name) {
-        put_string(w->out, span_of(name));
-        buf_add(w->out, ":", 1);
-    }
     w->comma = true;
 }
 
@@ -206,7 +228,7 @@ void json_add_u64_or_null(struct json_writer *w, const char *name, uint64_t valu
 void json_add_string(struct json_writer *w, const char *name, struct span value)
 {
     start_value(w, name);
-    put_string(w->out, value);
+    put_string(w->out, '\0', value, '\0');
 }
 
 void json_add_text(struct json_writer *w, const char *name, const char *value)

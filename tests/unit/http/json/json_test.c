@@ -293,6 +293,32 @@ Test(json_writer, makes_any_bytes_valid)
     json_document_destroy(d);
 }
 
+/* Strings are looked through by eight bytes at once. */
+Test(json_writer, finds_what_needs_an_escape_wherever_it_stands)
+{
+    for (int c = 0; c < 256; c++)
+        for (size_t at = 0; at < 20; at++) {
+            char        text[20], want[64], shown[16];
+            bool        plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+            const char *named = c ? strchr("\bb\ff\nn\rr\tt\"\"\\\\", c) : NULL;
+
+            memset(text, 'a', sizeof text);
+            text[at] = (char)c;
+            if (plain)
+                snprintf(shown, sizeof shown, "%c", c);
+            else if (c >= 0x80)
+                snprintf(shown, sizeof shown, "\xef\xbf\xbd");
+            else if (named && strchr("\b\f\n\r\t\"\\", c))
+                snprintf(shown, sizeof shown, "\\%c", named[1]);
+            else
+                snprintf(shown, sizeof shown, "\\u%04x", c);
+            snprintf(want, sizeof want, "\"%.*s%s%.*s\"", (int)at, "aaaaaaaaaaaaaaaaaaaa", shown, (int)(19 - at), "aaaaaaaaaaaaaaaaaaaa");
+            write_again();
+            json_add_string(&w, NULL, (struct span){text, sizeof text});
+            cr_assert_str_eq(written.data, want, "byte %d at %zu", c, at);
+        }
+}
+
 Test(json_writer, writes_doubles_that_read_back_the_same)
 {
     static const double values[] = {0.1, 0.30000000000000004, 9007199254740991.0, 1e300, 5e-324, -1.5, 7.8, 1.0 / 3};
