@@ -2,16 +2,20 @@
  * T_ with the dtype's name, and KERNEL_ with the kernel's. */
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_shader_8bit_storage : require
+#if defined(T_f16) || defined(KERNEL_cast_f16)
+#extension GL_EXT_shader_16bit_storage : require
+#endif
 
 #define THREADS 256
 layout(local_size_x = THREADS) in;
 
-/* WIDE is what sums of T are kept in, BITS an unsigned integer of its size. */
-#if defined(T_f32)
+/* WIDE is what sums of T are kept in, BITS an unsigned integer of its size or more, SINGLE: T is computed in f32. */
+#if defined(T_f32) || defined(T_f16)
 #define T float
 #define WIDE float
 #define BITS uint
 #define REAL
+#define SINGLE
 #define LOWEST (-INFINITE)
 #define HIGHEST INFINITE
 #elif defined(T_f64)
@@ -50,6 +54,8 @@ layout(local_size_x = THREADS) in;
 #endif
 #if defined(T_f64) || defined(T_i64) || defined(T_u64)
 #define BYTES 8
+#elif defined(T_f16)
+#define BYTES 2
 #else
 #define BYTES 4
 #endif
@@ -68,8 +74,28 @@ bool is_nan(double x)
     return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
 }
 bool is_finite(double x) { return (unpackDouble2x32(x).y & 0x7ff00000u) != 0x7ff00000u; }
-#elif !defined(T_f32)
+#elif !defined(SINGLE)
 bool is_nan(T x) { return false; }
+#endif
+
+/* What lies in buffers, its bits alone, and what comes as a value: of f16 the bits. */
+#if defined(T_f16) || defined(KERNEL_cast_f16)
+#include "half.glsl"
+#endif
+#if defined(T_f16)
+#define STORED uint16_t
+#define BITS_STORED uint16_t
+#define GIVEN uint
+#define LOADED(stored) half_load(uint(stored))
+#define TO_STORED(value) uint16_t(half_store(value))
+#define VALUE_OF(given) half_load(given)
+#else
+#define STORED T
+#define BITS_STORED BITS
+#define GIVEN T
+#define LOADED(stored) stored
+#define TO_STORED(value) value
+#define VALUE_OF(given) given
 #endif
 
 /* F of 0 to 15, without a loop: lavapipe counts their turns. */

@@ -1,10 +1,10 @@
-/* Elementwise kernels as shaders: the numbers of elementwise.cu, in f32, i32, u32, f64, i64 and u64.
+/* Elementwise kernels as shaders: the numbers of elementwise.cu, in f16, f32, i32, u32, f64, i64 and u64. Those of f16 are computed in f32 and rounded once.
  *
  * Method: a thread takes an element at a time; a grid smaller than the work goes round again. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
-#if defined(T_f32)
+#if defined(SINGLE)
 #include "real.glsl"
 #include "circular.glsl"
 #elif defined(T_f64)
@@ -117,7 +117,7 @@
 #elif defined(KERNEL_mul)
 #define BINARY_OF a * b
 #elif defined(KERNEL_div)
-#if defined(T_f32)
+#if defined(SINGLE)
 #define BINARY_OF quotient(a, b)
 #else
 #define BINARY_OF a / b
@@ -166,6 +166,9 @@
 #define COMPARE_OF is_true(a) || is_true(b)
 #elif defined(KERNEL_xor)
 #define COMPARE_OF is_true(a) != is_true(b)
+#elif defined(KERNEL_cast_f16)
+#define CAST_TO uint16_t
+#define CAST_OF uint16_t(half_store(TO_SINGLE(x)))
 #elif defined(KERNEL_cast_f32)
 #define CAST_TO float
 #define CAST_OF float(x)
@@ -190,7 +193,7 @@
 
 bool is_true(T x) { return is_nan(x) || x != T(0); }
 
-#if defined(T_f32)
+#if defined(SINGLE)
 float with_sign_of(float a, float b) { return uintBitsToFloat(floatBitsToUint(a) & 0x7fffffffu | floatBitsToUint(b) & 0x80000000u); }
 #elif defined(T_f64)
 double with_sign_of(double a, double b)
@@ -225,6 +228,13 @@ T remainder_of(T a, T b)
 }
 #endif
 
+#if defined(KERNEL_cast_f16) && defined(T_f64)
+#include "half64.glsl"
+#define TO_SINGLE(x) half_rounded_once(x)
+#else
+#define TO_SINGLE(x) float(x)
+#endif
+
 /* The nearest limit where it does not fit; NaN becomes 0. */
 #if defined(REAL)
 #define WHOLE(to, low, high, least, most) (is_nan(x) ? to(0) : x >= high ? most : x <= low ? least : to(x))
@@ -235,67 +245,67 @@ T remainder_of(T a, T b)
 /* ---- parameters, and one element ---- */
 
 #if defined(FILL)
-layout(binding = 0) writeonly buffer Out { T o[]; };
-layout(push_constant) uniform Push { uint64_t n; T value; };
-void element(uint i) { o[i] = value; }
+layout(binding = 0) writeonly buffer Out { STORED o[]; };
+layout(push_constant) uniform Push { uint64_t n; GIVEN value; };
+void element(uint i) { o[i] = TO_STORED(VALUE_OF(value)); }
 #elif defined(IOTA)
-layout(binding = 0) writeonly buffer Out { T o[]; };
-layout(push_constant) uniform Push { uint64_t n; T start, step; };
-void element(uint i) { o[i] = start + T(i) * step; }
+layout(binding = 0) writeonly buffer Out { STORED o[]; };
+layout(push_constant) uniform Push { uint64_t n; GIVEN start, step; };
+void element(uint i) { o[i] = TO_STORED(VALUE_OF(start) + T(i) * VALUE_OF(step)); }
 #elif defined(AXPY)
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) buffer Y { T y[]; };
-layout(push_constant) uniform Push { T alpha; uint64_t n; };
-void element(uint i) { y[i] = alpha * x[i] + y[i]; }
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) buffer Y { STORED y[]; };
+layout(push_constant) uniform Push { GIVEN alpha; uint64_t n; };
+void element(uint i) { y[i] = TO_STORED(VALUE_OF(alpha) * LOADED(x[i]) + LOADED(y[i])); }
 #elif defined(SCALE)
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) writeonly buffer Out { T o[]; };
-layout(push_constant) uniform Push { T alpha, beta; uint64_t n; };
-void element(uint i) { o[i] = alpha * x[i] + beta; }
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) writeonly buffer Out { STORED o[]; };
+layout(push_constant) uniform Push { GIVEN alpha, beta; uint64_t n; };
+void element(uint i) { o[i] = TO_STORED(VALUE_OF(alpha) * LOADED(x[i]) + VALUE_OF(beta)); }
 #elif defined(CLIP)
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) writeonly buffer Out { T o[]; };
-layout(push_constant) uniform Push { T low, high; uint64_t n; };
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) writeonly buffer Out { STORED o[]; };
+layout(push_constant) uniform Push { GIVEN low, high; uint64_t n; };
 void element(uint i)
 {
-    T v = x[i];
-    o[i] = is_nan(v) ? v : v < low ? low : v > high ? high : v;
+    T v = LOADED(x[i]), least = VALUE_OF(low), most = VALUE_OF(high);
+    o[i] = TO_STORED(is_nan(v) ? v : v < least ? least : v > most ? most : v);
 }
 #elif defined(WHERE)
 layout(binding = 0) readonly buffer Condition { uint8_t condition[]; };
-layout(binding = 1) readonly buffer A { T a[]; };
-layout(binding = 2) readonly buffer B { T b[]; };
-layout(binding = 3) writeonly buffer Out { T o[]; };
+layout(binding = 1) readonly buffer A { STORED a[]; };
+layout(binding = 2) readonly buffer B { STORED b[]; };
+layout(binding = 3) writeonly buffer Out { STORED o[]; };
 layout(push_constant) uniform Push { uint64_t n; };
-void element(uint i) { o[i] = uint(condition[i]) != 0u ? a[i] : b[i]; }
+void element(uint i) { o[i] = TO_STORED(uint(condition[i]) != 0u ? LOADED(a[i]) : LOADED(b[i])); }
 #elif defined(BINARY_OF) || defined(COMPARE_OF)
-layout(binding = 0) readonly buffer A { T left[]; };
-layout(binding = 1) readonly buffer B { T right[]; };
+layout(binding = 0) readonly buffer A { STORED left[]; };
+layout(binding = 1) readonly buffer B { STORED right[]; };
 layout(push_constant) uniform Push { uint64_t n; };
 #if defined(BINARY_OF)
-layout(binding = 2) writeonly buffer Out { T o[]; };
+layout(binding = 2) writeonly buffer Out { STORED o[]; };
 T result(T a, T b) { return BINARY_OF; }
-void element(uint i) { o[i] = result(left[i], right[i]); }
+void element(uint i) { o[i] = TO_STORED(result(LOADED(left[i]), LOADED(right[i]))); }
 #else
 layout(binding = 2) writeonly buffer Out { uint8_t o[]; };
 bool result(T a, T b) { return COMPARE_OF; }
-void element(uint i) { o[i] = uint8_t(result(left[i], right[i]) ? 1u : 0u); }
+void element(uint i) { o[i] = uint8_t(result(LOADED(left[i]), LOADED(right[i])) ? 1u : 0u); }
 #endif
 #else
-layout(binding = 0) readonly buffer X { T from[]; };
+layout(binding = 0) readonly buffer X { STORED from[]; };
 layout(push_constant) uniform Push { uint64_t n; };
 #if defined(UNARY_OF)
-layout(binding = 1) writeonly buffer Out { T o[]; };
+layout(binding = 1) writeonly buffer Out { STORED o[]; };
 T result(T x) { return UNARY_OF; }
-void element(uint i) { o[i] = result(from[i]); }
+void element(uint i) { o[i] = TO_STORED(result(LOADED(from[i]))); }
 #elif defined(TEST_OF)
 layout(binding = 1) writeonly buffer Out { uint8_t o[]; };
 bool result(T x) { return TEST_OF; }
-void element(uint i) { o[i] = uint8_t(result(from[i]) ? 1u : 0u); }
+void element(uint i) { o[i] = uint8_t(result(LOADED(from[i])) ? 1u : 0u); }
 #else
 layout(binding = 1) writeonly buffer Out { CAST_TO o[]; };
 CAST_TO result(T x) { return CAST_OF; }
-void element(uint i) { o[i] = result(from[i]); }
+void element(uint i) { o[i] = result(LOADED(from[i])); }
 #endif
 #endif
 

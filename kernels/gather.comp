@@ -1,4 +1,4 @@
-/* Rows of a matrix taken by index, and put by index, as shaders, of elements of 32 and 64 bits.
+/* Rows of a matrix taken by index, and put by index, as shaders, of elements of 16, 32 and 64 bits, which scatter_add takes of the latter two.
  *
  * Method: threads go along the rows that move. A negative index counts from the end. An index out of range writes to an address that no memory has:
  * where the device answers that with a fault, as lavapipe does, it ends the launch and its session; on any other, such a row is not written.
@@ -12,11 +12,11 @@
 #endif
 
 #if defined(KERNEL_gather)
-layout(binding = 0) readonly buffer X { BITS x[]; };
-layout(binding = 2) writeonly buffer Out { BITS o[]; };
+layout(binding = 0) readonly buffer X { BITS_STORED x[]; };
+layout(binding = 2) writeonly buffer Out { BITS_STORED o[]; };
 #else
-layout(binding = 0) readonly buffer X { BITS x[]; };
-layout(binding = 2) buffer Out { BITS o[]; };
+layout(binding = 0) readonly buffer X { BITS_STORED x[]; };
+layout(binding = 2) buffer Out { BITS_STORED o[]; };
 #endif
 layout(binding = 1) readonly buffer Index { int64_t index[]; };
 layout(push_constant) uniform Push { uint64_t count, rows, width64; };

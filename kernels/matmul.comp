@@ -1,7 +1,7 @@
-/* Products of matrices as shaders, in f32, i32, u32, f64, i64 and u64.
+/* Products of matrices as shaders, in f16, f32, i32, u32, f64, i64 and u64.
  *
  * Method: a block makes a tile of 32 x 32 results, four for each thread, from pieces of 32 x 16 and 16 x 32 in shared memory.
- * Numbers: real numbers are summed along k in their own type; integers wrap around. */
+ * Numbers: real numbers are summed along k in their own type, of f16 in f32; integers wrap around. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -9,9 +9,9 @@
 #define TILE 32u
 #define DEPTH 16u
 
-layout(binding = 0) readonly buffer A { T a[]; };
-layout(binding = 1) readonly buffer B { T b[]; };
-layout(binding = 2) writeonly buffer Out { T o[]; };
+layout(binding = 0) readonly buffer A { STORED a[]; };
+layout(binding = 1) readonly buffer B { STORED b[]; };
+layout(binding = 2) writeonly buffer Out { STORED o[]; };
 #if defined(KERNEL_matmul_strided)
 layout(push_constant) uniform Push { uint64_t m64, n64, k64, batch64, lda64, ldb64, ldc64, a_batch, b_batch, out_batch; };
 #define LDA uint(lda64)
@@ -36,8 +36,8 @@ void load(uint matrix, uint row, uint column, uint at, uint m, uint n, uint k)
 {
     for (uint i = gl_LocalInvocationID.x; i < TILE * DEPTH; i += THREADS) {
         uint r = i / DEPTH, c = i % DEPTH, y = i / TILE, z = i % TILE;
-        left[r * (DEPTH + 1u) + c] = row + r < m && at + c < k ? a[matrix * A_BATCH + (row + r) * LDA + at + c] : T(0);
-        right[y * TILE + z] = at + y < k && column + z < n ? b[matrix * B_BATCH + (at + y) * LDB + column + z] : T(0);
+        left[r * (DEPTH + 1u) + c] = row + r < m && at + c < k ? LOADED(a[matrix * A_BATCH + (row + r) * LDA + at + c]) : T(0);
+        right[y * TILE + z] = at + y < k && column + z < n ? LOADED(b[matrix * B_BATCH + (at + y) * LDB + column + z]) : T(0);
     }
 }
 
@@ -65,12 +65,12 @@ void main()
         }
         uint r = row + y, c = column + x, first = matrix * OUT_BATCH + r * LDC + c;
         if (r < m && c < n)
-            o[first] = s00;
+            o[first] = TO_STORED(s00);
         if (r < m && c + 16u < n)
-            o[first + 16u] = s01;
+            o[first + 16u] = TO_STORED(s01);
         if (r + 16u < m && c < n)
-            o[first + 16u * LDC] = s10;
+            o[first + 16u * LDC] = TO_STORED(s10);
         if (r + 16u < m && c + 16u < n)
-            o[first + 16u * LDC + 16u] = s11;
+            o[first + 16u * LDC + 16u] = TO_STORED(s11);
     }
 }

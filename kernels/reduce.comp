@@ -1,8 +1,8 @@
-/* Reductions as shaders: of all elements, and along an axis, in f32, i32, u32, f64, i64 and u64.
+/* Reductions as shaders: of all elements, and along an axis, in f16, f32, i32, u32, f64, i64 and u64.
  *
  * Method: one block takes all elements, 16 a turn for each thread; along an axis a block takes one result after the other. The states of the
  * threads are put together in shared memory.
- * Numbers: sums of f32 and f64 carry what each addition rounds away; integers are summed in 64 bits, which wrap around. NaN counts as least and
+ * Numbers: sums of real numbers, of f16 in f32, carry what each addition rounds away; integers are summed in 64 bits, which wrap around. NaN counts as least and
  * greatest; argmin and argmax take the first of equals. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -62,7 +62,7 @@ OUT value(state s, uint count) { return total(s) / T(count); }
 OUT value(state s, uint count) { return total(s); }
 #endif
 #elif defined(VARIANCE)
-#if defined(T_f32)
+#if defined(SINGLE)
 #define OUT float
 #else
 #define OUT double
@@ -183,7 +183,7 @@ state together(state own)
 /* What a variance's divisor is less than the count by: an f64, by its bits, as not every device has such numbers. */
 #if defined(VARIANCE)
 #define DDOF , ddof
-#if defined(T_f32)
+#if defined(SINGLE)
 /* Cut to the 24 bits of f32: whole numbers up to 2^24 are exact. */
 float less_of(uint64_t bits)
 {
@@ -200,8 +200,15 @@ double less_of(uint64_t bits) { return packDouble2x32(uvec2(uint(bits), uint(bit
 #define VALUE_OF_VARIANCE
 #endif
 
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) writeonly buffer Out { OUT o[]; };
+#if defined(T_f16) && !defined(PLACE) && !defined(ANY) && !defined(ALL)
+#define OUT_STORED STORED
+#define TO_OUT(value) TO_STORED(value)
+#else
+#define OUT_STORED OUT
+#define TO_OUT(value) value
+#endif
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) writeonly buffer Out { OUT_STORED o[]; };
 
 #if defined(WHOLE)
 layout(push_constant) uniform Push { uint64_t n DDOF; };
@@ -210,7 +217,7 @@ VALUE_OF_VARIANCE
 void take(inout state own, uint i)
 {
     if (i < n)
-        own = merge(own, of(x[i], i));
+        own = merge(own, of(LOADED(x[i]), i));
 }
 
 void main()
@@ -238,7 +245,7 @@ void main()
     }
     own = together(own);
     if (gl_LocalInvocationID.x == 0u)
-        o[0] = value(own, count);
+        o[0] = TO_OUT(value(own, count));
 }
 #else
 layout(push_constant) uniform Push { uint64_t outer, count, inner DDOF; };
@@ -249,7 +256,7 @@ VALUE_OF_VARIANCE
 
 state element(uint at, uint i, uint length)
 {
-    return i < length ? of(x[at], i) : nothing();
+    return i < length ? of(LOADED(x[at]), i) : nothing();
 }
 
 void alone(uint results, uint length, uint step)
@@ -268,7 +275,7 @@ void alone(uint results, uint length, uint step)
             own = merge(own, element(at + 6u * step, i + 6u, length));
             own = merge(own, element(at + 7u * step, i + 7u, length));
         }
-        o[r] = value(own, length);
+        o[r] = TO_OUT(value(own, length));
     }
 }
 
@@ -285,10 +292,10 @@ void main()
         state own = nothing();
 
         for (uint i = gl_LocalInvocationID.x; i < length; i += THREADS)
-            own = merge(own, of(x[begin + i * step], i));
+            own = merge(own, of(LOADED(x[begin + i * step]), i));
         own = together(own);
         if (gl_LocalInvocationID.x == 0u)
-            o[r] = value(own, length);
+            o[r] = TO_OUT(value(own, length));
     }
 }
 #endif

@@ -26,8 +26,13 @@ OUT both(OUT a, OUT b) { return is_nan(a) || a < b ? a : b; }
 OUT both(OUT a, OUT b) { return is_nan(a) || a > b ? a : b; }
 #endif
 
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) writeonly buffer Out { OUT o[]; };
+#if defined(T_f16)
+#define OUT_STORED STORED
+#else
+#define OUT_STORED OUT
+#endif
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) writeonly buffer Out { OUT_STORED o[]; };
 layout(push_constant) uniform Push { uint64_t n; uint exclusive; };
 shared OUT totals[THREADS];
 
@@ -69,7 +74,7 @@ void main()
         /* v is what the result has: with or without the place itself. */
 #define TAKE(j) \
     { \
-        OUT next = both(sum, at + j < count ? OUT(x[at + j]) : NONE); \
+        OUT next = both(sum, at + j < count ? OUT(LOADED(x[at + j])) : NONE); \
         v[j] = exclusive != 0u ? sum : next; \
         sum = next; \
     }
@@ -79,7 +84,7 @@ void main()
         before = both(before, totals[THREADS - 1]);
 #define GIVE(j) \
     if (at + j < count) \
-        o[at + j] = both(left, v[j]);
+        o[at + j] = TO_STORED(both(left, v[j]));
         SIXTEEN(GIVE)
     }
 }

@@ -1,4 +1,4 @@
-/* Softmax and its logarithm over the rows of a matrix as shaders, in f32 and f64.
+/* Softmax and its logarithm over the rows of a matrix as shaders, in f16, f32 and f64.
  *
  * Method: a block per row, which is read three times. exp(x - greatest) / sum, so that nothing overflows.
  * Numbers: a NaN or +inf in a row makes all of it NaN, as does a row of -inf alone. */
@@ -11,8 +11,8 @@
 #include "real.glsl"
 #endif
 
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) writeonly buffer Out { T o[]; };
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) writeonly buffer Out { STORED o[]; };
 layout(push_constant) uniform Push { uint64_t rows, columns; };
 shared T room[THREADS];
 
@@ -53,19 +53,19 @@ void main()
         T    greatest = LOWEST, sum = T(0);
 
         for (uint i = own; i < width; i += THREADS)
-            greatest = greater_one(greatest, x[begin + i]);
+            greatest = greater_one(greatest, LOADED(x[begin + i]));
         greatest = together(greatest, false);
         for (uint i = own; i < width; i += THREADS)
-            sum += exact_exp(x[begin + i] - greatest);
+            sum += exact_exp(LOADED(x[begin + i]) - greatest);
         sum = together(sum, true);
 #if defined(KERNEL_log_softmax)
         T total = exact_log(sum);
         for (uint i = own; i < width; i += THREADS)
-            o[begin + i] = x[begin + i] - greatest - total;
+            o[begin + i] = TO_STORED(LOADED(x[begin + i]) - greatest - total);
 #else
         T total = T(1) / sum;
         for (uint i = own; i < width; i += THREADS)
-            o[begin + i] = exact_exp(x[begin + i] - greatest) * total;
+            o[begin + i] = TO_STORED(exact_exp(LOADED(x[begin + i]) - greatest) * total);
 #endif
     }
 }

@@ -16,15 +16,16 @@
 #endif
 #define DIGITS 16u
 #define PASSES (2u * BYTES)
+#define WORDS (BYTES == 8 ? 2u : 1u) /* of a key in scratch memory */
 
 #if defined(PAIRS)
-layout(binding = 0) readonly buffer X { T x[]; };
+layout(binding = 0) readonly buffer X { STORED x[]; };
 layout(binding = 1) readonly buffer Values { uint values[]; };
-layout(binding = 2) coherent buffer Out { BITS o[]; };
+layout(binding = 2) coherent buffer Out { BITS_STORED o[]; };
 layout(binding = 3) coherent buffer ValuesOut { uint values_out[]; };
 #else
-layout(binding = 0) readonly buffer X { T x[]; };
-layout(binding = 1) coherent buffer Out { BITS o[]; };
+layout(binding = 0) readonly buffer X { STORED x[]; };
+layout(binding = 1) coherent buffer Out { BITS_STORED o[]; };
 #endif
 /* Keys, in words of 32 bits, and behind them the values. */
 layout(binding = SCRATCH) coherent buffer Scratch { uint scratch[]; };
@@ -40,7 +41,9 @@ shared uint begins[DIGITS + 1]; /* of a digit within the tile */
 
 #define TOP (BITS(1) << (BYTES * 8 - 1))
 
-#if defined(T_f32)
+#if defined(T_f16)
+BITS bits_of(float v) { return half_store(v); }
+#elif defined(T_f32)
 BITS bits_of(float v) { return floatBitsToUint(v); }
 #elif defined(T_f64)
 BITS bits_of(double v)
@@ -81,9 +84,9 @@ BITS back(BITS bits)
 BITS key(uint i, uint pass)
 {
     if (pass == 0u)
-        return ordered(x[i]);
+        return ordered(LOADED(x[i]));
     if ((pass & 1u) == 0u)
-        return o[i];
+        return BITS(o[i]);
 #if BYTES == 8
     return uint64_t(scratch[2u * i + 1u]) << 32 | uint64_t(scratch[2u * i]);
 #else
@@ -95,14 +98,14 @@ void put(uint from, uint to, BITS k, uint n, uint pass)
 {
     bool into_out = (pass & 1u) != 0u;
 #if defined(PAIRS)
-    uint first = n * (BYTES / 4u), value = pass == 0u ? values[from] : into_out ? scratch[first + from] : values_out[from];
+    uint first = n * WORDS, value = pass == 0u ? values[from] : into_out ? scratch[first + from] : values_out[from];
     if (into_out)
         values_out[to] = value;
     else
         scratch[first + to] = value;
 #endif
     if (into_out)
-        o[to] = pass == PASSES - 1u ? back(k) : k;
+        o[to] = BITS_STORED(pass == PASSES - 1u ? back(k) : k);
     else {
 #if BYTES == 8
         scratch[2u * to] = uint(k);

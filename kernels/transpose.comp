@@ -1,4 +1,4 @@
-/* Transposition of matrices and copies with strides as shaders, of elements of 32 and 64 bits.
+/* Transposition of matrices and copies with strides as shaders, of elements of 16, 32 and 64 bits.
  *
  * Method: a tile of 64 x 32 elements, of 64 bits 32 x 32, goes through shared memory, so that both sides of the copy are read and written along rows.
  * Copies with strides take an element for each thread. */
@@ -8,10 +8,10 @@
 
 /* Of a tile; the service counts those of 64 x 32 (kernels.def), and blocks go on. */
 #define ACROSS 32u
-#define DOWN (256u / BYTES)
+#define DOWN (BYTES == 8 ? 32u : 64u)
 
-layout(binding = 0) readonly buffer X { BITS x[]; };
-layout(binding = 1) writeonly buffer Out { BITS o[]; };
+layout(binding = 0) readonly buffer X { BITS_STORED x[]; };
+layout(binding = 1) writeonly buffer Out { BITS_STORED o[]; };
 #if defined(KERNEL_copy_strided)
 layout(push_constant) uniform Push { uint64_t n0, n1, n2, n3, x0, x1, x2, x3, out0, out1, out2, out3; };
 
@@ -41,13 +41,13 @@ void main()
                 for (uint i = own; i < ACROSS * DOWN; i += THREADS) {
                     uint row = ty * DOWN + i / ACROSS, column = tx * ACROSS + i % ACROSS;
                     if (row < rows && column < columns)
-                        tile[i / ACROSS * (ACROSS + 1u) + i % ACROSS] = x[base + row * columns + column];
+                        tile[i / ACROSS * (ACROSS + 1u) + i % ACROSS] = BITS(x[base + row * columns + column]);
                 }
                 barrier();
                 for (uint i = own; i < ACROSS * DOWN; i += THREADS) {
                     uint row = ty * DOWN + i % DOWN, column = tx * ACROSS + i / DOWN;
                     if (row < rows && column < columns)
-                        o[base + column * rows + row] = tile[i % DOWN * (ACROSS + 1u) + i / DOWN];
+                        o[base + column * rows + row] = BITS_STORED(tile[i % DOWN * (ACROSS + 1u) + i / DOWN]);
                 }
                 barrier();
             }

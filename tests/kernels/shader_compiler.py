@@ -5,7 +5,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
-SETS = {"SHADED_INTEGERS": ("i32", "u32", "i64", "u64"), "SHADED_REALS": ("f32", "f64")}
+SETS = {"SHADED_INTEGERS": ("i32", "u32", "i64", "u64"), "SHADED_LARGE_REALS": ("f32", "f64"), "SHADED_REALS": ("f16", "f32", "f64")}
 SETS["SHADED"] = SETS["SHADED_REALS"] + SETS["SHADED_INTEGERS"]
 COMPUTE, VULKAN_1_2, PERFORMANCE = 2, 1 << 22 | 2 << 12, 2
 
@@ -21,6 +21,11 @@ def rows():
     for name, dtypes in re.findall(r"^SHADED_REDUCTION\((\w+), ([\w()| ]+)\)$", table, re.M):
         found |= {f"reduce_{name}": dtypes_of(dtypes), f"reduce_{name}_axis": dtypes_of(dtypes)}
     return found
+
+
+def whole(name):
+    """Its text, with headers in place of their names."""
+    return re.sub(r'#include "([\w.]+)"', lambda found: whole(found[1]), (KERNELS / name).read_text())
 
 
 class Compiler:
@@ -44,9 +49,8 @@ class Compiler:
         return self.functions[member](*values)
 
     def compile(self, family, *macros):
-        """SPIR-V, or the errors as text. Headers are put in place of their names."""
-        text = (KERNELS / f"{family}.comp").read_text()
-        source = re.sub(r'#include "([\w.]+)"', lambda found: (KERNELS / found[1]).read_text(), text).encode()
+        """SPIR-V, or the errors as text."""
+        source = whole(f"{family}.comp").encode()
         options = self.call("options_create")
         self.call("set_target", options, 0, VULKAN_1_2)
         self.call("set_optimization", options, PERFORMANCE)

@@ -248,8 +248,8 @@ static struct launch_arg scalar_arg(unsigned bytes, uint64_t value)
     return (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = bytes, .value = value};
 }
 
-/* A shader has its buffers first, then its scratch memory, then the values. A bool is a u32 and ddof the bits of an f64: not every device takes
- * single bytes, or has such numbers. */
+/* A shader has its buffers first, then its scratch memory, then the values. A bool is a u32, an f16 has its bits in one, and ddof those of an f64:
+ * not every device takes single bytes, or has such numbers. */
 static void seal_shader(struct builtin_call *call, uint64_t scratch_address)
 {
     struct launch_spec *spec = &call->spec;
@@ -265,7 +265,7 @@ static void seal_shader(struct builtin_call *call, uint64_t scratch_address)
             continue;
         bool     is_bool = builtin_type_of(&call->kernel->params[i], call->dtype) == BUILTIN_DTYPE_bool;
         unsigned bytes = builtin_type_bytes(&call->kernel->params[i], call->dtype);
-        call->vendor_args[n++] = is_bool ? scalar_arg(4, call->values[i] != 0) : scalar_arg(bytes, call->values[i]);
+        call->vendor_args[n++] = is_bool ? scalar_arg(4, call->values[i] != 0) : scalar_arg(bytes < 4 ? 4 : bytes, call->values[i]);
     }
     spec->kernel = span_of(SHADER_KERNEL);
     spec->shared_bytes = 0;

@@ -219,47 +219,6 @@ int64_t whole_int64_t(F x)
 }
 uint64_t whole_uint64_t(F x) { return is_nan(x) ? 0UL : x >= 18446744073709551616.0S ? 0xffffffffffffffffUL : x <= 0.0S ? 0UL : uint64_t(x); }
 """
-_HALVES = """
-float half_load(uint h)
-{
-    uint sign = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;
-    if (e == 31u)
-        return uintBitsToFloat(sign | 0x7f800000u | m << 13);
-    if (e > 0u)
-        return uintBitsToFloat(sign | (e + 112u) << 23 | m << 13);
-    return uintBitsToFloat(sign | floatBitsToUint(float(m) * uintBitsToFloat(0x33800000u)));
-}
-/* To the nearest, of two the even one. */
-uint half_store(float f)
-{
-    uint bits = floatBitsToUint(f), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
-    if (size > 0x7f800000u)
-        return sign | 0x7e00u;
-    if (size >= 0x477ff000u)
-        return sign | 0x7c00u;
-    if (size >= 0x38800000u)
-        return sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
-    if (size < 0x33000000u)
-        return sign;
-    uint shift = 126u - (size >> 23), m = size & 0x7fffffu | 0x800000u, rest = m & (1u << shift) - 1u, middle = 1u << shift - 1u, low = m >> shift;
-    return sign | low + (rest > middle || (rest == middle && (low & 1u) != 0u) ? 1u : 0u);
-}
-float half_rounded(float f) { return half_load(half_store(f)); }
-"""
-_HALF_ONCE = """
-/* Rounding twice would err: round to odd on the way. */
-float half_rounded_once(double x)
-{
-    float f = float(x);
-    if (double(f) != x && is_finite(f)) {
-        uint bits = floatBitsToUint(f);
-        if (abs(double(f)) > abs(x))
-            bits--;
-        f = uintBitsToFloat(bits | 1u);
-    }
-    return half_rounded(f);
-}
-"""
 _SUMS_OF_LOGARITHMS = """
 F log_add_exp(F a, F b)
 {
@@ -369,7 +328,7 @@ def prelude(own: str) -> str:
     parts += [_for(_UNSIGNED, "uint", "uint"), _for(_UNSIGNED, "uint64_t", "uint64_t"), _for(_SIGNED, "int", "uint"), _for(_SIGNED, "int64_t", "uint64_t")]
     parts += [_for(_EACH, kind, "") for kind in ("int", "uint", "int64_t", "uint64_t", "float", *(("double",) if doubles else ()))]
     parts += [_BOOLS, _OTHERS, _for_float(_TO_WHOLE, "float"), _for_float(_TO_WHOLE, "double") if doubles else ""]
-    parts += [_HALVES if halves else "", _HALF_ONCE if halves and doubles else ""]
+    parts += [_shader("half.glsl") if halves else "", _shader("half64.glsl") if halves and doubles else ""]
     if rounded or "quotient_down" in own or "remainder_" in own or "random_" in own:
         parts += [_shader("real.glsl"), _shader("circular.glsl") if rounded else ""]
         parts += [_shader("real64.glsl") if doubles else "", _shader("circular64.glsl") if doubles and rounded and CIRCULAR.search(own) else ""]
