@@ -278,6 +278,8 @@ static void apply_preference(struct prefer *p, struct span item)
         p->respond_async = true;
     if (span_equal_nocase(name, SPAN_LITERAL("handling")))
         p->lenient = span_equal_nocase(value, SPAN_LITERAL("lenient"));
+    if (span_equal_nocase(name, SPAN_LITERAL("return")))
+        p->minimal = span_equal_nocase(value, SPAN_LITERAL("minimal"));
     if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64_saturated(value, &seconds))
         p->wait_s = seconds < WAIT_S_GREATEST ? seconds : WAIT_S_GREATEST;
 }

@@ -153,10 +153,11 @@ enum status request_may_hold(struct request *r, uint64_t bytes);
 uint64_t request_held_by_caller(const struct request *r);
 void     request_release(struct request *r);
 
-/* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */
+/* "Prefer: wait=N", "respond-async", "handling=lenient", "return=minimal" (RFC 7240). wait_s is UINT64_MAX when absent. */
 struct prefer {
     bool     respond_async;
     bool     lenient;
+    bool     minimal; /* 204 where the answer has nothing to tell */
     uint64_t wait_s;
 };
 struct prefer request_prefer(const struct request *r);
