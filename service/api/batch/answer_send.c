@@ -138,7 +138,6 @@ static enum status send_whole(struct batch_request *b, struct request *r)
 
 static enum status send_nothing(struct batch_request *b, struct request *r)
 {
-    r->timing.known = false;
     batch_job_return(&b->job);
     return reply_empty(&r->reply, 204);
 }
@@ -166,9 +165,12 @@ enum status batch_answer_send_take(struct batch_request *b, struct request *r)
     r->sink = NULL;
     r->progress = NULL;
     r->on_finish = NULL;
+    if (b->minimal)
+        r->timing.known = false;
+    else
+        add_timing(b, &r->reply);
     if (b->minimal && !a->tells)
         return send_nothing(b, r);
-    add_timing(b, &r->reply);
     if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
         return send_parts(b, r);
     return send_whole(b, r);
