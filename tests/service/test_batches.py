@@ -64,6 +64,11 @@ def test_who_wants_little_gets_what_there_is_to_tell(client, session, within):
     assert told.message["ops"][0]["stdout"] == "said\n" and told.message["module"]
     again = {**said, "module": told.message["module"]}
     assert send(client, path, again, {}, within, **little).message["ops"][0]["stdout"] == "said\n"
+    assert client.put_cuda(session + "/modules/v", VADD).status == 201
+    silent = {"op": "launch", "kernel": "vadd", "grid": [4], "block": [256], "args": [{"buf": "x"}, {"buf": "x"}, {"buf": "x"}, {"i32": 1024}]}
+    assert send(client, path, {"module": "v", "timing": False, "ops": [silent, silent]}, {}, within, **little).status == 204
+    timed = send(client, path, {"module": "v", "ops": [silent, silent]}, {}, within, **little).message
+    assert timed["ops"] or timed["gpu_groups"]
 
 
 def memory(client, session):
