@@ -13,7 +13,8 @@ void follow_begin(struct follow *f, struct request *r, struct waitlist *end)
     struct prefer prefer = request_prefer(r);
     bool          posted = r->method == METHOD_POST;
 
-    *f = (struct follow){.end = end, .async = posted && prefer.respond_async, .wait_asked = prefer.wait_s != UINT64_MAX};
+    *f = (struct follow){
+        .end = end, .async = posted && prefer.respond_async, .minimal = prefer.minimal, .wait_asked = prefer.wait_s != UINT64_MAX};
     if (f->wait_asked)
         f->wait_s = prefer.wait_s < WAIT_S_MAX ? prefer.wait_s : WAIT_S_MAX;
     else

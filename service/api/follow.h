@@ -10,6 +10,7 @@ struct follow {
     uint64_t         deadline_ns;
     uint64_t         wait_s; /* as granted */
     bool             async;  /* a POST with Prefer: respond-async */
+    bool             minimal;
     bool             wait_asked, watching;
 };
 

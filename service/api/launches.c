@@ -93,6 +93,12 @@ static enum status await_launch(struct request *r, struct launch_request *q, str
 
 /* ---- POST ---- */
 
+/* Who has chosen a built-in kernel learns which engine did it. */
+static bool has_nothing_to_tell(const struct launch_info *i)
+{
+    return i->state == WORK_SUCCEEDED && i->untimed && !i->output.bytes && !i->output_truncated && !i->dtype[0];
+}
+
 static enum status answer_end_of(struct request *r, const struct launch_info *i)
 {
     switch (i->state) {
@@ -119,6 +125,10 @@ static enum status answer_submitted(struct request *r, struct launch_request *q)
     if (st)
         return st;
     q->unanswered = false;
+    if (q->follow.minimal && has_nothing_to_tell(info)) {
+        r->timing.known = false;
+        return reply_empty(&r->reply, 204);
+    }
     return q->follow.async ? answer_launch(r, info, 202) : answer_end_of(r, info);
 }
 

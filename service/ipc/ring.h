@@ -52,13 +52,3 @@ uint32_t ring_position(const struct ring *r);
 void ring_set_sleeping(struct ring *r, bool sleeping);
 /* Wakes the consumer without a push. Any thread. */
 void ring_poke(struct ring *r);
-
-/* Between two checks of a spin: lets the core's other hardware thread run. */
-static inline void ring_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}

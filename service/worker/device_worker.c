@@ -193,7 +193,7 @@ static void wait_idle(struct device_worker *w, uint64_t since)
     if (busy && w->ops->wait_progress)
         w->ops->wait_progress(w->device, nap_ns(quiet)); /* spins by itself, and lets the device's own threads run */
     else if (quiet < (busy ? spin->busy_ns : spin->worker_ns))
-        ring_relax();
+        spin_relax();
     else
         ring_wait(&w->commands, busy ? nap_ns(quiet) : (uint64_t)WORKER_SLEEP_MS * NS_PER_MS);
 }

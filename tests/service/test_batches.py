@@ -44,6 +44,33 @@ def test_the_example_of_the_contract(client, place, within):
         assert "Server-Timing" in answer.headers
 
 
+@FORMS
+def test_who_wants_little_gets_what_there_is_to_tell(client, session, within):
+    path, little = session + "/batches", {"Prefer": "return=minimal"}
+    write = {"op": "write", "to": "x", "segment": "a"}
+    assert client.put(session + "/buffers/x", {"size": 4096}).status == 201
+    for prefer in ("return=minimal", "return=minimal, wait=30"):
+        done = send(client, path, {"ops": [write]}, {"a": A}, within, Prefer=prefer)
+        assert done.status == 204 and done.body == b"" and "Content-Type" not in done.headers
+    assert client.get(session + "/buffers/x/data").body == A
+    assert send(client, path, {"ops": [write]}, {"a": A}, within).message["status"] == "succeeded"
+    assert send(client, path, {"ops": [{"op": "read", "from": "x", "segment": "out"}]}, {}, within, **little).segments == {"out": A}
+    kept = send(client, path, {"ops": [{"op": "alloc", "as": "$k", "size": 16}], "keep": ["$k"]}, {}, within, **little)
+    assert set(kept.message["kept"]) == {"$k"}
+    assert send(client, path, {"ops": [{"op": "write", "to": "y", "segment": "a"}]}, {"a": A}, within, **little).code == "buffer_not_found"
+    said = {"module": {"source": 'extern "C" __global__ void say() { printf("said\\n"); }'}, "timing": False,
+            "ops": [{"op": "launch", "kernel": "say", "grid": [1], "block": [1]}]}
+    told = send(client, path, said, {}, within, **little)
+    assert told.message["ops"][0]["stdout"] == "said\n" and told.message["module"]
+    again = {**said, "module": told.message["module"]}
+    assert send(client, path, again, {}, within, **little).message["ops"][0]["stdout"] == "said\n"
+    assert client.put_cuda(session + "/modules/v", VADD).status == 201
+    silent = {"op": "launch", "kernel": "vadd", "grid": [4], "block": [256], "args": [{"buf": "x"}, {"buf": "x"}, {"buf": "x"}, {"i32": 1024}]}
+    assert send(client, path, {"module": "v", "timing": False, "ops": [silent, silent]}, {}, within, **little).status == 204
+    timed = send(client, path, {"module": "v", "ops": [silent, silent]}, {}, within, **little).message
+    assert timed["ops"] or timed["gpu_groups"]
+
+
 def memory(client, session):
     return client.get(session).json()["usage"]["memory_bytes"]
 

@@ -37,6 +37,23 @@ def test_wait_is_granted_up_to_a_bound(client, vadd):
     assert client.post(vadd + "/launches", launch_vadd(), Prefer="wait=1000").headers["Preference-Applied"] == "wait=300"
 
 
+def test_who_wants_little_gets_what_there_is_to_tell(client, vadd):
+    little = {"Prefer": "wait=30, return=minimal"}
+    for _ in range(2):  # the second is the same launch
+        done = client.post(vadd + "/launches", launch_vadd(id="untimed", timing=False), **little)
+        assert done.status == 204 and done.body == b"" and "Content-Type" not in done.headers
+    assert client.get(vadd + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+    assert client.get(vadd + "/launches/untimed", **little).json()["state"] == "succeeded"
+    assert client.post(vadd + "/launches", launch_vadd(), **little).json()["gpu_us"] >= 0
+    assert client.post(vadd + "/launches", launch_vadd(timing=False), Prefer="return=representation").json()["state"] == "succeeded"
+    assert client.post(vadd + "/launches", launch_vadd(timing=False), Prefer="respond-async, return=minimal").status == 202
+    assert client.post(vadd + "/launches", launch_vadd(id="untimed", timing=False, grid=[3]), **little).code == "spec_conflict"
+    source = 'extern "C" __global__ void say() { printf("said\\n"); }'
+    assert client.put_cuda(vadd + "/modules/p", source).status == 201
+    said = client.post(vadd + "/launches", {"module": "p", "kernel": "say", "grid": [1], "block": [1], "timing": False}, **little)
+    assert said.status == 200 and said.json()["stdout"] == "said\n"
+
+
 def test_own_ids(client, vadd):
     assert client.post(vadd + "/launches", launch_vadd(id="mine")).json()["id"] == "mine"
     assert client.post(vadd + "/launches", launch_vadd(id="mine")).status == 200

@@ -1,4 +1,5 @@
 /* The service's devices as a program sees them, found once; each gets a session of the gpurest service when it is first needed. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,26 @@ void gpus_close(void)
     }
     gpurest_close(client);
     client = NULL;
+}
+
+/* A service beside the program spins, too; with few processors that takes the one that the other needs. */
+static bool has_processors(void)
+{
+    static int count; /* 0: not known yet */
+    cpu_set_t  set;
+
+    if (!count)
+        count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count >= SPIN_CPUS_MIN;
+}
+
+void gpu_wait_as(unsigned context_flags)
+{
+    enum { WAIT_SPIN = 1, WAIT_BLOCKING = 4, WAIT_MASK = 7 };
+    unsigned how = context_flags & WAIT_MASK;
+
+    if (client)
+        atomic_store(&client->spin_us, how == WAIT_SPIN || (how != WAIT_BLOCKING && has_processors()) ? SPIN_US : 0);
 }
 
 uint64_t gpu_messages(void)

@@ -3,47 +3,81 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64 };
+enum { DEPTH_MAX = 64, BLOCK_BYTES = 2048 };
 
 enum kind { KIND_NULL, KIND_FALSE, KIND_TRUE, KIND_NUMBER, KIND_TEXT, KIND_ARRAY, KIND_OBJECT };
 
+struct block;
+
 struct json {
-    enum kind    kind;
-    double       number;
-    char        *text; /* owned; of KIND_TEXT */
-    char        *name; /* owned; of members */
-    struct json *first, *next;
+    enum kind     kind;
+    double        number;
+    char         *text; /* of KIND_TEXT */
+    char         *name; /* of members */
+    struct json  *first, *next;
+    struct block *blocks; /* of the outermost value: what all of it lies in */
+};
+
+/* A whole text has one life, and most are short: one piece of memory instead of one for each value and name. */
+struct block {
+    struct block *before;
+    size_t        used, room;
+    alignas(max_align_t) char data[];
 };
 
 struct parser {
-    const char *at, *end;
+    const char   *at, *end;
+    struct block *blocks;
 };
 
 /* ---- memory ---- */
 
-/* Not recursive over a list's length, which can be large; over its depth, which is bounded. */
+static void destroy_blocks(struct block *b)
+{
+    while (b) {
+        struct block *before = b->before;
+
+        free(b);
+        b = before;
+    }
+}
+
 void json_destroy(struct json *v)
 {
-    while (v) {
-        struct json *next = v->next;
+    if (v)
+        destroy_blocks(v->blocks);
+}
 
-        json_destroy(v->first);
-        free(v->text);
-        free(v->name);
-        free(v);
-        v = next;
+/* Not cleared. NULL: no memory. */
+static void *take_memory(struct parser *p, size_t bytes)
+{
+    struct block *b = p->blocks;
+    size_t        wanted = (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+
+    if (!b || wanted > b->room - b->used) {
+        size_t room = wanted > BLOCK_BYTES ? wanted : BLOCK_BYTES;
+
+        b = malloc(sizeof *b + room);
+        if (!b)
+            return NULL;
+        *b = (struct block){.before = p->blocks, .room = room};
+        p->blocks = b;
     }
+    b->used += wanted;
+    return b->data + b->used - wanted;
 }
 
 /* ---- words ---- */
 
 static void skip_blanks(struct parser *p)
 {
-    while (p->at < p->end && strchr(" \t\r\n", *p->at) && *p->at)
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r' || *p->at == '\n'))
         p->at++;
 }
 
@@ -156,7 +190,7 @@ static char *take_text(struct parser *p)
         return NULL;
     for (close = p->at; close < p->end && *close != '"'; close++)
         close += *close == '\\' && close + 1 < p->end;
-    out = malloc((size_t)(close - p->at) + 1);
+    out = take_memory(p, (size_t)(close - p->at) + 1);
     while (out && valid && p->at < p->end && *p->at != '"') {
         char c = *p->at++;
 
@@ -164,10 +198,8 @@ static char *take_text(struct parser *p)
         if (c != '\\')
             out[length++] = c;
     }
-    if (!out || !valid || !take_word(p, "\"")) {
-        free(out);
+    if (!out || !valid || !take_word(p, "\""))
         return NULL;
-    }
     out[length] = '\0';
     return out;
 }
@@ -187,20 +219,32 @@ static bool take_list(struct parser *p, struct json *list, char close, int depth
         char        *name = list->kind == KIND_OBJECT ? take_text(p) : NULL;
         struct json *v;
 
-        if (list->kind == KIND_OBJECT && (!name || !take(p, ':'))) {
-            free(name);
+        if (list->kind == KIND_OBJECT && (!name || !take(p, ':')))
             return false;
-        }
         v = take_value(p, depth + 1);
-        if (!v) {
-            free(name);
+        if (!v)
             return false;
-        }
         v->name = name;
         *last = v;
         last = &v->next;
     } while (take(p, ','));
     return take(p, close);
+}
+
+/* At most 15 digits and nothing else: exact, and most numbers are so. */
+static bool take_count(const char *text, size_t chars, double *out)
+{
+    uint64_t value = 0;
+
+    if (chars == 0 || chars > 15)
+        return false;
+    for (size_t i = 0; i < chars; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        value = 10 * value + (uint64_t)(text[i] - '0');
+    }
+    *out = (double)value;
+    return true;
 }
 
 /* strtod reads more than JSON has, such as hexadecimal numbers and "inf"; the characters are checked first. */
@@ -217,6 +261,10 @@ static bool take_number(struct parser *p, struct json *v)
     if (chars == 0 || (text[0] != '-' && !isdigit((unsigned char)text[0])))
         return false;
     v->kind = KIND_NUMBER;
+    if (take_count(text, chars, &v->number)) {
+        p->at += chars;
+        return true;
+    }
     v->number = strtod(text, &end);
     p->at += chars;
     return *end == '\0';
@@ -248,23 +296,25 @@ static bool fill_value(struct parser *p, struct json *v, int depth)
 
 static struct json *take_value(struct parser *p, int depth)
 {
-    struct json *v = calloc(1, sizeof *v);
+    struct json *v = take_memory(p, sizeof *v);
 
-    if (v && fill_value(p, v, depth))
-        return v;
-    json_destroy(v);
-    return NULL;
+    if (!v)
+        return NULL;
+    *v = (struct json){0};
+    return fill_value(p, v, depth) ? v : NULL;
 }
 
 struct json *json_parse(const char *text, size_t bytes)
 {
-    struct parser p = {text, text ? text + bytes : NULL};
+    struct parser p = {.at = text, .end = text ? text + bytes : NULL};
     struct json  *v = text && bytes ? take_value(&p, 0) : NULL;
 
     skip_blanks(&p);
-    if (v && p.at == p.end)
+    if (v && p.at == p.end) {
+        v->blocks = p.blocks;
         return v;
-    json_destroy(v);
+    }
+    destroy_blocks(p.blocks);
     return NULL;
 }
 

@@ -1,12 +1,13 @@
 /* Operations of a device in the order of the program's calls, sent as one frame. Streams keep that order too, so that an operation is done when
- * its frame is. A full frame is under way while the next one is filled; at most one is. */
+ * its frame is. A full frame is under way while the next one is filled; at most one is. The longer that takes, the fuller the next one becomes: what
+ * each costs by itself is paid while the device waits. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "batch/batch.h"
 #include "shim.h"
 
-enum { TIMES_MAX = QUEUE_OPS_MAX };
+enum { TIMES_MAX = 256 };
 
 struct noted_time {
     uint64_t *at_ns; /* NULL: nobody wants it any more */
@@ -98,8 +99,16 @@ static CUresult send_full(struct gpu *g)
 
 static bool is_full(const struct queue *q, size_t bytes)
 {
-    return q->batch && (q->batch->ops_count >= QUEUE_OPS_MAX || q->batch->ops.bytes + q->bytes + bytes > QUEUE_BYTES_MAX ||
-                        q->times_count == TIMES_MAX);
+    const gpurest_batch *b = q->batch;
+    size_t               all = b ? b->ops.bytes + q->bytes + bytes : 0;
+
+    if (!b || b->ops_count == 0)
+        return false;
+    if (b->segments_count == BATCH_SEGMENTS_MAX || b->places_count == BATCH_SEGMENTS_MAX || q->times_count == TIMES_MAX)
+        return true;
+    if (b->ops_count < QUEUE_OPS_MAX && all <= QUEUE_BYTES_MAX)
+        return false;
+    return b->ops_count >= QUEUE_OPS_BUSY_MAX || all > QUEUE_BYTES_BUSY_MAX || gpurest_op_done(q->under_way);
 }
 
 gpurest_batch *queue_begin(struct gpu *g, size_t bytes, CUresult *why)
@@ -204,6 +213,8 @@ CUresult queue_flush(struct gpu *g)
 
     if (g->sticky || !q || await_frame(g) || !q->batch)
         return g->sticky;
+    if (context_current())
+        gpu_wait_as(context_current()->flags);
     st = ask_for_times(q);
     if (!st)
         st = perform(q->batch);

@@ -15,7 +15,9 @@ enum {
     ATTRIBUTES_MAX = 160,                  /* device attributes are below it */
     CONTEXTS_PER_THREAD = 1024,            /* of a thread's stack */
     QUEUE_OPS_MAX = 256,                   /* a frame is sent when so many operations are queued, */
-    QUEUE_BYTES_MAX = 64 * 1024,           /* ... or so many bytes */
+    QUEUE_BYTES_MAX = 64 * 1024,           /* ... or so many bytes; */
+    QUEUE_OPS_BUSY_MAX = 1024,             /* while the frame before is under way, when so many are, */
+    QUEUE_BYTES_BUSY_MAX = 256 * 1024,     /* ... or so many bytes */
     FRAME_TIMEOUT_MS = 3600 * 1000,        /* CUDA knows none: the longest that a service grants */
     READ_IN_FRAME_BYTES_MAX = 1024 * 1024, /* longer reads have a request of their own, with the SDK's parallel connections */
     ADDRESS_TRIES = 8,                     /* of an allocation whose address is taken in this process */
@@ -23,6 +25,8 @@ enum {
     LEGACY_PARAMS_BYTES = 4096,
     IMAGE_BYTES_MAX = 256 * 1024 * 1024,
     MESSAGE_ROOM = 1024,
+    SPIN_US = 100,     /* a program looks for an answer so long before it sleeps, */
+    SPIN_CPUS_MIN = 5, /* ... with so many processors, or if it asks for it */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -121,6 +125,8 @@ bool gpu_checks_memory(void);
 void gpus_flush(void);
 /* Ends all sessions, at the end of the process. */
 void gpus_close(void);
+/* How the program wants to wait from now on, by the flags of its context. */
+void gpu_wait_as(unsigned context_flags);
 /* Requests that were sent so far. */
 uint64_t gpu_messages(void);
 

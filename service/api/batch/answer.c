@@ -135,6 +135,18 @@ static void add_members(struct json_writer *w, struct batch_request *b)
         json_add_text(w, "module", module);
 }
 
+static bool tells(const struct batch_request *b)
+{
+    const struct batch_spec *spec = &b->message.spec;
+    bool                     told = batch_has(b->job.batch, BATCH_READ) || spec->keep_count || batch_module_id(b->job.batch)[0];
+    unsigned                 groups;
+
+    batch_groups_of(b->job.batch, &groups);
+    for (unsigned i = 0; batch_has_results(b->job.batch) && i < spec->ops_count && !told; i++)
+        told = has_result(&spec->ops[i], batch_result_of(b->job.batch, i));
+    return told || groups;
+}
+
 static bool write_json(struct batch_request *b, struct buf *text)
 {
     struct json_writer w;
@@ -210,7 +222,9 @@ enum status batch_answer_make(struct batch_request *b, struct problem *why)
     struct buf json;
     bool       ok;
 
-    b->answer = (struct batch_answer){.times = batch_times_of(b->job.batch)};
+    b->answer = (struct batch_answer){.times = batch_times_of(b->job.batch), .tells = tells(b)};
+    if (b->minimal && !b->answer.tells)
+        return STATUS_OK;
     buf_init(&json, REPLY_BODY_BYTES_MAX);
     ok = write_json(b, &json) && (b->inline_json ? add_whole(&b->answer, &json) : add_frame(b, buf_span(&json)));
     buf_finish(&json);

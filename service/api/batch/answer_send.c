@@ -136,6 +136,12 @@ static enum status send_whole(struct batch_request *b, struct request *r)
     return st;
 }
 
+static enum status send_nothing(struct batch_request *b, struct request *r)
+{
+    batch_job_return(&b->job);
+    return reply_empty(&r->reply, 204);
+}
+
 static void add_timing(const struct batch_request *b, struct reply *r)
 {
     const struct batch_times *t = &b->answer.times;
@@ -159,7 +165,12 @@ enum status batch_answer_send_take(struct batch_request *b, struct request *r)
     r->sink = NULL;
     r->progress = NULL;
     r->on_finish = NULL;
-    add_timing(b, &r->reply);
+    if (b->minimal)
+        r->timing.known = false;
+    else
+        add_timing(b, &r->reply);
+    if (b->minimal && !a->tells)
+        return send_nothing(b, r);
     if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
         return send_parts(b, r);
     return send_whole(b, r);

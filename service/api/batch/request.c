@@ -252,13 +252,6 @@ static bool is_gone(void *request)
     return request_gone(request);
 }
 
-static bool in_background(const struct request *r)
-{
-    struct prefer prefer = request_prefer(r);
-
-    return prefer.respond_async || prefer.wait_s != UINT64_MAX;
-}
-
 static void on_finish(struct request *r)
 {
     struct batch_request *b = r->progress;
@@ -282,6 +275,7 @@ static enum status create(struct request *r, bool inline_json, bool implicit)
 {
     struct batch_request *b = calloc(1, sizeof *b);
     struct tenant         t = tenant_of(r);
+    struct prefer         prefer = request_prefer(r);
 
     if (!b)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
@@ -291,8 +285,9 @@ static enum status create(struct request *r, bool inline_json, bool implicit)
     b->job.unwanted = is_gone;
     b->job.unwanted_context = r;
     b->inline_json = inline_json;
-    b->lenient = request_prefer(r).lenient;
-    b->background = in_background(r);
+    b->lenient = prefer.lenient;
+    b->background = prefer.respond_async || prefer.wait_s != UINT64_MAX;
+    b->minimal = prefer.minimal && !b->background;
     b->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
     b->sink.write = write_piece;
     b->body_bytes = r->body_bytes;

@@ -23,6 +23,7 @@ struct batch_answer {
     uint64_t            bytes;      /* of the whole answer */
     uint64_t            held_bytes; /* of them in host memory */
     bool                on_device;
+    bool                tells; /* more than that the batch has succeeded, and how long that took */
     struct batch_times  times;
 };
 
@@ -31,6 +32,7 @@ struct batch_request {
     bool                  inline_json; /* as JSON, and to be answered so */
     bool                  lenient, may_compile;
     bool                  background; /* its answer is held in memory as a whole */
+    bool                  minimal;    /* answered at once, with nothing if there is nothing to tell */
     struct body_sink      sink;
     uint64_t              body_bytes;
     struct buf            text; /* head and JSON; of a small body all */
@@ -52,7 +54,7 @@ enum status batch_request_complete(struct batch_request *b, struct request *r);
 struct batch_request *batch_request_of_before(struct registry *r, const struct tenant *t);
 
 /* ---- answer.c ---- */
-/* After a successful run, at most once: the bytes that were read go over to the answer. */
+/* After a successful run, at most once: the bytes that were read go over to the answer. It has no parts if it is minimal and tells nothing. */
 enum status batch_answer_make(struct batch_request *b, struct problem *why);
 void        batch_answer_finish(struct batch_answer *a);
 /* Host memory that it takes. */

@@ -698,7 +698,7 @@ static bool client_gone(void *request)
     return request_gone(r) || request_revoked(r);
 }
 
-static uint64_t wait_s_of(const struct request *r)
+static uint64_t wait_s_of(struct request *r)
 {
     uint64_t asked = request_prefer(r).wait_s;
 

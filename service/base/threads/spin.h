@@ -10,7 +10,7 @@ struct spin_budgets {
     uint64_t call_ns;   /* a caller, for its worker's answer */
     uint64_t worker_ns; /* a worker, for the next command */
     uint64_t busy_ns;   /* a worker, for the end of device work */
-    uint64_t loop_ns;   /* an event loop, for the next request */
+    uint64_t loop_ns;   /* an event loop, and a thread of the executor, for the next request */
 };
 
 struct spin_budgets spin_budgets_for(unsigned cpus);
@@ -23,3 +23,13 @@ const struct spin_budgets *spin_budgets(void);
 unsigned spin_cpus(void);
 /* Call before the first use; 0 = detect. */
 void spin_cpus_set(unsigned cpus);
+
+/* Between two checks of a spin: lets the core's other hardware thread run. */
+static inline void spin_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}

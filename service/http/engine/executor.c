@@ -6,6 +6,7 @@
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "base/threads/held.h"
+#include "base/threads/spin.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
@@ -29,7 +30,9 @@ struct executor {
     pthread_cond_t       work;
     struct queue         probes, others;
     unsigned             idle;
-    unsigned             busy; /* threads at a request that is no probe; a caller's of them are counted in caller.executor_threads */
+    bool                 spinning;  /* one of the idle ones looks for work instead of sleeping */
+    atomic_uint          submitted; /* so far, modulo its range; changed under the lock */
+    unsigned             busy;      /* threads at a request that is no probe; a caller's of them are counted in caller.executor_threads */
     bool                 stopping;
     struct executor_slot slots[EXECUTOR_THREADS_MAX];
 };
@@ -71,6 +74,24 @@ static void take_out(struct queue *q, struct exchange *x)
     q->count--;
 }
 
+/* Under the lock, which is given up meanwhile: for as long as a client takes to send its next request. One thread at a time, and none where processors
+ * are few. */
+static void spin(struct executor *e)
+{
+    uint64_t budget_ns = spin_budgets()->loop_ns, until = deadline_after_ns(budget_ns);
+    unsigned seen = atomic_load(&e->submitted);
+
+    assert(held(&e->lock));
+    if (!budget_ns || e->spinning)
+        return;
+    e->spinning = true;
+    pthread_mutex_unlock(&e->lock);
+    while (atomic_load_explicit(&e->submitted, memory_order_relaxed) == seen && deadline_left_ns(until))
+        spin_relax();
+    pthread_mutex_lock(&e->lock);
+    e->spinning = false;
+}
+
 /* Under the lock. NULL: idle for long enough, or stopping. */
 static struct exchange *wait_for_work(struct executor *e)
 {
@@ -80,6 +101,8 @@ static struct exchange *wait_for_work(struct executor *e)
 
     assert(held(&e->lock));
     e->idle++;
+    if (!next(e) && !e->stopping)
+        spin(e);
     while (!(x = next(e)) && !e->stopping && !timed_out)
         timed_out = pthread_cond_clockwait(&e->work, &e->lock, CLOCK_MONOTONIC, &until);
     assert(e->idle > 0);
@@ -229,7 +252,9 @@ enum status executor_submit(struct executor *e, struct exchange *x)
     if (accepted) {
         TAILQ_INSERT_TAIL(&q->requests, x, executor_link);
         q->count++;
-        pthread_cond_signal(&e->work);
+        atomic_fetch_add(&e->submitted, 1);
+        if (!e->spinning || e->probes.count + e->others.count > 1) /* else the one that spins takes it */
+            pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->lock);
     return accepted ? STATUS_OK : problem_set(&x->r.problem, STATUS_OVERLOADED, "too many requests wait for a thread");

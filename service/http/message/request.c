@@ -278,18 +278,24 @@ static void apply_preference(struct prefer *p, struct span item)
         p->respond_async = true;
     if (span_equal_nocase(name, SPAN_LITERAL("handling")))
         p->lenient = span_equal_nocase(value, SPAN_LITERAL("lenient"));
+    if (span_equal_nocase(name, SPAN_LITERAL("return")))
+        p->minimal = span_equal_nocase(value, SPAN_LITERAL("minimal"));
     if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64_saturated(value, &seconds))
         p->wait_s = seconds < WAIT_S_GREATEST ? seconds : WAIT_S_GREATEST;
 }
 
-struct prefer request_prefer(const struct request *r)
+struct prefer request_prefer(struct request *r)
 {
-    struct prefer p = {.wait_s = UINT64_MAX};
-    struct span   rest = request_header(r, "Prefer");
+    struct span rest;
 
+    if (r->prefer_read)
+        return r->prefer;
+    r->prefer = (struct prefer){.wait_s = UINT64_MAX};
+    rest = request_header(r, "Prefer");
     while (rest.bytes)
-        apply_preference(&p, span_cut(&rest, ','));
-    return p;
+        apply_preference(&r->prefer, span_cut(&rest, ','));
+    r->prefer_read = true;
+    return r->prefer;
 }
 
 /* q=0, q=0.0, ...: not acceptable. */

@@ -73,13 +73,23 @@ struct body_sink {
 /* Gives it up to piece.bytes, in either way. Outcomes as of write. */
 enum status body_sink_write(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
 
+/* "Prefer: wait=N", "respond-async", "handling=lenient", "return=minimal" (RFC 7240). wait_s is UINT64_MAX when absent. */
+struct prefer {
+    bool     respond_async;
+    bool     lenient;
+    bool     minimal; /* 204 where the answer has nothing to tell */
+    uint64_t wait_s;
+};
+
 struct request {
     const struct endpoint *endpoint;
     enum method            method;                   /* as sent: HEAD stays HEAD */
     struct span            path;                     /* raw, without the query */
     struct span            params[ROUTE_PARAMS_MAX]; /* decoded */
-    char                   id[REQUEST_ID_BYTES];     /* X-Request-Id */
-    char                   trace[TRACE_ID_BYTES];    /* of traceparent; "" = none */
+    struct prefer          prefer;                   /* for request_prefer() alone */
+    bool                   prefer_read;
+    char                   id[REQUEST_ID_BYTES];  /* X-Request-Id */
+    char                   trace[TRACE_ID_BYTES]; /* of traceparent; "" = none */
     struct timing          timing;
     struct caller         *caller;         /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes is known (Content-Length) */
@@ -153,13 +163,8 @@ enum status request_may_hold(struct request *r, uint64_t bytes);
 uint64_t request_held_by_caller(const struct request *r);
 void     request_release(struct request *r);
 
-/* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */
-struct prefer {
-    bool     respond_async;
-    bool     lenient;
-    uint64_t wait_s;
-};
-struct prefer request_prefer(const struct request *r);
+/* Read once, however often it is asked for. */
+struct prefer request_prefer(struct request *r);
 
 /* Whether Accept admits this type ("application/json"). True without the header. */
 bool request_accepts(const struct request *r, const char *media_type);

@@ -468,7 +468,7 @@ bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns)
     spin_begin(w);
     do {
         try_drain(w);
-        ring_relax();
+        spin_relax();
     } while (!is_done(w, c) && deadline_left_ns(until) > 0);
     spin_end(w);
     return is_done(w, c);

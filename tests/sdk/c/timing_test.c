@@ -7,6 +7,7 @@
 #include "support/mock.h"
 
 static char asked[4096]; /* the last launch's or batch's request, as text */
+static bool tells;       /* false: launches and batches are answered with 204 */
 
 static void keep_request(const struct mock_request *q)
 {
@@ -33,7 +34,9 @@ static void answer(void *tiny, const struct mock_request *q, struct mock_answer 
 {
     if (strstr(q->path, "/launches") || strstr(q->path, "/batches"))
         keep_request(q);
-    if (strstr(q->path, "/batches"))
+    if (!tells && (strstr(q->path, "/launches") || strstr(q->path, "/batches")))
+        mock_reply(a, 204, "", NULL, NULL, 0);
+    else if (strstr(q->path, "/batches"))
         reply_frame(a);
     else
         tiny_handle(tiny, q, a);
@@ -53,6 +56,7 @@ static void open_scene(struct scene *s)
 {
     gpurest_buffer b;
 
+    tells = true;
     s->tiny = tiny_create();
     s->mock = mock_start(answer, s->tiny);
     cr_assert_not(gpurest_open(&s->client, mock_url(s->mock)));
@@ -112,5 +116,33 @@ Test(timing, a_batch_is_timed_when_one_of_its_launches_has_a_result)
     cr_assert_eq(r.gpu_us, 0); /* timed with the other one */
     cr_assert_str_eq(r.output, "");
     gpurest_mem_free(r.output);
+    close_scene(&s);
+}
+
+/* What has to be told is missed where it is not. */
+Test(timing, an_answer_of_nothing_is_success_where_nothing_is_wanted)
+{
+    struct scene          s;
+    gpurest_batch        *batch;
+    gpurest_buffer        b, made;
+    gpurest_launch_result r = GPUREST_LAUNCH_RESULT_INIT;
+    char                  data[4];
+
+    open_scene(&s);
+    cr_assert_not(gpurest_alloc(s.session, &b, sizeof data));
+    tells = false;
+    cr_assert_not(launch(&s, NULL));
+    cr_assert_not(launch(&s, &r));
+    cr_assert_str_eq(r.output, "");
+    gpurest_mem_free(r.output);
+    cr_assert_not(gpurest_batch_begin(s.session, &batch));
+    cr_assert_not(launch(&s, NULL));
+    cr_assert_not(gpurest_batch_submit(batch, NULL), "%s", gpurest_last_error()->message);
+    cr_assert_not(gpurest_batch_begin(s.session, &batch));
+    cr_assert_not(gpurest_read(s.session, b, 0, data, sizeof data));
+    cr_assert_eq(gpurest_batch_submit(batch, NULL), GPUREST_E_PROTO);
+    cr_assert_not(gpurest_batch_begin(s.session, &batch));
+    cr_assert_not(gpurest_alloc(s.session, &made, sizeof data));
+    cr_assert_eq(gpurest_batch_submit(batch, NULL), GPUREST_E_PROTO);
     close_scene(&s);
 }

@@ -21,7 +21,7 @@ static void in_child(void)
     CHECK(waitpid(id, &status, 0) == id && status == 0);
 }
 
-enum { FRAME = 256, MANY = 3 * FRAME + 7 };
+enum { FRAME = 256, BUSY = 1024, MANY = FRAME + 2 * BUSY + 7 };
 
 /* Full frames are not waited for: an event behind them is, and their order holds. */
 static void in_frames_under_way(CUmodule m)
@@ -46,6 +46,30 @@ static void in_frames_under_way(CUmodule m)
     OK(cuEventDestroy_v2(event));
     OK(cuMemFree_v2(sum));
     OK(cuMemFree_v2(one));
+}
+
+/* A frame that fills behind another one holds no more copies than any. */
+static void copies_behind_a_frame_under_way(CUmodule m)
+{
+    static int  host[BUSY], back[BUSY];
+    CUdeviceptr p, x;
+    float       factor = 1;
+    int         n = 1;
+    void       *args[] = {&x, &factor, &n};
+
+    OK(cuMemAlloc_v2(&p, sizeof host));
+    OK(cuMemAlloc_v2(&x, 4));
+    OK(cuMemsetD32_v2(x, 0, 1));
+    for (int i = 0; i < FRAME; i++)
+        OK(cuLaunchKernel(kernel(m, "scale"), 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+    for (int i = 0; i < BUSY; i++) {
+        host[i] = i;
+        OK(cuMemcpyHtoD_v2(p + (CUdeviceptr)i * sizeof host[0], &host[i], sizeof host[0]));
+    }
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    CHECK(memcmp(host, back, sizeof host) == 0);
+    OK(cuMemFree_v2(p));
+    OK(cuMemFree_v2(x));
 }
 
 /* A fault in a full frame shows when the program waits, or at a call before. */
@@ -102,6 +126,7 @@ int main(void)
     OK(cuMemFree_v2(q));
     OK(cuModuleLoadData(&m, kernels_ptx));
     in_frames_under_way(m);
+    copies_behind_a_frame_under_way(m);
     fault_in_a_frame_under_way(m);
     OK(cuDevicePrimaryCtxReset_v2(0));
     OK(cuDevicePrimaryCtxRetain(&again, 0));

@@ -36,6 +36,8 @@ static void once(const struct work *w, CUfunction f, int round)
 
 static void *run(void *arg)
 {
+    static const unsigned waits[] = {0, 1 /* spin */, 2 /* yield */, 4 /* block */};
+
     struct work *w = arg;
     CUmodule     m = w->module;
     CUcontext    c = w->context;
@@ -43,7 +45,7 @@ static void *run(void *arg)
     if (c)
         OK(cuCtxSetCurrent(c));
     else {
-        OK(cuCtxCreate_v2(&c, 0, 0));
+        OK(cuCtxCreate_v2(&c, waits[w->number / 2 % 4], 0));
         OK(cuModuleLoadData(&m, kernels_ptx));
     }
     for (int i = 0; i < ROUNDS; i++)

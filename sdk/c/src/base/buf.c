@@ -113,6 +113,22 @@ char *buf_take(struct buf *b)
     return data;
 }
 
+/* The digits stand before `end`; returns the first. */
+static char *put_digits(char *end, uint64_t value)
+{
+    do
+        *--end = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    return end;
+}
+
+bool buf_add_u64(struct buf *b, uint64_t value)
+{
+    char text[INTEGER_BYTES], *end = text + sizeof text, *at = put_digits(end, value);
+
+    return buf_add(b, at, (size_t)(end - at));
+}
+
 static void put_base64(char *to, const unsigned char *p, size_t left)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -237,9 +253,7 @@ static void add_integer(struct buf *b, const char *name, uint64_t magnitude, boo
 
     if (quoted)
         *--at = '"';
-    do
-        *--at = (char)('0' + magnitude % 10);
-    while ((magnitude /= 10) != 0);
+    at = put_digits(at, magnitude);
     if (negative)
         *--at = '-';
     if (quoted)

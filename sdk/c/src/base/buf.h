@@ -17,6 +17,7 @@ void buf_finish(struct buf *b);
 /* Empties it, keeps its memory. */
 void buf_clear(struct buf *b);
 bool buf_add(struct buf *b, const void *data, size_t bytes);
+bool buf_add_u64(struct buf *b, uint64_t value);
 bool buf_add_text(struct buf *b, const char *text);
 bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Room for `bytes` more, NULL on failure; buf_added() then says how many were written. */

@@ -13,6 +13,14 @@ static inline uint64_t clock_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static inline uint64_t clock_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 /* A deadline for condition_wait_until. ms >= 0. */
 static inline struct timespec clock_after_ms(int ms)
 {

@@ -126,7 +126,7 @@ static gpurest_status background_follow(gpurest_op *op, void *work, bool *finish
     gpurest_status     st;
 
     exchange_init(&x, "GET", path.text);
-    client_set_wait(s->client, &x, FOLLOW_SLICE_S, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, FOLLOW_SLICE_S, "", prefer, sizeof prefer);
     x.beyond_pool = true;
     x.cancel = w->cancel_sent ? NULL : &op->pending.cancel;
     st = session_perform(s, &x);

@@ -276,6 +276,7 @@ gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op
 {
     struct path       path = session_path(b->session, "/batches");
     struct frame_call f = {.path = path.text,
+                           .headers = BATCH_PREFER,
                            .generation = session_generation(b->session),
                            .segments = b->segments,
                            .segments_count = b->segments_count,

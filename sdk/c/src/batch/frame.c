@@ -189,7 +189,8 @@ static gpurest_status perform_framed(gpurest_client *c, struct frame_call *f, st
     x->sink = frame_reader_take;
     x->sink_arg = &r;
     st = client_perform(c, x);
-    if (!st)
+    f->answer = NULL;
+    if (!st && (x->status != 204 || f->places_count))
         st = frame_reader_end(&r);
     if (!st) {
         f->answer = r.message;

@@ -5,6 +5,9 @@
 #include "base/json.h"
 #include "client/client.h"
 
+/* For those who can do with 204, which a service answers that knows of it. */
+#define BATCH_PREFER "Prefer: return=minimal\r\n"
+
 /* An expected segment of the answer and its destination. */
 struct frame_place {
     char   id[24];
@@ -24,7 +27,7 @@ struct frame_call {
     size_t                    places_count;
     int                       idle_ms;
     struct cancel            *cancel;
-    struct json              *answer; /* on success; destroyed by the caller */
+    struct json              *answer; /* on success; destroyed by the caller. NULL: 204, nothing to tell (BATCH_PREFER) */
 };
 
 /* Posts a frame and receives one. Never sent twice. */

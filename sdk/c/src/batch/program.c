@@ -201,6 +201,7 @@ static gpurest_status perform_run(const struct run *r, struct cancel *cancel)
     const gpurest_batch *b = r->program->batch;
     struct path          path = session_path(b->session, "/programs/%s/runs", r->program->name);
     struct frame_call    f = {.path = path.text,
+                              .headers = BATCH_PREFER,
                               .generation = session_generation(b->session),
                               .json = buf_text(&r->message),
                               .segments = r->segments,

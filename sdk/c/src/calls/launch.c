@@ -64,14 +64,32 @@ static gpurest_status write_request_of_batch(struct buf *out, const gpurest_batc
 
 /* ---- the answer ---- */
 
+/* 204: it has succeeded, and there is nothing to tell. */
+static gpurest_status take_nothing(gpurest_launch_result *out)
+{
+    gpurest_launch_result none = GPUREST_LAUNCH_RESULT_INIT;
+
+    if (!out)
+        return GPUREST_OK;
+    none.output = calloc(1, 1);
+    if (!none.output)
+        return fail_memory();
+    struct_copy_out(out, &none, sizeof none);
+    return GPUREST_OK;
+}
+
 /* Reads the state from a description of the launch. */
 static gpurest_status take_launch_state(const struct exchange *x, gpurest_launch_result *out, bool *finished)
 {
-    struct json   *d = json_parse(x->body.data, x->body.bytes);
-    const char    *state = json_text_or(json_member(d, "state"), "");
+    struct json   *d;
+    const char    *state;
     gpurest_status st = GPUREST_OK;
 
     *finished = true;
+    if (x->status == 204)
+        return take_nothing(out);
+    d = json_parse(x->body.data, x->body.bytes);
+    state = json_text_or(json_member(d, "state"), "");
     if (strcmp(state, "queued") == 0 || strcmp(state, "running") == 0)
         *finished = false;
     else if (strcmp(state, "succeeded") == 0)
@@ -96,7 +114,7 @@ static gpurest_status poll_launch(gpurest_session *s, const char *id, int second
     gpurest_status  st;
 
     exchange_init(&x, "GET", path.text);
-    client_set_wait(s->client, &x, seconds, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, seconds, "", prefer, sizeof prefer);
     x.beyond_pool = in_background;
     x.cancel = cancel;
     st = session_perform(s, &x);
@@ -115,11 +133,11 @@ static gpurest_status post_launch(gpurest_session *s, const char *json, int wait
 {
     struct path     path = session_path(s, "/launches");
     struct exchange x;
-    char            prefer[48];
+    char            prefer[64];
     gpurest_status  st;
 
     exchange_init(&x, "POST", path.text);
-    client_set_wait(s->client, &x, wait_s, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, wait_s, ", return=minimal", prefer, sizeof prefer);
     if (!wait_s)
         x.headers = "Prefer: respond-async\r\n";
     x.generation = session_generation(s);

@@ -172,6 +172,7 @@ static gpurest_status try_at(gpurest_client *c, struct pool *p, struct exchange 
 
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
+    x->spin_us = atomic_load(&c->spin_us);
     atomic_fetch_add(&c->requests, 1);
     st = pool_perform(p, x);
     log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
@@ -401,12 +402,12 @@ gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *js
     return client_perform(c, x);
 }
 
-void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, char *header, size_t room)
+void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, const char *also, char *header, size_t room)
 {
     int within = c->idle_ms / 2000;
 
     seconds = within < 1 ? 1 : within < seconds ? within : seconds;
-    snprintf(header, room, "Prefer: wait=%d\r\n", seconds);
+    snprintf(header, room, "Prefer: wait=%d%s\r\n", seconds, also);
     x->headers = header;
     x->idle_ms = c->idle_ms > 2000 ? c->idle_ms : c->idle_ms + 1000;
 }

@@ -28,6 +28,7 @@ struct gpurest_client {
     struct log            log;
     char                 *version;  /* JSON */
     atomic_uint_least64_t requests; /* sent so far, their retries included */
+    atomic_int            spin_us;  /* of its exchanges; 0 unless who compiles this in sets it */
     pthread_mutex_t       lock;
     gpurest_progress_cb   progress; /* under lock, with its arg */
     void                 *progress_arg;
@@ -50,8 +51,8 @@ gpurest_status client_perform(gpurest_client *c, struct exchange *x);
 gpurest_status client_once(gpurest_client *c, struct exchange *x);
 /* As client_perform, with `json` as the body unless NULL. */
 gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *json);
-/* Asks for an answer after `seconds` at the latest, in a line of `header`; the connection may be idle meanwhile. */
-void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, char *header, size_t room);
+/* Asks for an answer after `seconds` at the latest, in a line of `header`; the connection may be idle meanwhile. also: ", return=minimal" or "". */
+void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, const char *also, char *header, size_t room);
 /* Initializes p for a transfer of `total` bytes. */
 void client_progress(gpurest_client *c, struct progress *p, uint64_t total);
 /* Hands over what a kernel printed. */

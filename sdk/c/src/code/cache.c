@@ -196,7 +196,7 @@ static gpurest_status warm_get(gpurest_warm *w, int wait_s, struct json **out)
     exchange_init(&x, "GET", path);
     x.repeatable = true;
     if (wait_s > 0)
-        client_set_wait(w->client, &x, wait_s, prefer, sizeof prefer);
+        client_set_wait(w->client, &x, wait_s, "", prefer, sizeof prefer);
     return perform_json(w->client, &x, NULL, out);
 }
 

@@ -49,16 +49,26 @@ uint64_t exchange_body_bytes(const struct exchange *x)
     return total;
 }
 
+/* Of the line that begins there; NULL: it has none. */
+static const char *end_of_line(const char *line)
+{
+    const char *end = strchr(line, '\r');
+
+    while (end && end[1] != '\n')
+        end = strchr(end + 1, '\r');
+    return end;
+}
+
 bool exchange_header(const struct exchange *x, const char *name, char *out, size_t room)
 {
     size_t      chars = strlen(name);
     const char *line = buf_text(&x->head), *end;
 
     for (; *line; line = end + 2) {
-        end = strstr(line, "\r\n");
+        end = end_of_line(line);
         if (!end)
             return false;
-        if (strncasecmp(line, name, chars) != 0 || line[chars] != ':')
+        if ((size_t)(end - line) <= chars || line[chars] != ':' || strncasecmp(line, name, chars) != 0)
             continue;
         line += chars + 1;
         while (*line == ' ' || *line == '\t')

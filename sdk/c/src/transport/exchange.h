@@ -35,6 +35,7 @@ struct exchange {
     uint64_t         source_bytes; /* how many it will be */
     bool             repeatable;   /* may be sent again if it is unknown whether it took effect */
     int              idle_ms;      /* longest time without data in either direction */
+    int              spin_us;      /* looks for an answer so long before it sleeps: a wake-up takes several */
     bool             beyond_pool;  /* not counted against max_connections: for long polls */
     struct cancel   *cancel;       /* NULL: cannot be cancelled */
     struct progress *sending;      /* NULL, as below */

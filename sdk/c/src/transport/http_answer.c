@@ -14,6 +14,7 @@ static gpurest_status malformed_answer(const struct http_answer *a, const char *
 void http_answer_init(struct http_answer *a, struct exchange *x)
 {
     *a = (struct http_answer){.x = x};
+    buf_clear(&x->head);
     buf_init(&a->lines, ANSWER_HEAD_BYTES_MAX);
 }
 
@@ -92,55 +93,74 @@ static gpurest_status begin_body(struct http_answer *a)
     return GPUREST_OK;
 }
 
-/* Skips interim (1xx) answers. */
+/* The status line and the empty one go; skips interim (1xx) answers. */
 static gpurest_status finish_head(struct http_answer *a)
 {
-    const char    *rest = strstr(a->lines.data, "\r\n") + 2;
-    gpurest_status st = parse_status(a, a->lines.data);
+    struct buf    *head = &a->x->head;
+    const char    *rest = strstr(head->data, "\r\n") + 2;
+    gpurest_status st = parse_status(a, head->data);
 
     if (st)
         return st;
-    if (memchr(a->lines.data, '\0', a->lines.bytes))
+    if (memchr(head->data, '\0', head->bytes))
         return malformed_answer(a, "it has a NUL in its header");
     if (a->x->status / 100 == 1) {
-        buf_clear(&a->lines);
+        buf_clear(head);
         return GPUREST_OK;
     }
-    buf_clear(&a->x->head);
-    if (!buf_add(&a->x->head, rest, a->lines.bytes - (size_t)(rest - a->lines.data) - 2))
-        return fail_memory();
-    buf_clear(&a->lines);
+    head->bytes -= (size_t)(rest - head->data) + 2;
+    memmove(head->data, rest, head->bytes);
+    head->data[head->bytes] = '\0';
     return begin_body(a);
 }
 
-/* Moves bytes to a->lines up to and including `end`, which ends with a line; true when it is complete. */
-static gpurest_status gather_until(struct http_answer *a, const char **data, size_t *bytes, const char *end, size_t max, bool *complete)
+/* Bytes of `data` up to and including `end`, which ends with a line; all of them if it is not there. *complete: it is. */
+static size_t bytes_until(const char *data, size_t bytes, const char *end, size_t end_bytes, bool *complete)
+{
+    size_t take = 0;
+
+    *complete = false;
+    while (take < bytes && !*complete) {
+        const char *line_end = memchr(data + take, '\n', bytes - take);
+
+        take = line_end ? (size_t)(line_end - data) + 1 : bytes;
+        *complete = take >= end_bytes && memcmp(data + take - end_bytes, end, end_bytes) == 0;
+    }
+    return take;
+}
+
+/* Moves bytes to `lines` up to and including `end`, which ends with a line; true when it is complete. In one piece if all of it is there. */
+static gpurest_status gather_until(struct http_answer *a, struct buf *lines, const char **data, size_t *bytes, const char *end, size_t max,
+                                   bool *complete)
 {
     size_t end_bytes = strlen(end);
 
     *complete = false;
     while (*bytes && !*complete) {
-        const char *line_end = memchr(*data, '\n', *bytes);
+        const char *line_end = lines->bytes ? memchr(*data, '\n', *bytes) : NULL;
         size_t      take = line_end ? (size_t)(line_end - *data) + 1 : *bytes;
 
-        if (take > max - a->lines.bytes)
+        if (!lines->bytes)
+            take = bytes_until(*data, *bytes, end, end_bytes, complete);
+        if (take > max - lines->bytes)
             return malformed_answer(a, "its header is too long");
-        if (!buf_add(&a->lines, *data, take))
+        if (!buf_add(lines, *data, take))
             return fail_memory();
-        *complete = a->lines.bytes >= end_bytes && memcmp(a->lines.data + a->lines.bytes - end_bytes, end, end_bytes) == 0;
+        *complete = lines->bytes >= end_bytes && memcmp(lines->data + lines->bytes - end_bytes, end, end_bytes) == 0;
         *data += take;
         *bytes -= take;
     }
-    assert(a->lines.bytes <= max);
+    assert(lines->bytes <= max);
     return GPUREST_OK;
 }
 
 static gpurest_status feed_head(struct http_answer *a, const char **data, size_t *bytes)
 {
     bool           complete;
-    gpurest_status st = gather_until(a, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
+    struct buf    *head = &a->x->head;
+    gpurest_status st = gather_until(a, head, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
 
-    if (!st && a->lines.bytes >= 5 && memcmp(a->lines.data, "HTTP/", 5) != 0)
+    if (!st && head->bytes >= 5 && memcmp(head->data, "HTTP/", 5) != 0)
         return malformed_answer(a, "it does not begin with HTTP/1.1");
     return st || !complete ? st : finish_head(a);
 }
@@ -186,7 +206,7 @@ static gpurest_status parse_chunk_size(struct http_answer *a)
 static gpurest_status feed_chunk_lines(struct http_answer *a, const char **data, size_t *bytes)
 {
     bool           complete;
-    gpurest_status st = gather_until(a, data, bytes, "\r\n", CHUNK_LINE_BYTES_MAX, &complete);
+    gpurest_status st = gather_until(a, &a->lines, data, bytes, "\r\n", CHUNK_LINE_BYTES_MAX, &complete);
 
     if (st || !complete)
         return st;

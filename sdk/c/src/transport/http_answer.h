@@ -18,7 +18,7 @@ enum answer_state {
 struct http_answer {
     struct exchange  *x;
     enum answer_state state;
-    struct buf        lines;  /* incomplete head, chunk size or trailer */
+    struct buf        lines;  /* incomplete chunk size or trailer; a head is put together in x->head */
     uint64_t          left;   /* of the body, or of the chunk */
     bool              closes; /* the server closes the connection after this answer */
 };

@@ -12,8 +12,10 @@
 #include "transport/http_answer.h"
 
 struct connection {
-    int  fd;
-    char received[RECEIVE_BYTES];
+    int        fd;
+    struct buf fields; /* of every request's header */
+    struct buf head;   /* of the request; its memory is used again */
+    char       received[RECEIVE_BYTES];
 };
 
 static void interrupt_fd(void *arg)
@@ -99,16 +101,41 @@ static int connect_host(const struct target *t, struct cancel *c)
     return fd;
 }
 
+static bool write_fields(struct connection *n, const struct target *t)
+{
+    buf_init(&n->head, REQUEST_HEAD_BYTES_MAX);
+    buf_init(&n->fields, REQUEST_HEAD_BYTES_MAX);
+    buf_printf(&n->fields, " HTTP/1.1\r\nHost: %s\r\nUser-Agent: gpurest-c/%s\r\n", t->endpoint.authority, gpurest_version());
+    if (t->token[0])
+        buf_printf(&n->fields, "Authorization: Bearer %s\r\n", t->token);
+    return !n->fields.failed;
+}
+
+static void connection_free(struct connection *n)
+{
+    if (n->fields.data)
+        memory_wipe(n->fields.data, n->fields.bytes);
+    if (n->head.data)
+        memory_wipe(n->head.data, n->head.bytes);
+    buf_finish(&n->fields);
+    buf_finish(&n->head);
+    free(n);
+}
+
 static gpurest_status connection_make(const struct target *t, struct cancel *c, void **out)
 {
     struct connection *n = malloc(sizeof *n);
 
     if (!n)
         return fail_memory();
+    if (!write_fields(n, t)) {
+        connection_free(n);
+        return fail_memory();
+    }
     n->fd = t->endpoint.scheme == SCHEME_UNIX ? connect_unix(t, c) : connect_host(t, c);
     if (n->fd < 0) {
         int error = -n->fd;
-        free(n);
+        connection_free(n);
         return cancel_asked(c) ? cancelled() : no_connection(t, error);
     }
     *out = n;
@@ -127,7 +154,7 @@ static void connection_close(void *connection)
     struct connection *n = connection;
 
     socket_close(n->fd);
-    free(n);
+    connection_free(n);
 }
 
 /* ---- an exchange ---- */
@@ -136,7 +163,6 @@ struct turn {
     struct connection  *n;
     struct exchange    *x;
     struct http_answer  answer;
-    struct buf          head;
     const struct piece *body;
     size_t              body_count;
     size_t              piece, at;     /* piece 0 is the head, the others are the body */
@@ -161,23 +187,34 @@ static gpurest_status connection_broken(const struct turn *t, int error)
                 t->x->method, t->x->path, error_text(error));
 }
 
-static void write_head(struct turn *t, const struct target *to)
+/* False: too long. */
+static bool write_head(const struct turn *t)
 {
     const struct exchange *x = t->x;
+    struct buf            *head = &t->n->head;
 
-    buf_init(&t->head, REQUEST_HEAD_BYTES_MAX);
-    buf_printf(&t->head, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: gpurest-c/%s\r\n", x->method, x->path, to->endpoint.authority,
-               gpurest_version());
-    if (to->token[0])
-        buf_printf(&t->head, "Authorization: Bearer %s\r\n", to->token);
-    if (x->content_type)
-        buf_printf(&t->head, "Content-Type: %s\r\n", x->content_type);
-    if (x->content_type || strcmp(x->method, "POST") == 0 || strcmp(x->method, "PUT") == 0)
-        buf_printf(&t->head, "Content-Length: %llu\r\n", (unsigned long long)exchange_body_bytes(x));
-    if (x->generation)
-        buf_printf(&t->head, "Gpurest-Generation: %llu\r\n", (unsigned long long)x->generation);
-    buf_add_text(&t->head, x->headers ? x->headers : "");
-    buf_add_text(&t->head, "\r\n");
+    buf_clear(head);
+    buf_add_text(head, x->method);
+    buf_add(head, " ", 1);
+    buf_add_text(head, x->path);
+    buf_add(head, t->n->fields.data, t->n->fields.bytes);
+    if (x->content_type) {
+        buf_add_text(head, "Content-Type: ");
+        buf_add_text(head, x->content_type);
+        buf_add(head, "\r\n", 2);
+    }
+    if (x->content_type || strcmp(x->method, "POST") == 0 || strcmp(x->method, "PUT") == 0) {
+        buf_add_text(head, "Content-Length: ");
+        buf_add_u64(head, exchange_body_bytes(x));
+        buf_add(head, "\r\n", 2);
+    }
+    if (x->generation) {
+        buf_add_text(head, "Gpurest-Generation: ");
+        buf_add_u64(head, x->generation);
+        buf_add(head, "\r\n", 2);
+    }
+    buf_add_text(head, x->headers ? x->headers : "");
+    return buf_add(head, "\r\n", 2);
 }
 
 /* Collects the data to send next. */
@@ -187,8 +224,8 @@ static size_t fill_vector(const struct turn *t, struct piece v[PIECES_AT_ONCE], 
 
     *bytes = 0;
     for (size_t i = t->piece; i <= t->body_count && n < PIECES_AT_ONCE && *bytes < TRANSFER_BYTES; i++, at = 0) {
-        const char *data = i == 0 ? t->head.data : t->body[i - 1].data;
-        size_t      left = (i == 0 ? t->head.bytes : t->body[i - 1].bytes) - at;
+        const char *data = i == 0 ? t->n->head.data : t->body[i - 1].data;
+        size_t      left = (i == 0 ? t->n->head.bytes : t->body[i - 1].bytes) - at;
         if (left == 0)
             continue;
         if (left > TRANSFER_BYTES - *bytes)
@@ -205,7 +242,7 @@ static size_t note_sent(struct turn *t, size_t bytes)
     size_t of_body = 0;
 
     while (t->piece <= t->body_count) {
-        size_t left = (t->piece == 0 ? t->head.bytes : t->body[t->piece - 1].bytes) - t->at;
+        size_t left = (t->piece == 0 ? t->n->head.bytes : t->body[t->piece - 1].bytes) - t->at;
         size_t n = bytes < left ? bytes : left;
         of_body += t->piece ? n : 0;
         bytes -= n;
@@ -332,15 +369,28 @@ static gpurest_status begin_body(struct turn *t)
     return t->drawn_room ? GPUREST_OK : fail_memory();
 }
 
-static gpurest_status receive_all(struct turn *t)
+/* For the first bytes of the answer, which take longer than to look for them. */
+static gpurest_status spin(struct turn *t)
 {
-    bool           blocked;
+    uint64_t       until = clock_us() + (uint64_t)t->x->spin_us;
+    bool           blocked = true;
     gpurest_status st = GPUREST_OK;
 
-    while (!st && t->answer.state != ANSWER_DONE) {
+    while (!st && blocked && t->answer.state != ANSWER_DONE && clock_us() < until)
         st = receive_some(t, &blocked);
-        if (!st && blocked && t->answer.state != ANSWER_DONE)
+    return st;
+}
+
+static gpurest_status receive_all(struct turn *t)
+{
+    bool           blocked = true;
+    gpurest_status st = t->x->spin_us ? spin(t) : GPUREST_OK;
+
+    while (!st && t->answer.state != ANSWER_DONE) {
+        if (blocked)
             st = wait_for(t, false);
+        if (!st)
+            st = receive_some(t, &blocked);
     }
     return st ? st : exchange_end(t->x);
 }
@@ -350,19 +400,18 @@ static gpurest_status connection_perform(void *connection, const struct target *
     struct turn    t = {.n = connection, .x = x};
     gpurest_status st;
 
+    (void)to; /* its header lines are the connection's */
     *keep = false;
     if (!cancel_enter(x->cancel, interrupt_fd, &t.n->fd))
         return cancelled();
     http_answer_init(&t.answer, x);
-    write_head(&t, to);
-    st = t.head.failed ? fail_invalid("the request's path and header are too long") : begin_body(&t);
+    st = write_head(&t) ? begin_body(&t) : fail_invalid("the request's path and header are too long");
     if (!st)
         st = send_all(&t);
     if (!st)
         st = receive_all(&t);
     *keep = !st && !t.answer.closes && !t.cut;
     free(t.drawn_room);
-    buf_finish(&t.head);
     http_answer_finish(&t.answer);
     cancel_leave(x->cancel);
     return st;

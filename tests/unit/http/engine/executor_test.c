@@ -1,11 +1,14 @@
 /* The executor alone, at its bounds and callers' portions of them, with a loop that only collects what is posted. */
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/bounds.h"
+#include "base/deadline.h"
+#include "base/threads/spin.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
@@ -166,5 +169,31 @@ Test(executor, does_probes_while_all_others_wait)
         poll(NULL, 0, 1);
     cr_assert_eq(posted(), PROBES + FITTING, "what waited is done in its turn");
     executor_stop(executor);
+    close_down();
+}
+
+/* Whoever is about to sleep takes what is submitted meanwhile; a second one at the same moment wakes another thread. */
+Test(executor, nothing_waits_for_a_thread_that_looks_for_work)
+{
+    enum { PAIRS = 60, SLEEPS = 4 };
+    const uint64_t until = deadline_after_ms(60000);
+
+    spin_cpus_set(SPIN_CPUS_MANY);
+    open_up();
+    for (unsigned i = 0; i < 2 * PAIRS; i += 2) {
+        atomic_store(&may_end, false);
+        cr_assert_eq(submit(i), STATUS_OK);
+        cr_assert_eq(submit(i + 1), STATUS_OK);
+        while (atomic_load(&running) < i + 2 && deadline_left_ns(until)) /* both at once */
+            sched_yield();
+        cr_assert_eq(atomic_load(&running), i + 2);
+        atomic_store(&may_end, true);
+        while (posted() < i + 2 && deadline_left_ns(until))
+            sched_yield();
+        if (i / 2 % SLEEPS == 0)
+            poll(NULL, 0, 2); /* now they sleep */
+    }
+    executor_stop(executor);
+    cr_assert_eq(posted(), 2 * PAIRS);
     close_down();
 }

@@ -83,14 +83,14 @@ Test(request, admits_only_known_query_names)
 
 Test(request, reads_preferences)
 {
-    struct request r = make("", "Prefer", "Respond-Async, wait=30;x=y , handling=\"lenient\", wait=5");
+    struct request r = make("", "Prefer", "Respond-Async, wait=30;x=y , handling=\"lenient\", wait=5, Return=minimal");
     struct prefer  p = request_prefer(&r);
 
-    cr_assert(p.respond_async && p.lenient);
+    cr_assert(p.respond_async && p.lenient && p.minimal);
     cr_assert_eq(p.wait_s, 30);
-    r = make("", "Prefer", "wait=-1, handling=strict, respond-asynchronously");
+    r = make("", "Prefer", "wait=-1, handling=strict, respond-asynchronously, return=representation");
     p = request_prefer(&r);
-    cr_assert_not(p.respond_async || p.lenient);
+    cr_assert_not(p.respond_async || p.lenient || p.minimal);
     cr_assert_eq(p.wait_s, UINT64_MAX);
     r = make("", NULL, NULL);
     cr_assert_eq(request_prefer(&r).wait_s, UINT64_MAX);
