@@ -231,11 +231,13 @@ void gpus_close(void)
 /* A service beside the program spins, too; with few processors that takes the one that the other needs. */
 static bool has_processors(void)
 {
-    static int count; /* 0: not known yet */
-    cpu_set_t  set;
+    static atomic_int known; /* 0: not yet */
+    cpu_set_t         set;
+    int               count = atomic_load(&known);
 
     if (!count)
         count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    atomic_store(&known, count);
     return count >= SPIN_CPUS_MIN;
 }
 
