@@ -114,6 +114,7 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
             continue;
         }
         to = native_only_block(c);
+        c->doubted |= to == NO_BLOCK;
         if (!parted && to != NO_BLOCK && (same == NO_BLOCK || same == to)) {
             same = to;
             native_forget_chunk(c, to);
@@ -158,6 +159,6 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
         if (next == NO_BLOCK || n->passes[next] != PASSES_BARRIER || a->current.count != r->live_count || !n->entry[next + 1])
             return next;
         *block = next + 1; /* all came to the barrier, and go on */
-        c->trusted = 1;
+        c->trusted = !c->doubted;
     }
 }

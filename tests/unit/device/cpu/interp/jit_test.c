@@ -96,6 +96,14 @@ Test(jit, lines_that_wrap_around_on_both_sides_of_a_barrier)
                                  "ld.global.u32 %r12, [%rd10]; st.global.u32 [%rd5], %r12; ret;");
 }
 
+/* Compiled code looks at what it reads where it goes on behind a barrier, and reads the line only behind the second one. */
+Test(jit, a_line_that_wrapped_two_barriers_ago)
+{
+    agree("it", "add.s32 %r10, %r1, 2147483640; mul.wide.s32 %rd10, %r10, 4; bar.sync 0; st.shared.u32 [mem], %r3; bar.sync 0;"
+                "shr.u64 %rd11, %rd10, 32; cvt.u32.u64 %r11, %rd11; cvt.u32.u64 %r12, %rd10; xor.b32 %r11, %r11, %r12;"
+                "st.global.u32 [%rd5], %r11; ret;");
+}
+
 Test(jit, threads_that_part_and_meet)
 {
     agree("a loop that threads leave one by one", "mov.u32 %r10, 0; mov.u32 %r11, 7; L: add.s32 %r11, %r11, %r3; add.s32 %r10, %r10, 1; "
