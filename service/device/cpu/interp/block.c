@@ -346,7 +346,7 @@ static void start_lanes(struct block_run *r)
     r->barriers_used = 0;
     r->live_count = r->lanes.count;
     if (r->native)
-        r->native->doubted = false;
+        native_begin_block(r);
     if (r->met)
         memset(r->arrivals, 0, r->lanes.count);
     r->met = false;

@@ -271,6 +271,7 @@ static void emit_all(struct emitter *e, const char *name)
     e->done = new_block(e, "done");
     e->leave = new_block(e, "leave");
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        e->holds |= plan_holds(p, b) && has_full_blocks(p);
         if (p->native[b]) {
             e->blocks[b] = new_block(e, "block");
             e->full_blocks[b] = has_full_blocks(p) ? new_block(e, "full") : e->blocks[b];

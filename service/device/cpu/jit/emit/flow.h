@@ -16,6 +16,12 @@ void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value
 bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg);
 /* All of those, for those lanes. */
 void save_registers(struct emitter *e, uint32_t block, llvm_value mask);
+/* All of those, for all lanes, which leave as one: they are held there. No line among them has wrapped. */
+void hold_registers(struct emitter *e, uint32_t block);
+/* Whether that is so; NULL: none can. */
+llvm_value lines_are_straight(struct emitter *e, uint32_t block);
+/* Where the lanes of a chunk do not stay together: what was held when it began goes to the arrays of all its lanes. */
+void settle_registers(struct emitter *e);
 
 /* device/cpu/jit/emit/flow.c */
 size_t     pending_at(uint32_t block);                                         /* where the call keeps the block's waiting lanes */
