@@ -63,8 +63,10 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value trusted)
     trusted = binary(e, LLVM_AND, trusted, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
     e->ll->LLVMBuildCondBr(e->b, trusted, trusting, checking);
     go_on_in(e, trusting);
-    fetch_all(e, block, NULL, number(e, 32, 0), true, NULL);
-    e->ll->LLVMBuildBr(e->b, e->full_blocks[block]);
+    if (!emit_late_entry(e, block)) {
+        fetch_all(e, block, NULL, number(e, 32, 0), true, NULL);
+        e->ll->LLVMBuildBr(e->b, e->full_blocks[block]);
+    }
     go_on_in(e, checking);
     fetch_all(e, block, lanes_vector(e, e->chunk_lanes), first_lane(e), false, &bad);
     if (bad) {

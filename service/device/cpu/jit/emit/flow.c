@@ -124,7 +124,7 @@ static void leave_full(struct emitter *e, uint32_t to)
 }
 
 /* The lanes of `mask` go to block `to`. Ends the present basic block. */
-static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
+void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
 {
     llvm_block direct, wait;
     llvm_value lower;

@@ -304,6 +304,23 @@ Test(jit, a_chunk_that_stops_in_a_loop_behind_a_barrier)
           "add.u32 %r12, %r12, %r14; add.u32 %r12, %r12, %r15; xor.b32 %r12, %r12, %r16; st.global.u32 [%rd5], %r12; ret;");
 }
 
+#define BEFORE_LOOP                                                                                                                        \
+    "ld.global.u32 %r12, [%rd6]; mov.u32 %r13, 0; mul.lo.u32 %r15, %r1, 3; mad.lo.u32 %r16, %r4, 5, 1; mul.wide.u32 %rd12, %r1, 9;"
+#define BEHIND_LOOP                                                                                                                        \
+    "setp.lt.u32 %p2, %r13, 5; @%p2 bra L; mad.lo.u32 %r12, %r12, 3, %r15; cvt.u32.u64 %r17, %rd12; mad.lo.u32 %r12, %r12, 3, %r16;"       \
+    "add.u32 %r12, %r12, %r17; mad.lo.u32 %r12, %r12, 3, %r13; st.global.u32 [%rd5], %r12; ret;"
+
+Test(jit, what_only_the_way_out_of_a_loop_of_barriers_reads)
+{
+    agree("nothing else", BEFORE_LOOP "L: st.shared.u32 [mem], %r13; bar.sync 0; add.u32 %r13, %r13, 1;" BEHIND_LOOP);
+    agree("some access more than there is, but for their guard", BEFORE_LOOP
+          "setp.eq.u32 %p1, %r1, 0; mov.u64 %rd10, mem; mul.wide.u32 %rd11, %r1, 8192; add.s64 %rd11, %rd10, %rd11; mov.u32 %r19, 3;"
+          "L: st.shared.u32 [mem], %r13; bar.sync 0; add.u32 %r13, %r13, 1; @%p1 ld.shared.u32 %r19, [%rd11];" BEHIND_LOOP);
+    agree("a chunk stops on its way back",
+          BEFORE_LOOP "mov.u32 %r18, 0; L: mov.u32 %r14, 0; I: add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 3000;"
+                      "@%p1 bra I; add.u32 %r15, %r15, 1; bar.sync 0; add.u32 %r13, %r13, 1;" BEHIND_LOOP);
+}
+
 Test(jit, random_programs)
 {
     static void (*const kinds[])(char *text, size_t bytes, uint32_t seed) = {maker_write_alone, maker_write_warps, maker_write_barriers};
