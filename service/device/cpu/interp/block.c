@@ -345,6 +345,8 @@ static void start_lanes(struct block_run *r)
         memset(r->barriers, 0, sizeof r->barriers);
     r->barriers_used = 0;
     r->live_count = r->lanes.count;
+    if (r->native)
+        native_begin_block(r);
     if (r->met)
         memset(r->arrivals, 0, r->lanes.count);
     r->met = false;

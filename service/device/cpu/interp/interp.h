@@ -237,6 +237,7 @@ struct native_rest {
 bool native_run_whole(struct block_run *r, void (*start)(struct block_run *r), uint32_t blocks, uint32_t lane, struct native_rest *rest);
 /* OUT_OF_MEMORY. Once per launch and host thread. */
 enum status native_prepare(struct block_run *r);
+void        native_begin_block(struct block_run *r); /* of threads */
 void        native_finish(struct block_run *r);
 /* After a fault in compiled code: makes the operation and its addresses what a handler would have left. */
 void native_explain(struct block_run *r);

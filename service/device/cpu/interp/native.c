@@ -45,6 +45,7 @@ static void forget_all(struct native_call *c)
 {
     memset(c->touched, 0, sizeof c->touched);
     memset(c->pending, 0, sizeof c->pending);
+    memset(c->held, 0, sizeof c->held);
     c->active = false;
     c->leaves = c->mixed = c->tired = c->trusted = c->strip_left = 0;
 }
@@ -70,9 +71,17 @@ enum status native_prepare(struct block_run *r)
     c->contended = &g->contended;
     c->access = native_access;
     c->operate = native_operate;
+    c->settle = native_settle;
     c->run = r;
     memcpy(c->nctaid, g->launch->grid, sizeof c->nctaid);
     return STATUS_OK;
+}
+
+void native_begin_block(struct block_run *r)
+{
+    r->native->doubted = false;
+    if (r->grid->code->native && r->grid->code->native->lines_count)
+        memset(r->native->held, 0, r->lanes.count * sizeof *r->native->held);
 }
 
 void native_finish(struct block_run *r)

@@ -1,6 +1,8 @@
 /* Runs compiled blocks: a chunk of lanes at a time, between the interpreter's own blocks. */
 #include "device/cpu/interp/native_internal.h"
 
+#include <assert.h>
+
 /* One bit for each byte of eight, which are 0 or 1. */
 static uint32_t bits_of(const uint8_t *lanes)
 {
@@ -75,13 +77,15 @@ void native_forget_chunk(struct native_call *c, uint32_t block)
 }
 
 /* Chunks that were run so far went to `same` as one: they are noted as the others are. */
-static void part(struct activation *a, uint32_t from, uint32_t to, unsigned lanes, uint32_t same)
+static void part(struct native_call *c, struct activation *a, uint32_t from, uint32_t to, unsigned lanes, uint32_t same)
 {
     for (uint32_t at = from; same != NO_BLOCK && at < to; at += lanes) {
         uint32_t bits = chunk_bits(&a->current, at, lanes);
 
-        if (bits)
+        if (bits) {
+            native_fill(c, at, same, c->trusted);
             native_stand_before(a, same, at, bits, lanes);
+        }
         memset(a->current.m + at, 0, lanes);
     }
 }
@@ -108,21 +112,24 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
             at = stopped & ~NATIVE_REFUSED;
         }
         if (stopped & NATIVE_REFUSED) {
-            part(a, low, at, n->lanes, same);
+            part(c, a, low, at, n->lanes, same);
             same = NO_BLOCK;
             parted = refused = true;
             continue;
         }
         to = native_only_block(c);
+        c->doubted |= to == NO_BLOCK;
         if (!parted && to != NO_BLOCK && (same == NO_BLOCK || same == to)) {
             same = to;
             native_forget_chunk(c, to);
             continue;
         }
-        part(a, low, at, n->lanes, same);
+        part(c, a, low, at, n->lanes, same);
         same = NO_BLOCK;
         parted = true;
         memset(a->current.m + at, 0, n->lanes);
+        assert(to != NO_BLOCK || !c->held[at]);
+        native_fill(c, at, to, c->trusted);
         native_take_out(c, a, n->lanes);
     }
     if (!parted)
@@ -135,11 +142,24 @@ static uint32_t run_chunks(struct block_run *r, struct activation *a, uint32_t b
     return NO_BLOCK;
 }
 
+/* All chunks of current went to `block` as one, and somebody else goes on there. */
+static void fill_all(struct block_run *r, const struct activation *a, uint32_t block, bool trusted)
+{
+    const struct code_native *n = r->grid->code->native;
+    unsigned                  lanes = n->lanes;
+
+    for (uint32_t at = a->current.low / lanes * lanes; n->lines_count && at < a->current.high; at += lanes) {
+        if (r->native->held[at] && chunk_bits(&a->current, at, lanes))
+            native_fill(r->native, at, block, trusted);
+    }
+}
+
 uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
 {
     const struct code_native *n = a->code->native;
     struct native_call       *c = r->native;
     uint32_t                  next;
+    bool                      trusted;
 
     c->frame = a->frame;
     native_set_blocks(c, r, 1);
@@ -148,16 +168,23 @@ uint32_t native_run(struct block_run *r, struct activation *a, uint32_t *block)
         if (a->code->blocks[*block].count)
             r->lanes.current = &a->code->ops[a->code->blocks[*block].first];
         c->active = true;
+        c->entered = *block;
         next = run_chunks(r, a, *block);
         c->active = false;
+        trusted = c->trusted;
         c->trusted = 0;
         if (++r->back_edges % RUNS_PER_CLOCK == 0 || c->tired)
             check_clock(r);
         r->tired = c->tired && n->spins;
         c->tired = 0;
         if (next == NO_BLOCK || n->passes[next] != PASSES_BARRIER || a->current.count != r->live_count || !n->entry[next + 1])
-            return next;
+            break;
+        if (c->doubted)
+            fill_all(r, a, next, trusted);
         *block = next + 1; /* all came to the barrier, and go on */
-        c->trusted = 1;
+        c->trusted = !c->doubted;
     }
+    if (next != NO_BLOCK && n->passes[next] != PASSES_RETURN) /* where nobody reads registers */
+        fill_all(r, a, next, trusted);
+    return next;
 }

@@ -32,6 +32,12 @@ void native_measure_reached(struct block_run *r, struct activation *a);
 uint32_t native_only_block(struct native_call *c);
 void     native_forget_chunk(struct native_call *c, uint32_t block);
 
+/* device/cpu/interp/native_held.c: c->settle. */
+void native_settle(struct native_call *c);
+/* The chunk there stands before `block`: what it holds goes to the arrays of all its lanes. `trusted`: it was when it came in, so all its registers have
+ * their shapes, and any may be held; else those that it changed. */
+void native_fill(struct native_call *c, uint32_t lane, uint32_t block, bool trusted);
+
 /* device/cpu/interp/native_blocks.c: the blocks of threads that a call runs, from the current one on; and r->block becomes the one that compiled code is in. */
 void native_set_blocks(struct native_call *c, const struct block_run *r, uint32_t blocks);
 void native_find_block(struct block_run *r);

@@ -8,6 +8,7 @@
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/cluster.h"
+#include "device/cpu/jit/native.h"
 
 enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
 /* In units of CPU_SPIN_ROUNDS: a loop that only looks like waiting has mostly ended by then. */
@@ -383,6 +384,8 @@ static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t bl
         if (!a->current.count)
             return r->tired ? take_turn(r, a) : fall_through(r, a, b, block);
     }
+    if (r->native)
+        r->native->doubted |= b->count > 0;
     run_ops(r, a, b);
     switch (b->end) {
     case END_FALL:

@@ -39,10 +39,12 @@ enum { NAME_BYTES = 64 };
 
 /* A loaded kernel: what its code's `native` points to. */
 struct loaded {
-    struct code_native native;
-    llvm_tracker       tracker;
-    uint8_t           *entry, *passes; /* owned */
-    struct native_ops *ops;            /* owned */
+    struct code_native  native;
+    llvm_tracker        tracker;
+    uint8_t            *entry, *passes; /* owned */
+    struct native_ops  *ops;            /* owned */
+    struct native_line *lines;          /* owned */
+    uint64_t           *live, *changed; /* owned */
 };
 
 static enum status failed(const struct llvm *ll, llvm_error e, struct problem *why)
@@ -134,6 +136,36 @@ static bool find_ops(struct loaded *l, const struct code *c, const struct ptx_fu
     return l->ops != NULL;
 }
 
+/* Registers that compiled code may hold. */
+static bool find_lines(struct loaded *l, const struct jit_plan *p)
+{
+    const struct ptx_function *f = p->function;
+
+    l->lines = calloc((size_t)f->registers_count + 1, sizeof *l->lines);
+    for (uint32_t r = 0; l->lines && p->holds && r < f->registers_count; r++) {
+        if (plan_is_held(p, r))
+            l->lines[l->native.lines_count++] = (struct native_line){r, p->code->places[r], f->registers[r].bytes, p->shapes[r].stride};
+    }
+    l->native.lines = l->lines;
+    return l->lines != NULL;
+}
+
+/* What calls want to know of the plan. */
+static void keep_plan(struct loaded *l, struct jit_plan *p)
+{
+    l->native.entry = l->entry = p->entry;
+    l->native.passes = l->passes = p->passes;
+    l->native.sets = (struct native_sets){l->live = p->live, l->changed = p->changed_later, p->words};
+    p->entry = p->passes = NULL;
+    p->live = p->changed_later = NULL;
+    l->native.whole = p->whole;
+    l->native.returns = p->returns;
+    l->native.spins = p->spins;
+    l->native.warps = p->warps;
+    l->native.fills = p->fills;
+    l->native.many = plan_runs_many(p);
+}
+
 static enum status compile_code(const struct llvm *ll, const struct ptx_module *m, struct code *c, const struct ptx_function *f,
                                 unsigned lanes, bool rows, bool across, bool whole, struct problem *why)
 {
@@ -151,21 +183,13 @@ static enum status compile_code(const struct llvm *ll, const struct ptx_module *
         struct emitter e = {.ll = ll, .plan = &plan};
 
         e.strip = strip_make(&strip, &plan, across, !ll->neon) ? &strip : NULL;
-        st = find_ops(l, c, f) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+        st = find_ops(l, c, f) && find_lines(l, &plan) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
         e.ops = l->ops;
         st = st ? st : translate_and_load(&e, l, why);
-        l->native.entry = l->entry = plan.entry;
-        l->native.passes = l->passes = plan.passes;
-        l->native.whole = plan.whole;
-        l->native.returns = plan.returns;
-        l->native.spins = plan.spins;
-        l->native.warps = plan.warps;
-        l->native.fills = plan.fills;
         l->native.strip = e.has_strips ? strip.plan.lanes : 0;
         l->native.across = across;
         strip_finish(&strip);
-        l->native.many = plan_runs_many(&plan);
-        plan.entry = plan.passes = NULL;
+        keep_plan(l, &plan);
     }
     if (l)
         plan_finish(&plan);
@@ -213,6 +237,9 @@ void jit_release(struct code *c)
         free(l->entry);
         free(l->passes);
         free(l->ops);
+        free(l->lines);
+        free(l->live);
+        free(l->changed);
     }
     free(l);
     code_destroy(c);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/cpu/bounds.h"
+
 enum {
     NATIVE_LANES_MAX = 32,
     NATIVE_ELEMENTS_MAX = 8,  /* of a vector access */
@@ -59,12 +61,16 @@ struct native_call {
     void (*access)(struct native_call *c);
     /* Runs the interpreter's operations of `insn` for `lanes`, on its arrays. */
     void (*operate)(struct native_call *c);
+    /* Fills the arrays of the chunk's lanes from the first one's numbers, if they are held. */
+    void (*settle)(struct native_call *c);
     uint8_t *mask; /* owned: [stride] lanes for operations; 0 between them */
     uint32_t live; /* bit i: lane + i had not returned when the chunk began */
 
     struct block_run *run;
     bool              active;  /* compiled code runs */
     uint32_t          trusted; /* 1: the lanes left compiled code together, and nothing else has run: their registers have their shapes */
+    bool              doubted; /* a line has wrapped, or the interpreter has run lanes, since these threads began: they are not trusted */
+    uint32_t          entered; /* the block that lanes come in at */
     uint32_t          leaves;  /* how often lanes of the chunk left compiled code; */
     uint32_t          mixed;   /* 1: not always for the same block, or with a line that has wrapped; */
     uint32_t          last;    /* for this block, the last time */
@@ -82,6 +88,9 @@ struct native_call {
         uint64_t address; /* of the first strip's first lane */
         uint64_t insn;
     } strip_access[NATIVE_STRIP_INSNS];
+    /* Of a chunk's first lane: 0, or its lanes' registers are held: of those that are the same in all lanes, or a line, only the first lane's number is in
+     * the arrays. Then it is 1 + the block at whose end the chunk left. */
+    uint16_t held[CPU_BLOCK_THREADS_MAX];
     uint64_t touched[NATIVE_BLOCKS_MAX / 64]; /* bit b: lanes stand before block b: */
     uint32_t pending[NATIVE_BLOCKS_MAX];      /* bit i: lane + i; 0 between calls */
 };
@@ -100,6 +109,18 @@ struct native_ops {
     int64_t  strip_step; /* of those of a strip */
 };
 
+/* A register that is one number for all lanes of a chunk, or grows by `stride` from lane to lane. */
+struct native_line {
+    uint32_t reg, place, bytes;
+    int64_t  stride;
+};
+
+/* Registers by basic block, one bit each: [blocks_count][words]. */
+struct native_sets {
+    const uint64_t *live, *changed; /* see struct jit_plan: changed_later */
+    size_t          words;
+};
+
 struct code_native {
     native_fn      run;
     unsigned       lanes; /* of a chunk */
@@ -114,6 +135,9 @@ struct code_native {
     bool     many;    /* whole, and may run several blocks in turns */
     uint32_t strip;   /* so many lanes may run as one where nothing parts them; 0: never more than a chunk */
     bool     across;  /* they are the rows of several blocks, else of one */
+    const struct native_line  *lines;
+    uint32_t                   lines_count;
+    struct native_sets         sets;
     const struct native_ops   *ops; /* [insns_count] of the function */
     const struct ptx_function *function;
 };

@@ -642,8 +642,9 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
     p->changed_later = calloc(blocks * p->words, sizeof *p->changed_later);
     p->needed = calloc(blocks * p->words, sizeof *p->needed);
     p->left_alive = calloc(p->words, sizeof *p->left_alive);
+    p->held = calloc(p->words, sizeof *p->held);
     if (!p->native || !p->entry || !p->passes || !p->divergent || !p->shapes || !p->local || !p->dirty || !p->read || !p->live ||
-        !p->waited || !p->changed || !p->changed_later || !p->needed || !p->left_alive)
+        !p->waited || !p->changed || !p->changed_later || !p->needed || !p->left_alive || !p->held)
         return STATUS_OUT_OF_MEMORY;
     find_native(p);
     if (whole && p->first_refused)
@@ -653,6 +654,7 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
         return STATUS_OUT_OF_MEMORY;
     find_shapes(p);
     plan_find_changed(p);
+    plan_find_held(p);
     if (plan_find_needed(p))
         return STATUS_OUT_OF_MEMORY;
     return p->insns_native ? STATUS_OK : refuse(why, "no part of the kernel can be compiled");
@@ -674,4 +676,5 @@ void plan_finish(struct jit_plan *p)
     free(p->changed_later);
     free(p->needed);
     free(p->left_alive);
+    free(p->held);
 }

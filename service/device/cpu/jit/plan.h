@@ -32,6 +32,8 @@ struct jit_plan {
     uint64_t              *changed_later; /* of those, what may be after an entry behind the first block */
     uint64_t              *needed;        /* [blocks_count][words] registers that compiled code wants of the arrays where it begins there */
     uint64_t              *left_alive;    /* [words] registers that lanes take to the arrays when a chunk stops inside compiled code */
+    uint64_t              *held; /* [words] registers that chunks may hold at barriers (struct native_call); `holds`: there are some */
+    bool                   holds;
     size_t                 words;
     uint32_t               insns_native, insns_total;
     const struct ptx_insn *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
@@ -52,6 +54,8 @@ void plan_each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn
 void plan_find_changed(struct jit_plan *p);
 /* p->needed and p->left_alive, after it. device/cpu/jit/needed.c */
 enum status plan_find_needed(struct jit_plan *p);
+/* p->held, after p->changed_later. device/cpu/jit/held.c */
+void plan_find_held(struct jit_plan *p);
 /* Whether lanes may wait before `to` that have come from `from`, both compiled. */
 bool plan_may_wait(const struct jit_plan *p, uint32_t from, uint32_t to);
 /* p->shapes of lanes that never part. */
@@ -71,6 +75,23 @@ static inline bool plan_is_live(const struct jit_plan *p, uint32_t block, uint32
 static inline bool plan_is_needed(const struct jit_plan *p, uint32_t block, uint32_t reg)
 {
     return p->needed[block * p->words + reg / 64] >> (reg % 64) & 1;
+}
+
+static inline bool plan_is_held(const struct jit_plan *p, uint32_t reg)
+{
+    return p->held[reg / 64] >> (reg % 64) & 1;
+}
+
+/* Compiled code goes on behind `block`, a barrier. */
+static inline bool plan_goes_on_behind(const struct jit_plan *p, uint32_t block)
+{
+    return p->passes[block] == PASSES_BARRIER && block + 1 < p->code->blocks_count && p->entry[block + 1];
+}
+
+/* Chunks that come there as one leave some of their registers held (struct native_call). */
+static inline bool plan_holds(const struct jit_plan *p, uint32_t block)
+{
+    return p->holds && plan_goes_on_behind(p, block);
 }
 
 /* Several blocks of threads may run in turns. */

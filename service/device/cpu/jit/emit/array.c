@@ -23,6 +23,17 @@ void save_register(struct emitter *e, uint32_t reg, llvm_value mask)
     own_store(e, array_of(e, reg), bytes, all, mask);
 }
 
+/* The first lane's number, which stands for all. */
+static void hold_register(struct emitter *e, uint32_t reg)
+{
+    unsigned   bytes = e->plan->function->registers[reg].bytes;
+    llvm_value first = read_register(e, reg).v;
+
+    if (bytes == 1)
+        first = cast(e, LLVM_ZEXT, first, e->i8);
+    e->ll->LLVMBuildStore(e->b, first, pointer(e, array_of(e, reg), int_type(e, 8 * bytes)));
+}
+
 struct value array_value(struct emitter *e, uint32_t reg)
 {
     unsigned   bytes = e->plan->function->registers[reg].bytes;
@@ -84,6 +95,21 @@ static void note_turn(struct emitter *e, uint32_t reg)
     note_mixed(e, icmp(e, LLVM_ULT, load_slot(e, e->i32, e->turn[reg]), number(e, 32, e->lanes)));
 }
 
+llvm_value lines_are_straight(struct emitter *e, uint32_t block)
+{
+    llvm_value all = NULL, one;
+
+    for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
+        if (!e->turn[r] || !is_saved(e, block, r))
+            continue;
+        one = icmp(e, LLVM_UGE, load_slot(e, e->i32, e->turn[r]), number(e, 32, e->lanes));
+        if (!plan_is_changed(e->plan, e->block, r, true)) /* not saved otherwise, nor known */
+            one = choose(e, e->begins, one, number(e, 1, 1));
+        all = all ? binary(e, LLVM_AND, all, one) : one;
+    }
+    return all;
+}
+
 /* Whether there are any among them that are saved wherever the call began, or, not `later`, only where it began in the first block. */
 static bool has_some(const struct emitter *e, uint32_t block, bool later)
 {
@@ -94,29 +120,88 @@ static bool has_some(const struct emitter *e, uint32_t block, bool later)
     return false;
 }
 
-static void save_some(struct emitter *e, uint32_t block, llvm_value mask, bool later)
+/* `holds`: what is changed behind barriers again and again is held; the rest goes to the arrays once. */
+static void save_some(struct emitter *e, uint32_t block, llvm_value mask, bool holds, bool later)
 {
     for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
         if (!is_saved(e, block, r) || plan_is_changed(e->plan, e->block, r, true) != later)
             continue;
-        save_register(e, r, mask);
-        if (e->turn[r])
+        if (holds && later && plan_is_held(e->plan, r))
+            hold_register(e, r);
+        else
+            save_register(e, r, mask);
+        if (e->turn[r] && !holds)
             note_turn(e, r);
     }
 }
 
-void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
+static void save_all(struct emitter *e, uint32_t block, llvm_value mask, bool holds)
 {
     llvm_block begun, on;
 
-    save_some(e, block, mask, true);
+    save_some(e, block, mask, holds, true);
     if (!has_some(e, block, false))
         return;
     begun = new_block(e, "begun");
     on = new_block(e, "on");
     e->ll->LLVMBuildCondBr(e->b, e->begins, begun, on);
     go_on_in(e, begun);
-    save_some(e, block, mask, false);
+    save_some(e, block, mask, holds, false);
+    e->ll->LLVMBuildBr(e->b, on);
+    go_on_in(e, on);
+}
+
+void save_registers(struct emitter *e, uint32_t block, llvm_value mask)
+{
+    save_all(e, block, mask, false);
+}
+
+/* ---- registers that are held ---- */
+
+/* Of the chunk, in the call. */
+static llvm_value held_place(struct emitter *e)
+{
+    llvm_value at = binary(e, LLVM_ADD, e->call, number(e, 64, offsetof(struct native_call, held)));
+
+    return pointer(e, binary(e, LLVM_ADD, at, binary(e, LLVM_SHL, e->lane, number(e, 64, 1))), e->i16);
+}
+
+/* A word that is stored for nothing costs matmul in tiles 2 %: mostly it is there. */
+static void note_held(struct emitter *e)
+{
+    llvm_block fresh = new_block(e, "fresh"), on = new_block(e, "on");
+
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_NE, load_slot(e, e->i16, held_place(e)), number(e, 16, 0))), on, fresh);
+    go_on_in(e, fresh);
+    e->ll->LLVMBuildStore(e->b, number(e, 16, e->block + 1), held_place(e));
+    e->ll->LLVMBuildBr(e->b, on);
+    go_on_in(e, on);
+}
+
+void hold_registers(struct emitter *e, uint32_t block)
+{
+    bool some = false;
+
+    for (uint32_t r = 0; r < e->plan->function->registers_count; r++)
+        some |= is_saved(e, block, r) && plan_is_changed(e->plan, e->block, r, true) && plan_is_held(e->plan, r);
+    save_all(e, block, e->mask, true);
+    if (some)
+        note_held(e);
+}
+
+void settle_registers(struct emitter *e)
+{
+    llvm_block held, on;
+    llvm_type  type;
+
+    if (!e->full || !e->holds)
+        return;
+    held = new_block(e, "held");
+    on = new_block(e, "on");
+    type = e->ll->LLVMFunctionType(e->ll->LLVMVoidTypeInContext(e->context), &e->i64, 1, 0);
+    e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_EQ, load_slot(e, e->i16, held_place(e)), number(e, 16, 0))), on, held);
+    go_on_in(e, held);
+    e->ll->LLVMBuildCall2(e->b, type, pointer(e, member(e, offsetof(struct native_call, settle), 64), type), &e->call, 1, "");
     e->ll->LLVMBuildBr(e->b, on);
     go_on_in(e, on);
 }

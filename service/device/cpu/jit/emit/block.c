@@ -102,6 +102,7 @@ static void meet_warp(struct emitter *e, uint32_t block)
 
     e->ll->LLVMBuildCondBr(e->b, likely(e, warp_is_here(e, &e->plan->function->insns[block_of(e, block)->insn_first])), go, stay);
     go_on_in(e, stay);
+    settle_registers(e);
     leave_there(e, block, e->mask);
     e->ll->LLVMBuildBr(e->b, e->dispatch);
     go_on_in(e, go);
@@ -122,6 +123,8 @@ void emit_full_block(struct emitter *e, uint32_t block)
     ok = check_ahead(e);
     e->ll->LLVMBuildCondBr(e->b, ok ? likely(e, ok) : number(e, 1, 1), sure, careful);
     go_on_in(e, careful);
+    if (ok)
+        settle_registers(e);
     e->ll->LLVMBuildStore(e->b, e->mask, e->mask_slot);
     e->ll->LLVMBuildBr(e->b, e->blocks[block]);
     go_on_in(e, sure);

@@ -63,8 +63,10 @@ static void emit_entry(struct emitter *e, uint32_t block, llvm_value trusted)
     trusted = binary(e, LLVM_AND, trusted, icmp(e, LLVM_EQ, e->chunk_lanes, all_lanes(e)));
     e->ll->LLVMBuildCondBr(e->b, trusted, trusting, checking);
     go_on_in(e, trusting);
-    fetch_all(e, block, NULL, number(e, 32, 0), true, NULL);
-    e->ll->LLVMBuildBr(e->b, e->full_blocks[block]);
+    if (!emit_late_entry(e, block)) {
+        fetch_all(e, block, NULL, number(e, 32, 0), true, NULL);
+        e->ll->LLVMBuildBr(e->b, e->full_blocks[block]);
+    }
     go_on_in(e, checking);
     fetch_all(e, block, lanes_vector(e, e->chunk_lanes), first_lane(e), false, &bad);
     if (bad) {
@@ -271,6 +273,7 @@ static void emit_all(struct emitter *e, const char *name)
     e->done = new_block(e, "done");
     e->leave = new_block(e, "leave");
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
+        e->holds |= plan_holds(p, b) && has_full_blocks(p);
         if (p->native[b]) {
             e->blocks[b] = new_block(e, "block");
             e->full_blocks[b] = has_full_blocks(p) ? new_block(e, "full") : e->blocks[b];

@@ -85,6 +85,7 @@ struct emitter {
     struct access_group    groups[GROUPS_MAX]; /* of the block */
     unsigned               groups_count;
     bool                   assuming, careful; /* which of two versions of the block is made */
+    bool                   holds;             /* chunks may leave with registers held */
     bool                   full;              /* all lanes of a chunk run the block: its version for that is made */
     llvm_block            *full_blocks;       /* [blocks_count] those versions of compiled blocks */
     uint8_t               *passed;            /* [insns_count] 1: an access of the block that was checked before it began */

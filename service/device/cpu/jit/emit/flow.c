@@ -81,32 +81,41 @@ static void count_round(struct emitter *e, uint32_t from, uint32_t to, llvm_valu
     e->ll->LLVMBuildStore(e->b, left, e->budget_slot);
     e->ll->LLVMBuildCondBr(e->b, likely(e, icmp(e, LLVM_SGT, left, number(e, 32, 0))), on, out);
     go_on_in(e, out);
+    settle_registers(e);
     wait_there(e, to, mask);
     e->ll->LLVMBuildBr(e->b, e->leave);
     go_on_in(e, on);
-}
-
-/* Whether lanes that leave for the block may have a line that has wrapped. */
-static bool may_turn(const struct emitter *e, uint32_t block)
-{
-    for (uint32_t r = 0; r < e->plan->function->registers_count; r++) {
-        if (e->turn[r] && is_saved(e, block, r))
-            return true;
-    }
-    return false;
 }
 
 /* All lanes of the chunk leave for block `to`: where those of the chunks before did, too, the next chunk follows at once, unless a line of this one
  * has wrapped. */
 static void leave_full(struct emitter *e, uint32_t to)
 {
-    llvm_block quick = new_block(e, "quick"), rest = new_block(e, "rest");
+    bool       holds = plan_holds(e->plan, to);
+    llvm_block quick = new_block(e, "quick"), rest = new_block(e, "rest"), turned;
     llvm_value straight;
 
-    save_registers(e, to, e->mask);
-    straight = may_turn(e, to) ? icmp(e, LLVM_EQ, load_slot(e, e->i32, e->mixed_slot), number(e, 32, 0)) : number(e, 1, 1);
-    e->ll->LLVMBuildCondBr(e->b, likely(e, straight), quick, rest);
+    if (!holds) {
+        if (e->plan->passes[to] != PASSES_RETURN) /* where nobody reads registers */
+            settle_registers(e);
+        save_registers(e, to, e->mask);
+    }
+    straight = lines_are_straight(e, to);
+    if (straight) {
+        turned = new_block(e, "turned");
+        e->ll->LLVMBuildCondBr(e->b, likely(e, straight), quick, turned);
+        go_on_in(e, turned);
+        if (holds) {
+            settle_registers(e);
+            save_registers(e, to, e->mask);
+        }
+        e->ll->LLVMBuildBr(e->b, rest);
+    } else {
+        e->ll->LLVMBuildBr(e->b, quick);
+    }
     go_on_in(e, quick);
+    if (holds)
+        hold_registers(e, to);
     go_on_quickly(e, to);
     e->ll->LLVMBuildBr(e->b, rest);
     go_on_in(e, rest);
@@ -115,7 +124,7 @@ static void leave_full(struct emitter *e, uint32_t to)
 }
 
 /* The lanes of `mask` go to block `to`. Ends the present basic block. */
-static void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
+void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
 {
     llvm_block direct, wait;
     llvm_value lower;
@@ -181,6 +190,7 @@ static void split(struct emitter *e, uint32_t from, llvm_value p)
     go_on_in(e, all);
     go_to(e, from, target, e->mask);
     go_on_in(e, both);
+    settle_registers(e);
     e->full = false;
     if (target < next)
         go_both_ways(e, from, target, yes, next, no);

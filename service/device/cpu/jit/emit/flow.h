@@ -16,6 +16,12 @@ void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value
 bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg);
 /* All of those, for those lanes. */
 void save_registers(struct emitter *e, uint32_t block, llvm_value mask);
+/* All of those, for all lanes, which leave as one: they are held there. No line among them has wrapped. */
+void hold_registers(struct emitter *e, uint32_t block);
+/* Whether that is so; NULL: none can. */
+llvm_value lines_are_straight(struct emitter *e, uint32_t block);
+/* Where the lanes of a chunk do not stay together: what was held when it began goes to the arrays of all its lanes. */
+void settle_registers(struct emitter *e);
 
 /* device/cpu/jit/emit/flow.c */
 size_t     pending_at(uint32_t block);                                         /* where the call keeps the block's waiting lanes */
@@ -24,6 +30,8 @@ void       note_mixed(struct emitter *e, llvm_value yes);
 /* Lanes leave compiled code, or are noted to have left, before a block. */
 void leave_there(struct emitter *e, uint32_t block, llvm_value mask);
 void stand_there(struct emitter *e, uint32_t block, llvm_value mask);
+/* The lanes of `mask` go from a block to another. Ends the present basic block. */
+void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask);
 /* The end of the block: on to the next ones. */
 void leave_block(struct emitter *e, uint32_t block);
 
@@ -31,6 +39,9 @@ void leave_block(struct emitter *e, uint32_t block);
 void emit_full_block(struct emitter *e, uint32_t block);
 void emit_block(struct emitter *e, uint32_t block);
 void emit_insns(struct emitter *e);
+
+/* device/cpu/jit/emit/late.c: how chunks with all their lanes, which are trusted, begin there; false: not in a way of its own, and nothing is made. */
+bool emit_late_entry(struct emitter *e, uint32_t block);
 
 /* device/cpu/jit/emit/emit.c: places for the registers of e->plan. */
 void make_register_slots(struct emitter *e);

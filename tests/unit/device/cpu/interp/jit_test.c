@@ -96,6 +96,50 @@ Test(jit, lines_that_wrap_around_on_both_sides_of_a_barrier)
                                  "ld.global.u32 %r12, [%rd10]; st.global.u32 [%rd5], %r12; ret;");
 }
 
+/* Compiled code looks at what it reads where it goes on behind a barrier, and reads the line only behind the second one. */
+Test(jit, a_line_that_wrapped_two_barriers_ago)
+{
+    agree("it", "add.s32 %r10, %r1, 2147483640; mul.wide.s32 %rd10, %r10, 4; bar.sync 0; st.shared.u32 [mem], %r3; bar.sync 0;"
+                "shr.u64 %rd11, %rd10, 32; cvt.u32.u64 %r11, %rd11; cvt.u32.u64 %r12, %rd10; xor.b32 %r11, %r11, %r12;"
+                "st.global.u32 [%rd5], %r11; ret;");
+}
+
+/* Changed between two barriers, so they are held behind the second one: lines, and what is the same for all threads, of each size. */
+#define HELD                                                                                                                               \
+    ".reg .b16 %h<3>; mul.lo.u32 %r11, %r1, 3; mad.lo.u32 %r12, %r4, 7, 2; mul.wide.u32 %rd12, %r1, 24; and.b32 %r13, %r1, 3;"             \
+    "setp.eq.s32 %p1, %r13, 1; mov.u32 %r15, 0; cvt.u64.u32 %rd13, %r4; bar.sync 0; st.shared.u32 [mem], %r12; add.s64 %rd13, %rd13, 3; "  \
+    "add.u32 %r18, %r11, %r12; add.u32 %r11, %r11, 5;"                                                                                     \
+    "setp.lt.u32 %p2, %r4, 1; cvt.u16.u32 %h1, %r12; add.s64 %rd12, %rd12, 48; add.u32 %r12, %r12, 9; bar.sync 0;"
+#define READ_HELD                                                                                                                          \
+    "cvt.u32.u64 %r16, %rd13; add.u32 %r15, %r15, %r16; cvt.u32.u64 %r16, %rd12; mad.lo.u32 %r15, %r15, 5, %r11; mad.lo.u32 %r15, %r15, "  \
+    "5, %r12; mad.lo.u32 %r15, %r15, 5, %r16;"                                                                                             \
+    "selp.b32 %r16, 9, 4, %p2; cvt.u32.u16 %r17, %h1; mad.lo.u32 %r15, %r15, %r16, %r17; xor.b32 %r15, %r15, %r18;"                        \
+    "st.global.u32 [%rd5], %r15; ret;"
+
+Test(jit, registers_that_are_held_and_then_not)
+{
+    agree("threads part and meet at barriers of their own", HELD "@%p1 bra A; add.u32 %r15, %r11, 1; bar.sync 0; bra B; A: bar.sync 0;"
+                                                                 "mul.lo.u32 %r15, %r12, %r11; B: " READ_HELD);
+    agree("they part and meet at one, twice",
+          HELD "@%p1 bra A; add.u32 %r15, %r11, 1; A: bar.sync 0; @!%p1 bra B; add.u32 %r15, %r15, %r12;"
+               "add.u32 %r18, %r4, 6; B: bar.red.popc.u32 %r19, 0, %p2; add.u32 %r15, %r15, %r19;" READ_HELD);
+    agree("the interpreter counts", HELD "bar.red.popc.u32 %r15, 0, %p2; add.u32 %r11, %r11, 4; bar.sync 0; @%p1 bra B; bar.sync 0; bra C;"
+                                         "B: add.u32 %r11, %r11, 1; bar.sync 0; C: " READ_HELD);
+    agree("a loop of many rounds", HELD "mov.u32 %r14, 0; L: add.u32 %r14, %r14, 1; setp.lt.u32 %p3, %r14, 5000; @%p3 bra L;"
+                                        "add.u32 %r15, %r14, %r11; bar.sync 0; @%p1 bra B; add.u32 %r15, %r15, 1; B: " READ_HELD);
+    agree("a line wraps", HELD "add.s32 %r10, %r1, 2147483640; mul.wide.s32 %rd10, %r10, 4; bar.sync 0; add.s64 %rd12, %rd12, 8; add.u32 "
+                               "%r12, %r12, 1; bar.sync 0;"
+                               "shr.u64 %rd11, %rd10, 33; cvt.u32.u64 %r19, %rd11; add.u32 %r15, %r19, 7; bar.sync 0; @%p1 bra B;"
+                               "add.u32 %r15, %r15, 1; B: " READ_HELD);
+    agree("chunks part", HELD "setp.lt.u32 %p3, %r5, 32; @%p3 bra A; add.u32 %r11, %r11, 1; bar.sync 0; bra B; A: add.u32 %r11, %r11, 2;"
+                              "bar.sync 0; B: add.u32 %r15, %r15, 3; bar.sync 0; " READ_HELD);
+    agree("some return", HELD "setp.gt.u32 %p3, %r1, 20; @%p3 bra E; bar.sync 0; add.u32 %r11, %r11, 2; bar.sync 0; @%p1 bra B;"
+                              "add.u32 %r15, %r11, 1; B: bar.sync 0; " READ_HELD " E: st.global.u32 [%rd5], %r11; ret;");
+    agree("the interpreter is asked for some threads",
+          HELD "cvt.rn.f32.u32 %f1, %r12; bar.sync 0; mov.f32 %f2, %f1; @%p1 sin.approx.f32 %f2, %f1;"
+               "mov.b32 %r15, %f2; bar.sync 0; @%p1 bra B; bar.sync 0; bra C; B: bar.sync 0; C: " READ_HELD);
+}
+
 Test(jit, threads_that_part_and_meet)
 {
     agree("a loop that threads leave one by one", "mov.u32 %r10, 0; mov.u32 %r11, 7; L: add.s32 %r11, %r11, %r3; add.s32 %r10, %r10, 1; "
@@ -258,6 +302,23 @@ Test(jit, a_chunk_that_stops_in_a_loop_behind_a_barrier)
           "Inner: add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 3000; @%p1 bra Inner;\n"
           "bar.sync 0; setp.lt.u32 %p2, %r13, 3; @%p2 bra Again; bar.sync 0;\n"
           "add.u32 %r12, %r12, %r14; add.u32 %r12, %r12, %r15; xor.b32 %r12, %r12, %r16; st.global.u32 [%rd5], %r12; ret;");
+}
+
+#define BEFORE_LOOP                                                                                                                        \
+    "ld.global.u32 %r12, [%rd6]; mov.u32 %r13, 0; mul.lo.u32 %r15, %r1, 3; mad.lo.u32 %r16, %r4, 5, 1; mul.wide.u32 %rd12, %r1, 9;"
+#define BEHIND_LOOP                                                                                                                        \
+    "setp.lt.u32 %p2, %r13, 5; @%p2 bra L; mad.lo.u32 %r12, %r12, 3, %r15; cvt.u32.u64 %r17, %rd12; mad.lo.u32 %r12, %r12, 3, %r16;"       \
+    "add.u32 %r12, %r12, %r17; mad.lo.u32 %r12, %r12, 3, %r13; st.global.u32 [%rd5], %r12; ret;"
+
+Test(jit, what_only_the_way_out_of_a_loop_of_barriers_reads)
+{
+    agree("nothing else", BEFORE_LOOP "L: st.shared.u32 [mem], %r13; bar.sync 0; add.u32 %r13, %r13, 1;" BEHIND_LOOP);
+    agree("some access more than there is, but for their guard", BEFORE_LOOP
+          "setp.eq.u32 %p1, %r1, 0; mov.u64 %rd10, mem; mul.wide.u32 %rd11, %r1, 8192; add.s64 %rd11, %rd10, %rd11; mov.u32 %r19, 3;"
+          "L: st.shared.u32 [mem], %r13; bar.sync 0; add.u32 %r13, %r13, 1; @%p1 ld.shared.u32 %r19, [%rd11];" BEHIND_LOOP);
+    agree("a chunk stops on its way back",
+          BEFORE_LOOP "mov.u32 %r18, 0; L: mov.u32 %r14, 0; I: add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 3000;"
+                      "@%p1 bra I; add.u32 %r15, %r15, 1; bar.sync 0; add.u32 %r13, %r13, 1;" BEHIND_LOOP);
 }
 
 Test(jit, random_programs)
