@@ -17,8 +17,10 @@ from sources import MANY, SAXPY
 
 def convert(declaration, value, **more):
     """Packs `value` for a kernel with one parameter of this declaration."""
-    params = params_declared(signature(f"__global__ void k({declaration}) {{}}", "k"))
-    return Converter("k", params).convert([value], None, **more)[0]
+    converter = Converter("k", params_declared(signature(f"__global__ void k({declaration}) {{}}", "k")))
+    found, = converter.convert([value], None, **more)
+    assert converter.written([value], None, more.get("same_kind", False)) == dumps(found).decode()
+    return found
 
 
 def by_size(value, size, type_=""):
@@ -34,7 +36,7 @@ def refused(words, *args, **more):
 @pytest.mark.parametrize("declaration,value,expected", [
     ("int n", 5, {"i32": 5}), ("unsigned n", 4294967295, {"u32": 4294967295}), ("unsigned long long n", 2**64 - 1, {"u64": str(2**64 - 1)}),
     ("long n", -2**63, {"i64": str(-2**63)}), ("size_t n", 7, {"u64": 7}), ("char c", -128, {"i8": -128}), ("float x", 1.5, {"f32": 1.5}),
-    ("float x", 2, {"f32": 2.0}), ("double x", math.inf, {"f64": "inf"}), ("float x", -math.inf, {"f32": "-inf"}), ("float x", math.nan, {"f32": "nan"}),
+    ("float x", 2, {"f32": 2.0}), ("double x", math.inf, {"f64": "inf"}), ("int n", -2**31, {"i32": -2**31}), ("double x", -0.0, {"f64": -0.0}), ("float x", -math.inf, {"f32": "-inf"}), ("float x", math.nan, {"f32": "nan"}),
     ("bool b", True, {"bool": True}), ("int n", True, {"i32": 1}), ("const float* p", None, {"u64": 0}),
     ("float x", gpurest.f32(3), {"f32": 3.0}), ("__half x", 2.0, {"f16": 2.0}), ("int n", ctypes.c_int(4), {"i32": 4}), ("double x", ctypes.c_double(4), {"f64": 4.0}),
     ("unsigned n", gpurest.i32(4), {"u32": 4})])
@@ -112,10 +114,14 @@ def test_the_number_of_arguments():
     converter = Converter("saxpy", params_declared(signature(SAXPY, "saxpy")))
     with pytest.raises(errors.ArgumentError, match=r"takes 4 arguments \(a, x, y, n\), got 2"):
         converter.convert([1.0, None], None)
+    with pytest.raises(errors.ArgumentError, match=r"takes 4 arguments \(a, x, y, n\), got 5"):
+        converter.written([1.0, None, None, 7, 7], None, False)
     for _ in range(2):  # the second time from the stored plan
         assert converter.convert([1.0, None, None, 7], None)[3] == {"i32": 7}
-        with pytest.raises(errors.ArgumentError, match="argument 3 .'n'. of saxpy"):
-            converter.convert([1.0, None, None, 1 << 40], None)
+        assert converter.written([1.0, None, None, 7], None, False) == '{"f32":1.0},{"u64":0},{"u64":0},{"i32":7}'
+        for way in (converter.convert, converter.written):
+            with pytest.raises(errors.ArgumentError, match="argument 3 .'n'. of saxpy"):
+                way([1.0, None, None, 1 << 40], None, False)
 
 
 def declared(source, kernel):

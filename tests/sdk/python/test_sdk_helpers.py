@@ -18,6 +18,7 @@ from conftest import ROOT
 from fake_server import fake
 from gpurest import core, errors, profiler, testing
 from gpurest._session import requests
+from gpurest._session.handle import calling_line, named
 from gpurest._transport.progress import Meter, bytes_text, line
 from sources import SAXPY
 
@@ -403,3 +404,11 @@ def test_files_stay_readable():
     too_long = [f"{path.name}: {count}" for path in (PACKAGE / "gpurest").rglob("*.py") if (count := len(path.read_text().splitlines())) > 600]
     assert not too_long
     assert (pathlib.Path(PACKAGE) / "gpurest" / "py.typed").exists()
+
+
+def test_a_line_is_named_as_python_numbers_it():
+    text = "found = []\n" + "found.append((named(calling_line()), sys._getframe().f_lineno))\nfound.append((\n    named(\n        calling_line()),\n    sys._getframe().f_lineno - 1))\n" * 60
+    scope = {"named": named, "calling_line": calling_line, "sys": sys}
+    exec(compile(text, "/somewhere/program.py", "exec"), scope)  # noqa: S102
+    assert len(scope["found"]) == 120 and all(told == f"program.py:{line}" for told, line in scope["found"])
+    assert [told for told, _ in scope["found"][-2:]] == ["program.py:297", "program.py:300"]

@@ -12,11 +12,12 @@ import gpurest
 from fake_server import answer_bytes, fake, problem
 from gpurest import errors
 from gpurest.aio.transport import AsyncTransport
+from gpurest._session import requests
 from gpurest._session.handle import is_fault
 from gpurest._transport.connection import SEND_BYTES
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
-from gpurest._transport.wire import Request, parse_head
+from gpurest._transport.wire import Request, parse_head, with_key
 
 QUICK = Timeout(2.0, 2.0)
 VERSION = {"server": "gpurestd", "version": "9"}
@@ -261,6 +262,28 @@ def test_keys_make_posts_repeatable(kind):
             send("GET")
             transport.close()
             assert seen[3] not in (None, seen[0]) and seen[4] is None
+
+
+def test_launches_of_a_session_begin_alike_unless_one_has_a_key(open_transport):
+    seen = []
+
+    def script(peer):
+        while request := peer.request():
+            seen.append(request)
+            peer.answer(200, {"id": "l_1", "state": "succeeded", "stdout": ""})
+
+    with fake(script) as server:
+        transport = open_transport(server.url)
+        calls = [requests.launch("s_1", '{"n":1}', None), requests.launch("s_1", '{"n":22}', None), requests.launch("s_1", "{}", 0), requests.launch("s_2", "{}", None)]
+        for call in calls:
+            transport.send(call.request)
+        transport.send(with_key(calls[0].request, True))
+        for token in ("one", "other"):
+            open_transport(server.url, token=token).send(calls[0].request)
+    assert [headers.get("authorization") for _, headers, *_ in seen[-3:]] == [None, "Bearer one", "Bearer other"]
+    heads = [(line, headers.get("prefer"), int(headers["content-length"]), "idempotency-key" in headers) for line, headers, *_ in seen[:5]]
+    first, second = (f"POST /v1/sessions/{name}/launches HTTP/1.1" for name in ("s_1", "s_2"))
+    assert heads == [(first, None, 7, False), (first, None, 8, False), (first, "respond-async", 2, False), (second, None, 2, False), (first, None, 7, True)]
 
 
 async def _and_close(transport, answer):

@@ -6,10 +6,9 @@ from __future__ import annotations
 import base64
 import ctypes
 from dataclasses import dataclass
-from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._transport.frame import EXACT_MAX, dumps
+from .._transport.frame import dumps
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import numpy
 from .._values.scalars import SIZES, Placed, Placeholder, Scalar, Struct, is_exact, scalar_kind
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from .session_state import SessionState
 
 Json = Dict[str, Any]
-Fast = Callable[[Any, "Optional[SessionState]"], Optional[Json]]
+Fast = Callable[[Any, "Optional[SessionState]"], Optional[str]]  # the argument as text
 _CTYPES: Dict[str, str] = {"?": "bool", "b": "i8", "B": "u8", "h": "i16", "H": "u16", "i": "i32", "I": "u32", "l": "i", "L": "u", "q": "i64",
                            "Q": "u64", "f": "f32", "d": "f64", "c": "i8"}
 _INTEGERS = ("i", "u")
@@ -92,7 +91,7 @@ class Converter:
     def __init__(self, kernel: str, params: Optional[Sequence[Param]]) -> None:
         self.kernel = kernel
         self.params = params
-        self._plans: Dict[Tuple[type, ...], List[Optional[Fast]]] = {}
+        self._plans: Dict[Tuple[type, ...], List[Fast]] = {}
 
     def convert(self, args: Sequence[Any], session: Optional[SessionState], same_kind: bool = False) -> List[Json]:
         """The contract's "args". ArgumentError says which argument does not fit, and what would."""
@@ -101,14 +100,19 @@ class Converter:
             raise ArgumentError(f"{self.kernel} takes {len(self.params)} arguments ({names}), got {len(args)}")
         if self.params is None:
             return [self._one(Param(i, "", None, "any"), value, session, same_kind) for i, value in enumerate(args)]
-        found: List[Json] = []
-        kinds = tuple(map(type, args))
-        for step, param, value in zip(self._plans.get(kinds) or self._plan(kinds), self.params, args):
-            one = None if step is None else step(value, session)
-            found.append(self._one(param, value, session, same_kind) if one is None else one)
-        return found
+        return [self._one(param, value, session, same_kind) for param, value in zip(self.params, args)]
 
-    def _plan(self, kinds: Tuple[type, ...]) -> List[Optional[Fast]]:
+    def written(self, args: Sequence[Any], session: Optional[SessionState], same_kind: bool) -> str:
+        """What convert() makes of them, as text, for a launch of its own."""
+        kinds, params = tuple(map(type, args)), self.params
+        if params is None or len(args) != len(params):
+            return ",".join(map(written_argument, self.convert(args, session, same_kind)))
+        texts = [step(value, session) for step, value in zip(self._plans.get(kinds) or self._plan(kinds), args)]
+        if None in texts:
+            texts = [text or written_argument(self._one(param, value, session, same_kind)) for text, param, value in zip(texts, params, args)]
+        return ",".join(texts)  # type: ignore[arg-type]
+
+    def _plan(self, kinds: Tuple[type, ...]) -> List[Fast]:
         """How to convert arguments of these types: found once, then looked up."""
         assert self.params is not None
         plan = self._plans[kinds] = [_fast(param, kind) for param, kind in zip(self.params, kinds)]
@@ -127,34 +131,27 @@ class Converter:
 
 def written_argument(value: Json) -> str:
     """As text."""
-    if len(value) == 1:
-        (name, one), = value.items()
-        kind = type(one)
-        if kind is str and name == "buf":
-            return f'{{"buf":{quoted(one)}}}'
-        if kind is int and -EXACT_MAX <= one <= EXACT_MAX or kind is float and one - one == 0.0:
-            return f'{{"{name}":{one!r}}}'
     return dumps(value).decode()
 
 
-def _fast(param: Param, kind: type) -> Optional[Fast]:
+def _fast(param: Param, kind: type) -> Fast:
     """The common pairs, which need a look at the value alone; None from it: the long way, which says what is wrong."""
     if kind is int and param.kind == "i32":
-        return lambda value, _: {"i32": value} if -0x80000000 <= value <= 0x7fffffff else None
+        return lambda value, _: f'{{"i32":{value}}}' if -0x80000000 <= value <= 0x7fffffff else None
     if kind is float and param.kind in ("f32", "f64"):
-        name, most = param.kind, 3.4e38 if param.kind == "f32" else 1.7e308
-        return lambda value, _: {name: value} if -most <= value <= most else None
+        start, most = f'{{"{param.kind}":', 3.4e38 if param.kind == "f32" else 1.7e308
+        return lambda value, _: f"{start}{value!r}}}" if -most <= value <= most else None
     if param.form == "pointer" and hasattr(kind, "_as_argument"):
         return _fast_buffer(param)
-    return None
+    return lambda value, _: None
 
 
 def _fast_buffer(param: Param) -> Fast:
     """Of memory that is there, whose elements are known to fit."""
     fitting: List[str] = []
 
-    def step(value: Any, session: Optional[SessionState]) -> Optional[Json]:
-        found: Optional[Json] = value._as_argument(session)
+    def step(value: Any, session: Optional[SessionState]) -> Optional[str]:
+        found: Optional[str] = value._as_argument(session)
         dtype = value._dtype
         if found is None or dtype is None or dtype.name in fitting:
             return found
@@ -169,6 +166,8 @@ def _fast_buffer(param: Param) -> Fast:
 
 
 def _convert(param: Param, value: Any, session: Optional[SessionState], same_kind: bool) -> Json:
+    if type(value) is int and param.kind == "i32" and -0x80000000 <= value <= 0x7fffffff:  # nearly always, where it is no buffer
+        return {"i32": value}
     if value is None:
         return _null(param)
     if isinstance(value, bool):

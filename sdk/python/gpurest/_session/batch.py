@@ -12,7 +12,7 @@ from ..errors import AbortedError, ArgumentError, ClosedError, CudaError, Gpures
 from . import requests
 from .background import BatchJob
 from .event import Event
-from .handle import Unpicklable, caller
+from .handle import Unpicklable, calling_line, named
 
 if TYPE_CHECKING:
     from .buffer import Slot
@@ -88,7 +88,7 @@ class _Op:
     def __init__(self, document: Document, kernel: Optional[str] = None, future: Optional[Future[Any]] = None,
                  settle: Optional[Callable[[Mapping[str, Any], Mapping[str, memoryview]], Any]] = None) -> None:
         self.document = document
-        self.queued_at = caller()
+        self.queued_at = calling_line()
         self.kernel = kernel
         self.future = future
         self.settle = settle
@@ -418,7 +418,7 @@ def _locate(group: _Group, error: GpurestError) -> Optional[_Op]:
     if first is None or not isinstance(last, int) or not 0 <= first <= last or first >= len(group.ops):
         return None
     ops = group.ops[first:last + 1]
-    lines = list(dict.fromkeys((ops[0].queued_at, ops[-1].queued_at)))
+    lines = list(dict.fromkeys(map(named, (ops[0].queued_at, ops[-1].queued_at))))
     kernels = {op.kernel for op in ops}
     if isinstance(error, CudaError):
         error.queued_at, error.kernel = " to ".join(lines), kernels.pop() if len(kernels) == 1 else None

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import weakref
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar, Union, overload
 
 from .._transport.progress import ProgressOption
@@ -153,13 +154,13 @@ class Buffer(Handle):
         if self._slot.failure is not None:
             raise AbortedError("this buffer was never made: its batch failed", cause=self._slot.failure)
 
-    def _as_argument(self, session: Optional[SessionState]) -> Optional[Dict[str, Any]]:
-        """As a launch of its own in this session has it; None: it is not simply there, and somebody is to look closer."""
+    def _as_argument(self, session: Optional[SessionState], offset: int = 0) -> Optional[str]:
+        """Its text in a launch of its own in this session; None: it is not simply there, and somebody is to look closer. `offset`: bytes from its start."""
         slot, mine = self._slot, self._session
-        if (slot.fate.id is None or slot.program is not None or self._freed or self._base is not None or mine is not session
-                or self._generation != mine.generation or mine._batch_now() is not None):
+        name = slot.fate.id
+        if name is None or slot.program is not None or self._freed or self._base is not None or mine is not session or self._generation != mine.generation:
             return None
-        return {"buf": slot.fate.id}
+        return f'{{"buf":{quoted(name)},"offset":{offset}}}' if offset else f'{{"buf":{quoted(name)}}}'
 
     def _recording(self) -> Optional[Batch]:
         """The batch that this thread is filling, if any. A buffer of a batch that has not run can be used in that batch only."""
@@ -384,7 +385,7 @@ class Texture(Buffer):
         """It has one format: Session.texture() makes it."""
         raise ArgumentError("the texels of a texture have one format; a texture with another one can read the same buffer")
 
-    def _as_argument(self, session: Optional[SessionState]) -> Optional[Dict[str, Any]]:
+    def _as_argument(self, session: Optional[SessionState], offset: int = 0) -> Optional[str]:
         return None  # no pointer takes it
 
     def _freeing(self) -> Steps[None]:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import sys
+from dis import findlinestarts
+from types import CodeType
 from typing import TYPE_CHECKING, NoReturn, Optional, Tuple
 
 from ..errors import ClosedError, GpurestError, SessionLostError
@@ -53,16 +55,19 @@ class Handle(Unpicklable):
             raise gone(self.kind, self._session)
 
 
-def calling_line(inside: int = 1) -> Tuple[str, int]:
-    """File and line of the nearest frame outside the package. What is asked for with every operation; named() makes it readable. `inside`: so many
-    calls are known to be of the package."""
+Line = Tuple[CodeType, int]  # of a program: its code, and the instruction there
+
+
+def calling_line(inside: int = 1) -> Line:
+    """Where the nearest frame outside the package stands. What is asked for with every operation; named() makes it readable, and finds the line's number,
+    for which all lines of a function before it are read. `inside`: so many calls are known to be of the package."""
     try:
         frame = sys._getframe(inside)
     except ValueError:  # a thread that begins within the package
         frame = sys._getframe(1)
-    while (file := frame.f_code.co_filename).startswith(_FOLDER) and frame.f_back is not None:
+    while (code := frame.f_code).co_filename.startswith(_FOLDER) and frame.f_back is not None:
         frame = frame.f_back
-    return file, frame.f_lineno
+    return code, frame.f_lasti
 
 
 def levels_to_caller() -> int:
@@ -76,14 +81,11 @@ def levels_to_caller() -> int:
 _FOLDER = calling_line.__code__.co_filename.rpartition("_session")[0]  # of the package
 
 
-def named(line: Tuple[str, int]) -> str:
+def named(line: Line) -> str:
     """"file.py:41"."""
-    return f"{line[0].rpartition('/')[2]}:{line[1]}"
-
-
-def caller() -> str:
-    """"file.py:41" of the nearest frame outside the package."""
-    return named(calling_line())
+    code, at = line
+    number = max([one for one in findlinestarts(code) if one[0] <= at and one[1]], default=(0, code.co_firstlineno))[1]
+    return f"{code.co_filename.rpartition('/')[2]}:{number}"
 
 
 def is_fault(error: GpurestError) -> bool:

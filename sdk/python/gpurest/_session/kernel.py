@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..errors import ArgumentError
-from .args import Converter, Json, Param
+from .args import Converter, Param
 from .handle import Unpicklable
 from .launch import Launch, send_launch, send_written
 from .requests import written
@@ -22,7 +22,7 @@ STARTS_MAX = 64  # of launches of one kernel, kept
 
 
 class _Start(NamedTuple):
-    """The members of a launch before its arguments, which nobody changes, and the same as text."""
+    """The members of a launch before its arguments, which nobody changes, and the same as text up to the first argument."""
     members: Dict[str, Any]
     text: str
 
@@ -80,27 +80,33 @@ class Kernel(Unpicklable):
 
         `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped. `cooperative`: all blocks run at once and may
         wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
-        start = self._starting(grid, block, shared_bytes or shared_mem, cooperative)
-        converted = self._converted(args, casting)
         session = self.module._session
         if session._batch_now() is not None:
-            return send_launch(session, self.name, {**start.members, "args": converted}, stream, timeout_ms, wait)
-        return send_written(session, self.name, start.text, converted, stream, timeout_ms, wait)
+            document = self._document(grid, block, args, shared_bytes or shared_mem, casting, cooperative)
+            return send_launch(session, self.name, document, stream, timeout_ms, wait)
+        start = self._starting(grid, block, shared_bytes or shared_mem, cooperative)
+        self._check(args, casting)
+        written = self._converter.written(args, session, casting == "same_kind")
+        return send_written(session, self.name, start.text + written, stream, timeout_ms, wait)
 
     def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str,
                   cooperative: bool = False) -> Dict[str, Any]:
-        return {**self._starting(grid, block, shared_bytes, cooperative).members, "args": self._converted(args, casting)}
+        self.module._check()
+        start = self._starting(grid, block, shared_bytes, cooperative)
+        self._check(args, casting)
+        return {**start.members, "args": self._converter.convert(args, self.module._session, casting == "same_kind")}
 
-    def _converted(self, args: Sequence[Any], casting: str) -> List[Json]:
+    def _check(self, args: Sequence[Any], casting: str) -> None:
         if casting not in ("no", "same_kind"):
             raise ArgumentError('casting is "no" or "same_kind"')
         if not isinstance(args, (tuple, list)):
             raise ArgumentError(f"the arguments of {self.name} are a tuple: kernel(grid, block, (a, b))")
-        return self._converter.convert(args, self.module._session, casting == "same_kind")
 
     def _starting(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
         """What the service is told before the arguments; the same is often asked for again."""
-        self.module._check()
+        module, session = self.module, self.module._session
+        if module._freed or module._generation != session.generation or session._closed or session._lost is not None:
+            module._check()  # says so; what else that looks at, who sends a request does
         if type(grid) is int:
             grid = (grid,)
         if type(block) is int:
@@ -131,7 +137,7 @@ class Kernel(Unpicklable):
             members["shared_bytes"] = int(shared_bytes)
         if cooperative:
             members["cooperative"] = True
-        return _Start(members, written(members)[:-1] + ",")
+        return _Start(members, written(members)[:-1] + ',"args":[')
 
     def __getitem__(self, config: Any) -> Configured:
         """kernel[grid, block] or kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]."""

@@ -3,15 +3,14 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type, TypeVar, Union
 
 from .._shown.printing import show
 from .._transport.steps import Steps
 from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
 from . import requests
-from .args import Json, written_argument
 from .batch import Future, LaunchResult
-from .handle import Unpicklable, calling_line, named
+from .handle import Line, Unpicklable, calling_line, named
 
 if TYPE_CHECKING:
     from .session import Session
@@ -22,10 +21,10 @@ FINISHED = ("succeeded", "failed", "cancelled")
 POLL_S = 30
 
 
-def located(error: GpurestError, kernel: str, queued_at: Tuple[str, int], stdout: str = "") -> GpurestError:
+def located(error: GpurestError, kernel: str, queued_at: Optional[Line], stdout: str = "") -> GpurestError:
     """Says which kernel it was, and which line asked for it."""
     if isinstance(error, CudaError):
-        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or named(queued_at)
+        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or (named(queued_at) if queued_at is not None else None)
         error.stdout = error.stdout or stdout
     return error
 
@@ -35,7 +34,7 @@ class LaunchTold(Unpicklable):
 
     _instead = "pickle its results"
 
-    def __init__(self, session: SessionState, info: Union[Dict[str, Any], bytes], kernel: str, queued_at: Tuple[str, int]) -> None:
+    def __init__(self, session: SessionState, info: Union[Dict[str, Any], bytes], kernel: str, queued_at: Optional[Line]) -> None:
         """`info`: as the service told, or the text of it: see requests.launch()."""
         self._session: Any = session  # of the same client
         self._told = info
@@ -112,7 +111,7 @@ class QueuedTold(LaunchTold):
     """A launch in a batch: known when the batch has run."""
 
     def __init__(self, session: SessionState, kernel: str, future: Future[LaunchResult]) -> None:
-        super().__init__(session, {}, kernel, ("", 0))
+        super().__init__(session, {}, kernel, None)
         self._future = future
 
     def _waiting(self, timeout: Optional[float]) -> Steps[None]:
@@ -229,13 +228,13 @@ def send_launch(session: Session, *what: Any) -> Launch:
     return session._drive(launching((Launch, QueuedLaunch), session, *what))
 
 
-def send_written(session: Session, kernel: str, start: str, args: Sequence[Json], stream: Optional[Stream], timeout_ms: Optional[int],
-                 wait: bool) -> Launch:
-    """As send_launch(), by a request of its own, of which the text up to the arguments is written already."""
-    more = "".join([f',"{name}":{requests.written(value)}' for name, value in _how(session, stream, timeout_ms).items()])
+def send_written(session: Session, kernel: str, written: str, stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
+    """As send_launch(), by a request of its own, of which the text up to the last argument is written already."""
+    how = _how(session, stream, timeout_ms)
+    more = "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) if how else ""
     queued_at = calling_line(3)
     try:
-        info = session._do(requests.launch(session.id, f'{start}"args":[{",".join(map(written_argument, args))}]{more}}}', None if wait else 0))
+        info = session._do(requests.launch(session.id, f"{written}]{more}}}", None if wait else 0))
     except GpurestError as error:
         raise located(error, kernel, queued_at)
     launch = Launch(session, info, kernel, queued_at)

@@ -315,11 +315,19 @@ def launch_path(sid: str, lid: str) -> str:
 
 def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int]) -> Call[Union[Document, bytes]]:
     """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default."""
+    like = _launching(sid, wait_s)
+    request = Request("POST", like.path, like.headers, (spec.encode() if type(spec) is str else dumps(spec),), like.answer_s)
+    request.like = like
+    return Call(request, _launch_told)
+
+
+@lru_cache(maxsize=64)
+def _launching(sid: str, wait_s: Optional[int]) -> Request:
+    """How all launches in a session begin."""
     headers = {"Content-Type": JSON_TYPE}
     if wait_s is not None:
         headers["Prefer"] = "respond-async" if wait_s == 0 else f"wait={wait_s}"
-    body = spec.encode() if type(spec) is str else dumps(spec)
-    return Call(Request("POST", session_path(sid) + "/launches", headers, (body,), WAIT_S if wait_s is None else wait_s), _launch_told)
+    return Request("POST", session_path(sid) + "/launches", headers, answer_s=WAIT_S if wait_s is None else wait_s)
 
 
 def _launch_told(response: Response) -> Union[Document, bytes]:

@@ -138,17 +138,18 @@ class Connection:
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
-        pieces, start = request.pieces, request.start
-        if start is None or start[0] is not self._endpoint:
-            start = request.start = self._endpoint, start_of(request, self._host, self._token, self._endpoint.prefix)
+        pieces, begun = request.pieces, request.like or request
+        start = begun.start
+        if start is None or start[0] is not self._endpoint or start[1] != self._token:
+            start = begun.start = self._endpoint, self._token, start_of(begun, self._host, self._token, self._endpoint.prefix)
         try:
             if type(pieces) is tuple and len(pieces) == 1 and progress is None:
                 body = pieces[0]
                 if type(body) is bytes and len(body) <= JOIN_BYTES_MAX:  # nearly always
-                    self.sock.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (start[1], len(body), body))
+                    self.sock.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (start[2], len(body), body))
                     return True
             body_bytes = request.body_bytes
-            raw = head_after(start[1], request, body_bytes)
+            raw = head_after(start[2], request, body_bytes)
             if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
                 self.sock.sendall(b"".join((raw, *pieces)))
                 if progress and pieces:

@@ -7,7 +7,7 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from ..errors import GpurestError, ProtocolError, from_problem
 from .frame import BytesLike, dumps
@@ -34,7 +34,8 @@ class Request:
     source: Optional[str] = None
     options: Sequence[str] = ()
     takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
-    start: Optional[Tuple[object, bytes]] = field(default=None, init=False, repr=False, compare=False)  # once it was sent: to which endpoint, and how it began
+    start: Optional[Tuple[object, Optional[str], bytes]] = field(default=None, init=False, repr=False, compare=False)  # once sent: where to, with which token, how
+    like: Optional[Request] = field(default=None, init=False, repr=False, compare=False)  # one that begins alike; a changed copy has none
 
     @property
     def body_bytes(self) -> int:
@@ -79,13 +80,23 @@ def with_key(request: Request, wanted: bool) -> Request:
     return dataclasses.replace(request, headers={**request.headers, "Idempotency-Key": key})
 
 
-@dataclass
 class Response:
-    """A complete answer. Header names are in lower case."""
-    status: int
-    headers: Mapping[str, str]
-    body: BytesLike
-    descriptors: List[int] = field(default_factory=list)  # whoever takes them out closes them
+    """A complete answer."""
+    __slots__ = ("status", "body", "descriptors", "_head")
+
+    def __init__(self, status: int, head: Union[bytes, Mapping[str, str]], body: BytesLike) -> None:
+        """`head`: the headers, or everything before the empty line."""
+        self.status = status
+        self.body = body
+        self.descriptors: List[int] = []  # whoever takes them out closes them
+        self._head = head
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their names in lower case."""
+        if isinstance(self._head, bytes):
+            self._head = Fields(self._head)
+        return self._head
 
     def json(self) -> Any:
         """The body as JSON."""
@@ -203,7 +214,7 @@ def whole_answer(raw: bytes) -> Optional[Response]:
     status, end = PLAIN_STARTS.get(raw[:13]), raw.find(b"\r\n\r\n")
     if status is None or end < 0 or FRAMING.findall(raw, 0, end) != [b"%d" % (len(raw) - end - 4)]:
         return None
-    return Response(status, Fields(raw[:end]), raw[end + 4:])
+    return Response(status, raw[:end], raw[end + 4:])
 
 
 def parse_head(raw: bytes, method: str) -> Head:

@@ -10,7 +10,7 @@ from .._session import requests
 from .._session.buffer import Slot, Texture, texture_memory
 from .._session.builtin_kernel import BuiltinKernel
 from .._session.following import Following
-from .._session.handle import caller
+from .._session.handle import calling_line
 from .._session.module import Module
 from .._session.session import Session
 from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
@@ -67,7 +67,7 @@ class AsyncSession(SessionState):
 
     async def asarray(self, a: Any, dtype: Any = None, *, progress: Any = None) -> ndarray:
         """See gpurest.asarray(). What is short is queued without waiting for anything."""
-        twin, where = self._for_threads(), caller()
+        twin, where = self._for_threads(), calling_line()
         made = await self._in_thread(lambda: host.asarray(a, dtype, session=twin, progress=progress))
         node = made._storage.node
         if node.where.startswith("thread"):

@@ -58,6 +58,17 @@ class FlatIterator:
         return self.base.flatten()
 
 
+class _Missing:
+    """In the place of a member that arrays do not have: says what there is instead. No __getattr__ does, since with one Python looks up every member of an
+    array in the long way."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
+
+    def __get__(self, array: Any, owner: Any) -> Any:
+        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}: {self._instead}")
+
+
 def _method(name: str) -> Callable[..., Any]:
     def method(self: "ndarray", *args: Any, **options: Any) -> Any:
         return functions.FUNCTIONS[name](self, *args, **options)
@@ -203,10 +214,8 @@ class Members:
             with open(file, "wb") as opened:
                 opened.write(self.dumps())
 
-    if not TYPE_CHECKING:  # type checkers know which members there are
-        def __getattr__(self, name: str) -> Any:
-            instead = f": {ELSEWHERE[name]}" if name in ELSEWHERE else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
+    def __dir__(self) -> List[str]:
+        return [name for name in super().__dir__() if name not in ELSEWHERE]
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
         """The package, whose functions are those of the array API."""
@@ -241,3 +250,5 @@ METHODS: Tuple[str, ...] = ("all", "any", "argmax", "argmin", "argpartition", "a
                             "trace", "var")
 for _name in METHODS:
     setattr(Members, _name, _method(_name))
+for _name, _instead in ELSEWHERE.items():
+    setattr(Members, _name, _Missing(_name, _instead))

@@ -161,14 +161,11 @@ class ndarray(Operators, Members):
             raise StridesError(f"an array of shape {self._shape} with strides {self.strides} is not in C order: pass x.copy()")
         return self.buffer, self.offset_bytes
 
-    def _as_argument(self, session: Optional["SessionState"]) -> Optional[Dict[str, Any]]:
+    def _as_argument(self, session: Optional["SessionState"]) -> Optional[str]:
         """See Buffer._as_argument()."""
         if self._placed().session is not session or not self._contiguous:
             return None
-        found = self.buffer._as_argument(session)
-        if found is not None and self._offset:
-            found["offset"] = self.offset_bytes
-        return found
+        return self.buffer._as_argument(session, self._offset * self._dtype.itemsize)
 
     # ---- to the host ----
 
@@ -198,8 +195,8 @@ class ndarray(Operators, Members):
 
     def _bytes(self, progress: Any = None) -> memoryview:
         """All elements in C order."""
-        source = self if self._contiguous else self.copy()
-        return source._engine.fetch([source._load()], progress)[0]
+        source = self if not self._shape or self._contiguous else self.copy()
+        return source._storage.node.engine.fetch([source._load()], progress)[0]
 
     def tobytes(self, order: str = "C") -> bytes:
         """The elements' bytes on the host, in C order or with `order` "F" in that."""

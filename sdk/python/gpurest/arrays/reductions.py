@@ -10,7 +10,7 @@ from .._values.dtypes import DType
 from . import host, ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
-from ._engine.expr import REDUCE, SCAN, Const, Node, Shared
+from ._engine.expr import REDUCE, SCAN, Const, Node, Operation
 from .functions import method
 from .ndarray import UNSET, AxisLike, ndarray, queued, wrap
 from .ufuncs import as_array
@@ -31,7 +31,7 @@ def into(out: Any, result: ndarray, name: str, casting: str = "same_kind") -> nd
 def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None,
             inside: int = 4) -> ndarray:
     """Queues the reduction `op` of the array. `inside`: see Node."""
-    left = _left(array._shape, None if axis is None else shapes.normalize_axes(axis, len(array._shape)))
+    left = _left(op, result.name, array._shape, None if axis is None else shapes.normalize_axes(axis, len(array._shape)))
     engine = array._storage.node.engine
     with engine.lock:
         value = queued(Node(engine, REDUCE, result, left.shape, op, (array._load(),), {**left.params, **params} if params else left.params, inside))
@@ -42,15 +42,15 @@ class _Left(NamedTuple):
     """By a reduction along certain axes: the shape, and what its nodes know."""
 
     shape: shapes.Shape
-    params: Shared
+    params: Operation
 
 
 @lru_cache(maxsize=shapes.KNOWN_MAX)
-def _left(shape: shapes.Shape, axes: Optional[Tuple[int, ...]]) -> _Left:
+def _left(op: str, result: str, shape: shapes.Shape, axes: Optional[Tuple[int, ...]]) -> _Left:
     if axes is None:
         axes = tuple(range(len(shape)))
     kept = tuple([at for at in range(len(shape)) if at not in axes])
-    return _Left(tuple([shape[at] for at in kept]), Shared({"kept": kept, "reduced": axes}))
+    return _Left(tuple([shape[at] for at in kept]), Operation({"kept": kept, "reduced": axes}))
 
 
 def masked(array: ndarray, where: Any, neutral: Any) -> ndarray:

@@ -14,7 +14,7 @@ from . import host
 from ._engine import shapes
 from ._engine.engine import Engine
 from ._engine.elementwise import has_kind
-from ._engine.expr import ELEMENTWISE, Const, Input, Node, Shared
+from ._engine.expr import ELEMENTWISE, Const, Input, Node, Operation
 from .casting import check as check_cast
 from .current import current_engine
 from .functions import FUNCTIONS, OPERATORS, method
@@ -34,7 +34,7 @@ class Types(NamedTuple):
     operands: Tuple[DType, ...]
     result: DType
     mixed: bool = False
-    params: Optional[Shared] = None  # of its nodes, where they are kept
+    params: Optional[Operation] = None  # of its nodes, where they are kept
 
     def as_params(self) -> Dict[str, Any]:
         """What nodes know of it."""
@@ -193,7 +193,7 @@ def _kind_of(one: Any) -> Any:
 @lru_cache(maxsize=4096)
 def _types(name: str, resolver: Resolver, kinds: Tuple[Any, ...]) -> Types:
     found = resolver(name, [Weak(kind()) if isinstance(kind, type) else Const(0, dtypes.dtype_of(kind)) for kind in kinds])
-    return found._replace(params=Shared(found.as_params()))
+    return found._replace(params=Operation(found.as_params()))
 
 
 # ---- calls ----

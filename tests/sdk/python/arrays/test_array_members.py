@@ -28,6 +28,17 @@ def test_memory_and_layout(g):
         x.ravel("Z")
 
 
+def test_what_other_arrays_have_is_refused_with_what_there_is_instead(g):
+    x = g.arange(3)
+    for owner in (x, g.ndarray):
+        assert not hasattr(owner, "ctypes") and not hasattr(owner, "nothing") and hasattr(owner, "sum")
+    with pytest.raises(AttributeError, match=r"^'ndarray' object has no attribute 'cpu': x\.get\(\)$"):
+        x.cpu
+    with pytest.raises(AttributeError, match="^'ndarray' object has no attribute 'nothing'$"):
+        x.nothing
+    assert "cpu" not in dir(x) and "sum" in dir(x)
+
+
 def test_flat_real_and_turned(g):
     x, a = g.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
     x.flat[1:4], a.flat[1:4] = [7, 8, 9], [7, 8, 9]

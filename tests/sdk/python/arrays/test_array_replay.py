@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+from gpurest._session import requests
 from gpurest._transport.frame import Untimed, pack, unpack
 from gpurest._transport.wire import Response
 from gpurest.arrays._engine import engine as engine_module
@@ -259,6 +260,22 @@ def test_uploads_of_a_flush_that_failed_count_for_the_next_one(g, session, monke
             float((held[0] + held[1]).sum())
     held += [g.asarray(np.full(2, at), session=session) for at in range(200, 400)]
     assert [int(one[1]) for one in held[::57]] == [*range(0, 400, 57)]
+
+
+def test_an_interrupt_while_a_request_is_written_leaves_none_that_another_takes_for_its_own(g, session, monkeypatch):
+    x, y = g.asarray(np.arange(4, dtype="f4"), session=session), g.asarray(np.ones(4, "f4"), session=session)
+    fill = requests.Repeated.fill
+
+    def interrupted(self, operations):
+        fill(self, operations)
+        raise KeyboardInterrupt
+
+    assert [float(x[3]) for _ in range(4)] == [3] * 4
+    with monkeypatch.context() as patched:
+        patched.setattr(requests.Repeated, "fill", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            float(y[3])
+    assert [float(one[3]) for one in (x, x, y, y, x)] == [3, 3, 1, 1, 3]
 
 
 def test_what_was_done_is_not_done_again_after_an_interrupt(g, session, monkeypatch):

@@ -81,6 +81,12 @@ class Shared(Dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
+class Operation(Shared):
+    """Such as come with one kind of nodes, one operation and one type alone: they stand for all of that in keys."""
+
+    __slots__ = ()
+
+
 NOTHING = Shared()
 
 
@@ -102,7 +108,7 @@ class Node:
         self.dtype = dtype
         self.shape = shape
         self.epoch = 0
-        self.line: Union[str, Tuple[str, int]] = calling_line(inside)
+        self.line = calling_line(inside)
         self.memory: Optional["DeviceMemory"] = None
         self.error: Optional[BaseException] = None
         self.holder: Optional["ref[Storage]"] = None  # the array storage whose value this is
@@ -111,7 +117,7 @@ class Node:
     @property
     def where(self) -> str:
         """The line of the program that queued it, for people."""
-        return self.line if isinstance(self.line, str) else named(self.line)
+        return named(self.line)
 
     @property
     def size(self) -> int:

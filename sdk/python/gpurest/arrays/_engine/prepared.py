@@ -64,7 +64,7 @@ class Frame:
     """A prepared request of which it is known what becomes its places and which modules have its kernels: text, with holes for names of memory, starts and
     scalars."""
 
-    __slots__ = ("operations", "fill", "length", "options", "timeout_ms", "allocs", "large", "_repeated")
+    __slots__ = ("operations", "fill", "length", "options", "timeout_ms", "allocs", "large", "_repeated", "_texts")
 
     def __init__(self, operations: str, order: Sequence[int], length: int, options: str, timeout_ms: int, allocs: List[Place]) -> None:
         self.operations = operations
@@ -74,16 +74,21 @@ class Frame:
         self.timeout_ms = timeout_ms
         self.allocs = allocs  # its first operations
         self._repeated: Optional[requests.Repeated] = None
+        self._texts: Optional[Sequence[Any]] = None  # with which that was filled last
         self.large = [place.nbytes for place in allocs if place.upload is None and place.nbytes > SMALL_BYTES]  # the device may have too few
 
-    def once(self, operations: str, module: Optional[Dict[str, Any]]) -> requests.Encoded:
-        return requests.Encoded(operations, self.length, self.options, self.timeout_ms, module)
+    def once(self, texts: Sequence[Any], module: Optional[Dict[str, Any]]) -> requests.Encoded:
+        """`texts`: what fills the holes, by their numbers."""
+        return requests.Encoded(self.operations % self.fill(texts), self.length, self.options, self.timeout_ms, module)
 
-    def again(self, session: "Session", operations: str) -> requests.Encoded:
-        """The request that the one before was, with other operations."""
+    def again(self, session: "Session", texts: Sequence[Any]) -> requests.Encoded:
+        """The request that the one before was, with other texts if these are others."""
         if self._repeated is None:
             self._repeated = requests.Repeated(session.id, self.length, self.options, self.timeout_ms)
-        self._repeated.fill(operations)
+        if texts != self._texts:
+            self._texts = None  # who is interrupted here leaves nothing that looks whole
+            self._repeated.fill(self.operations % self.fill(texts))
+            self._texts = texts
         return self._repeated
 
 
@@ -293,12 +298,12 @@ class Flush:
         self.frame = frame = known or self._new_frame(key, timing)
         for nbytes in frame.large:
             check_bytes(session, nbytes, "a result")
-        operations = frame.operations % frame.fill([*structure.texts(engine.language.register), *names])
+        texts = structure.texts(engine.language.register) + names
         self.segments = {f"s{at}": self.nodes[number].params["data"] for at, number in enumerate(prepared.uploads)} if prepared.uploads else NO_SEGMENTS
         if known is None or self.segments or timing or within:
-            self.document = frame.once(operations, engine.language.modules(self.new) if self.new else None)
+            self.document = frame.once(texts, engine.language.modules(self.new) if self.new else None)
         else:
-            self.document = frame.again(session, operations)
+            self.document = frame.again(session, texts)
 
     def _new_frame(self, key: Any, timing: bool) -> Frame:
         modules = [self._module(name) for name in self.prepared.kernels]

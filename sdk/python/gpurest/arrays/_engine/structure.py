@@ -13,7 +13,7 @@ from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
 from .config import config
-from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node, Shared
+from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node, Operation, Shared
 from .memory import DeviceMemory
 
 MOVABLE = frozenset({ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE})  # their kernels get a view's start as a pointer, and nothing else of it
@@ -40,9 +40,9 @@ class Structure:
         self.consts: Dict[Tuple[str, str], Tuple[int, Const]] = {}
         self.offsets: Dict[int, int] = {}  # bytes -> number
         self._numbers: Dict[Node, int] = {}
-        self._outside: List[Tuple[Any, ...]] = []
+        self._outside: List[Any] = []
         self._may_move: Optional[bool] = None
-        parts: List[Any] = [config.fusion, config.builtins]  # each node is followed by its inputs
+        parts: List[Any] = [config.fusion, config.builtins]  # each node is followed by its inputs; by their types one knows where which begins
         numbers, first_epoch = self._numbers, nodes[0].epoch if nodes else 0
         for at, node in enumerate(nodes):
             holder, params, reuse = node.holder, node.params, node.reuse
@@ -50,21 +50,26 @@ class Structure:
             wanted = storage is not None and storage.node is node
             if wanted:
                 self.wanted.add(node)
-            parts.append((node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, None if reuse is None else self._reuse(reuse),
-                          params if type(params) is Shared else self._params(node)))
+            if type(params) is Operation:
+                parts += params, node.shape, node.epoch - first_epoch, wanted, None if reuse is None else self._reuse(reuse)
+            else:
+                parts += (node.kind, node.op, node.dtype.name, node.shape, node.epoch - first_epoch, wanted, None if reuse is None else self._reuse(reuse),
+                          params if type(params) is Shared else self._params(node))
             for one in node.inputs:
                 if type(one) is Load:
                     source, dtype, shape, strides, offset, scattered = one
                     number = numbers.get(source)
                     if number is None:
                         number = self._outer(source)
-                    parts.append((number, dtype.name, shape, strides, self._moved(offset, dtype) if offset else 0, scattered))
+                    parts += number, dtype.name, shape, strides, self._moved(offset, dtype) if offset else 0, scattered
                 else:
-                    parts.append(self._const(one))  # type: ignore[arg-type]
+                    parts += self._const(one)  # type: ignore[arg-type]
             numbers[node] = at
         parts.append(None)
-        parts += map(self._load, reads)
-        self.key = (*parts, *self._outside)
+        for one in reads:
+            parts += self._load(one)
+        parts += self._outside
+        self.key = tuple(parts)
 
     def number(self, node: Node) -> int:
         """Of a node of the flush."""
@@ -114,15 +119,15 @@ class Structure:
     def _outer(self, node: Node) -> int:
         """The number, below 0, of what was computed before."""
         memory, outside = node.memory, self._outside
-        number = self._numbers[node] = -1 - len(outside)
+        number = self._numbers[node] = -1 - len(outside) // 4
         if memory is None:  # of a value without elements, or of one that failed
             self.lost = self.lost or node.error is not None
-            outside.append((None, node.dtype.name, node.shape))
+            outside += None, None, node.dtype.name, node.shape
             return number
         region, place = memory.region, self.memories.setdefault(memory, len(self.memories))
         if region.generation != node.engine.generation:
             self.lost = True
-        outside.append((place, region.nbytes, node.dtype.name, node.shape))
+        outside += place, region.nbytes, node.dtype.name, node.shape
         return number
 
     @property
