@@ -125,7 +125,7 @@ static enum status answer_submitted(struct request *r, struct launch_request *q)
     if (st)
         return st;
     q->unanswered = false;
-    if (q->follow.minimal && has_nothing_to_tell(info)) {
+    if (q->follow.minimal && !q->follow.async && has_nothing_to_tell(info)) {
         r->timing.known = false;
         return reply_empty(&r->reply, 204);
     }

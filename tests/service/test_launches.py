@@ -46,7 +46,10 @@ def test_who_wants_little_gets_what_there_is_to_tell(client, vadd):
     assert client.get(vadd + "/launches/untimed", **little).json()["state"] == "succeeded"
     assert client.post(vadd + "/launches", launch_vadd(), **little).json()["gpu_us"] >= 0
     assert client.post(vadd + "/launches", launch_vadd(timing=False), Prefer="return=representation").json()["state"] == "succeeded"
-    assert client.post(vadd + "/launches", launch_vadd(timing=False), Prefer="respond-async, return=minimal").status == 202
+    later = {"Prefer": "respond-async, return=minimal"}
+    assert client.post(vadd + "/launches", launch_vadd(timing=False), **later).status == 202
+    ended = client.post(vadd + "/launches", launch_vadd(id="untimed", timing=False), **later)
+    assert ended.status == 202 and ended.headers["Location"] == vadd + "/launches/untimed" and ended.json()["state"] == "succeeded"
     assert client.post(vadd + "/launches", launch_vadd(id="untimed", timing=False, grid=[3]), **little).code == "spec_conflict"
     source = 'extern "C" __global__ void say() { printf("said\\n"); }'
     assert client.put_cuda(vadd + "/modules/p", source).status == 201
