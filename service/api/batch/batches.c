@@ -179,8 +179,10 @@ static enum status answer_started(struct request *r, struct job_request *q)
     if (i->state == WORK_QUEUED || i->state == WORK_RUNNING || q->follow.async)
         return answer_job(r, i, 202);
     batch_job_forget(q->job);
-    if (q->follow.minimal && i->state == WORK_SUCCEEDED && !((struct batch_request *)q->job)->answer.tells)
+    if (q->follow.minimal && i->state == WORK_SUCCEEDED && !((struct batch_request *)q->job)->answer.tells) {
+        r->timing.known = false;
         return reply_empty(&r->reply, 204);
+    }
     return i->state == WORK_SUCCEEDED ? batch_answer_send_take((struct batch_request *)q->job, r) : no_result(r, i);
 }
 
