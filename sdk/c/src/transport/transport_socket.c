@@ -101,10 +101,13 @@ static int connect_host(const struct target *t, struct cancel *c)
     return fd;
 }
 
+/* The head never moves to larger memory: what it left would have the token still. */
 static bool write_fields(struct connection *n, const struct target *t)
 {
     buf_init(&n->head, REQUEST_HEAD_BYTES_MAX);
     buf_init(&n->fields, REQUEST_HEAD_BYTES_MAX);
+    if (!buf_reserve(&n->head, REQUEST_HEAD_BYTES_MAX))
+        return false;
     buf_printf(&n->fields, " HTTP/1.1\r\nHost: %s\r\nUser-Agent: gpurest-c/%s\r\n", t->endpoint.authority, gpurest_version());
     if (t->token[0])
         buf_printf(&n->fields, "Authorization: Bearer %s\r\n", t->token);
@@ -114,9 +117,9 @@ static bool write_fields(struct connection *n, const struct target *t)
 static void connection_free(struct connection *n)
 {
     if (n->fields.data)
-        memory_wipe(n->fields.data, n->fields.bytes);
+        memory_wipe(n->fields.data, n->fields.room);
     if (n->head.data)
-        memory_wipe(n->head.data, n->head.bytes);
+        memory_wipe(n->head.data, n->head.room); /* behind the last head is the end of a longer one before */
     buf_finish(&n->fields);
     buf_finish(&n->head);
     free(n);
