@@ -62,6 +62,17 @@ static bool bodyless(const struct exchange *x)
     return x->status == 204 || x->status == 304 || strcmp(x->method, "HEAD") == 0;
 }
 
+/* It must not: whether a body follows nobody knows, and it would be taken for the next answer. */
+static bool announces_body(const struct exchange *x)
+{
+    char text[64];
+
+    if (x->status != 204)
+        return false;
+    return exchange_header(x, "Transfer-Encoding", text, sizeof text) ||
+           (exchange_header(x, "Content-Length", text, sizeof text) && strcmp(text, "0") != 0);
+}
+
 static bool contains(const char *text, const char *word)
 {
     while (*text && strncasecmp(text, word, strlen(word)) != 0)
@@ -77,6 +88,7 @@ static gpurest_status begin_body(struct http_answer *a)
     if (exchange_header(x, "Connection", text, sizeof text) && contains(text, "close"))
         a->closes = true;
     if (bodyless(x)) {
+        a->closes = a->closes || announces_body(x);
         a->state = ANSWER_DONE;
         return GPUREST_OK;
     }
