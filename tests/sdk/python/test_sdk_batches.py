@@ -1,5 +1,7 @@
 """Batches, streams, events, run() against a real service; every batch is one request."""
 import array
+import contextlib
+import contextvars
 
 import pytest
 
@@ -44,12 +46,20 @@ def test_a_batch_is_one_request(session, saxpy):
         x.read()
 
 
+def launched_in(context, kernel, args):
+    with context():
+        kernel(1, 4, args)
+
+
 def test_buffers_of_a_batch_belong_to_it_until_it_has_run(session, saxpy):
     batch = session.batch()
     with batch:
         x = session.empty(4, "f4")
         with pytest.raises(errors.GpurestError, match="no id yet"):
             x.id
+        for other in (contextlib.nullcontext, session.batch):  # as another thread sees it
+            with pytest.raises(errors.GpurestError, match="has not run yet"):
+                contextvars.Context().run(launched_in, other, saxpy, (1.0, x, x, 4))
     x.fill(2.0)
     assert list(x.get()) == [2.0] * 4
     with pytest.raises(errors.ClosedError):

@@ -74,9 +74,11 @@ def test_what_is_refused(session, module):
     other = session.client.session()
     with other, pytest.raises(errors.ArgumentError):
         other.buffer(size=4).copy_from(counter)
+    together = session.module(SOURCE + "\n")["together"]
     module.free()
-    with pytest.raises(errors.ClosedError):
-        counter.get()
+    for use in (counter.get, lambda: together(1, 1, (counter,), cooperative=True)):
+        with pytest.raises(errors.ClosedError, match="this module was freed"):
+            use()
 
 
 def test_raw_modules(session):

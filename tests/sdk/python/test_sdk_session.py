@@ -335,6 +335,27 @@ def test_a_fault_names_its_line_and_ends_the_session_until_reset(gpu, kernel, ki
         assert bytes(session.buffer(b"new")) == b"new"
 
 
+def test_what_failed_before_a_reset_does_not_end_what_came_after_it(gpu, monkeypatch):
+    with gpu.session() as session:
+        old = session.module(FAULTS)["trap"](1, 1, (), wait=False)
+        while not old.done():
+            time.sleep(0.02)
+        session.reset()
+        new = session.buffer(b"new")
+        assert isinstance(old.exception(), errors.CudaError) and bytes(new) == b"new"
+        do = gpu._transport.do
+
+        def answered_late(call):  # another thread resets the session before this one hears of the fault
+            monkeypatch.setattr(gpu._transport, "do", do)
+            session.reset()
+            raise errors.SessionLostError("the session was reset", reason="reset", code="session_faulted")
+
+        monkeypatch.setattr(gpu._transport, "do", answered_late)
+        with pytest.raises(errors.SessionLostError):
+            session.sync()
+        assert bytes(session.buffer(b"newer")) == b"newer"
+
+
 def test_a_deadline_stops_an_endless_kernel(gpu):
     with gpu.session() as session:
         with pytest.raises(errors.KernelTimeoutError) as caught:

@@ -296,7 +296,7 @@ def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
                             "(gpurest.use(session) or use(client) says where what names none is made)")
     if texture is None:
         _check_pointee(param, _element_type(value))
-    batch = session._batch_now() if session is not None else None
+    batch = buffer._recording() if session is not None else None
     if batch is not None and buffer._slot.id is not None:
         batch._hold(value)
     if texture is not None:

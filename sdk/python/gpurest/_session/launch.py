@@ -37,6 +37,7 @@ class LaunchTold(Unpicklable):
     def __init__(self, session: SessionState, info: Union[Dict[str, Any], bytes], kernel: str, queued_at: Optional[Line]) -> None:
         """`info`: as the service told, or the text of it: see requests.launch()."""
         self._session: Any = session  # of the same client
+        self._generation = session.generation
         self._told = info
         self._kernel = kernel
         self._queued_at = queued_at
@@ -103,7 +104,7 @@ class LaunchTold(Unpicklable):
         if self.state == "cancelled":
             raise GpurestError(f"the launch of {self._kernel} was cancelled", code="cancelled")
         error = from_problem(self._info.get("problem") or {"status": 0, "detail": "the launch failed"})
-        self._session._note(error)
+        self._session._note(error, self._generation)
         raise located(error, self._kernel, self._queued_at, self.stdout)
 
 

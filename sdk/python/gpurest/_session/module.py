@@ -15,6 +15,7 @@ from .kernel import Kernel
 
 if TYPE_CHECKING:
     from .session import Session
+    from .session_state import SessionState
 
 
 class Variable(Buffer):
@@ -30,6 +31,9 @@ class Variable(Buffer):
     def _check(self) -> None:
         self._module._check()
         super()._check()
+
+    def _as_argument(self, session: Optional[SessionState], offset: int = 0) -> Optional[str]:
+        return None if self._module._freed else super()._as_argument(session, offset)
 
     def free(self) -> None:
         """It is part of its module."""

@@ -65,26 +65,26 @@ class SessionBase(SessionState):
     def _do(self, call: Call[T]) -> T:
         if self._closed or self._lost is not None:
             self._check()  # says so; the rest of it the transport looks at
-        self._asked_at = clock()
+        self._asked_at, generation = clock(), self.generation
         try:
             return self.client._transport.do(call)
         except GpurestError as error:
-            self._hear(error)
+            self._hear(error, generation)
             raise
 
     def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
         """A part of a transfer."""
         self._check()
-        self._asked_at = clock()
+        self._asked_at, generation = clock(), self.generation
         try:
             return self.client._detours.send(self._info, request, into, progress, cancel)
         except GpurestError as error:
-            self._hear(error)
+            self._hear(error, generation)
             raise
 
-    def _hear(self, error: GpurestError) -> None:
+    def _hear(self, error: GpurestError, generation: int) -> None:
         drive(self._explaining(error), self.client._transport.do)
-        self._note(error)
+        self._note(error, generation)
 
     def _drive(self, steps: Steps[T]) -> T:
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))

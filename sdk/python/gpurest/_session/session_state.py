@@ -159,9 +159,10 @@ class SessionState(Unpicklable):
         if self._lost is not None:
             raise lost(self._lost.__cause__ if isinstance(self._lost.__cause__, GpurestError) else self._lost)
 
-    def _note(self, error: GpurestError) -> None:
-        """A fault ends everything that the session had; the first one is remembered."""
-        if is_fault(error) and self._lost is None:
+    def _note(self, error: GpurestError, generation: Optional[int] = None) -> None:
+        """A fault ends everything that the session had; the first one is remembered. `generation`: of the session when it was asked for what failed;
+        after a reset by another thread that is over."""
+        if is_fault(error) and self._lost is None and (generation is None or generation == self.generation):
             self._lost = lost(error)
             log.warning("%s is lost: %s", self.id, error)
 

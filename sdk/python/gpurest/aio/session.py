@@ -84,24 +84,24 @@ class AsyncSession(SessionState):
 
     async def _do(self, call: Call[T]) -> T:
         self._check()
-        self._asked_at = clock()
+        self._asked_at, generation = clock(), self.generation
         try:
             return await self.client._transport.do(call)
         except GpurestError as error:
-            await self._hear(error)
+            await self._hear(error, generation)
             raise
 
-    async def _hear(self, error: GpurestError) -> None:
+    async def _hear(self, error: GpurestError, generation: int) -> None:
         await drive_async(self._explaining(error), self.client._transport.do)
-        self._note(error)
+        self._note(error, generation)
 
     async def _send(self, request: Request, into: Optional[memoryview] = None) -> Response:
         self._check()
-        self._asked_at = clock()
+        self._asked_at, generation = clock(), self.generation
         try:
             return await self.client._detours.send(self._info, request, into)
         except GpurestError as error:
-            await self._hear(error)
+            await self._hear(error, generation)
             raise
 
     async def _step(self, step: Any) -> Any:

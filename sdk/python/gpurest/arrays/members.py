@@ -64,6 +64,7 @@ class _Missing:
 
     def __init__(self, name: str, instead: str) -> None:
         self._name, self._instead = name, instead
+        self.__doc__ = f"Arrays do not have it: {instead}."  # what help() shows
 
     def __get__(self, array: Any, owner: Any) -> Any:
         raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}: {self._instead}")

@@ -1,6 +1,7 @@
 """Members of arrays, what tells of types and memory, files, and NumPy's functions called with our arrays."""
 import io
 import pickle
+import pydoc
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ def test_what_other_arrays_have_is_refused_with_what_there_is_instead(g):
     with pytest.raises(AttributeError, match="^'ndarray' object has no attribute 'nothing'$"):
         x.nothing
     assert "cpu" not in dir(x) and "sum" in dir(x)
+    assert "Arrays do not have it: kernels take x itself." in pydoc.plain(pydoc.render_doc(g.ndarray))
 
 
 def test_flat_real_and_turned(g):
