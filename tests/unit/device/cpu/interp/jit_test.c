@@ -140,6 +140,29 @@ Test(jit, registers_that_are_held_and_then_not)
                "mov.b32 %r15, %f2; bar.sync 0; @%p1 bra B; bar.sync 0; bra C; B: bar.sync 0; C: " READ_HELD);
 }
 
+/* The barrier alone parts threads that came together: those with odd numbers wait while the others read a word, and read it then. What they have read is
+ * wanted behind one more barrier. */
+#define PARTED(by, together)                                                                                                               \
+    "and.b32 %r13, %r5, 1; setp.eq.s32 %p1, %r13, 1; mov.u32 %r11, 7; mov.u32 %r12, 0; st.shared.u32 [mem], %r12;"                         \
+    "mul.lo.u32 %r15, %r3, %r6; shr.u32 %r16, %r15, 1; sub.u32 %r17, %r15, %r16; bar.sync 0; st.shared.u32 [mem+8], %r11; " by             \
+    "@%p1 st.shared.u32 [mem], %r11; ld.shared.u32 %r10, [mem]; " together                                                                 \
+    "st.shared.u32 [mem+8], %r3; bar.sync 0; add.u32 %r10, %r10, 3;"                                                                       \
+    "st.global.u32 [%rd5], %r10; ret;"
+
+Test(jit, threads_that_a_barrier_parts)
+{
+    agree("some do not wait", PARTED("@%p1 barrier.sync 0;", "@!%p1 barrier.sync 0;"));
+    agree("some wait for half of them, some for all",
+          PARTED("selp.b32 %r18, 1, 2, %p1; selp.b32 %r19, %r15, %r17, %p1; barrier.sync %r18, %r19;",
+                 "selp.b32 %r18, 3, 1, %p1; selp.b32 %r19, %r16, %r15, %p1; barrier.arrive %r18, %r19;"));
+}
+
+Test(jit, a_barrier_that_counts_into_a_line)
+{
+    agree("it", "mul.lo.u32 %r15, %r1, 3; setp.lt.u32 %p2, %r1, 5; bar.sync 0; st.shared.u32 [mem], %r15; bar.red.popc.u32 %r15, 0, %p2;"
+                "st.shared.u32 [mem], %r3; bar.sync 0; st.global.u32 [%rd5], %r15; ret;");
+}
+
 Test(jit, threads_that_part_and_meet)
 {
     agree("a loop that threads leave one by one", "mov.u32 %r10, 0; mov.u32 %r11, 7; L: add.s32 %r11, %r11, %r3; add.s32 %r10, %r10, 1; "
