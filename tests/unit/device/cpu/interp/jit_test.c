@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, PROGRAMS_DEFAULT = 40, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, PROGRAMS_DEFAULT = 40, LOOPS_DEFAULT = 12, TEXT_BYTES = 16384 };
 
 static uint32_t   *in, *out, expected[WORDS];
 static const char *functions = ""; /* before the kernel */
@@ -373,6 +373,42 @@ Test(jit, random_programs)
         for (unsigned i = 0; i < 2 * block * MAKER_RESULTS; i++)
             cr_assert(maker_same(out[i], expected[i], i % MAKER_RESULTS >= MAKER_FLOATS_FROM), "program %u: word %u is %08x, not %08x",
                       seed, i, out[i], expected[i]);
+    }
+}
+
+Test(jit, random_loops_with_barriers)
+{
+    static const struct rig_shape shapes[] = {
+        {.grid_x = 2, .block_x = 64},
+        {.grid_x = 2, .block_x = 100},
+        {.grid_x = 2, .block_x = 16, .block_y = 5},
+        {.grid_x = 2, .block_x = 256},
+        {.grid_x = 2, .block_x = 33},
+        {.grid_x = 2, .block_x = 7, .block_y = 9},
+        {.grid_x = 2, .block_x = 32, .block_y = 3},
+    };
+    static char text[MAKER_TEXT_BYTES];
+    const char *count = getenv("GPUREST_COMPILED_PROGRAMS");
+    unsigned    end = 7020 + (count ? (unsigned)strtoul(count, NULL, 10) : LOOPS_DEFAULT);
+
+    for (unsigned seed = 7020; seed < end; seed++) {
+        uint32_t state = 7 * seed + 1;
+
+        for (unsigned i = 0; i < WORDS; i++)
+            in[i] = maker_value(&state);
+        maker_write_loops(text, sizeof text, seed);
+        rig_load(&r, text);
+        for (unsigned compiled = 0; compiled < 2; compiled++) {
+            jit_choose(compiled ? JIT_NOW : JIT_OFF);
+            memset(out, 0, WORDS * 4);
+            cr_assert_eq(rig_run(&r, "made", shapes[seed % COUNT(shapes)], (const uint64_t[]){ADDRESS(in), ADDRESS(out)}, 2), STATUS_OK,
+                         "program %u: %s", seed, r.why.detail);
+            if (!compiled)
+                memcpy(expected, out, sizeof expected);
+        }
+        cr_assert(whole(), "program %u is not compiled", seed);
+        for (unsigned i = 0; i < WORDS; i++)
+            cr_assert_eq(out[i], expected[i], "program %u: word %u is %08x, not %08x", seed, i, out[i], expected[i]);
     }
 }
 
