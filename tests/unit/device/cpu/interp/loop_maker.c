@@ -15,6 +15,7 @@ struct loops {
     size_t   bytes, used;
     uint32_t state;
     unsigned labels, insns;
+    bool     warps;
 };
 
 static unsigned pick(struct loops *m, unsigned count)
@@ -85,6 +86,11 @@ static const char *const readers[] = {
     "ld.global.u32 R, [%rd4+64]",
     "and.b32 %r4, L, 1023; mul.wide.u32 %rd5, %r4, 4; add.s64 %rd5, %rd1, %rd5; ld.global.u32 R, [%rd5]",
     "setp.eq.u32 %p4, %r6, 0; mul.wide.u32 %rd5, %r6, 8192; add.s64 %rd5, %rd3, %rd5; @%p4 ld.shared.u32 R, [%rd5]",
+};
+/* Of all threads of a warp, which becomes a chunk. */
+static const char *const meetings[] = {
+    "shfl.sync.bfly.b32 R, R, 5, 31, -1", "shfl.sync.idx.b32 R, L, 3, 31, -1",    "vote.sync.ballot.b32 R, P, -1",
+    "vote.sync.any.pred P, P, -1",        "shfl.sync.down.b32 R|P, M, 3, 31, -1", "bar.warp.sync -1",
 };
 #define ONE_OF(m, shapes) (shapes)[pick(m, sizeof(shapes) / sizeof *(shapes))]
 
@@ -218,7 +224,9 @@ static void add_step(struct loops *m, unsigned depth)
 {
     unsigned what = pick(m, 24);
 
-    if (what < 7)
+    if (m->warps && pick(m, 8) == 0)
+        add_shape(m, ONE_OF(m, meetings));
+    else if (what < 7)
         add_shape(m, what < 3 ? ONE_OF(m, for_all) : ONE_OF(m, lines));
     else if (what < 12)
         add_reader(m);
@@ -269,7 +277,7 @@ static void add_start(struct loops *m)
 
 void maker_write_loops(char *text, size_t bytes, uint32_t seed)
 {
-    struct loops m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 54321};
+    struct loops m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 54321, .warps = seed % 3 == 0};
 
     add_start(&m);
     while (m.insns < INSNS_MAX)
