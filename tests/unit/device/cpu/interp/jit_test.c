@@ -157,6 +157,14 @@ Test(jit, threads_that_a_barrier_parts)
                  "selp.b32 %r18, 3, 1, %p1; selp.b32 %r19, %r16, %r15, %p1; barrier.arrive %r18, %r19;"));
 }
 
+/* Compiled code comes to the shuffle with some of a warp's threads, and the others stand before another block. */
+Test(jit, a_shuffle_behind_barriers_that_threads_came_to_apart)
+{
+    agree("it", "and.b32 %r13, %r1, 1; setp.eq.s32 %p1, %r13, 1; ld.global.u32 %r10, [%rd6]; @%p1 bra A; add.u32 %r10, %r10, 5; bar.sync 0;"
+                "add.u32 %r10, %r10, 9; bra B; A: bar.sync 0; B: add.u32 %r10, %r10, 1; shfl.sync.bfly.b32 %r11, %r10, 1, 31, -1;"
+                "st.global.u32 [%rd5], %r11; ret;");
+}
+
 Test(jit, a_barrier_that_counts_into_a_line)
 {
     agree("it", "mul.lo.u32 %r15, %r1, 3; setp.lt.u32 %p2, %r1, 5; bar.sync 0; st.shared.u32 [mem], %r15; bar.red.popc.u32 %r15, 0, %p2;"
