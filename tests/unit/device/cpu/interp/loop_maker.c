@@ -179,6 +179,19 @@ static void add_ways(struct loops *m, const char *guard, unsigned depth, bool to
     add(m, "B%u:\n", label);
 }
 
+/* Some wait before it, the others behind it; what all of them read there is one number for each half. */
+static void add_parting_barriers(struct loops *m)
+{
+    add(m, "bar.sync 0;\n");
+    add_shape(m, "and.pred %p3, P, P");
+    add_shape(m, "@%p3 barrier.sync 0");
+    add_shape(m, "@%p3 st.shared.u32 [mem+4092], U");
+    add_shape(m, "ld.shared.u32 W, [mem+4092]");
+    add_parted_steps(m);
+    add_shape(m, "@!%p3 barrier.sync 0");
+    add_shape(m, "bar.sync 0");
+}
+
 static void add_skip(struct loops *m)
 {
     unsigned label = m->labels++;
@@ -226,6 +239,8 @@ static void add_step(struct loops *m, unsigned depth)
 
     if (m->warps && pick(m, 8) == 0)
         add_shape(m, ONE_OF(m, meetings));
+    else if (pick(m, 50) == 0)
+        add_parting_barriers(m);
     else if (what < 7)
         add_shape(m, what < 3 ? ONE_OF(m, for_all) : ONE_OF(m, lines));
     else if (what < 12)
@@ -262,7 +277,7 @@ static void add_start(struct loops *m)
         "mad.lo.u32 %%r6, %%r6, %%r7, %%r5; mov.u32 %%r8, %%ntid.y; mul.lo.u32 %%r7, %%r7, %%r8; mov.u32 %%r8, %%ctaid.x;\n"
         "mad.lo.u32 %%r9, %%r7, %%r8, %%r6; mul.wide.u32 %%rd5, %%r9, 64; add.s64 %%rd2, %%rd2, %%rd5; mul.wide.u32 %%rd5, %%r9, 4;\n"
         "add.s64 %%rd4, %%rd1, %%rd5; mov.u64 %%rd3, mem; mul.wide.u32 %%rd5, %%r6, 4; add.s64 %%rd3, %%rd3, %%rd5;\n"
-        "mov.u32 %%r4, 0; st.shared.u32 [%%rd3], %%r4;\n");
+        "mov.u32 %%r4, 0; st.shared.u32 [%%rd3], %%r4; st.shared.u32 [mem+4092], %%r4;\n");
     for (unsigned i = 0; i < 3; i++)
         add(m, "ld.global.u32 %%r%u, [%%rd4+%u]; ld.global.u32 %%u%u, [%%rd1+%u];\n", i, 2000 * i, i, 4 * i);
     add(m,
