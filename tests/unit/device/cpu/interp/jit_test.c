@@ -158,11 +158,15 @@ Test(jit, threads_that_a_barrier_parts)
 }
 
 /* Compiled code comes to the shuffle with some of a warp's threads, and the others stand before another block. */
-Test(jit, a_shuffle_behind_barriers_that_threads_came_to_apart)
+Test(jit, a_shuffle_that_threads_of_a_warp_come_to_apart)
 {
-    agree("it", "and.b32 %r13, %r1, 1; setp.eq.s32 %p1, %r13, 1; ld.global.u32 %r10, [%rd6]; @%p1 bra A; add.u32 %r10, %r10, 5; bar.sync 0;"
-                "add.u32 %r10, %r10, 9; bra B; A: bar.sync 0; B: add.u32 %r10, %r10, 1; shfl.sync.bfly.b32 %r11, %r10, 1, 31, -1;"
-                "st.global.u32 [%rd5], %r11; ret;");
+    agree("behind a loop that a chunk stops in",
+          "and.b32 %r13, %r1, 7; mad.lo.u32 %r14, %r13, 500, 1900; mov.u32 %r19, 0; L: add.u32 %r19, %r19, 1; setp.lt.u32 %p3, %r19, %r14;"
+          "@%p3 bra L; add.u32 %r19, %r19, %r1; shfl.sync.bfly.b32 %r15, %r19, 5, 31, -1; st.global.u32 [%rd5], %r15; ret;");
+    agree("behind a barrier on each of two ways",
+          "and.b32 %r13, %r1, 1; setp.eq.s32 %p1, %r13, 1; ld.global.u32 %r10, [%rd6]; @%p1 bra A; add.u32 %r10, %r10, 5; bar.sync 0;"
+          "add.u32 %r10, %r10, 9; bra B; A: bar.sync 0; B: add.u32 %r10, %r10, 1; shfl.sync.bfly.b32 %r11, %r10, 1, 31, -1;"
+          "st.global.u32 [%rd5], %r11; ret;");
 }
 
 Test(jit, a_barrier_that_counts_into_a_line)
