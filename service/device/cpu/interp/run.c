@@ -368,6 +368,13 @@ static bool gather_warps(struct block_run *r, struct activation *a, uint32_t blo
     return passing == r->passing;
 }
 
+/* The interpreter may change registers there, or part lanes that compiled code left together. */
+static bool sows_doubt(const struct code_block *b)
+{
+    return b->count > 0 || b->end == END_TABLE || (b->end == END_BRANCH && b->last.guard != OP_NONE) ||
+           (b->end == END_BARRIER && (b->last.guard != OP_NONE || b->last.width));
+}
+
 static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t block)
 {
     const struct code_block *b = &a->code->blocks[block];
@@ -385,7 +392,7 @@ static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t bl
             return r->tired ? take_turn(r, a) : fall_through(r, a, b, block);
     }
     if (r->native)
-        r->native->doubted |= b->count > 0;
+        r->native->doubted |= sows_doubt(b);
     run_ops(r, a, b);
     switch (b->end) {
     case END_FALL:

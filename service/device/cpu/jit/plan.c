@@ -26,9 +26,10 @@ static bool has_result(const struct ptx_insn *in)
     case PTX_OP_ST:
     case PTX_OP_RED:
     case PTX_OP_BRA:
+        return false;
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:
-        return false;
+        return in->red; /* which the interpreter writes: whatever else its register holds, it is no line */
     default:
         return in->operands_count > 0;
     }

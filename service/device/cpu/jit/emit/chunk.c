@@ -8,6 +8,8 @@ void begin_chunk(struct emitter *e, llvm_value inner, llvm_value outer, llvm_val
 {
     llvm_block from = e->ll->LLVMGetInsertBlock(e->b);
 
+    if (e->plan->warps) /* of the call's first chunk, some may wait elsewhere */
+        set_member(e, offsetof(struct native_call, live), lanes, false);
     e->ll->LLVMBuildBr(e->b, e->chunk);
     e->ll->LLVMAddIncoming(e->turns.inner, &inner, &from, 1);
     e->ll->LLVMAddIncoming(e->turns.outer, &outer, &from, 1);
@@ -120,8 +122,6 @@ void start_chunks(struct emitter *e)
     e->specials[PTX_SPECIAL_CTAID_X] = choose(e, t->across, t->inner, t->outer);
     set_member(e, offsetof(struct native_call, lane), e->chunk_lane, false);
     set_member(e, offsetof(struct native_call, ctaid[0]), e->specials[PTX_SPECIAL_CTAID_X], false);
-    if (e->plan->warps)
-        set_member(e, offsetof(struct native_call, live), e->chunk_lanes, false);
     e->lane = cast(e, LLVM_ZEXT, e->chunk_lane, e->i64);
     e->head = e->ll->LLVMGetInsertBlock(e->b);
     e->narrow = new_block(e, "narrow");

@@ -8,7 +8,7 @@
 #include "program_maker.h"
 #include "unit/device/cpu/interp/the_rig.h"
 
-enum { WORDS = 1 << 14, PROGRAMS_DEFAULT = 40, TEXT_BYTES = 16384 };
+enum { WORDS = 1 << 14, PROGRAMS_DEFAULT = 40, LOOPS_DEFAULT = 12, TEXT_BYTES = 16384 };
 
 static uint32_t   *in, *out, expected[WORDS];
 static const char *functions = ""; /* before the kernel */
@@ -138,6 +138,41 @@ Test(jit, registers_that_are_held_and_then_not)
     agree("the interpreter is asked for some threads",
           HELD "cvt.rn.f32.u32 %f1, %r12; bar.sync 0; mov.f32 %f2, %f1; @%p1 sin.approx.f32 %f2, %f1;"
                "mov.b32 %r15, %f2; bar.sync 0; @%p1 bra B; bar.sync 0; bra C; B: bar.sync 0; C: " READ_HELD);
+}
+
+/* The barrier alone parts threads that came together: those with odd numbers wait while the others read a word, and read it then. What they have read is
+ * wanted behind one more barrier. */
+#define PARTED(by, together)                                                                                                               \
+    "and.b32 %r13, %r5, 1; setp.eq.s32 %p1, %r13, 1; mov.u32 %r11, 7; mov.u32 %r12, 0; st.shared.u32 [mem], %r12;"                         \
+    "mul.lo.u32 %r15, %r3, %r6; shr.u32 %r16, %r15, 1; sub.u32 %r17, %r15, %r16; bar.sync 0; st.shared.u32 [mem+8], %r11; " by             \
+    "@%p1 st.shared.u32 [mem], %r11; ld.shared.u32 %r10, [mem]; " together                                                                 \
+    "st.shared.u32 [mem+8], %r3; bar.sync 0; add.u32 %r10, %r10, 3;"                                                                       \
+    "st.global.u32 [%rd5], %r10; ret;"
+
+Test(jit, threads_that_a_barrier_parts)
+{
+    agree("some do not wait", PARTED("@%p1 barrier.sync 0;", "@!%p1 barrier.sync 0;"));
+    agree("some wait for half of them, some for all",
+          PARTED("selp.b32 %r18, 1, 2, %p1; selp.b32 %r19, %r15, %r17, %p1; barrier.sync %r18, %r19;",
+                 "selp.b32 %r18, 3, 1, %p1; selp.b32 %r19, %r16, %r15, %p1; barrier.arrive %r18, %r19;"));
+}
+
+/* Compiled code comes to the shuffle with some of a warp's threads, and the others stand before another block. */
+Test(jit, a_shuffle_that_threads_of_a_warp_come_to_apart)
+{
+    agree("behind a loop that a chunk stops in",
+          "and.b32 %r13, %r1, 7; mad.lo.u32 %r14, %r13, 500, 1900; mov.u32 %r19, 0; L: add.u32 %r19, %r19, 1; setp.lt.u32 %p3, %r19, %r14;"
+          "@%p3 bra L; add.u32 %r19, %r19, %r1; shfl.sync.bfly.b32 %r15, %r19, 5, 31, -1; st.global.u32 [%rd5], %r15; ret;");
+    agree("behind a barrier on each of two ways",
+          "and.b32 %r13, %r1, 1; setp.eq.s32 %p1, %r13, 1; ld.global.u32 %r10, [%rd6]; @%p1 bra A; add.u32 %r10, %r10, 5; bar.sync 0;"
+          "add.u32 %r10, %r10, 9; bra B; A: bar.sync 0; B: add.u32 %r10, %r10, 1; shfl.sync.bfly.b32 %r11, %r10, 1, 31, -1;"
+          "st.global.u32 [%rd5], %r11; ret;");
+}
+
+Test(jit, a_barrier_that_counts_into_a_line)
+{
+    agree("it", "mul.lo.u32 %r15, %r1, 3; setp.lt.u32 %p2, %r1, 5; bar.sync 0; st.shared.u32 [mem], %r15; bar.red.popc.u32 %r15, 0, %p2;"
+                "st.shared.u32 [mem], %r3; bar.sync 0; st.global.u32 [%rd5], %r15; ret;");
 }
 
 Test(jit, threads_that_part_and_meet)
@@ -350,6 +385,42 @@ Test(jit, random_programs)
         for (unsigned i = 0; i < 2 * block * MAKER_RESULTS; i++)
             cr_assert(maker_same(out[i], expected[i], i % MAKER_RESULTS >= MAKER_FLOATS_FROM), "program %u: word %u is %08x, not %08x",
                       seed, i, out[i], expected[i]);
+    }
+}
+
+Test(jit, random_loops_with_barriers)
+{
+    static const struct rig_shape shapes[] = {
+        {.grid_x = 2, .block_x = 64},
+        {.grid_x = 2, .block_x = 100},
+        {.grid_x = 2, .block_x = 16, .block_y = 5},
+        {.grid_x = 2, .block_x = 256},
+        {.grid_x = 2, .block_x = 33},
+        {.grid_x = 2, .block_x = 7, .block_y = 9},
+        {.grid_x = 2, .block_x = 32, .block_y = 3},
+    };
+    static char text[MAKER_TEXT_BYTES];
+    const char *count = getenv("GPUREST_COMPILED_PROGRAMS");
+    unsigned    end = 7020 + (count ? (unsigned)strtoul(count, NULL, 10) : LOOPS_DEFAULT);
+
+    for (unsigned seed = 7020; seed < end; seed++) {
+        uint32_t state = 7 * seed + 1;
+
+        for (unsigned i = 0; i < WORDS; i++)
+            in[i] = maker_value(&state);
+        maker_write_loops(text, sizeof text, seed);
+        rig_load(&r, text);
+        for (unsigned compiled = 0; compiled < 2; compiled++) {
+            jit_choose(compiled ? JIT_NOW : JIT_OFF);
+            memset(out, 0, WORDS * 4);
+            cr_assert_eq(rig_run(&r, "made", shapes[seed % COUNT(shapes)], (const uint64_t[]){ADDRESS(in), ADDRESS(out)}, 2), STATUS_OK,
+                         "program %u: %s", seed, r.why.detail);
+            if (!compiled)
+                memcpy(expected, out, sizeof expected);
+        }
+        cr_assert(whole(), "program %u is not compiled", seed);
+        for (unsigned i = 0; i < WORDS; i++)
+            cr_assert_eq(out[i], expected[i], "program %u: word %u is %08x, not %08x", seed, i, out[i], expected[i]);
     }
 }
 

@@ -21,6 +21,8 @@ void maker_write_alone(char *text, size_t bytes, uint32_t seed);
 void maker_write_warps(char *text, size_t bytes, uint32_t seed);
 /* As maker_write_alone, with barriers, all of it a few times over. */
 void maker_write_barriers(char *text, size_t bytes, uint32_t seed);
+/* A kernel `made(in, results)` of barriers in loops, with registers that are the same for all threads, or lines. At most 512 threads. loop_maker.c */
+void maker_write_loops(char *text, size_t bytes, uint32_t seed);
 
 /* NaNs are equal: which payload survives an operation is not defined. */
 static inline bool maker_same(uint32_t a, uint32_t b, bool is_float)
