@@ -69,7 +69,7 @@ struct native_call {
     struct block_run *run;
     bool              active;  /* compiled code runs */
     uint32_t          trusted; /* 1: the lanes left compiled code together, and nothing else has run: their registers have their shapes */
-    bool              doubted; /* a line has wrapped, or the interpreter has run lanes, since these threads began: they are not trusted */
+    bool              doubted; /* a line wrapped, or the interpreter ran or parted lanes, since these threads began: they are not trusted */
     uint32_t          entered; /* the block that lanes come in at */
     uint32_t          leaves;  /* how often lanes of the chunk left compiled code; */
     uint32_t          mixed;   /* 1: not always for the same block, or with a line that has wrapped; */
