@@ -285,7 +285,8 @@ def test_a_run_that_lasts(client, service, session):
     path = stays(client, session)
     begin(service, {"timeout_ms": 1000}, path + "/runs").close()  # and its client goes
     until(lambda: client.get(path).json()["runs"] == 3)
-    error_of(client.post(path + "/runs", {}), 409, "session_faulted")  # behind it
+    answer = client.post(path + "/runs", {})  # behind it; its turn may come before the session has heard of its worker's end
+    assert (answer.status, answer.code) in ((409, "session_faulted"), (503, "worker_lost")), answer
     assert client.post(session + "/reset").status == 200
     path = stays(client, session)
     waits = begin(service, {}, path + "/runs")

@@ -347,5 +347,5 @@ enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, stru
         st = batch_reap(b, why);
     if (st == STATUS_PENDING)
         return worker_session_staging(b->worker_session, bytes, out, why);
-    return st && !b->failed ? problem_set(why, st, "no staging memory is free") : st;
+    return st && !b->failed ? worker_session_no_staging(st, why) : st;
 }

@@ -487,6 +487,8 @@ enum status worker_session_leave_with(struct worker_session *c, enum status st, 
 enum status worker_session_wait_order(struct worker_session *c, struct problem *why);
 /* Waits for staging memory. Needs a use. */
 enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why);
+/* Why there is none, by what taking it answered. */
+enum status worker_session_no_staging(enum status st, struct problem *why);
 
 /* ---- with session.lock held ---- */
 enum status session_usable_locked(struct session *s, struct problem *why);

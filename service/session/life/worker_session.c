@@ -396,6 +396,11 @@ static void staging_woken(struct waker *w)
     pthread_mutex_unlock(&at->session->lock);
 }
 
+enum status worker_session_no_staging(enum status st, struct problem *why)
+{
+    return problem_set(why, st, st == STATUS_WORKER_LOST ? "the session's worker has exited" : "no staging memory is free");
+}
+
 enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why)
 {
     struct session *s = c->session;
@@ -414,7 +419,7 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
         if (st)
             return st;
     }
-    return st ? problem_set(why, st, "no staging memory is free") : STATUS_OK;
+    return st ? worker_session_no_staging(st, why) : STATUS_OK;
 }
 
 static void drop_objects(struct worker_session *c)

@@ -17,7 +17,8 @@ void *__wrap_realloc(void *memory, size_t bytes);
 
 static void look_at(const void *memory)
 {
-    left += watching && memory && memmem(memory, malloc_usable_size((void *)(uintptr_t)memory), token, sizeof token - 1);
+    if (watching && memory && memmem(memory, malloc_usable_size((void *)(uintptr_t)memory), token, sizeof token - 1))
+        left++;
 }
 
 void __wrap_free(void *memory)
