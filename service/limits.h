@@ -146,7 +146,7 @@ enum {
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     KERNEL_TABLE_BYTES_MAX = 8 * 1024 * 1024,
-    KERNEL_PARAMS_MAX = 128,
+    KERNEL_PARAMS_MAX = 512, /* an array takes seven in code of Numba's */
     KERNEL_PARAM_BYTES_MAX = 32764, /* CUDA's own bound since sm_70 */
 
     /* launches */

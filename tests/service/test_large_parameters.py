@@ -109,3 +109,17 @@ def test_a_longer_argument_is_refused(client, module):
 def test_an_argument_longer_than_any_kernel_takes_is_refused_by_the_bound(client, module):
     refused = client.post(module + "/launches", launch({"bytes": base64.b64encode(bytes(PARAMETER_BYTES_MAX + 1)).decode()})).expect(400, "invalid_field")
     assert refused.json()["detail"] == f"the argument has {PARAMETER_BYTES_MAX + 1} bytes; the parameters of a kernel have at most {PARAMETER_BYTES_MAX} bytes"
+
+
+def test_many_parameters(client, session):
+    """As a kernel of Numba's has with 26 arrays of three dimensions: eleven for each, and more than a hundred."""
+    count = 286
+    source = 'extern "C" __global__ void sum(unsigned *out, %s) { *out = %s; }' % (
+        ", ".join(f"unsigned p{i}" for i in range(count)), " + ".join(f"{i + 1} * p{i}" for i in range(count)))
+    made = client.put(session + "/modules/m", source.encode(), Content_Type="text/x-cuda")
+    assert made.status in (200, 201), made
+    assert len(made.json()["kernels"][0]["params"]) == count + 1
+    assert client.put_octets(session + "/buffers/out", bytes(4)).status == 201
+    words = values(3, count)
+    client.post(session + "/launches", {"module": "m", "kernel": "sum", "grid": [1], "block": [1], "args": [{"buf": "out"}, *({"u32": w} for w in words)]}).expect(200)
+    assert struct.unpack("<I", client.get(session + "/buffers/out/data").body)[0] == sum((i + 1) * w for i, w in enumerate(words)) % 2**32

@@ -33,7 +33,10 @@ CUresult launch_check(const struct function *f, const gpurest_launch_config *c)
         !between(c->block.y, device[DEVICE_BLOCK_X + 1]) || !between(c->block.z, device[DEVICE_BLOCK_X + 2]) ||
         threads > (uint64_t)device[DEVICE_MAX_THREADS] || (int64_t)c->shared_bytes > dynamic_max)
         return CUDA_ERROR_INVALID_VALUE;
-    return threads > f->info.max_threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    if (threads <= f->info.max_threads)
+        return CUDA_SUCCESS;
+    /* Either the kernel's own bound (__launch_bounds__), or its registers: the service tells the lower one. */
+    return occupancy_registers_suffice(f, (int64_t)threads) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 static CUresult args_of_pointers(const gpurest_kernel *k, void **pointers, gpurest_arg *out)

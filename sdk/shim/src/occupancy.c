@@ -5,6 +5,7 @@ enum {
     DEVICE_MAX_THREADS = 1,
     DEVICE_SHARED_PER_BLOCK = 8,
     DEVICE_WARP = 10,
+    DEVICE_REGISTERS_PER_BLOCK = 12,
     DEVICE_PROCESSORS = 16,
     DEVICE_THREADS_PER_PROCESSOR = 39,
     DEVICE_SHARED_PER_PROCESSOR = 81,
@@ -33,12 +34,28 @@ static int64_t shared_of(const struct function *f, size_t dynamic)
                     SHARED_UNIT);
 }
 
+static int64_t warp_of(const int64_t *device)
+{
+    return device[DEVICE_WARP] ? device[DEVICE_WARP] : 32;
+}
+
+static int64_t registers_per_warp(const struct function *f)
+{
+    return round_up((int64_t)f->info.registers * warp_of(f->module->context->gpu->attributes), REGISTER_UNIT);
+}
+
+bool occupancy_registers_suffice(const struct function *f, int64_t threads)
+{
+    const int64_t *d = f->module->context->gpu->attributes;
+
+    return round_up(threads, warp_of(d)) / warp_of(d) * registers_per_warp(f) <= d[DEVICE_REGISTERS_PER_BLOCK];
+}
+
 static int64_t blocks_of(const struct function *f, int block, size_t dynamic)
 {
     const int64_t *d = f->module->context->gpu->attributes;
-    int64_t        warp = d[DEVICE_WARP] ? d[DEVICE_WARP] : 32, warps = (block + warp - 1) / warp,
-            blocks = d[DEVICE_THREADS_PER_PROCESSOR] / (warps * warp);
-    int64_t registers = round_up((int64_t)f->info.registers * warp, REGISTER_UNIT), shared = shared_of(f, dynamic);
+    int64_t        warp = warp_of(d), warps = (block + warp - 1) / warp, blocks = d[DEVICE_THREADS_PER_PROCESSOR] / (warps * warp);
+    int64_t        registers = registers_per_warp(f), shared = shared_of(f, dynamic);
 
     if (block > (int)f->info.max_threads)
         return 0;
@@ -82,7 +99,7 @@ CUresult shim_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
         return CUDA_ERROR_INVALID_HANDLE;
     if (!minGridSize || !blockSize || blockSizeLimit < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    warp = f->module->context->gpu->attributes[DEVICE_WARP] ? f->module->context->gpu->attributes[DEVICE_WARP] : 32;
+    warp = warp_of(f->module->context->gpu->attributes);
     most = least(f->info.max_threads, f->module->context->gpu->attributes[DEVICE_MAX_THREADS]);
     if (blockSizeLimit)
         most = least(most, blockSizeLimit);

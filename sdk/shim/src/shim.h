@@ -333,6 +333,8 @@ void callback_later(CUhostFn fn, void *data);
 
 /* ---- launch.c ---- */
 
+/* Whether a block of so many threads has registers enough; if not, what bounds the kernel is its registers. */
+bool occupancy_registers_suffice(const struct function *f, int64_t threads);
 /* Shapes that CUDA refuses at once. */
 CUresult launch_check(const struct function *f, const gpurest_launch_config *config);
 /* The parameters as the SDK wants them, of one of CUDA's two forms; `out` has room for PARAMS_MAX. */

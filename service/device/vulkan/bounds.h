@@ -18,4 +18,5 @@ enum {
     SPIRV_IDS_MAX = 1024 * 1024,
     SPIRV_DEPTH_MAX = 16, /* of types within types, and of constants made of constants */
     SPIRV_BINDINGS_MAX = 64,
+    SPIRV_PUSH_MAX = 128, /* push constants of a kernel */
 };

@@ -21,6 +21,8 @@ struct spirv_features {
 #undef SUBGROUP
 };
 
+static_assert(SPIRV_BINDINGS_MAX + SPIRV_PUSH_MAX <= KERNEL_PARAMS_MAX, "each is a parameter");
+
 struct spirv_kernel {
     const char         *name;                         /* borrowed from the module */
     uint32_t            block[3];                     /* of the workgroup, where the code fixes it; else its default */
@@ -28,7 +30,7 @@ struct spirv_kernel {
     uint32_t            spec_id[3];                   /* ... and this is its number */
     uint32_t            bindings[SPIRV_BINDINGS_MAX]; /* storage buffers of set 0, ascending */
     uint32_t            bindings_count;
-    struct kernel_param push[KERNEL_PARAMS_MAX]; /* push constants; offsets within their block */
+    struct kernel_param push[SPIRV_PUSH_MAX]; /* push constants; offsets within their block */
     uint32_t            push_count;
     uint32_t            push_bytes; /* up to the end of the last */
 };

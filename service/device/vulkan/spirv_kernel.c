@@ -151,9 +151,9 @@ static enum status add_push(struct spirv_module *m, unsigned kernel, uint32_t ty
         return problem_set(why, STATUS_MODULE_INVALID, "the push constants of the kernel %.64s are no block", k->name);
     if (k->push_count)
         return problem_set(why, STATUS_MODULE_INVALID, "the kernel %.64s has more than one block of push constants", k->name);
-    if (s.count - 2 > KERNEL_PARAMS_MAX)
+    if (s.count - 2 > SPIRV_PUSH_MAX)
         return problem_set(why, STATUS_MODULE_INVALID, "the kernel %.64s has %u push constants, at most %d are possible", k->name,
-                           s.count - 2, KERNEL_PARAMS_MAX);
+                           s.count - 2, SPIRV_PUSH_MAX);
     for (uint32_t i = 0; i + 2 < s.count && !st; i++)
         st = add_member(m, kernel, s, i, why);
     return st;
@@ -205,8 +205,5 @@ enum status spirv_kernel_read(struct spirv_module *m, unsigned i, struct problem
             st = add_variable(m, i, v, why);
     }
     qsort(k->bindings, k->bindings_count, sizeof *k->bindings, ascending);
-    if (!st && k->bindings_count + k->push_count > KERNEL_PARAMS_MAX)
-        st = problem_set(why, STATUS_MODULE_INVALID, "the kernel %.64s takes %u buffers and push constants, at most %d are possible",
-                         k->name, k->bindings_count + k->push_count, KERNEL_PARAMS_MAX);
     return st;
 }

@@ -19,6 +19,7 @@ const char kernels_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                            "DONE: ret;\n}\n"
                            ".visible .entry fault()\n{\n .reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
                            " mov.u64 %rd1, 16; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; ret;\n}\n"
+                           ".visible .entry bounded() .maxntid 64, 1, 1\n{\n ret;\n}\n"
                            /* struct { float *from, *to; int n; }: to[i] = from[i] */
                            ".visible .entry by_struct(.param .align 8 .b8 ps[24])\n{\n"
                            " .reg .pred %p<2>; .reg .b32 %r<3>; .reg .f32 %f<2>; .reg .b64 %rd<6>;\n"

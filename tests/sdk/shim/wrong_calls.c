@@ -5,7 +5,7 @@
 /* What the rows name: objects that are there, and places for what a call makes. */
 static CUcontext               context, other;
 static CUmodule                module, loaded;
-static CUfunction              function, got;
+static CUfunction              function, bounded, got;
 static CUlibrary               library;
 static CUkernel                made_kernel, kernel_of_library;
 static CUdeviceptr             p, q, dead_pointer;
@@ -68,6 +68,7 @@ static void prepare(void)
     context = context_of_first_device();
     OK(cuModuleLoadData(&module, kernels_ptx));
     function = kernel(module, "vecadd");
+    bounded = kernel(module, "bounded");
     OK(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
     OK(cuLibraryGetKernel(&kernel_of_library, library, "vecadd"));
     OK(cuMemAlloc_v2(&p, 256));

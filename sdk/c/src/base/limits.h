@@ -61,7 +61,7 @@ enum {
     BUFFERS_MAX = 1024 * 1024,
     STREAMS_MAX = 64,
     KERNELS_MAX = 4096,
-    PARAMS_MAX = 128,
+    PARAMS_MAX = 512,
     PARAM_BYTES_MAX = 32764,
     ARGS_BLOCK_BYTES_MAX = 1024,         /* more go one by one */
     SOURCE_BYTES_MAX = 64 * 1024 * 1024, /* the service's limit is lower */

@@ -35,7 +35,7 @@ static enum status read_all(struct span s, struct problem *why)
         const struct spirv_kernel *k = spirv_kernel_at(m, i);
         uint64_t                   bytes;
 
-        cr_assert(k->name[0] && k->bindings_count <= SPIRV_BINDINGS_MAX && k->push_count <= KERNEL_PARAMS_MAX);
+        cr_assert(k->name[0] && k->bindings_count <= SPIRV_BINDINGS_MAX && k->push_count <= SPIRV_PUSH_MAX);
         spirv_shared_bytes(m, i, (uint32_t[]){1000, 1000, 1000}, &bytes, why);
     }
     if (m && spirv_with_floats(m, ~0u, &words, &bytes_made, why) == STATUS_OK) {

@@ -63,7 +63,7 @@ class Language:
 
     name = "CUDA C++"
     long = "long long"
-    inputs_max = 56  # views and scalars of a kernel; it takes 128 parameters
+    inputs_max = 56  # views and scalars of a kernel, which has two parameters for each at most
     grid_max = 65536 * 16
     builtins = True  # whether reductions, scans, sorts and transpositions have built-in kernels that are as good as generated ones
     block_is_given = True  # by a launch; else by the text
