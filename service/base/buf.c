@@ -54,34 +54,6 @@ char *buf_make_room(struct buf *b, size_t bytes)
     return b->data + b->bytes;
 }
 
-void buf_grew(struct buf *b, size_t bytes)
-{
-    b->bytes += bytes;
-    b->data[b->bytes] = '\0';
-}
-
-bool buf_add(struct buf *b, const void *data, size_t bytes)
-{
-    char *at = buf_reserve(b, bytes);
-
-    if (!at)
-        return false;
-    if (bytes)
-        memcpy(at, data, bytes);
-    buf_grew(b, bytes);
-    return true;
-}
-
-bool buf_add_span(struct buf *b, struct span s)
-{
-    return buf_add(b, s.data, s.bytes);
-}
-
-bool buf_add_text(struct buf *b, const char *text)
-{
-    return buf_add(b, text, strlen(text));
-}
-
 bool buf_add_u64(struct buf *b, uint64_t value)
 {
     char room[DIGITS_MAX];

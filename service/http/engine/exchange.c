@@ -59,7 +59,6 @@ static void init_request(struct exchange *x)
 {
     struct request *r = &x->r;
 
-    arena_init(&r->arena, REQUEST_ARENA_BYTES);
     reply_init(&r->reply);
     r->app = x->loop->server->config.app;
     r->method = METHOD_COUNT; /* until it is known */
@@ -86,9 +85,36 @@ static bool split_target(struct exchange *x, const char *target)
     return true;
 }
 
+/* Zeros but for the arena, and but for the problem, which is most of it and is set whole when there is one. */
+static void clear_exchange(struct exchange *x)
+{
+    const size_t problem = offsetof(struct exchange, r.problem), behind = problem + sizeof(struct problem);
+    struct arena arena = x->r.arena;
+
+    memset(x, 0, problem);
+    memset((char *)x + behind, 0, sizeof *x - behind);
+    x->r.problem.status = STATUS_OK;
+    x->r.arena = arena;
+}
+
+/* Both blocks, of the exchange and of its arena, are larger than what the allocator has at hand. Those of the loop's last request, where a sanitizer
+ * need not see who uses them too late, save 2,000 instructions of a launch (2026-11-29). */
+static struct exchange *allocate_exchange(struct loop *loop)
+{
+    struct exchange *x = loop->spare ? loop->spare : malloc(sizeof *x);
+
+    if (!x)
+        return NULL;
+    if (!loop->spare)
+        arena_init(&x->r.arena, REQUEST_ARENA_BYTES);
+    loop->spare = NULL;
+    clear_exchange(x);
+    return x;
+}
+
 struct exchange *exchange_create(struct connection *c, const char *target)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct exchange *x = allocate_exchange(c->loop);
 
     if (!x)
         return NULL;
@@ -128,12 +154,36 @@ void *exchange_begin(void *context, const char *target, struct MHD_Connection *m
     return c && is_scanned(c) ? exchange_create(c, target) : NULL;
 }
 
+static bool keep_as_spare(struct exchange *x)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    (void)x;
+    return false;
+#else
+    if (x->loop->spare)
+        return false;
+    arena_reset(&x->r.arena);
+    x->loop->spare = x;
+    return true;
+#endif
+}
+
 void exchange_free(struct exchange *x)
 {
     buf_finish(&x->body);
     reply_finish(&x->r.reply);
+    if (keep_as_spare(x))
+        return;
     arena_finish(&x->r.arena);
     free(x);
+}
+
+void exchange_free_spare(struct loop *loop)
+{
+    if (loop->spare)
+        arena_finish(&loop->spare->r.arena);
+    free(loop->spare);
+    loop->spare = NULL;
 }
 
 static void leave_counts(struct exchange *x)

@@ -25,21 +25,20 @@ static unsigned take_ended(struct session *s, struct launch **out)
 
 bool launch_each_ended(struct session *s, launch_seen *each, void *context)
 {
-    struct launch_info *info = malloc(sizeof *info);
-    struct launch     **ended = calloc(LAUNCHES_KEPT_MAX, sizeof(struct launch *));
-    unsigned            n = info && ended ? take_ended(s, ended) : 0;
-    bool                found = info && ended;
+    struct launch    **ended = calloc(LAUNCHES_KEPT_MAX, sizeof(struct launch *));
+    unsigned           n = ended ? take_ended(s, ended) : 0;
+    bool               found = ended != NULL;
+    struct launch_info info;
 
     for (unsigned i = 0; i < n; i++) {
-        launch_info_of(ended[i], info);
-        each(context, info, ended[i]->digest);
+        launch_info_of(ended[i], &info);
+        each(context, &info, ended[i]->digest);
     }
     pthread_mutex_lock(&s->lock);
     for (unsigned i = 0; i < n; i++)
         launch_unref(ended[i]);
     pthread_mutex_unlock(&s->lock);
     free(ended);
-    free(info);
     return found;
 }
 
@@ -53,7 +52,7 @@ static bool copy_texts(struct launch *l, const struct launch_info *was)
     if (l->output)
         memcpy(l->output, was->output.data, was->output.bytes);
     if (l->problem)
-        *l->problem = was->problem;
+        *l->problem = *was->problem;
     return true;
 }
 
