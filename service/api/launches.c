@@ -1,4 +1,6 @@
 /* Launches: submit and wait, follow, cancel. */
+#include <math.h>
+
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "api/follow.h"
@@ -48,15 +50,16 @@ static void hold(struct request *r, struct launch_request *q, struct launch *l)
     follow_begin(&q->follow, r, launch_end(l));
 }
 
-/* recv is from the header to the submission or, when somebody else's launch is asked for, to the answer. */
+/* recv of who asks for a launch is from the header to the launch's submission, if that is later; who submits one has noted it then. */
 static void note_timing(struct request *r, const struct launch_info *i)
 {
     uint64_t started = i->started_wall_ns ? i->started_wall_ns : i->finished_wall_ns ? i->finished_wall_ns : wall_ns();
-    uint64_t total = now_ns() - r->received_ns;
-    uint64_t made_ago = wall_ns() - i->created_wall_ns;
+    double   recv_ms = r->timing.recv_ms;
 
+    if (!r->timing.known)
+        recv_ms = fmax(0, ms_since(r->received_ns) - (double)(wall_ns() - i->created_wall_ns) / (double)NS_PER_MS);
     r->timing = (struct timing){.known = true,
-                                .recv_ms = total > made_ago ? (double)(total - made_ago) / 1e6 : 0.0,
+                                .recv_ms = recv_ms,
                                 .queue_ms = started > i->created_wall_ns ? (double)(started - i->created_wall_ns) / 1e6 : 0.0,
                                 .kernel_ms = i->gpu_us / 1e3};
 }

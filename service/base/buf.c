@@ -63,10 +63,13 @@ bool buf_add_u64(struct buf *b, uint64_t value)
 
 bool buf_add_thousandths(struct buf *b, uint64_t thousandths)
 {
-    char rest[] = {'.', '0', '0', '0'};
+    enum { PLACES = 3 };
+    char        room[DIGITS_MAX + 1 + PLACES];
+    struct span whole = digits_of(thousandths / 1000, 10, room); /* they end where the point is put */
 
-    digits_put(rest + 1, 3, thousandths);
-    return buf_add_u64(b, thousandths / 1000) && buf_add(b, rest, sizeof rest);
+    room[DIGITS_MAX] = '.';
+    digits_put(room + DIGITS_MAX + 1, PLACES, thousandths);
+    return buf_add(b, whole.data, whole.bytes + 1 + PLACES);
 }
 
 bool buf_printf(struct buf *b, const char *format, ...)

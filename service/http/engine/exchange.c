@@ -201,7 +201,7 @@ static bool logs_access(void)
     return log_level_get(LOG_CATEGORY_ACCESS) >= LOG_LEVEL_INFO;
 }
 
-static void log_access(const struct exchange *x)
+static void log_access(const struct exchange *x, uint64_t now)
 {
     const struct request  *r = &x->r;
     char                   client[IP_TEXT_BYTES];
@@ -209,7 +209,7 @@ static void log_access(const struct exchange *x)
         {"method", span_of(r->method < METHOD_COUNT ? method_name(r->method) : "?"), 0},
         {"path", r->path, 0},
         {"status", {0}, r->reply.http_status},
-        {"ms", {0}, (double)((now_ns() - r->received_ns) / NS_PER_US) / 1e3},
+        {"ms", {0}, (double)((now - r->received_ns) / NS_PER_US) / 1e3},
         {"body_bytes", {0}, r->has_body_bytes ? (double)r->body_bytes : -1},
         {"caller", span_of(r->caller->name), 0},
         {"client", span_of(client_ip_text(x, client)), 0},
@@ -223,6 +223,7 @@ static void log_access(const struct exchange *x)
 void exchange_completed(void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
 {
     struct exchange *x = *request;
+    uint64_t         now = now_ns();
 
     (void)context;
     *request = NULL;
@@ -238,19 +239,19 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
         x->r.on_finish(&x->r);
     if (x->loop->server->config.leave)
         x->loop->server->config.leave(&x->r);
-    server_metrics_note(x);
+    server_metrics_note(x, now);
     if (logs_access())
-        log_access(x);
+        log_access(x, now);
     reply_finish(&x->r.reply);
     offload_forget(x);
     idempotent_end(x);
     leave_counts(x);
     x->connection->exchange = NULL;
-    x->connection->since_ns = now_ns();
+    x->connection->since_ns = now;
     x->connection->looked = false;
-    slot_rest(x->connection);
+    slot_rest(x->connection, now);
     receive_answered(x->connection);
-    loop_expect(x->loop, x->connection->since_ns);
+    loop_expect(x->loop, now);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);
     x->finished = x->posted;
@@ -450,7 +451,7 @@ static enum MHD_Result admitted(struct exchange *x)
     }
     body_abort(x);
     exchange_set_state(x, EXCHANGE_DROP);
-    slot_rest(x->connection);
+    slot_rest(x->connection, now_ns());
     x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
     if (worth_draining(x))
         return MHD_YES;

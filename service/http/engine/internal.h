@@ -126,7 +126,7 @@ enum slot_use {
 enum slot_use slot_begin_work(struct connection *c);
 enum slot_use slot_begin_probe(struct connection *c);
 /* No request is in progress that a displacement would waste. */
-void slot_rest(struct connection *c);
+void slot_rest(struct connection *c, uint64_t now);
 /* No file descriptor is free: closes some connections that never worked, or an idle one. Any thread. */
 void                slots_relieve(struct server *s);
 struct peer_address peer_of(const struct sockaddr_storage *a);
@@ -465,7 +465,7 @@ struct server_metrics;
 struct server_metrics *server_metrics_create(size_t endpoints);
 void                   server_metrics_destroy(struct server_metrics *m);
 /* Call at the end of the exchange, while its reply exists. */
-void server_metrics_note(const struct exchange *x);
+void server_metrics_note(const struct exchange *x, uint64_t now);
 
 /* ---- executor (http/engine/executor.c) ---- */
 

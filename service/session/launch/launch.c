@@ -160,7 +160,7 @@ void launch_return(struct launch *l)
         launch_free(l);
         pthread_mutex_unlock(&s->lock);
     }
-    session_return(s);
+    session_return_unnoticed(s); /* whoever has borrowed the launch has borrowed the session, too, and is noticed when it returns that */
 }
 
 /* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
