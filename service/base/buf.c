@@ -7,7 +7,7 @@
 
 #include "base/digits.h"
 
-enum { BUF_FIRST_BYTES = 256 };
+enum { BUF_FIRST_BYTES = 1024 }; /* the answer to a launch is half of it; what is larger the allocator has not at hand */
 
 void buf_init(struct buf *b, size_t max_bytes)
 {

@@ -44,10 +44,9 @@ bool launch_each_ended(struct session *s, launch_seen *each, void *context)
 
 static bool copy_texts(struct launch *l, const struct launch_info *was)
 {
-    l->kernel = strdup(was->kernel);
     l->output = was->output.bytes ? malloc(was->output.bytes) : NULL;
     l->problem = was->state == WORK_FAILED ? malloc(sizeof *l->problem) : NULL;
-    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
+    if ((was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
         return false;
     if (l->output)
         memcpy(l->output, was->output.data, was->output.bytes);
@@ -56,14 +55,13 @@ static bool copy_texts(struct launch *l, const struct launch_info *was)
     return true;
 }
 
-/* In no session yet. NULL: no memory. */
+/* In no session yet; the reference is the maker's, then the table's. NULL: no memory. */
 static struct launch *make_past(const struct launch_info *was, const unsigned char digest[SHA256_BYTES])
 {
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l = launch_allocate(span_of(was->kernel));
 
     if (!l)
         return NULL;
-    l->refs = 1; /* the maker's, then the table's */
     if (!copy_texts(l, was)) {
         launch_unref(l);
         return NULL;
