@@ -1,8 +1,8 @@
 /* Waits for an end without holding a thread. */
 #include "api/follow.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "api/bounds.h"
 #include "base/deadline.h"
@@ -59,9 +59,16 @@ void follow_applied(const struct follow *f, struct request *r)
 bool follow_etag(struct request *r, uint64_t created_wall_ns, const char *state)
 {
     struct span seen = request_header(r, "If-None-Match");
-    char        etag[64];
-    int         n = snprintf(etag, sizeof etag, "\"%" PRIu64 "-%s\"", created_wall_ns, state);
+    char        room[64];
+    struct buf  etag;
 
-    reply_header_text(&r->reply, "ETag", etag);
-    return seen.bytes && etag_listed(seen, (struct span){etag, (size_t)n}, true);
+    buf_over(&etag, room, sizeof room);
+    buf_add_text(&etag, "\"");
+    buf_add_u64(&etag, created_wall_ns);
+    buf_add_text(&etag, "-");
+    buf_add_text(&etag, state);
+    buf_add_text(&etag, "\"");
+    assert(!etag.failed);
+    reply_header_text(&r->reply, "ETag", etag.data);
+    return seen.bytes && etag_listed(seen, buf_span(&etag), true);
 }

@@ -1,4 +1,6 @@
 /* Launches: submit and wait, follow, cancel. */
+#include <math.h>
+
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "api/follow.h"
@@ -48,15 +50,16 @@ static void hold(struct request *r, struct launch_request *q, struct launch *l)
     follow_begin(&q->follow, r, launch_end(l));
 }
 
-/* recv is from the header to the submission or, when somebody else's launch is asked for, to the answer. */
+/* recv of who asks for a launch is from the header to the launch's submission, if that is later; who submits one has noted it then. */
 static void note_timing(struct request *r, const struct launch_info *i)
 {
     uint64_t started = i->started_wall_ns ? i->started_wall_ns : i->finished_wall_ns ? i->finished_wall_ns : wall_ns();
-    uint64_t total = now_ns() - r->received_ns;
-    uint64_t made_ago = wall_ns() - i->created_wall_ns;
+    double   recv_ms = r->timing.recv_ms;
 
+    if (!r->timing.known)
+        recv_ms = fmax(0, ms_since(r->received_ns) - (double)(wall_ns() - i->created_wall_ns) / (double)NS_PER_MS);
     r->timing = (struct timing){.known = true,
-                                .recv_ms = total > made_ago ? (double)(total - made_ago) / 1e6 : 0.0,
+                                .recv_ms = recv_ms,
                                 .queue_ms = started > i->created_wall_ns ? (double)(started - i->created_wall_ns) / 1e6 : 0.0,
                                 .kernel_ms = i->gpu_us / 1e3};
 }
@@ -76,17 +79,14 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
 }
 
 /* How the launch stands, once it has ended or the request waits no longer. */
-static enum status await_launch(struct request *r, struct launch_request *q, struct launch_info **out)
+static enum status await_launch(struct request *r, struct launch_request *q, struct launch_info *out)
 {
     enum status st = follow_wait(&q->follow, r);
 
     if (st)
         return st;
-    *out = arena_alloc(&r->arena, sizeof **out);
-    if (!*out)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
     follow_stop(&q->follow, r);
-    launch_info_of(q->launch, *out);
+    launch_info_of(q->launch, out);
     follow_applied(&q->follow, r);
     return STATUS_OK;
 }
@@ -113,23 +113,23 @@ static enum status answer_end_of(struct request *r, const struct launch_info *i)
         break;
     }
     note_timing(r, i);
-    r->problem = i->problem;
-    return i->problem.status;
+    r->problem = *i->problem;
+    return i->problem->status;
 }
 
 static enum status answer_submitted(struct request *r, struct launch_request *q)
 {
-    struct launch_info *info;
-    enum status         st = await_launch(r, q, &info);
+    struct launch_info info;
+    enum status        st = await_launch(r, q, &info);
 
     if (st)
         return st;
     q->unanswered = false;
-    if (q->follow.minimal && !q->follow.async && has_nothing_to_tell(info)) {
+    if (q->follow.minimal && !q->follow.async && has_nothing_to_tell(&info)) {
         r->timing.known = false;
         return reply_empty(&r->reply, 204);
     }
-    return q->follow.async ? answer_launch(r, info, 202) : answer_end_of(r, info);
+    return q->follow.async ? answer_launch(r, &info, 202) : answer_end_of(r, &info);
 }
 
 /* Everything begins anew there. */
@@ -190,30 +190,27 @@ static enum status find(struct request *r, struct launch_request **out)
 enum status launches_get(struct request *r)
 {
     struct launch_request *q = r->progress;
-    struct launch_info    *info;
+    struct launch_info     info;
     enum status            st = q ? STATUS_OK : find(r, &q);
 
     if (!st)
         st = await_launch(r, q, &info);
-    return st ? st : answer_launch(r, info, 200);
+    return st ? st : answer_launch(r, &info, 200);
 }
 
 static void add_launches(struct list *l)
 {
-    struct launch_info *info = arena_alloc(&l->request->arena, sizeof *info);
-    struct launch     **items = l->items;
-    unsigned            n = launch_list(l->session, &l->page, items);
+    struct launch    **items = l->items;
+    unsigned           n = launch_list(l->session, &l->page, items);
+    struct launch_info info;
 
     for (unsigned i = 0; i < n; i++) {
-        if (info) {
-            launch_info_of(items[i], info);
-            json_open_object(l->w, NULL);
-            launch_members(l->w, l->request, info);
-            json_close_object(l->w);
-        }
+        launch_info_of(items[i], &info);
+        json_open_object(l->w, NULL);
+        launch_members(l->w, l->request, &info);
+        json_close_object(l->w);
         launch_return(items[i]);
     }
-    l->w->out->failed = l->w->out->failed || !info;
 }
 
 enum status launches_list(struct request *r)
@@ -226,19 +223,17 @@ enum status launches_list(struct request *r)
 /* A running kernel is stopped only with its worker: the whole session starts anew. */
 static enum status cancel(struct request *r, struct session *s, struct launch *l, bool force)
 {
-    struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
-    bool                cancelled, reset;
-    enum status         st = launch_cancel(s, l, &cancelled, &r->problem);
+    struct launch_info info;
+    bool               cancelled, reset;
+    enum status        st = launch_cancel(s, l, &cancelled, &r->problem);
 
     reset = st == STATUS_LAUNCH_RUNNING && force;
     if (reset)
         st = session_reset(s, &r->problem);
-    if (!st && !info)
-        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
     if (st)
         return st;
-    launch_info_of(l, info);
-    return answer_launch(r, info, reset ? 202 : 200);
+    launch_info_of(l, &info);
+    return answer_launch(r, &info, reset ? 202 : 200);
 }
 
 enum status launches_delete(struct request *r)

@@ -32,6 +32,24 @@ void arena_finish(struct arena *a)
     a->used = 0;
 }
 
+void arena_reset(struct arena *a)
+{
+    struct arena_block *kept = a->blocks;
+
+    while (kept && (kept->cleared || kept->room != ARENA_BLOCK_BYTES)) { /* what is not cleared at first has the usual size */
+        struct arena_block *next = kept->next;
+        free(kept);
+        kept = next;
+    }
+    a->blocks = kept ? kept->next : NULL;
+    arena_finish(a);
+    if (!kept)
+        return;
+    *kept = (struct arena_block){.room = ARENA_BLOCK_BYTES};
+    a->blocks = kept;
+    a->used = sizeof *kept + ARENA_BLOCK_BYTES;
+}
+
 static struct arena_block *block_add(struct arena *a, size_t n)
 {
     bool                cleared = n > ARENA_BLOCK_BYTES;

@@ -15,6 +15,9 @@ void arena_init(struct arena *a, size_t cap_bytes);
 /* Frees all allocations. Accepts a zeroed or finished arena. */
 void arena_finish(struct arena *a);
 
+/* The same, but keeps a block for what is allocated next. */
+void arena_reset(struct arena *a);
+
 /* Zeroed, aligned for any type, valid until arena_finish. NULL beyond the cap or without host memory. n = 0 is allowed. */
 void *arena_alloc(struct arena *a, size_t n);
 /* Allocates count * size bytes and checks the product for overflow. */

@@ -16,7 +16,8 @@ enum {
     LOG_RELAY_READ_BYTES = 16 * 1024, /* read from one process at a time ... */
     LOG_RELAY_PAUSE_MS = 50, /* ... and, above its rate, the pause before the next read */
     LOG_PATH_BYTES_MAX = 4000,
-    RANDOM_STOCK_BYTES = 1024, /* per thread, for ids */
+    RANDOM_PIECE_BYTES = 32, /* enough for nearly every id */
+    RANDOM_STOCK_BYTES = 32 * RANDOM_PIECE_BYTES, /* per thread, for ids */
     SPIN_CPUS_FEW = 2, /* with fewer CPUs no thread spins */
     SPIN_CPUS_MANY = 5, /* with this many CPUs, spinning does not slow other threads */
     WORKER_SPIN_US = 50, /* a worker, for the next command, before it sleeps */

@@ -7,7 +7,7 @@
 
 #include "base/digits.h"
 
-enum { BUF_FIRST_BYTES = 256 };
+enum { BUF_FIRST_BYTES = 1024 }; /* the answer to a launch is half of it; what is larger the allocator has not at hand */
 
 void buf_init(struct buf *b, size_t max_bytes)
 {
@@ -54,34 +54,6 @@ char *buf_make_room(struct buf *b, size_t bytes)
     return b->data + b->bytes;
 }
 
-void buf_grew(struct buf *b, size_t bytes)
-{
-    b->bytes += bytes;
-    b->data[b->bytes] = '\0';
-}
-
-bool buf_add(struct buf *b, const void *data, size_t bytes)
-{
-    char *at = buf_reserve(b, bytes);
-
-    if (!at)
-        return false;
-    if (bytes)
-        memcpy(at, data, bytes);
-    buf_grew(b, bytes);
-    return true;
-}
-
-bool buf_add_span(struct buf *b, struct span s)
-{
-    return buf_add(b, s.data, s.bytes);
-}
-
-bool buf_add_text(struct buf *b, const char *text)
-{
-    return buf_add(b, text, strlen(text));
-}
-
 bool buf_add_u64(struct buf *b, uint64_t value)
 {
     char room[DIGITS_MAX];
@@ -91,10 +63,13 @@ bool buf_add_u64(struct buf *b, uint64_t value)
 
 bool buf_add_thousandths(struct buf *b, uint64_t thousandths)
 {
-    char rest[] = {'.', '0', '0', '0'};
+    enum { PLACES = 3 };
+    char        room[DIGITS_MAX + 1 + PLACES];
+    struct span whole = digits_of(thousandths / 1000, 10, room); /* they end where the point is put */
 
-    digits_put(rest + 1, 3, thousandths);
-    return buf_add_u64(b, thousandths / 1000) && buf_add(b, rest, sizeof rest);
+    room[DIGITS_MAX] = '.';
+    digits_put(room + DIGITS_MAX + 1, PLACES, thousandths);
+    return buf_add(b, whole.data, whole.bytes + 1 + PLACES);
 }
 
 bool buf_printf(struct buf *b, const char *format, ...)

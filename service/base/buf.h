@@ -12,14 +12,20 @@ struct buf {
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
+/* Over memory of the caller's, for a short text without an allocation: it does not grow, and is not finished. */
+static inline void buf_over(struct buf *b, char *room, size_t bytes)
+{
+    *b = (struct buf){.data = room, .room = bytes, .max = bytes - 1};
+    room[0] = '\0';
+}
 /* Frees; the buf is then as after buf_init. Accepts a zeroed buf. */
 void buf_finish(struct buf *b);
 void buf_clear(struct buf *b);
 
 /* All add functions return false and set `failed` beyond the maximum or without host memory; the contents stay. */
-bool buf_add(struct buf *b, const void *data, size_t bytes);
-bool buf_add_span(struct buf *b, struct span s);
-bool buf_add_text(struct buf *b, const char *text);
+static inline bool buf_add(struct buf *b, const void *data, size_t bytes);
+static inline bool buf_add_span(struct buf *b, struct span s);
+static inline bool buf_add_text(struct buf *b, const char *text);
 /* In decimal digits, without printf, which is slow for answers full of numbers. */
 bool buf_add_u64(struct buf *b, uint64_t value);
 /* `thousandths` / 1000 with three decimal places. */
@@ -36,7 +42,33 @@ static inline char *buf_reserve(struct buf *b, size_t bytes)
     return fits ? b->data + b->bytes : buf_make_room(b, bytes);
 }
 
-void buf_grew(struct buf *b, size_t bytes);
+static inline void buf_grew(struct buf *b, size_t bytes)
+{
+    b->bytes += bytes;
+    b->data[b->bytes] = '\0';
+}
+
+static inline bool buf_add(struct buf *b, const void *data, size_t bytes)
+{
+    char *at = buf_reserve(b, bytes);
+
+    if (!at)
+        return false;
+    if (bytes)
+        memcpy(at, data, bytes);
+    buf_grew(b, bytes);
+    return true;
+}
+
+static inline bool buf_add_span(struct buf *b, struct span s)
+{
+    return buf_add(b, s.data, s.bytes);
+}
+
+static inline bool buf_add_text(struct buf *b, const char *text)
+{
+    return buf_add(b, text, strlen(text));
+}
 
 /* Borrowed, valid until the next add or buf_finish. */
 static inline struct span buf_span(const struct buf *b)

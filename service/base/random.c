@@ -22,17 +22,17 @@ bool random_bytes(void *out, size_t bytes)
     return true;
 }
 
-/* Reads many bytes from the kernel at a time; erases each byte after its use. */
-static bool next_byte(unsigned char *out)
+/* Reads many bytes from the kernel at a time; erases those that it has given. */
+static bool take_bytes(unsigned char out[RANDOM_PIECE_BYTES])
 {
     static _Thread_local unsigned char stock[RANDOM_STOCK_BYTES];
     static _Thread_local size_t        left;
 
     if (left == 0 && !random_bytes(stock, sizeof stock))
         return false;
-    left = left ? left : sizeof stock;
-    *out = stock[--left];
-    stock[left] = 0;
+    left = (left ? left : sizeof stock) - RANDOM_PIECE_BYTES;
+    memcpy(out, stock + left, RANDOM_PIECE_BYTES);
+    memset(stock + left, 0, RANDOM_PIECE_BYTES);
     return true;
 }
 
@@ -41,16 +41,17 @@ bool random_id(const char *prefix, char *out, size_t room)
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     size_t            at = strlen(prefix);
     size_t            end = at + RANDOM_ID_CHARS;
-    unsigned char     raw;
+    unsigned char     raw[RANDOM_PIECE_BYTES];
 
     if (end + 1 > room)
         return false;
     memcpy(out, prefix, at);
     while (at < end) {
-        if (!next_byte(&raw))
+        if (!take_bytes(raw))
             return false;
-        if (raw < 4 * 62)
-            out[at++] = digits[raw % 62];
+        for (size_t i = 0; i < sizeof raw && at < end; i++)
+            if (raw[i] < 4 * 62)
+                out[at++] = digits[raw[i] % 62];
     }
     out[end] = '\0';
     return true;

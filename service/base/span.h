@@ -70,6 +70,19 @@ struct span span_cut(struct span *rest, char separator);
 /* All bytes are ASCII letters, digits or in `more`. */
 bool span_holds_only(struct span a, const char *more);
 
+enum { EIGHT_BYTES = sizeof(uint64_t) };
+
+/* None of eight bytes is below 0x20 or 0x7f. May say no where it is so: then they are looked at one by one. */
+static inline bool eight_without_controls(const void *at)
+{
+    const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    uint64_t       v, deleted;
+
+    memcpy(&v, at, sizeof v);
+    deleted = v ^ ones * 0x7f;
+    return (((v - ones * 0x20) | (deleted - ones)) & tops) == 0;
+}
+
 /* Of ASCII, whatever the locale. */
 static inline bool is_digit(char c)
 {

@@ -501,18 +501,18 @@ struct launch_spec {
     uint64_t                   spin_ns; /* how long launch_submit() spins for the end; it never sleeps */
 };
 struct launch_info {
-    char            id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
-    char            dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
-    bool            vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
-    const char     *kernel;                  /* borrowed until launch_return */
-    uint32_t        grid[3], block[3], shared_bytes;
-    enum work_state state;
-    uint64_t        created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    bool            untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
-    double          gpu_us;  /* valid when succeeded */
-    struct span     output;  /* printf text; borrowed until launch_return */
-    bool            output_truncated;
-    struct problem  problem; /* when failed */
+    char                  id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
+    char                  dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, without a module */
+    bool                  vendor;                  /* a vendor's library ran the built-in kernel; grid and block are meaningless */
+    const char           *kernel;                  /* borrowed until launch_return */
+    uint32_t              grid[3], block[3], shared_bytes;
+    enum work_state       state;
+    uint64_t              created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
+    bool                  untimed; /* gpu_us is the worker's time, by its clock, from giving it to the device */
+    double                gpu_us;  /* valid when succeeded */
+    struct span           output;  /* printf text; borrowed until launch_return */
+    bool                  output_truncated;
+    const struct problem *problem; /* when failed; borrowed until launch_return */
 };
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits. Blocks
  * for the worker, a compiler or memory at the first use of a stream's name, an automatic block or a built-in kernel, and for a built-in

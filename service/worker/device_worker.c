@@ -64,18 +64,22 @@ static void command_free(struct device_worker *w, struct accepted_command *k)
     TAILQ_INSERT_HEAD(&w->commands_free, k, queued);
 }
 
+static void lose_by(struct device_worker *w, enum status st, const struct problem *why)
+{
+    struct problem lost = *why;
+
+    lost.status = st;
+    worker_lose(w, &lost);
+}
+
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
-    struct problem lost = {0};
-    bool           fatal = status_is_fatal(st);
+    bool fatal = status_is_fatal(st);
 
     answer_command(w, k->command.call, st, done, why, fatal);
     command_free(w, k);
-    if (!fatal || w->lost)
-        return;
-    lost = *why;
-    lost.status = st;
-    worker_lose(w, &lost);
+    if (fatal && !w->lost)
+        lose_by(w, st, why);
 }
 
 void command_started(struct device_worker *w, const struct accepted_command *k)

@@ -28,7 +28,7 @@ static void cut_lines(struct span rest)
     while (rest.bytes && x.headers_count < REQUEST_HEADERS_MAX) {
         struct span value = span_cut(&rest, '\n');
         struct span name = span_cut(&value, ':');
-        x.headers[x.headers_count++] = (struct header_line){name, span_trim(value)};
+        exchange_add_header(&x, name, span_trim(value));
     }
 }
 

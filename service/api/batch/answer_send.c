@@ -145,9 +145,10 @@ static enum status send_nothing(struct batch_request *b, struct request *r)
 static void add_timing(const struct batch_request *b, struct reply *r)
 {
     const struct batch_times *t = &b->answer.times;
+    char                      room[SERVER_TIMING_BYTES_MAX];
     struct buf                text;
 
-    buf_init(&text, SERVER_TIMING_BYTES_MAX);
+    buf_over(&text, room, sizeof room);
     duration_add(&text, "recv", b->recv_ms);
     duration_add(&text, "queue", t->queue_ms);
     duration_add(&text, "compile", t->compile_ms);
@@ -155,7 +156,6 @@ static void add_timing(const struct batch_request *b, struct reply *r)
     duration_add(&text, "kernel", t->kernel_ms);
     duration_add(&text, "run", t->run_ms);
     reply_header_text(r, "Server-Timing", text.failed ? NULL : text.data);
-    buf_finish(&text);
 }
 
 enum status batch_answer_send_take(struct batch_request *b, struct request *r)

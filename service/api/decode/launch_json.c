@@ -167,7 +167,7 @@ static void add_end(struct json_writer *w, const struct request *r, const struct
         json_add_bool(w, "stdout_truncated", i->output_truncated);
     }
     if (i->state == WORK_FAILED)
-        add_problem(w, "problem", r, &i->problem);
+        add_problem(w, "problem", r, i->problem);
 }
 
 void launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i)

@@ -2,7 +2,6 @@
 #include "api/snapshot/launches.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "api/bounds.h"
 #include "api/decode/launch_json.h"
@@ -61,7 +60,7 @@ static void add_launch(void *context, const struct launch_info *i, const unsigne
     json_add_exact(w, "gpu_ns", (uint64_t)llround(i->gpu_us * (double)NS_PER_US));
     add_output(w, i);
     if (i->state == WORK_FAILED)
-        problem_json_add(w, &i->problem);
+        problem_json_add(w, i->problem);
     json_close_object(w);
 }
 
@@ -152,18 +151,31 @@ static enum status read_texts(const struct past *q, struct arena *a, struct laun
     return whole ? STATUS_OK : wrong(why);
 }
 
+static enum status read_problem(const struct json *v, struct arena *a, const struct problem **out, struct problem *why)
+{
+    struct problem *p = arena_alloc(a, sizeof *p);
+
+    if (!p)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
+    *out = p;
+    return problem_json_read(v, p) ? STATUS_OK : wrong(why);
+}
+
 static enum status read_launch(const struct json *v, struct arena *a, struct launch_info *out, unsigned char digest[SHA256_BYTES],
                                struct problem *why)
 {
     struct past q = {0};
+    enum status st = STATUS_OK;
 
     memset(out, 0, sizeof *out);
     if (json_type_of(v) != JSON_OBJECT || json_decode(v, past_fields, COUNT(past_fields), "", false, &q, why) || !is_id(q.id) ||
         !digest_of_hex(q.digest, digest) || !read_dims(q.grid, out->grid) || !read_dims(q.block, out->block) ||
         !work_state_find_ended(q.state, &out->state) || !q.finished_ns)
         return wrong(why);
-    if (out->state == WORK_FAILED && !problem_json_read(q.problem, &out->problem))
-        return wrong(why);
+    if (out->state == WORK_FAILED)
+        st = read_problem(q.problem, a, &out->problem, why);
+    if (st)
+        return st;
     out->vendor = q.vendor;
     out->untimed = !q.timed;
     out->output_truncated = q.output_truncated;
@@ -178,17 +190,16 @@ static enum status read_launch(const struct json *v, struct arena *a, struct lau
 /* `s` NULL: they are only looked at. */
 static enum status take_launch(const struct json *v, struct session *s, struct problem *why)
 {
-    struct launch_info *was = malloc(sizeof *was);
-    unsigned char       digest[SHA256_BYTES];
-    struct arena        a;
-    enum status         st;
+    struct launch_info was;
+    unsigned char      digest[SHA256_BYTES];
+    struct arena       a;
+    enum status        st;
 
     arena_init(&a, SNAPSHOT_TEXT_BYTES_MAX);
-    st = was ? read_launch(v, &a, was, digest, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
+    st = read_launch(v, &a, &was, digest, why);
     if (!st && s)
-        st = launch_restore(s, was, digest, why);
+        st = launch_restore(s, &was, digest, why);
     arena_finish(&a);
-    free(was);
     return st;
 }
 

@@ -211,11 +211,12 @@ static void answer_problem(struct exchange *x, enum status st)
 static void add_timing(struct exchange *x)
 {
     const struct timing *t = &x->r.timing;
+    char                 room[SERVER_TIMING_BYTES_MAX];
     struct buf           text;
 
     if (!t->known || has_header(&x->r.reply, "Server-Timing"))
         return;
-    buf_init(&text, SERVER_TIMING_BYTES_MAX);
+    buf_over(&text, room, sizeof room);
     if (t->wake_ms > 0)
         duration_add(&text, "wake", t->wake_ms);
     duration_add(&text, "recv", t->recv_ms);
@@ -224,7 +225,6 @@ static void add_timing(struct exchange *x)
     duration_add(&text, "kernel", t->kernel_ms);
     duration_add(&text, "d2h", t->d2h_ms);
     reply_header_text(&x->r.reply, "Server-Timing", text.failed ? NULL : text.data);
-    buf_finish(&text);
 }
 
 void exchange_settle(struct exchange *x, enum status st)

@@ -59,7 +59,6 @@ static void init_request(struct exchange *x)
 {
     struct request *r = &x->r;
 
-    arena_init(&r->arena, REQUEST_ARENA_BYTES);
     reply_init(&r->reply);
     r->app = x->loop->server->config.app;
     r->method = METHOD_COUNT; /* until it is known */
@@ -86,9 +85,36 @@ static bool split_target(struct exchange *x, const char *target)
     return true;
 }
 
+/* Zeros but for the arena, and but for the problem, which is most of it and is set whole when there is one. */
+static void clear_exchange(struct exchange *x)
+{
+    const size_t problem = offsetof(struct exchange, r.problem), behind = problem + sizeof(struct problem);
+    struct arena arena = x->r.arena;
+
+    memset(x, 0, problem);
+    memset((char *)x + behind, 0, sizeof *x - behind);
+    x->r.problem.status = STATUS_OK;
+    x->r.arena = arena;
+}
+
+/* Both blocks, of the exchange and of its arena, are larger than what the allocator has at hand. Those of the loop's last request, where a sanitizer
+ * need not see who uses them too late, save 2,000 instructions of a launch (2026-11-29). */
+static struct exchange *allocate_exchange(struct loop *loop)
+{
+    struct exchange *x = loop->spare ? loop->spare : malloc(sizeof *x);
+
+    if (!x)
+        return NULL;
+    if (!loop->spare)
+        arena_init(&x->r.arena, REQUEST_ARENA_BYTES);
+    loop->spare = NULL;
+    clear_exchange(x);
+    return x;
+}
+
 struct exchange *exchange_create(struct connection *c, const char *target)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct exchange *x = allocate_exchange(c->loop);
 
     if (!x)
         return NULL;
@@ -128,12 +154,36 @@ void *exchange_begin(void *context, const char *target, struct MHD_Connection *m
     return c && is_scanned(c) ? exchange_create(c, target) : NULL;
 }
 
+static bool keep_as_spare(struct exchange *x)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    (void)x;
+    return false;
+#else
+    if (x->loop->spare)
+        return false;
+    arena_reset(&x->r.arena);
+    x->loop->spare = x;
+    return true;
+#endif
+}
+
 void exchange_free(struct exchange *x)
 {
     buf_finish(&x->body);
     reply_finish(&x->r.reply);
+    if (keep_as_spare(x))
+        return;
     arena_finish(&x->r.arena);
     free(x);
+}
+
+void exchange_free_spare(struct loop *loop)
+{
+    if (loop->spare)
+        arena_finish(&loop->spare->r.arena);
+    free(loop->spare);
+    loop->spare = NULL;
 }
 
 static void leave_counts(struct exchange *x)
@@ -151,7 +201,7 @@ static bool logs_access(void)
     return log_level_get(LOG_CATEGORY_ACCESS) >= LOG_LEVEL_INFO;
 }
 
-static void log_access(const struct exchange *x)
+static void log_access(const struct exchange *x, uint64_t now)
 {
     const struct request  *r = &x->r;
     char                   client[IP_TEXT_BYTES];
@@ -159,7 +209,7 @@ static void log_access(const struct exchange *x)
         {"method", span_of(r->method < METHOD_COUNT ? method_name(r->method) : "?"), 0},
         {"path", r->path, 0},
         {"status", {0}, r->reply.http_status},
-        {"ms", {0}, (double)((now_ns() - r->received_ns) / NS_PER_US) / 1e3},
+        {"ms", {0}, (double)((now - r->received_ns) / NS_PER_US) / 1e3},
         {"body_bytes", {0}, r->has_body_bytes ? (double)r->body_bytes : -1},
         {"caller", span_of(r->caller->name), 0},
         {"client", span_of(client_ip_text(x, client)), 0},
@@ -173,6 +223,7 @@ static void log_access(const struct exchange *x)
 void exchange_completed(void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
 {
     struct exchange *x = *request;
+    uint64_t         now = now_ns();
 
     (void)context;
     *request = NULL;
@@ -188,19 +239,19 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
         x->r.on_finish(&x->r);
     if (x->loop->server->config.leave)
         x->loop->server->config.leave(&x->r);
-    server_metrics_note(x);
+    server_metrics_note(x, now);
     if (logs_access())
-        log_access(x);
+        log_access(x, now);
     reply_finish(&x->r.reply);
     offload_forget(x);
     idempotent_end(x);
     leave_counts(x);
     x->connection->exchange = NULL;
-    x->connection->since_ns = now_ns();
+    x->connection->since_ns = now;
     x->connection->looked = false;
-    slot_rest(x->connection);
+    slot_rest(x->connection, now);
     receive_answered(x->connection);
-    loop_expect(x->loop, x->connection->since_ns);
+    loop_expect(x->loop, now);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);
     x->finished = x->posted;
@@ -400,7 +451,7 @@ static enum MHD_Result admitted(struct exchange *x)
     }
     body_abort(x);
     exchange_set_state(x, EXCHANGE_DROP);
-    slot_rest(x->connection);
+    slot_rest(x->connection, now_ns());
     x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
     if (worth_draining(x))
         return MHD_YES;

@@ -70,24 +70,13 @@ static bool is_token(unsigned char c)
     return classes[c] & TOKEN;
 }
 
-/* None of eight bytes is below 0x20 or 0x7f. May say no where it is so: then they are looked at one by one. */
-static bool are_plain(const unsigned char *at)
-{
-    static const uint64_t ones = 0x0101010101010101u, tops = ones << 7;
-    uint64_t              v, deleted;
-
-    memcpy(&v, at, sizeof v);
-    deleted = v ^ ones * 0x7f;
-    return (((v - ones * 0x20) | (deleted - ones)) & tops) == 0;
-}
-
 /* Over all of the class that follow each other. */
 static void skip(struct bytes *b, unsigned char class)
 {
     const unsigned char *at = b->at, *end = b->end;
 
-    while (class == TEXT && end - at >= 8 && are_plain(at))
-        at += 8;
+    while (class == TEXT && end - at >= EIGHT_BYTES && eight_without_controls(at))
+        at += EIGHT_BYTES;
     while (at < end && classes[*at] & class)
         at++;
     b->at = at;

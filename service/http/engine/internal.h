@@ -126,7 +126,7 @@ enum slot_use {
 enum slot_use slot_begin_work(struct connection *c);
 enum slot_use slot_begin_probe(struct connection *c);
 /* No request is in progress that a displacement would waste. */
-void slot_rest(struct connection *c);
+void slot_rest(struct connection *c, uint64_t now);
 /* No file descriptor is free: closes some connections that never worked, or an idle one. Any thread. */
 void                slots_relieve(struct server *s);
 struct peer_address peer_of(const struct sockaddr_storage *a);
@@ -315,8 +315,9 @@ struct exchange {
     enum exchange_state        state;   /* changed by exchange_set_state() only */
     struct header_line        *headers; /* arena; texts are MHD's, valid as long as the exchange */
     unsigned                   headers_count;
-    char                       allow[64]; /* for 405 */
-    const char                *accept;    /* for 415 */
+    uint64_t                   header_lengths; /* a bit for each length of their names, modulo 64 */
+    char                       allow[64];      /* for 405 */
+    const char                *accept;         /* for 415 */
     bool                       http_1_0;
     bool                       chunked;
     bool                       stall_bound;    /* MHD closes the connection after body_stall_s without progress of the answer */
@@ -366,8 +367,10 @@ void            *exchange_begin(void *loop, const char *target, struct MHD_Conne
 enum MHD_Result  exchange_call(void *loop, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
                                const char *upload, size_t *upload_bytes, void **context);
 void             exchange_completed(void *loop, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code);
-void             exchange_free(struct exchange *x);
-void             exchange_set_state(struct exchange *x, enum exchange_state next);
+/* Keeps its memory as the loop's spare, if that has none. */
+void exchange_free(struct exchange *x);
+void exchange_free_spare(struct loop *loop);
+void exchange_set_state(struct exchange *x, enum exchange_state next);
 /* Stops reading and writing until exchange_advance resumes. Only inside MHD's callbacks. */
 void exchange_suspend(struct exchange *x);
 /* Resumes it if an event that it waits for has happened. */
@@ -403,6 +406,8 @@ enum status exchange_guard(struct exchange *x, const char *version);
 enum status exchange_guard_lines(struct exchange *x, const char *version);
 /* Host and Origin (http/filter/guard_host.c). */
 enum status exchange_guard_host(struct exchange *x);
+/* There must be room. */
+void        exchange_add_header(struct exchange *x, struct span name, struct span value);
 struct span exchange_header(const struct exchange *x, const char *name); /* several lines are joined by ", " */
 /* Sets r.reply to the answer: a problem if `st` is a failure (http/engine/answer.c). */
 void exchange_settle(struct exchange *x, enum status st);
@@ -460,7 +465,7 @@ struct server_metrics;
 struct server_metrics *server_metrics_create(size_t endpoints);
 void                   server_metrics_destroy(struct server_metrics *m);
 /* Call at the end of the exchange, while its reply exists. */
-void server_metrics_note(const struct exchange *x);
+void server_metrics_note(const struct exchange *x, uint64_t now);
 
 /* ---- executor (http/engine/executor.c) ---- */
 
@@ -492,6 +497,7 @@ struct loop {
     struct connection    **by_fd; /* the same by their sockets */
     unsigned               by_fd_count;
     struct exchange_list   suspended;
+    struct exchange       *spare;    /* memory of one that is over, for the next one; NULL = none */
     uint64_t               timer_ns; /* earliest deadline of a suspended exchange, or DEADLINE_NEVER */
     uint64_t               sweep_ns; /* next sweep */
     uint64_t               spin_ns;  /* the loop spins for the next request until this time */

@@ -416,6 +416,7 @@ void loop_finish(struct loop *loop)
     if (loop->dead_fd >= 0)
         close(loop->dead_fd);
     free(loop->by_fd);
+    exchange_free_spare(loop);
     pthread_mutex_destroy(&loop->post_lock);
     *loop = (struct loop){.epoll_fd = -1, .event_fd = -1, .dead_fd = -1};
 }

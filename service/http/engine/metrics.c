@@ -50,12 +50,10 @@ static void note_failure(const struct exchange *x, unsigned class, uint64_t now)
         minute_add(&x->loop->server->metrics->failures, now);
 }
 
-void server_metrics_note(const struct exchange *x)
+void server_metrics_note(const struct exchange *x, uint64_t now)
 {
     struct endpoint_metrics *m = metrics_of(x);
     unsigned class = x->r.reply.http_status / 100;
-
-    uint64_t now = now_ns();
 
     class = class < CLASSES ? class : 0;
     histogram_add(&m->durations[class], HISTOGRAM_TIMES, now - x->r.received_ns);

@@ -323,10 +323,10 @@ enum slot_use slot_begin_probe(struct connection *c)
 
 /* Who displaces it meanwhile has the last word. One that never worked stays as old as it is: no stranger's request makes it younger than a
  * newcomer that has not had time to speak. */
-void slot_rest(struct connection *c)
+void slot_rest(struct connection *c, uint64_t now)
 {
     uint64_t since = atomic_load(&c->slot.silent_since_ns);
 
     if (since != SLOT_DISPLACED)
-        atomic_compare_exchange_strong(&c->slot.silent_since_ns, &since, c->slot.works ? now_ns() : c->slot.came_ns);
+        atomic_compare_exchange_strong(&c->slot.silent_since_ns, &since, c->slot.works ? now : c->slot.came_ns);
 }

@@ -24,17 +24,49 @@ static uint64_t special_bytes(uint64_t eight)
     return ((eight - 0x20 * ones) | (eight + ones) | eight | (quotes - ones) | (backslashes - ones)) & tops;
 }
 
-/* Length of the prefix that needs no escaping in a JSON string. */
-static size_t plain_bytes(struct span s)
+static uint64_t eight_at(const char *at)
 {
-    size_t   n = 0;
     uint64_t eight;
 
-    for (; s.bytes - n >= sizeof eight; n += sizeof eight) {
-        memcpy(&eight, s.data + n, sizeof eight);
-        if (special_bytes(eight))
-            break;
-    }
+    memcpy(&eight, at, sizeof eight);
+    return eight;
+}
+
+/* One to seven bytes, and others of them again to make eight. */
+static uint64_t few_at(const char *at, size_t bytes)
+{
+    const uint64_t      zeros = UINT64_MAX / 255 * '0';
+    const unsigned char begin = (unsigned char)at[0], middle = (unsigned char)at[bytes / 2], end = (unsigned char)at[bytes - 1];
+    uint32_t            first, last;
+
+    if (bytes < sizeof first)
+        return zeros << 24 | (uint64_t)begin << 16 | (uint64_t)middle << 8 | end;
+    memcpy(&first, at, sizeof first);
+    memcpy(&last, at + bytes - sizeof last, sizeof last);
+    return (uint64_t)first << 32 | last;
+}
+
+/* Needs no escaping in a JSON string. What is left of eights is looked at as the last eight, not byte by byte: most names and values are
+ * shorter than two of them. */
+static bool is_plain(struct span s)
+{
+    size_t n = 0;
+
+    for (; s.bytes - n >= sizeof(uint64_t); n += sizeof(uint64_t))
+        if (special_bytes(eight_at(s.data + n)))
+            return false;
+    if (n == s.bytes)
+        return true;
+    return !special_bytes(n ? eight_at(s.data + s.bytes - sizeof(uint64_t)) : few_at(s.data, s.bytes));
+}
+
+/* Length of the prefix that needs none. */
+static size_t plain_bytes(struct span s)
+{
+    size_t n = 0;
+
+    while (s.bytes - n >= sizeof(uint64_t) && !special_bytes(eight_at(s.data + n)))
+        n += sizeof(uint64_t);
     while (n < s.bytes && (unsigned char)s.data[n] >= 0x20 && (unsigned char)s.data[n] < 0x7f && s.data[n] != '"' && s.data[n] != '\\')
         n++;
     return n;
@@ -60,7 +92,7 @@ static char *put_byte(char *at, char c)
 /* Fast path of most strings: appends all of it, or nothing. '\0': nothing stands before or behind it. */
 static bool put_plain(struct buf *out, char before, struct span s, char behind)
 {
-    char *from = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2 + (before != '\0') + (behind != '\0')) : NULL;
+    char *from = is_plain(s) ? buf_reserve(out, s.bytes + 2 + (before != '\0') + (behind != '\0')) : NULL;
     char *at = from;
 
     if (!at)

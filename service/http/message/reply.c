@@ -65,11 +65,19 @@ void reply_finish(struct reply *r)
 }
 
 /* A header must stay one line, whatever its value contains. */
-static void replace_controls(char *text)
+static void replace_controls(char *text, size_t bytes)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
+    size_t at = 0;
+
+    while (at < bytes) {
+        if (bytes - at >= EIGHT_BYTES && eight_without_controls(text + at)) {
+            at += EIGHT_BYTES;
+            continue;
+        }
+        if ((unsigned char)text[at] < 0x20 || text[at] == 0x7f)
+            text[at] = '?';
+        at++;
+    }
 }
 
 /* Allocates name and value together and writes the name; NULL, with the failure marked, without memory. */
@@ -111,7 +119,7 @@ void reply_header(struct reply *r, const char *name, const char *format, ...)
         vsnprintf(value, (size_t)n + 1, format, args);
         va_end(args);
     }
-    replace_controls(value);
+    replace_controls(value, strlen(value));
 }
 
 void reply_header_text(struct reply *r, const char *name, const char *text)
@@ -124,12 +132,13 @@ void reply_header_text(struct reply *r, const char *name, const char *text)
     if (!value)
         return;
     memcpy(value, text, bytes + 1);
-    replace_controls(value);
+    replace_controls(value, bytes);
 }
 
 void duration_add(struct buf *text, const char *name, double ms)
 {
-    buf_add_text(text, text->bytes ? ", " : "");
+    if (text->bytes)
+        buf_add_text(text, ", ");
     buf_add_text(text, name);
     buf_add_text(text, ";dur=");
     buf_add_thousandths(text, ms > 0 && ms < (double)(UINT64_MAX / NS_PER_MS) ? (uint64_t)(ms * 1000 + 0.5) : 0);

@@ -82,7 +82,7 @@ void events_publish(struct session *s, const struct event *what, struct span tex
     if (e) {
         *e = (struct kept_event){.event = *what};
         e->event.id = s->events.newest;
-        e->event.wall_ns = wall_ns();
+        e->event.wall_ns = what->wall_ns ? what->wall_ns : wall_ns();
         keep_text(&s->events, e, text);
     }
     waitlist_wake(&s->events.watchers);

@@ -27,7 +27,6 @@ struct launch {
     char                   stream[STREAM_NAME_BYTES];
     bool                   vendor;  /* a library does the built-in kernel */
     bool                   untimed; /* gpu_us is the worker's time, and is not shown */
-    char                  *kernel;  /* owned */
     uint32_t               grid[3], block[3], shared_bytes;
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
@@ -48,6 +47,7 @@ struct launch {
     TAILQ_ENTRY(launch) queued;     /* in worker_session.backlog, until the ring has it for sure: it may have finished by then */
     TAILQ_ENTRY(launch) kept;       /* in worker_session.finished */
     struct launch *next;            /* in outputs */
+    char           kernel[];        /* its name, in the same allocation */
 };
 
 /* ---- launch.c ---- */
@@ -56,6 +56,8 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
                              struct problem *why);
 /* Of all but the id. */
 void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES]);
+/* Zeros but for the kernel's name and one reference. NULL: no memory. */
+struct launch *launch_allocate(struct span kernel);
 /* With session.lock held. */
 void launch_unref(struct launch *l);
 

@@ -132,7 +132,6 @@ static void launch_free(struct launch *l)
     assert(!c || held(&c->session->lock));
     assert(l->refs == 0);
     free(l->flight);
-    free(l->kernel);
     free(l->output);
     free(l->problem);
     free(l);
@@ -160,7 +159,7 @@ void launch_return(struct launch *l)
         launch_free(l);
         pthread_mutex_unlock(&s->lock);
     }
-    session_return(s);
+    session_return_unnoticed(s); /* whoever has borrowed the launch has borrowed the session, too, and is noticed when it returns that */
 }
 
 /* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
@@ -231,20 +230,23 @@ static enum status prepare(const struct submission *b, struct problem *why)
     return st;
 }
 
-static struct launch *make_launch(const struct launch_spec *spec)
+struct launch *launch_allocate(struct span kernel)
 {
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l = calloc(1, sizeof *l + kernel.bytes + 1);
 
     if (!l)
         return NULL;
-    l->kernel = malloc(spec->kernel.bytes + 1);
-    if (!l->kernel) {
-        free(l);
-        return NULL;
-    }
-    span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
-    l->refs = 1;        /* the maker's, then the caller's */
-    if (spec->id.bytes) /* nobody asks again for a name that we choose */
+    span_copy(kernel, l->kernel, kernel.bytes + 1);
+    l->refs = 1;
+    return l;
+}
+
+/* The reference is the maker's, then the caller's. */
+static struct launch *make_launch(const struct launch_spec *spec)
+{
+    struct launch *l = launch_allocate(spec->kernel);
+
+    if (l && spec->id.bytes) /* nobody asks again for a name that we choose */
         launch_digest(spec, l->digest);
     return l;
 }

@@ -44,6 +44,9 @@ struct waitlist *launch_end(struct launch *l)
 
 static void describe(const struct launch *l, struct launch_info *out)
 {
+    static const struct problem unknown = {.status = STATUS_INTERNAL,
+                                           .detail = "the launch failed"}; /* there was no memory for the reason */
+
     memset(out, 0, sizeof *out);
     memcpy(out->id, l->entry.id, sizeof out->id);
     memcpy(out->module, l->module_id, sizeof out->module);
@@ -63,10 +66,8 @@ static void describe(const struct launch *l, struct launch_info *out)
     if (waitlist_over(&l->end))
         out->output = (struct span){l->output, l->output_bytes};
     out->output_truncated = l->output_truncated;
-    if (l->problem)
-        out->problem = *l->problem;
-    else if (l->state == WORK_FAILED)
-        problem_set(&out->problem, STATUS_INTERNAL, "the launch failed");
+    if (l->problem || l->state == WORK_FAILED)
+        out->problem = l->problem ? l->problem : &unknown;
 }
 
 void launch_info_of(struct launch *l, struct launch_info *out)

@@ -25,46 +25,43 @@ static unsigned take_ended(struct session *s, struct launch **out)
 
 bool launch_each_ended(struct session *s, launch_seen *each, void *context)
 {
-    struct launch_info *info = malloc(sizeof *info);
-    struct launch     **ended = calloc(LAUNCHES_KEPT_MAX, sizeof(struct launch *));
-    unsigned            n = info && ended ? take_ended(s, ended) : 0;
-    bool                found = info && ended;
+    struct launch    **ended = calloc(LAUNCHES_KEPT_MAX, sizeof(struct launch *));
+    unsigned           n = ended ? take_ended(s, ended) : 0;
+    bool               found = ended != NULL;
+    struct launch_info info;
 
     for (unsigned i = 0; i < n; i++) {
-        launch_info_of(ended[i], info);
-        each(context, info, ended[i]->digest);
+        launch_info_of(ended[i], &info);
+        each(context, &info, ended[i]->digest);
     }
     pthread_mutex_lock(&s->lock);
     for (unsigned i = 0; i < n; i++)
         launch_unref(ended[i]);
     pthread_mutex_unlock(&s->lock);
     free(ended);
-    free(info);
     return found;
 }
 
 static bool copy_texts(struct launch *l, const struct launch_info *was)
 {
-    l->kernel = strdup(was->kernel);
     l->output = was->output.bytes ? malloc(was->output.bytes) : NULL;
     l->problem = was->state == WORK_FAILED ? malloc(sizeof *l->problem) : NULL;
-    if (!l->kernel || (was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
+    if ((was->output.bytes && !l->output) || (was->state == WORK_FAILED && !l->problem))
         return false;
     if (l->output)
         memcpy(l->output, was->output.data, was->output.bytes);
     if (l->problem)
-        *l->problem = was->problem;
+        *l->problem = *was->problem;
     return true;
 }
 
-/* In no session yet. NULL: no memory. */
+/* In no session yet; the reference is the maker's, then the table's. NULL: no memory. */
 static struct launch *make_past(const struct launch_info *was, const unsigned char digest[SHA256_BYTES])
 {
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l = launch_allocate(span_of(was->kernel));
 
     if (!l)
         return NULL;
-    l->refs = 1; /* the maker's, then the table's */
     if (!copy_texts(l, was)) {
         launch_unref(l);
         return NULL;

@@ -57,6 +57,7 @@ struct waiting_work registry_waiting(struct registry *r)
 void launch_publish(const struct launch *l, enum event_type type)
 {
     struct event e = {.type = type,
+                      .wall_ns = type == EVENT_LAUNCH_FINISHED ? l->finished_wall_ns : 0,
                       .state.launch = l->state,
                       .status = l->problem ? l->problem->status : STATUS_OK,
                       .timed = l->state == WORK_SUCCEEDED && !l->untimed,

@@ -13,9 +13,10 @@ struct entry {
 
 struct table {
     struct entry **items; /* borrowed objects, ascending by id; the table owns the array */
-    uint64_t      *heads; /* the first bytes of the ids, in the same order, so that a search need not touch the objects; owned */
-    unsigned       count;
-    unsigned       room;
+    uint64_t *heads; /* bytes of the ids behind those in common, in the same order, so that a search need not touch the objects; owned */
+    unsigned  count;
+    unsigned  room;
+    size_t    common; /* bytes that all ids begin with, at least */
 };
 
 void          table_finish(struct table *t);

@@ -565,14 +565,16 @@ static enum status call_take_output(struct device_worker *w, struct accepted_com
 void worker_accept(struct device_worker *w, struct accepted_command *k)
 {
     struct completion done = {0};
-    struct problem    why = {0};
+    struct problem   *why = &w->unaccepted;
     enum status       st = STATUS_INVALID_REQUEST;
 
     if (k->command.message < COUNT(calls)) {
         crash_doing("command", message_name((enum message)k->command.message));
-        st = calls[k->command.message](w, k, &done.reply, &why);
+        st = calls[k->command.message](w, k, &done.reply, why);
         crash_doing(NULL, NULL);
     }
     if (st != STATUS_PENDING)
-        command_answer(w, k, st, &done, &why);
+        command_answer(w, k, st, &done, why);
+    if (why->status)
+        *why = (struct problem){0};
 }

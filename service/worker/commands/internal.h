@@ -113,6 +113,7 @@ struct device_worker {
     struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may wait for the end of their users */
     bool                     sharing;                           /* there is a socket for descriptors */
     struct problem           told;                              /* of what is being reaped; all zeros between */
+    struct problem           unaccepted;                        /* of what is being accepted; all zeros between */
     bool                     lost;                              /* the context: everything was answered, the process ends */
 };
 

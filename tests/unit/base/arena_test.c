@@ -37,6 +37,29 @@ Test(arena, keeps_its_cap_and_recovers_after_finish)
     arena_finish(&a);
 }
 
+Test(arena, gives_zeroed_memory_and_keeps_its_cap_after_a_reset)
+{
+    struct arena a;
+
+    arena_init(&a, 64 * 1024);
+    for (unsigned round = 0; round < 20; round++) {
+        char *few = arena_alloc(&a, 100), *many = arena_alloc(&a, 20 * 1024), *more = arena_alloc(&a, 100);
+
+        cr_assert(few && many && more);
+        for (size_t i = 0; i < 100; i++)
+            cr_assert(!few[i] && !more[i]);
+        memset(few, 0xff, 100);
+        memset(more, 0xff, 100);
+        cr_assert_null(arena_alloc(&a, 40 * 1024));
+        cr_assert_leq(a.used, a.cap);
+        arena_reset(&a);
+        cr_assert_leq(a.used, 10 * 1024);
+    }
+    arena_finish(&a);
+    arena_reset(&a);
+    cr_assert_eq(a.used, 0);
+}
+
 Test(arena, refuses_products_and_sizes_that_overflow)
 {
     struct arena a;

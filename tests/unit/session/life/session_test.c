@@ -521,6 +521,6 @@ Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
     pthread_mutex_unlock(&f.session->lock);
     janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S + LAUNCH_GRACE_MS * NS_PER_MS);
     await_end(l);
-    cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
+    cr_assert_eq(info_of(l).problem->status, STATUS_EXECUTION_TIMEOUT);
     launch_return(l);
 }

@@ -104,8 +104,25 @@ Test(table, names_entries_by_the_clients_id_or_a_server_id)
 /* Whatever their first bytes have in common. */
 Test(table, ids_of_any_length_keep_their_order)
 {
-    static const char *const ids[] = {"a",         "a0",       "a00000", "a000000",   "a0000000", "a00000000",
-                                      "a0000000-", "a000000z", "b",      "a0000000z", "a_",       "zzzzzzzzzzz"};
+    static const char *const ids[] = {"a",
+                                      "a0",
+                                      "a00000",
+                                      "a000000",
+                                      "a0000000",
+                                      "a00000000",
+                                      "a0000000-",
+                                      "a000000z",
+                                      "b",
+                                      "a0000000z",
+                                      "a_",
+                                      "zzzzzzzzzzz",
+                                      "l_tagtaga23456",
+                                      "l_tagtaga234567",
+                                      "l_tagtaga2345678",
+                                      "l_tagtaga23456789",
+                                      "l_tagtagA",
+                                      "l_tagtaga23456788",
+                                      "l_tagtaga2345677"};
     static struct entry      some[COUNT(ids)];
     struct table             t = {0};
 
@@ -120,5 +137,36 @@ Test(table, ids_of_any_length_keep_their_order)
         cr_assert(table_remove(&t, &some[i]));
     for (unsigned i = 0; i < COUNT(ids); i++)
         cr_assert_eq(table_get(&t, span_of(ids[i])), i % 2 ? &some[i] : NULL, "%s", ids[i]);
+    table_finish(&t);
+}
+
+/* Of ids that share many bytes, those that share none, are shorter, or lie between: before and after such a one is there. */
+Test(table, ids_that_begin_alike_are_found_and_others_are_not)
+{
+    static const char *const alike[] = {"l_tagtagZ", "l_tagtagA", "l_tagtagAA", "l_tagtagM00000000", "l_tagtagM00000001"};
+    static const char *const others[] = {"", "l", "l_tag", "l_tagtag", "l_tagtagB", "l_tagtagM0000000", "k", "m", "l_tagz"};
+    static struct entry      some[COUNT(alike)], other = {"l_taga"};
+    struct table             t = {0};
+
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < COUNT(alike); i++) {
+            snprintf(some[i].id, ID_BYTES, "%s", alike[i]);
+            cr_assert_eq(table_put(&t, &some[i]), STATUS_OK);
+            for (unsigned k = 0; k < COUNT(alike); k++)
+                cr_assert_eq(table_get(&t, span_of(alike[k])), k <= i ? &some[k] : NULL, "%s", alike[k]);
+        }
+        for (unsigned i = 0; i < COUNT(others); i++) {
+            cr_assert_null(table_get(&t, span_of(others[i])), "%s", others[i]);
+            for (unsigned k = 0; k < t.count; k++)
+                cr_assert_eq(k >= table_after(&t, span_of(others[i])), strcmp(t.items[k]->id, others[i]) > 0, "%s", others[i]);
+        }
+        cr_assert_eq(table_put(&t, &other), STATUS_OK);
+        for (unsigned i = 0; i < COUNT(alike); i++)
+            cr_assert_eq(table_get(&t, span_of(alike[i])), &some[i]);
+        for (unsigned i = 1; i < t.count; i++)
+            cr_assert_lt(strcmp(t.items[i - 1]->id, t.items[i]->id), 0);
+        while (table_pop(&t))
+            continue;
+    }
     table_finish(&t);
 }

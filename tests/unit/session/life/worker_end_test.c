@@ -18,8 +18,8 @@ static void expect_end(const char *kernel, uint64_t timeout_ms, enum status st, 
     cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
     await_end(l);
     cr_assert_eq(info_of(l).state, WORK_FAILED);
-    cr_assert_eq(info_of(l).problem.status, st, "%s", info_of(l).problem.detail);
-    cr_assert_eq(info_of(l).problem.cuda_result, cuda_result);
+    cr_assert_eq(info_of(l).problem->status, st, "%s", info_of(l).problem->detail);
+    cr_assert_eq(info_of(l).problem->cuda_result, cuda_result);
     launch_return(l);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK, "%s", f.why.detail);
