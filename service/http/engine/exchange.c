@@ -85,7 +85,7 @@ static bool split_target(struct exchange *x, const char *target)
     return true;
 }
 
-/* Zeros but for the arena, and but for the problem, which is most of it and is set whole when there is one. */
+/* Zeros but for the arena. The problem is most of it, and is zeros already: its first memory was, and who keeps a spare clears one that was set. */
 static void clear_exchange(struct exchange *x)
 {
     const size_t problem = offsetof(struct exchange, r.problem), behind = problem + sizeof(struct problem);
@@ -101,7 +101,7 @@ static void clear_exchange(struct exchange *x)
  * need not see who uses them too late, save 2,000 instructions of a launch (2026-11-29). */
 static struct exchange *allocate_exchange(struct loop *loop)
 {
-    struct exchange *x = loop->spare ? loop->spare : malloc(sizeof *x);
+    struct exchange *x = loop->spare ? loop->spare : calloc(1, sizeof *x);
 
     if (!x)
         return NULL;
@@ -163,6 +163,8 @@ static bool keep_as_spare(struct exchange *x)
     if (x->loop->spare)
         return false;
     arena_reset(&x->r.arena);
+    if (x->r.problem.status != STATUS_OK)
+        x->r.problem = (struct problem){0}; /* no word, no pointer of one caller's to the next */
     x->loop->spare = x;
     return true;
 #endif
