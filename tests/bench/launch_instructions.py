@@ -42,7 +42,7 @@ def parse(path):
             inclusive[function] += cost
             if not edge:
                 own[function] += cost
-            if function == "call_spin" and (not edge or "clock_gettime" in callee):
+            if function == "call_spin" and (not edge or "clock_gettime" in callee or callee == "ring_ready"):
                 waiting += cost
             edge = False
     return own, inclusive, waiting
