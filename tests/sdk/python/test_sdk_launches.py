@@ -36,6 +36,16 @@ def test_many_configurations_of_one_kernel(session, saxpy):
     x = of(session, 1, 2)
     for grid in range(1, 100):
         assert saxpy((grid,), (1,), (0.0, x, x, 1)).info["grid"] == [grid, 1, 1]
+    grid, block = (np.array(3),), (1,)
+    for extent in (3, 3, 5):
+        grid[0][...] = extent  # the same tuple all the time
+        assert saxpy(grid, block, (0.0, x, x, 1)).info["grid"] == [extent, 1, 1]
+    for shared, asked in ((0, [0, 1]), (64, [64, 2]), (64, [64, 2]), (0, [0, 1])):
+        kernel = saxpy[(7,), block] if not shared else saxpy[(7,), (2,), shared]
+        told = kernel(0.0, x, x, 1).info
+        assert [told["shared_bytes"], told["block"][0]] == asked
+    with pytest.raises(errors.ArgumentError, match="kernel.grid, block"):
+        saxpy[7]
     assert list(x.get()) == [1, 2]
 
 

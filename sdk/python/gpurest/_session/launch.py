@@ -11,6 +11,7 @@ from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from
 from . import requests
 from .batch import Future, LaunchResult
 from .handle import Line, Unpicklable, calling_line, named
+from .session_state import entered_streams
 
 if TYPE_CHECKING:
     from .session import Session
@@ -41,7 +42,7 @@ class LaunchTold(Unpicklable):
         self._told = info
         self._kernel = kernel
         self._queued_at = queued_at
-        if not isinstance(info, bytes) and info.get("state") in FINISHED:
+        if type(info) is not bytes and info.get("state") in FINISHED:
             show(info)
 
     @property
@@ -231,12 +232,15 @@ def send_launch(session: Session, *what: Any) -> Launch:
 
 def send_written(session: Session, kernel: str, written: str, stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
     """As send_launch(), by a request of its own, of which the text up to the last argument is written already."""
-    how = _how(session, stream, timeout_ms)
-    more = "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) if how else ""
-    queued_at = calling_line(3)
+    more = "]}"
+    if stream is not None or timeout_ms is not None or session.timeout_ms is not None or entered_streams():
+        how = _how(session, stream, timeout_ms)
+        more = "]" + "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) + "}"
+    queued_at = calling_line(4)
     try:
-        info = session._do(requests.launch(session.id, f"{written}]{more}}}", None if wait else 0))
+        answer = session._post(requests.launching(session.id, None if wait else 0), (written + more).encode())
     except GpurestError as error:
         raise located(error, kernel, queued_at)
+    info = requests.launch_told(answer)
     launch = Launch(session, info, kernel, queued_at)
-    return launch.wait() if wait and launch.state != "succeeded" else launch
+    return launch if not wait or type(info) is bytes and answer.status == 200 else launch.wait()

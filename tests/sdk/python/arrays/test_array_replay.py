@@ -239,14 +239,14 @@ def test_a_refusal_during_which_something_is_computed(g, session, monkeypatch):
     x, y = (g.asarray(np.arange(7.0) + first, session=session) for first in (0, 100))
     assert [float(x[3]), float(y[3]), float(x[3])] == [3, 103, 3]
     transport, refusals = session.client._transport, [ResourceExhausted("no room", problem={"limit": {"name": "session_memory_bytes"}})]
-    do, between = transport.do, []
+    post, between = transport.post, []
 
-    def refused(call):
+    def refused(like, body):
         if refusals:
             raise refusals.pop()
-        return do(call)
+        return post(like, body)
 
-    monkeypatch.setattr(transport, "do", refused)
+    monkeypatch.setattr(transport, "post", refused)
     session._reliefs.append(lambda *_: between.append(float(y[3])) or True)
     assert float(x[3]) == 3 and between == [103]
 
