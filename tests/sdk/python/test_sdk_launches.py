@@ -110,6 +110,32 @@ def test_what_a_kernel_prints_is_no_end_of_it(session, capsys):
     assert launch.stdout == '"state":"succeeded","stdout":""{' and capsys.readouterr().out == launch.stdout
 
 
+def test_a_launch_without_times_tells_what_else_there_is(session, saxpy, capsys, monkeypatch):
+    transport, x = session.client._transport, of(session, 1, 2)
+    post, statuses = transport.post, []
+    monkeypatch.setattr(transport, "post", lambda like, body: statuses.append((answer := post(like, body)).status) or answer)
+    for launch in (saxpy((1,), (2,), (1.0, x, x, 2), timing=False), saxpy[1, 2](1.0, x, x, 2, timing=False, timeout_ms=9000)):
+        assert launch.done() and launch.state == "succeeded" and launch.gpu_us is None and launch.stdout == "" and launch.wait() is launch
+        assert launch.info["state"] == "succeeded" and repr(launch) == "<Launch saxpy succeeded>"
+        with pytest.raises(errors.GpurestError, match="timing=False"):
+            launch.id  # noqa: B018
+    later = saxpy((1,), (2,), (1.0, x, x, 2), timing=False, wait=False)
+    assert later.wait(60).gpu_us is None and later.id and statuses == [204, 204, 202]
+    with session.batch():
+        queued = saxpy((1,), (2,), (1.0, x, x, 2), timing=False)
+    assert queued.state == "succeeded" and list(x.get()) == [16, 32]
+    source = r'''extern "C" __global__ void f(int* x) { printf("%d", 5); if (x) *x = 1; }'''
+    printing = session.module(source)["f"]
+    assert printing((1,), (1,), (None,), timing=False).stdout == "5" and capsys.readouterr().out == "5"
+    seen = []
+    transport.observers.append(lambda request, response, seconds: seen.append(response.json()["gpu_us"]))
+    assert saxpy((1,), (2,), (1.0, x, x, 2), timing=False).gpu_us == seen[0] > 0
+    transport.observers.pop()
+    with pytest.raises(errors.CudaError) as told:
+        printing((1,), (1,), (gpurest.u64(8),), timing=False)
+    assert told.value.kernel == "f" and "test_sdk_launches.py:" in told.value.queued_at
+
+
 def test_failures_name_the_line(session):
     kernel = session.module('extern "C" __global__ void f(int* x) { *x = 1; }')["f"]
     with pytest.raises(errors.CudaError) as told:

@@ -77,24 +77,25 @@ class Kernel(Unpicklable):
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
                  stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True,
-                 casting: str = "no", cooperative: bool = False) -> Launch:
-        """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
+                 casting: str = "no", cooperative: bool = False, timing: bool = True) -> Launch:
+        """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued. Without `timing` there is no
+        `gpu_us`, and a launch that has ended has no `id`, which is some microseconds quicker.
 
         `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped. `cooperative`: all blocks run at once and may
         wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
-        return self._launch(grid, block, args, shared_bytes or shared_mem, stream, timeout_ms, wait, casting, cooperative)
+        return self._launch(grid, block, args, shared_bytes or shared_mem, stream, timeout_ms, wait, casting, cooperative, timing)
 
     def _launch(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, stream: Optional[Stream],
-                timeout_ms: Optional[int], wait: bool, casting: str, cooperative: bool) -> Launch:
+                timeout_ms: Optional[int], wait: bool, casting: str, cooperative: bool, timing: bool) -> Launch:
         session = self.module._session
         if entered_batches() and session._batch_now() is not None:
             document = self._document(grid, block, args, shared_bytes, casting, cooperative)
-            return send_launch(session, self.name, document, stream, timeout_ms, wait)
+            return send_launch(session, self.name, document, stream, timeout_ms, wait, timing)
         start = self._starting(grid, block, shared_bytes, cooperative)
         if casting != "no" or type(args) is not tuple:
             self._check(args, casting)
         written = self._converter.written(args, session, casting == "same_kind")
-        return send_written(session, self.name, start.text + written, stream, timeout_ms, wait)
+        return send_written(session, self.name, start.text + written, stream, timeout_ms, wait, timing)
 
     def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str,
                   cooperative: bool = False) -> Dict[str, Any]:
@@ -186,5 +187,6 @@ class Configured:
         self.kernel, self.grid, self.block = kernel, grid, block
         self._shared_bytes, self._stream = shared_bytes, stream
 
-    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> Launch:
-        return self.kernel._launch(self.grid, self.block, args, self._shared_bytes, self._stream, timeout_ms, wait, casting, cooperative)
+    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False,
+                 timing: bool = True) -> Launch:
+        return self.kernel._launch(self.grid, self.block, args, self._shared_bytes, self._stream, timeout_ms, wait, casting, cooperative, timing)

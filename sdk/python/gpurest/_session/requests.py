@@ -22,6 +22,7 @@ EXECUTION_TIMEOUT_MS_MAX = 3_600_000
 SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
 CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 SUCCEEDED = b'"state":"succeeded"'  # of a launch
+UNTOLD = b'{"state":"succeeded","gpu_us":null,"stdout":""}'  # of one that was not to be timed and of which there is nothing else to tell
 SNAPSHOT_TYPE = "application/vnd.gpurest.snapshot"
 SNAPSHOT_WAIT_S = 30  # as long as the service waits for work under way unless it is asked for something else
 RESTORE_S = 24 * 3600.0  # it compiles the modules of a snapshot, or reads all of a session's memory
@@ -313,18 +314,20 @@ def launch_path(sid: str, lid: str) -> str:
     return f"{session_path(sid)}/launches/{enc(lid)}"
 
 
-def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int]) -> Call[Union[Document, bytes]]:
-    """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default."""
-    like = launching(sid, wait_s)
+def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int], brief: bool = False) -> Call[Union[Document, bytes]]:
+    """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default. `brief`: see launching()."""
+    like = launching(sid, wait_s, brief)
     return Call(with_body(like, spec.encode() if type(spec) is str else dumps(spec)), launch_told)
 
 
 @lru_cache(maxsize=64)
-def launching(sid: str, wait_s: Optional[int]) -> Request:
-    """How all launches in a session begin."""
+def launching(sid: str, wait_s: Optional[int], brief: bool = False) -> Request:
+    """How all launches in a session begin. `brief`: the answer is of interest only where it tells more than that the kernel has ended."""
     headers = {"Content-Type": JSON_TYPE}
     if wait_s is not None:
         headers["Prefer"] = "respond-async" if wait_s == 0 else f"wait={wait_s}"
+    elif brief:
+        headers["Prefer"] = "return=minimal"
     return Request("POST", session_path(sid) + "/launches", headers, answer_s=WAIT_S if wait_s is None else wait_s)
 
 
@@ -332,6 +335,8 @@ def launch_told(response: Response) -> Union[Document, bytes]:
     """The description of a launch; or the text of it, where it says that the launch is queued, or has succeeded and printed nothing: few ask for more.
     Nothing else is in doubt there, since within JSON's strings a quote has a backslash before it, and there is one object."""
     body = response.body
+    if response.status == 204:
+        return UNTOLD
     if isinstance(body, bytes) and body.count(b"{") == 1 and (SUCCEEDED in body and b'"stdout":""' in body or b'"state":"queued"' in body):
         return body
     return _object(response)
@@ -380,7 +385,7 @@ class Repeated(Encoded):
 
     def __init__(self, sid: str, length: int, options: str, timeout_ms: int) -> None:
         super().__init__("", length, options, timeout_ms)
-        self.like = Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE}, answer_s=timeout_ms / 1000)
+        self.like = Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
         self.read = Untimed().read
         self.body = b""
         self._end = f'],{options},"segments":[]}}'

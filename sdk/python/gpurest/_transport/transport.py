@@ -6,7 +6,7 @@ import os
 import random
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import Connection, Progress, close_all
@@ -56,6 +56,8 @@ class Cancel:
 
 class TransportBase:
     """What both transports have in common."""
+
+    observers: Sequence[Observer] = ()  # of every request that was answered
 
     def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
                  idempotency_keys: bool = False) -> None:
@@ -151,12 +153,13 @@ class TransportBase:
 class Transport(TransportBase):
     """Thread-safe. Threads take a connection each; the one used last is taken first."""
 
+    observers: List[Observer]
     _free: List[Connection]
 
     def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
                  idempotency_keys: bool = False) -> None:
         super().__init__(endpoint, token, timeout, retries, ca_file, idempotency_keys)
-        self.observers: List[Observer] = []
+        self.observers = []
         self._lock = threading.Lock()
 
     # ---- connections ----
@@ -232,9 +235,11 @@ class Transport(TransportBase):
 
     def post(self, like: Request, body: bytes) -> Response:
         """As send() of the request that begins as `like` and has this body, which is short. In the fewest steps while nobody watches and all goes well."""
-        if self._keys or self._moves or self.observers or not self._free or log.isEnabledFor(logging.DEBUG):
+        connection = None
+        if self._free and self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
+            connection = self._take()
+        if connection is None:
             return self.send(with_body(like, body))
-        connection = self._take()
         try:
             response = connection.post(like, body)
         except BaseException as error:
