@@ -513,6 +513,26 @@ def test_https(certificate):
             unknown.send(Request("GET", "/x"))
 
 
+def test_a_refusal_by_https_before_the_whole_body_was_taken(certificate):
+    """It is here already when the client stops sending, and nothing comes after it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+
+    def script(peer):
+        peer.sock = context.wrap_socket(peer.sock, server_side=True)
+        while b"\r\n\r\n" not in peer.rest:
+            peer.rest += peer.sock.recv(1000)
+        peer.answer(413, problem(413, "body_too_large"))
+        while peer.sock.recv(1 << 20):
+            pass
+
+    with fake(script) as server:
+        client = Transport(Endpoint.parse(server.url.replace("http", "https")), None, Timeout(60, 60), 0, str(certificate / "cert"))
+        with pytest.raises(errors.ResourceExhausted):
+            client.send(Request("PUT", "/x", {}, (bytes(40 * SEND_BYTES),)))
+        client.close()
+
+
 def test_events_go_on_after_a_broken_connection():
     """Against a scripted server: the last id is sent, incomplete events are dropped, comments are heartbeats."""
     seen = []

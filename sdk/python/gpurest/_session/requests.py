@@ -385,7 +385,7 @@ class Repeated(Encoded):
 
     def __init__(self, sid: str, length: int, options: str, timeout_ms: int) -> None:
         super().__init__("", length, options, timeout_ms)
-        self.like = Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
+        self.like = _repeating(sid, timeout_ms)
         self.read = Untimed().read
         self.body = b""
         self._end = f'],{options},"segments":[]}}'
@@ -394,6 +394,12 @@ class Repeated(Encoded):
         """With these operations, until it is filled again."""
         self.operations = operations
         self.body = framed(f'{{"ops":[{operations}{self._end}'.encode())
+
+
+@lru_cache(maxsize=64)
+def _repeating(sid: str, timeout_ms: int) -> Request:
+    """How all of them in a session begin."""
+    return Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
 
 
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:

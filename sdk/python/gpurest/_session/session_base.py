@@ -146,6 +146,8 @@ class SessionBase(SessionState):
         failure stands for; `error.op_index` and `error.completed_ops` tell how far it came. Buffers left behind by finalizers are freed
         by operations at the end, after those of the document. Thread-safe."""
         try:
+            if type(document) is requests.Repeated and not self._garbage:
+                return document.read(self._post(document.like, document.body))
             return self._send_batch(document, segments)
         except ResourceExhausted as error:
             self._relieve_of(error)
@@ -153,8 +155,6 @@ class SessionBase(SessionState):
 
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-        if type(document) is requests.Repeated and not self._garbage:
-            return document.read(self._post(document.like, document.body))
         garbage = self._take_garbage(max(0, BATCH_OPS_MAX - _length(document))) if self._garbage and not self._textures_left else []
         try:
             return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))

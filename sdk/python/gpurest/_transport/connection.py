@@ -14,7 +14,7 @@ from typing import Callable, Iterator, List, Optional, Protocol, Tuple
 from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 from .endpoint import Endpoint
 from .frame import BytesLike
-from .wire import HEAD_BYTES_MAX, ChunkParser, Head, Request, Response, Start, head_of, parse_head, start_of, whole_answer
+from .wire import HEAD_BYTES_MAX, ChunkParser, Head, Request, Response, head_of, parse_head, start_of, whole_answer
 
 SEND_BYTES = 2 << 20     # between looks for an early answer
 JOIN_BYTES_MAX = 64 << 10  # head and body up to this go out in one call
@@ -72,6 +72,8 @@ class Connection:
         self._rest = b""
         self._waits_s: Optional[float] = UNKNOWN_S  # as the socket was told
         self._descriptors: List[int] = []
+        self._like: Optional[Request] = None  # of what was posted last, unless the socket waits for another time since
+        self._start = b""
         self._look = None if isinstance(sock, ssl.SSLSocket) or not hasattr(select, "poll") else select.poll()
         if self._look is not None:
             self._look.register(sock, select.POLLIN)
@@ -113,40 +115,41 @@ class Connection:
 
     def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
-        pieces = request.pieces
-        if type(pieces) is tuple and len(pieces) == 1 and into is None and progress is None and not request.takes_descriptor:
-            body = pieces[0]
-            if type(body) is bytes and len(body) <= JOIN_BYTES_MAX:
-                return self.post(request, body)
-        return self._answer(request, self._send(request, progress), into, progress)
+        sent = self._send(request, progress)
+        if into is not None or request.takes_descriptor:
+            return self._answer(request, sent, into, progress)
+        self._wait_for(self._answered_within(request))
+        return self._whole_answer(request, sent)
 
     def post(self, like: Request, body: bytes) -> Response:
         """As exchange() of the request that begins as `like` and has this body, which is short, in the fewest steps: kernels are launched and arrays computed
         by such."""
-        start = like.start
-        if start is None or start[0] is not self._endpoint or start[1] != self._token:
-            start = self._begin(like)
-        wait_s = None if self._idle_s is None else self._idle_s + like.answer_s
-        if wait_s != self._waits_s:
-            self._wait_for(wait_s)
+        if like is not self._like:
+            self._turn_to(like)
         try:
-            self.sock.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (start[2], len(body), body))
+            self.sock.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._start, len(body), body))
         except OSError as error:
             self._check_refused(like, error)
-            return self._answer(like, False, None, None)
+            return self._whole_answer(like, False)
+        return self._whole_answer(like, True)
+
+    def _whole_answer(self, request: Request, sent: bool) -> Response:
+        """Nearly always it comes at once. `sent`: the server has taken the whole request."""
+        if self._rest:  # it came while a long request was sent
+            return self._answer(request, sent, None, None)
         try:
             raw = self.sock.recv(RECEIVE_BYTES)
         except OSError as error:
-            raise self._no_answer(like, error) from error
+            raise self._no_answer(request, error) from error
         whole = whole_answer(raw)
-        if whole is None:  # a part of an answer, or one that tells more
+        if whole is None:  # a part of it, or one that tells more
             self._rest = raw
-            return self._answer(like, True, None, None)
-        self.reusable, self.used_at = True, monotonic()
+            return self._answer(request, sent, None, None)
+        self.reusable, self.used_at = sent, monotonic()
         return whole
 
     def _answer(self, request: Request, sent: bool, into: Optional[memoryview], progress: Optional[Progress]) -> Response:
-        """`sent`: the server has taken the whole request."""
+        """In its parts."""
         try:
             head = self._head(request)
             self._wait_for(self._idle_s)
@@ -174,14 +177,17 @@ class Connection:
         """From now on calls of the socket wait so long. A call of the system, unless it is known there."""
         if seconds != self._waits_s:
             set_time_out(self.sock, seconds)
-            self._waits_s = seconds
+            self._waits_s, self._like = seconds, None
 
     # ---- sending ----
 
-    def _begin(self, like: Request) -> Start:
-        """All of the head of requests that begin so but the body's length, for this connection and those after it."""
-        like.start = start = self._endpoint, self._token, start_of(like, self._host, self._token, self._endpoint.prefix)
-        return start
+    def _turn_to(self, like: Request) -> None:
+        """What is posted from now on begins as `like`. All of the head but the body's length is kept there, for connections after this one."""
+        start = like.start
+        if start is None or start[0] is not self._endpoint or start[1] != self._token:
+            like.start = start = self._endpoint, self._token, start_of(like, self._host, self._token, self._endpoint.prefix)
+        self._wait_for(self._answered_within(like))
+        self._like, self._start = like, start[2]
 
     def _send(self, request: Request, progress: Optional[Progress]) -> bool:
         """False: the server answered before it had everything."""
@@ -220,9 +226,13 @@ class Connection:
 
     # ---- receiving ----
 
+    def _answered_within(self, request: Request) -> Optional[float]:
+        """Seconds that its answer may take."""
+        return None if self._idle_s is None else self._idle_s + request.answer_s
+
     def _head(self, request: Request) -> Head:
         """The first head that is not an interim one."""
-        self._wait_for(None if self._idle_s is None else self._idle_s + request.answer_s)
+        self._wait_for(self._answered_within(request))
         rest = self._rest
         try:
             while True:
