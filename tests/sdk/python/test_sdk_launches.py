@@ -81,6 +81,30 @@ def test_arrays_are_computed_and_may_begin_elsewhere(session, saxpy):
         saxpy((1,), (3,), (1.0, y.astype("f8"), y, 3))
 
 
+def test_an_array_that_kernels_know_is_up_to_date_whatever_is_done_between(gpu):
+    with gpu.session() as session, gpu.session() as other:
+        kernel = gpurest.RawKernel(SAXPY, "saxpy", session=session)
+        x, y = gpurest.asarray(np.ones(4, "f4"), session=session), gpurest.asarray(np.zeros(4, "f4"), session=session)
+        kernel((1,), (4,), (1.0, x, y, 4))
+        kernel((1,), (4,), (1.0, x, y, 4))
+        x += 1
+        kernel((1,), (4,), (1.0, x, y, 4))  # the change is still to be computed
+        x[...] = 5
+        kernel((1,), (2,), (1.0, x[2:], y, 2))
+        assert y.tolist() == [9, 9, 4, 4]
+        elsewhere = gpurest.asarray(np.ones(4, "f4"), session=other)
+        elsewhere.buffer  # noqa: B018 - kernels know it
+        for wrong in (elsewhere, x.view("i4")):
+            with pytest.raises(errors.ArgumentError):
+                kernel((1,), (4,), (1.0, wrong, y, 4))
+        with pytest.raises(errors.StridesError):
+            kernel((1,), (2,), (1.0, x[::2], y, 2))
+        assert len(x.tolist()) == 4
+        session.reset()
+        with pytest.raises(errors.SessionLostError):
+            kernel((1,), (4,), (1.0, x, gpurest.zeros(4, "f4", session=session), 4))
+
+
 def test_numbers_are_written_as_they_are(session):
     kernel = session.module('extern "C" __global__ void f(long long a, double b, float c, unsigned long long d, double* out)'
                             ' { out[0] = (double)(a % 1000); out[1] = b; out[2] = c; out[3] = (double)(d % 1000); }')["f"]

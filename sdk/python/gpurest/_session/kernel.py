@@ -85,8 +85,8 @@ class Kernel(Unpicklable):
         wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
         return self._launch(grid, block, args, shared_bytes or shared_mem, stream, timeout_ms, wait, casting, cooperative, timing)
 
-    def _launch(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, stream: Optional[Stream],
-                timeout_ms: Optional[int], wait: bool, casting: str, cooperative: bool, timing: bool) -> Launch:
+    def _launch(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int = 0, stream: Optional[Stream] = None,
+                timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False, timing: bool = True) -> Launch:
         session = self.module._session
         if entered_batches() and session._batch_now() is not None:
             document = self._document(grid, block, args, shared_bytes, casting, cooperative)

@@ -163,6 +163,10 @@ class ndarray(Operators, Members):
 
     def _as_argument(self, session: Optional["SessionState"]) -> Optional[str]:
         """See Buffer._as_argument()."""
+        node = self._storage.node
+        engine, memory = node.engine, node.memory
+        if memory is not None and memory._buffer is not None and self._storage.exported and not (engine.pending or engine.dead) and self._contiguous:
+            return memory._buffer._as_argument(session, self._offset * self._dtype.itemsize)  # nearly always: nothing is to be flushed before
         if self._placed().session is not session or not self._contiguous:
             return None
         return self.buffer._as_argument(session, self._offset * self._dtype.itemsize)
