@@ -227,6 +227,17 @@ def test_what_is_posted_is_asked_again_with_its_body_and_counts_each_time():
         client.post(Request("POST", "/x"), b"4")
 
 
+def test_what_is_posted_while_nobody_listens_for_a_moment_is_sent_later(monkeypatch):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)
+        client.post(Request("POST", "/x"), b"1")
+        client._free[-1].used_at -= 3600  # for so long that it is not used again
+        opened, refusals = client._open, [errors.ConnectionError_("refused", retryable=True)] * 2
+        monkeypatch.setattr(client, "_open", lambda: opened() if not refusals else (_ for _ in ()).throw(refusals.pop()))
+        assert client.post(Request("POST", "/x"), b"2").json() == VERSION and not refusals and server.connections == 2
+        client.close()
+
+
 def test_an_interrupt_ends_the_connection_whose_answer_was_not_read(monkeypatch):
     with fake(keep_serving(answer_bytes(200, VERSION))) as server:
         client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)

@@ -22,7 +22,6 @@ IDLE_CONNECTION_S = 55.0  # the service closes after 60
 RECEIVE_BYTES = 64 << 10
 DESCRIPTORS_MAX = 4
 PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
-UNKNOWN_S = -1.0
 TIMED_OUT = (socket.timeout, BlockingIOError)  # what a call of a socket raises when its time is over
 SYSTEM_KEEPS_TIME = sys.platform == "linux" and struct.calcsize("l") == 8
 Progress = Callable[[int], None]
@@ -70,7 +69,7 @@ class Connection:
         self.used_at = monotonic()
         self._endpoint, self._host, self._token, self._idle_s = endpoint, endpoint.host_header, token, idle_s
         self._rest = b""
-        self._waits_s: Optional[float] = UNKNOWN_S  # as the socket was told
+        self._waits_s = sock.gettimeout()  # as the socket was told
         self._descriptors: List[int] = []
         self._like: Optional[Request] = None  # of what was posted last, unless the socket waits for another time since
         self._start = b""

@@ -167,6 +167,10 @@ class Transport(TransportBase):
     def _take(self) -> Connection:
         if self._closed or self._pid != _pid:
             self._check()  # says so
+        return self._waiting() or self._open()
+
+    def _waiting(self) -> Optional[Connection]:
+        """One that is there already."""
         while self._free:
             try:
                 connection = self._free.pop()
@@ -175,7 +179,7 @@ class Transport(TransportBase):
             if connection.usable:
                 return connection
             connection.close()
-        return self._open()
+        return None
 
     def _open(self) -> Connection:
         sock = self.endpoint.open(self.timeout.connect, self._tls)
@@ -236,22 +240,23 @@ class Transport(TransportBase):
     def post(self, like: Request, body: bytes) -> Response:
         """As send() of the request that begins as `like` and has this body, which is short. In the fewest steps while nobody watches and all goes well."""
         connection = None
-        if self._free and self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
-            connection = self._take()
+        if self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
+            connection = self._waiting()
         if connection is None:
             return self.send(with_body(like, body))
+        outcome: Any
         try:
-            response = connection.post(like, body)
+            outcome = connection.post(like, body)
         except BaseException as error:
             connection.reusable = False
-            self._give(connection)
             if not isinstance(error, (ConnectionError_, TimeoutError_)):
                 raise
-            return self._persistently(with_body(like, body), None, None, None, [error])
-        self._give(connection)
-        if response.status < 300:
-            return response
-        return self._persistently(with_body(like, body), None, None, None, [response])
+            outcome = error
+        finally:
+            self._give(connection)
+        if type(outcome) is Response and outcome.status < 300:
+            return outcome
+        return self._persistently(with_body(like, body), None, None, None, [outcome])
 
     def _persistently(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel],
                       known: List[Any]) -> Response:
