@@ -162,7 +162,7 @@ def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, do
             document["stream"] = name
         return kinds[1](session, kernel, batch._launch(document, kernel))
     document.update(_how(session, stream, timeout_ms))
-    if not (timing or session.client._transport.observers):  # profilers look at times
+    if not (timing or session.client._transport.watched):  # by profilers, who look at times
         document["timing"] = False
     queued_at = calling_line()
     try:
@@ -240,9 +240,9 @@ def send_written(session: Session, kernel: str, written: str, stream: Optional[S
     if stream is not None or timeout_ms is not None or session.timeout_ms is not None or entered_streams():
         how = _how(session, stream, timeout_ms)
         more = "]" + "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) + "}"
-    brief = not (timing or session.client._transport.observers)
+    brief = not (timing or session.client._transport.watched)
     if brief:
-        more = ']' + ',"timing":false' + more[1:]
+        more = '],"timing":false' + more[1:]
     queued_at = calling_line(4)
     try:
         answer = session._post(requests.launching(session.id, None if wait else 0, brief), (written + more).encode())

@@ -6,7 +6,7 @@ import os
 import random
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import Connection, Progress, close_all
@@ -57,8 +57,6 @@ class Cancel:
 class TransportBase:
     """What both transports have in common."""
 
-    observers: Sequence[Observer] = ()  # of every request that was answered
-
     def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
                  idempotency_keys: bool = False) -> None:
         self.endpoint = endpoint
@@ -73,6 +71,11 @@ class TransportBase:
         self._free: List[Any] = []  # connections
         self._closed = False
         self._pid = _pid
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks at every answer, as profilers do."""
+        return False
 
     @property
     def closed(self) -> bool:
@@ -153,14 +156,17 @@ class TransportBase:
 class Transport(TransportBase):
     """Thread-safe. Threads take a connection each; the one used last is taken first."""
 
-    observers: List[Observer]
     _free: List[Connection]
 
     def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
                  idempotency_keys: bool = False) -> None:
         super().__init__(endpoint, token, timeout, retries, ca_file, idempotency_keys)
-        self.observers = []
+        self.observers: List[Observer] = []
         self._lock = threading.Lock()
+
+    @property
+    def watched(self) -> bool:
+        return bool(self.observers)
 
     # ---- connections ----
 
