@@ -162,6 +162,23 @@ def test_a_server_that_takes_nothing_is_a_timeout_with_its_phase(open_transport)
     assert caught.value.phase == "idle"
 
 
+def test_a_long_request_on_a_used_connection_waits_for_its_answer_and_not_to_be_taken():
+    ended = threading.Event()
+
+    def script(peer):
+        if peer.request():
+            peer.send(answer_bytes(200, VERSION))
+            ended.wait(60)
+
+    with fake(script) as server:
+        client, like = Transport(Endpoint.parse(server.url), None, Timeout(1.0, 0.2), 0, None), Request("POST", "/x", answer_s=50.0)
+        client.post(like, b"1")
+        with pytest.raises(errors.TimeoutError_, match="took no bytes for 0.2 s"):
+            client.post(like, bytes(64 << 20))
+        ended.set()
+        client.close()
+
+
 def second_answers(*answers):
     """The first request on each connection is answered as it should be, those after it with these in turn: bytes, and whether the connection ends then."""
     seen, left = [], list(answers)

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
-from .connection import Connection, Progress, close_all
+from .connection import JOIN_BYTES_MAX, Connection, Progress, close_all
 from .endpoint import Endpoint, Timeout
 from .moves import FOLLOWED_MAX, MOVING_PAUSE_S, MOVING_S, Moved, Step, endpoint_after, session_of
 from .steps import Steps, drive
@@ -244,9 +244,9 @@ class Transport(TransportBase):
         return self._persistently(request, into, None, None, [outcome])
 
     def post(self, like: Request, body: bytes) -> Response:
-        """As send() of the request that begins as `like` and has this body, which is short. In the fewest steps while nobody watches and all goes well."""
+        """As send() of the request that begins as `like` and has this body. In the fewest steps if it is short, while nobody watches and all goes well."""
         connection = None
-        if self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
+        if len(body) <= JOIN_BYTES_MAX and self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
             connection = self._waiting()
         if connection is None:
             return self.send(with_body(like, body))

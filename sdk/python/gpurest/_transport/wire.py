@@ -75,9 +75,7 @@ def passed(request: Request, pieces: Iterator[bytes], length: int) -> Passed:
 
 def with_body(request: Request, body: bytes) -> Request:
     """A request that begins as this one does."""
-    made = dataclasses.replace(request, pieces=(body,))
-    made.start = request.start
-    return made
+    return dataclasses.replace(request, pieces=(body,))
 
 
 def with_key(request: Request, wanted: bool) -> Request:
