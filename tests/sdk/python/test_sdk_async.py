@@ -28,7 +28,8 @@ async def test_buffers_and_kernels(any_agpu):
         kernel = (await session.module(SAXPY))["saxpy"]
         launch = await kernel(1, 128, (2.0, x, y, 100))
         assert launch.state == "succeeded" and launch.gpu_us > 0
-        await kernel[1, 128](2.0, x, y, 100)
+        untimed = await kernel[1, 128](2.0, x, y, 100, timing=False)
+        assert untimed.state == "succeeded" and untimed.gpu_us is None
         await kernel.for_n(100)(2.0, x, y, 100)
         later = await kernel(1, 128, (2.0, x, y, 100), wait=False)
         await later.wait()

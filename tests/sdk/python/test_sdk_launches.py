@@ -36,6 +36,16 @@ def test_many_configurations_of_one_kernel(session, saxpy):
     x = of(session, 1, 2)
     for grid in range(1, 100):
         assert saxpy((grid,), (1,), (0.0, x, x, 1)).info["grid"] == [grid, 1, 1]
+    grid, block = (np.array(3),), (1,)
+    for extent in (3, 3, 5):
+        grid[0][...] = extent  # the same tuple all the time
+        assert saxpy(grid, block, (0.0, x, x, 1)).info["grid"] == [extent, 1, 1]
+    for shared, asked in ((0, [0, 1]), (64, [64, 2]), (64, [64, 2]), (0, [0, 1])):
+        kernel = saxpy[(7,), block] if not shared else saxpy[(7,), (2,), shared]
+        told = kernel(0.0, x, x, 1).info
+        assert [told["shared_bytes"], told["block"][0]] == asked
+    with pytest.raises(errors.ArgumentError, match="kernel.grid, block"):
+        saxpy[7]
     assert list(x.get()) == [1, 2]
 
 
@@ -71,6 +81,30 @@ def test_arrays_are_computed_and_may_begin_elsewhere(session, saxpy):
         saxpy((1,), (3,), (1.0, y.astype("f8"), y, 3))
 
 
+def test_an_array_that_kernels_know_is_up_to_date_whatever_is_done_between(gpu):
+    with gpu.session() as session, gpu.session() as other:
+        kernel = gpurest.RawKernel(SAXPY, "saxpy", session=session)
+        x, y = gpurest.asarray(np.ones(4, "f4"), session=session), gpurest.asarray(np.zeros(4, "f4"), session=session)
+        kernel((1,), (4,), (1.0, x, y, 4))
+        kernel((1,), (4,), (1.0, x, y, 4))
+        x += 1
+        kernel((1,), (4,), (1.0, x, y, 4))  # the change is still to be computed
+        x[...] = 5
+        kernel((1,), (2,), (1.0, x[2:], y, 2))
+        assert y.tolist() == [9, 9, 4, 4]
+        elsewhere = gpurest.asarray(np.ones(4, "f4"), session=other)
+        elsewhere.buffer  # noqa: B018 - kernels know it
+        for wrong in (elsewhere, x.view("i4")):
+            with pytest.raises(errors.ArgumentError):
+                kernel((1,), (4,), (1.0, wrong, y, 4))
+        with pytest.raises(errors.StridesError):
+            kernel((1,), (2,), (1.0, x[::2], y, 2))
+        assert len(x.tolist()) == 4
+        session.reset()
+        with pytest.raises(errors.SessionLostError):
+            kernel((1,), (4,), (1.0, x, gpurest.zeros(4, "f4", session=session), 4))
+
+
 def test_numbers_are_written_as_they_are(session):
     kernel = session.module('extern "C" __global__ void f(long long a, double b, float c, unsigned long long d, double* out)'
                             ' { out[0] = (double)(a % 1000); out[1] = b; out[2] = c; out[3] = (double)(d % 1000); }')["f"]
@@ -98,6 +132,32 @@ def test_what_a_kernel_prints_is_no_end_of_it(session, capsys):
     kernel = session.module(r'''extern "C" __global__ void f() { printf("\"state\":\"succeeded\",\"stdout\":\"\"{"); }''')["f"]
     launch = kernel((1,), (1,), ())
     assert launch.stdout == '"state":"succeeded","stdout":""{' and capsys.readouterr().out == launch.stdout
+
+
+def test_a_launch_without_times_tells_what_else_there_is(session, saxpy, capsys, monkeypatch):
+    transport, x = session.client._transport, of(session, 1, 2)
+    post, statuses = transport.post, []
+    monkeypatch.setattr(transport, "post", lambda like, body: statuses.append((answer := post(like, body)).status) or answer)
+    for launch in (saxpy((1,), (2,), (1.0, x, x, 2), timing=False), saxpy[1, 2](1.0, x, x, 2, timing=False, timeout_ms=9000)):
+        assert launch.done() and launch.state == "succeeded" and launch.gpu_us is None and launch.stdout == "" and launch.wait() is launch
+        assert launch.info["state"] == "succeeded" and repr(launch) == "<Launch saxpy succeeded>"
+        with pytest.raises(errors.GpurestError, match="timing=False"):
+            launch.id  # noqa: B018
+    later = saxpy((1,), (2,), (1.0, x, x, 2), timing=False, wait=False)
+    assert later.wait(60).gpu_us is None and later.id and statuses == [204, 204, 202]
+    with session.batch():
+        queued = saxpy((1,), (2,), (1.0, x, x, 2), timing=False)
+    assert queued.state == "succeeded" and list(x.get()) == [16, 32]
+    source = r'''extern "C" __global__ void f(int* x) { printf("%d", 5); if (x) *x = 1; }'''
+    printing = session.module(source)["f"]
+    assert printing((1,), (1,), (None,), timing=False).stdout == "5" and capsys.readouterr().out == "5"
+    seen = []
+    transport.observers.append(lambda request, response, seconds: seen.append(response.json()["gpu_us"]))
+    assert saxpy((1,), (2,), (1.0, x, x, 2), timing=False).gpu_us == seen[0] > 0
+    transport.observers.pop()
+    with pytest.raises(errors.CudaError) as told:
+        printing((1,), (1,), (gpurest.u64(8),), timing=False)
+    assert told.value.kernel == "f" and "test_sdk_launches.py:" in told.value.queued_at
 
 
 def test_failures_name_the_line(session):

@@ -1,10 +1,12 @@
 """The transports against scripted servers: cut, slow, wrong and early answers; retries; the pool. Blocking and asyncio."""
 import asyncio
+import dataclasses
 import json
 import shutil
 import socket
 import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -14,7 +16,7 @@ from gpurest import errors
 from gpurest.aio.transport import AsyncTransport
 from gpurest._session import requests
 from gpurest._session.handle import is_fault
-from gpurest._transport.connection import SEND_BYTES
+from gpurest._transport.connection import JOIN_BYTES_MAX, SEND_BYTES
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
 from gpurest._transport.wire import Request, parse_head, with_key
@@ -36,6 +38,15 @@ class Blocking:
         self.transport.close()
 
 
+class Posting(Blocking):
+    """By post() what can go that way: requests with a short body, or none."""
+
+    def send(self, request, into=None):
+        if into is None and request.body_bytes <= JOIN_BYTES_MAX:
+            return self.transport.post(dataclasses.replace(request, pieces=()), b"".join(request.pieces))
+        return super().send(request, into)
+
+
 class Async(Blocking):
     def __init__(self, url, retries=0, token=None, timeout=QUICK):
         self.loop = asyncio.new_event_loop()
@@ -50,7 +61,7 @@ class Async(Blocking):
         self.loop.close()
 
 
-@pytest.fixture(params=[Blocking, Async], ids=["blocking", "asyncio"])
+@pytest.fixture(params=[Blocking, Posting, Async], ids=["blocking", "posting", "asyncio"])
 def open_transport(request):
     made = []
 
@@ -140,6 +151,120 @@ def test_a_stalled_server_is_a_timeout_with_its_phase(open_transport):
     with fake(serve_once(answer_bytes(200, b"x" * 100)[:-50])) as server:
         with pytest.raises((errors.TimeoutError_, errors.ConnectionError_)):
             open_transport(server.url, timeout=Timeout(1.0, 0.2)).send(Request("GET", "/version"))
+
+
+def test_a_server_that_takes_nothing_is_a_timeout_with_its_phase(open_transport):
+    ended = threading.Event()
+    with fake(lambda peer: ended.wait(60)) as server:
+        with pytest.raises(errors.TimeoutError_) as caught:
+            open_transport(server.url, timeout=Timeout(1.0, 0.2)).send(Request("POST", "/x", {}, (bytes(64 << 20),)))
+        ended.set()
+    assert caught.value.phase == "idle"
+
+
+def test_a_long_request_on_a_used_connection_waits_for_its_answer_and_not_to_be_taken():
+    ended = threading.Event()
+
+    def script(peer):
+        if peer.request():
+            peer.send(answer_bytes(200, VERSION))
+            ended.wait(60)
+
+    with fake(script) as server:
+        client, like = Transport(Endpoint.parse(server.url), None, Timeout(1.0, 0.2), 0, None), Request("POST", "/x", answer_s=50.0)
+        client.post(like, b"1")
+        with pytest.raises(errors.TimeoutError_, match="took no bytes for 0.2 s"):
+            client.post(like, bytes(64 << 20))
+        ended.set()
+        client.close()
+
+
+def second_answers(*answers):
+    """The first request on each connection is answered as it should be, those after it with these in turn: bytes, and whether the connection ends then."""
+    seen, left = [], list(answers)
+
+    def script(peer):
+        first = True
+        while request := peer.request():
+            seen.append(request[2])
+            answer, ends = (answer_bytes(200, VERSION), False) if first or not left else left.pop(0)
+            first = False
+            peer.send(answer)
+            if ends:
+                return
+    return script, seen
+
+
+def test_what_is_posted_on_a_used_connection_may_be_cut_anywhere():
+    whole = answer_bytes(200, VERSION)
+    for cut in range(0, len(whole), 3):
+        script, seen = second_answers((whole[:cut], True))
+        with fake(script) as server:
+            client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)
+            like = Request("POST", "/x")
+            assert client.post(like, b"1").json() == VERSION
+            with pytest.raises(errors.ConnectionError_):
+                client.post(like, b"2")
+            assert client.post(like, b"3").json() == VERSION
+            assert seen == [b"1", b"2", b"3"] and server.connections == 2 and client.requests_sent == 3
+            client.close()
+
+
+@pytest.mark.parametrize("answer,status,connections", [
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 200, 1),
+    (b"HTTP/1.1 100 Continue\r\n\r\n" + answer_bytes(200, {}), 200, 1), (b"HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n", 204, 1),
+    (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", 204, 2), (answer_bytes(201, {}), 201, 1),
+    (answer_bytes(200, {}, Connection="close"), 200, 2), (b"HTTP/1.0 200 OK\r\n\r\n{}", 200, 2), (answer_bytes(200, {}) + b"x}", 200, 2)])
+def test_what_is_posted_on_a_used_connection_may_be_answered_in_any_way(answer, status, connections):
+    script, seen = second_answers((answer, answer.startswith(b"HTTP/1.0")))
+    with fake(script) as server:
+        client = Transport(Endpoint.parse(server.url), None, QUICK, 0, None)
+        like = Request("POST", "/x")
+        client.post(like, b"1")
+        got = client.post(like, b"2")
+        assert got.status == status and (status == 204 or got.json() == {}) and (status != 204 or not got.body)
+        assert client.post(like, b"3").json() == VERSION
+        assert seen == [b"1", b"2", b"3"] and server.connections == connections and client.requests_sent == 3
+        client.close()
+
+
+def test_what_is_posted_is_asked_again_with_its_body_and_counts_each_time():
+    busy = answer_bytes(503, problem(503, "overloaded", retryable=True), Retry_After=0)
+    script, seen = second_answers((busy, False), (busy, False))
+    with fake(script) as server:
+        client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)
+        told = []
+        for body in (b"1", b"2"):
+            assert client.post(Request("POST", "/x"), body).json() == VERSION
+        client.observers.append(lambda request, response, seconds: told.append((b"".join(request.pieces), response.status)))
+        client.post(Request("POST", "/x"), b"3")
+        assert seen == [b"1", b"2", b"2", b"2", b"3"] and client.requests_sent == 5 and told == [(b"3", 200)] and server.connections == 1
+        client.close()
+    with pytest.raises(errors.ClosedError):
+        client.post(Request("POST", "/x"), b"4")
+
+
+def test_what_is_posted_while_nobody_listens_for_a_moment_is_sent_later(monkeypatch):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)
+        client.post(Request("POST", "/x"), b"1")
+        client._free[-1].used_at -= 3600  # for so long that it is not used again
+        opened, refusals = client._open, [errors.ConnectionError_("refused", retryable=True)] * 2
+        monkeypatch.setattr(client, "_open", lambda: opened() if not refusals else (_ for _ in ()).throw(refusals.pop()))
+        assert client.post(Request("POST", "/x"), b"2").json() == VERSION and not refusals and server.connections == 2
+        client.close()
+
+
+def test_an_interrupt_ends_the_connection_whose_answer_was_not_read(monkeypatch):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        client = Transport(Endpoint.parse(server.url), None, QUICK, 2, None)
+        client.post(Request("POST", "/x"), b"1")
+        with monkeypatch.context() as patched:
+            patched.setattr("gpurest._transport.connection.whole_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            with pytest.raises(KeyboardInterrupt):
+                client.post(Request("POST", "/x"), b"2")
+        assert client.post(Request("POST", "/x"), b"3").json() == VERSION and server.connections == 2
+        client.close()
 
 
 def test_nobody_listens(open_transport):
@@ -414,6 +539,26 @@ def test_https(certificate):
         unknown = Transport(Endpoint.parse(url), None, QUICK, 0, None)
         with pytest.raises(errors.ConnectionError_, match="certificate"):
             unknown.send(Request("GET", "/x"))
+
+
+def test_a_refusal_by_https_before_the_whole_body_was_taken(certificate):
+    """It is here already when the client stops sending, and nothing comes after it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+
+    def script(peer):
+        peer.sock = context.wrap_socket(peer.sock, server_side=True)
+        while b"\r\n\r\n" not in peer.rest:
+            peer.rest += peer.sock.recv(1000)
+        peer.answer(413, problem(413, "body_too_large"))
+        while peer.sock.recv(1 << 20):
+            pass
+
+    with fake(script) as server:
+        client = Transport(Endpoint.parse(server.url.replace("http", "https")), None, Timeout(60, 60), 0, str(certificate / "cert"))
+        with pytest.raises(errors.ResourceExhausted):
+            client.send(Request("PUT", "/x", {}, (bytes(40 * SEND_BYTES),)))
+        client.close()
 
 
 def test_events_go_on_after_a_broken_connection():

@@ -44,7 +44,7 @@ class Handle(Unpicklable):
 
     def _gone(self) -> bool:
         """The server has freed it already, with the session or its generation."""
-        return self._session.closed or self._session._lost is not None or self._generation != self._session.generation
+        return self._session._closed or self._session._lost is not None or self._generation != self._session.generation
 
     def _check(self) -> None:
         """Raises unless the object can be used now."""

@@ -8,6 +8,7 @@ from .args import Converter, Param
 from .handle import Unpicklable
 from .launch import Launch, send_launch, send_written
 from .requests import written
+from .session_state import entered_batches
 
 if TYPE_CHECKING:
     from .module import Module
@@ -57,6 +58,7 @@ class Kernel(Unpicklable):
         self.params = params
         self._converter = Converter(self.name, params)
         self._starts: Dict[Tuple[Any, ...], _Start] = {}
+        self._last: Optional[Tuple[Any, Any, int, bool, _Start]] = None  # what the last launch was asked for with, and how it began
 
     @property
     def session(self) -> Session:
@@ -75,19 +77,25 @@ class Kernel(Unpicklable):
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
                  stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True,
-                 casting: str = "no", cooperative: bool = False) -> Launch:
-        """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
+                 casting: str = "no", cooperative: bool = False, timing: bool = True) -> Launch:
+        """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued. Without `timing` there is no
+        `gpu_us`, and a launch that has ended has no `id`, which is some microseconds quicker.
 
         `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped. `cooperative`: all blocks run at once and may
         wait for each other, as grid.sync() does; refused where the device has no room for all of them."""
+        return self._launch(grid, block, args, shared_bytes or shared_mem, stream, timeout_ms, wait, casting, cooperative, timing)
+
+    def _launch(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int = 0, stream: Optional[Stream] = None,
+                timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False, timing: bool = True) -> Launch:
         session = self.module._session
-        if session._batch_now() is not None:
-            document = self._document(grid, block, args, shared_bytes or shared_mem, casting, cooperative)
-            return send_launch(session, self.name, document, stream, timeout_ms, wait)
-        start = self._starting(grid, block, shared_bytes or shared_mem, cooperative)
-        self._check(args, casting)
+        if entered_batches() and session._batch_now() is not None:
+            document = self._document(grid, block, args, shared_bytes, casting, cooperative)
+            return send_launch(session, self.name, document, stream, timeout_ms, wait, timing)
+        start = self._starting(grid, block, shared_bytes, cooperative)
+        if casting != "no" or type(args) is not tuple:
+            self._check(args, casting)
         written = self._converter.written(args, session, casting == "same_kind")
-        return send_written(session, self.name, start.text + written, stream, timeout_ms, wait)
+        return send_written(session, self.name, start.text + written, stream, timeout_ms, wait, timing)
 
     def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str,
                   cooperative: bool = False) -> Dict[str, Any]:
@@ -107,6 +115,13 @@ class Kernel(Unpicklable):
         module, session = self.module, self.module._session
         if module._freed or module._generation != session.generation or session._closed or session._lost is not None:
             module._check()  # says so; what else that looks at, who sends a request does
+        last = self._last
+        if last is not None and grid is last[0] and block is last[1] and shared_bytes == last[2] and cooperative is last[3]:
+            return last[4]  # nearly always: a program's constants are the same objects each time
+        return self._known_start(grid, block, shared_bytes, cooperative)
+
+    def _known_start(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
+        asked = grid, block
         if type(grid) is int:
             grid = (grid,)
         if type(block) is int:
@@ -123,6 +138,7 @@ class Kernel(Unpicklable):
             if len(self._starts) >= STARTS_MAX:
                 self._starts.clear()
             self._starts[key] = found
+        self._last = (*asked, shared_bytes, cooperative, found)
         return found
 
     def _start(self, grid: Grid, block: Optional[Dims], shared_bytes: int, cooperative: bool) -> _Start:
@@ -141,6 +157,8 @@ class Kernel(Unpicklable):
 
     def __getitem__(self, config: Any) -> Configured:
         """kernel[grid, block] or kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]."""
+        if type(config) is tuple and len(config) == 2:
+            return Configured(self, config[0], config[1], 0, None)
         if not isinstance(config, tuple) or not 2 <= len(config) <= 4:
             raise ArgumentError("kernel[grid, block], kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]")
         grid, block, *more = config
@@ -169,6 +187,6 @@ class Configured:
         self.kernel, self.grid, self.block = kernel, grid, block
         self._shared_bytes, self._stream = shared_bytes, stream
 
-    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> Launch:
-        return self.kernel(self.grid, self.block, args, shared_bytes=self._shared_bytes, stream=self._stream, timeout_ms=timeout_ms, wait=wait,
-                           casting=casting, cooperative=cooperative)
+    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False,
+                 timing: bool = True) -> Launch:
+        return self.kernel._launch(self.grid, self.block, args, self._shared_bytes, self._stream, timeout_ms, wait, casting, cooperative, timing)

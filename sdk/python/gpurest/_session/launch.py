@@ -11,6 +11,7 @@ from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from
 from . import requests
 from .batch import Future, LaunchResult
 from .handle import Line, Unpicklable, calling_line, named
+from .session_state import entered_streams
 
 if TYPE_CHECKING:
     from .session import Session
@@ -59,7 +60,9 @@ class LaunchTold(Unpicklable):
 
     @property
     def id(self) -> str:
-        """The launch's number on the server."""
+        """The launch's number on the server. Of one without timing that has succeeded it is not told: GpurestError."""
+        if "id" not in self._info:
+            raise GpurestError(f"the launch of {self._kernel} was made with timing=False: when it has ended, nothing is told of it")
         return str(self._info["id"])
 
     @property
@@ -148,8 +151,8 @@ Kinds = Tuple[Type[Told], Type[Queued]]
 
 
 def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, document: Dict[str, Any], stream: Optional[Stream],
-              timeout_ms: Optional[int], wait: bool) -> Steps[Union[Told, Queued]]:
-    """By a request of its own, or into the batch that is being recorded. `kinds`: what becomes of the one and of the other."""
+              timeout_ms: Optional[int], wait: bool, timing: bool = True) -> Steps[Union[Told, Queued]]:
+    """By a request of its own, or into the batch that is being recorded, which times its launches itself. `kinds`: what becomes of the one and of the other."""
     batch = session._batch_now()
     if batch is not None:
         if timeout_ms is not None:
@@ -159,9 +162,11 @@ def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, do
             document["stream"] = name
         return kinds[1](session, kernel, batch._launch(document, kernel))
     document.update(_how(session, stream, timeout_ms))
+    if not (timing or session.client._transport.watched):  # by profilers, who look at times
+        document["timing"] = False
     queued_at = calling_line()
     try:
-        info = yield requests.launch(session.id, document, None if wait else 0)
+        info = yield requests.launch(session.id, document, None if wait else 0, "timing" in document)
     except GpurestError as error:
         raise located(error, kernel, queued_at)
     launch = kinds[0](session, info, kernel, queued_at)
@@ -229,14 +234,20 @@ def send_launch(session: Session, *what: Any) -> Launch:
     return session._drive(launching((Launch, QueuedLaunch), session, *what))
 
 
-def send_written(session: Session, kernel: str, written: str, stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
+def send_written(session: Session, kernel: str, written: str, stream: Optional[Stream], timeout_ms: Optional[int], wait: bool, timing: bool) -> Launch:
     """As send_launch(), by a request of its own, of which the text up to the last argument is written already."""
-    how = _how(session, stream, timeout_ms)
-    more = "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) if how else ""
-    queued_at = calling_line(3)
+    more = "]}"
+    if stream is not None or timeout_ms is not None or session.timeout_ms is not None or entered_streams():
+        how = _how(session, stream, timeout_ms)
+        more = "]" + "".join([f',"{name}":{requests.written(value)}' for name, value in how.items()]) + "}"
+    brief = not (timing or session.client._transport.watched)
+    if brief:
+        more = '],"timing":false' + more[1:]
+    queued_at = calling_line(4)
     try:
-        info = session._do(requests.launch(session.id, f"{written}]{more}}}", None if wait else 0))
+        answer = session._post(requests.launching(session.id, None if wait else 0, brief), (written + more).encode())
     except GpurestError as error:
         raise located(error, kernel, queued_at)
+    info = requests.launch_told(answer)
     launch = Launch(session, info, kernel, queued_at)
-    return launch.wait() if wait and launch.state != "succeeded" else launch
+    return launch if not wait or type(info) is bytes and answer.status != 202 else launch.wait()

@@ -82,10 +82,14 @@ class RawKernel:
     @property
     def kernel(self) -> Kernel:
         """Compiles it, the first time in a session."""
-        session, known = self._module._place(), None if self._known is None else self._known()
-        if known is None or known.module._session is not session or known.module._freed or known.module._gone():
-            known = self._module.get_function(self.name)
-            self._known = weakref.ref(known)
+        raw, known = self._module, None if self._known is None else self._known()
+        session = raw._place() if raw._session is None else raw._session
+        if known is not None:
+            module = known.module
+            if module._session is session and not module._freed and not module._gone():
+                return known
+        known = raw.get_function(self.name)
+        self._known = weakref.ref(known)
         return known
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -107,7 +111,7 @@ class RawKernel:
         return {name: value for name, value in self.kernel.info.items() if name != "params"}
 
     def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), **more: Any) -> Launch:
-        return self.kernel(grid, block, args, **more)
+        return self.kernel(grid, block, args, **more) if more else self.kernel._launch(grid, block, args)
 
     def __getitem__(self, config: Any) -> Configured:
         return self.kernel[config]

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, urlencode
 
 from .._transport.frame import BATCH_TYPE, BytesLike, Untimed, declared, dumps, framed, pack, pack_text, unpack
-from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request
+from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request, with_body
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
 
@@ -22,6 +22,7 @@ EXECUTION_TIMEOUT_MS_MAX = 3_600_000
 SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
 CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 SUCCEEDED = b'"state":"succeeded"'  # of a launch
+UNTOLD = b'{"state":"succeeded","gpu_us":null,"stdout":""}'  # of one that was not to be timed and of which there is nothing else to tell
 SNAPSHOT_TYPE = "application/vnd.gpurest.snapshot"
 SNAPSHOT_WAIT_S = 30  # as long as the service waits for work under way unless it is asked for something else
 RESTORE_S = 24 * 3600.0  # it compiles the modules of a snapshot, or reads all of a session's memory
@@ -313,27 +314,29 @@ def launch_path(sid: str, lid: str) -> str:
     return f"{session_path(sid)}/launches/{enc(lid)}"
 
 
-def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int]) -> Call[Union[Document, bytes]]:
-    """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default."""
-    like = _launching(sid, wait_s)
-    request = Request("POST", like.path, like.headers, (spec.encode() if type(spec) is str else dumps(spec),), like.answer_s)
-    request.like = like
-    return Call(request, _launch_told)
+def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int], brief: bool = False) -> Call[Union[Document, bytes]]:
+    """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default. `brief`: see launching()."""
+    like = launching(sid, wait_s, brief)
+    return Call(with_body(like, spec.encode() if type(spec) is str else dumps(spec)), launch_told)
 
 
 @lru_cache(maxsize=64)
-def _launching(sid: str, wait_s: Optional[int]) -> Request:
-    """How all launches in a session begin."""
+def launching(sid: str, wait_s: Optional[int], brief: bool = False) -> Request:
+    """How all launches in a session begin. `brief`: the answer is of interest only where it tells more than that the kernel has ended."""
     headers = {"Content-Type": JSON_TYPE}
     if wait_s is not None:
         headers["Prefer"] = "respond-async" if wait_s == 0 else f"wait={wait_s}"
+    elif brief:
+        headers["Prefer"] = "return=minimal"
     return Request("POST", session_path(sid) + "/launches", headers, answer_s=WAIT_S if wait_s is None else wait_s)
 
 
-def _launch_told(response: Response) -> Union[Document, bytes]:
+def launch_told(response: Response) -> Union[Document, bytes]:
     """The description of a launch; or the text of it, where it says that the launch is queued, or has succeeded and printed nothing: few ask for more.
     Nothing else is in doubt there, since within JSON's strings a quote has a backslash before it, and there is one object."""
     body = response.body
+    if response.status == 204:
+        return UNTOLD
     if isinstance(body, bytes) and body.count(b"{") == 1 and (SUCCEEDED in body and b'"stdout":""' in body or b'"state":"queued"' in body):
         return body
     return _object(response)
@@ -377,18 +380,26 @@ class Encoded:
 
 
 class Repeated(Encoded):
-    """One without segments that goes to a session again and again with other names in it: one request, of which the body is new each time, and what is known
-    of its answers, at whose times nobody looks. For one thread at a time; who keeps the request finds other things in it later."""
+    """One without segments that goes to a session again and again with other names in it: `like` is how its requests begin, `body` what this one has, `read()`
+    makes of an answer what is known of those before, at whose times nobody looks. For one thread at a time."""
 
     def __init__(self, sid: str, length: int, options: str, timeout_ms: int) -> None:
         super().__init__("", length, options, timeout_ms)
-        self.call: Call[BatchAnswer] = Call(batch(session_path(sid) + "/batches", self, {}).request, Untimed().read)
+        self.like = _repeating(sid, timeout_ms)
+        self.read = Untimed().read
+        self.body = b""
         self._end = f'],{options},"segments":[]}}'
 
     def fill(self, operations: str) -> None:
         """With these operations, until it is filled again."""
         self.operations = operations
-        self.call.request.pieces = (framed(f'{{"ops":[{operations}{self._end}'.encode()),)
+        self.body = framed(f'{{"ops":[{operations}{self._end}'.encode())
+
+
+@lru_cache(maxsize=64)
+def _repeating(sid: str, timeout_ms: int) -> Request:
+    """How all of them in a session begin."""
+    return Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
 
 
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
@@ -412,7 +423,7 @@ def _batch_answer(response: Response) -> BatchAnswer:
 
 
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
-    return document.call if type(document) is Repeated else batch(session_path(sid) + "/batches", document, segments)
+    return batch(session_path(sid) + "/batches", document, segments)
 
 
 def in_background(call: Call[BatchAnswer]) -> Call[Document]:

@@ -32,6 +32,7 @@ log = logging.getLogger("gpurest.session")
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
 _batches: contextvars.ContextVar[Tuple[Batch, ...]] = contextvars.ContextVar("gpurest_batches", default=())
 _streams: contextvars.ContextVar[Tuple[Stream, ...]] = contextvars.ContextVar("gpurest_streams", default=())
+entered_batches, entered_streams = _batches.get, _streams.get  # of all sessions: a launch asks first whether there are any
 
 
 class Wanted(NamedTuple):

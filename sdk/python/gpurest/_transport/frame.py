@@ -86,6 +86,8 @@ class Untimed:
 
     def read(self, response: Any) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
         body = response.body
+        if response.status == 204:  # nothing was read, kept, printed or timed
+            return {}, {}
         if type(body) is not bytes or not body.startswith(self._start) or len(body) < self._bytes:
             return self._anew(body)
         at = len(self._start)

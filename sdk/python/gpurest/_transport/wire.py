@@ -13,14 +13,16 @@ from ..errors import GpurestError, ProtocolError, from_problem
 from .frame import BytesLike, dumps
 
 HEAD_BYTES_MAX = 64 * 1024
-PLAIN_STARTS = {b"HTTP/1.1 200 ": 200, b"HTTP/1.1 202 ": 202}  # of nearly all answers
-FRAMING = re.compile(rb"(?i)\r\n(?:content-length: ([0-9]+)(?![^\r])|transfer-encoding:|connection:)")  # of a plain answer: its length and nothing else
+PLAIN_STARTS = {b"HTTP/1.1 200 ": 200, b"HTTP/1.1 202 ": 202, b"HTTP/1.1 204 ": 204}  # of nearly all answers
+# Of a plain answer: its length and nothing else. The first letter stands before what is compared without regard to case, since that takes 0.41 us instead of 0.51.
+FRAMING = re.compile(rb"\n[CcTt](?:(?i:ontent-length): ([0-9]+)(?![^\r])|(?i:ransfer-encoding):|(?i:onnection):)")
 STARTS_MAX = 256  # of requests, kept as bytes: a program asks for the same few
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
 OCTETS = "application/octet-stream"
 NO_PATH = re.compile("[\\x00-\\x20\\x7f]")
 T = TypeVar("T")
+Start = Tuple[object, Optional[str], bytes]  # of a request: where to, with which token, and its head up to the body's length
 
 
 @dataclass
@@ -34,8 +36,7 @@ class Request:
     source: Optional[str] = None
     options: Sequence[str] = ()
     takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
-    start: Optional[Tuple[object, Optional[str], bytes]] = field(default=None, init=False, repr=False, compare=False)  # once sent: where to, with which token, how
-    like: Optional[Request] = field(default=None, init=False, repr=False, compare=False)  # one that begins alike; a changed copy has none
+    start: Optional[Start] = field(default=None, init=False, repr=False, compare=False)  # of what was posted like it; a changed copy has none
 
     @property
     def body_bytes(self) -> int:
@@ -72,12 +73,20 @@ def passed(request: Request, pieces: Iterator[bytes], length: int) -> Passed:
     return Passed(request.method, request.path, request.headers, pieces, request.answer_s, length=length)  # type: ignore[arg-type]
 
 
+def with_body(request: Request, body: bytes) -> Request:
+    """A request that begins as this one does."""
+    return dataclasses.replace(request, pieces=(body,))
+
+
 def with_key(request: Request, wanted: bool) -> Request:
     """A POST with a key of its own may be sent twice and is done once."""
     if not wanted or request.method != "POST" or request.repeatable:
         return request
     key = f'"{secrets.token_hex(16)}"'
     return dataclasses.replace(request, headers={**request.headers, "Idempotency-Key": key})
+
+
+NO_DESCRIPTORS: List[int] = []  # of nearly all answers; nobody adds any
 
 
 class Response:
@@ -88,7 +97,7 @@ class Response:
         """`head`: the headers, or everything before the empty line."""
         self.status = status
         self.body = body
-        self.descriptors: List[int] = []  # whoever takes them out closes them
+        self.descriptors = NO_DESCRIPTORS  # whoever takes them out closes them
         self._head = head
 
     @property
@@ -210,9 +219,12 @@ def _fields_of(lines: Sequence[str]) -> Dict[str, str]:
 
 
 def whole_answer(raw: bytes) -> Optional[Response]:
-    """Of bytes that are one plain answer from the first to the last: its length and nothing else says where it ends."""
+    """Of bytes that are one plain answer from the first to the last: its length and nothing else says where it ends. One without a body has none."""
     status, end = PLAIN_STARTS.get(raw[:13]), raw.find(b"\r\n\r\n")
-    if status is None or end < 0 or FRAMING.findall(raw, 0, end) != [b"%d" % (len(raw) - end - 4)]:
+    if status is None or end < 0:
+        return None
+    lengths, length = FRAMING.findall(raw, 0, end), len(raw) - end - 4
+    if lengths != [b"%d" % length] if status != 204 else lengths or length:
         return None
     return Response(status, raw[:end], raw[end + 4:])
 
@@ -220,7 +232,7 @@ def whole_answer(raw: bytes) -> Optional[Response]:
 def parse_head(raw: bytes, method: str) -> Head:
     """`raw` is everything before the empty line."""
     status = PLAIN_STARTS.get(raw[:13])
-    if status is not None and method != "HEAD":
+    if status is not None and status != 204 and method != "HEAD":
         framing = FRAMING.findall(raw)
         if len(framing) == 1 and framing[0]:
             return Head(status, Fields(raw), int(framing[0]), False, True)

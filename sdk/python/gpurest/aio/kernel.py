@@ -36,8 +36,9 @@ class AsyncQueuedLaunch(QueuedTold, AsyncLaunch):
         return self
 
 
-async def _send_launch(session: AsyncSession, kernel: str, document: Dict[str, Any], timeout_ms: Optional[int], wait: bool) -> AsyncLaunch:
-    return await session._drive(launching((AsyncLaunch, AsyncQueuedLaunch), session, kernel, document, None, timeout_ms, wait))
+async def _send_launch(session: AsyncSession, kernel: str, document: Dict[str, Any], timeout_ms: Optional[int], wait: bool,
+                       timing: bool = True) -> AsyncLaunch:
+    return await session._drive(launching((AsyncLaunch, AsyncQueuedLaunch), session, kernel, document, None, timeout_ms, wait, timing))
 
 
 class AsyncKernel(Unpicklable):
@@ -51,9 +52,10 @@ class AsyncKernel(Unpicklable):
         self.name = inner.name
 
     async def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
-                       timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False) -> AsyncLaunch:
+                       timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no", cooperative: bool = False,
+                       timing: bool = True) -> AsyncLaunch:
         document = self._inner._document(grid, block, args, shared_bytes or shared_mem, casting, cooperative)
-        return await _send_launch(self.session, self.name, document, timeout_ms, wait)
+        return await _send_launch(self.session, self.name, document, timeout_ms, wait, timing)
 
     def __getitem__(self, config: Any) -> _AsyncConfigured:
         if not isinstance(config, tuple) or len(config) not in (2, 3):

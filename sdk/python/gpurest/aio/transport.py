@@ -5,12 +5,12 @@ import asyncio
 import time
 from typing import Any, AsyncIterator, Coroutine, Dict, List, Optional, Tuple, TypeVar
 
-from .._transport.connection import readable
+from .._transport.connection import IDLE_CONNECTION_S, readable
 from .._transport.endpoint import Endpoint, tune
 from .._transport.frame import BytesLike
 from .._transport.moves import FOLLOWED_MAX, Moved, Step
 from .._transport.steps import Steps, drive_async
-from .._transport.transport import IDLE_CONNECTION_S, POOLED_MAX, TransportBase
+from .._transport.transport import POOLED_MAX, TransportBase
 from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, passed, with_key
 from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._values.dtypes import bool_, complex64, complex128, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64, uint8
-from . import fft, format, linalg, numpy_calls  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
+from . import fft, format, linalg, members, numpy_calls  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
 from ._engine.config import config
 from .comparisons import allclose, array_equal, array_equiv, isclose
 from .creation import (arange, empty_like, eye, full, full_like, identity, linspace, logspace, meshgrid, ones, ones_like, tri, tril, triu, zeros,
@@ -30,6 +30,7 @@ from .ufuncs import (abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, a
                      power, rad2deg, radians, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinh, spacing, sqrt, square,
                      subtract, tan, tanh, true_divide, trunc, ufunc, where)  # noqa: A004
 
+members.take_functions()
 bool = bool_  # noqa: A001 - the array API's name
 concat = concatenate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from . import functions
@@ -251,5 +252,15 @@ METHODS: Tuple[str, ...] = ("all", "any", "argmax", "argmin", "argpartition", "a
                             "trace", "var")
 for _name in METHODS:
     setattr(Members, _name, _method(_name))
+
+
+def take_functions() -> None:
+    """The functions that are there by now are the methods themselves, and no call stands between."""
+    for name in METHODS:
+        function = functions.FUNCTIONS.get(name)
+        if isinstance(function, FunctionType) and function.__name__ == name:  # others, such as ufuncs, are no methods of what they are attributes of
+            setattr(Members, name, function)
+
+
 for _name, _instead in ELSEWHERE.items():
     setattr(Members, _name, _Missing(_name, _instead))

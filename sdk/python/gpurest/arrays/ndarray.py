@@ -163,6 +163,10 @@ class ndarray(Operators, Members):
 
     def _as_argument(self, session: Optional["SessionState"]) -> Optional[str]:
         """See Buffer._as_argument()."""
+        node = self._storage.node
+        engine, memory = node.engine, node.memory
+        if memory is not None and memory._buffer is not None and self._storage.exported and not (engine.pending or engine.dead) and self._contiguous:
+            return memory._buffer._as_argument(session, self._offset * self._dtype.itemsize)  # nearly always: nothing is to be flushed before
         if self._placed().session is not session or not self._contiguous:
             return None
         return self.buffer._as_argument(session, self._offset * self._dtype.itemsize)
@@ -214,7 +218,8 @@ class ndarray(Operators, Members):
             return source[key].item()
         if self._shape and self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
-        return dtypes.unpacked(self._bytes(), 1, self._dtype)[0]
+        load = self._load()  # of one element, so it is in order
+        return dtypes.unpacked(load[0].engine.fetch((load,))[0], 1, self._dtype)[0]
 
     def set(self, data: Any, stream: Any = None) -> None:
         """Fills the array with elements of the host of the same shape. They are taken at once; `stream` means nothing."""

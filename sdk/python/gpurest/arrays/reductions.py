@@ -81,8 +81,6 @@ def sum_type(array: ndarray, dtype: Any) -> DType:
 
 def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
     result = sum_type(array, dtype)
-    if dtype is None and out is None and initial is UNSET and where is True:  # nearly always
-        return reduced(op, array, axis, result, keepdims, None, 5)
     if where is not True:
         array = masked(array, where, 0 if op == "sum" else 1)
     if result.kind == "b":
@@ -111,6 +109,9 @@ def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
         where: Any = True) -> ndarray:
     """Integers and booleans are added up as 64-bit integers, halves as floats. `where`: a mask of what counts; `initial`: added. Floats are added in
     another order than NumPy's: the last digits may differ."""
+    if type(a) is ndarray and dtype is None and out is None and initial is UNSET and where is True:  # nearly always
+        kind = a._dtype
+        return reduced("sum", a, axis, kind if kind.kind in "fc" else sum_type(a, None), keepdims)
     return _summed("sum", as_array(a), axis, dtype, out, keepdims, initial, where)
 
 

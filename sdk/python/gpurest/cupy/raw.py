@@ -45,8 +45,9 @@ class RawKernel(_RawKernel):
         self.__name__ = name
 
     def __call__(self, grid: Any, block: Any, args: Sequence[Any] = (), *, shared_mem: int = 0, stream: Any = None, **more: Any) -> Any:
-        """Launches, and waits for the end. `stream` is not looked at."""
+        """Launches, and waits for the end. `stream` is not looked at. `timing`: what is returned has `gpu_us`."""
         more.setdefault("casting", "same_kind")
+        more.setdefault("timing", False)  # CuPy's programs ask events for times
         more.setdefault("cooperative", self.enable_cooperative_groups)
         waited = bool(more.get("wait", True))
         return self.kernel(tuple(grid), tuple(block), [_argument(one, waited) for one in args], shared_mem=shared_mem, **more)

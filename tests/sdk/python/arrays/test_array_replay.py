@@ -213,6 +213,29 @@ def test_what_is_replayed_has_the_time_outs_of_now_and_times_for_who_watches(g, 
     assert float((x + x).sum()) == 42.0 and len(bodies) == 3
 
 
+def test_what_is_stored_again_and_again_is_answered_without_a_body(g, client, session, monkeypatch):
+    """Unless there is something to tell: new memory, what was read, an index that is wrong."""
+    x, y = (g.asarray(np.arange(7.0) + first, session=session) for first in (0, 1))
+    post, told = client._transport.post, []
+    monkeypatch.setattr(client._transport, "post", lambda like, body: told.append((answer := post(like, body)).status) or answer)
+    held = []
+    for at in range(8):
+        x = x + y
+        if at >= 6:
+            held.append(x)  # so the next one needs memory
+        x._flush()
+    assert told[2:5] == [204] * 3 and x.tolist() == [at + 8.0 * (at + 1) for at in range(7)]
+    assert held[0].tolist() == [at + 7.0 * (at + 1) for at in range(7)]
+    places = [g.asarray(np.array([at]), session=session) for at in (1, 2, 3, 4, 99)]
+    g.fetch(*places)
+    told.clear()
+    for place in places[:4]:
+        g.take(y, place)._flush()
+    with pytest.raises(IndexError):
+        g.take(y, places[4])._flush()
+    assert len(told) > 1 and set(told) == {200}
+
+
 def test_answers_that_differ_in_their_times_alone_are_read_once():
     printed = 'a,"timing":{"x":1}'  # which is no time
     found, answers = [], Untimed()
@@ -239,14 +262,14 @@ def test_a_refusal_during_which_something_is_computed(g, session, monkeypatch):
     x, y = (g.asarray(np.arange(7.0) + first, session=session) for first in (0, 100))
     assert [float(x[3]), float(y[3]), float(x[3])] == [3, 103, 3]
     transport, refusals = session.client._transport, [ResourceExhausted("no room", problem={"limit": {"name": "session_memory_bytes"}})]
-    do, between = transport.do, []
+    post, between = transport.post, []
 
-    def refused(call):
+    def refused(like, body):
         if refusals:
             raise refusals.pop()
-        return do(call)
+        return post(like, body)
 
-    monkeypatch.setattr(transport, "do", refused)
+    monkeypatch.setattr(transport, "post", refused)
     session._reliefs.append(lambda *_: between.append(float(y[3])) or True)
     assert float(x[3]) == 3 and between == [103]
 

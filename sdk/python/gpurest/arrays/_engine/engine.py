@@ -132,10 +132,12 @@ class Engine:
     def fetch(self, loads: Sequence[Load], progress: Any = None) -> List[memoryview]:
         """The bytes of contiguous views, read along with a flush as far as one answer holds them. Raises what became of the arrays."""
         with self.lock:
-            if len(loads) == 1 and 0 < bytes_of(load := loads[0]) <= READ_BYTES_MAX:
-                got = self._send(loads)
-                self.check(load.node)
-                return got
+            if len(loads) == 1:
+                node, dtype, shape, *_ = loads[0]
+                if 0 < shapes.size_of(shape) * dtype.itemsize <= READ_BYTES_MAX:
+                    got = self._send(loads)
+                    self.check(node)
+                    return got
             sizes = [bytes_of(load) for load in loads]
             count = len(sizes) if sum(sizes) <= READ_BYTES_MAX and len(sizes) <= READS_MAX else self._along(sizes)
             got = self._send(loads if count == len(sizes) and 0 not in sizes else [load for load, nbytes in zip(loads[:count], sizes) if nbytes])

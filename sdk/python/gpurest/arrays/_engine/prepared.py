@@ -191,22 +191,23 @@ class Prepared:
 
     # ---- using ----
 
-    def bind(self, dead: Iterable[Region], generation: int) -> Tuple[List[Optional[Region]], List[Region]]:
-        """Which memory that nobody needs any more becomes which place, and what of it is left. Memory of other generations is gone."""
+    def bind(self, dead: Iterable[Region], generation: int) -> Tuple[List[Optional[Region]], List[Optional[str]], List[Region]]:
+        """Which memory that nobody needs any more becomes which place, its names, and what of it is left. Memory of other generations is gone."""
         bound: List[Optional[Region]] = [None] * len(self.places)
+        names: List[Optional[str]] = bound.copy()  # type: ignore[assignment]
         unused: List[Region] = []
         taken: Dict[int, int] = {}
         for one in dead:
-            _, nbytes, made_in, _ = one
+            _, nbytes, made_in, name = one
             if made_in != generation:
                 continue
             places, count = self._by_size.get(nbytes, ()), taken.get(nbytes, 0)
             if count < len(places):
-                bound[places[count]] = one
+                bound[places[count]], names[places[count]] = one, name
                 taken[nbytes] = count + 1
             else:
                 unused.append(one)
-        return bound, unused
+        return bound, names, unused
 
     def frame(self, key: Any, loads: int) -> Optional[Frame]:
         """The one for that key (see new_frame()), if the engine's modules are what they were then."""
@@ -289,10 +290,9 @@ class Flush:
         self.memories = structure.memories
         self.prepared = prepared
         self.new: List[Kernel] = []
-        self.bound, self.unused = prepared.bind(dead, engine.generation)
+        self.bound, names, self.unused = prepared.bind(dead, engine.generation)
         session = engine.session
         timing = bool(session.client._transport.observers)  # profilers, the only ones who would see the times
-        names = [one and one.name for one in self.bound]
         key = (timing, session.timeout_ms, config.timeout_s, *map(bool, names))
         known = prepared.frame(key, engine.loads)
         self.frame = frame = known or self._new_frame(key, timing)

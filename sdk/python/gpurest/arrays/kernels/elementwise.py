@@ -71,7 +71,7 @@ class ElementwiseKernel(UserKernel):
         self.cached_codes[bound.kinds] = text
         arguments = [*bound.passed(stream is None), *numbers.arguments, Scalar("i64", size)]
         kernel = bound.session().module(text, self.options).kernel(self.symbol)
-        kernel(min(-(-size // block), GRID_MAX), block, arguments, stream=stream)
+        kernel(min(-(-size // block), GRID_MAX), block, arguments, stream=stream, timing=False)
 
     def _source(self, bound: Bound, shape: shapes.Shape, numbers: source.Numbers) -> str:
         rows = [(param, bound.type_of(param), value) for param, value in zip(bound.params, bound.values)]

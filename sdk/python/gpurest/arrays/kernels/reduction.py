@@ -69,11 +69,11 @@ class ReductionKernel(UserKernel):
         arguments = [*bound.passed(stream is None), *numbers.arguments, Scalar("i64", work.outputs), Scalar("i64", work.reduced), Scalar("i32", work.splits),
                      Scalar("i32", work.width)]
         if work.splits == 1:
-            module.kernel(self.symbol)(work.blocks, BLOCK, [None, *arguments], stream=stream)
+            module.kernel(self.symbol)(work.blocks, BLOCK, [None, *arguments], stream=stream, timing=False)
             return
         with session.buffer(size=work.outputs * work.splits * (item or 1)) as partials:
-            module.kernel(self.symbol)(work.blocks, BLOCK, [partials, *arguments], stream=stream)
-            module.kernel(self.symbol + "_join")(min(work.outputs, GRID_MAX), BLOCK, [partials, *arguments], stream=stream)
+            module.kernel(self.symbol)(work.blocks, BLOCK, [partials, *arguments], stream=stream, timing=False)
+            module.kernel(self.symbol + "_join")(min(work.outputs, GRID_MAX), BLOCK, [partials, *arguments], stream=stream, timing=False)
 
     def _inner(self, bound: Bound) -> Tuple[str, Optional[int]]:
         """The type that values are joined as, in C, and its size; None: only the compiler knows it."""
