@@ -8,6 +8,7 @@
 #include "base/log/crash.h"
 #include "device/cpu/interp/variants.h"
 #include "device/cpu/jit/jit.h"
+#include "device/cpu/jit/native.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/heap.h"
@@ -20,8 +21,9 @@ enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
 /* Launches that will take less than this, by what blocks of the kernel took before, are small, too; and how many kernels are remembered. */
 enum { WORTH_HELPERS_US = 2 * HELPER_WAKE_US, PACES = 64 };
 /* Host threads take several blocks at once where there are many, but at most so many, and leave so many turns to each thread: taking them
- * one by one, two threads wait longer for the counter than a short block runs. */
-enum { BLOCKS_AT_ONCE = 64, TURNS = 64 };
+ * one by one, two threads wait longer for the counter than a short block runs. Compiled code goes from block to block by itself, and a call costs
+ * some 0.2 us (FIGURE). */
+enum { BLOCKS_AT_ONCE = 64, TURNS = 64, TURNS_COMPILED = 16 };
 /* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */
@@ -82,7 +84,6 @@ struct cpu_engine {
     atomic_bool                sent_away; /* helpers take no more blocks */
     struct pace                pace;
     uint64_t                   own_blocks;   /* that the caller ran in this launch */
-    uint64_t                   at_once;      /* blocks that are taken together */
     struct known_pace          known[PACES]; /* the caller's; by the code's address */
     _Alignas(CACHE_LINE) atomic_ullong
         next; /* the next block to take: ascending, so that waiting for lower blocks makes progress. In a cache line of its own, away from what other threads read all the time */
@@ -226,9 +227,20 @@ static bool prepare(struct cpu_engine *e, struct helper *h, struct grid_run *gri
     return false;
 }
 
+/* How many blocks are taken together. Those of several rows go through compiled code chunk by chunk, so a fault is the first one of all that were taken. */
+static uint64_t blocks_at_once(const struct cpu_engine *e, const struct grid_run *grid)
+{
+    const struct code_native *native = grid->code->native;
+    bool                      in_order = native && native->many && grid->launch->block[1] == 1;
+    uint64_t                  turns = !in_order ? TURNS : e->threads > 1 ? TURNS_COMPILED : 1, n = e->blocks / (e->threads * turns);
+
+    return n < 1 ? 1 : n > BLOCKS_AT_ONCE ? BLOCKS_AT_ONCE : n;
+}
+
 static void run_blocks(struct cpu_engine *e, struct helper *h)
 {
     struct grid_run *grid = NULL;
+    uint64_t         at_once = 1;
 
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
         struct grid_run *now = atomic_load_explicit(&e->grid, memory_order_acquire);
@@ -239,11 +251,13 @@ static void run_blocks(struct cpu_engine *e, struct helper *h)
             return;
         if (now != grid && !prepare(e, h, now))
             return;
+        if (now != grid)
+            at_once = blocks_at_once(e, now);
         grid = now;
-        number = atomic_fetch_add(&e->next, e->at_once);
+        number = atomic_fetch_add(&e->next, at_once);
         if (number >= e->blocks)
             return;
-        end = number + e->at_once < e->blocks ? number + e->at_once : e->blocks;
+        end = number + at_once < e->blocks ? number + at_once : e->blocks;
         if (!grid->code->by->blocks_run(&h->run, number, end - number)) {
             record_problem(e, &h->run.problem);
             return;
@@ -509,8 +523,6 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     e->told = later ? now_ns() : DEADLINE_NEVER;
     atomic_store(&e->next, 0);
     e->own_blocks = 0;
-    e->at_once = e->blocks / ((uint64_t)e->threads * TURNS);
-    e->at_once = e->at_once < 1 ? 1 : e->at_once > BLOCKS_AT_ONCE ? BLOCKS_AT_ONCE : e->at_once;
     atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
 }
 
