@@ -21,9 +21,10 @@ enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
 /* Launches that will take less than this, by what blocks of the kernel took before, are small, too; and how many kernels are remembered. */
 enum { WORTH_HELPERS_US = 2 * HELPER_WAKE_US, PACES = 64 };
 /* Host threads take several blocks at once where there are many, but at most so many, and leave so many turns to each thread: taking them
- * one by one, two threads wait longer for the counter than a short block runs. Compiled code goes from block to block by itself, and a call costs
- * some 0.2 us (FIGURE). */
-enum { BLOCKS_AT_ONCE = 64, TURNS = 64, TURNS_COMPILED = 16 };
+ * one by one, two threads wait longer for the counter than a short block runs. Compiled code goes from block to block by itself: a call costs some 0.2 us, and
+ * it is as fast as it gets with a row of the grid (2026-11-29-cpu-stream-kernels.txt). It looks at the clock after as many threads as 64 blocks can have. */
+enum { BLOCKS_AT_ONCE = 64, TURNS = 64 };
+enum { THREADS_AT_ONCE = BLOCKS_AT_ONCE * CPU_BLOCK_THREADS_MAX, SHARES = 4, TURNS_OF_STRIPS = 16 };
 /* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */
@@ -227,33 +228,42 @@ static bool prepare(struct cpu_engine *e, struct helper *h, struct grid_run *gri
     return false;
 }
 
-/* How many blocks are taken together. Those of several rows go through compiled code chunk by chunk, so a fault is the first one of all that were taken. */
+static uint64_t between(uint64_t n, uint64_t least, uint64_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
+
+/* How many blocks are taken together. Blocks of one row are cut ever smaller towards the end, so that threads end together. Those of several rows go through
+ * compiled code chunk by chunk, so a fault is the first one of all that were taken: of those, only such as are strips together, and then always as many. */
 static uint64_t blocks_at_once(const struct cpu_engine *e, const struct grid_run *grid)
 {
     const struct code_native *native = grid->code->native;
-    bool                      in_order = native && native->many && grid->launch->block[1] == 1;
-    uint64_t                  turns = !in_order ? TURNS : e->threads > 1 ? TURNS_COMPILED : 1, n = e->blocks / (e->threads * turns);
+    const uint32_t           *b = grid->launch->block;
+    uint64_t                  threads = e->threads, taken = atomic_load_explicit(&e->next, memory_order_relaxed);
+    uint64_t                  left = taken < e->blocks ? e->blocks - taken : 0;
 
-    return n < 1 ? 1 : n > BLOCKS_AT_ONCE ? BLOCKS_AT_ONCE : n;
+    if (native && native->many && b[1] == 1)
+        return between(threads > 1 ? left / (threads * SHARES) : left, 1, THREADS_AT_ONCE / (b[0] * b[2]));
+    if (native && native->many && native->strip && native->across && b[0] == native->lanes)
+        return between(threads > 1 ? e->blocks / (threads * TURNS_OF_STRIPS) : e->blocks, 1, BLOCKS_AT_ONCE);
+    return between(e->blocks / (threads * TURNS), 1, BLOCKS_AT_ONCE);
 }
 
 static void run_blocks(struct cpu_engine *e, struct helper *h)
 {
     struct grid_run *grid = NULL;
-    uint64_t         at_once = 1;
 
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
         struct grid_run *now = atomic_load_explicit(&e->grid, memory_order_acquire);
         bool             own = h == &e->helpers[0];
-        uint64_t         number, end;
+        uint64_t         number, end, at_once;
 
         if (!own && atomic_load_explicit(&e->sent_away, memory_order_relaxed))
             return;
         if (now != grid && !prepare(e, h, now))
             return;
-        if (now != grid)
-            at_once = blocks_at_once(e, now);
         grid = now;
+        at_once = blocks_at_once(e, grid);
         number = atomic_fetch_add(&e->next, at_once);
         if (number >= e->blocks)
             return;
