@@ -370,7 +370,6 @@ static void set_block(struct block_run *r, uint64_t number)
     r->block[2] = (uint32_t)(number / g[0] / g[1]);
 }
 
-/* The frame is laid out by the first block, which takes the long way. */
 /* At a block's begin. The first one makes the registers' arrays, where compiled code leaves what it cannot end by itself. Such a block ran apart from the
  * others until 2026-11-29: an empty launch took 1.23 us, now 1.08 (A/B in turns). */
 static bool runs_whole(struct block_run *r)

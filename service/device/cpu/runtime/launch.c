@@ -24,8 +24,9 @@ enum { WORTH_HELPERS_US = 2 * HELPER_WAKE_US, PACES = 64 };
  * one by one, two threads wait longer for the counter than a short block runs. Compiled code goes from block to block by itself: with calls for two
  * blocks each, saxpy took 1.06 times plain C's time, with all in one call 1.03 (A/B in turns, 2026-11-29). It looks at the clock at each call, so after
  * as many threads as 64 blocks can have. */
-enum { BLOCKS_AT_ONCE = 64, TURNS = 64 };
-enum { THREADS_AT_ONCE = BLOCKS_AT_ONCE * CPU_BLOCK_THREADS_MAX, SHARES = 4, TURNS_OF_STRIPS = 16 };
+enum { BLOCKS_AT_ONCE = 64, TURNS = 64, THREADS_AT_ONCE = BLOCKS_AT_ONCE * CPU_BLOCK_THREADS_MAX };
+/* Of compiled blocks of one row, each of several threads takes a quarter of its share of those that are left; of strips across blocks it leaves so many turns. */
+enum { SHARES = 4, TURNS_OF_STRIPS = 16 };
 /* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
  * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
  * this many tenths of the time that they took alone. */
@@ -234,8 +235,8 @@ static uint64_t between(uint64_t n, uint64_t least, uint64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* How many blocks are taken together. Blocks of one row are cut ever smaller towards the end, so that threads end together. Those of several rows go through
- * compiled code chunk by chunk, so a fault is the first one of all that were taken: of those, only such as are strips together, and then always as many. */
+/* How many blocks are taken together. Of compiled blocks of one row, ever fewer towards the end, so that threads end together. Those of several rows go
+ * through compiled code chunk by chunk, and a fault is the first one of all that were taken: many of them only where they run as strips. */
 static uint64_t blocks_at_once(const struct cpu_engine *e, const struct grid_run *grid)
 {
     const struct code_native *native = grid->code->native;
