@@ -1,6 +1,7 @@
 /* What kernels cost on the `cpu` device, on 1 and 2 threads, interpreted and compiled by libLLVM, beside plain C loops compiled into this
  * program. Without libLLVM the compiled columns are those of the interpreter.
  * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] [--format json]
+ * Compiled code on one thread and plain C take turns for 100 ms: the 10th percentile of each. The other figures are the shortest of N runs.
  * cpu_kernels --turns N [--kernel NAME]: compiled code and plain C in turns on one thread, N times. Where others use the machine, too, a tenth of the
  * runs is fast enough to tell two builds apart by 2 %. */
 #include "base/deadline.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_DEFAULT = 9, TURNS_MAX = 4096, PTX_BYTES_MAX = 1 << 20 };
+enum { RUNS_DEFAULT = 9, TURNS_MAX = 4096, TURNS_MS = 100, PTX_BYTES_MAX = 1 << 20 };
 
 struct bench {
     struct cpu_memory        *memory;
@@ -180,17 +181,15 @@ static double kernel_ms(const struct bench *b, const struct subject *s, const st
     return (double)best / 1e6;
 }
 
+/* 0: there is none. */
 static double plain_ms(const struct bench *b, const struct subject *s)
 {
-    uint64_t best = UINT64_MAX;
+    uint64_t from = clock_of(0);
 
-    for (unsigned i = 0; s->plain && i < (b->runs > 5 ? 5 : b->runs); i++) {
-        uint64_t from = clock_of(0), took;
-        s->plain(b->x, b->y, b->z);
-        took = clock_of(0) - from;
-        best = took < best ? took : best;
-    }
-    return s->plain ? (double)best / 1e6 : 0;
+    if (!s->plain)
+        return 0;
+    s->plain(b->x, b->y, b->z);
+    return (double)(clock_of(0) - from) / 1e6;
 }
 
 struct figures {
@@ -216,11 +215,35 @@ static void say_json(const struct subject *s, const struct figures *f)
            s->kernel, s->grid[0] * s->grid[1], f->one, f->two, f->compiled_one, f->compiled_two, f->compiling, f->plain);
 }
 
+struct turns {
+    unsigned count;
+    double   compiled, plain; /* the 10th percentile, in milliseconds */
+    double   compiled_middle, plain_middle;
+};
+
+/* Compiled code and plain C in turns on one thread, so that both meet the memory in the same state: at least so many times, and for a while. */
+static struct turns take_turns(const struct bench *b, const struct subject *s, const struct ptx_module *m, unsigned least, uint64_t ns)
+{
+    static uint64_t compiled[TURNS_MAX], plain[TURNS_MAX];
+    struct bench    once = *b;
+    uint64_t        end = clock_of(0) + ns;
+    unsigned        n = 0;
+
+    once.runs = 1;
+    for (; n < TURNS_MAX && (n < least || clock_of(0) < end); n++) {
+        compiled[n] = (uint64_t)(kernel_ms(&once, s, m, 0) * 1e6);
+        plain[n] = (uint64_t)(plain_ms(b, s) * 1e6);
+    }
+    return (struct turns){n, percentile_us(compiled, n, 10) / 1e3, percentile_us(plain, n, 10) / 1e3, percentile_us(compiled, n, 50) / 1e3,
+                          percentile_us(plain, n, 50) / 1e3};
+}
+
 static void measure(const struct bench *b, const struct subject *s)
 {
     struct ptx_module *m = load(b, s->file);
     struct bench       once = *b;
     struct figures     f;
+    struct turns       t;
     uint64_t           from;
 
     once.runs = 1;
@@ -231,10 +254,11 @@ static void measure(const struct bench *b, const struct subject *s)
     from = clock_of(0);
     kernel_ms(&once, s, m, 0);
     f.compiling = (double)(clock_of(0) - from) / 1e6;
-    f.compiled_one = kernel_ms(b, s, m, 0);
+    t = take_turns(b, s, m, b->runs, TURNS_MS * NS_PER_MS);
+    f.compiled_one = t.compiled;
     f.compiled_two = kernel_ms(b, s, m, 1);
     f.compiling -= f.compiling > f.compiled_one ? f.compiled_one : f.compiling;
-    f.plain = plain_ms(b, s);
+    f.plain = t.plain;
     if (b->json)
         say_json(s, &f);
     else
@@ -245,23 +269,16 @@ static void measure(const struct bench *b, const struct subject *s)
 
 static void in_turns(const struct bench *b, const struct subject *s)
 {
-    static uint64_t    ours[TURNS_MAX], plain[TURNS_MAX];
     struct ptx_module *m = load(b, s->file);
     struct bench       once = *b;
-    double             tenth, of_plain;
+    struct turns       t;
 
     once.runs = 1;
     jit_choose(JIT_NOW);
     kernel_ms(&once, s, m, 0);
-    for (unsigned i = 0; i < b->turns; i++) {
-        ours[i] = (uint64_t)(kernel_ms(&once, s, m, 0) * 1e6);
-        plain[i] = (uint64_t)(plain_ms(&once, s) * 1e6);
-    }
-    tenth = percentile_us(ours, b->turns, 10) / 1e3;
-    of_plain = percentile_us(plain, b->turns, 10) / 1e3;
+    t = take_turns(b, s, m, b->turns, 0);
     printf("%-18s of %u runs each, the 10th percentile: compiled %9.4f ms  plain C %9.4f ms  ratio %6.3f; the median: %9.4f %9.4f ms\n",
-           s->kernel, b->turns, tenth, of_plain, tenth / of_plain, percentile_us(ours, b->turns, 50) / 1e3,
-           percentile_us(plain, b->turns, 50) / 1e3);
+           s->kernel, t.count, t.compiled, t.plain, t.compiled / t.plain, t.compiled_middle, t.plain_middle);
     cpu_code_unload(m);
     ptx_module_destroy(m);
 }

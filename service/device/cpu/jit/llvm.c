@@ -2,7 +2,6 @@
 #include "device/cpu/jit/llvm.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "base/files/library.h"
 #include "base/log/log.h"

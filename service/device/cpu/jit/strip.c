@@ -189,7 +189,7 @@ static bool keeps_loaded(const struct jit_plan *p, const struct code_block *k)
 /* A line that wraps does so once at most in a band. */
 static bool has_bands(const struct jit_plan *p)
 {
-    enum { STRIDE_MAX = 1 << 20 };
+    enum { STRIDE_MAX = (1 << 30) / BAND_LANES_MAX };
 
     for (uint32_t r = 0; r < p->function->registers_count; r++) {
         const struct shape *s = &p->shapes[r];

@@ -613,6 +613,31 @@ Test(jit, a_fault_in_a_row_of_blocks_names_its_block)
                  true);
 }
 
+Test(jit, every_block_runs_once_however_they_are_dealt)
+{
+    static const unsigned         blocks[] = {1, 7, 64, 65, 300, 2001};
+    static const struct rig_shape shapes[] = {{.block_x = 32}, {.block_x = 16, .block_y = 8}};
+    uint32_t                     *count = rig_memory(&r, IMAGE_WORDS * 4);
+
+    jit_choose(JIT_NOW);
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        the_rig_threads(threads);
+        rig_load(&r, IMAGE("ld.global.u32 %r12, [%rd4]; add.s32 %r12, %r12, 1; st.global.u32 [%rd4], %r12;"));
+        for (unsigned i = 0; i < COUNT(blocks) * COUNT(shapes); i++) {
+            struct rig_shape shape = shapes[i / COUNT(blocks)];
+            unsigned         lanes = shape.block_x * (shape.block_y ? shape.block_y : 1), k = 0;
+
+            shape.grid_x = blocks[i % COUNT(blocks)];
+            memset(count, 0, IMAGE_WORDS * 4);
+            cr_assert_eq(rig_run(&r, "k", shape, (const uint64_t[]){ADDRESS(count), ADDRESS(count), 0}, 3), STATUS_OK, "%s", r.why.detail);
+            while (k < IMAGE_WORDS && count[k] == (k < lanes * shape.grid_x))
+                k++;
+            cr_assert_eq(k, IMAGE_WORDS, "%u threads, %u blocks of %u: word %u is %u", threads, shape.grid_x, lanes, k,
+                         k < IMAGE_WORDS ? count[k] : 0);
+        }
+    }
+}
+
 Test(jit, a_deadline_ends_a_loop)
 {
     jit_choose(JIT_NOW);

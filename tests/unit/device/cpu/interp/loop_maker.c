@@ -1,7 +1,5 @@
 /* Makes up PTX programs whose threads go from barrier to barrier together, in loops and by ways that all of them take. What they carry along is mostly
  * the same for all threads, or a line. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,30 +9,15 @@
 enum { INSNS_MAX = 85, DEPTH_MAX = 2 };
 
 struct loops {
-    char    *text;
-    size_t   bytes, used;
-    uint32_t state;
-    unsigned labels, insns;
-    bool     warps;
+    struct maker_text out;
+    uint32_t          state;
+    unsigned          labels, insns;
+    bool              warps;
 };
 
 static unsigned pick(struct loops *m, unsigned count)
 {
     return maker_random(&m->state) % count;
-}
-
-static void add(struct loops *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct loops *m, const char *format, ...)
-{
-    va_list args;
-    int     n;
-
-    va_start(args, format);
-    n = vsnprintf(m->text + m->used, m->bytes - m->used, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= m->bytes - m->used)
-        abort();
-    m->used += (size_t)n;
 }
 
 /* Capitals become registers of that class. The same for all threads: U 32 bits, V 64 bits, H 16 bits, Q predicates; W, which threads may change
@@ -105,14 +88,14 @@ static void add_letter(struct loops *m, char c)
 {
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) {
         if (letters[i].letter == c) {
-            add(m, "%%%s%u", letters[i].name, letters[i].first + pick(m, letters[i].count));
+            maker_add(&m->out, "%%%s%u", letters[i].name, letters[i].first + pick(m, letters[i].count));
             return;
         }
     }
     if (c == '#')
-        add(m, "%u", some_number(m));
+        maker_add(&m->out, "%u", some_number(m));
     else
-        add(m, "%c", c);
+        maker_add(&m->out, "%c", c);
 }
 
 static void add_shape(struct loops *m, const char *shape)
@@ -122,7 +105,7 @@ static void add_shape(struct loops *m, const char *shape)
         add_letter(m, *shape);
     }
     m->insns++;
-    add(m, ";\n");
+    maker_add(&m->out, ";\n");
 }
 
 static void add_reader(struct loops *m)
@@ -164,8 +147,8 @@ static void add_ways(struct loops *m, const char *guard, unsigned depth, bool to
     unsigned label = m->labels++;
 
     add_shape(m, guard);
-    m->used -= 2; /* the end of the line */
-    add(m, " A%u;\n", label);
+    m->out.used -= 2; /* the end of the line */
+    maker_add(&m->out, " A%u;\n", label);
     for (unsigned way = 0; way < 2; way++) {
         if (together)
             add_steps(m, depth + 1);
@@ -174,15 +157,15 @@ static void add_ways(struct loops *m, const char *guard, unsigned depth, bool to
         if (barriers)
             add_shape(m, "bar.sync 0");
         if (way == 0)
-            add(m, "bra B%u;\nA%u:\n", label, label);
+            maker_add(&m->out, "bra B%u;\nA%u:\n", label, label);
     }
-    add(m, "B%u:\n", label);
+    maker_add(&m->out, "B%u:\n", label);
 }
 
 /* Some wait before it, the others behind it; what all of them read there is one number for each half. */
 static void add_parting_barriers(struct loops *m)
 {
-    add(m, "bar.sync 0;\n");
+    maker_add(&m->out, "bar.sync 0;\n");
     add_shape(m, "and.pred %p3, P, P");
     add_shape(m, "@%p3 barrier.sync 0");
     add_shape(m, "@%p3 st.shared.u32 [mem+4092], U");
@@ -197,10 +180,10 @@ static void add_skip(struct loops *m)
     unsigned label = m->labels++;
 
     add_shape(m, "@P bra");
-    m->used -= 2;
-    add(m, " A%u;\n", label);
+    m->out.used -= 2;
+    maker_add(&m->out, " A%u;\n", label);
     add_parted_steps(m);
-    add(m, "A%u:\n", label);
+    maker_add(&m->out, "A%u:\n", label);
 }
 
 /* Chunks stop in it. */
@@ -208,9 +191,9 @@ static void add_long_loop(struct loops *m, unsigned depth)
 {
     unsigned label = m->labels++;
 
-    add(m, "mov.u32 %%c%u, 0;\nL%u:\nadd.u32 %%c%u, %%c%u, 1;\n", depth, label, depth, depth);
+    maker_add(&m->out, "mov.u32 %%c%u, 0;\nL%u:\nadd.u32 %%c%u, %%c%u, 1;\n", depth, label, depth, depth);
     add_shape(m, ONE_OF(m, lines));
-    add(m, "setp.lt.u32 %%q3, %%c%u, 2100;\n@%%q3 bra L%u;\n", depth, label);
+    maker_add(&m->out, "setp.lt.u32 %%q3, %%c%u, 2100;\n@%%q3 bra L%u;\n", depth, label);
     m->insns += 4;
 }
 
@@ -219,17 +202,17 @@ static void add_loop(struct loops *m, unsigned depth)
     unsigned label = m->labels++;
 
     if (pick(m, 2))
-        add(m, "mov.u32 %%c%u, %u;\n", depth, 1 + pick(m, 4));
+        maker_add(&m->out, "mov.u32 %%c%u, %u;\n", depth, 1 + pick(m, 4));
     else
-        add(m, "and.b32 %%c%u, %%u%u, 3;\n", depth, pick(m, 3));
-    add(m, "L%u:\n", label);
+        maker_add(&m->out, "and.b32 %%c%u, %%u%u, 3;\n", depth, pick(m, 3));
+    maker_add(&m->out, "L%u:\n", label);
     if (pick(m, 3))
         add_barrier(m);
     add_steps(m, depth + 1);
-    add(m, "add.s32 %%c%u, %%c%u, -1;\n", depth, depth);
+    maker_add(&m->out, "add.s32 %%c%u, %%c%u, -1;\n", depth, depth);
     if (pick(m, 2))
         add_barrier(m);
-    add(m, "setp.gt.s32 %%q3, %%c%u, 0;\n@%%q3 bra L%u;\n", depth, label);
+    maker_add(&m->out, "setp.gt.s32 %%q3, %%c%u, 0;\n@%%q3 bra L%u;\n", depth, label);
     m->insns += 4;
 }
 
@@ -256,7 +239,7 @@ static void add_step(struct loops *m, unsigned depth)
     else if (what < 23 && depth < DEPTH_MAX)
         pick(m, 8) ? add_loop(m, depth) : add_long_loop(m, depth);
     else if (what == 23 && depth == 0 && pick(m, 4) == 0)
-        add(m, "@%%p%u bra %s;\n", pick(m, 3), pick(m, 2) ? "End" : "Gone");
+        maker_add(&m->out, "@%%p%u bra %s;\n", pick(m, 3), pick(m, 2) ? "End" : "Gone");
     else
         add_reader(m);
 }
@@ -269,7 +252,8 @@ static void add_steps(struct loops *m, unsigned depth)
 
 static void add_start(struct loops *m)
 {
-    add(m,
+    maker_add(
+        &m->out,
         ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry made(.param .u64 in, .param .u64 out)\n{\n"
         ".reg .b16 %%h<2>; .reg .b32 %%r<10>; .reg .b32 %%u<5>; .reg .b32 %%l<4>; .reg .b32 %%c<4>; .reg .b64 %%rd<8>; .reg .b64 %%k<4>;\n"
         ".reg .b64 %%v<2>; .reg .f32 %%f<2>; .reg .pred %%p<6>; .reg .pred %%q<4>; .shared .align 16 .b8 mem[4096];\n"
@@ -279,8 +263,9 @@ static void add_start(struct loops *m)
         "add.s64 %%rd4, %%rd1, %%rd5; mov.u64 %%rd3, mem; mul.wide.u32 %%rd5, %%r6, 4; add.s64 %%rd3, %%rd3, %%rd5;\n"
         "mov.u32 %%r4, 0; st.shared.u32 [%%rd3], %%r4; st.shared.u32 [mem+4092], %%r4;\n");
     for (unsigned i = 0; i < 3; i++)
-        add(m, "ld.global.u32 %%r%u, [%%rd4+%u]; ld.global.u32 %%u%u, [%%rd1+%u];\n", i, 2000 * i, i, 4 * i);
-    add(m,
+        maker_add(&m->out, "ld.global.u32 %%r%u, [%%rd4+%u]; ld.global.u32 %%u%u, [%%rd1+%u];\n", i, 2000 * i, i, 4 * i);
+    maker_add(
+        &m->out,
         "setp.lt.s32 %%p0, %%r0, %%r1; setp.eq.u32 %%p1, %%r6, 5; setp.lt.u32 %%p2, %%r6, 32; add.u32 %%l0, %%r5, %u;\n"
         "add.u32 %%l1, %%r5, %u; mad.lo.u32 %%l2, %%r5, 4, %u; mov.u32 %%l3, %%l2; mul.wide.u32 %%k0, %%l0, 4; mul.wide.s32 %%k1, %%l1, "
         "4;\n"
@@ -292,18 +277,20 @@ static void add_start(struct loops *m)
 
 void maker_write_loops(char *text, size_t bytes, uint32_t seed)
 {
-    struct loops m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 54321, .warps = seed % 3 == 0};
+    struct loops m = {.out = {.text = text, .bytes = bytes}, .state = seed * 2654435761u + 54321, .warps = seed % 3 == 0};
 
     add_start(&m);
     while (m.insns < INSNS_MAX)
         add_step(&m, 0);
-    add(&m, "End:\n");
+    maker_add(&m.out, "End:\n");
     for (unsigned i = 0; i < 4; i++)
-        add(&m,
-            "mad.lo.u32 %%r0, %%r0, 31, %%l%u; cvt.u32.u64 %%r4, %%k%u; mad.lo.u32 %%r1, %%r1, 31, %%r4; shr.u64 %%rd5, %%k%u, 32;\n"
-            "cvt.u32.u64 %%r4, %%rd5; mad.lo.u32 %%r2, %%r2, 31, %%r4; mad.lo.u32 %%r2, %%r2, 3, %%u%u;\n",
-            i, i, i, i);
-    add(&m, "cvt.u32.u64 %%r4, %%v0; xor.b32 %%r0, %%r0, %%r4; cvt.u32.u64 %%r4, %%v1; xor.b32 %%r1, %%r1, %%r4; cvt.u32.u16 %%r4, %%h0;\n"
-            "add.u32 %%r1, %%r1, %%r4; selp.b32 %%r4, 77, 9, %%q0; add.u32 %%r2, %%r2, %%r4; add.u32 %%r2, %%r2, %%u4;\n"
-            "Gone:\nst.global.u32 [%%rd2], %%r0; st.global.u32 [%%rd2+4], %%r1; st.global.u32 [%%rd2+8], %%r2; ret;\n}\n");
+        maker_add(&m.out,
+                  "mad.lo.u32 %%r0, %%r0, 31, %%l%u; cvt.u32.u64 %%r4, %%k%u; mad.lo.u32 %%r1, %%r1, 31, %%r4; shr.u64 %%rd5, %%k%u, 32;\n"
+                  "cvt.u32.u64 %%r4, %%rd5; mad.lo.u32 %%r2, %%r2, 31, %%r4; mad.lo.u32 %%r2, %%r2, 3, %%u%u;\n",
+                  i, i, i, i);
+    maker_add(
+        &m.out,
+        "cvt.u32.u64 %%r4, %%v0; xor.b32 %%r0, %%r0, %%r4; cvt.u32.u64 %%r4, %%v1; xor.b32 %%r1, %%r1, %%r4; cvt.u32.u16 %%r4, %%h0;\n"
+        "add.u32 %%r1, %%r1, %%r4; selp.b32 %%r4, 77, 9, %%q0; add.u32 %%r2, %%r2, %%r4; add.u32 %%r2, %%r2, %%u4;\n"
+        "Gone:\nst.global.u32 [%%rd2], %%r0; st.global.u32 [%%rd2+4], %%r1; st.global.u32 [%%rd2+8], %%r2; ret;\n}\n");
 }

@@ -11,13 +11,25 @@
 enum { STEPS = 70, STEPS_WITH_BARRIERS = 14 };
 
 struct maker {
-    char    *text;
-    size_t   bytes, used;
+    struct maker_text out;
     uint32_t state;
     unsigned labels;
     bool     alone; /* no thread may see the others */
     bool     warps; /* but those of its warp, by operations that are for it */
 };
+
+void maker_add(struct maker_text *t, const char *format, ...)
+{
+    va_list args;
+    int     n;
+
+    va_start(args, format);
+    n = vsnprintf(t->text + t->used, t->bytes - t->used, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= t->bytes - t->used)
+        abort();
+    t->used += (size_t)n;
+}
 
 uint32_t maker_random(uint32_t *state)
 {
@@ -36,20 +48,6 @@ uint32_t maker_value(uint32_t *state)
     if (r % 4 == 0)
         return odd[maker_random(state) % (sizeof odd / sizeof *odd)];
     return r % 4 == 1 ? 0x3f000000 + maker_random(state) % 0x02000000 : maker_random(state);
-}
-
-static void add(struct maker *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct maker *m, const char *format, ...)
-{
-    va_list args;
-    int     n;
-
-    va_start(args, format);
-    n = vsnprintf(m->text + m->used, m->bytes - m->used, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= m->bytes - m->used)
-        abort();
-    m->used += (size_t)n;
 }
 
 static unsigned pick(struct maker *m, unsigned count)
@@ -85,20 +83,20 @@ static void add_shape(struct maker *m, const char *shape)
 {
     for (const char *c = strchr(shape, ' '); c && *shape; shape++) {
         if (shape < c)
-            add(m, "%c", *shape);
+            maker_add(&m->out, "%c", *shape);
         else if (strchr("RLHFP", *shape))
-            add(m, "%%%s%u", *shape == 'R' ? "r" : *shape == 'L' ? "rd" : *shape == 'H' ? "rs" : *shape == 'F' ? "f" : "p",
-                *shape == 'P' ? pick(m, 4) : *shape == 'L' || *shape == 'H' ? pick(m, 4) : pick(m, 6));
+            maker_add(&m->out, "%%%s%u", *shape == 'R' ? "r" : *shape == 'L' ? "rd" : *shape == 'H' ? "rs" : *shape == 'F' ? "f" : "p",
+                            *shape == 'P' ? pick(m, 4) : *shape == 'L' || *shape == 'H' ? pick(m, 4) : pick(m, 6));
         else
-            add(m, "%c", *shape);
+            maker_add(&m->out, "%c", *shape);
     }
-    add(m, ";\n");
+    maker_add(&m->out, ";\n");
 }
 
 static void add_guard(struct maker *m)
 {
     if (pick(m, 4) == 0)
-        add(m, "@%s%%p%u ", pick(m, 2) ? "!" : "", pick(m, 4));
+        maker_add(&m->out, "@%s%%p%u ", pick(m, 2) ? "!" : "", pick(m, 4));
 }
 
 /* %r20: a number below 512, in one of the patterns that kernels have, or random. */
@@ -111,7 +109,7 @@ static void add_index(struct maker *m)
         "xor.b32 %r20, %r19, 1;", "shr.u32 %r20, %r19, 1;",
     };
 
-    add(m, "%s\n", patterns[pick(m, sizeof patterns / sizeof *patterns)]);
+    maker_add(&m->out, "%s\n", patterns[pick(m, sizeof patterns / sizeof *patterns)]);
 }
 
 /* As add_address(), for this thread's own places: 32 bytes of shared memory, 64 of global. Memory that nobody writes may be read
@@ -122,16 +120,16 @@ static const char *add_own_address(struct maker *m, unsigned bytes, bool store)
     unsigned                 space = pick(m, 5);
 
     add_index(m);
-    add(m, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
+    maker_add(&m->out, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
     if (space == 1)
-        add(m, "and.b64 %%rd20, %%rd20, 48; mov.u64 %%rd21, own; add.s64 %%rd20, %%rd20, %%rd21;\n");
+        maker_add(&m->out, "and.b64 %%rd20, %%rd20, 48; mov.u64 %%rd21, own; add.s64 %%rd20, %%rd20, %%rd21;\n");
     else if (space == 0 || space == 3)
-        add(m, "and.b64 %%rd20, %%rd20, 16; add.s64 %%rd20, %%rd20, %%rd16; mov.u64 %%rd21, mem;%s add.s64 %%rd20, %%rd20, %%rd21;\n",
-            space == 3 ? " cvta.shared.u64 %rd21, %rd21;" : "");
+        maker_add(&m->out, "and.b64 %%rd20, %%rd20, 16; add.s64 %%rd20, %%rd20, %%rd16; mov.u64 %%rd21, mem;%s add.s64 %%rd20, %%rd20, %%rd21;\n",
+                        space == 3 ? " cvta.shared.u64 %rd21, %rd21;" : "");
     else if (store)
-        add(m, "and.b64 %%rd20, %%rd20, 48; add.s64 %%rd20, %%rd20, %%rd12;\n");
+        maker_add(&m->out, "and.b64 %%rd20, %%rd20, 48; add.s64 %%rd20, %%rd20, %%rd12;\n");
     else
-        add(m, "add.s64 %%rd20, %%rd20, %%rd10;\n");
+        maker_add(&m->out, "add.s64 %%rd20, %%rd20, %%rd10;\n");
     return space < 3 ? spaces[space] : "";
 }
 
@@ -145,15 +143,15 @@ static const char *add_address(struct maker *m, unsigned bytes, bool store)
         return add_own_address(m, bytes, store);
     space = spaces[pick(m, 6)];
     add_index(m);
-    add(m, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
+    maker_add(&m->out, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
     if (strcmp(space, "local") == 0) {
-        add(m, "and.b64 %%rd20, %%rd20, 48; mov.u64 %%rd21, own; add.s64 %%rd20, %%rd20, %%rd21;\n");
+        maker_add(&m->out, "and.b64 %%rd20, %%rd20, 48; mov.u64 %%rd21, own; add.s64 %%rd20, %%rd20, %%rd21;\n");
         return ".local";
     }
     if (strncmp(space, "shared", 6) == 0)
-        add(m, "mov.u64 %%rd21, mem;%s add.s64 %%rd20, %%rd20, %%rd21;\n", space[6] ? " cvta.shared.u64 %rd21, %rd21;" : "");
+        maker_add(&m->out, "mov.u64 %%rd21, mem;%s add.s64 %%rd20, %%rd20, %%rd21;\n", space[6] ? " cvta.shared.u64 %rd21, %rd21;" : "");
     else
-        add(m, "add.s64 %%rd20, %%rd20, %%rd%u;\n", store ? 12 : 10);
+        maker_add(&m->out, "add.s64 %%rd20, %%rd20, %%rd%u;\n", store ? 12 : 10);
     return strchr(space, '_') ? "" : space[0] == 's' ? ".shared" : ".global";
 }
 
@@ -172,9 +170,9 @@ static void add_access(struct maker *m)
 
     add_guard(m);
     if (store)
-        add(m, "st%s.%s [%%rd20], %s;\n", space, forms[k].form, forms[k].registers);
+        maker_add(&m->out, "st%s.%s [%%rd20], %s;\n", space, forms[k].form, forms[k].registers);
     else
-        add(m, "ld%s.%s %s, [%%rd20];\n", space, forms[k].form, forms[k].registers);
+        maker_add(&m->out, "ld%s.%s %s, [%%rd20];\n", space, forms[k].form, forms[k].registers);
 }
 
 static void add_atomic(struct maker *m)
@@ -186,7 +184,7 @@ static void add_atomic(struct maker *m)
     if (strcmp(space, ".local") == 0) /* .local has none */
         return;
     add_guard(m);
-    add(m, "atom%s.%s;\n", space, forms[pick(m, sizeof forms / sizeof *forms)]);
+    maker_add(&m->out, "atom%s.%s;\n", space, forms[pick(m, sizeof forms / sizeof *forms)]);
 }
 
 static void add_step(struct maker *m);
@@ -211,12 +209,12 @@ static void add_meeting(struct maker *m)
 {
     unsigned a = pick(m, 6), b = pick(m, 6), p = pick(m, 4), q = pick(m, 4);
 
-    add(m, "activemask.b32 %%r21;\n");
+    maker_add(&m->out, "activemask.b32 %%r21;\n");
     switch (pick(m, 4)) {
-    case 0:  add(m, "vote.sync.ballot.b32 %%r%u, %%p%u, %%r21;\n", a, p); break;
-    case 1:  add(m, "vote.sync.any.pred %%p%u, !%%p%u, %%r21;\n", p, q); break;
-    case 2:  add(m, "match.any.sync.b32 %%r%u, %%r%u, %%r21;\n", a, b); break;
-    default: add(m, "bar.warp.sync %%r21;\n"); break;
+    case 0:  maker_add(&m->out, "vote.sync.ballot.b32 %%r%u, %%p%u, %%r21;\n", a, p); break;
+    case 1:  maker_add(&m->out, "vote.sync.any.pred %%p%u, !%%p%u, %%r21;\n", p, q); break;
+    case 2:  maker_add(&m->out, "match.any.sync.b32 %%r%u, %%r%u, %%r21;\n", a, b); break;
+    default: maker_add(&m->out, "bar.warp.sync %%r21;\n"); break;
     }
 }
 
@@ -225,17 +223,17 @@ static void add_block(struct maker *m)
     unsigned label = m->labels++, steps = 1 + pick(m, 5), kind = pick(m, 3);
 
     if (kind == 0) { /* some threads skip it */
-        add(m, "@%s%%p%u bra L%u;\n", pick(m, 2) ? "!" : "", pick(m, 4), label);
+        maker_add(&m->out, "@%s%%p%u bra L%u;\n", pick(m, 2) ? "!" : "", pick(m, 4), label);
     } else { /* a short loop, with the same or different trip counts */
-        add(m, kind == 1 ? "and.b32 %%r2%u, %%r%u, 3;\nL%u:\n" : "mov.u32 %%r2%u, %u;\nL%u:\n", 2 + label % 8, pick(m, 6), label);
+        maker_add(&m->out, kind == 1 ? "and.b32 %%r2%u, %%r%u, 3;\nL%u:\n" : "mov.u32 %%r2%u, %u;\nL%u:\n", 2 + label % 8, pick(m, 6), label);
     }
     for (unsigned i = 0; i < steps; i++)
         add_step(m);
     if (kind == 0)
-        add(m, "L%u:\n", label);
+        maker_add(&m->out, "L%u:\n", label);
     else
-        add(m, "add.s32 %%r2%u, %%r2%u, -1;\nsetp.gt.s32 %%p5, %%r2%u, 0;\n@%%p5 bra L%u;\n", 2 + label % 8, 2 + label % 8, 2 + label % 8,
-            label);
+        maker_add(&m->out, "add.s32 %%r2%u, %%r2%u, -1;\nsetp.gt.s32 %%p5, %%r2%u, 0;\n@%%p5 bra L%u;\n", 2 + label % 8, 2 + label % 8, 2 + label % 8,
+                        label);
 }
 
 static void add_step(struct maker *m)
@@ -256,36 +254,37 @@ static void add_step(struct maker *m)
 
 static void add_start(struct maker *m)
 {
-    add(m, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry made(.param .u64 in, .param .u64 out, .param .u64 other)\n{\n"
-           ".reg .b16 %%rs<4>; .reg .b32 %%r<32>; .reg .b64 %%rd<24>; .reg .f32 %%f<8>; .reg .pred %%p<7>;\n"
-           ".shared .align 16 .b8 mem[8192]; .local .align 16 .b8 own[64];\n"
-           "ld.param.u64 %%rd10, [in]; ld.param.u64 %%rd11, [out]; ld.param.u64 %%rd12, [other];\n"
-           "mov.u32 %%r18, %%ctaid.x; mov.u32 %%r17, %%ntid.x; mov.u32 %%r19, %%tid.x; mad.lo.u32 %%r16, %%r18, %%r17, %%r19;\n"
-           "mul.wide.u32 %%rd13, %%r16, 64; add.s64 %%rd11, %%rd11, %%rd13; mul.wide.u32 %%rd14, %%r16, 64; add.s64 %%rd15, %%rd10, %%rd14;\n");
-    add(m, "mov.u32 %%r21, %%r19; mov.u64 %%rd22, 0;\nZero:\nmul.wide.u32 %%rd20, %%r21, 8; mov.u64 %%rd21, mem;"
-           " add.s64 %%rd20, %%rd20, %%rd21; st.shared.u64 [%%rd20], %%rd22; add.u32 %%r21, %%r21, %%r17; setp.lt.u32 %%p4, %%r21, 1024;"
-           " @%%p4 bra Zero;\nbar.sync 0;\n");
+    maker_add(&m->out, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry made(.param .u64 in, .param .u64 out, .param .u64 other)\n{\n"
+                       ".reg .b16 %%rs<4>; .reg .b32 %%r<32>; .reg .b64 %%rd<24>; .reg .f32 %%f<8>; .reg .pred %%p<7>;\n"
+                       ".shared .align 16 .b8 mem[8192]; .local .align 16 .b8 own[64];\n"
+                       "ld.param.u64 %%rd10, [in]; ld.param.u64 %%rd11, [out]; ld.param.u64 %%rd12, [other];\n"
+                       "mov.u32 %%r18, %%ctaid.x; mov.u32 %%r17, %%ntid.x; mov.u32 %%r19, %%tid.x; mad.lo.u32 %%r16, %%r18, %%r17, %%r19;\n"
+                       "mul.wide.u32 %%rd13, %%r16, 64; add.s64 %%rd11, %%rd11, %%rd13; mul.wide.u32 %%rd14, %%r16, 64;"
+                       " add.s64 %%rd15, %%rd10, %%rd14;\n");
+    maker_add(&m->out, "mov.u32 %%r21, %%r19; mov.u64 %%rd22, 0;\nZero:\nmul.wide.u32 %%rd20, %%r21, 8; mov.u64 %%rd21, mem;"
+                       " add.s64 %%rd20, %%rd20, %%rd21; st.shared.u64 [%%rd20], %%rd22; add.u32 %%r21, %%r21, %%r17; setp.lt.u32 %%p4, %%r21, 1024;"
+                       " @%%p4 bra Zero;\nbar.sync 0;\n");
     if (m->alone)
-        add(m, "mul.wide.u32 %%rd16, %%r19, 32; add.s64 %%rd12, %%rd12, %%rd14; and.b32 %%r19, %%r16, 511; mov.u32 %%r6, 0;"
-               " add.cc.u32 %%r6, %%r6, 0; st.local.v2.u64 [own], {%%rd22, %%rd22}; st.local.v2.u64 [own+16], {%%rd22, %%rd22};"
-               " st.local.v2.u64 [own+32], {%%rd22, %%rd22}; st.local.v2.u64 [own+48], {%%rd22, %%rd22};\n");
+        maker_add(&m->out, "mul.wide.u32 %%rd16, %%r19, 32; add.s64 %%rd12, %%rd12, %%rd14; and.b32 %%r19, %%r16, 511; mov.u32 %%r6, 0;"
+                           " add.cc.u32 %%r6, %%r6, 0; st.local.v2.u64 [own], {%%rd22, %%rd22}; st.local.v2.u64 [own+16], {%%rd22, %%rd22};"
+                           " st.local.v2.u64 [own+32], {%%rd22, %%rd22}; st.local.v2.u64 [own+48], {%%rd22, %%rd22};\n");
     for (unsigned i = 0; i < 6; i++)
-        add(m, "ld.global.u32 %%r%u, [%%rd15+%u]; ld.global.f32 %%f%u, [%%rd15+%u];\n", i, 4 * i, i, 4 * (i + 8));
+        maker_add(&m->out, "ld.global.u32 %%r%u, [%%rd15+%u]; ld.global.f32 %%f%u, [%%rd15+%u];\n", i, 4 * i, i, 4 * (i + 8));
     for (unsigned i = 0; i < 4; i++)
-        add(m, "mov.b64 %%rd%u, {%%r%u, %%r%u}; cvt.u16.u32 %%rs%u, %%r%u; setp.lt.s32 %%p%u, %%r%u, %%r%u;\n", i, i, i + 1, i, i, i, i,
-            (i + 3) % 6);
+        maker_add(&m->out, "mov.b64 %%rd%u, {%%r%u, %%r%u}; cvt.u16.u32 %%rs%u, %%r%u; setp.lt.s32 %%p%u, %%r%u, %%r%u;\n", i, i, i + 1, i, i, i, i,
+                  (i + 3) % 6);
 }
 
 static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, bool warps, bool barriers)
 {
-    struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345, .alone = alone, .warps = warps};
+    struct maker m = {.out = {.text = text, .bytes = bytes}, .state = seed * 2654435761u + 12345, .alone = alone, .warps = warps};
 
     add_start(&m);
     if (barriers)
-        add(&m, "mov.u32 %%r31, %u;\nRound:\n", 1 + pick(&m, 4));
+        maker_add(&m.out, "mov.u32 %%r31, %u;\nRound:\n", 1 + pick(&m, 4));
     for (unsigned i = 0; i < (barriers ? STEPS_WITH_BARRIERS : STEPS); i++) {
         if (barriers && pick(&m, 4) == 0)
-            add(&m, "bar.sync 0;\n");
+            maker_add(&m.out, "bar.sync 0;\n");
         if (warps && pick(&m, 5) == 0)
             add_warp_operation(&m);
         else if (pick(&m, 6) == 0)
@@ -294,12 +293,12 @@ static void write_program(char *text, size_t bytes, uint32_t seed, bool alone, b
             add_step(&m);
     }
     if (barriers)
-        add(&m, "add.s32 %%r31, %%r31, -1;\nsetp.gt.s32 %%p6, %%r31, 0;\n@%%p6 bra Round;\n");
+        maker_add(&m.out, "add.s32 %%r31, %%r31, -1;\nsetp.gt.s32 %%p6, %%r31, 0;\n@%%p6 bra Round;\n");
     for (unsigned i = 0; i < 6; i++)
-        add(&m, "st.global.u32 [%%rd11+%u], %%r%u; st.global.f32 [%%rd11+%u], %%f%u;\n", 4 * i, i, 4 * (i + MAKER_FLOATS_FROM), i);
-    add(&m, "cvt.u32.u64 %%r6, %%rd0; st.global.u32 [%%rd11+24], %%r6; shr.u64 %%rd1, %%rd1, 20; cvt.u32.u64 %%r6, %%rd1;"
-            " st.global.u32 [%%rd11+28], %%r6;\ncvt.u32.u16 %%r6, %%rs1; st.global.u32 [%%rd11+32], %%r6; selp.u32 %%r6, 1, 0, %%p1;"
-            " st.global.u32 [%%rd11+36], %%r6;\nret;\n}\n");
+        maker_add(&m.out, "st.global.u32 [%%rd11+%u], %%r%u; st.global.f32 [%%rd11+%u], %%f%u;\n", 4 * i, i, 4 * (i + MAKER_FLOATS_FROM), i);
+    maker_add(&m.out, "cvt.u32.u64 %%r6, %%rd0; st.global.u32 [%%rd11+24], %%r6; shr.u64 %%rd1, %%rd1, 20; cvt.u32.u64 %%r6, %%rd1;"
+                      " st.global.u32 [%%rd11+28], %%r6;\ncvt.u32.u16 %%r6, %%rs1; st.global.u32 [%%rd11+32], %%r6; selp.u32 %%r6, 1, 0, %%p1;"
+                      " st.global.u32 [%%rd11+36], %%r6;\nret;\n}\n");
 }
 
 void maker_write(char *text, size_t bytes, uint32_t seed)

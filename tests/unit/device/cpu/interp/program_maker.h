@@ -9,6 +9,14 @@
 /* Each thread stores MAKER_RESULTS words; the last of them are floats. */
 enum { MAKER_TEXT_BYTES = 32768, MAKER_RESULTS = 16, MAKER_FLOATS_FROM = 10 };
 
+/* A program that is being written. */
+struct maker_text {
+    char  *text;
+    size_t bytes, used;
+};
+
+/* Adds to it; ends the process where it is full. */
+void     maker_add(struct maker_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint32_t maker_random(uint32_t *state);
 /* Random numbers, sometimes edge cases. */
 uint32_t maker_value(uint32_t *state);
