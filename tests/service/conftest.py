@@ -10,7 +10,8 @@ names = itertools.count()
 
 pytest_collection_modifyitems = first(
     "test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_body_thresholds", "test_bulk",
-    "test_corpus", "test_crash_budget", "test_engines", "test_scaleout", "test_shareable", "test_slurm", "test_web")
+    "test_corpus", "test_crash_budget", "test_engines", "test_moves", "test_run_clients", "test_scaleout", "test_shareable", "test_slurm", "test_state",
+    "test_upgrade", "test_web")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from service_under_test import until
-from test_compile_turns import BOMB
+from test_compile_turns import BOMB, hold
 from test_shared_bounds import used
 from test_tenants import ALL, as_caller, token_file
 
@@ -279,7 +279,9 @@ def test_a_source_that_is_stopped_counts_as_a_fault(start, tmp_path):
     service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}), "--cache", str(tmp_path / "cache"), "--crash-budget", "1",
                     "--crash-window-s", "3600")
     alice = as_caller(service, "alice")
-    job = ended(alice, begun(alice, {"modules": [{"source": BOMB}, {"source": source(1)}]}))
+    path = begun(alice, {"modules": [{"source": BOMB}, {"source": source(1)}]})
+    hold(service, 1)
+    job = ended(alice, path)
     assert [item["problem"]["code"] for item in job["items"]] == ["compile_timeout", "rate_limited"]
     assert used(alice, "faults") == 1
 

@@ -1,6 +1,8 @@
 """Turns to compile: a caller's endless sources delay nobody else. The proof is never the time, but that the caller's own requests still
 wait when the other caller has been served."""
 import concurrent.futures
+import os
+import signal
 
 import pytest
 
@@ -24,6 +26,13 @@ BUILTIN = {"builtin": "cbrt", "dtype": "f32", "args": [{"buf": "x"}, {"buf": "x"
 
 def compilers(service):
     return [pid for pid in service.processes() if role_of(pid) == b"compile-worker"]
+
+
+def hold(service, count):
+    """Stops so many that compile, as SIGSTOP does: their deadlines come all the same, and they take nobody's processor until then."""
+    until(lambda: len(compilers(service)) == count, "they do not compile")
+    for pid in compilers(service):
+        os.kill(pid, signal.SIGSTOP)
 
 
 @pytest.fixture
@@ -123,7 +132,9 @@ def test_compilations_that_are_stopped_count_as_faults(serve):
         return client.put_cuda(f"{S}/modules/bomb{i}", BOMB)
 
     with concurrent.futures.ThreadPoolExecutor(budget) as pool:
-        stopped = list(pool.map(compiled, range(budget)))
+        answers = pool.map(compiled, range(budget))
+        hold(service, budget)
+        stopped = list(answers)
     assert [(answer.status, answer.code) for answer in stopped] == [(422, "compile_timeout")] * budget
     assert "counts toward the caller" in stopped[0].json()["detail"]
     assert faults_of(alice) == {"max": budget, "used": budget} and faults_of(bob)["used"] == 0

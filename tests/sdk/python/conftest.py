@@ -30,7 +30,7 @@ from gpurest._session.default import choose_device  # noqa: E402
 
 SETTLE_S = 60
 # These start first: one process runs a whole file, and a long file that starts late delays the end.
-LONG_FILES = ("test_sdk_process", "test_sdk_typing", "test_sdk_dask_workers")
+LONG_FILES = ("test_array_vulkan", "test_sdk_process", "test_sdk_typing", "test_sdk_dask_workers")
 
 
 def pytest_collection_modifyitems(items):
