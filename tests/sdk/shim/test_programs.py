@@ -1,6 +1,7 @@
 """Programs for the driver's interface against a service, unchanged: one for each family of calls. What they check is in their sources."""
 import ctypes
 import os
+import pathlib
 import re
 import signal
 import struct
@@ -86,6 +87,15 @@ def test_modules_of_every_form(run_program, url, tmp_path):
     for name, data in images().items():
         (tmp_path / name).write_bytes(data)
     assert run_program("modules", *images(), url=url)[0] == "PASS\n"
+
+
+def test_links(run_program, url, tmp_path):
+    """The cpu device reads no library: it has the functions of CUDA's device runtime in itself. A GPU takes them from there."""
+    library = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64" / "libcudadevrt.a"
+    if BACKEND == "cpu":
+        library = tmp_path / "libcudadevrt.a"
+        library.write_bytes(b"!<arch>\n" + bytes(60))
+    assert run_program("links", *(["cooperative", library] if library.exists() else []), url=url)[0] == "PASS\n"
 
 
 @pytest.mark.skipif(BACKEND != "cpu", reason="these images are not for the cpu device")
