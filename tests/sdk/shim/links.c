@@ -1,5 +1,5 @@
 /* Links as programs do: several PTX, with a library, and what cannot be linked. "cooperative" as an argument: also a grid that meets, by the functions
- * of CUDA's device runtime, whose library is the next argument or none. It runs on a GPU, beside NVIDIA's own driver, as on any device here. */
+ * of CUDA's device runtime, whose library is the next argument or none. "library" and its path: a fake GPU's linker, which runs nothing. It runs on a GPU, beside NVIDIA's own driver, as on any device here. */
 #include "driver.h"
 
 static const char head[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
@@ -161,15 +161,29 @@ static void grid(const char *library)
     OK(cuModuleUnload(m));
 }
 
+/* On devices that run no kernels: only what the linker says. */
+static void with_library(const char *library)
+{
+    CUlinkState s = started();
+
+    OK(add_text(s, alone));
+    OK(cuLinkAddFile_v2(s, 4, library, 0, NULL, NULL));
+    OK(cuModuleUnload(finished(s)));
+}
+
 int main(int argc, char **argv)
 {
     context_of_first_device();
-    functions_and_variables();
-    refused(alone, NULL, "twice");
+    if (argc > 2 && strcmp(argv[1], "library") == 0) {
+        with_library(argv[2]);
+    } else {
+        functions_and_variables();
+        refused(alone, NULL, "twice");
+    }
     refused(alone, ".visible .func (.param .b32 r) other(.param .b32 x) { ret; }\n", "twice");
     refused(defines, defines, "twice");
     wrong_inputs();
-    if (argc > 1)
+    if (argc > 1 && strcmp(argv[1], "cooperative") == 0)
         grid(argc > 2 ? argv[2] : NULL);
     puts("PASS");
     return 0;
