@@ -73,6 +73,7 @@ static CUmodule finished(CUlinkState s)
         fprintf(stderr, "%s\n", log_text);
     OK(r);
     CHECK(bytes > 0);
+    EXPECT(CUDA_ERROR_INVALID_VALUE, add_text(s, "// too late\n"));
     OK(cuModuleLoadDataEx(&m, cubin, 0, NULL, NULL));
     OK(cuLinkDestroy(s));
     return m;
