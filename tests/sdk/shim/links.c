@@ -1,5 +1,5 @@
 /* Links as programs do: several PTX, with a library, and what cannot be linked. "cooperative" as an argument: also a grid that meets, by the functions
- * of CUDA's device runtime, whose library is the next argument or none. "library" and its path: a fake GPU's linker, which runs nothing. It runs on a GPU, beside NVIDIA's own driver, as on any device here. */
+ * of CUDA's device runtime, whose library is the next argument or none. "library" and its path: for a fake GPU's linker, which runs nothing. */
 #include "driver.h"
 
 static const char head[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
@@ -102,7 +102,7 @@ static void functions_and_variables(void)
     OK(cuModuleUnload(m));
 }
 
-/* NVIDIA's driver may say so when it adds the image or when it completes; which error it is, is its own matter, but for the names in its log. */
+/* The device's linker finds it; which error it is, is its own matter, but for the name in its log. */
 static void refused(const char *first, const char *second, const char *name)
 {
     CUlinkState s = started();
