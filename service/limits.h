@@ -143,6 +143,7 @@ enum {
     COMPILE_VERSION_BYTES = 32,
     COMPILE_IDENTITY_BYTES = 65, /* a SHA-256 in hex with its NUL */
     COMPILE_ARCH_BYTES = 32, /* "sm_90" and similar, with the NUL */
+    LINKED_IMAGES_MAX = 64, /* that one module is linked of */
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     KERNEL_TABLE_BYTES_MAX = 8 * 1024 * 1024,

@@ -9,6 +9,7 @@
 #define PTX_TYPE    "application/vnd.gpurest.ptx"
 #define CUBIN_TYPE  "application/vnd.gpurest.cubin"
 #define FATBIN_TYPE "application/vnd.gpurest.fatbin"
+#define IMAGES_TYPE "application/vnd.gpurest.images"
 #define GLSL_TYPE   "text/x-glsl"
 #define SPIRV_TYPE  "application/spirv"
 
@@ -26,17 +27,23 @@ static bool is_binary(const struct request *r)
     return is_type(r, CUBIN_TYPE) || is_type(r, FATBIN_TYPE);
 }
 
+static enum status refuse_binary(struct request *r)
+{
+    return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not accepted; send source or PTX");
+}
+
 enum status modules_create_begin(struct request *r)
 {
-    if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE) || is_type(r, GLSL_TYPE) ||
-        is_type(r, SPIRV_TYPE))
+    if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE) || is_type(r, IMAGES_TYPE) ||
+        is_type(r, GLSL_TYPE) || is_type(r, SPIRV_TYPE))
         return STATUS_OK;
     if (is_binary(r) && app_of(r)->config->allow_binary_images)
         return STATUS_OK;
     if (is_binary(r))
-        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not accepted; send source or PTX");
+        return refuse_binary(r);
     return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
-                       "the Content-Type of a module must be text/x-cuda, " GLSL_TYPE ", " SPIRV_TYPE ", application/json or " PTX_TYPE);
+                       "the Content-Type of a module must be text/x-cuda, " GLSL_TYPE ", " SPIRV_TYPE ", " IMAGES_TYPE
+                       ", application/json or " PTX_TYPE);
 }
 
 /* Checked. The spans in *spec borrow from the request. */
@@ -45,14 +52,17 @@ static enum status decode(struct request *r, struct module_spec *spec)
     const struct json *root;
     enum status        st;
 
-    spec->kind = is_type(r, PTX_TYPE)     ? IMAGE_PTX
-                 : is_binary(r)           ? IMAGE_BINARY
-                 : is_type(r, GLSL_TYPE)  ? IMAGE_GLSL
-                 : is_type(r, SPIRV_TYPE) ? IMAGE_SPIRV
-                                          : IMAGE_CUDA;
+    spec->kind = is_type(r, PTX_TYPE)      ? IMAGE_PTX
+                 : is_binary(r)            ? IMAGE_BINARY
+                 : is_type(r, IMAGES_TYPE) ? IMAGE_LINKED
+                 : is_type(r, GLSL_TYPE)   ? IMAGE_GLSL
+                 : is_type(r, SPIRV_TYPE)  ? IMAGE_SPIRV
+                                           : IMAGE_CUDA;
     spec->source = r->body;
-    if (!is_type(r, "application/json"))
-        return module_spec_check(spec, &r->arena, &r->problem);
+    if (!is_type(r, "application/json")) {
+        st = module_spec_check(spec, &r->arena, &r->problem);
+        return !st && spec->binary && !app_of(r)->config->allow_binary_images ? refuse_binary(r) : st;
+    }
     st = body_parse(r, &root);
     return st ? st : module_decode(root, "", request_prefer(r).lenient, &r->arena, spec, &r->problem);
 }

@@ -161,7 +161,8 @@ struct device_ops {
     /* Only what texture_create gave, by its `texture`; nothing queued uses it. Does not wait for running kernels. */
     enum status (*texture_destroy)(struct device *d, uint64_t texture);
 
-    /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
+    /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`); on both, several as ipc/linked_images.h has
+     * them. MODULE_INVALID names what is wrong,
      * for PTX with its line. The image may be freed afterwards. */
     enum status (*module_load)(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
     /* (optional) As module_load, of a plan, which a library of the device's maker executes. Its launches are one block of one thread,

@@ -362,7 +362,8 @@ enum image_kind {
     IMAGE_BINARY,
     IMAGE_GLSL,
     IMAGE_SPIRV,
-    IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */
+    IMAGE_LINKED, /* several, as ipc/linked_images.h has them; devices of the backends cuda and cpu link them */
+    IMAGE_PLAN    /* session/ itself: bytes of a struct vendor_plan */
 };
 static inline bool image_is_shader(enum image_kind kind)
 {
@@ -371,7 +372,7 @@ static inline bool image_is_shader(enum image_kind kind)
 struct module_spec {
     struct span                  id; /* empty: the server makes one */
     enum image_kind              kind;
-    struct span                  source; /* CUDA C++, GLSL or PTX; or a cubin, a fatbin or SPIR-V */
+    struct span                  source; /* CUDA C++, GLSL or PTX; or a cubin, a fatbin, SPIR-V or linked images */
     const struct compile_header *headers;
     unsigned                     headers_count;
     const struct span           *options; /* as the client sent them; when checked, canonical */
@@ -381,6 +382,7 @@ struct module_spec {
     struct span arch; /* "compute_90": what to compile for, also as an option; empty: what the device says. With IMAGE_CUDA alone */
     /* by module_spec_check() */
     bool          checked;
+    bool          binary;                      /* it has code that is no text, which the service must be started for */
     unsigned char source_digest[SHA256_BYTES]; /* of the source alone */
     unsigned char digest[SHA256_BYTES];        /* of all but the id: equal digests, equal input */
 };
@@ -389,7 +391,7 @@ struct module_spec {
  * module's request, BODY_TOO_LARGE, OUT_OF_MEMORY. Headers come with IMAGE_CUDA and IMAGE_GLSL alone, options with IMAGE_SPIRV, too, and
  * expressions with IMAGE_CUDA. */
 enum status module_spec_check(struct module_spec *spec, struct arena *arena, struct problem *why);
-/* Has a checked spec of IMAGE_CUDA, IMAGE_GLSL or IMAGE_SPIRV point to copies in the arena. False: no memory. */
+/* Has a checked spec of IMAGE_CUDA, IMAGE_LINKED, IMAGE_GLSL or IMAGE_SPIRV point to copies in the arena. False: no memory. */
 bool module_spec_copy(struct arena *arena, struct module_spec *spec);
 /* A loaded module, borrowed from the session until module_return. Its parts never change. */
 struct module;

@@ -12,6 +12,7 @@ import random
 import select
 import signal
 import socket
+import struct
 import time
 
 import pytest
@@ -57,6 +58,13 @@ def padded_text(text, most, outcome):
 
 def json_text(value, outcome, most=JSON_MAX):
     return padded_text(json.dumps(value).encode(), most, outcome)
+
+
+def images(size, rng):
+    """One image of PTX, padded with blanks; what is too small is cut off."""
+    text = PTX.encode()
+    data = bytes.fromhex("89474c4b0d0a1a0a") + struct.pack("<IIIIQ", 1, 0, 1, 0, max(size - 32, len(text))) + text.ljust(size - 32)
+    return Body(data[:size], 413 if size > SOURCE_MAX else 201 if size >= 32 + len(text) else ANYTHING if size == 0 else CUT_SHORT)
 
 
 def octets(outcome):
@@ -238,6 +246,7 @@ CASES = [
     Case("shares_open", "POST", V + "/buffers/x/share", JSON, json_text({}, ANYTHING)),
     Case("shares_move", "PUT", V + "/buffers/x/share", JSON, json_text({}, ANYTHING)),
     Case("modules_create", "POST", V + "/modules", PTX_TYPE, padded_text(PTX.encode(), SOURCE_MAX, 201), after=remove_located),
+    Case("modules_create of images", "POST", V + "/modules", "application/vnd.gpurest.images", images, after=remove_located),
     Case("modules_put", "PUT", V + "/modules/m{n}", JSON, json_text({"ptx": PTX}, ANYTHING, SOURCE_MAX), after=remove),
     Case("launches_create", "POST", V + "/launches", JSON, json_text(LAUNCH, 404)),
     Case("batches_create as JSON", "POST", V + "/batches", JSON, json_text(SYNC, 200, BATCH_JSON_MAX)),

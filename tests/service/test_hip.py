@@ -1,6 +1,7 @@
 """The hip device, on a library that is no AMD GPU's: code objects run, what is checked of them, and what such devices do not have is refused by name."""
 import pathlib
 import re
+import struct
 
 import pytest
 
@@ -88,3 +89,10 @@ def test_code_that_is_not_for_it_is_refused_by_name(client, session):
     builtin = client.post(session + "/launches", {"builtin": "fill", "dtype": "f32", "args": [{"buf": "x"}, {"u64": 1024}, {"f32": 2.0}]})
     assert builtin.code == "invalid_field" and "hip" in builtin.json()["detail"], builtin.body
     assert client.get(session).json()["state"] == "ready"
+
+
+def test_images_are_not_linked(client, session):
+    """The devices that link are those of the backends cuda and cpu."""
+    body = bytes.fromhex("89474c4b0d0a1a0a") + struct.pack("<IIIIQ", 1, 0, 1, 0, 3) + b"ptx"
+    refused = client.put(session + "/modules/m", body, Content_Type="application/vnd.gpurest.images").expect(422, "module_invalid").json()
+    assert "backends cuda and cpu" in refused["detail"], refused

@@ -96,6 +96,11 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) == ENTRY_HEADER_BYTES, "as in files");
 
+bool image_wants_ptx(const struct gpu *g)
+{
+    return strncmp(g->id, "cpu", 3) == 0;
+}
+
 static unsigned architecture_of(const struct gpu *g)
 {
     return (unsigned)(10 * g->attributes[CAPABILITY_MAJOR] + g->attributes[CAPABILITY_MINOR]);
@@ -109,7 +114,7 @@ static unsigned fitness(const struct gpu *g, const struct entry *e)
 
     if (e->kind == KIND_PTX)
         return e->architecture <= own ? 1000 + e->architecture : 0;
-    if (e->kind != KIND_CUBIN || strncmp(g->id, "cpu", 3) == 0)
+    if (e->kind != KIND_CUBIN || image_wants_ptx(g))
         return 0;
     return e->architecture <= own && e->architecture / 10 == own / 10 ? e->architecture : 0;
 }
@@ -173,6 +178,23 @@ static CUresult find_entry(const struct gpu *g, const char *fatbin, struct image
 
 /* ---- any image ---- */
 
+/* What cuLinkComplete() made is whole. */
+static size_t linked_bytes(const char *image)
+{
+    struct linked_head  head;
+    struct linked_image next;
+    size_t              bytes = sizeof head;
+
+    memcpy(&head, image, sizeof head);
+    for (uint32_t i = 0; i < head.count && bytes <= IMAGE_BYTES_MAX; i++) {
+        memcpy(&next, image + bytes, sizeof next);
+        if (next.bytes > IMAGE_BYTES_MAX)
+            return SIZE_MAX;
+        bytes += sizeof next + next.bytes;
+    }
+    return bytes;
+}
+
 CUresult image_find(const struct gpu *g, const void *image, struct image *out)
 {
     uint32_t magic;
@@ -180,6 +202,10 @@ CUresult image_find(const struct gpu *g, const void *image, struct image *out)
     *out = (struct image){0};
     if (*(const char *)image == '\0')
         return CUDA_ERROR_INVALID_IMAGE;
+    if (strncmp(image, LINKED_MAGIC, LINKED_MAGIC_BYTES) == 0) {
+        *out = (struct image){.data = image, .bytes = linked_bytes(image)};
+        return out->bytes <= IMAGE_BYTES_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    }
     if (!memchr("\xb1\x50\x7f", *(const unsigned char *)image, 3)) {
         *out = (struct image){.data = image, .bytes = strlen(image)};
         return out->bytes <= IMAGE_BYTES_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
@@ -194,7 +220,7 @@ CUresult image_find(const struct gpu *g, const void *image, struct image *out)
     if (!is_elf(&magic))
         return CUDA_ERROR_INVALID_IMAGE;
     *out = (struct image){.data = image, .bytes = image_elf_bytes(image)};
-    if (strncmp(g->id, "cpu", 3) == 0) {
+    if (image_wants_ptx(g)) {
         tell("the program hands a cubin to %s, which runs PTX alone: compile it to PTX", g->id);
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }

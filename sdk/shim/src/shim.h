@@ -274,7 +274,20 @@ struct image {
 };
 /* Finds PTX, or a cubin, that the device can run. `image` is PTX, a cubin, a fatbin or its wrapper. */
 CUresult image_find(const struct gpu *g, const void *image, struct image *out);
-void     image_finish(struct image *i);
+/* Several images, as the service takes them, which cuLinkComplete() makes: this head, and of each image another one and its bytes. */
+#define LINKED_MAGIC "\x89GLK\r\n\x1a\n"
+enum { LINKED_MAGIC_BYTES = 8, LINKED_IMAGES_MAX = 64 };
+struct linked_head {
+    char     magic[LINKED_MAGIC_BYTES];
+    uint32_t count, zero;
+};
+struct linked_image {
+    uint32_t kind, zero;
+    uint64_t bytes;
+};
+/* Whether g runs PTX alone: then it has CUDA's device runtime in itself, and needs no library. */
+bool image_wants_ptx(const struct gpu *g);
+void image_finish(struct image *i);
 /* The bytes of an ELF file, 0 if it is none. Exposed for tests. */
 size_t image_elf_bytes(const void *image);
 

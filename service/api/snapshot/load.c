@@ -155,20 +155,19 @@ static enum status take_manifest(struct load *l, struct request *r)
 
 /* ---- the other parts ---- */
 
-static enum status check_type(const struct request *r, struct span type, struct module_spec *spec, struct problem *why)
+static enum status check_type(struct span type, struct module_spec *spec, struct problem *why)
 {
     if (span_is(type, "application/json") || span_is(type, "text/x-cuda")) {
         spec->kind = IMAGE_CUDA;
         return STATUS_OK;
     }
-    spec->kind = span_is(type, "application/vnd.gpurest.ptx") ? IMAGE_PTX
-                 : span_is(type, "text/x-glsl")               ? IMAGE_GLSL
-                 : span_is(type, "application/spirv")         ? IMAGE_SPIRV
-                                                              : IMAGE_BINARY;
+    spec->kind = span_is(type, "application/vnd.gpurest.ptx")      ? IMAGE_PTX
+                 : span_is(type, "application/vnd.gpurest.images") ? IMAGE_LINKED
+                 : span_is(type, "text/x-glsl")                    ? IMAGE_GLSL
+                 : span_is(type, "application/spirv")              ? IMAGE_SPIRV
+                                                                   : IMAGE_BINARY;
     if (spec->kind == IMAGE_BINARY && !span_is(type, "application/vnd.gpurest.cubin"))
         return problem_set(why, STATUS_SNAPSHOT_INVALID, "a module of an unknown type");
-    if (spec->kind == IMAGE_BINARY && !app_of(r)->config->allow_binary_images)
-        return problem_set(why, STATUS_FEATURE_DISABLED, "binary images are not accepted here");
     return STATUS_OK;
 }
 
@@ -179,7 +178,7 @@ static enum status make_module(struct load *l, struct request *r, struct arena *
     struct module_spec    spec = {.id = p->id, .source = buf_span(&l->text)};
     struct module        *m;
     bool                  created;
-    enum status           st = check_type(r, p->media_type, &spec, &r->problem);
+    enum status           st = check_type(p->media_type, &spec, &r->problem);
 
     if (!st && span_is(p->media_type, "application/json")) {
         st = json_parse(spec.source, &doc, &r->problem);
@@ -187,6 +186,8 @@ static enum status make_module(struct load *l, struct request *r, struct arena *
             st = module_decode(json_root(doc), "", false, a, &spec, &r->problem);
     } else if (!st)
         st = module_spec_check(&spec, a, &r->problem);
+    if (!st && spec.binary && !app_of(r)->config->allow_binary_images)
+        st = problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not accepted here");
     if (!st)
         st = module_create(l->session, &spec, a, &m, &created, &r->problem);
     if (!st)

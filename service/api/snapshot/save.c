@@ -176,7 +176,7 @@ static void write_module(const struct module_spec *m, struct arena *a, struct bu
 /* Source that came alone is sent as it came, so that an editor opens it. */
 static bool is_plain(const struct module_spec *m)
 {
-    return m->kind == IMAGE_PTX || m->kind == IMAGE_BINARY ||
+    return m->kind == IMAGE_PTX || m->kind == IMAGE_BINARY || m->kind == IMAGE_LINKED ||
            !(m->options_count || m->name_expressions_count || m->headers_count || m->arch.bytes);
 }
 
@@ -195,12 +195,13 @@ static enum status add_module(struct save *s, struct request *r, struct module *
     c = last_content(s);
     c->module = m;
     p->id = spec->id;
-    p->media_type = span_of(!plain                      ? "application/json"
-                            : spec->kind == IMAGE_CUDA  ? "text/x-cuda"
-                            : spec->kind == IMAGE_PTX   ? "application/vnd.gpurest.ptx"
-                            : spec->kind == IMAGE_GLSL  ? "text/x-glsl"
-                            : spec->kind == IMAGE_SPIRV ? "application/spirv"
-                                                        : "application/vnd.gpurest.cubin");
+    p->media_type = span_of(!plain                       ? "application/json"
+                            : spec->kind == IMAGE_CUDA   ? "text/x-cuda"
+                            : spec->kind == IMAGE_PTX    ? "application/vnd.gpurest.ptx"
+                            : spec->kind == IMAGE_LINKED ? "application/vnd.gpurest.images"
+                            : spec->kind == IMAGE_GLSL   ? "text/x-glsl"
+                            : spec->kind == IMAGE_SPIRV  ? "application/spirv"
+                                                         : "application/vnd.gpurest.cubin");
     c->text = spec->source;
     if (!plain) {
         buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
@@ -211,12 +212,13 @@ static enum status add_module(struct save *s, struct request *r, struct module *
         st = request_hold(r, c->text.bytes);
     }
     snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id),
-             !plain                      ? ".json"
-             : spec->kind == IMAGE_CUDA  ? ".cu"
-             : spec->kind == IMAGE_PTX   ? ".ptx"
-             : spec->kind == IMAGE_GLSL  ? ".comp"
-             : spec->kind == IMAGE_SPIRV ? ".spv"
-                                         : ".cubin");
+             !plain                       ? ".json"
+             : spec->kind == IMAGE_CUDA   ? ".cu"
+             : spec->kind == IMAGE_PTX    ? ".ptx"
+             : spec->kind == IMAGE_LINKED ? ".images"
+             : spec->kind == IMAGE_GLSL   ? ".comp"
+             : spec->kind == IMAGE_SPIRV  ? ".spv"
+                                          : ".cubin");
     p->entry.bytes = c->text.bytes;
     return st;
 }

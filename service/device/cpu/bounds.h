@@ -27,6 +27,7 @@ enum {
     PTX_FUNCTIONS_MAX = 2 * KERNELS_PER_MODULE_MAX,
     PTX_SYMBOLS_MAX = 64 * 1024,
     PTX_FILES_MAX = 4096, /* source files that `.loc` names */
+    PTX_FILE_NUMBERS = 1024 * 1024, /* that one of several linked texts may give them */
     PTX_INSNS_MAX = 1024 * 1024, /* per function */
     PTX_REGISTERS_MAX = 256 * 1024, /* per function */
     PTX_LABELS_MAX = 1024 * 1024, /* per function */

@@ -12,6 +12,7 @@ typedef unsigned long long cuda_address;
 typedef struct CUctx_st           *cuda_context;
 typedef struct CUmod_st           *cuda_module;
 typedef struct CUfunc_st          *cuda_function;
+typedef struct CUlinkState_st     *cuda_link;
 typedef struct CUstream_st        *cuda_stream;
 typedef struct CUevent_st         *cuda_event;
 typedef struct CUmemPoolHandle_st *cuda_pool;
@@ -200,6 +201,11 @@ enum {
 
     CUDA_JIT_ERROR_LOG = 5,
     CUDA_JIT_ERROR_LOG_BYTES = 6,
+    CUDA_JIT_INPUT_CUBIN = 0,
+    CUDA_JIT_INPUT_PTX = 1,
+    CUDA_JIT_INPUT_FATBINARY = 2,
+    CUDA_JIT_INPUT_OBJECT = 3,
+    CUDA_JIT_INPUT_LIBRARY = 4,
 };
 
 /* The `extra` list of a launch: CUDA_LAUNCH_BUFFER, block, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END. */

@@ -203,6 +203,10 @@ enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, u
 enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
 enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
 enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
+/* Has the driver link several images (ipc/linked_images.h) to a cubin, which is added to *cubin with a NUL. */
+enum status cuda_link_images(struct device *d, struct span images, struct buf *cubin, struct problem *why);
+/* The log of the driver's own compiler or linker, without its closing newlines. */
+struct span cuda_log_text(const char *log);
 /* An empty module, linked with the others. NULL: out of memory. */
 struct device_module *cuda_module_new(struct device *d);
 enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,

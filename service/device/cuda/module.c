@@ -2,6 +2,7 @@
 #include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
 #include "device/cuda/vendor/vendor.h"
+#include "ipc/linked_images.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -57,8 +58,7 @@ static enum status check_image(struct span image, struct cubin *elf, struct prob
     return problem_set(why, STATUS_MODULE_INVALID, "the image must be PTX text, a cubin or a fatbin");
 }
 
-/* The log of the driver's own compiler, without its closing newlines. */
-static struct span log_text(const char *log)
+struct span cuda_log_text(const char *log)
 {
     struct span s = span_of(log);
 
@@ -78,7 +78,7 @@ static enum status load_image(struct device *d, const char *image, cuda_module *
     log[sizeof log - 1] = '\0';
     if (st == STATUS_INTERNAL || (st == STATUS_MODULE_INVALID && log[0]))
         return problem_cuda(why, STATUS_MODULE_INVALID, (int)r, cuda_result_name(d->cu, r), "cannot load the module: %.*s",
-                            SPAN_ARG(log[0] ? log_text(log) : span_of(cuda_result_name(d->cu, r))));
+                            SPAN_ARG(log[0] ? cuda_log_text(log) : span_of(cuda_result_name(d->cu, r))));
     return st;
 }
 
@@ -278,7 +278,7 @@ static bool may_print(struct span image)
     return is_fatbin(image) || memmem(image.data, image.bytes, "vprintf", sizeof "vprintf" - 1) != NULL;
 }
 
-enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+static enum status load_one(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
     struct device_module *m;
     struct cubin          elf;
@@ -304,6 +304,24 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
     d->may_print |= m->table.prints;
     *out = m;
     return STATUS_OK;
+}
+
+enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+{
+    struct span all = {image, bytes};
+    struct buf  cubin;
+    enum status st;
+
+    if (!linked_images_are(all))
+        return load_one(d, image, bytes, out, why);
+    buf_init(&cubin, COMPILE_IMAGE_BYTES_MAX + 1);
+    st = cuda_alive(d, why);
+    if (!st)
+        st = cuda_link_images(d, all, &cubin, why);
+    if (!st)
+        st = load_one(d, cubin.data, cubin.bytes - 1, out, why);
+    buf_finish(&cubin);
+    return st;
 }
 
 void cuda_module_unload(struct device *d, struct device_module *m)

@@ -266,6 +266,12 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         *image = spec->source;
         return STATUS_OK;
     }
+    if (spec->kind == IMAGE_LINKED) {
+        *image = spec->source;
+        return m->worker_session->facts.wants_amdgpu || m->worker_session->facts.wants_spirv
+                   ? problem_set(why, STATUS_MODULE_INVALID, "devices of the backends cuda and cpu alone link images; link them before")
+                   : STATUS_OK;
+    }
     if (m->worker_session->facts.wants_amdgpu && spec->kind != IMAGE_BINARY && spec->kind != IMAGE_CUDA)
         return problem_set(why, STATUS_MODULE_INVALID,
                            "this device takes HIP C++, or a code object for AMD GPUs, compiled for %s; PTX, GLSL and SPIR-V are for other "

@@ -5,6 +5,7 @@
 
 #include "base/digests/digest.h"
 #include "base/utf8.h"
+#include "ipc/linked_images.h"
 #include "session/bounds.h"
 #include "session/code/options.h"
 #include "session/session.h"
@@ -36,12 +37,25 @@ static const char *cuda_fault(struct span s)
     return fault || utf8_valid(s) ? fault : "is not UTF-8";
 }
 
-static enum status check_source(const struct module_spec *spec, struct problem *why)
+static enum status check_images(struct module_spec *spec, struct problem *why)
+{
+    struct linked_images images;
+    enum status          st = linked_images_read(spec->source, &images, why);
+
+    for (unsigned i = 0; i < images.count && !st; i++)
+        spec->binary |= images.all[i].kind != LINKED_PTX;
+    return st;
+}
+
+static enum status check_source(struct module_spec *spec, struct problem *why)
 {
     const char *fault = NULL;
 
     if (spec->source.bytes > SOURCE_BODY_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
+    spec->binary = spec->kind == IMAGE_BINARY;
+    if (spec->kind == IMAGE_LINKED)
+        return check_images(spec, why);
     if (spec->source.bytes == 0)
         fault = "is empty";
     else if (spec->kind == IMAGE_CUDA || spec->kind == IMAGE_GLSL)
@@ -279,7 +293,7 @@ static bool copy_headers(struct arena *a, struct module_spec *s)
 
 bool module_spec_copy(struct arena *a, struct module_spec *s)
 {
-    assert(s->checked && (s->kind == IMAGE_CUDA || image_is_shader(s->kind)));
+    assert(s->checked && (s->kind == IMAGE_CUDA || s->kind == IMAGE_LINKED || image_is_shader(s->kind)));
     s->source = arena_copy(a, s->source);
     if (s->arch.bytes)
         s->arch = arena_copy(a, s->arch);

@@ -30,6 +30,16 @@ def sum_blocks(x, out):
         cuda.atomic.add(out, 0, part[0])
 
 
+@cuda.jit
+def rows_after_each_other(m):
+    """Each row is the one before and one, which other blocks may have made."""
+    col = cuda.grid(1)
+    grid = cuda.cg.this_grid()
+    for row in range(1, m.shape[0]):
+        m[row, col] = m[row - 1, m.shape[1] - col - 1] + 1
+        grid.sync()
+
+
 @cuda.reduce
 def total(a, b):
     return a + b
@@ -80,6 +90,12 @@ def streams():
         device.copy_to_host(a, stream=stream)
     assert (a == 6).all() and cuda.event_elapsed_time(begin, end) > 0
     assert cuda.current_context().get_memory_info().free > 0
+
+
+def grids():
+    m = cuda.to_device(np.zeros((20, 128), dtype=np.int32))
+    rows_after_each_other[4, 32](m)
+    assert (m.copy_to_host() == np.arange(20)[:, None]).all()
 
 
 for name in sys.argv[1:]:

@@ -1,6 +1,7 @@
 """Programs for the driver's interface against a service, unchanged: one for each family of calls. What they check is in their sources."""
 import ctypes
 import os
+import pathlib
 import re
 import signal
 import struct
@@ -86,6 +87,41 @@ def test_modules_of_every_form(run_program, url, tmp_path):
     for name, data in images().items():
         (tmp_path / name).write_bytes(data)
     assert run_program("modules", *images(), url=url)[0] == "PASS\n"
+
+
+@pytest.fixture
+def links(run_program, executable, tmp_path):  # noqa: F811
+    """links(*arguments of the service, program=[its arguments]): what the program prints."""
+
+    def run(*arguments, program):
+        service = Service(executable, tmp_path, *arguments)
+        try:
+            return run_program("links", *program, url=f"http://127.0.0.1:{service.port}")[0]
+        finally:
+            service.stop()
+
+    return run
+
+
+def test_links(links, tmp_path):
+    """The cpu device reads no library, and needs no setting for one: it has the functions of CUDA's device runtime in itself. A GPU takes them from there."""
+    library = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib64" / "libcudadevrt.a"
+    if BACKEND == "cpu":
+        library = tmp_path / "libcudadevrt.a"
+        library.write_bytes(b"!<arch>\n" + bytes(60))
+    settings = [] if BACKEND == "cpu" else ["--allow-binary-images"]
+    assert links("--backends", BACKEND, *settings, program=["cooperative", library] if library.exists() else []) == "PASS\n"
+
+
+def test_links_by_a_driver(links, build, tmp_path):
+    """A library goes to the linker of a GPU's driver, where the service takes such. The GPU is not there: the driver is a fake."""
+    fake = build / "tests" / "support" / "libcuda.so.1"
+    if not fake.exists():
+        pytest.skip("the fake driver is not built")
+    library = tmp_path / "twice.a"
+    library.write_bytes(b"!<arch>\n of twice")
+    settings = ["--backends", "cuda", "--libcuda", str(fake), "--vendor-libraries", "off", "--allow-binary-images"]
+    assert links(*settings, program=["library", library]) == "PASS\n"
 
 
 @pytest.mark.skipif(BACKEND != "cpu", reason="these images are not for the cpu device")

@@ -254,6 +254,8 @@ static const char *image_type(const char *image, size_t bytes)
         return "application/vnd.gpurest.fatbin";
     if (is_spirv(image, bytes))
         return "application/spirv";
+    if (bytes >= 8 && memcmp(image, "\x89GLK\r\n\x1a\n", 8) == 0) /* several, to be linked */
+        return "application/vnd.gpurest.images";
     return has_version(image, bytes) ? "application/vnd.gpurest.ptx" : NULL;
 }
 

@@ -41,6 +41,7 @@ static void describe_thread(const struct block_run *r, int64_t lane, char *text,
 static void describe_line(const struct block_run *r, char *text, size_t room)
 {
     const struct op *o = r->lanes.current;
+    char             image[PTX_IMAGE_WORDS_BYTES];
     struct span      file;
 
     text[0] = 0;
@@ -48,9 +49,10 @@ static void describe_line(const struct block_run *r, char *text, size_t room)
         return;
     file = span_first(ptx_file_name(r->grid->launch->module, o->insn->source_file), 40);
     if (o->insn->source_line && file.bytes)
-        snprintf(text, room, ", PTX line %u (%.*s:%u)", op_line(o), SPAN_ARG(file), o->insn->source_line);
+        snprintf(text, room, ", %sPTX line %u (%.*s:%u)", ptx_image_words(o->insn, image), op_line(o), SPAN_ARG(file),
+                 o->insn->source_line);
     else
-        snprintf(text, room, ", PTX line %u", op_line(o));
+        snprintf(text, room, ", %sPTX line %u", ptx_image_words(o->insn, image), op_line(o));
 }
 
 void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text)

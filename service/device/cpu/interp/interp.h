@@ -65,6 +65,8 @@ struct code_special {
 };
 
 /* A function ready to run, for any number of threads. Made at load, immutable. */
+enum { GRID_LINE_OF_CALL = UINT32_MAX }; /* in the device's own functions, which have no lines */
+
 struct code {
     const struct interpreter *by; /* runs it */
     struct op                *ops;
@@ -85,7 +87,7 @@ struct code {
     bool                      allocates;    /* alloca: of an entry, needs a stack */
     uint32_t                  stack_place;  /* allocates: 4 bytes, where calls keep the caller's stack_top */
     bool                      meets;        /* has atomics on memory that blocks share */
-    uint32_t                  grid_line;    /* of the instruction that wants a cooperative launch, or 0 */
+    uint32_t                  grid_line;    /* of the instruction that wants a cooperative launch, of a function's call of it, or 0 */
     bool                      plain;        /* see cpu_code_load_as */
     bool                      checked;      /* accesses to device memory go through memcheck */
     const uint32_t           *places;       /* [registers] of the function, borrowed from the arena; NULL unless decoded with CODE_NATIVE */

@@ -112,40 +112,57 @@ bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototyp
            same_variables(a->results, b->results, a->results_count) && same_variables(a->params, b->params, a->params_count);
 }
 
-static bool add_function(struct ptx_parser *p, struct span text, uint32_t *index)
-{
-    struct ptx_name *name;
+static const struct ptx_function new_function = {.max_threads = CPU_BLOCK_THREADS_MAX, .cluster = {1, 1, 1}};
 
-    if (!ptx_grow((void **)&p->functions, &p->functions_room, p->functions_count, sizeof *p->functions, PTX_FUNCTIONS_MAX))
-        return ptx_fail_memory(p);
-    name = ptx_names_add(&p->names, text, NAME_FUNCTION);
+static bool name_function(struct ptx_parser *p, struct span text, uint32_t index)
+{
+    struct ptx_name *name = ptx_names_add(&p->names, text, NAME_FUNCTION);
+
     if (!name)
         return ptx_fail_memory(p);
-    name->first = *index = p->functions_count;
-    p->functions[p->functions_count++] = (struct ptx_function){.max_threads = CPU_BLOCK_THREADS_MAX, .cluster = {1, 1, 1}};
+    name->first = index;
     return true;
 }
 
-/* The function of that name: new, or declared before with the same signature. */
-static bool find_function(struct ptx_parser *p, const struct ptx_prototype *signature, bool entry, uint32_t *index)
+static bool add_function(struct ptx_parser *p, struct span text, enum ptx_linkage linkage, uint32_t *index)
 {
-    const struct ptx_name *known = ptx_names_find(&p->names, signature->name);
+    if (!ptx_grow((void **)&p->functions, &p->functions_room, p->functions_count, sizeof *p->functions, PTX_FUNCTIONS_MAX))
+        return ptx_fail_memory(p);
+    *index = p->functions_count;
+    p->functions[p->functions_count] = new_function;
+    p->functions[p->functions_count].linkage = linkage;
+    p->functions[p->functions_count++].image = p->image;
+    return name_function(p, text, *index) && (linkage == LINK_LOCAL || ptx_link_add(p, text, NAME_FUNCTION, *index));
+}
+
+static bool fail_signature(struct ptx_parser *p, struct span name, const struct ptx_function *known)
+{
+    name = span_first(name, 64);
+    if (known && known->image != p->image)
+        return ptx_fail(p, p->now.line, "`%.*s` has another signature in image %u", SPAN_ARG(name), known->image);
+    return ptx_fail(p, p->now.line, "`%.*s` is declared twice, or with another signature", SPAN_ARG(name));
+}
+
+/* The function of that name: new, or declared before with the same signature, in this text or in another one. */
+static bool find_function(struct ptx_parser *p, const struct ptx_prototype *signature, bool entry, enum ptx_linkage linkage,
+                          uint32_t *index)
+{
+    const struct ptx_name *here = ptx_names_find(&p->names, signature->name);
+    const struct ptx_name *known = here ? here : ptx_link_find(p, signature->name, linkage);
     struct ptx_function   *f;
 
-    if (!known) {
-        if (!add_function(p, signature->name, index))
-            return false;
-    } else if (known->kind != NAME_FUNCTION || p->functions[known->first].defined || p->functions[known->first].entry != entry ||
-               !ptx_same_signature(&p->functions[known->first].signature, signature)) {
-        return ptx_fail(p, p->now.line, "`%.*s` is declared twice, or with another signature", SPAN_ARG(span_first(signature->name, 64)));
-    } else {
-        *index = known->first;
-    }
-    f = &p->functions[*index];
-    f->name = signature->name;
-    f->entry = entry;
-    f->signature = *signature;
-    return true;
+    if (!known)
+        return add_function(p, signature->name, linkage, index);
+    f = known->kind == NAME_FUNCTION ? &p->functions[known->first] : NULL;
+    if (!f || (f->defined && f->image == p->image) || f->entry != entry || !ptx_same_signature(&f->signature, signature))
+        return fail_signature(p, signature->name, f);
+    *index = known->first;
+    if (!here)
+        return name_function(p, signature->name, *index);
+    if (f->linkage != LINK_LOCAL || linkage == LINK_LOCAL)
+        return true;
+    f->linkage = linkage;
+    return ptx_link_add(p, signature->name, NAME_FUNCTION, *index);
 }
 
 /* Of `whole` in `parts`: up to three, whose product is 1 to `most`. */
@@ -308,7 +325,7 @@ static bool parse_word(struct ptx_parser *p)
         if (ptx_accept_word(p, ".reg"))
             return parse_registers(p);
         if (ptx_space_word(first.text) != PTX_GENERIC)
-            return ptx_parse_variable(p, false);
+            return ptx_parse_variable(p, LINK_LOCAL);
         return ptx_skip_directive(p) || ptx_expected(p, "an instruction");
     }
     ptx_next(p);
@@ -457,20 +474,45 @@ static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
     return ok;
 }
 
-bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
+/* The body of `f`, or, where another text has defined it as `known`, of the one of both that counts. */
+static bool define_function(struct ptx_parser *p, struct ptx_function *known, const struct ptx_function *f, enum ptx_linkage linkage)
 {
+    linkage = ptx_link_join(known->image == p->image ? known->linkage : LINK_EXTERN, linkage);
+    if (known->defined) {
+        enum ptx_choice choice = ptx_link_choose_function(p, known, linkage);
+
+        if (choice != PTX_REPLACE)
+            return choice == PTX_KEEP && ptx_skip_braces(p);
+    }
+    *known = *f;
+    known->linkage = linkage;
+    known->image = p->image;
+    return parse_body(p, known);
+}
+
+bool ptx_parse_function(struct ptx_parser *p, bool entry, enum ptx_linkage linkage)
+{
+    bool                 external = linkage == LINK_EXTERN;
     struct ptx_prototype signature;
-    struct ptx_function *f;
+    struct ptx_function  f = new_function;
     uint32_t             bytes, index = PTX_NO_INDEX;
 
-    if (!parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
+    linkage = entry && linkage == LINK_LOCAL ? LINK_VISIBLE : linkage;
+    if (!parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, linkage, &index))
         return false;
-    f = &p->functions[index];
-    f->params_bytes = entry ? bytes : 0;
-    f->param_frame_bytes = entry ? 0 : bytes;
-    if (!take_directives(p, f))
+    if (!p->functions[index].defined)
+        f = p->functions[index];
+    f.name = signature.name;
+    f.entry = entry;
+    f.signature = signature;
+    f.params_bytes = entry ? bytes : 0;
+    f.param_frame_bytes = entry ? 0 : bytes;
+    if (!take_directives(p, &f))
         return false;
     if (ptx_is_mark(p, '{'))
-        return !external ? parse_body(p, f) : ptx_fail(p, p->now.line, "an `.extern` function must not have a body");
+        return !external ? define_function(p, &p->functions[index], &f, linkage)
+                         : ptx_fail(p, p->now.line, "an `.extern` function must not have a body");
+    if (!p->functions[index].defined)
+        p->functions[index] = f;
     return ptx_expect(p, ';');
 }

@@ -218,5 +218,6 @@ bool ptx_resolve_initialisers(struct ptx_parser *p)
         if (!s->relocations_count++)
             s->relocations = &all[i];
     }
+    p->pending_count = 0;
     return true;
 }

@@ -90,7 +90,12 @@ bool ptx_emit(struct ptx_parser *p, const struct ptx_insn *in)
 
     if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
         return ptx_fail_memory(p);
-    b->insns[b->insns_count++] = *in;
+    b->insns[b->insns_count] = *in;
+    if (p->own)
+        b->insns[b->insns_count].line = 0;
+    else if (p->images > 1)
+        b->insns[b->insns_count].image = (uint8_t)p->image;
+    b->insns_count++;
     return true;
 }
 

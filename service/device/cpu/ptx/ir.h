@@ -107,6 +107,9 @@ struct ptx_call {
     const struct ptx_prototype *prototype; /* indirect calls */
 };
 
+/* What other images may do with a name. LINK_LOCAL: nothing; LINK_EXTERN: it is only declared here. Kernels are visible. */
+enum ptx_linkage { LINK_LOCAL, LINK_EXTERN, LINK_WEAK, LINK_COMMON, LINK_VISIBLE };
+
 struct ptx_insn {
     uint8_t  opcode;   /* enum ptx_opcode */
     uint8_t  type;     /* enum ptx_type: the operation's, for cvt/set/slct the destination's; PTX_NO_TYPE if none */
@@ -144,7 +147,8 @@ struct ptx_insn {
     const uint32_t *targets; /* brx.idx: [targets_count] */
     uint32_t targets_count;
     const struct ptx_call *call;
-    uint32_t line;     /* of the PTX text, from 1 */
+    uint32_t line;     /* of the PTX text, from 1; 0: of the device's own */
+    uint8_t  image;    /* of several that were linked, from 1; else 0 */
     uint32_t source_file; /* as `.file` numbers it; valid with source_line */
     uint32_t source_line; /* by `.loc`; 0: not known */
     struct span text;  /* the opcode with its modifiers, for messages: "setp.lt.s32" */
@@ -175,6 +179,8 @@ struct ptx_function {
     struct span                name;
     bool                       entry;
     bool                       defined; /* false: only declared (the interpreter provides vprintf, __assertfail, malloc, free) */
+    enum ptx_linkage           linkage;
+    uint32_t                   image;   /* that defines it, or declared it first; from 1 */
     struct ptx_prototype       signature;
     uint32_t                   params_bytes; /* entry: size of the parameter block */
     const struct ptx_register *registers;
@@ -200,6 +206,9 @@ struct ptx_symbol {
     enum ptx_space space; /* PTX_GLOBAL or PTX_CONST */
     uint64_t       bytes;
     uint32_t       align;
+    enum ptx_linkage linkage;
+    uint32_t       image;  /* as of functions */
+    bool           hidden; /* another has its name, too: no host finds it */
     const uint8_t *init;  /* [init_bytes]; the rest is zero */
     uint64_t       init_bytes;
     const struct ptx_relocation *relocations;
@@ -238,6 +247,11 @@ struct ptx_module {
 
 /* Parses text (a NUL follows it). MODULE_INVALID with the line and what was expected. *out is destroyed by ptx_module_destroy. */
 enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why);
+/* The same of several texts, which become one module; those without data are left out, but count: `.extern` names mean what another text defines (device/cpu/ptx/link.c). */
+enum status ptx_link(const struct span *texts, unsigned count, struct ptx_module **out, struct problem *why);
+/* "image 2, " before "PTX line 12" where several texts were linked; else "". */
+#define PTX_IMAGE_WORDS_BYTES 24
+const char *ptx_image_words(const struct ptx_insn *in, char room[PTX_IMAGE_WORDS_BYTES]);
 void        ptx_module_destroy(struct ptx_module *m); /* NULL is a no-op */
 /* Index of that function or symbol; PTX_NO_INDEX if there is none. */
 uint32_t ptx_find_function(const struct ptx_module *m, struct span name);

@@ -2,6 +2,7 @@
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,10 @@ bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...)
     va_end(args);
     for (char *c = text; *c; c++)
         *c = (unsigned char)*c < ' ' || (unsigned char)*c >= 127 ? '?' : *c;
-    p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, PTX line %u", text, line);
+    if (p->images > 1)
+        p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, image %u, PTX line %u", text, p->image, line);
+    else
+        p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, PTX line %u", text, line);
     return false;
 }
 
@@ -208,24 +212,34 @@ static bool parse_address_size(struct ptx_parser *p, uint32_t line)
     return bits == 64 || ptx_fail(p, line, "only `.address_size 64` is supported on device cpu");
 }
 
-static bool is_linkage(const struct ptx_parser *p)
+static bool take_linkage(struct ptx_parser *p, enum ptx_linkage *out)
 {
-    return ptx_is_word(p, ".visible") || ptx_is_word(p, ".extern") || ptx_is_word(p, ".weak") || ptx_is_word(p, ".common");
+    static const struct {
+        const char      *word;
+        enum ptx_linkage linkage;
+    } rows[] = {{".visible", LINK_VISIBLE}, {".extern", LINK_EXTERN}, {".weak", LINK_WEAK}, {".common", LINK_COMMON}};
+
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        if (!ptx_accept_word(p, rows[i].word))
+            continue;
+        *out = *out == LINK_EXTERN ? LINK_EXTERN : rows[i].linkage;
+        return true;
+    }
+    return false;
 }
 
 static bool parse_declaration(struct ptx_parser *p)
 {
-    bool external = false, entry;
+    enum ptx_linkage linkage = LINK_LOCAL;
+    bool             entry;
 
-    while (is_linkage(p)) {
-        external = external || ptx_is_word(p, ".extern");
-        ptx_next(p);
-    }
+    while (take_linkage(p, &linkage))
+        ;
     entry = ptx_accept_word(p, ".entry");
     if (entry || ptx_accept_word(p, ".func"))
-        return ptx_parse_function(p, entry, external);
+        return ptx_parse_function(p, entry, linkage);
     if (p->now.kind == TOKEN_WORD && ptx_space_word(p->now.text) != PTX_GENERIC)
-        return ptx_parse_variable(p, external);
+        return ptx_parse_variable(p, linkage);
     if (p->now.kind == TOKEN_WORD && p->now.text.data[0] == '.')
         return ptx_fail_unsupported(p, p->now.line, p->now.text);
     return ptx_expected(p, "a variable, `.func` or `.entry`");
@@ -249,6 +263,15 @@ static bool parse_module(struct ptx_parser *p)
         if (!ok)
             return false;
     }
+    return true;
+}
+
+bool ptx_parse_text(struct ptx_parser *p, struct span text)
+{
+    ptx_lexer_init(&p->lexer, text);
+    if (!parse_module(p) || !ptx_resolve_initialisers(p))
+        return false;
+    ptx_names_release(&p->names, 0);
     return true;
 }
 
@@ -306,7 +329,7 @@ static bool complete_module(struct ptx_parser *p)
 {
     struct ptx_module *m = p->module;
 
-    if (!place_shared(p) || !check_externs(p) || !ptx_resolve_initialisers(p))
+    if (!place_shared(p) || !check_externs(p) || !ptx_link_hide(p))
         return false;
     m->functions = ptx_copy_array(p, p->functions, p->functions_count, sizeof *p->functions);
     m->symbols = ptx_copy_array(p, p->symbols, p->symbols_count, sizeof *p->symbols);
@@ -321,6 +344,7 @@ static void parser_finish(struct ptx_parser *p)
 {
     ptx_body_finish(&p->body);
     ptx_names_finish(&p->names);
+    ptx_names_finish(&p->linked);
     free(p->functions);
     free(p->symbols);
     free(p->externs);
@@ -328,35 +352,57 @@ static void parser_finish(struct ptx_parser *p)
     free(p->pending);
 }
 
-static enum status parse_copy(struct ptx_module *m, struct span text, struct problem *why)
+static bool parse_all(struct ptx_parser *p, const struct span *texts, unsigned count)
 {
-    struct ptx_parser p = {.module = m, .why = why, .shared_align = SHARED_ALIGN_LEAST};
+    for (p->image = 1; p->image <= count; p->image++) {
+        struct span text;
 
-    if (!ptx_names_init(&p.names))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
-    ptx_lexer_init(&p.lexer, text);
-    if (parse_module(&p))
-        complete_module(&p);
+        if (!texts[p->image - 1].data)
+            continue;
+        text = span_first(texts[p->image - 1], strnlen(texts[p->image - 1].data, texts[p->image - 1].bytes));
+
+        text = arena_copy(&p->module->arena, text);
+        if (!text.data)
+            return ptx_fail_memory(p);
+        if (!ptx_parse_text(p, text))
+            return false;
+    }
+    p->image = count; /* the problems of the whole are told at its end */
+    return ptx_link_runtime(p) && complete_module(p);
+}
+
+static enum status parse_into(struct ptx_module *m, const struct span *texts, unsigned count, struct problem *why)
+{
+    struct ptx_parser p = {.module = m, .why = why, .shared_align = SHARED_ALIGN_LEAST, .images = count};
+
+    if (ptx_names_init(&p.names) && ptx_names_init(&p.linked))
+        parse_all(&p, texts, count);
+    else
+        p.status = problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     parser_finish(&p);
     return p.status;
 }
 
-enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why)
+enum status ptx_link(const struct span *texts, unsigned count, struct ptx_module **out, struct problem *why)
 {
     struct ptx_module *m = calloc(1, sizeof *m);
-    struct span        copy;
     enum status        st;
 
+    assert(count >= 1 && count <= LINKED_IMAGES_MAX);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     arena_init(&m->arena, PTX_MODULE_BYTES_MAX);
-    copy = arena_copy(&m->arena, span_first(text, strnlen(text.data, text.bytes)));
-    st = copy.data ? parse_copy(m, copy, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
+    st = parse_into(m, texts, count, why);
     if (st == STATUS_OK)
         *out = m;
     else
         ptx_module_destroy(m);
     return st;
+}
+
+enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why)
+{
+    return ptx_link(&text, 1, out, why);
 }
 
 void ptx_module_destroy(struct ptx_module *m)

@@ -73,7 +73,10 @@ struct ptx_parser {
     struct ptx_module   *module;
     struct problem      *why;
     enum status          status;
-    struct ptx_names     names;
+    struct ptx_names     names;         /* of the text that is being read */
+    struct ptx_names     linked;        /* functions and module variables that other texts may mean, of all texts */
+    uint32_t             image, images; /* its number, from 1, and how many there are */
+    bool                 own;           /* ... or it is the device's own */
     struct ptx_body      body;
     struct ptx_function *functions; /* owned; moves to the arena at the end, as do symbols */
     uint32_t             functions_count, functions_room;
@@ -129,6 +132,28 @@ void  ptx_parse_file(struct ptx_parser *p);
 void  ptx_parse_loc(struct ptx_parser *p);
 void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes);
 
+/* Reads one text with its head; its names are gone afterwards. */
+bool ptx_parse_text(struct ptx_parser *p, struct span text);
+
+/* device/cpu/ptx/link.c */
+enum ptx_choice { PTX_CLASH, PTX_KEEP, PTX_REPLACE };
+/* What other texts said of a name that is not local here; NULL: nothing. */
+const struct ptx_name *ptx_link_find(const struct ptx_parser *p, struct span name, enum ptx_linkage linkage);
+/* Other texts may mean function or variable `index` by that name. */
+bool ptx_link_add(struct ptx_parser *p, struct span name, enum ptx_name_kind kind, uint32_t index);
+/* Of a name that the text declared before by `old`, and now by `linkage`. */
+enum ptx_linkage ptx_link_join(enum ptx_linkage old, enum ptx_linkage linkage);
+/* Of two definitions by different texts. PTX_CLASH has recorded the problem. */
+enum ptx_choice ptx_link_choose_function(struct ptx_parser *p, const struct ptx_function *known, enum ptx_linkage linkage);
+enum ptx_choice ptx_link_choose_symbol(struct ptx_parser *p, const struct ptx_symbol *known, uint64_t bytes, enum ptx_linkage linkage);
+/* The bytes of a variable that another text knows. */
+bool ptx_link_same_size(struct ptx_parser *p, const struct ptx_symbol *known, uint64_t bytes, enum ptx_linkage linkage);
+bool ptx_link_hide(struct ptx_parser *p);
+/* Functions of CUDA's device runtime that a text calls and none defines: the device has its own. */
+bool ptx_link_runtime(struct ptx_parser *p);
+/* Everything up to the mark that closes the one that is now the current token, with it. */
+bool ptx_skip_braces(struct ptx_parser *p);
+
 /* device/cpu/ptx/variable.c */
 struct ptx_declaration {
     struct span   name;
@@ -144,7 +169,7 @@ struct ptx_declaration {
 bool           ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d);
 enum ptx_space ptx_space_word(struct span word); /* ".global" ...; PTX_GENERIC if it is none */
 /* `.space ... ;` of a module or a body; the space is the current token. */
-bool ptx_parse_variable(struct ptx_parser *p, bool external);
+bool ptx_parse_variable(struct ptx_parser *p, enum ptx_linkage linkage);
 bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max);
 /* "%reserved_smem_offset_…": where in shared memory the system has a part of its own, which CUDA's headers use. A module that asks has one,
  * among its variables. */
@@ -156,7 +181,7 @@ bool ptx_parse_initialiser(struct ptx_parser *p, const struct ptx_declaration *d
 bool ptx_resolve_initialisers(struct ptx_parser *p);
 
 /* device/cpu/ptx/function.c */
-bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external);
+bool ptx_parse_function(struct ptx_parser *p, bool entry, enum ptx_linkage linkage);
 void ptx_body_finish(struct ptx_body *b);
 
 /* Adds `count` registers to the body; *first is the first of them. */

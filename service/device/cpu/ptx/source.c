@@ -11,13 +11,26 @@ static bool take_number(struct ptx_parser *p, uint32_t line, uint32_t *out)
     return true;
 }
 
+/* Of a file: each text counts its own from 1. */
+static bool take_file_number(struct ptx_parser *p, uint32_t line, uint32_t *out)
+{
+    if (!take_number(p, line, out))
+        return false;
+    if (p->images == 1)
+        return true;
+    if (*out >= PTX_FILE_NUMBERS)
+        return false;
+    *out += p->image * PTX_FILE_NUMBERS;
+    return true;
+}
+
 void ptx_parse_file(struct ptx_parser *p)
 {
     struct ptx_file f = {0};
     uint32_t        line = p->now.line;
 
     ptx_next(p);
-    if (take_number(p, line, &f.number) && p->now.kind == TOKEN_STRING && p->now.line == line &&
+    if (take_file_number(p, line, &f.number) && p->now.kind == TOKEN_STRING && p->now.line == line &&
         ptx_grow((void **)&p->files, &p->files_room, p->files_count, sizeof *p->files, PTX_FILES_MAX)) {
         f.name = p->now.text;
         p->files[p->files_count++] = f;
@@ -31,7 +44,7 @@ void ptx_parse_loc(struct ptx_parser *p)
     uint32_t line = p->now.line, file, source;
 
     ptx_next(p);
-    if (take_number(p, line, &file) && take_number(p, line, &source)) {
+    if (take_file_number(p, line, &file) && take_number(p, line, &source)) {
         p->source_file = file;
         p->source_line = source;
     }

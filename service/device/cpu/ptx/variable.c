@@ -220,7 +220,7 @@ static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration 
     return true;
 }
 
-static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)
+static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage)
 {
     struct ptx_name *name = add_variable(p, d, space);
 
@@ -232,56 +232,107 @@ static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d
         return PTX_NO_INDEX;
     }
     name->operand.index = p->symbols_count;
-    p->externs[p->symbols_count] = false;
-    p->symbols[p->symbols_count] = (struct ptx_symbol){0};
+    p->externs[p->symbols_count] = true;
+    p->symbols[p->symbols_count] =
+        (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align, .linkage = linkage, .image = p->image};
+    if (linkage != LINK_LOCAL && !ptx_link_add(p, d->name, NAME_VARIABLE, p->symbols_count))
+        return PTX_NO_INDEX;
     return p->symbols_count++;
 }
 
-static bool declare_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
+/* That another text knows; PTX_NO_INDEX with a problem recorded when it cannot be the same. */
+static uint32_t take_linked(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space, const struct ptx_name *linked)
 {
-    struct ptx_name *known = ptx_names_find(&p->names, d->name);
-    uint32_t         index = PTX_NO_INDEX;
+    uint32_t         index = linked->first;
+    struct ptx_name *name;
 
-    if (known && known->kind == NAME_VARIABLE && known->operand.space == space && known->operand.index < p->symbols_count) {
-        index = known->operand.index;
-        if (external)
-            return true;
-        if (!p->externs[index])
-            return ptx_fail_twice(p, d->name);
-        p->externs[index] = false;
+    if (linked->kind != NAME_VARIABLE || p->symbols[index].space != space) {
+        ptx_fail(p, p->now.line, "`%.*s` is something else in another image", SPAN_ARG(span_first(d->name, 64)));
+        return PTX_NO_INDEX;
     }
-    if (index == PTX_NO_INDEX)
-        index = add_symbol(p, d, space);
-    if (index == PTX_NO_INDEX)
-        return false;
-    p->symbols[index] = (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align};
-    p->externs[index] = external;
-    if (ptx_accept(p, '='))
-        return ptx_parse_initialiser(p, d, index);
-    return external || !d->open || ptx_fail(p, p->now.line, "an open dimension needs an initialiser");
+    name = add_variable(p, d, space);
+    if (!name)
+        return PTX_NO_INDEX;
+    name->operand.index = index;
+    return index;
 }
 
-static bool declare_variable(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
+/* Of that name: declared before in this text or another one, or new. PTX_NO_INDEX: a problem is recorded. */
+static uint32_t find_symbol(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage)
+{
+    struct ptx_name       *known = ptx_names_find(&p->names, d->name);
+    const struct ptx_name *linked = known ? NULL : ptx_link_find(p, d->name, linkage);
+
+    if (known && known->kind == NAME_VARIABLE && known->operand.space == space && known->operand.index < p->symbols_count)
+        return known->operand.index;
+    return linked ? take_linked(p, d, space, linked) : add_symbol(p, d, space, linkage);
+}
+
+/* Where another text's definition counts. */
+static void skip_initialiser(struct ptx_parser *p)
+{
+    while (p->now.kind != TOKEN_END && !ptx_is_mark(p, ';') && !ptx_is_mark(p, ',')) {
+        if (!ptx_is_mark(p, '{'))
+            ptx_next(p);
+        else if (!ptx_skip_braces(p))
+            return;
+    }
+}
+
+static bool define_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage, uint32_t index)
+{
+    struct ptx_symbol *s = &p->symbols[index];
+
+    linkage = ptx_link_join(s->image == p->image ? s->linkage : LINK_EXTERN, linkage);
+    if (!p->externs[index]) {
+        enum ptx_choice choice = s->image == p->image ? PTX_CLASH : ptx_link_choose_symbol(p, s, d->bytes, linkage);
+
+        if (choice == PTX_CLASH)
+            return ptx_fail_twice(p, d->name);
+        if (choice == PTX_KEEP) {
+            skip_initialiser(p);
+            return true;
+        }
+    }
+    *s = (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align, .linkage = linkage, .image = p->image};
+    p->externs[index] = false;
+    if (ptx_accept(p, '='))
+        return ptx_parse_initialiser(p, d, index);
+    return !d->open || ptx_fail(p, p->now.line, "an open dimension needs an initialiser");
+}
+
+static bool declare_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage)
+{
+    uint32_t index = find_symbol(p, d, space, linkage);
+
+    if (index == PTX_NO_INDEX || !ptx_link_same_size(p, &p->symbols[index], d->bytes, linkage))
+        return false;
+    if (linkage != LINK_EXTERN)
+        return define_symbol(p, d, space, linkage, index);
+    return !ptx_is_mark(p, '=') || ptx_fail(p, p->now.line, "an `.extern` variable must not have an initialiser");
+}
+
+static bool declare_variable(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage)
 {
     if (space == PTX_GLOBAL || space == PTX_CONST)
-        return declare_symbol(p, d, space, external);
+        return declare_symbol(p, d, space, linkage);
     if (space == PTX_SHARED)
-        return declare_shared(p, d, external);
+        return declare_shared(p, d, linkage == LINK_EXTERN);
     if (d->open)
         return ptx_fail(p, p->now.line, "a `.local` or `.param` variable needs its size");
     return declare_in_frame(p, d, space);
 }
 
-bool ptx_parse_variable(struct ptx_parser *p, bool external)
+bool ptx_parse_variable(struct ptx_parser *p, enum ptx_linkage linkage)
 {
     enum ptx_space         space = ptx_space_word(p->now.text);
     struct ptx_declaration d;
 
     ptx_next(p);
-    if (!ptx_take_declaration(p, &d) || !declare_variable(p, &d, space, external))
+    if (!ptx_take_declaration(p, &d) || !declare_variable(p, &d, space, linkage))
         return false;
     while (ptx_accept(p, ',')) {
-        if (!take_name_and_size(p, &d) || !declare_variable(p, &d, space, external))
+        if (!take_name_and_size(p, &d) || !declare_variable(p, &d, space, linkage))
             return false;
     }
     return ptx_expect(p, ';');

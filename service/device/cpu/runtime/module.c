@@ -10,6 +10,7 @@
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/memcheck.h"
 #include "device/cpu/vendor/vendor.h"
+#include "ipc/linked_images.h"
 
 enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
 
@@ -41,23 +42,40 @@ static bool is_provided(const struct ptx_function *f)
     return false;
 }
 
-/* A function that is declared only, but called or named: the text is incomplete. */
-static enum status check_calls(const struct ptx_module *m, struct problem *why)
+/* That the instruction calls or names; PTX_NO_INDEX: none. */
+static uint32_t function_of(const struct ptx_insn *in)
 {
-    for (uint32_t f = 0; f < m->functions_count; f++) {
-        for (uint32_t i = 0; i < m->functions[f].insns_count; i++) {
-            const struct ptx_insn     *in = &m->functions[f].insns[i];
-            const struct ptx_function *callee;
+    if (in->call)
+        return in->call->function;
+    for (unsigned i = 0; i < in->operands_count; i++)
+        if (in->operands[i].kind == PTX_FUNCTION)
+            return in->operands[i].index;
+    return PTX_NO_INDEX;
+}
 
-            if (!in->call || in->call->function == PTX_NO_INDEX)
-                continue;
-            callee = &m->functions[in->call->function];
-            if (!callee->defined && !is_provided(callee))
-                return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s` is not defined%s, PTX line %u",
-                                   SPAN_ARG(span_first(callee->name, 128)), ptx_feature_of(callee->name), in->line);
-        }
+/* A function that is declared only, but called or named: the text is incomplete. */
+static enum status check_function(const struct ptx_module *m, const struct ptx_function *f, struct problem *why)
+{
+    for (uint32_t i = 0; i < f->insns_count; i++) {
+        uint32_t                   index = function_of(&f->insns[i]);
+        const struct ptx_function *named = index == PTX_NO_INDEX ? NULL : &m->functions[index];
+        char                       image[PTX_IMAGE_WORDS_BYTES];
+
+        if (named && !named->defined && !is_provided(named))
+            return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s` is not defined%s, %sPTX line %u",
+                               SPAN_ARG(span_first(named->name, 128)), ptx_feature_of(named->name), ptx_image_words(&f->insns[i], image),
+                               f->insns[i].line);
     }
     return STATUS_OK;
+}
+
+static enum status check_calls(const struct ptx_module *m, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (uint32_t f = 0; f < m->functions_count && !st; f++)
+        st = check_function(m, &m->functions[f], why);
+    return st;
 }
 
 /* Gives every variable its offset; *bytes is their sum, *align the strictest alignment. `gap` bytes stay free behind each. */
@@ -122,7 +140,17 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
     return STATUS_OK;
 }
 
-static bool describe_kernel(struct cpu_module *m, const struct ptx_function *f)
+/* Those of the whole module, as on a GPU. */
+static uint32_t constant_bytes(const struct ptx_module *p)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < p->symbols_count; i++)
+        bytes += p->symbols[i].space == PTX_CONST ? p->symbols[i].bytes : 0;
+    return (uint32_t)bytes; /* lay_out() has looked */
+}
+
+static bool describe_kernel(struct cpu_module *m, const struct ptx_function *f, uint32_t const_bytes)
 {
     struct kernel_desc *k = kernel_table_add(&m->table, f->name, f->signature.params_count);
 
@@ -130,6 +158,7 @@ static bool describe_kernel(struct cpu_module *m, const struct ptx_function *f)
         return false;
     k->shared_bytes = f->shared_bytes;
     k->local_bytes = f->local_bytes;
+    k->const_bytes = const_bytes;
     k->max_threads = f->max_threads;
     k->max_dynamic_shared_bytes = CPU_SHARED_BYTES_MAX - m->program->dynamic_shared_offset;
     k->params_bytes = f->params_bytes;
@@ -158,6 +187,7 @@ static bool describe_global(struct cpu_module *m, const struct ptx_symbol *s)
 static enum status describe_kernels(struct cpu_module *m, struct problem *why)
 {
     const struct ptx_module *p = m->program;
+    uint32_t                 const_bytes = constant_bytes(p);
     bool                     ok;
 
     m->table.prints =
@@ -168,14 +198,36 @@ static enum status describe_kernels(struct cpu_module *m, struct problem *why)
         if (!p->functions[i].entry || !p->functions[i].defined)
             continue;
         m->kernels[m->table.kernels_count] = i;
-        ok = describe_kernel(m, &p->functions[i]);
+        ok = describe_kernel(m, &p->functions[i], const_bytes);
     }
     for (uint32_t i = 0; ok && i < p->symbols_count; i++)
-        ok = !p->symbols[i].bytes || describe_global(m, &p->symbols[i]);
+        ok = !p->symbols[i].bytes || p->symbols[i].hidden || describe_global(m, &p->symbols[i]);
     return ok ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "the module has too many kernels or variables");
 }
 
-enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct cpu_module **out, struct problem *why)
+/* Libraries are not read: what CUDA's own has, the device has itself, and what other ones have is said to be missing by its name. */
+static enum status link_images(struct span image, struct ptx_module **out, struct problem *why)
+{
+    static const char *const names[] = {
+        [LINKED_CUBIN] = "a cubin", [LINKED_FATBIN] = "a fatbin", [LINKED_LIBRARY] = "a library", [LINKED_OBJECT] = "an object"};
+    struct linked_images images;
+    struct span          texts[LINKED_IMAGES_MAX] = {{0}};
+    bool                 any = false;
+    enum status          st = linked_images_read(image, &images, why);
+
+    for (unsigned i = 0; i < images.count && !st; i++) {
+        if (images.all[i].kind == LINKED_PTX)
+            texts[i] = images.all[i].bytes;
+        else if (images.all[i].kind != LINKED_LIBRARY)
+            st = problem_set(why, STATUS_MODULE_INVALID, "image %u is %s; device cpu links PTX alone", i + 1, names[images.all[i].kind]);
+        any |= texts[i].data != NULL;
+    }
+    if (!st && !any)
+        st = problem_set(why, STATUS_MODULE_INVALID, "no image is PTX; device cpu links PTX alone");
+    return st ? st : ptx_link(texts, images.count, out, why);
+}
+
+enum status cpu_module_load(struct cpu_memory *memory, struct span image, struct cpu_module **out, struct problem *why)
 {
     struct cpu_module *m = calloc(1, sizeof *m);
     enum status        st;
@@ -184,7 +236,7 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
         return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     m->memory = memory;
     kernel_table_init(&m->table);
-    st = ptx_parse(text, &m->program, why);
+    st = linked_images_are(image) ? link_images(image, &m->program, why) : ptx_parse(image, &m->program, why);
     if (!st)
         st = check_calls(m->program, why);
     if (!st)

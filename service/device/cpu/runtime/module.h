@@ -18,8 +18,9 @@ struct cpu_module {
     uint64_t            variables; /* address of the allocation that holds them; 0 = none */
 };
 
-/* MODULE_INVALID with the line, DEVICE_MEMORY_EXHAUSTED, OUT_OF_MEMORY. The text may be freed afterwards. */
-enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct cpu_module **out, struct problem *why);
+/* Of PTX, or of several texts of it as ipc/linked_images.h has them. MODULE_INVALID with the line, DEVICE_MEMORY_EXHAUSTED, OUT_OF_MEMORY. The image
+ * may be freed afterwards. */
+enum status cpu_module_load(struct cpu_memory *memory, struct span image, struct cpu_module **out, struct problem *why);
 /* NOT_IMPLEMENTED: no library does it. */
 enum status cpu_module_of_plan(struct cpu_memory *memory, const struct vendor_plan *ask, struct cpu_module **out, struct problem *why);
 /* No launch of it may be unfinished. NULL is a no-op. */

@@ -110,6 +110,27 @@ Test(cuda_driver, reads_parameters_without_the_driver)
     load_sample_without("cuFuncGetParamInfo");
 }
 
+Test(cuda_driver, without_its_linker_images_are_refused_by_its_name)
+{
+    static const char     images[] = "\x89GLK\r\n\x1a\n\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x0d\0\0\0\0\0\0\0.version 7.0\n";
+    struct span           library = fixture_file(FAKE_CUDA);
+    char                  path[] = "/tmp/fake-cuda-XXXXXX";
+    struct device        *d = NULL;
+    struct device_module *m = NULL;
+    struct problem        why = {0};
+    int                   fd = mkstemp(path);
+
+    close(fd);
+    write_without(path, library, "cuLinkComplete");
+    device_set(SPAN_LITERAL("libcuda"), path);
+    cr_assert_eq(device_cuda.open(&d, 0, &why), STATUS_OK, "%s", why.detail);
+    cr_expect_eq(device_cuda.module_load(d, images, sizeof images - 1, &m, &why), STATUS_MODULE_INVALID);
+    cr_expect_str_eq(why.detail, "this driver has no linker, cuLinkCreate_v2: link the images before");
+    device_cuda.close(d);
+    unlink(path);
+    free((char *)library.data);
+}
+
 Test(cuda_driver, translates_every_result)
 {
     cr_assert_eq(cuda_status(0), STATUS_OK);

@@ -75,7 +75,7 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
 
     /* Only cooperative groups of a whole grid read these. */
     if ((which == PTX_SPECIAL_ENVREG1 || which == PTX_SPECIAL_ENVREG2) && !c->grid_line)
-        c->grid_line = d->insn->line;
+        c->grid_line = d->insn->line ? d->insn->line : GRID_LINE_OF_CALL;
 
     if (ptx_special_kinds[which] == PTX_OF_CLOCK)
         return decode_value(d, (struct op){.run = read_clock, .mode = (uint8_t)which, .width = (uint8_t)wide}, wide);
@@ -332,13 +332,14 @@ static bool decode_end(struct decoder *d, struct code_block *b)
 static enum status refuse_insn(const struct decoder *d, struct problem *why)
 {
     const struct ptx_call     *call = d->insn->call;
+    char                       image[PTX_IMAGE_WORDS_BYTES];
     const struct ptx_function *called = call && call->function != PTX_NO_INDEX ? &d->module->functions[call->function] : NULL;
 
     if (called && !called->defined)
-        return problem_set(why, STATUS_MODULE_INVALID, "`call` of `%.*s` is not supported on device cpu%s, PTX line %u",
-                           SPAN_ARG(span_first(called->name, 64)), ptx_feature_of(called->name), d->insn->line);
-    return problem_set(why, STATUS_MODULE_INVALID, "`%.*s` is not supported on device cpu%s, PTX line %u",
-                       SPAN_ARG(span_first(d->insn->text, 64)), ptx_feature_of(d->insn->text), d->insn->line);
+        return problem_set(why, STATUS_MODULE_INVALID, "`call` of `%.*s` is not supported on device cpu%s, %sPTX line %u",
+                           SPAN_ARG(span_first(called->name, 64)), ptx_feature_of(called->name), ptx_image_words(d->insn, image), d->insn->line);
+    return problem_set(why, STATUS_MODULE_INVALID, "`%.*s` is not supported on device cpu%s, %sPTX line %u",
+                       SPAN_ARG(span_first(d->insn->text, 64)), ptx_feature_of(d->insn->text), ptx_image_words(d->insn, image), d->insn->line);
 }
 
 /* In its block, or once for all blocks. */

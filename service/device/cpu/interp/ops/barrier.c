@@ -177,6 +177,9 @@ void barriers_stuck(struct block_run *r)
         if (b->arrived && id == CLUSTER_BARRIER)
             block_fault(&r->lanes, FAULT_TRAP, -1, "the cluster's barrier at PTX line %u was not reached by all threads: %u of %u arrived",
                         b->line, r->arrived, r->live_count);
+        if (b->arrived && !b->line) /* of the device's own function */
+            block_fault(&r->lanes, FAULT_TRAP, -1, "cudaCGSynchronize was not called by all threads of a block: %u of %u", b->arrived,
+                        barrier_needed(r, b));
         if (b->arrived)
             block_fault(&r->lanes, FAULT_TRAP, -1, "barrier %u at PTX line %u was not reached by all threads: arrived %u of %u", id,
                         b->line, b->arrived, barrier_needed(r, b));

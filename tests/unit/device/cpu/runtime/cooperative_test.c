@@ -36,6 +36,49 @@ Test(cooperative, more_blocks_than_run_at_once_are_refused_with_their_greatest_n
     SAYS(most);
 }
 
+#define MEETING(before)                                                                                                                    \
+    HEAD                                                                                                                                   \
+        ".extern .func (.param .b64 h) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"                                                     \
+        ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 flags);\n"                                             \
+        ".visible .entry k(.param .u64 sum, .param .u64 out, .param .u32 scope) {\n"                                                       \
+        ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %d<6>;\nld.param.u64 %d1, [sum]; ld.param.u64 %d2, [out]; ld.param.u32 %r2, [scope];\n" \
+        "{ .param .b32 s; .param .b64 h; st.param.b32 [s], %r2; call.uni (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %d3, [h]; }\n"   \
+        "mov.u32 %r1, %tid.x; setp.ne.u32 %p, %r1, 0; @!%p red.global.add.u32 [%d1], 1;\n" before                                          \
+        "{ .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %d3; st.param.b32 [f], 0;\n"                                     \
+        "call.uni (r), cudaCGSynchronize, (h, f); ld.param.b32 %r2, [r]; }\n"                                                              \
+        "ld.global.u32 %r3, [%d1]; mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x; mad.lo.u32 %r4, %r4, %r5, %r1;\n"                          \
+        "mul.wide.u32 %d4, %r4, 4; add.u64 %d2, %d2, %d4; add.u32 %r3, %r3, %r2; st.global.u32 [%d2], %r3; ret; }\n"
+
+/* The device has these functions of CUDA's device runtime itself. */
+Test(cooperative, a_grid_meets_by_the_functions_of_the_device_runtime)
+{
+    enum { THREADS = 40 };
+    uint32_t  blocks = cpu_resident_blocks();
+    uint32_t *sum = rig_memory(&r, 4), *out = rig_memory(&r, blocks * THREADS * 4);
+
+    rig_load(&r, MEETING(""));
+    for (unsigned round = 0; round < 3; round++) {
+        *sum = round;
+        OK("k", SHAPE_ALL(blocks, THREADS, .deadline_ms = 60000), ADDRESS(sum), ADDRESS(out), 1);
+        for (unsigned i = 0; i < blocks * THREADS; i++)
+            cr_assert_eq(out[i], round + blocks);
+    }
+}
+
+Test(cooperative, a_grid_that_cannot_meet_is_refused_or_trapped)
+{
+    uint32_t *out = rig_memory(&r, 4096);
+
+    rig_load(&r, MEETING(""));
+    cr_assert_eq(RUN(&r, "k", SHAPE(4, 32), ADDRESS(out), ADDRESS(out), 1), STATUS_LAUNCH_CONFIG_INVALID);
+    SAYS("(PTX line 9): the launch must be cooperative");
+    FAULTS(719, "k", SHAPE_ALL(4, 32), ADDRESS(out), ADDRESS(out), 2); /* several GPUs: there is no such grid */
+    SAYS("trap");
+    rig_load(&r, MEETING("setp.gt.u32 %p, %r1, 7; @%p bar.sync 1;\n"));
+    FAULTS(719, "k", SHAPE_ALL(4, 32), ADDRESS(out), ADDRESS(out), 1);
+    SAYS("cudaCGSynchronize was not called by all threads of a block: 8 of 32");
+}
+
 /* A kernel that does not synchronize its grid may be launched cooperatively, too. */
 Test(cooperative, blocks_know_their_places)
 {
