@@ -15,7 +15,7 @@ from conftest import VADD, floats
 from kernels import launch
 from service_under_test import Client, in_threads, until
 
-CALLS = 300  # answered while or after each change: some 40 of every caller
+CALLS = 600  # answered while or after each change: some 80 of every caller
 
 
 @pytest.fixture(scope="module", params=routers.ROUTERS)
