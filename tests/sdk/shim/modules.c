@@ -126,7 +126,7 @@ static void attributes(CUmodule m)
     OK(cuFuncGetName(&name, f));
     CHECK(strcmp(name, "vecadd") == 0);
     OK(cuModuleGetFunctionCount(&count, m));
-    CHECK(count == 4);
+    CHECK(count == 5);
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 128, 0));
     CHECK(blocks >= 1);
     OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 0));
