@@ -97,6 +97,8 @@ class LaunchTold(Unpicklable):
         self._raise_unless_succeeded()
 
     def _cancelling(self, force: bool) -> Steps[None]:
+        if "id" not in self._info:
+            return  # it has ended, as id says: nothing is there to cancel, as of one with times that has ended
         info = yield requests.launch_cancel(self._session.id, self.id, force)
         self._info.update({name: value for name, value in info.items() if name in ("state", "problem")})
 
