@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import signal
 import threading
 
 import pytest
@@ -253,6 +254,23 @@ def test_what_is_posted_while_nobody_listens_for_a_moment_is_sent_later(monkeypa
         monkeypatch.setattr(client, "_open", lambda: opened() if not refusals else (_ for _ in ()).throw(refusals.pop()))
         assert client.post(Request("POST", "/x"), b"2").json() == VERSION and not refusals and server.connections == 2
         client.close()
+
+
+def test_a_time_out_comes_while_signals_do():
+    """A program with a timer: each signal ends a call of the system, which is made again."""
+    ended, before = threading.Event(), signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+            client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 0.5), 0, None), Request("POST", "/x")
+            client.post(like, b"1")
+            with pytest.raises(errors.TimeoutError_):
+                client.post(like, b"2")
+            ended.set()
+            client.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_interrupt_ends_the_connection_whose_answer_was_not_read(monkeypatch):

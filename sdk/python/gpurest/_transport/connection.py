@@ -6,8 +6,6 @@ import os
 import select
 import socket
 import ssl
-import struct
-import sys
 from time import monotonic
 from typing import Callable, Iterator, List, Optional, Protocol, Tuple
 
@@ -22,8 +20,6 @@ IDLE_CONNECTION_S = 55.0  # the service closes after 60
 RECEIVE_BYTES = 64 << 10
 DESCRIPTORS_MAX = 4
 PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
-TIMED_OUT = (socket.timeout, BlockingIOError)  # what a call of a socket raises when its time is over
-SYSTEM_KEEPS_TIME = sys.platform == "linux" and struct.calcsize("l") == 8
 Progress = Callable[[int], None]
 
 
@@ -46,19 +42,6 @@ def readable(sock: Descriptor) -> bool:
         return bool(select.select([sock], [], [], 0)[0])
     except (OSError, ValueError):
         return True
-
-
-def set_time_out(sock: socket.socket, seconds: Optional[float]) -> None:
-    """How long a call of the socket waits at most. On Linux the system keeps the time: Python's own time-outs take a poll() before each call, which is 0.7 us of
-    the 1.6 us that sending and receiving take (2026-11-29)."""
-    if not SYSTEM_KEEPS_TIME or isinstance(sock, ssl.SSLSocket):
-        sock.settimeout(seconds)
-        return
-    micros = 0 if seconds is None else max(1, int(seconds * 1e6))  # 0: for ever
-    limit = struct.pack("ll", *divmod(micros, 1_000_000))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-    sock.settimeout(None)
 
 
 class Connection:
@@ -175,7 +158,7 @@ class Connection:
     def _wait_for(self, seconds: Optional[float]) -> None:
         """From now on calls of the socket wait so long. A call of the system, unless it is known there."""
         if seconds != self._waits_s:
-            set_time_out(self.sock, seconds)
+            self.sock.settimeout(seconds)
             self._waits_s, self._like = seconds, None
 
     # ---- sending ----
@@ -207,7 +190,7 @@ class Connection:
 
     def _check_refused(self, request: Request, error: OSError) -> None:
         """Returns where the server may have refused a request before it took all of it: the answer may be there all the same."""
-        if isinstance(error, TIMED_OUT):
+        if isinstance(error, socket.timeout):
             raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self._waits_s} s", phase="idle") from error
         if not isinstance(error, (BrokenPipeError, ConnectionResetError)):
             raise self._broken(request, error) from error
@@ -254,7 +237,7 @@ class Connection:
             raise self._no_answer(request, error) from error
 
     def _no_answer(self, request: Request, error: OSError) -> GpurestError:
-        if isinstance(error, TIMED_OUT):
+        if isinstance(error, socket.timeout):
             return TimeoutError_(f"{request.method} {request.path}: no answer for {self._waits_s} s", phase="idle")
         return self._broken(request, error)
 
@@ -300,7 +283,7 @@ class Connection:
         while at < len(into):
             try:
                 count = self.sock.recv_into(into[at:at + PIECE_BYTES_MAX])
-            except TIMED_OUT as error:
+            except socket.timeout as error:
                 raise TimeoutError_(f"no bytes came for {self._idle_s} s, after {at} of {len(into)}", phase="idle") from error
             except OSError as error:
                 raise ConnectionError_(f"the connection broke after {at} of {len(into)} bytes: {error}") from error
@@ -333,7 +316,7 @@ class Connection:
     def _more(self) -> bytes:
         try:
             return self.sock.recv(RECEIVE_BYTES)
-        except TIMED_OUT as error:
+        except socket.timeout as error:
             raise TimeoutError_(f"no bytes came for {self._idle_s} s", phase="idle") from error
         except OSError as error:
             raise ConnectionError_(f"the connection broke: {error}") from error
