@@ -72,6 +72,7 @@ def test_images_become_one_module(client, session):
 @pytest.mark.parametrize("parts,words", [
     ([CALLER], "`sum` is not defined"), ([CALLER, CALLEE, CALLEE], "`sum` is defined in image 2, too, image 3, PTX line 5"),
     ([CALLER, CALLEE.replace(", .param .f32 y", "")], "`sum` has another signature in image 1, image 2"),
+    ([HEAD + ".extern .func f();\n.visible .global .u64 pf = f;\n", CALLEE], "function `f`, whose address `pf` has, is not defined"),
     ([CALLER, HEAD + "nonsense"], "got `nonsense`, image 2, PTX line 4"), ([CALLER, "a\0b"], "image 2 is PTX with a NUL character")])
 def test_what_does_not_link(client, session, parts, words):
     said = put(client, session, images(*parts)).expect(422, "module_invalid").json()["detail"]

@@ -64,8 +64,8 @@ static bool is_whole(CUjitInputType type, const char *data, size_t bytes)
 
     if (type == INPUT_LIBRARY)
         return bytes >= 8 && memcmp(data, "!<arch>\n", 8) == 0;
-    if (type == INPUT_PTX)
-        return data[0] != '\0';
+    if (type == INPUT_PTX) /* and no other image, whose head would be believed */
+        return !memchr("\0\xb1\x50\x7f\x89", data[0], 5);
     if (type == INPUT_FATBINARY && bytes >= FATBIN_HEADER_BYTES && memcmp(data, "\x50\xed\x55\xba", 4) == 0) {
         memcpy(&header, data + 6, sizeof header);
         memcpy(&rest, data + 8, sizeof rest);
@@ -212,8 +212,11 @@ static CUresult put_together(struct link *l, char **out, size_t *out_bytes)
         *out_bytes = only->bytes + (only->kind == KIND_PTX);
         return CUDA_SUCCESS;
     }
-    free(l->linked);
-    *out = l->linked = write_images(l, count, bytes);
+    if (!l->complete) { /* the program may still hold what it was given */
+        free(l->linked);
+        l->linked = write_images(l, count, bytes);
+    }
+    *out = l->linked;
     *out_bytes = bytes;
     return l->linked ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

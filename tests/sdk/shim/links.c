@@ -123,8 +123,9 @@ static void refused(const char *first, const char *second, const char *name)
 
 static void wrong_inputs(void)
 {
-    CUlinkState s = started();
-    void       *cubin;
+    static const char *const others[] = {"\177ELF\2\1\1", "\x50\xed\x55\xba\1\0\x10", "\x89GLK\r\n\x1a\n"};
+    CUlinkState              s = started();
+    void                    *cubin;
 
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkComplete(s, &cubin, NULL));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkAddData_v2(s, 1, NULL, 8, "text", 0, NULL, NULL));
@@ -132,6 +133,8 @@ static void wrong_inputs(void)
     EXPECT(CUDA_ERROR_INVALID_IMAGE, cuLinkAddData_v2(s, 0, (void *)(uintptr_t)head, sizeof head, "no cubin", 0, NULL, NULL));
     EXPECT(CUDA_ERROR_INVALID_IMAGE, cuLinkAddData_v2(s, 2, (void *)(uintptr_t)head, sizeof head, "no fatbin", 0, NULL, NULL));
     EXPECT(CUDA_ERROR_INVALID_IMAGE, cuLinkAddData_v2(s, 4, (void *)(uintptr_t)head, sizeof head, "no library", 0, NULL, NULL));
+    for (unsigned i = 0; i < 3; i++) /* nothing is read behind them */
+        EXPECT(CUDA_ERROR_INVALID_PTX, cuLinkAddData_v2(s, 1, (void *)(uintptr_t)others[i], 8, "no PTX", 0, NULL, NULL));
     OK(cuLinkDestroy(s));
     EXPECT(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(s));
 }

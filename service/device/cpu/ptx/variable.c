@@ -159,6 +159,10 @@ static bool declare_shared(struct ptx_parser *p, const struct ptx_declaration *d
         return false;
     if (d->align > p->shared_align)
         p->shared_align = d->align;
+    if (external && d->bytes && p->images > 1)
+        return ptx_fail(p, p->now.line,
+                        "`%.*s`: device cpu links no `.shared` variables; of those of a launch, `.extern`, the size is open",
+                        SPAN_ARG(span_first(d->name, 64)));
     if (external || d->open) {
         name->operand.index = SHARED_DYNAMIC;
         name->bytes = 0;
@@ -268,20 +272,28 @@ static uint32_t find_symbol(struct ptx_parser *p, const struct ptx_declaration *
     return linked ? take_linked(p, d, space, linked) : add_symbol(p, d, space, linkage);
 }
 
-/* Where another text's definition counts. */
-static void skip_initialiser(struct ptx_parser *p)
+/* Where another text's definition counts: this one is read for its size alone. */
+static bool compare_definition(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_linkage linkage, uint32_t index)
 {
-    while (p->now.kind != TOKEN_END && !ptx_is_mark(p, ';') && !ptx_is_mark(p, ',')) {
-        if (!ptx_is_mark(p, '{'))
-            ptx_next(p);
-        else if (!ptx_skip_braces(p))
-            return;
+    struct ptx_symbol counts = p->symbols[index];
+    uint32_t          pending = p->pending_count;
+    uint64_t          bytes = d->bytes;
+
+    if (ptx_accept(p, '=')) {
+        if (!ptx_parse_initialiser(p, d, index))
+            return false;
+        bytes = d->open ? p->symbols[index].bytes : bytes;
+        p->pending_count = pending;
+        p->symbols[index] = counts;
     }
+    if (d->align > counts.align)
+        p->symbols[index].align = d->align;
+    return ptx_link_same_size(p, &p->symbols[index], bytes, linkage);
 }
 
 static bool define_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, enum ptx_linkage linkage, uint32_t index)
 {
-    struct ptx_symbol *s = &p->symbols[index];
+    struct ptx_symbol *s = &p->symbols[index], known = *s;
 
     linkage = ptx_link_join(s->image == p->image ? s->linkage : LINK_EXTERN, linkage);
     if (!p->externs[index]) {
@@ -289,15 +301,14 @@ static bool define_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum 
 
         if (choice == PTX_CLASH)
             return ptx_fail_twice(p, d->name);
-        if (choice == PTX_KEEP) {
-            skip_initialiser(p);
-            return true;
-        }
+        if (choice == PTX_KEEP)
+            return compare_definition(p, d, linkage, index);
     }
     *s = (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align, .linkage = linkage, .image = p->image};
+    s->align = known.align > d->align ? known.align : d->align;
     p->externs[index] = false;
     if (ptx_accept(p, '='))
-        return ptx_parse_initialiser(p, d, index);
+        return ptx_parse_initialiser(p, d, index) && ptx_link_same_size(p, &known, s->bytes, linkage);
     return !d->open || ptx_fail(p, p->now.line, "an open dimension needs an initialiser");
 }
 

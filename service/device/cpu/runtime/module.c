@@ -69,12 +69,27 @@ static enum status check_function(const struct ptx_module *m, const struct ptx_f
     return STATUS_OK;
 }
 
+static enum status check_initialiser(const struct ptx_module *m, const struct ptx_symbol *s, struct problem *why)
+{
+    for (uint32_t i = 0; i < s->relocations_count; i++) {
+        uint32_t                   index = s->relocations[i].function;
+        const struct ptx_function *named = index == PTX_NO_INDEX ? NULL : &m->functions[index];
+
+        if (named && !named->defined && !is_provided(named))
+            return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s`, whose address `%.*s` has, is not defined%s",
+                               SPAN_ARG(span_first(named->name, 128)), SPAN_ARG(span_first(s->name, 64)), ptx_feature_of(named->name));
+    }
+    return STATUS_OK;
+}
+
 static enum status check_calls(const struct ptx_module *m, struct problem *why)
 {
     enum status st = STATUS_OK;
 
     for (uint32_t f = 0; f < m->functions_count && !st; f++)
         st = check_function(m, &m->functions[f], why);
+    for (uint32_t i = 0; i < m->symbols_count && !st; i++)
+        st = check_initialiser(m, &m->symbols[i], why);
     return st;
 }
 

@@ -112,6 +112,19 @@ Test(ptx_link, of_common_variables_the_largest_counts)
     ptx_module_destroy(m);
 }
 
+/* Of a text that is left out nothing else stays: g is 8 bytes of one address. */
+Test(ptx_link, of_two_definitions_the_stricter_alignment_counts)
+{
+    struct ptx_module *m = linked(".global .u32 a;\n.common .global .align 1 .b8 c[16];\n.weak .global .u64 g[] = {a};\n",
+                                  ".global .u32 b;\n.common .global .align 8 .b64 c;\n.weak .global .align 16 .u64 g[] = {b};\n", NULL);
+    uint32_t           c = ptx_find_symbol(m, SPAN_LITERAL("c")), g = ptx_find_symbol(m, SPAN_LITERAL("g"));
+
+    cr_expect(m->symbols[c].bytes == 16 && m->symbols[c].align == 8);
+    cr_expect(m->symbols[g].bytes == 8 && m->symbols[g].align == 16 && m->symbols[g].relocations_count == 1);
+    cr_expect_eq(m->symbols[g].relocations[0].symbol, ptx_find_symbol(m, SPAN_LITERAL("a")));
+    ptx_module_destroy(m);
+}
+
 Test(ptx_link, the_device_has_the_barrier_of_a_grid)
 {
     struct ptx_module *m = linked(".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);\n"
@@ -142,6 +155,15 @@ Test(ptx_link, what_cannot_be_linked_is_said_with_its_name_and_place)
         {".common .global .u32 c = 1;", ".common .global .u32 c = 2;", "`c` is defined in image 1, too, image 2, PTX line 4"},
         {".global .u32 a;", ".global .u64 t = a;", "`a` is not a variable or function with an address, image 2, PTX line 4"},
         {".weak .func f() { ret; }", ".weak .func f() { { ret; }", "expected `}`, got the end of the text, image 2, PTX line 4"},
+        {".extern .global .u32 g[4];", ".visible .global .u32 g[] = {1, 2};",
+         "`g` has 8 bytes here and 16 in image 1, image 2, PTX line 4"},
+        {".weak .global .u32 g[] = {1};", ".weak .global .u32 g[] = {1, 2};", "`g` has 8 bytes here and 4 in image 1, image 2, PTX line 4"},
+        {".visible .global .u32 g[] = {1};", ".weak .global .u32 g[] = {1, 2};",
+         "`g` has 8 bytes here and 4 in image 1, image 2, PTX line 4"},
+        {".weak .global .u32 g[] = {1};", ".visible .global .u32 g[] = {1, 2};",
+         "`g` has 8 bytes here and 4 in image 1, image 2, PTX line 4"},
+        {".visible .shared .u32 s[4];", ".extern .shared .u32 s[4];",
+         "`s`: device cpu links no `.shared` variables; of those of a launch, `.extern`, the size is open, image 2, PTX line 4"},
         {"", "nonsense", "expected a variable, `.func` or `.entry`, got `nonsense`, image 2, PTX line 4"},
     };
 
