@@ -46,7 +46,7 @@ static enum status read_exactly(const char *data, size_t bytes, struct linked_im
     memset(why, 0, sizeof *why);
     st = linked_images_read((struct span){copy, bytes}, out, why);
     for (unsigned i = 0; !st && i < out->count; i++)
-        cr_expect(out->all[i].bytes.data >= copy && out->all[i].bytes.data + out->all[i].bytes.bytes <= copy + bytes);
+        cr_assert(out->all[i].bytes.data >= copy && out->all[i].bytes.data + out->all[i].bytes.bytes <= copy + bytes);
     free(copy);
     return st;
 }
@@ -57,7 +57,7 @@ static void refused(const struct body *b, const char *text)
     struct problem       why;
 
     cr_expect_eq(read_exactly(b->bytes, b->used, &images, &why), STATUS_MODULE_INVALID, "%s", text);
-    cr_expect_str_eq(why.detail, text);
+    cr_assert_str_eq(why.detail, text);
 }
 
 Test(linked_images, are_read_in_their_order)
@@ -68,12 +68,12 @@ Test(linked_images, are_read_in_their_order)
     add_image(&b, LINKED_PTX, 0, 3, "ptx", 3);
     add_image(&b, LINKED_LIBRARY, 0, 4, "!\0ar", 4);
     add_image(&b, LINKED_OBJECT, 0, 1, "o", 1);
-    cr_expect(linked_images_are((struct span){b.bytes, b.used}));
+    cr_assert(linked_images_are((struct span){b.bytes, b.used}));
     cr_assert_eq(linked_images_read((struct span){b.bytes, b.used}, &images, NULL), STATUS_OK);
     cr_assert_eq(images.count, 3);
-    cr_expect(images.all[0].kind == LINKED_PTX && span_is(images.all[0].bytes, "ptx"));
-    cr_expect(images.all[1].kind == LINKED_LIBRARY && images.all[1].bytes.bytes == 4);
-    cr_expect(images.all[2].kind == LINKED_OBJECT && span_is(images.all[2].bytes, "o"));
+    cr_assert(images.all[0].kind == LINKED_PTX && span_is(images.all[0].bytes, "ptx"));
+    cr_assert(images.all[1].kind == LINKED_LIBRARY && images.all[1].bytes.bytes == 4);
+    cr_assert(images.all[2].kind == LINKED_OBJECT && span_is(images.all[2].bytes, "o"));
 }
 
 Test(linked_images, are_refused_wherever_they_are_cut_off)
@@ -100,7 +100,7 @@ Test(linked_images, lengths_of_any_size_are_checked)
 
         add_image(&b, LINKED_PTX, 0, wrong[i], "ptx", 3);
         cr_expect_eq(read_exactly(b.bytes, b.used, &images, &why), STATUS_MODULE_INVALID, "%zu", i);
-        cr_expect(strstr(why.detail, "expected 1 to 3"), "%s", why.detail);
+        cr_assert(strstr(why.detail, "expected 1 to 3"), "%s", why.detail);
     }
 }
 
