@@ -157,18 +157,22 @@ static enum status take_manifest(struct load *l, struct request *r)
 
 static enum status check_type(struct span type, struct module_spec *spec, struct problem *why)
 {
-    if (span_is(type, "application/json") || span_is(type, "text/x-cuda")) {
-        spec->kind = IMAGE_CUDA;
-        return STATUS_OK;
-    }
-    spec->kind = span_is(type, "application/vnd.gpurest.ptx")      ? IMAGE_PTX
-                 : span_is(type, "application/vnd.gpurest.images") ? IMAGE_LINKED
-                 : span_is(type, "text/x-glsl")                    ? IMAGE_GLSL
-                 : span_is(type, "application/spirv")              ? IMAGE_SPIRV
-                                                                   : IMAGE_BINARY;
-    if (spec->kind == IMAGE_BINARY && !span_is(type, "application/vnd.gpurest.cubin"))
-        return problem_set(why, STATUS_SNAPSHOT_INVALID, "a module of an unknown type");
-    return STATUS_OK;
+    static const struct {
+        enum image_kind kind;
+        const char     *media_type;
+    } rows[] = {
+        {IMAGE_CUDA, "application/json"},
+#define MODULE_KIND(kind, type, end) {kind, type},
+#include "api/snapshot/module_kinds.def"
+#undef MODULE_KIND
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (span_is(type, rows[i].media_type)) {
+            spec->kind = rows[i].kind;
+            return STATUS_OK;
+        }
+    return problem_set(why, STATUS_SNAPSHOT_INVALID, "a module of an unknown type");
 }
 
 static enum status make_module(struct load *l, struct request *r, struct arena *a)

@@ -1,4 +1,5 @@
 /* Writes a snapshot: lists the parts of a session that stands still, then sends them from where they lie, one after the other. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -180,6 +181,14 @@ static bool is_plain(const struct module_spec *m)
            !(m->options_count || m->name_expressions_count || m->headers_count || m->arch.bytes);
 }
 
+static const struct {
+    const char *media_type, *name_end;
+} module_kinds[] = {
+#define MODULE_KIND(kind, type, end) [kind] = {type, end},
+#include "api/snapshot/module_kinds.def"
+#undef MODULE_KIND
+};
+
 static enum status add_module(struct save *s, struct request *r, struct module *m)
 {
     const struct module_spec *spec = module_spec_of(m);
@@ -192,16 +201,11 @@ static enum status add_module(struct save *s, struct request *r, struct module *
         module_return(s->session, m);
         return r->problem.status;
     }
+    assert((size_t)spec->kind < COUNT(module_kinds));
     c = last_content(s);
     c->module = m;
     p->id = spec->id;
-    p->media_type = span_of(!plain                       ? "application/json"
-                            : spec->kind == IMAGE_CUDA   ? "text/x-cuda"
-                            : spec->kind == IMAGE_PTX    ? "application/vnd.gpurest.ptx"
-                            : spec->kind == IMAGE_LINKED ? "application/vnd.gpurest.images"
-                            : spec->kind == IMAGE_GLSL   ? "text/x-glsl"
-                            : spec->kind == IMAGE_SPIRV  ? "application/spirv"
-                                                         : "application/vnd.gpurest.cubin");
+    p->media_type = span_of(plain ? module_kinds[spec->kind].media_type : "application/json");
     c->text = spec->source;
     if (!plain) {
         buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
@@ -211,14 +215,7 @@ static enum status add_module(struct save *s, struct request *r, struct module *
         c->text = buf_span(&c->made);
         st = request_hold(r, c->text.bytes);
     }
-    snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id),
-             !plain                       ? ".json"
-             : spec->kind == IMAGE_CUDA   ? ".cu"
-             : spec->kind == IMAGE_PTX    ? ".ptx"
-             : spec->kind == IMAGE_LINKED ? ".images"
-             : spec->kind == IMAGE_GLSL   ? ".comp"
-             : spec->kind == IMAGE_SPIRV  ? ".spv"
-                                          : ".cubin");
+    snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id), plain ? module_kinds[spec->kind].name_end : ".json");
     p->entry.bytes = c->text.bytes;
     return st;
 }

@@ -1,39 +1,28 @@
 /* Several images in one run of bytes: what is read, and every way in which the bytes can be wrong. */
 #include "ipc/linked_images.h"
+#include "support/linked_body.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-enum { MAGIC_BYTES = 8, HEAD_BYTES = 16, IMAGE_HEAD_BYTES = 16, ROOM = 4096 };
+enum { MAGIC_BYTES = 8, HEAD_BYTES = 16, IMAGE_HEAD_BYTES = 16 };
 
-struct body {
-    char   bytes[ROOM];
-    size_t used;
-};
-
-static void add(struct body *b, const void *data, size_t bytes)
+static struct linked_body body_of(uint32_t count, uint32_t zero)
 {
-    cr_assert_leq(b->used + bytes, sizeof b->bytes);
-    memcpy(b->bytes + b->used, data, bytes);
-    b->used += bytes;
-}
+    struct linked_body b = {.used = 0};
 
-static struct body body_of(uint32_t count, uint32_t zero)
-{
-    struct body b = {.used = 0};
-
-    add(&b, LINKED_IMAGES_MAGIC, MAGIC_BYTES);
-    add(&b, &count, sizeof count);
-    add(&b, &zero, sizeof zero);
+    linked_body_add(&b, LINKED_IMAGES_MAGIC, MAGIC_BYTES);
+    linked_body_add(&b, &count, sizeof count);
+    linked_body_add(&b, &zero, sizeof zero);
     return b;
 }
 
-static void add_image(struct body *b, uint32_t kind, uint32_t zero, uint64_t said, const char *data, size_t bytes)
+static void add_image(struct linked_body *b, uint32_t kind, uint32_t zero, uint64_t said, const char *data, size_t bytes)
 {
-    add(b, &kind, sizeof kind);
-    add(b, &zero, sizeof zero);
-    add(b, &said, sizeof said);
-    add(b, data, bytes);
+    linked_body_add(b, &kind, sizeof kind);
+    linked_body_add(b, &zero, sizeof zero);
+    linked_body_add(b, &said, sizeof said);
+    linked_body_add(b, data, bytes);
 }
 
 /* Of exactly as many bytes, so that reads past the end are seen. */
@@ -51,7 +40,7 @@ static enum status read_exactly(const char *data, size_t bytes, struct linked_im
     return st;
 }
 
-static void refused(const struct body *b, const char *text)
+static void refused(const struct linked_body *b, const char *text)
 {
     struct linked_images images;
     struct problem       why;
@@ -62,7 +51,7 @@ static void refused(const struct body *b, const char *text)
 
 Test(linked_images, are_read_in_their_order)
 {
-    struct body          b = body_of(3, 0);
+    struct linked_body   b = body_of(3, 0);
     struct linked_images images;
 
     add_image(&b, LINKED_PTX, 0, 3, "ptx", 3);
@@ -78,7 +67,7 @@ Test(linked_images, are_read_in_their_order)
 
 Test(linked_images, are_refused_wherever_they_are_cut_off)
 {
-    struct body          b = body_of(2, 0);
+    struct linked_body   b = body_of(2, 0);
     struct linked_images images;
     struct problem       why;
 
@@ -96,7 +85,7 @@ Test(linked_images, lengths_of_any_size_are_checked)
     struct problem       why;
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct body b = body_of(1, 0);
+        struct linked_body b = body_of(1, 0);
 
         add_image(&b, LINKED_PTX, 0, wrong[i], "ptx", 3);
         cr_expect_eq(read_exactly(b.bytes, b.used, &images, &why), STATUS_MODULE_INVALID, "%zu", i);
@@ -106,7 +95,7 @@ Test(linked_images, lengths_of_any_size_are_checked)
 
 Test(linked_images, what_is_wrong_is_said)
 {
-    struct body b = body_of(0, 0);
+    struct linked_body b = body_of(0, 0);
 
     refused(&b, "there are 0 images, 0; expected 1 to 64, 0");
     b = body_of(LINKED_IMAGES_MAX + 1, 0);

@@ -208,6 +208,7 @@ struct ptx_symbol {
     uint32_t       align;
     enum ptx_linkage linkage;
     uint32_t       image;  /* as of functions */
+    uint32_t       line;   /* of its first declaration there */
     bool           hidden; /* another has its name, too: no host finds it */
     const uint8_t *init;  /* [init_bytes]; the rest is zero */
     uint64_t       init_bytes;

@@ -21,7 +21,9 @@ bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...)
     va_end(args);
     for (char *c = text; *c; c++)
         *c = (unsigned char)*c < ' ' || (unsigned char)*c >= 127 ? '?' : *c;
-    if (p->images > 1)
+    if (p->own) /* what the caller declared does not fit it: the place is told in the words */
+        p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, unlike the device's own function", text);
+    else if (p->images > 1)
         p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, image %u, PTX line %u", text, p->image, line);
     else
         p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, PTX line %u", text, line);
@@ -318,9 +320,12 @@ static bool place_shared(struct ptx_parser *p)
 static bool check_externs(struct ptx_parser *p)
 {
     for (uint32_t i = 0; i < p->symbols_count; i++) {
-        if (p->externs[i])
-            return ptx_fail(p, p->now.line, "`%.*s` is declared `.extern` but not defined",
-                            SPAN_ARG(span_first(p->symbols[i].name, QUOTED_BYTES)));
+        const struct ptx_symbol *s = &p->symbols[i];
+
+        if (!p->externs[i])
+            continue;
+        p->image = s->image;
+        return ptx_fail(p, s->line, "`%.*s` is declared `.extern` but not defined", SPAN_ARG(span_first(s->name, QUOTED_BYTES)));
     }
     return true;
 }

@@ -237,8 +237,8 @@ static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d
     }
     name->operand.index = p->symbols_count;
     p->externs[p->symbols_count] = true;
-    p->symbols[p->symbols_count] =
-        (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align, .linkage = linkage, .image = p->image};
+    p->symbols[p->symbols_count] = (struct ptx_symbol){
+        .name = d->name, .space = space, .bytes = d->bytes, .align = d->align, .linkage = linkage, .image = p->image, .line = p->now.line};
     if (linkage != LINK_LOCAL && !ptx_link_add(p, d->name, NAME_VARIABLE, p->symbols_count))
         return PTX_NO_INDEX;
     return p->symbols_count++;

@@ -2,43 +2,30 @@
 #include <criterion/criterion.h>
 
 #include "ipc/linked_images.h"
+#include "support/linked_body.h"
 #include "unit/device/cuda/fixture.h"
 #include "unit/device/cuda/the_device.h"
 
 TestSuite(cuda_link, .init = the_device_open, .fini = the_device_close);
 
-enum { ROOM = 8192 };
-
-struct body {
-    char   bytes[ROOM];
-    size_t used;
-};
-
-static void add(struct body *b, const void *data, size_t bytes)
+static void add_pair(struct linked_body *b, uint32_t first, uint32_t second)
 {
-    cr_assert_leq(b->used + bytes, sizeof b->bytes);
-    memcpy(b->bytes + b->used, data, bytes);
-    b->used += bytes;
+    linked_body_add(b, &first, sizeof first);
+    linked_body_add(b, &second, sizeof second);
 }
 
-static void add_pair(struct body *b, uint32_t first, uint32_t second)
-{
-    add(b, &first, sizeof first);
-    add(b, &second, sizeof second);
-}
-
-static void begin(struct body *b, uint32_t count)
+static void begin(struct linked_body *b, uint32_t count)
 {
     b->used = 0;
-    add(b, LINKED_IMAGES_MAGIC, 8);
+    linked_body_add(b, LINKED_IMAGES_MAGIC, 8);
     add_pair(b, count, 0);
 }
 
-static void add_image(struct body *b, enum linked_kind kind, const char *data, uint64_t bytes)
+static void add_image(struct linked_body *b, enum linked_kind kind, const char *data, uint64_t bytes)
 {
     add_pair(b, kind, 0);
-    add(b, &bytes, sizeof bytes);
-    add(b, data, bytes);
+    linked_body_add(b, &bytes, sizeof bytes);
+    linked_body_add(b, data, bytes);
 }
 
 #define HEAD     ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -47,14 +34,14 @@ static void add_image(struct body *b, enum linked_kind kind, const char *data, u
 static const char caller[] = DECLARED ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 k)\n{ ret; }\n";
 static const char helper[] = HEAD ".visible .func (.param .b32 r) helper(.param .b32 x)\n{ ret; }\n";
 
-static enum status load(const struct body *b, struct device_module **m, struct problem *why)
+static enum status load(const struct linked_body *b, struct device_module **m, struct problem *why)
 {
     memset(why, 0, sizeof *why);
     *m = NULL;
     return ops->module_load(d, b->bytes, b->used, m, why);
 }
 
-static void loads_and_runs(const struct body *b)
+static void loads_and_runs(const struct linked_body *b)
 {
     long                  live = fixture_live();
     struct device_module *m;
@@ -76,8 +63,8 @@ static void loads_and_runs(const struct body *b)
 
 Test(cuda_link, the_driver_links_ptx_with_ptx_and_with_libraries)
 {
-    static const char library[] = "!<arch>\n with helper";
-    struct body       b;
+    static const char  library[] = "!<arch>\n with helper";
+    struct linked_body b;
 
     begin(&b, 2);
     add_image(&b, LINKED_PTX, caller, sizeof caller - 1);
@@ -89,7 +76,7 @@ Test(cuda_link, the_driver_links_ptx_with_ptx_and_with_libraries)
     loads_and_runs(&b);
 }
 
-static void refused(const struct body *b, const char *text)
+static void refused(const struct linked_body *b, const char *text)
 {
     long                  live = fixture_live();
     struct device_module *m;
@@ -103,7 +90,7 @@ static void refused(const struct body *b, const char *text)
 
 Test(cuda_link, what_the_linker_says_is_told)
 {
-    struct body b;
+    struct linked_body b;
 
     begin(&b, 1);
     add_image(&b, LINKED_PTX, caller, sizeof caller - 1);
