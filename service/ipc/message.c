@@ -24,6 +24,11 @@ size_t message_bytes(enum message m)
     return (unsigned)m < MESSAGE_COUNT ? rows[m].bytes : 0;
 }
 
+size_t completion_bytes(const struct completion *c)
+{
+    return c->status == STATUS_OK ? offsetof(struct completion, cuda_name) : sizeof *c;
+}
+
 bool message_status_fits(uint32_t status)
 {
     switch (status) {

@@ -333,7 +333,7 @@ enum worker_sandbox {
 enum worker_start_phase { WORKER_START_DEVICE, WORKER_START_CANARY, WORKER_START_LOCK, WORKER_START_PHASES };
 
 enum completion_kind {
-    COMPLETION_STARTED, /* LAUNCH only: it was given to the device; DONE follows */
+    COMPLETION_STARTED, /* LAUNCH only: it has begun; DONE follows. Of a short launch that succeeds only DONE is told */
     COMPLETION_DONE,
 };
 
@@ -348,9 +348,9 @@ struct completion {
     uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
     uint64_t limit_used;
     uint64_t limit_requested;
-    char     cuda_name[48];
-    char     detail[208];
     union message_reply reply;
+    char     cuda_name[48]; /* from here on only where status is not OK: completion_bytes() */
+    char     detail[208];
 };
 
 static_assert(sizeof(struct command) <= COMMAND_BYTES_MAX, "a command fits its ring slot");
@@ -359,6 +359,8 @@ static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion f
 const char *message_name(enum message m);
 /* Bytes of the fixed part of that message's body; for LAUNCH without params. 0: no such message. */
 size_t message_bytes(enum message m);
+/* Bytes of it that are told; *c has its first offsetof(struct completion, cuda_name). */
+size_t completion_bytes(const struct completion *c);
 /* Whether a worker may answer with that status (worker_statuses.def). */
 bool message_status_fits(uint32_t status);
 /* Whether a body of that message may have `bytes` bytes. */

@@ -10,6 +10,9 @@
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096, FD_LEAST = 10 };
 
+static_assert((STREAMS_PER_SESSION_MAX + 1) * sizeof(uint32_t) <= SHM_MARKS_BYTES && SHM_MARKS_BYTES % PAGE_BYTES == 0,
+              "a mark for each stream");
+
 static const uint64_t MAGIC = 0x3130747365727067; /* "gprest01" */
 
 /* At offset 0, written once by the front-end and never read by it again. */
@@ -28,7 +31,8 @@ static size_t round_to_pages(size_t bytes)
 
 static size_t staging_offset(void)
 {
-    return PAGE_BYTES + round_to_pages(ring_bytes(sizeof(struct command))) + round_to_pages(ring_bytes(sizeof(struct completion)));
+    return PAGE_BYTES + round_to_pages(ring_bytes(sizeof(struct command))) + round_to_pages(ring_bytes(sizeof(struct completion))) +
+           SHM_MARKS_BYTES;
 }
 
 static void parts_set(struct shm *m, uint64_t staging_bytes)
@@ -36,6 +40,7 @@ static void parts_set(struct shm *m, uint64_t staging_bytes)
     m->commands = m->base + PAGE_BYTES;
     m->completions = m->base + PAGE_BYTES + round_to_pages(ring_bytes(sizeof(struct command)));
     m->staging = m->base + staging_offset();
+    m->marks = (_Atomic uint32_t *)(void *)(m->staging - SHM_MARKS_BYTES);
     m->staging_bytes = staging_bytes;
 }
 

@@ -1,9 +1,11 @@
-/* The memory that a front-end shares with one worker: a sealed memfd of header, command ring, completion ring, staging. It is sealed so
+/* The memory that a front-end shares with one worker: a sealed memfd of header, command ring, completion ring, marks, staging. It is sealed so
  * that a hostile worker cannot shrink it under the front-end (SIGBUS). */
 #pragma once
 
 #include "ipc/message.h"
 #include "ipc/ring.h"
+
+enum { SHM_MARKS_BYTES = 4096 };
 
 struct shm {
     int            fd;   /* owned; -1 = none */
@@ -11,6 +13,8 @@ struct shm {
     size_t         bytes;
     void          *commands;    /* a ring of struct command */
     void          *completions; /* a ring of struct completion */
+    _Atomic uint32_t *
+        marks; /* [STREAMS_PER_SESSION_MAX + 1], the worker's alone: a whole page right before staging, so that both are registered at once */
     unsigned char *staging;
     uint64_t       staging_bytes;
 };

@@ -21,6 +21,12 @@ enum {
     GRAPHS_PER_WORKER_MAX = PROGRAMS_PER_SESSION_MAX * GRAPHS_PER_PROGRAM_MAX,
 
     /* the process */
+    LAUNCHES_IN_FLIGHT_MAX = 4, /* per stream: one runs, and brief ones stand behind it */
+    BRIEF_US = 50, /* a launch that ends sooner is brief */
+    BRIEF_TIMES = 3, /* ... so often in a row: it is expected to be */
+    BRIEF_FORMS = 1024, /* kinds of launches of which that is known */
+    STREAM_ASKED_US = 5, /* the driver is asked so often whether a launch has failed: asking takes longer than reading its mark */
+    START_TOLD_US = 50, /* a launch that runs longer is told to have started before it ends */
     COPIES_IN_FLIGHT_MAX = 64, /* per stream: copies and fills given to the device and not yet done */
     WORKER_NAP_US_MIN = 20,
     WORKER_NAP_US_MAX = 1000,

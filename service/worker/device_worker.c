@@ -29,7 +29,7 @@ static void send_completion(struct device_worker *w, const struct completion *c)
 {
     enum status st;
 
-    while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
+    while ((st = ring_push(&w->completions, c, completion_bytes(c))) == STATUS_OVERLOADED)
         sleep_ns(50 * NS_PER_US);
     if (st)
         _exit(WORKER_EXIT_LOST);
@@ -72,21 +72,24 @@ static void lose_by(struct device_worker *w, enum status st, const struct proble
     worker_lose(w, &lost);
 }
 
+void command_started(struct device_worker *w, struct accepted_command *k)
+{
+    struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
+
+    k->told = true;
+    send_completion(w, &started);
+}
+
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
     bool fatal = status_is_fatal(st);
 
+    if (st && k->command.message == MESSAGE_LAUNCH && k->started_ns && !k->refused && !k->told)
+        command_started(w, k);
     answer_command(w, k->command.call, st, done, why, fatal);
     command_free(w, k);
     if (fatal && !w->lost)
         lose_by(w, st, why);
-}
-
-void command_started(struct device_worker *w, const struct accepted_command *k)
-{
-    struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
-
-    send_completion(w, &started);
 }
 
 void worker_lose(struct device_worker *w, const struct problem *why)
@@ -126,6 +129,9 @@ static struct accepted_command *command_new(struct device_worker *w)
     TAILQ_REMOVE(&w->commands_free, k, queued);
     k->issued = false;
     k->refused = STATUS_OK;
+    k->started_ns = 0;
+    k->told = false;
+    k->mark = 0;
     k->before = k->after = NULL;
     k->run = NULL;
     k->why.status = STATUS_OK;
@@ -307,7 +313,7 @@ static enum status take_device(struct device_worker *w, const char *uuid, unsign
 
     if (!st)
         st = w->ops->open(&w->device, index, why);
-    if (!st && w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
+    if (!st && w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.marks, SHM_MARKS_BYTES + w->shm.staging_bytes)))
         problem_set(why, st, "cannot register the staging memory with the device");
     return st;
 }

@@ -1,6 +1,7 @@
 /* How small launches scale with clients: each client is a thread with a connection of its own, and has one launch under way. One row of a table.
- * scaling HOST:PORT [--token T] [--device ID] [--clients N] [--seconds S] [--sessions own|one|domain] [--timing 0|1]
+ * scaling HOST:PORT [--token T] [--device ID] [--clients N] [--seconds S] [--sessions own|one|domain] [--most N] [--timing 0|1]
  *     own: each client has a session; one: all share one; domain: as own, in one fault domain. Sessions begin before the time does.
+ *     --most N: there are at most N sessions, which clients share in turn.
  * scaling HOST:PORT --post PATH ...   the same load for another server: every client posts "{}" there
  * Prints one line of JSON; {"skipped": reason} where the service has no fault domains. */
 #include "base/deadline.h"
@@ -19,10 +20,10 @@ static const char source[] = "extern \"C\" __global__ void tick(unsigned *p) { i
 
 static struct {
     const char *address, *token, *device, *sessions, *post;
-    unsigned    clients;
+    unsigned    clients, most;
     double      seconds;
     bool        timing;
-} options = {.token = "", .device = "", .sessions = "own", .clients = 1, .seconds = 2, .timing = true};
+} options = {.token = "", .device = "", .sessions = "own", .clients = 1, .most = CLIENTS_MAX, .seconds = 2, .timing = true};
 
 struct client {
     struct http_client http;
@@ -50,9 +51,16 @@ static bool is_kind(const char *kind)
     return strcmp(options.sessions, kind) == 0;
 }
 
+static unsigned sessions_count(void)
+{
+    unsigned most = is_kind("one") ? 1 : options.most;
+
+    return options.clients < most ? options.clients : most;
+}
+
 static void session_path(char *out, size_t room, unsigned i)
 {
-    snprintf(out, room, "/v1/sessions/scaling-%u", is_kind("one") ? 0 : i);
+    snprintf(out, room, "/v1/sessions/scaling-%u", i % sessions_count());
 }
 
 static size_t session_spec(char *out, size_t room)
@@ -99,7 +107,7 @@ static void prepare(struct client *c, unsigned i)
         return;
     }
     session_path(path, sizeof path, i);
-    if (i == 0 || !is_kind("one"))
+    if (i < sessions_count())
         make_session(c, path);
     snprintf(at, sizeof at, "%s/launches", path);
     c->request_bytes = http_build(&c->http, c->request, sizeof c->request, "POST", at, "application/json", launch, strlen(launch));
@@ -109,7 +117,7 @@ static void end_sessions(void)
 {
     char path[SESSION_PATH_BYTES];
 
-    for (unsigned i = 0; !options.post && i < (is_kind("one") ? 1 : options.clients); i++) {
+    for (unsigned i = 0; !options.post && i < sessions_count(); i++) {
         session_path(path, sizeof path, i);
         http_must(&clients[i].http, "DELETE", path, NULL, NULL, 0);
     }
@@ -198,6 +206,8 @@ static bool take_option(const char *name, const char *value)
         options.post = value;
     else if (strcmp(name, "--clients") == 0)
         options.clients = (unsigned)strtoul(value, NULL, 10);
+    else if (strcmp(name, "--most") == 0)
+        options.most = (unsigned)strtoul(value, NULL, 10);
     else if (strcmp(name, "--seconds") == 0)
         options.seconds = strtod(value, NULL);
     else if (strcmp(name, "--timing") == 0)
@@ -214,10 +224,10 @@ int main(int argc, char **argv)
     options.address = good ? argv[1] : "";
     for (int i = 2; good && i < argc; i += 2)
         good = take_option(argv[i], argv[i + 1]);
-    if (!good || options.clients < 1 || options.clients > CLIENTS_MAX || !(options.seconds > 0) ||
+    if (!good || options.clients < 1 || options.clients > CLIENTS_MAX || options.most < 1 || !(options.seconds > 0) ||
         !(is_kind("own") || is_kind("one") || is_kind("domain"))) {
         fprintf(stderr, "usage: scaling HOST:PORT [--token T] [--device ID] [--clients N] [--seconds S] [--sessions own|one|domain] "
-                        "[--timing 0|1] [--post PATH]\n");
+                        "[--most N] [--timing 0|1] [--post PATH]\n");
         return EXIT_FAILURE;
     }
     measure();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How small launches scale with clients: launches a second, p50 and p99 of 1, 2, 4, 8, 16 and 32 clients with sessions of their own, on one session,
-and in one fault domain; and of CuPy behind aiohttp, where both are installed.
+and in one fault domain, also of at most eight sessions; and of CuPy behind aiohttp, where both are installed.
 
-    scaling.py [--build build/release] [--gpurestd PATH] [--backends cpu] [--clients 1,2,4,8,16,32] [--kinds own,one,domain,peer] [--seconds 2]
+    scaling.py [--build build/release] [--gpurestd PATH] [--backends cpu] [--clients 1,2,4,8,16,32] [--kinds own,one,domain,eight,peer] [--seconds 2]
                [--timing 0|1] [--json FILE] [-- MORE FLAGS OF THE SERVICE]
 
 Each client is a thread of the tool `scaling`, which takes processor time, too. Figures of different machines or loads cannot be compared. Nothing here
@@ -19,7 +19,9 @@ from bench_service import gpurestd
 from peers_gpu import Running, aiohttp_server, missing
 
 TOKEN = "scaling"  # of a caller whose sessions are bounded by --workers-max alone
-KINDS = {"own": "own sessions", "one": "one session", "domain": "one domain", "peer": "aiohttp+CuPy"}
+KINDS = {"own": "own sessions", "one": "one session", "domain": "one domain", "eight": "domain of 8", "peer": "aiohttp+CuPy"}
+SESSIONS = {"own": ["--sessions", "own"], "one": ["--sessions", "one"], "domain": ["--sessions", "domain"],
+            "eight": ["--sessions", "domain", "--most", "8"]}
 
 
 def tool(options, address, clients, *more):
@@ -37,7 +39,7 @@ def ours(options, kind):
         tokens.flush()
         for clients in options.clients:
             with gpurestd(options.gpurestd, options.backends, "--workers-max", "64", "--tokens", tokens.name, *options.more) as (address, _):
-                yield clients, tool(options, address, clients, "--token", TOKEN, "--sessions", kind, "--timing", str(options.timing))
+                yield clients, tool(options, address, clients, "--token", TOKEN, *SESSIONS[kind], "--timing", str(options.timing))
 
 
 def peer(options, _):

@@ -1,4 +1,5 @@
 """Kernels that fault, hang, or lose their worker: the right answer, a session that can be reset, and neighbours that go on computing."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -43,6 +44,34 @@ def test_illegal_address(client, faulty):
     assert answer.status == 422 and answer.code == "kernel_fault"
     assert answer.json()["cuda"]["name"] in ("CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED")
     check_faulted(client, faulty, "kernel_fault")
+
+
+def test_a_fault_is_told_of_its_launch_alone(client, faulty):
+    """Eight clients keep one stream full of launches of a kernel, which on a GPU stand behind each other there; one of these has a bad address."""
+    def ask(number):
+        mine, answers = type(client)(client.host, client.port, client.headers), []
+        for turn in range(60):
+            address = BAD_ADDRESS if (number, turn) == (3, 40) else {"buf": "x"}
+            answers.append(mine.post(faulty + "/launches", launch("illegal", address, timing=False)))
+        return answers
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        answers = [answer for some in threads.map(ask, range(8)) for answer in some]
+    refused = [answer.code for answer in answers if answer.status != 200]
+    assert refused.count("kernel_fault") == 1 and answers[3 * 60 + 40].code == "kernel_fault"
+    assert set(refused) <= {"kernel_fault", "worker_lost", "session_faulted"} and answers[3 * 60 + 39].status == 200
+    check_faulted(client, faulty, "kernel_fault")
+
+
+def test_what_waits_behind_a_fault_is_told_that_it_did_not_run(client, faulty):
+    paths = []
+    for kernel, argument in (("endless", {"buf": "x"}), ("illegal", {"buf": "x"}), ("illegal", {"buf": "x"})):
+        sent = client.post(faulty + "/launches", launch(kernel, argument, timing=False, timeout_ms=300), Prefer="respond-async")
+        assert sent.status == 202
+        paths.append(sent.headers["Location"])
+    ends = [client.get(path, Prefer="wait=60").json() for path in paths]
+    assert [end["problem"]["code"] for end in ends] == ["execution_timeout", "worker_lost", "worker_lost"]
+    assert "before this launch finished" in ends[1]["problem"]["detail"] and "started_at" in ends[0] and "started_at" not in ends[1]
 
 
 def test_trap(client, faulty):

@@ -80,7 +80,7 @@ static void push(bool sensible)
         c.worker_session_lost = next_random() % 8 == 0;
         c.limit_max = next_random() % 2 ? UINT64_MAX : 1;
     }
-    ring_push(&r, &c, sensible ? sizeof c : next_random() % (sizeof c + 1));
+    ring_push(&r, &c, sensible ? completion_bytes(&c) : next_random() % (sizeof c + 1));
 }
 
 /* ---- one lie at a time, about the call whose number is `call` ---- */
@@ -89,7 +89,7 @@ static void say(const struct completion *c)
 {
     struct ring r = {.shared = completions(), .slot_bytes = sizeof(struct completion), .own = atomic_load(&completions()->head)};
 
-    ring_push(&r, c, sizeof *c);
+    ring_push(&r, c, completion_bytes(c));
 }
 
 /* For ever: as many as the ring takes, and more as soon as it takes more. */

@@ -316,16 +316,22 @@ static void unmask_completions(struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
+/* The texts are there if, and only if, there is something to tell. */
+static bool is_whole(const struct completion *d, size_t bytes)
+{
+    return bytes >= offsetof(struct completion, cuda_name) && bytes == completion_bytes(d);
+}
+
 /* Under drain_lock. A turn is bounded, however fast the worker writes; callers that want more come again. */
 static void drain_completions(struct worker *w)
 {
-    static _Thread_local struct completion d;
+    static _Thread_local struct completion d; /* each function reads of it what this one's length covers */
     size_t                                 bytes = 0;
     enum status                            st = STATUS_OK;
 
     for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
         st = ring_pop(&w->completions, &d, &bytes);
-        if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
+        if (st == STATUS_INTERNAL || (!st && (!is_whole(&d, bytes) || !completion_handle(w, &d))))
             unmask_completions(w);
     }
 }

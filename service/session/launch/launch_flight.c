@@ -211,14 +211,16 @@ void launch_drop_all(struct worker_session *c)
 
 /* ---- through the ring ---- */
 
-static void started(struct flight *f)
+/* So long ago. */
+static void started(struct flight *f, uint64_t ago_ns)
 {
     struct launch *l = f->launch;
+    uint64_t       wall = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
 
     assert(held(&l->worker_session->session->lock));
     launch_set_state(l, WORK_RUNNING);
     l->started_ns = now_ns();
-    l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
+    l->started_wall_ns = wall > l->created_wall_ns && ago_ns > wall - l->created_wall_ns ? l->created_wall_ns : wall - ago_ns;
     l->worker_session->last_event_ns = l->started_ns;
     launch_publish(l, EVENT_LAUNCH_STARTED);
 }
@@ -230,9 +232,9 @@ static void succeeded(struct flight *f)
     uint32_t               output = f->call.reply.launch.output_bytes;
 
     gpu_us_check(f->call.reply.launch.gpu_us, &l->gpu_us);
+    if (!l->started_ns) /* short ones tell only their end */
+        started(f, (uint64_t)(l->gpu_us * NS_PER_US));
     l->ended = true;
-    if (!l->started_wall_ns)
-        l->started_wall_ns = f->call.started_wall_ns;
     if (!output || c->closed || c->lost) {
         l->output_truncated = output != 0;
         finish(l, WORK_SUCCEEDED, NULL);
@@ -248,6 +250,14 @@ static void succeeded(struct flight *f)
     submit_later(c);
 }
 
+/* The session's end, not the launch's own: its worker tells of each launch that has started, before it tells how it failed. */
+static bool is_of_session(const struct flight *f, bool session_was_lost)
+{
+    if (f->call.status == STATUS_WORKER_LOST)
+        return f->worker_session->closed || session_was_lost;
+    return f->call.worker_session_lost && !f->launch->started_ns;
+}
+
 static void failed(struct flight *f, bool session_was_lost)
 {
     struct launch *l = f->launch;
@@ -256,7 +266,7 @@ static void failed(struct flight *f, bool session_was_lost)
 
     if (st == STATUS_CANCELLED) {
         finish(l, WORK_CANCELLED, NULL);
-    } else if (st == STATUS_WORKER_LOST && (l->worker_session->closed || session_was_lost)) {
+    } else if (is_of_session(f, session_was_lost)) {
         finish_lost(l);
     } else {
         why = f->call.problem;
@@ -288,7 +298,7 @@ static void on_event(struct call *call, enum call_event event)
 
     pthread_mutex_lock(&s->lock);
     if (event == CALL_STARTED) {
-        started(f);
+        started(f, 0);
     } else {
         c->last_event_ns = now_ns();
         assert(c->in_ring > 0);

@@ -316,6 +316,7 @@ static enum status module_keep(struct device_worker *w, const struct msg_module_
         w->ops->module_unload(w->device, loaded);
         return st;
     }
+    w->prints = w->prints || w->ops->module_table(loaded)->prints;
     slot->module = loaded;
     slot->generation++;
     r->module = (uint32_t)slot->generation << 16 | (uint32_t)(slot - w->modules + 1);

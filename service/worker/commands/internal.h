@@ -12,14 +12,16 @@ struct run;
 /* One accepted command that is not answered yet. */
 struct accepted_command {
     TAILQ_ENTRY(accepted_command) queued;
-    uint64_t             sequence; /* order of arrival */
-    bool                 issued;   /* given to the device, or refused by it */
-    enum status          refused;  /* by the device at issue: it has not run at all */
-    struct problem       why;      /* of refused */
-    uint64_t             started_ns;
-    struct device_event *before; /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
-    struct device_event *after;  /* NULL too where the stream itself is asked (stream_query) */
-    struct run          *run;    /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
+    uint64_t             sequence;   /* order of arrival */
+    bool                 issued;     /* given to the device, or refused by it */
+    enum status          refused;    /* by the device at issue: it has not run at all */
+    struct problem       why;        /* of refused */
+    uint64_t             started_ns; /* 0: not yet; of a launch given behind others: when it was the oldest */
+    bool                 told;       /* that it started; of a launch */
+    uint32_t             mark;       /* of a launch: what stands in its stream's mark once it is done; 0: nothing will */
+    struct device_event *before;     /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
+    struct device_event *after;      /* NULL too where the stream itself is asked (stream_query) */
+    struct run          *run;        /* COMMAND_LIST and GRAPH_RUN only: until it is answered */
     struct command       command;
 };
 
@@ -33,9 +35,13 @@ struct stream {
     struct command_queue     queue;   /* oldest first: first the issued ones, then the waiting ones */
     struct accepted_command *waiting; /* the first one not issued, or a run not wholly issued; NULL = all are */
     unsigned                 issued;
-    bool                     launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
-    unsigned                 runs;      /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
-    unsigned                 items;     /* entries of runs in flight */
+    struct accepted_command
+            *last;     /* the newest launch in flight; NULL: none. Only launches that are brief are issued behind one (launches.c) */
+    unsigned launches; /* in flight */
+    uint64_t asked_ns; /* when the driver was asked last whether a marked launch has failed */
+    uint32_t marks;    /* the last mark that was put; of the slot, as its word in shm.marks is */
+    unsigned runs;     /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
+    unsigned items;    /* entries of runs in flight */
 };
 
 struct module_slot {
@@ -104,6 +110,8 @@ struct device_worker {
     struct named_event       named[EVENTS_PER_SESSION_MAX];
     struct graph             graphs[GRAPHS_PER_WORKER_MAX];
     bool                     marks_fail; /* the device reported that it cannot */
+    bool                     prints;     /* a module was loaded whose kernels print: whose text it is, is known of lone launches alone */
+    uint8_t                  brief[BRIEF_FORMS]; /* how often in a row, up to BRIEF_TIMES */
     struct module_slot       modules[MODULES_PER_WORKER_MAX];
     struct buf               image; /* of a MODULE_LOAD that comes in pieces */
     struct output            outputs[OUTPUTS_KEPT_MAX];
@@ -121,11 +129,24 @@ struct device_worker {
 /* Answers `k` and frees it. `done` has only its reply set; why may be NULL when st is OK. */
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done,
                     const struct problem *why);
-void command_started(struct device_worker *w, const struct accepted_command *k);
+/* Tells it. Of a launch that succeeds before START_TOLD_US it need not be told. */
+void command_started(struct device_worker *w, struct accepted_command *k);
 /* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
+
+/* ---- launches.c ---- */
+/* True: the launch may be issued now, behind s->last. */
+bool overlap_allowed(struct device_worker *w, const struct stream *s, const struct accepted_command *k);
+/* One has run so long. */
+void overlap_learn(struct device_worker *w, const struct msg_launch *m, uint64_t ran_ns);
+/* Whether the device writes words behind what is done (device_ops.mark). */
+bool uses_marks(const struct device_worker *w);
+/* Puts a mark behind it, which was just given to the device, where the device has marks. */
+void launch_mark(struct device_worker *w, struct stream *s, struct accepted_command *k);
+/* As device_ops.event_query(), of an untimed launch; it is the stream's oldest, and the newest unless it has a mark. */
+enum status launch_query(struct device_worker *w, struct stream *s, const struct accepted_command *k, struct problem *why);
 
 /* ---- events.c ---- */
 enum status event_take(struct device_worker *w, struct device_event **out);

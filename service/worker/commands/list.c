@@ -258,11 +258,6 @@ enum status graph_run_accept(struct device_worker *w, struct accepted_command *k
 
 /* ---- issue ---- */
 
-static bool uses_marks(const struct device_worker *w)
-{
-    return w->ops->mark && !w->marks_fail;
-}
-
 /* Events before the first entry of a group. */
 static enum status open_group(struct device_worker *w, struct stream *s, struct run *r)
 {

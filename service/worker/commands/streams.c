@@ -1,8 +1,8 @@
 /* Work on streams: issues it to the device in order, and answers it in order as it completes.
  *
- * Copies, fills and runs go to the device up to a window. A launch goes alone, and nothing behind it until it is done: so all waiting
- * work can still be cancelled, and a deadline covers only the launch that runs. A run belongs to a batch, whose parts are not cancelled
- * and have no deadlines. */
+ * Copies, fills and runs go to the device up to a window. A launch goes alone, and nothing behind it until it is done, but for brief launches
+ * (launches.c): so all waiting work can still be cancelled, and a deadline covers only the launch that runs. A run belongs to a batch, whose parts
+ * are not cancelled and have no deadlines. */
 #include "base/deadline.h"
 
 #include "worker/bounds.h"
@@ -34,7 +34,7 @@ static bool is_timed(const struct accepted_command *k)
     return k->command.message == MESSAGE_LAUNCH && !k->command.body.launch.untimed;
 }
 
-/* Nothing is issued behind a launch, so the stream's end is its end. */
+/* Nothing is issued behind it without its mark, so the stream's end is its end. */
 static bool watched_by_stream(const struct device_worker *w, const struct accepted_command *k)
 {
     return k->command.message == MESSAGE_LAUNCH && !is_timed(k) && w->ops->stream_query;
@@ -58,12 +58,14 @@ static enum status issue_accepted(struct device_worker *w, struct stream *s, str
     return st ? st : issue_command(w, s, k->command.message, &k->command.body, &events, &k->why);
 }
 
-static bool may_issue(const struct device_worker *w, const struct stream *s)
+static bool may_issue(struct device_worker *w, const struct stream *s)
 {
     const struct accepted_command *k = s->waiting;
 
-    if (!k || s->launching || (k->command.message == MESSAGE_LAUNCH && s->runs))
+    if (!k || (k->command.message == MESSAGE_LAUNCH && s->runs))
         return false;
+    if (s->last)
+        return k->command.message == MESSAGE_LAUNCH && overlap_allowed(w, s, k);
     if (k->run)
         return k->issued || s->issued < COPIES_IN_FLIGHT_MAX;
     return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
@@ -75,7 +77,7 @@ static void begin_command(struct stream *s, struct accepted_command *k)
     if (k->issued)
         return;
     k->issued = true;
-    k->started_ns = now_ns();
+    k->started_ns = s->last ? 0 : now_ns();
     s->issued++;
     s->runs += k->run != NULL;
 }
@@ -96,9 +98,12 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     k->refused = issue_accepted(w, s, k);
     if (k->refused)
         return true;
-    s->launching = k->command.message == MESSAGE_LAUNCH;
-    if (s->launching)
-        command_started(w, k);
+    if (k->command.message == MESSAGE_LAUNCH) {
+        if (!k->after)
+            launch_mark(w, s, k);
+        s->last = k;
+        s->launches++;
+    }
     return true;
 }
 
@@ -137,14 +142,19 @@ static uint64_t timeout_ms(const struct accepted_command *k)
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
-static bool command_overdue(const struct accepted_command *k)
+/* It is the oldest, has been given to the device, and is not done. True: it is overdue. */
+static bool runs_on(struct device_worker *w, struct accepted_command *k)
 {
-    return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
+    uint64_t limit_ms = timeout_ms(k), ran_ns = limit_ms ? now_ns() - k->started_ns : 0;
+
+    if (k->command.message == MESSAGE_LAUNCH && !k->told && ran_ns > START_TOLD_US * NS_PER_US)
+        command_started(w, k);
+    return limit_ms && ran_ns > limit_ms * NS_PER_MS;
 }
 
-static enum status query_device(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct problem *why)
+static enum status query_device(struct device_worker *w, struct stream *s, const struct accepted_command *k, struct problem *why)
 {
-    return k->after ? w->ops->event_query(w->device, k->after, why) : w->ops->stream_query(w->device, s->handle, why);
+    return k->after ? w->ops->event_query(w->device, k->after, why) : launch_query(w, s, k, why);
 }
 
 static enum status query_command(struct device_worker *w, struct stream *s, struct accepted_command *k, bool *moved, struct problem *why)
@@ -157,7 +167,7 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
         return k->refused;
     }
     st = k->run ? run_poll(w, s, k->run, moved, why) : query_device(w, s, k, why);
-    if (st != STATUS_PENDING || !command_overdue(k))
+    if (st != STATUS_PENDING || !runs_on(w, k))
         return st;
     st = overdue_judge(w, k, timeout_ms(k), why);
     if (st == STATUS_EXECUTION_TIMEOUT && w->ops->cancel)
@@ -165,13 +175,30 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
     return st;
 }
 
-static void launch_reply(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct msg_launch_reply *r)
+static void launch_reply(struct device_worker *w, const struct stream *s, const struct accepted_command *k, uint64_t ran_ns,
+                         struct msg_launch_reply *r)
 {
     if (!k->before)
-        r->gpu_us = (float)(now_ns() - k->started_ns) / (float)NS_PER_US;
+        r->gpu_us = (float)ran_ns / (float)NS_PER_US;
     else if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
         r->gpu_us = 0; /* an unexpected value from a driver is no reason to be killed */
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
+}
+
+/* It ran, and nothing is issued behind it, but for launches. */
+static void launch_ends(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st,
+                        struct msg_launch_reply *reply)
+{
+    uint64_t now = now_ns(), ran_ns = now - k->started_ns;
+
+    assert(s->launches > 0 && k->started_ns);
+    if (--s->launches > 0)
+        TAILQ_FIRST(&s->queue)->started_ns = now;
+    if (s->last == k)
+        s->last = NULL;
+    overlap_learn(w, &k->command.body.launch, ran_ns);
+    if (!st)
+        launch_reply(w, s, k, ran_ns, reply);
 }
 
 /* The oldest one is done, or failed as st and *why say. */
@@ -190,11 +217,9 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
     TAILQ_REMOVE(&s->queue, k, queued);
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
-        s->launching = false; /* a refused one ran nothing: another may run behind it */
+        launch_ends(w, s, k, st, &done.reply.launch);
     assert(!k->run || s->runs > 0);
     s->runs -= k->run != NULL;
-    if (k->command.message == MESSAGE_LAUNCH && !st)
-        launch_reply(w, s, k, &done.reply.launch);
     event_give(w, k->before);
     event_give(w, k->after);
     command_answer(w, k, st, &done, why);
@@ -283,8 +308,8 @@ struct accepted_command *streams_pop_any(struct device_worker *w)
         struct stream           *s = &w->streams[i];
         struct accepted_command *k = TAILQ_FIRST(&s->queue);
 
-        s->waiting = NULL;
-        s->issued = s->runs = s->items = 0;
+        s->waiting = s->last = NULL;
+        s->issued = s->runs = s->items = s->launches = 0;
         if (!k)
             continue;
         TAILQ_REMOVE(&s->queue, k, queued);
