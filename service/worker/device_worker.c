@@ -80,11 +80,17 @@ void command_started(struct device_worker *w, struct accepted_command *k)
     send_completion(w, &started);
 }
 
+/* A fatal refusal says how the context was lost, by this launch perhaps. */
+static bool may_have_run(const struct accepted_command *k)
+{
+    return k->command.message == MESSAGE_LAUNCH && k->started_ns && (!k->refused || status_is_fatal(k->refused));
+}
+
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
     bool fatal = status_is_fatal(st);
 
-    if (st && k->command.message == MESSAGE_LAUNCH && k->started_ns && !k->refused && !k->told)
+    if (st && may_have_run(k) && !k->told)
         command_started(w, k);
     answer_command(w, k->command.call, st, done, why, fatal);
     command_free(w, k);

@@ -18,7 +18,7 @@ static struct {
     struct step steps[64];
     unsigned    given, done, launches, copies;
     bool        faulted; /* at the step that is next */
-    bool        refuses; /* launches */
+    enum status refuses; /* launches, with this */
     enum status marks;   /* what mark() answers */
 } dev;
 
@@ -39,7 +39,7 @@ static enum status mock_launch(struct device *d, struct device_stream *s, const 
 {
     (void)d, (void)s, (void)l;
     if (dev.refuses)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "refused");
+        return problem_set(why, dev.refuses, "refused");
     dev.launches++;
     return give((struct step){NULL, 0});
 }
@@ -382,14 +382,22 @@ Test(launches, one_that_runs_for_longer_is_told_to_have_started_once)
 
 Test(launches, a_refused_one_has_not_started_and_holds_up_nothing)
 {
-    dev.refuses = true;
+    dev.refuses = STATUS_LAUNCH_CONFIG_INVALID;
     launch(0);
-    dev.refuses = false;
+    dev.refuses = STATUS_OK;
     launch(1);
     cr_assert_eq(dev.launches, 1);
     expect_done(0, STATUS_LAUNCH_CONFIG_INVALID);
     device_does(1);
     expect_done(1, STATUS_OK);
+}
+
+Test(launches, one_that_loses_the_context_before_it_is_watched_has_started)
+{
+    dev.refuses = STATUS_KERNEL_FAULT;
+    launch(0);
+    cr_assert_eq(told().kind, COMPLETION_STARTED);
+    expect_done(0, STATUS_KERNEL_FAULT);
 }
 
 Test(launches, marks_go_on_when_their_numbers_wrap)
