@@ -21,7 +21,7 @@ def cuda_home(tmp_path_factory):
     """A folder in the form that Numba looks for, whether a toolkit or wheels hold the parts."""
     if not importlib.util.find_spec("numba"):
         pytest.skip("numba is not installed: pip install -r tests/requirements.txt")
-    parts = {"nvvm/lib64/libnvvm.so": find("nvvm/lib64/libnvvm.so.4", "lib/libnvvm.so.4", "lib64/libnvvm.so.4"),
+    parts = {"nvvm/lib64/libnvvm.so.4": find("nvvm/lib64/libnvvm.so.4", "lib/libnvvm.so.4", "lib64/libnvvm.so.4"),
              "nvvm/libdevice/libdevice.10.bc": find("nvvm/libdevice/libdevice.10.bc"), "lib64/libcudart.so": find("lib/libcudart.so.1[23]", "lib64/libcudart.so.1[23]")}
     home = tmp_path_factory.mktemp("cuda")
     for name, path in parts.items():
