@@ -27,9 +27,10 @@ bool status_is_fatal(enum status st)
 /* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
 static void send_completion(struct device_worker *w, const struct completion *c)
 {
+    size_t      bytes = c->access.error ? sizeof *c : COMPLETION_BYTES;
     enum status st;
 
-    while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
+    while ((st = ring_push(&w->completions, c, bytes)) == STATUS_OVERLOADED)
         sleep_ns(50 * NS_PER_US);
     if (st)
         _exit(WORKER_EXIT_LOST);
@@ -38,6 +39,7 @@ static void send_completion(struct device_worker *w, const struct completion *c)
 static void describe_problem(struct completion *c, const struct problem *why)
 {
     c->cuda_result = why->cuda_result;
+    c->access = why->access;
     c->limit_max = why->limit_max;
     c->limit_used = why->limit_used;
     c->limit_requested = why->limit_requested;

@@ -172,6 +172,7 @@ static void problem_of(const struct completion *d, struct problem *out)
 {
     problem_set(out, (enum status)d->status, "%.*s", (int)strnlen(d->detail, sizeof d->detail), d->detail);
     out->cuda_result = d->cuda_result;
+    out->access = d->access;
     memcpy(out->cuda_name, d->cuda_name, sizeof d->cuda_name);
     out->cuda_name[sizeof d->cuda_name - 1] = '\0';
     out->limit_max = d->limit_max;
@@ -259,7 +260,7 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
 /* Outcomes that a worker may report, and for a lost context only those that lose one. Only a launch can be cancelled. */
 static bool outcome_fits(const struct completion *d)
 {
-    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) &&
+    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && problem_access_valid(&d->access) &&
            (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
@@ -316,6 +317,14 @@ static void unmask_completions(struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
+/* What was not sent is not set. */
+static bool completion_whole(struct completion *d, size_t bytes)
+{
+    if (bytes == COMPLETION_BYTES)
+        d->access = (struct problem_access){0};
+    return bytes == COMPLETION_BYTES || bytes == sizeof *d;
+}
+
 /* Under drain_lock. A turn is bounded, however fast the worker writes; callers that want more come again. */
 static void drain_completions(struct worker *w)
 {
@@ -325,7 +334,7 @@ static void drain_completions(struct worker *w)
 
     for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
         st = ring_pop(&w->completions, &d, &bytes);
-        if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
+        if (st == STATUS_INTERNAL || (!st && !(completion_whole(&d, bytes) && completion_handle(w, &d))))
             unmask_completions(w);
     }
 }
