@@ -62,6 +62,7 @@ for program; do
     if [[ $base == *.so* ]]; then
         install -D -m 644 "$program" "$top/lib/gpurest/$base"
         strip --strip-debug "$top/lib/gpurest/$base"
+        programs+=(--program "$top/lib/gpurest/$base")
         continue
     fi
     programs+=(--program "$top/libexec/$base")

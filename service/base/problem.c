@@ -86,6 +86,12 @@ enum status problem_cuda(struct problem *why, enum status st, int result, const 
     return st;
 }
 
+bool problem_access_valid(const struct problem_access *a)
+{
+    return a->error < ACCESS_ERRORS && a->kind < ACCESS_KINDS && a->space < ACCESS_SPACES && a->nearest < NEAREST_STATES &&
+           memchr(a->kernel, '\0', sizeof a->kernel) && memchr(a->file, '\0', sizeof a->file);
+}
+
 void problem_within(struct problem *why, const char *pointer)
 {
     for (unsigned i = 0; why && i < why->fields_count && i < PROBLEM_FIELDS_MAX; i++) {

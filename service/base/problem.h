@@ -11,6 +11,8 @@ enum {
     PROBLEM_POINTER_BYTES = 128,
     PROBLEM_NAME_BYTES = 64,
     PROBLEM_FIELDS_MAX = 4,
+    ACCESS_KERNEL_BYTES = 128, /* with the NUL; a longer name is cut */
+    ACCESS_FILE_BYTES = 40,
 };
 
 /* One invalid member of the request: a JSON pointer such as "/args/3" and the error. */
@@ -29,29 +31,52 @@ struct diagnostic {
     struct span message;
 };
 
+/* What was wrong with an access of a kernel; what it did, and where; and whose memory is at or next to its address. */
+enum access_error { ACCESS_NONE, ACCESS_OUT_OF_BOUNDS, ACCESS_MISALIGNED, ACCESS_UNINITIALISED, ACCESS_ERRORS };
+enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_KINDS };
+enum access_space { ACCESS_GLOBAL, ACCESS_CONSTANT, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_PARAM, ACCESS_SPACES };
+enum access_nearest { NEAREST_NONE, NEAREST_ALLOCATED, NEAREST_FREED, NEAREST_STATES };
+
+/* A worker sends it as it is: no pointers. */
+struct problem_access {
+    uint8_t  error; /* enum access_error; NONE: the rest is not set */
+    uint8_t  kind, space, nearest;
+    uint8_t  has_thread;
+    uint8_t  image;       /* of several that were linked, from 1; else 0 */
+    uint32_t bytes;       /* 0: not known, as the lines */
+    uint32_t line;        /* of the PTX text */
+    uint32_t source_line; /* of file */
+    uint32_t block[3], thread[3];
+    uint64_t address; /* global, constant: of the device; else the offset in the space */
+    uint64_t nearest_address, nearest_bytes;
+    char     kernel[ACCESS_KERNEL_BYTES];
+    char     file[ACCESS_FILE_BYTES]; /* "": not known */
+};
+
 struct problem {
-    enum status          status;
-    char                 detail[PROBLEM_DETAIL_BYTES];
-    struct problem_field fields[PROBLEM_FIELDS_MAX];
-    unsigned             fields_count;
-    int                  cuda_result; /* CUresult value; 0 = none */
-    char                 cuda_name[PROBLEM_NAME_BYTES];
-    char                 limit_name[PROBLEM_NAME_BYTES]; /* "" = none */
-    uint64_t             limit_max;
-    uint64_t             limit_used;
-    uint64_t             limit_requested;
-    uint32_t             retry_after_ms;        /* 0 = the default of the status */
-    bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
-    uint64_t             range_size;
-    char                 node[NODE_NAME_CHARS_MAX + 1];   /* WRONG_NODE only: the node that has it */
-    char                 moved_to[MOVE_URL_BYTES];        /* SESSION_MOVED only: where the session is now, */
-    char                 moved_id[ID_BYTES];              /* its id there, */
-    char                 moved_secret[MOVE_SECRET_BYTES]; /* and what its copy there waits for */
-    const char          *ended_reason; /* SESSION_NOT_FOUND only: how the session ended, a word of the contract, static; NULL = not known */
-    uint64_t             ended_wall_ns, ended_limit_s; /* when, and the time limit that was over (0 = none) */
-    bool                 has_op;                       /* batches only: the failed operation, and the number of completed ones before it */
-    uint32_t             op_index, completed_ops;
-    uint32_t             op_index_last; /* if above op_index: an unknown one of the operations from op_index to here failed */
+    enum status           status;
+    char                  detail[PROBLEM_DETAIL_BYTES];
+    struct problem_field  fields[PROBLEM_FIELDS_MAX];
+    unsigned              fields_count;
+    int                   cuda_result; /* CUresult value; 0 = none */
+    char                  cuda_name[PROBLEM_NAME_BYTES];
+    char                  limit_name[PROBLEM_NAME_BYTES]; /* "" = none */
+    struct problem_access access;                         /* KERNEL_FAULT only */
+    uint64_t              limit_max;
+    uint64_t              limit_used;
+    uint64_t              limit_requested;
+    uint32_t              retry_after_ms;        /* 0 = the default of the status */
+    bool                  has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
+    uint64_t              range_size;
+    char                  node[NODE_NAME_CHARS_MAX + 1];   /* WRONG_NODE only: the node that has it */
+    char                  moved_to[MOVE_URL_BYTES];        /* SESSION_MOVED only: where the session is now, */
+    char                  moved_id[ID_BYTES];              /* its id there, */
+    char                  moved_secret[MOVE_SECRET_BYTES]; /* and what its copy there waits for */
+    const char *ended_reason; /* SESSION_NOT_FOUND only: how the session ended, a word of the contract, static; NULL = not known */
+    uint64_t    ended_wall_ns, ended_limit_s; /* when, and the time limit that was over (0 = none) */
+    bool        has_op;                       /* batches only: the failed operation, and the number of completed ones before it */
+    uint32_t    op_index, completed_ops;
+    uint32_t    op_index_last; /* if above op_index: an unknown one of the operations from op_index to here failed */
     /* COMPILE_FAILED only: borrowed from the arena of the failed call. NULL data = none. */
     struct span              compile_log;
     bool                     compile_log_truncated;
@@ -71,6 +96,9 @@ enum status problem_node(struct problem *why, struct span node);
 /* Like problem_set, for a CUDA result; the name is that of the enumerator, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* Whether it can be told: what another process sent may be anything. */
+bool problem_access_valid(const struct problem_access *a);
 
 /* The pointer of an element: "/args" and 3 give "/args/3"; a base that is too long is truncated. Runs for every element, valid or not, so it avoids
  * printf. */

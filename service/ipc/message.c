@@ -26,7 +26,9 @@ size_t message_bytes(enum message m)
 
 size_t completion_bytes(const struct completion *c)
 {
-    return c->status == STATUS_OK ? offsetof(struct completion, cuda_name) : sizeof *c;
+    if (c->status == STATUS_OK)
+        return offsetof(struct completion, cuda_name);
+    return c->access.error == ACCESS_NONE ? offsetof(struct completion, access) : sizeof *c;
 }
 
 bool message_status_fits(uint32_t status)

@@ -2,6 +2,8 @@
  * nothing that a worker wrote: it copies, checks the copy, and uses the copy. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/problem.h"
 #include "ipc/bounds.h"
 #include "ipc/texture.h"
@@ -351,6 +353,7 @@ struct completion {
     union message_reply reply;
     char     cuda_name[48]; /* from here on only where status is not OK: completion_bytes() */
     char     detail[208];
+    struct problem_access access; /* and this only of KERNEL_FAULT of a device that knows it */
 };
 
 static_assert(sizeof(struct command) <= COMMAND_BYTES_MAX, "a command fits its ring slot");
@@ -359,7 +362,7 @@ static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion f
 const char *message_name(enum message m);
 /* Bytes of the fixed part of that message's body; for LAUNCH without params. 0: no such message. */
 size_t message_bytes(enum message m);
-/* Bytes of it that are told; *c has its first offsetof(struct completion, cuda_name). */
+/* Bytes of it that travel. Of one that came in, what did not travel of `access` must be zero. */
 size_t completion_bytes(const struct completion *c);
 /* Whether a worker may answer with that status (worker_statuses.def). */
 bool message_status_fits(uint32_t status);

@@ -38,6 +38,7 @@ static void send_completion(struct device_worker *w, const struct completion *c)
 static void describe_problem(struct completion *c, const struct problem *why)
 {
     c->cuda_result = why->cuda_result;
+    c->access = why->access;
     c->limit_max = why->limit_max;
     c->limit_used = why->limit_used;
     c->limit_requested = why->limit_requested;

@@ -37,6 +37,11 @@ def test_the_image_without_nvrtc_is_built_without_fetching_it(dockerfile):
     assert dict((name, base) for base, name in stages(dockerfile))["runtime"] == "runtime-cpu"
 
 
+def test_the_smallest_image_is_built_without_the_client(dockerfile):
+    names = [name for _, name in stages(dockerfile)]
+    assert names.index("runtime-cpu-small") < names.index("build-client") < names.index("runtime-cpu")
+
+
 def test_every_stage_is_made_of_one_base(dockerfile):
     names = {name for _, name in stages(dockerfile)}
     assert {base for base, _ in stages(dockerfile)} - names == {"${BASE_IMAGE}"}
@@ -46,7 +51,8 @@ def test_everything_that_is_copied_is_there_and_not_ignored(dockerfile):
     ignored = (ROOT / ".dockerignore").read_text().split()
     for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.M):
         for source in sources.split():
-            assert (ROOT / source).exists() and source.split("/")[0] not in ignored, source
+            path = pathlib.PurePath(source)
+            assert (ROOT / source).exists() and not {str(one) for one in (path, *path.parents)} & set(ignored), source
 
 
 def test_everything_that_the_service_is_made_of_is_copied(dockerfile):
@@ -56,6 +62,21 @@ def test_everything_that_the_service_is_made_of_is_copied(dockerfile):
     copied = set(re.findall(r"^COPY (\w+) \w+$", dockerfile, re.M))
     assert {"openapi", "kernels"} <= named
     assert named <= copied
+
+
+def test_everything_that_the_client_is_made_of_is_copied(dockerfile):
+    """The folders of its build files, and those that they refer to."""
+    folders = set(re.findall(r"^ +add_subdirectory\((sdk/\w+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M))
+    named = {name for folder in folders for name in re.findall(r"\$\{PROJECT_SOURCE_DIR\}/(sdk/\w+)/", (ROOT / folder / "CMakeLists.txt").read_text())}
+    assert "sdk/shim" in folders and "sdk/c" in named
+    assert folders | named <= set(re.findall(r"^COPY (\S+) \1$", dockerfile, re.M))
+
+
+def test_the_cuda_libraries_are_where_exec_looks_and_the_loader_does_not(dockerfile):
+    """In a folder that the loader searches they would hide NVIDIA's, which the container toolkit puts into the image."""
+    copied = dict(re.findall(r"^COPY --from=build-client (\S+) (\S+)$", dockerfile, re.M))
+    assert copied["/out/client"] == "/usr/local" and "-t /out/client/lib/gpurest libcuda.so.1 " in dockerfile
+    assert '"../lib/gpurest"' in (ROOT / "sdk/cli/src/commands/work/exec.c").read_text()
 
 
 def test_packages_leave_no_lists_behind(dockerfile):

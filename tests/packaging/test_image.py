@@ -4,14 +4,22 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "sdk" / "shim"
+sys.path.append(str(PROGRAMS))
+
+import fatbins  # noqa: E402
 
 DEADLINE_S = 60
 SIZES_MAX_MB = {"image": 250, "image_cpu": 130, "image_cpu_small": 86, "image_vulkan": 600}  # Mesa's drivers bring a whole LLVM
@@ -223,21 +231,31 @@ def test_it_says_what_it_is_and_how_it_is_run(which, request):
     assert not any(variable.startswith("NVIDIA_VISIBLE_DEVICES=") for variable in run["Env"])
 
 
-def test_nvidias_driver_is_not_in_it_and_nvidias_licence_is(image, image_cpu):
-    listed = podman("run", "--rm", "--entrypoint=/usr/bin/find", image, "/usr", "/opt", "/lib", "-name", "libcuda*", "-o", "-name", "libnvidia*",
-                    "-o", "-name", "NVIDIA-EULA.txt", "-o", "-name", "libnvrtc*").split()
+CLIENT = {"gpurest", "libcuda.so.1", "libcudart.so.13", "libnvidia-ml.so.1"}  # the command line, and the libraries of its exec
+LIBRARIES = "/usr/local/lib/gpurest"
+
+
+def found(image, *names):
+    """The files of these names in the image."""
+    tests = [word for name in names for word in ("-o", "-name", name)][1:]
+    return set(podman("run", "--rm", "--entrypoint=/usr/bin/find", image, "/usr", "/opt", "/lib", *tests).split())
+
+
+def test_nvidias_driver_is_not_in_it_and_nvidias_licence_is(image, image_cpu, image_cpu_small):
+    ours = {f"{LIBRARIES}/{name}" for name in CLIENT - {"gpurest"}}
+    listed = found(image, "libcuda*", "libnvidia*", "NVIDIA-EULA.txt", "libnvrtc*") - ours
     names = sorted({pathlib.PurePath(path).name for path in listed})
     assert names == ["NVIDIA-EULA.txt", *[n for n in names if n.startswith("libnvrtc-builtins.so.13.")], "libnvrtc.so.13"]
     assert "/opt/nvrtc/NVIDIA-EULA.txt" in listed
-    bare = podman("run", "--rm", "--entrypoint=/usr/bin/find", image_cpu, "/usr", "/opt", "/lib", "-name", "libcuda*", "-o", "-name", "libnv*")
-    assert bare == ""
+    assert found(image_cpu, "libcuda*", "libnv*") == ours
+    assert found(image_cpu_small, "libcuda*", "libnv*", "gpurest") == {"/usr/share/gpurest", "/usr/share/doc/gpurest"}
 
 
 LLVM = {"libgpurest_llvm.so", "llvm-14-dev"}
 
 
 def test_its_bill_of_materials_is_what_is_installed(image, image_cpu, image_cpu_small, image_vulkan):
-    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc", *LLVM}), (image_cpu, LLVM), (image_cpu_small, set()),
+    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc", *LLVM, *CLIENT}), (image_cpu, LLVM | CLIENT), (image_cpu_small, set()),
                        (image_vulkan, {"libgpurest_shaders.so", "libshaderc-dev"})):
         bill = json.loads(podman("run", "--rm", "--entrypoint=/bin/cat", one, "/usr/share/gpurest/sbom.spdx.json"))
         told = {(p["name"], p["versionInfo"]) for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}
@@ -343,6 +361,68 @@ def test_orphans_are_reaped(strict):
     assert strict.run("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &").returncode == 0
     wait_until(lambda: not any((status_of(pid) or {}).get("Name") == "sleep" for pid in below(strict.pid)))
     assert strict.ready()
+
+
+# ---- programs for CUDA ----
+
+@pytest.fixture(scope="module")
+def programs(image_cpu, tmp_path_factory):
+    """A folder of programs that are linked with the image's libraries, and of kernels in files for one of them."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc, which makes the programs, is not installed")
+    folder = tmp_path_factory.mktemp("programs")
+    made = podman("create", image_cpu)
+    podman("cp", f"{made}:{LIBRARIES}/.", str(folder))
+    podman("rm", made)
+    for name, headers, libraries, more in (("vector_add", "src", ["cuda.so.1"], []), ("modules", "src", ["cuda.so.1"], []),
+                                           ("runtime", "runtime", ["cudart.so.13", "cuda.so.1"], ["fatbin.c"])):
+        sources = [PROGRAMS / file for file in (f"{name}.c", "kernels.c", "texels.c", *more)]
+        subprocess.run(["gcc", f"-I{ROOT}/sdk/shim/{headers}", *sources, f"-L{folder}", *(f"-l:lib{one}" for one in libraries), "-o", folder / name], check=True)
+    for library in folder.glob("lib*"):
+        library.unlink()
+    for name, data in fatbins.images().items():
+        (folder / name).write_bytes(data)
+    folder.chmod(0o755)
+    return folder
+
+
+def tool(image, *arguments, folder=None):
+    """The command line as process 1 of a container that may do as little as the service's, without a network."""
+    mounted = [f"--volume={folder}:/work:ro", "--workdir=/tmp"] if folder else []
+    return podman("run", "--rm", "--no-healthcheck", "--network=none", *STRICT, *mounted, "--entrypoint=gpurest", image, *arguments, check=False)
+
+
+LOCAL = ["exec", "--local", "--device", "cpu:0"]
+
+
+@pytest.mark.parametrize("which", ["image_cpu", "image"])
+@pytest.mark.parametrize("program,printed", [(["vector_add"], "Result = PASS\n"), (["runtime"], "PASS\n"), (["modules", "plain", "lz4", "zstd"], "PASS\n")])
+def test_a_program_for_cuda_runs_without_a_gpu(which, program, printed, programs, request):
+    """Compressed kernels are unpacked by libraries of the image."""
+    done = tool(request.getfixturevalue(which), *LOCAL, "--memcheck", "--", *(f"/work/{name}" for name in program), folder=programs)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+def test_a_programs_end_is_that_of_the_container(image_cpu):
+    """Process 1 cannot be killed by its own signal: its exit code tells of the program's."""
+    assert tool(image_cpu, *LOCAL, "--", "sh", "-c", "exit 7").returncode == 7
+    assert tool(image_cpu, *LOCAL, "--", "sh", "-c", "kill -SEGV $$").returncode == 128 + signal.SIGSEGV
+
+
+def test_a_program_is_checked(image_cpu, programs):
+    assert tool(image_cpu, "--version").stdout.startswith("gpurest ")
+    done = tool(image_cpu, "exec", "--check", "/work/vector_add", folder=programs)
+    assert done.returncode == 0 and ", 0 of them" in done.stdout, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("which", ["image_cpu", "image"])
+def test_only_programs_of_exec_find_the_cuda_libraries(which, request):
+    """Elsewhere they would hide NVIDIA's, which the container toolkit puts into the image and looks for anew with ldconfig."""
+    image = request.getfixturevalue(which)
+    listed = podman("run", "--rm", "--user=0", "--entrypoint=/bin/sh", image, "-c", "ldconfig && ldconfig -p")
+    assert "libgpurest_llvm.so" in listed and not [line for line in listed.splitlines() if "libcuda" in line or "libnvidia" in line or LIBRARIES in line]
+    alone = podman("run", "--rm", "--no-healthcheck", *STRICT, image, "--backends=cuda", "--listen=unix:/tmp/socket", check=False)
+    assert alone.returncode != 0 and "cannot load a CUDA driver library" in alone.stderr, alone.stderr
 
 
 # ---- stopping ----

@@ -118,7 +118,7 @@ def test_the_bundles_is_of_its_programs_and_libraries():
         names = tar.getnames()
         bill = checked(tar.extractfile(next(n for n in names if n.endswith("/share/sbom.spdx.json"))).read())
         digests = {pathlib.PurePath(n).name: hashlib.sha256(tar.extractfile(n).read()).hexdigest() for n in names
-                   if "/libexec/" in n or re.search(r"/lib/libgpurest_\w+\.so$", n)}
+                   if "/libexec/" in n or re.search(r"/lib/(libgpurest_\w+\.so$|gpurest/.)", n)}
     programs = {p["name"]: p["checksums"][0]["checksumValue"] for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-program-")}
     assert programs == digests
     packages = {p["name"] for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}

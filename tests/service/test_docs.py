@@ -63,7 +63,8 @@ def test_every_block_has_a_marker_that_is_known_or_none():
 
 def test_no_command_hides_in_another_kind_of_block():
     kinds = {(page, kind) for page in pages() for kind in re.findall(r"^(.*?```.+)$", (ROOT / page).read_text(), re.M) if "`" not in kind.strip("`")}
-    assert kinds and {kind for _, kind in kinds} <= {"```sh", "```python", "```json"}, kinds
+    assert kinds and {kind for _, kind in kinds} <= {"```sh", "```python", "```json", "```yaml"}, kinds
+    assert [page for page, kind in kinds if kind == "```yaml"] == ["docs/howto/cuda-ci.md"], "tests/packaging/test_cuda_ci.py runs that one only"
 
 
 def test_every_how_to_has_an_example_that_runs():

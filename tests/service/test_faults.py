@@ -87,6 +87,25 @@ def test_assert(client, faulty):
     check_faulted(client, faulty, "kernel_fault")
 
 
+@pytest.mark.skipif(os.environ.get("GPUREST_TEST_BACKENDS", "cpu") != "cpu", reason="a GPU tells no access")
+def test_a_fault_tells_its_access_alone_and_in_a_batch(client):
+    """In a batch of many launches it is that of the failed one; what is no access tells none."""
+    base = client.post("/v1/sessions", {}).headers["Location"]
+    source = 'extern "C" __global__ void at(unsigned long long p) { *(volatile unsigned long long *)p = 1; }\nextern "C" __global__ void no() { __trap(); }\n'
+    client.put_cuda(base + "/modules/f", source).expect(201)
+    assert client.put(base + "/buffers/x", {"size": 64}).status == 201
+    wild = {"u64": str(2**64 - 8)}
+    for failed in (lambda: client.post(base + "/launches", launch("at", wild)),
+                   lambda: client.post(base + "/batches", {"ops": [{"op": "launch", **launch("at", {"buf": "x"})}] * 9 + [{"op": "launch", **launch("at", wild)}] * 2})):
+        access = failed().expect(422, "kernel_fault").json()["access"]
+        assert (access["address"], access["bytes"], access["kind"], access["kernel"]) == (str(2**64 - 8), 8, "write", "at"), access
+        client.post(base + "/reset").expect(200)
+        client.put_cuda(base + "/modules/f", source).expect(201)
+        assert client.put(base + "/buffers/x", {"size": 64}).status == 201
+    assert "access" not in client.post(base + "/launches", launch("no")).expect(422, "kernel_fault").json()
+    assert client.delete(base).status == 204
+
+
 ADDRESSES = r"""
 extern "C" __device__ int vprintf(const char *, const void *);
 typedef unsigned long long u64;

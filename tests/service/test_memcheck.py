@@ -54,7 +54,13 @@ def test_one_element_too_far(client, checked):
     assert problem["cuda"]["result"] == 700 and problem["cuda"]["name"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert "illegal read" in problem["detail"] and "after the end of an allocation of 256" in problem["detail"]
     assert "block (0,0,0) thread (63,0,0)" in problem["detail"] and ":6)" in problem["detail"], "the source line is named"
-    assert client.get(checked).json()["state"] == "faulted"
+    session = client.get(checked).json()
+    assert session["state"] == "faulted" and session["fault"]["access"] == problem["access"], session
+    access = problem["access"]
+    assert access["allocation"]["bytes"] == 256 and access["address"] == access["allocation"]["address"] + 256 and access["allocation"]["freed"] is False
+    assert {name: access[name] for name in ("error", "kind", "space", "bytes", "kernel", "block", "thread")} == {
+        "error": "out_of_bounds", "kind": "read", "space": "global", "bytes": 4, "kernel": "shift", "block": [0, 0, 0], "thread": [63, 0, 0]}, access
+    assert access["line"] > 0 and access["source"]["line"] == 6, access
     assert client.post(checked + "/reset").status == 200
     again = client.get(checked).json()
     assert again["state"] == "ready" and again["memcheck"] is True

@@ -79,6 +79,8 @@ static void push(bool sensible)
         c.status = next_random() % (STATUS_COUNT + 2);
         c.worker_session_lost = next_random() % 8 == 0;
         c.limit_max = next_random() % 2 ? UINT64_MAX : 1;
+        c.access = (struct problem_access){.error = next_random() % ACCESS_ERRORS, .bytes = next_random(), .address = next_random()};
+        c.access.kind = next_random() % (ACCESS_KINDS + (next_random() % 16 == 0));
     }
     ring_push(&r, &c, sensible ? completion_bytes(&c) : next_random() % (sizeof c + 1));
 }
@@ -116,6 +118,10 @@ void hostile_lie(uint32_t lie, uint64_t call)
         c.reply.launch.gpu_us = FLT_MAX;
     if (lie == LIE_LOST_WELL)
         c.worker_session_lost = 1;
+    if (lie == LIE_ACCESS) {
+        c.status = STATUS_KERNEL_FAULT;
+        c.access.error = ACCESS_ERRORS;
+    }
     if (lie == LIE_STARTED_FLOOD)
         flood(c);
     if (lie == LIE_READY_AGAIN)

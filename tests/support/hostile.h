@@ -17,6 +17,7 @@ enum lie {
     LIE_NO_TIME,
     LIE_LONG_TIME,
     LIE_LOST_WELL,
+    LIE_ACCESS,
     LIE_STATUS, /* and those after it: outcomes that only the front-end may report */
     LIES = LIE_STATUS + 4
 };

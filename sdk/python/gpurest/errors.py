@@ -184,7 +184,8 @@ class CompileError(GpurestError):
 
 
 class CudaError(GpurestError):
-    """The device reported an error. `name` and `value` are the CUDA driver's; `queued_at` is "file.py:41"."""
+    """The device reported an error. `name` and `value` are the CUDA driver's; `queued_at` is "file.py:41". `access` is the bad access to memory that ended
+    the kernel, as the service tells it ({"error", "kind", "space", "address", "bytes", "kernel", "line", "thread", …}), or None."""
 
     def __init__(self, message: str, *, kernel: Optional[str] = None, op: Optional[int] = None, queued_at: Optional[str] = None,
                  stdout: str = "", **more: Any) -> None:
@@ -192,6 +193,7 @@ class CudaError(GpurestError):
         cuda = self.problem.get("cuda") or {}
         self.name: Optional[str] = cuda.get("name")
         self.value: Optional[int] = cuda.get("result")
+        self.access: Optional[Dict[str, Any]] = self.problem.get("access")
         self.kernel = kernel
         self.op = op if op is not None else self.op_index
         self.queued_at = queued_at

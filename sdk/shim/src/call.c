@@ -120,8 +120,10 @@ CUresult call_leave(struct call *c, CUresult result)
 {
     uint64_t messages = c->locked ? gpu_messages() - c->messages : 0;
 
-    if (c->locked)
+    if (c->locked) {
+        report_call(c->symbol, result);
         call_unlock();
+    }
     if (call_traced()) {
         const char *name = "?";
 
@@ -151,8 +153,14 @@ CUresult call_init(unsigned flags)
 /* The service would end the sessions by their leases; this is sooner. A thread that is in a call keeps the lock: then they are left to that. */
 __attribute__((destructor)) static void end_of_process(void)
 {
-    if (atomic_load(&owner) != (int)getpid() || atomic_exchange(&ended, true) || pthread_mutex_trylock(&lock) != 0)
+    bool locked;
+
+    if (atomic_load(&owner) != (int)getpid() || atomic_exchange(&ended, true))
         return;
-    gpus_close();
-    pthread_mutex_unlock(&lock);
+    locked = pthread_mutex_trylock(&lock) == 0;
+    if (locked)
+        gpus_close();
+    report_end(locked);
+    if (locked)
+        pthread_mutex_unlock(&lock);
 }

@@ -180,6 +180,8 @@ CUresult gpu_session(struct gpu *g)
         return result_of_failure();
     }
     session_keep_addresses(g->session);
+    if (o.memcheck)
+        report_begin();
     return CUDA_SUCCESS;
 }
 
@@ -190,6 +192,12 @@ CUresult gpu_fail(struct gpu *g, CUresult result)
     return g->sticky;
 }
 
+void gpu_tell_failure(const struct gpu *g)
+{
+    if (!report_fault())
+        tell("%s: %s", g->id, gpurest_last_error()->message);
+}
+
 /* A refused request leaves everything as it was; a broken connection, or a fault, does not. */
 CUresult gpu_failed(struct gpu *g)
 {
@@ -198,7 +206,7 @@ CUresult gpu_failed(struct gpu *g)
                 e->status == GPUREST_E_SESSION_LOST;
 
     if (gone && !g->sticky)
-        tell("%s: %s", g->id, e->message);
+        gpu_tell_failure(g);
     return gone ? gpu_fail(g, result_of_failure()) : result_of_failure();
 }
 
@@ -220,6 +228,8 @@ void gpus_flush(void)
 void gpus_close(void)
 {
     for (int i = 0; i < found; i++) {
+        if (report_on())
+            report_lost(queue_end_of_process(&gpus[i]));
         queue_drop(&gpus[i]);
         gpurest_session_close(gpus[i].session);
         gpus[i].session = NULL;

@@ -61,7 +61,7 @@ static void frame_failed(struct gpu *g)
 {
     gpu_failed(g);
     if (!g->sticky)
-        tell("%s: %s", g->id, gpurest_last_error()->message);
+        gpu_tell_failure(g);
     gpu_fail(g, result_of_failure());
 }
 
@@ -224,4 +224,16 @@ CUresult queue_flush(struct gpu *g)
         frame_failed(g);
     queue_drop(g);
     return g->sticky;
+}
+
+size_t queue_end_of_process(struct gpu *g)
+{
+    struct queue *q = g->queue;
+
+    if (g->sticky || !q || await_frame(g) || !q->batch)
+        return 0;
+    if (q->reads || q->times_count)
+        return q->batch->ops_count;
+    queue_flush(g);
+    return 0;
 }

@@ -117,6 +117,8 @@ CUresult gpu_session(struct gpu *g);
 CUresult gpu_fail(struct gpu *g, CUresult result);
 /* The same for the SDK's last failure, if it is of that kind. */
 CUresult gpu_failed(struct gpu *g);
+/* Tells the SDK's last failure, which makes the device's contents unknown: in memcheck's report, or in a line on standard error. */
+void gpu_tell_failure(const struct gpu *g);
 /* Another worker, without the contents and errors of the old one. */
 CUresult gpu_reset(struct gpu *g);
 /* The session finds accesses outside of allocations. */
@@ -129,6 +131,19 @@ void gpus_close(void);
 void gpu_wait_as(unsigned context_flags);
 /* Requests that were sent so far. */
 uint64_t gpu_messages(void);
+
+/* ---- report.c: what memcheck finds, as compute-sanitizer prints it. Nothing is printed before the first session with memcheck ---- */
+
+void report_begin(void);
+bool report_on(void);
+/* The SDK's last failure; false: it is none of a kernel, or there is no report. */
+bool report_fault(void);
+/* A call returns to the program: the first one that returns a fault is a record, too. */
+void report_call(const char *symbol, CUresult result);
+/* At the end of the process: so many queued operations did not run. */
+void report_lost(size_t count);
+/* locked: false: another thread is in a call for good, and has the lock. */
+void report_end(bool locked);
 
 /* ---- context.c ---- */
 
@@ -167,6 +182,9 @@ CUresult queue_note_time(struct gpu *g, uint64_t *at_ns);
 void queue_forget_time(struct gpu *g, const uint64_t *at_ns);
 /* Forgets what is queued. */
 void queue_drop(struct gpu *g);
+/* At the end of the process: does what is queued, unless it would write to the program's memory, which may be gone. The number of operations
+ * that are left. */
+size_t queue_end_of_process(struct gpu *g);
 
 /* ---- transfer.c ---- */
 

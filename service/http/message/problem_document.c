@@ -101,6 +101,62 @@ static void write_moved(struct json_writer *w, const struct problem *why)
     json_close_object(w);
 }
 
+static void write_place(struct json_writer *w, const char *name, const uint32_t place[3])
+{
+    json_open_array(w, name);
+    for (unsigned i = 0; i < 3; i++)
+        json_add_u64(w, NULL, place[i]);
+    json_close_array(w);
+}
+
+static void write_nearest(struct json_writer *w, const struct problem_access *a)
+{
+    if (a->nearest == NEAREST_NONE) {
+        json_add_null(w, "allocation");
+        return;
+    }
+    json_open_object(w, "allocation");
+    json_add_exact(w, "address", a->nearest_address);
+    json_add_exact(w, "bytes", a->nearest_bytes);
+    json_add_bool(w, "freed", a->nearest == NEAREST_FREED);
+    json_close_object(w);
+}
+
+static void write_code_place(struct json_writer *w, const struct problem_access *a)
+{
+    json_add_text(w, "kernel", a->kernel);
+    if (a->image)
+        json_add_u64(w, "image", a->image);
+    json_add_u64(w, "line", a->line);
+    if (a->file[0] && a->source_line) {
+        json_open_object(w, "source");
+        json_add_text(w, "file", a->file);
+        json_add_u64(w, "line", a->source_line);
+        json_close_object(w);
+    }
+    write_place(w, "block", a->block);
+    if (a->has_thread)
+        write_place(w, "thread", a->thread);
+    else
+        json_add_null(w, "thread");
+}
+
+static void write_access(struct json_writer *w, const struct problem_access *a)
+{
+    static const char *const errors[] = {"", "out_of_bounds", "misaligned", "uninitialised"}, *const kinds[] = {"read", "write", "atomic"},
+                             *const spaces[] = {"global", "constant", "shared", "local", "param"};
+
+    json_open_object(w, "access");
+    json_add_text(w, "error", errors[a->error]);
+    json_add_text(w, "kind", kinds[a->kind]);
+    json_add_text(w, "space", spaces[a->space]);
+    json_add_exact(w, "address", a->address);
+    json_add_u64_or_null(w, "bytes", a->bytes ? a->bytes : UINT64_MAX);
+    write_code_place(w, a);
+    write_nearest(w, a);
+    json_close_object(w);
+}
+
 static void write_head(struct json_writer *w, const struct problem *why, const struct problem_place *place)
 {
     enum status st = failure_of(why);
@@ -138,6 +194,8 @@ void problem_document_write(const struct problem *why, const struct problem_plac
         write_moved(&w, why);
     if (why->ended_reason)
         write_ended(&w, why);
+    if (why->access.error && problem_access_valid(&why->access))
+        write_access(&w, &why->access);
     if (why->has_op) {
         json_add_u64(&w, "op_index", why->op_index);
         if (why->op_index_last > why->op_index)

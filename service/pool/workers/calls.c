@@ -172,6 +172,7 @@ static void problem_of(const struct completion *d, struct problem *out)
 {
     problem_set(out, (enum status)d->status, "%.*s", (int)strnlen(d->detail, sizeof d->detail), d->detail);
     out->cuda_result = d->cuda_result;
+    out->access = d->access;
     memcpy(out->cuda_name, d->cuda_name, sizeof d->cuda_name);
     out->cuda_name[sizeof d->cuda_name - 1] = '\0';
     out->limit_max = d->limit_max;
@@ -259,7 +260,7 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
 /* Outcomes that a worker may report, and for a lost context only those that lose one. Only a launch can be cancelled. */
 static bool outcome_fits(const struct completion *d)
 {
-    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) &&
+    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && problem_access_valid(&d->access) &&
            (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
@@ -316,10 +317,14 @@ static void unmask_completions(struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
-/* The texts are there if, and only if, there is something to tell. */
-static bool is_whole(const struct completion *d, size_t bytes)
+/* What was not sent is not set, and texts are sent where there is something to tell only. */
+static bool completion_whole(struct completion *d, size_t bytes)
 {
-    return bytes >= offsetof(struct completion, cuda_name) && bytes == completion_bytes(d);
+    if (bytes < offsetof(struct completion, cuda_name))
+        return false;
+    if (bytes != sizeof *d)
+        d->access = (struct problem_access){0};
+    return bytes == completion_bytes(d);
 }
 
 /* Under drain_lock. A turn is bounded, however fast the worker writes; callers that want more come again. */
@@ -331,7 +336,7 @@ static void drain_completions(struct worker *w)
 
     for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
         st = ring_pop(&w->completions, &d, &bytes);
-        if (st == STATUS_INTERNAL || (!st && (!is_whole(&d, bytes) || !completion_handle(w, &d))))
+        if (st == STATUS_INTERNAL || (!st && !(completion_whole(&d, bytes) && completion_handle(w, &d))))
             unmask_completions(w);
     }
 }

@@ -98,6 +98,19 @@ def grids():
     assert (m.copy_to_host() == np.arange(20)[:, None]).all()
 
 
+@cuda.jit(lineinfo=True)
+def fill(x):
+    x[cuda.grid(1)] = 1
+
+
+def overrun():
+    fill[1, 128](cuda.to_device(np.zeros(100, dtype=np.float32)))
+    try:
+        cuda.synchronize()
+    except cuda.cudadrv.driver.CudaAPIError as error:
+        assert error.code == 700
+
+
 for name in sys.argv[1:]:
     globals()[name]()
     print(name)

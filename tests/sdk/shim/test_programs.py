@@ -1,5 +1,4 @@
 """Programs for the driver's interface against a service, unchanged: one for each family of calls. What they check is in their sources."""
-import ctypes
 import os
 import pathlib
 import re
@@ -9,52 +8,11 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from fatbins import entry, fatbin, images
 from service_under_test import Service, until
 
 BACKEND = os.environ.get("GPUREST_TEST_BACKENDS", "cpu").split(",")[0]
 FAILED = re.compile(r"^gpurest: \w+:0: .*$", re.M)  # what a device says once
-
-
-def ptx():
-    """The kernels of the programs."""
-    source = (ROOT / "tests" / "sdk" / "shim" / "kernels.c").read_text()
-    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', source.split("kernels_ptx[] =")[1])).encode().decode("unicode_escape").encode() + b"\0"
-
-
-def lz4(data):
-    library = ctypes.CDLL("liblz4.so.1")
-    room = library.LZ4_compressBound(len(data))
-    out = ctypes.create_string_buffer(room)
-    length = library.LZ4_compress_default(data, out, len(data), room)
-    return out.raw[:length]
-
-
-def zstd(data):
-    library = ctypes.CDLL("libzstd.so.1")
-    library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
-    room = library.ZSTD_compressBound(ctypes.c_size_t(len(data)))
-    out = ctypes.create_string_buffer(room)
-    length = library.ZSTD_compress(out, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)), 3)
-    return out.raw[:length]
-
-
-def entry(payload, kind=1, architecture=70, flags=0x11, unpacked=0):
-    """One part of a fatbin, as nvcc writes them: 1 is PTX, 2 a cubin."""
-    packed = len(payload) if unpacked else 0
-    payload += bytes(-len(payload) % 8)
-    return struct.pack("<HHIQIIIIIIQQQ", kind, 0x101, 64, len(payload), packed, 0, 0, architecture, 64, 0, flags, 0, unpacked) + payload
-
-
-def fatbin(*entries):
-    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, sum(map(len, entries))) + b"".join(entries)
-
-
-def images():
-    text, newer = ptx(), entry(b".version 9.0\n.target sm_121\n\0", architecture=121)
-    cubin = entry(b"\x7fELF" + bytes(60), kind=2, architecture=75)
-    return {"plain": text, "fatbin": fatbin(cubin, entry(b"nonsense\0", architecture=50), entry(text), newer),
-            "lz4": fatbin(entry(lz4(text), flags=0x2011, unpacked=len(text))), "zstd": fatbin(newer, entry(zstd(text), flags=0x8011, unpacked=len(text)))}
 
 
 def test_vector_add(run_program, url):
@@ -200,11 +158,94 @@ def test_a_named_session_stays(run_program, service, url):
     assert service.client().delete("/v1/sessions/of-the-shim").status == 204
 
 
-@pytest.mark.skipif(BACKEND != "cpu", reason="the cpu device has the option")
+CHECKED = pytest.mark.skipif(BACKEND != "cpu", reason="the cpu device has the option")
+HIT = '========= Program hit {} (error {}) due to "{}" {}.'
+ILLEGAL = HIT.format("CUDA_ERROR_ILLEGAL_ADDRESS", 700, "an illegal memory access was encountered by a kernel", "on CUDA API call to cuCtxSynchronize")
+
+
+def report(out):
+    """The lines of memcheck, with addresses as their distance from the allocation's; and the program's own, in their places."""
+    start = re.search(r"allocation at 0x([0-9a-f]+) ", out)
+    base = int(start[1], 16) if start else 0
+    return re.sub(r"0x[0-9a-f]{6,}", lambda m: f"P{int(m[0], 16) - base:+d}", out).splitlines()
+
+
+def finding(what, at, who, *more):
+    return [f"========= {what}", f"=========     at {at}", f"=========     by {who}", *(f"=========     {line}" for line in more), "========="]
+
+
+@CHECKED
 def test_memory_checks(run_program, url):
-    assert run_program("vector_add", url=url, GPUREST_MEMCHECK="1")[0] == "Result = PASS\n"
-    _, said = run_program("faults", url=url, GPUREST_MEMCHECK="1")
-    assert "fault" in FAILED.search(said)[0], said
+    """What is right passes, in the form that compute-sanitizer has; without memcheck a fault is one line on standard error."""
+    out, said = run_program("vector_add", url=url, GPUREST_MEMCHECK="1")
+    assert out.splitlines() == ["========= GPUREST MEMCHECK", "Result = PASS", "========= ERROR SUMMARY: 0 errors"] and not said, (out, said)
+    out, said = run_program("faults", url=url, GPUREST_MEMCHECK="1")
+    assert out.count("=========     at fault, PTX line 26\n") == 2 and "ERROR SUMMARY: 4 errors" in out and not FAILED.search(said), (out, said)
+    for off in ({}, {"GPUREST_MEMCHECK": "0"}, {"GPUREST_MEMCHECK": ""}):
+        out, said = run_program("memcheck", "store", str(1 << 38), "wait", url=url, **off)
+        assert out == "store\nend\n" and len(FAILED.findall(said)) == 1, (out, said)
+
+
+@CHECKED
+@pytest.mark.parametrize("kernel,offset,how,found", [
+    ("store", 1032, "wait", finding("Invalid __global__ write of size 4 bytes", "store, PTX line 9", "thread (0,0,0) in block (0,0,0)",
+                                    "Address P+1032 is out of bounds", "and is 9 bytes after the nearest allocation at P+0 of size 1024 bytes")),
+    ("load", -4, "wait", finding("Invalid __global__ read of size 4 bytes", "load, PTX line 16", "thread (0,0,0) in block (0,0,0)",
+                                 "Address P-4 is out of bounds", "and is 4 bytes before the nearest allocation at P+0 of size 1024 bytes")),
+    ("add", 1024, "wait", finding("Invalid __global__ atomic of size 4 bytes", "add, PTX line 23", "thread (0,0,0) in block (0,0,0)",
+                                  "Address P+1024 is out of bounds", "and is 1 bytes after the nearest allocation at P+0 of size 1024 bytes")),
+    ("vector", 1008 + 16, "threads", finding("Invalid __global__ write of size 16 bytes", "vector, PTX line 30", "thread (0,0,0) in block (0,0,0)",
+                                             "Address P+1024 is out of bounds", "and is 1 bytes after the nearest allocation at P+0 of size 1024 bytes")),
+    ("store", 16, "freed", finding("Invalid __global__ write of size 4 bytes", "store, PTX line 9", "thread (0,0,0) in block (0,0,0)",
+                                   "Address P+16 is out of bounds", "and is inside the freed allocation at P+0 of size 1024 bytes")),
+    ("second", 1024, "wait", finding("Invalid __global__ write of size 4 bytes", "second, PTX line 52", "thread (0,1,0) in block (0,0,1)",
+                                     "Address P+1024 is out of bounds", "and is 1 bytes after the nearest allocation at P+0 of size 1024 bytes")),
+    ("share", 64, "wait", finding("Invalid __shared__ write of size 8 bytes", "share, PTX line 37", "thread (0,0,0) in block (0,0,0)", "Address 0x40 is out of bounds")),
+])
+def test_memory_checks_name_the_access(run_program, url, kernel, offset, how, found):
+    out, said = run_program("memcheck", kernel, str(offset), how, url=url, GPUREST_MEMCHECK="1")
+    assert report(out) == [kernel, "========= GPUREST MEMCHECK", *found, ILLEGAL, "=========", "end", "========= ERROR SUMMARY: 2 errors"] and not said, (out, said)
+
+
+@CHECKED
+def test_memory_checks_tell_the_other_faults(run_program, url):
+    out = report(run_program("memcheck", "store", "2", "wait", url=url, GPUREST_MEMCHECK="1")[0])
+    assert "=========     Address P+2 is misaligned" in out and "=========     and is inside the nearest allocation at P+0 of size 1024 bytes" in out, out
+    assert any("CUDA_ERROR_MISALIGNED_ADDRESS (error 716)" in line for line in out), out
+    out = report(run_program("memcheck", "load", "0", "fresh", url=url, GPUREST_MEMCHECK="1")[0])
+    assert "========= Uninitialized __global__ memory read of size 4 bytes" in out and "=========     Address P+0 was never written" in out, out
+    out = run_program("memcheck", "stop", "0", "wait", url=url, GPUREST_MEMCHECK="1")[0]
+    assert "(error 719)" in out and "trap in stop, PTX line 44" in out and "ERROR SUMMARY: 1 error\n" in out and "Invalid" not in out, out
+
+
+@CHECKED
+def test_memory_checks_at_the_end_of_a_program(run_program, url):
+    """What is queued still runs, unless the program's own memory would be written; a child's end, and one without exit(), sum up nothing."""
+    out, _ = run_program("memcheck", "store", "1032", "leave", url=url, code=3, GPUREST_MEMCHECK="1")
+    assert 'Invalid __global__ write' in out and '" when it ended.' in out and out.endswith("ERROR SUMMARY: 2 errors\n"), out
+    out, _ = run_program("memcheck", "store", "1032", "copy", url=url, GPUREST_MEMCHECK="1")
+    assert "========= The program ended before it waited: 3 operations did not run\n" in out and "Invalid" not in out, out
+    out, _ = run_program("memcheck", "store", "1032", "fork", url=url, GPUREST_MEMCHECK="1")
+    assert out.count("ERROR SUMMARY") == 1 and out.count("GPUREST MEMCHECK") == 1 and out.count("Invalid") == 1, out
+    out, _ = run_program("memcheck", "store", "1032", "abort", url=url, code=-signal.SIGABRT, GPUREST_MEMCHECK="1")
+    assert "Invalid __global__ write" in out and "ERROR SUMMARY" not in out, out
+
+
+@CHECKED
+def test_memory_checks_that_cannot_be_are_refused(run_program, service, url, build, executable, tmp_path):  # noqa: F811
+    """A device without them, and a session that is there without them: a line says so, no report promises anything."""
+    service.client().put("/v1/sessions/unchecked", {}).expect(201)
+    out, said = run_program("vector_add", url=url, code=1, GPUREST_MEMCHECK="1", GPUREST_SESSION="unchecked")
+    assert "no session on cpu:0: " in said and "=====" not in out, (out, said)
+    fake = build / "tests" / "support" / "libcuda.so.1"
+    if not fake.exists():
+        pytest.skip("the fake driver is not built")
+    other = Service(executable, tmp_path, "--backends", "cuda", "--libcuda", str(fake), "--vendor-libraries", "off")
+    try:
+        out, said = run_program("vector_add", url=f"http://127.0.0.1:{other.port}", code=1, GPUREST_MEMCHECK="1")
+    finally:
+        other.stop()
+    assert "no session on cuda:0: this device does not support memcheck" in said and "=====" not in out, (out, said)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from conftest import named_by
-from test_programs import ptx
+from fatbins import ptx
 
 PACKAGES = {"core_program.py": ("cuda.core", "pip install -r tests/requirements.txt"), "pycuda_program.py": ("pycuda", "pip install pycuda compiles it, where a CUDA toolkit is")}
 

@@ -63,3 +63,25 @@ Test(problem, pointers_to_elements)
     cr_assert_eq(strlen(out), PROBLEM_POINTER_BYTES - 1);
     cr_assert_str_eq(out + strlen(out) - 11, "/1234567890");
 }
+
+/* A worker may send anything. */
+Test(problem, facts_of_an_access_are_checked)
+{
+    struct problem_access none = {0}, a = {.error = ACCESS_MISALIGNED, .kernel = "k"};
+
+    cr_assert(problem_access_valid(&none));
+    cr_assert(problem_access_valid(&a));
+    a.error = ACCESS_ERRORS;
+    cr_assert_not(problem_access_valid(&a));
+    a = (struct problem_access){.kind = ACCESS_KINDS};
+    cr_assert_not(problem_access_valid(&a));
+    a = (struct problem_access){.space = ACCESS_SPACES};
+    cr_assert_not(problem_access_valid(&a));
+    a = (struct problem_access){.nearest = NEAREST_STATES};
+    cr_assert_not(problem_access_valid(&a));
+    memset(none.kernel, 'k', sizeof none.kernel);
+    cr_assert_not(problem_access_valid(&none), "a name without an end");
+    none.kernel[0] = 0;
+    memset(none.file, 'f', sizeof none.file);
+    cr_assert_not(problem_access_valid(&none));
+}

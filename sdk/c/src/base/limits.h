@@ -11,6 +11,9 @@ enum {
     HINT_BYTES = 256,
     POINTER_BYTES = 128,
     REQUEST_ID_BYTES = 144,
+    ACCESS_WORD_BYTES = 16,
+    ACCESS_KERNEL_BYTES = 128,
+    ACCESS_FILE_BYTES = 64,
 
     /* the log */
     LOG_CATEGORY_BYTES = 16,

@@ -108,6 +108,35 @@ static void take_batch_place(struct failure *f, const struct json *d)
     snprintf(f->message, sizeof f->message, "operation %ld of the batch: %.*s", f->op_index, MESSAGE_BYTES - 64, message);
 }
 
+static void take_place(uint64_t out[3], const struct json *place)
+{
+    for (size_t i = 0; i < 3; i++)
+        out[i] = json_integer_or(json_item(place, i), 0);
+}
+
+static void take_access(struct failed_access *a, const struct json *d)
+{
+    const struct json *source = json_member(d, "source"), *allocation = json_member(d, "allocation");
+
+    a->known = json_is_object(d);
+    a->has_thread = json_count(json_member(d, "thread")) == 3;
+    a->freed = json_true(json_member(allocation, "freed"));
+    copy_cut(a->error, sizeof a->error, json_text_or(json_member(d, "error"), ""));
+    copy_cut(a->kind, sizeof a->kind, json_text_or(json_member(d, "kind"), ""));
+    copy_cut(a->space, sizeof a->space, json_text_or(json_member(d, "space"), ""));
+    copy_cut(a->kernel, sizeof a->kernel, json_text_or(json_member(d, "kernel"), ""));
+    copy_cut(a->file, sizeof a->file, json_text_or(json_member(source, "file"), ""));
+    a->address = json_integer_or(json_member(d, "address"), 0);
+    a->bytes = json_integer_or(json_member(d, "bytes"), 0);
+    a->image = json_integer_or(json_member(d, "image"), 0);
+    a->line = json_integer_or(json_member(d, "line"), 0);
+    a->source_line = json_integer_or(json_member(source, "line"), 0);
+    take_place(a->block, json_member(d, "block"));
+    take_place(a->thread, json_member(d, "thread"));
+    a->allocation = json_integer_or(json_member(allocation, "address"), 0);
+    a->allocation_bytes = json_integer_or(json_member(allocation, "bytes"), 0);
+}
+
 static void take_document(struct failure *f, const struct json *d)
 {
     const struct json *cuda = json_member(d, "cuda");
@@ -122,6 +151,7 @@ static void take_document(struct failure *f, const struct json *d)
         copy_cut(f->request_id, sizeof f->request_id, json_text_or(json_member(d, "request_id"), ""));
     f->retryable = json_true(json_member(d, "retryable"));
     f->cuda_result = (int)json_number_or(json_member(cuda, "result"), 0);
+    take_access(&f->access, json_member(d, "access"));
     f->log = log ? strdup(log) : NULL;
     set_status(f);
     take_batch_place(f, d);

@@ -1,4 +1,4 @@
-/* The text of a fault: what, in which kernel, at which PTX line, block and thread. */
+/* The text of a fault: what, in which kernel, at which PTX line, block and thread. Of an access also the facts. */
 #include <stdio.h>
 
 #include "device/cpu/interp/affine.h"
@@ -55,7 +55,89 @@ static void describe_line(const struct block_run *r, char *text, size_t room)
         snprintf(text, room, ", %sPTX line %u", ptx_image_words(o->insn, image), op_line(o));
 }
 
-void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text)
+/* ---- the facts of an access ---- */
+
+static enum access_error error_of(enum fault_code code)
+{
+    return code == FAULT_MISALIGNED ? ACCESS_MISALIGNED : code == FAULT_UNINITIALISED ? ACCESS_UNINITIALISED : ACCESS_OUT_OF_BOUNDS;
+}
+
+/* cp.async reads device memory and writes shared memory. */
+static enum access_kind kind_of(const struct ptx_insn *in, enum access_space space)
+{
+    switch (in ? in->opcode : PTX_OP_LD) {
+    case PTX_OP_ATOM:
+    case PTX_OP_RED:
+    case PTX_OP_MBARRIER:
+        return ACCESS_ATOMIC;
+    case PTX_OP_ST:
+    case PTX_OP_STMATRIX:
+    case PTX_OP_SUST:
+        return ACCESS_WRITE;
+    case PTX_OP_CP:
+        return space == ACCESS_SHARED ? ACCESS_WRITE : ACCESS_READ;
+    case PTX_OP_WMMA:
+        return in->action == PTX_DO_STORE ? ACCESS_WRITE : ACCESS_READ;
+    default:
+        return ACCESS_READ;
+    }
+}
+
+static void note_thread(const struct block_run *r, int64_t lane, struct problem_access *out)
+{
+    const uint32_t *b = r->grid->launch->block;
+    uint32_t        i = (uint32_t)lane;
+
+    memcpy(out->block, r->block, sizeof out->block);
+    out->has_thread = lane >= 0;
+    if (lane < 0)
+        return;
+    out->thread[0] = i % b[0];
+    out->thread[1] = i / b[0] % b[1];
+    out->thread[2] = i / b[0] / b[1];
+}
+
+static void note_line(const struct block_run *r, const struct ptx_insn *in, struct problem_access *out)
+{
+    if (!in)
+        return;
+    out->line = in->line;
+    out->image = in->image;
+    out->source_line = in->source_line;
+    span_copy(span_first(ptx_file_name(r->grid->launch->module, in->source_file), ACCESS_FILE_BYTES - 1), out->file, sizeof out->file);
+}
+
+static void note_nearest(const struct block_run *r, struct problem_access *out)
+{
+    struct cpu_nearest n;
+
+    if (out->space != ACCESS_GLOBAL && out->space != ACCESS_CONSTANT)
+        return;
+    n = cpu_memory_nearest(r->grid->memory, out->address);
+    out->nearest = n.bytes == 0 ? NEAREST_NONE : n.freed ? NEAREST_FREED : NEAREST_ALLOCATED;
+    out->nearest_address = n.address;
+    out->nearest_bytes = n.bytes;
+}
+
+static void note_access(const struct block_run *r, enum fault_code code, int64_t lane, const struct bad_access *a,
+                        struct problem_access *out)
+{
+    const struct ptx_insn *in = r->lanes.current ? r->lanes.current->insn : NULL;
+
+    out->error = (uint8_t)error_of(code);
+    out->space = (uint8_t)(a->space == ACCESS_GLOBAL && in && in->space == PTX_CONST ? ACCESS_CONSTANT : a->space);
+    out->kind = (uint8_t)kind_of(in, a->space);
+    out->address = a->address;
+    out->bytes = a->bytes;
+    span_copy(span_first(r->grid->code->name, ACCESS_KERNEL_BYTES - 1), out->kernel, sizeof out->kernel);
+    note_thread(r, lane, out);
+    note_line(r, in, out);
+    note_nearest(r, out);
+}
+
+/* ---- the text ---- */
+
+void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const struct bad_access *a, const char *text)
 {
     const struct fault_row *row = &rows[code];
     struct span             name = span_first(r->grid->code->name, KERNEL_NAME_SHOWN);
@@ -66,6 +148,8 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
     r->fault = code;
     problem_cuda(&r->problem, row->st, row->result, row->name, "%s in %.*s%s, block (%u,%u,%u)%s", text, SPAN_ARG(name), line, r->block[0],
                  r->block[1], r->block[2], thread);
+    if (a)
+        note_access(r, code, lane, a, &r->problem.access);
 }
 
 enum { GUARD_GRAIN = 4096 }; /* no page is smaller; accesses are aligned and do not cross it */
@@ -93,12 +177,23 @@ static int64_t lane_of_address(struct block_run *r, uint64_t *address)
     return -1;
 }
 
+/* Of an instruction whose type says it; else 0. */
+static uint32_t bytes_of(const struct op *o)
+{
+    const struct ptx_insn *in = o ? o->insn : NULL;
+    bool says = in && (in->opcode == PTX_OP_LD || in->opcode == PTX_OP_LDU || in->opcode == PTX_OP_ST || in->opcode == PTX_OP_ATOM ||
+                       in->opcode == PTX_OP_RED);
+
+    return says ? ptx_type_bytes((enum ptx_type)in->type) * (in->vector ? in->vector : 1) : 0;
+}
+
 void block_describe_guard(struct block_run *r)
 {
-    uint64_t address = r->guard.address;
-    int64_t  lane = lane_of_address(r, &address);
-    char     text[64];
+    uint64_t          address = r->guard.address;
+    int64_t           lane = lane_of_address(r, &address);
+    struct bad_access a = {ACCESS_GLOBAL, address, bytes_of(r->lanes.current)};
+    char              text[64];
 
     snprintf(text, sizeof text, "illegal global address 0x%llx", (unsigned long long)address);
-    block_describe(r, FAULT_ILLEGAL_ADDRESS, lane, text);
+    block_describe(r, FAULT_ILLEGAL_ADDRESS, lane, &a, text);
 }

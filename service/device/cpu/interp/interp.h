@@ -217,8 +217,17 @@ bool blocks_run(struct block_run *r, uint64_t number, uint64_t count);
 _Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Fills r->fault and r->problem: the text, kernel, PTX line, block and thread. */
-void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text);
+/* The same for an access of the operation that runs, which is told in facts, too. */
+struct bad_access {
+    enum access_space space;
+    uint64_t          address; /* as of struct problem_access */
+    uint32_t          bytes;   /* 0: not known */
+};
+_Noreturn void block_fault_access(struct lanes *l, enum fault_code code, int64_t lane, const struct bad_access *a, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Fills r->fault and r->problem: the text, kernel, PTX line, block and thread. a: NULL: it was no access. */
+void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const struct bad_access *a, const char *text);
 
 /* As block_describe, for an access that only the guard pages caught. */
 void block_describe_guard(struct block_run *r);

@@ -73,18 +73,35 @@ static void take_pending(struct activation *a, uint32_t block)
     a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
 }
 
-_Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
+static _Noreturn void leave_block(struct lanes *l, enum fault_code code, int64_t lane, const struct bad_access *a, const char *format,
+                                  va_list args) __attribute__((format(printf, 5, 0)));
+
+static _Noreturn void leave_block(struct lanes *l, enum fault_code code, int64_t lane, const struct bad_access *a, const char *format,
+                                  va_list args)
 {
     struct block_run *r = l->run;
     char              text[PROBLEM_DETAIL_BYTES / 2];
-    va_list           args;
 
-    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    block_describe(r, code, lane, text);
+    block_describe(r, code, lane, a, text);
     r->guard.armed = false;
     siglongjmp(r->guard.jump, 2);
+}
+
+_Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    leave_block(l, code, lane, NULL, format, args);
+}
+
+_Noreturn void block_fault_access(struct lanes *l, enum fault_code code, int64_t lane, const struct bad_access *a, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    leave_block(l, code, lane, a, format, args);
 }
 
 static void check_stop(struct block_run *r)

@@ -19,3 +19,6 @@ typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);
  * ascending order, on about so many host threads. */
 void cooperative_run(struct grid_run *grid, uint64_t blocks, uint32_t host_threads, uint64_t shared_bytes, cooperative_failed_fn failed,
                      void *context);
+
+/* Sets grid_line of the code of functions that wait for the grid in what they call: the first such call. OUT_OF_MEMORY. */
+enum status grid_lines_find(const struct ptx_module *m, struct problem *why);

@@ -631,46 +631,15 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
     pthread_mutex_unlock(&e->output.lock);
 }
 
-static struct code *code_of(const struct ptx_module *m, uint32_t function)
-{
-    return (struct code *)(uintptr_t)m->functions[function].code;
-}
-
-/* True: the function's line became known. */
-static bool take_grid_line(const struct ptx_module *m, const struct ptx_function *f, struct code *code)
-{
-    for (uint32_t i = 0; i < f->insns_count && !code->grid_line; i++) {
-        const struct ptx_call *call = f->insns[i].call;
-        const struct code     *callee = call && call->function != PTX_NO_INDEX ? code_of(m, call->function) : NULL;
-
-        if (callee && callee->grid_line)
-            code->grid_line = f->insns[i].line ? f->insns[i].line : GRID_LINE_OF_CALL;
-    }
-    return code->grid_line != 0;
-}
-
-/* A kernel also waits for its grid in a function that it calls: the line is that of its call then. */
-static void find_grid_lines(const struct ptx_module *m)
-{
-    bool more = false;
-
-    for (uint32_t i = 0; i < m->functions_count && !more; i++)
-        more = code_of(m, i) && code_of(m, i)->grid_line;
-    while (more) {
-        more = false;
-        for (uint32_t i = 0; i < m->functions_count; i++)
-            if (code_of(m, i) && !code_of(m, i)->grid_line)
-                more |= take_grid_line(m, &m->functions[i], code_of(m, i));
-    }
-}
-
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)
 {
+    enum status st;
+
     by = by ? by : interpreter_best();
     for (uint32_t i = 0; i < m->functions_count; i++) {
         struct code *code = NULL;
-        enum status  st = m->functions[i].defined ? by->code_create(m, &m->functions[i], options, &code, why) : STATUS_OK;
 
+        st = m->functions[i].defined ? by->code_create(m, &m->functions[i], options, &code, why) : STATUS_OK;
         if (st) {
             cpu_code_unload(m);
             return st;
@@ -679,8 +648,10 @@ enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by,
             code->by = by;
         m->functions[i].code = code;
     }
-    find_grid_lines(m);
-    return STATUS_OK;
+    st = grid_lines_find(m, why);
+    if (st)
+        cpu_code_unload(m);
+    return st;
 }
 
 void cpu_code_unload(struct ptx_module *m)

@@ -498,37 +498,46 @@ static const struct freed *freed_at(const struct cpu_memory *m, uint64_t address
     return NULL;
 }
 
-static void describe_beside(const struct cpu_memory *m, uint64_t address, char *text, size_t room)
+/* The one that ends less far before the address than the next one begins behind it. */
+static const struct slot *slot_beside(const struct cpu_memory *m, uint64_t address)
 {
     size_t             n = slots_up_to(m, address);
     const struct slot *before = n ? &m->slots[n - 1] : NULL, *behind = n < m->count ? &m->slots[n] : NULL;
-    uint64_t           past = before ? address - (before->address + before->bytes) : UINT64_MAX;
 
-    if (before && address < before->address) { /* the unused start of its first page */
-        behind = before;
-        past = UINT64_MAX;
-    }
-    if (past != UINT64_MAX && (!behind || past < behind->address - address))
-        snprintf(text, room, "%" PRIu64 " bytes after the end of an allocation of %" PRIu64, past, before->bytes);
-    else if (behind)
-        snprintf(text, room, "%" PRIu64 " bytes before an allocation of %" PRIu64, behind->address - address, behind->bytes);
-    else
-        snprintf(text, room, "outside all allocations");
+    if (before && address < before->address) /* the unused start of its first page */
+        return before;
+    if (before && behind && address - (before->address + before->bytes) >= behind->address - address)
+        return behind;
+    return before ? before : behind;
 }
 
-void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room)
+struct cpu_nearest cpu_memory_nearest(struct cpu_memory *m, uint64_t address)
 {
+    struct cpu_nearest  out = {0};
     const struct slot  *s;
     const struct freed *f;
 
     pthread_mutex_lock(&m->lock);
     s = slot_of(m, address);
     f = s ? NULL : freed_at(m, address);
-    if (s)
-        snprintf(text, room, "at offset %" PRIu64 " of an allocation of %" PRIu64, address - s->address, s->bytes);
-    else if (f)
-        snprintf(text, room, "at offset %" PRIu64 " of a freed allocation of %" PRIu64, address - f->address, f->bytes);
-    else
-        describe_beside(m, address, text, room);
+    if (f)
+        out = (struct cpu_nearest){f->address, f->bytes, true};
+    else if (s || (s = slot_beside(m, address)) != NULL)
+        out = (struct cpu_nearest){s->address, s->bytes, false};
     pthread_mutex_unlock(&m->lock);
+    return out;
+}
+
+void cpu_nearest_describe(const struct cpu_nearest *n, uint64_t address, char *text, size_t room)
+{
+    uint64_t offset = address - n->address;
+
+    if (n->bytes == 0)
+        snprintf(text, room, "outside all allocations");
+    else if (address < n->address)
+        snprintf(text, room, "%" PRIu64 " bytes before an allocation of %" PRIu64, n->address - address, n->bytes);
+    else if (offset < n->bytes)
+        snprintf(text, room, "at offset %" PRIu64 " of %s allocation of %" PRIu64, offset, n->freed ? "a freed" : "an", n->bytes);
+    else
+        snprintf(text, room, "%" PRIu64 " bytes after the end of an allocation of %" PRIu64, offset - n->bytes, n->bytes);
 }

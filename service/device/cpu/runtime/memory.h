@@ -42,8 +42,14 @@ void cpu_memory_reset_peak(struct cpu_memory *m);
 enum status cpu_memory_watch(struct cpu_memory *m);
 /* NULL while memcheck is off. Borrowed. */
 struct cpu_shadow *cpu_memory_shadow(const struct cpu_memory *m);
-/* Describes in a few words where that address lies: in or beside which allocation, or in a freed one. */
-void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room);
+/* The allocation that holds the address, else, while memcheck is on, the freed one that did, else the one next to it. bytes 0: there is none. */
+struct cpu_nearest {
+    uint64_t address, bytes;
+    bool     freed;
+};
+struct cpu_nearest cpu_memory_nearest(struct cpu_memory *m, uint64_t address);
+/* Where the address lies to it, in a few words. */
+void cpu_nearest_describe(const struct cpu_nearest *n, uint64_t address, char *text, size_t room);
 
 /* The reserved range: a power of two of bytes, aligned to its size. Every device address lies in it. */
 uint64_t cpu_memory_base(const struct cpu_memory *m);

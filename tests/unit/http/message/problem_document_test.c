@@ -81,6 +81,36 @@ Test(problem_document, tells_cuda_limit_and_compiler)
     drop();
 }
 
+Test(problem_document, tells_the_access_that_ended_a_kernel)
+{
+    struct problem why;
+    const char    *whole =
+        "\"access\":{\"error\":\"out_of_bounds\",\"kind\":\"write\",\"space\":\"global\",\"address\":\"18446744073709551615\",\"bytes\":4,"
+        "\"kernel\":\"k\",\"image\":2,\"line\":7,\"source\":{\"file\":\"a.cu\",\"line\":3},\"block\":[1,2,3],\"thread\":[4,5,6],"
+        "\"allocation\":{\"address\":4096,\"bytes\":256,\"freed\":true}}}";
+    const char *little =
+        "\"access\":{\"error\":\"misaligned\",\"kind\":\"atomic\",\"space\":\"shared\",\"address\":2,\"bytes\":null,\"kernel\":\"k\","
+        "\"line\":0,\"block\":[1,2,3],\"thread\":null,\"allocation\":null}}";
+
+    problem_cuda(&why, STATUS_KERNEL_FAULT, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "fault");
+    cr_assert_null(json_member(make(&why), "access"));
+    drop();
+    why.access =
+        (struct problem_access){ACCESS_OUT_OF_BOUNDS, ACCESS_WRITE, ACCESS_GLOBAL, NEAREST_FREED, 1,     2, 4, 7, 3, {1, 2, 3}, {4, 5, 6},
+                                UINT64_MAX,           4096,         256,           "k",           "a.cu"};
+    make(&why);
+    cr_assert(strstr(reply.body.data, whole), "%s", reply.body.data);
+    drop();
+    why.access = (struct problem_access){
+        .error = ACCESS_MISALIGNED, .kind = ACCESS_ATOMIC, .space = ACCESS_SHARED, .address = 2, .block = {1, 2, 3}, .kernel = "k"};
+    make(&why);
+    cr_assert(strstr(reply.body.data, little), "%s", reply.body.data);
+    drop();
+    why.access.kind = ACCESS_KINDS;
+    cr_assert_null(json_member(make(&why), "access"));
+    drop();
+}
+
 Test(problem_document, says_how_a_session_ended)
 {
     struct problem     why;

@@ -5,8 +5,11 @@
 
 TestSuite(worker_faults, .init = one_worker_start, .fini = one_worker_end);
 
+static _Atomic unsigned starts;
+
 static void count_done(struct call *c, enum call_event event)
 {
+    starts += event == CALL_STARTED;
     *(unsigned *)c->context += event == CALL_DONE;
 }
 
@@ -155,6 +158,8 @@ Test(worker_faults, a_hostile_completion_ring_ends_the_worker)
     struct trio t;
 
     trio_submit(KERNEL_ENDLESS, 30000, &t);
+    while (!starts)
+        sleep_ns(NS_PER_MS);
     /* After this answer the worker has nothing more to say, and does not put its head right again. */
     cr_assert_eq(worker_memory_info(w, &(struct msg_memory_info){0}, NULL, deadline(), NULL), STATUS_OK);
     atomic_fetch_add(&w->completions.shared->head, 100000);

@@ -311,7 +311,8 @@ Test(launch, a_fault_is_its_own_problem_and_the_sessions)
     cr_assert_eq(info_of(fault).state, WORK_FAILED);
     cr_assert_eq(info_of(fault).problem->status, STATUS_KERNEL_FAULT);
     cr_assert_eq(info_of(behind).state, WORK_FAILED);
-    cr_assert_eq(info_of(behind).problem->status, STATUS_KERNEL_FAULT);
+    cr_assert_eq(info_of(behind).problem->status, STATUS_WORKER_LOST); /* it has not run */
+    cr_assert_not_null(strstr(info_of(behind).problem->detail, "kernel_fault"));
     cr_assert_eq(session_now().state, SESSION_FAULTED);
     cr_assert_eq(session_now().fault.status, STATUS_KERNEL_FAULT);
     cr_assert_eq(submit(&spec, &l), STATUS_SESSION_FAULTED);

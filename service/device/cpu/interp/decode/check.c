@@ -7,19 +7,22 @@
 static _Noreturn void report_access(struct lanes *l, enum check_access how, enum shadow_state found, uint64_t address, uint32_t bytes,
                                     uint32_t lane)
 {
-    struct cpu_memory *memory = l->run->grid->memory;
-    const char        *what = how == CHECK_READ ? "read" : how == CHECK_WRITE ? "write" : "atomic";
-    char               where[96];
+    const struct bad_access a = {ACCESS_GLOBAL, address, bytes};
+    const char             *what = how == CHECK_READ ? "read" : how == CHECK_WRITE ? "write" : "atomic";
+    struct cpu_nearest      nearest;
+    char                    where[96];
 
     /* The text names the first byte in that state. */
     while (cpu_shadow_lowest(l->run->grid->shadow, address, 1) != found && bytes > 1) {
         address++;
         bytes--;
     }
-    cpu_memory_describe(memory, address, where, sizeof where);
+    nearest = cpu_memory_nearest(l->run->grid->memory, address);
+    cpu_nearest_describe(&nearest, address, where, sizeof where);
     if (found == SHADOW_FRESH)
-        block_fault(l, FAULT_UNINITIALISED, lane, "%s of uninitialised memory at 0x%llx, %s", what, (unsigned long long)address, where);
-    block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "illegal %s at 0x%llx, %s", what, (unsigned long long)address, where);
+        block_fault_access(l, FAULT_UNINITIALISED, lane, &a, "%s of uninitialised memory at 0x%llx, %s", what, (unsigned long long)address,
+                           where);
+    block_fault_access(l, FAULT_ILLEGAL_ADDRESS, lane, &a, "illegal %s at 0x%llx, %s", what, (unsigned long long)address, where);
 }
 
 static void check_lane(struct lanes *l, uint64_t address, uint32_t bytes, enum check_access how, uint32_t lane)

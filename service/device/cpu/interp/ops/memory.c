@@ -9,12 +9,24 @@ static const char *space_name(enum op_space s)
     return s <= OP_PARAM_KERNEL ? names[s] : "unknown";
 }
 
+/* A generic address is told as what it leads to. */
+static struct bad_access bad_access_of(enum op_space s, uint64_t address, uint32_t bytes)
+{
+    static const enum access_space spaces[] = {ACCESS_GLOBAL, ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_PARAM, ACCESS_PARAM};
+
+    if (s == OP_GENERIC)
+        s = space_of(&address);
+    return (struct bad_access){spaces[s], address, bytes};
+}
+
 static _Noreturn void bad_address(struct lanes *l, enum op_space s, uint64_t address, uint32_t bytes, uint32_t lane)
 {
+    struct bad_access a = bad_access_of(s, address, bytes);
+
     if (bytes > 1 && address % bytes)
-        block_fault(l, FAULT_MISALIGNED, lane, "misaligned %s address 0x%llx for an access of %u bytes", space_name(s),
-                    (unsigned long long)address, bytes);
-    block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "illegal %s address 0x%llx", space_name(s), (unsigned long long)address);
+        block_fault_access(l, FAULT_MISALIGNED, lane, &a, "misaligned %s address 0x%llx for an access of %u bytes", space_name(s),
+                           (unsigned long long)address, bytes);
+    block_fault_access(l, FAULT_ILLEGAL_ADDRESS, lane, &a, "illegal %s address 0x%llx", space_name(s), (unsigned long long)address);
 }
 
 static inline bool fits(uint64_t offset, uint32_t bytes, uint64_t size)

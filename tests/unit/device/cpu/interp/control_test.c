@@ -276,6 +276,12 @@ Test(interp_control, vectors_and_narrow_types_in_memory)
     cr_assert_eq(out[1], 0xff);
 }
 
+#define IS_ACCESS(how, what, where, at, size)                                                                                              \
+    cr_assert(r.why.access.error == (how) && r.why.access.kind == (what) && r.why.access.space == (where) &&                               \
+                  r.why.access.address == (at) && r.why.access.bytes == (size),                                                            \
+              "%u %u %u 0x%llx %u", r.why.access.error, r.why.access.kind, r.why.access.space, (unsigned long long)r.why.access.address,   \
+              r.why.access.bytes)
+
 Test(interp_control, faults_name_code_kernel_line_block_and_thread)
 {
     uint32_t *out = rig_memory(&r, 256);
@@ -287,9 +293,16 @@ Test(interp_control, faults_name_code_kernel_line_block_and_thread)
     FAULTS(700, "k", SHAPE(3, 32), ADDRESS(out), 0x1234560);
     SAYS("illegal global address 0x1234560 in k, PTX line 8");
     SAYS("thread (5,0,0)");
+    IS_ACCESS(ACCESS_OUT_OF_BOUNDS, ACCESS_READ, ACCESS_GLOBAL, 0x1234560, 4);
+    cr_assert_eq(r.why.access.line, 8);
+    cr_assert(r.why.access.has_thread && r.why.access.thread[0] == 5);
     FAULTS(716, "k", SHAPE(3, 32), ADDRESS(out), ADDRESS(out) + 2);
+    IS_ACCESS(ACCESS_MISALIGNED, ACCESS_READ, ACCESS_GLOBAL, ADDRESS(out) + 2, 4);
     cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out), ADDRESS(out) + 256), STATUS_KERNEL_FAULT, "behind the end: a guard page");
     cr_assert_eq(r.why.cuda_result, 700);
+    IS_ACCESS(ACCESS_OUT_OF_BOUNDS, ACCESS_READ, ACCESS_GLOBAL, ADDRESS(out) + 256, 4);
+    cr_assert(r.why.access.nearest == NEAREST_ALLOCATED && r.why.access.nearest_address == ADDRESS(out) &&
+              r.why.access.nearest_bytes == 256);
     SAYS("thread (5,0,0)");
     cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out), ADDRESS(&r)), STATUS_KERNEL_FAULT, "the host's own memory");
     OK("k", SHAPE(3, 32), ADDRESS(out), ADDRESS(out));
@@ -301,7 +314,47 @@ Test(interp_control, shared_memory_ends_at_its_size)
                       "ld.param.u64 %rd1, [at]; mov.u64 %rd2, s; add.s64 %rd1, %rd1, %rd2; st.shared.u32 [%rd1], 1; ret; }");
     OK("k", SHAPE(1, 1), 60);
     FAULTS(700, "k", SHAPE(1, 1), 64);
+    IS_ACCESS(ACCESS_OUT_OF_BOUNDS, ACCESS_WRITE, ACCESS_SHARED, 64, 4);
+    cr_assert_eq(r.why.access.nearest, NEAREST_NONE);
     cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), (uint64_t)-4), STATUS_KERNEL_FAULT);
+}
+
+#define FAULTY(body)                                                                                                                       \
+    HEAD ".const .align 4 .u32 c[2];\n.shared .align 8 .b8 s[64];\n" ENTRY(                                                                \
+        ".param .u64 at") ".local .align 8 .b8 d[16];\n"                                                                                   \
+                          "ld.param.u64 %rd1, [at]; mov.u32 %r1, 1; " body " ret; }"
+
+/* What it did, to how many bytes, in which memory; a generic address counts as what it leads to. */
+Test(interp_control, faults_tell_what_the_access_was)
+{
+    static const struct {
+        const char       *text;
+        uint64_t          at;
+        enum access_error error;
+        enum access_kind  kind;
+        enum access_space space;
+        uint64_t          shown;
+        uint32_t          bytes;
+    } rows[] = {
+        {FAULTY("st.global.v4.u32 [%rd1], {%r1, %r1, %r1, %r1};"), 8, ACCESS_MISALIGNED, ACCESS_WRITE, ACCESS_GLOBAL, 8, 16},
+        {FAULTY("ld.global.v2.u8 {%rs1, %rs2}, [%rd1];"), 8, ACCESS_OUT_OF_BOUNDS, ACCESS_READ, ACCESS_GLOBAL, 8, 2},
+        {FAULTY("atom.global.add.u32 %r2, [%rd1], 1;"), 8, ACCESS_OUT_OF_BOUNDS, ACCESS_ATOMIC, ACCESS_GLOBAL, 8, 4},
+        {FAULTY("red.shared.add.u64 [%rd1], 1;"), 64, ACCESS_OUT_OF_BOUNDS, ACCESS_ATOMIC, ACCESS_SHARED, 64, 8},
+        {FAULTY("cvta.shared.u64 %rd2, %rd1; ld.u32 %r2, [%rd2];"), 2, ACCESS_MISALIGNED, ACCESS_READ, ACCESS_SHARED, 2, 4},
+        {FAULTY("cvta.local.u64 %rd2, %rd1; st.u64 [%rd2], %rd1;"), 1 << 20, ACCESS_OUT_OF_BOUNDS, ACCESS_WRITE, ACCESS_LOCAL, 1 << 20, 8},
+        {FAULTY("ld.const.u32 %r2, [%rd1];"), 8, ACCESS_OUT_OF_BOUNDS, ACCESS_READ, ACCESS_CONSTANT, 8, 4},
+        {FAULTY("cp.async.ca.shared.global [%rd1], [%rd1], 8;"), 64, ACCESS_OUT_OF_BOUNDS, ACCESS_WRITE, ACCESS_SHARED, 64, 8},
+        {FAULTY("cp.async.ca.shared.global [%rd1], [%rd1], 8;"), 8, ACCESS_OUT_OF_BOUNDS, ACCESS_READ, ACCESS_GLOBAL, 8, 8},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig_load(&r, rows[i].text);
+        cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), rows[i].at), STATUS_KERNEL_FAULT, "%s", rows[i].text);
+        IS_ACCESS(rows[i].error, rows[i].kind, rows[i].space, rows[i].shown, rows[i].bytes);
+    }
+    rig_load(&r, FAULTY("trap;"));
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), 0), STATUS_KERNEL_FAULT);
+    cr_assert_eq(r.why.access.error, ACCESS_NONE);
 }
 
 Test(interp_control, trap_and_deadline_end_a_kernel)

@@ -79,6 +79,61 @@ Test(cooperative, a_grid_that_cannot_meet_is_refused_or_trapped)
     SAYS("cudaCGSynchronize was not called by all threads of a block: 8 of 32");
 }
 
+/* The line is that of the first call, in the kernel's text, that leads to where the grid meets: however long the way, in circles, and in whatever
+ * order the functions stand. An instruction of its own comes before calls. */
+Test(cooperative, the_line_is_that_of_the_first_call_that_leads_to_the_meeting)
+{
+    static const struct {
+        const char *body;
+        unsigned    line; /* of the text; 0: the kernel needs no cooperative launch */
+    } rows[] = {
+        {"call.uni meets;\n", 13},
+        {"call.uni plain;\ncall.uni around;\n", 14},
+        {"call.uni around;\ncall.uni meets;\n", 13},
+        {"call.uni plain;\nmov.u32 %r1, %envreg2;\n", 14},
+        {"call.uni around;\nmov.u32 %r1, %envreg2;\n", 14},
+        {"call.uni plain;\ncall.uni itself;\n", 0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[2000], said[64];
+
+        snprintf(text, sizeof text,
+                 HEAD ".func meets(); .func around();\n"
+                      ".func plain() { ret; }\n.func itself() { .reg .pred %%p; @%%p call.uni itself; ret; }\n"
+                      ".func back() { .reg .pred %%p; @%%p call.uni around; call.uni meets; ret; }\n.func around() { call.uni plain;\n"
+                      "call.uni back; ret; }\n"
+                      ".func meets() { .reg .b32 %%e; mov.u32 %%e, %%envreg1; ret; }\n.visible .entry k(.param .u64 x) { .reg .b32 "
+                      "%%r<2>;\n\n%sret; }\n",
+                 rows[i].body);
+        rig_load(&r, text);
+        cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), 0), rows[i].line ? STATUS_LAUNCH_CONFIG_INVALID : STATUS_OK, "row %zu: %s", i, r.why.detail);
+        snprintf(said, sizeof said, "(PTX line %u): the launch must be cooperative", rows[i].line);
+        if (rows[i].line)
+            SAYS(said);
+    }
+}
+
+static char chain[400000];
+
+/* Each function calls the one behind it, and the last one meets: callers are many more steps away from it than in any program of a person. */
+Test(cooperative, a_long_way_to_the_meeting_is_found_at_once)
+{
+    enum { FUNCTIONS = 3000 };
+    int used = snprintf(chain, sizeof chain, HEAD);
+
+    for (int i = 0; i < FUNCTIONS; i++)
+        used += snprintf(chain + used, sizeof chain - (size_t)used, ".func f%d();\n", i);
+    for (int i = 0; i < FUNCTIONS - 1; i++)
+        used += snprintf(chain + used, sizeof chain - (size_t)used, ".func f%d() { call.uni f%d; ret; }\n", i, i + 1);
+    snprintf(chain + used, sizeof chain - (size_t)used,
+             ".func f%d() { .reg .b32 %%e; mov.u32 %%e, %%envreg1; ret; }\n.visible .entry k(.param .u64 x) {\ncall.uni f0; ret; }\n",
+             FUNCTIONS - 1);
+    rig_load(&r, chain);
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), 0), STATUS_LAUNCH_CONFIG_INVALID);
+    SAYS("(PTX line 6005): the launch must be cooperative");
+}
+
 /* A kernel that does not synchronize its grid may be launched cooperatively, too. */
 Test(cooperative, blocks_know_their_places)
 {

@@ -21,6 +21,9 @@ static void *written(size_t bytes)
     return p;
 }
 
+#define NEAREST(how, at, size)                                                                                                             \
+    cr_assert(r.why.access.nearest == (how) && r.why.access.nearest_address == (at) && r.why.access.nearest_bytes == (size))
+
 static const char load_then_store[] = HEAD ENTRY(".param .u64 out, .param .u64 in") OUT
     "ld.param.u64 %rd4, [in]; add.s64 %rd4, %rd4, %rd2; ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd3], %r2; ret; }";
 
@@ -33,6 +36,16 @@ Test(memcheck, one_element_too_far_is_an_error_with_thread_block_and_line)
     FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     SAYS("illegal read at 0x");
     SAYS("0 bytes after the end of an allocation of 132 in k, PTX line 7, block (0,0,0) thread (33,0,0)");
+    cr_assert_eq(r.why.access.error, ACCESS_OUT_OF_BOUNDS);
+    cr_assert_eq(r.why.access.kind, ACCESS_READ);
+    cr_assert_eq(r.why.access.space, ACCESS_GLOBAL);
+    cr_assert_eq(r.why.access.address, ADDRESS(in) + 33 * 4);
+    cr_assert_eq(r.why.access.bytes, 4);
+    cr_assert_eq(r.why.access.line, 7);
+    cr_assert(r.why.access.has_thread && r.why.access.thread[0] == 33 && r.why.access.thread[1] == 0 && r.why.access.block[0] == 0);
+    cr_assert_str_eq(r.why.access.kernel, "k");
+    cr_assert_str_eq(r.why.access.file, "");
+    NEAREST(NEAREST_ALLOCATED, ADDRESS(in), 132);
 }
 
 Test(memcheck, a_write_before_the_start_is_an_error)
@@ -43,6 +56,8 @@ Test(memcheck, a_write_before_the_start_is_an_error)
     FAULTS(700, "k", SHAPE(1, 1), ADDRESS(out) - 4, ADDRESS(in));
     SAYS("illegal write at 0x");
     SAYS("4 bytes before an allocation of 256");
+    cr_assert_eq(r.why.access.kind, ACCESS_WRITE);
+    NEAREST(NEAREST_ALLOCATED, ADDRESS(out), 256);
 }
 
 Test(memcheck, an_access_across_the_end_is_an_error)
@@ -53,6 +68,8 @@ Test(memcheck, an_access_across_the_end_is_an_error)
     FAULTS(700, "k", SHAPE(1, 3), ADDRESS(out), ADDRESS(in));
     SAYS("0 bytes after the end of an allocation of 10");
     SAYS("thread (2,0,0)");
+    cr_assert_eq(r.why.access.address, ADDRESS(in) + 8, "the access begins inside");
+    NEAREST(NEAREST_ALLOCATED, ADDRESS(in), 10);
 }
 
 Test(memcheck, a_read_of_what_nobody_wrote_is_an_error)
@@ -66,6 +83,8 @@ Test(memcheck, a_read_of_what_nobody_wrote_is_an_error)
     SAYS("read of uninitialised memory at 0x");
     SAYS("at offset 22 of an allocation of 256");
     SAYS("thread (5,0,0)");
+    cr_assert_eq(r.why.access.error, ACCESS_UNINITIALISED);
+    cr_assert_eq(r.why.access.address, ADDRESS(in) + 20);
 }
 
 Test(memcheck, freed_memory_is_named_as_such)
@@ -76,6 +95,7 @@ Test(memcheck, freed_memory_is_named_as_such)
     rig_load(&r, load_then_store);
     FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in) + 16);
     SAYS("at offset 16 of a freed allocation of 256");
+    NEAREST(NEAREST_FREED, ADDRESS(in), 256);
 }
 
 /* Written by one launch, read by the next, through both kinds of addresses. */
@@ -110,6 +130,7 @@ Test(memcheck, vectors_atomics_and_narrow_stores_count_byte_by_byte)
     rig_load(&r, HEAD ENTRY(".param .u64 out, .param .u64 in") "ld.param.u64 %rd2, [in]; red.global.add.u32 [%rd2+16], 5; ret; }");
     FAULTS(719, "k", SHAPE(1, 1), ADDRESS(out), ADDRESS(in));
     SAYS("atomic of uninitialised memory");
+    cr_assert_eq(r.why.access.kind, ACCESS_ATOMIC);
 }
 
 /* Addresses of inactive threads are not checked. */
@@ -134,6 +155,8 @@ Test(memcheck, the_source_line_is_named_where_the_compiler_wrote_it_down)
         "ld.global.u32 %r2, [%rd4];\n.loc 4 1 1\nst.global.u32 [%rd3], %r2; ret; }");
     FAULTS(700, "k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     SAYS(", PTX line 12 (vector.cu:18), block (0,0,0) thread (1,0,0)");
+    cr_assert_str_eq(r.why.access.file, "vector.cu");
+    cr_assert_eq(r.why.access.source_line, 18);
 }
 
 Test(memcheck, pieces_of_the_kernels_heap_are_allocations_too)
