@@ -8,6 +8,7 @@
 
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/contended.h"
 #include "base/threads/held.h"
 #include "base/threads/spin.h"
 #include "ipc/worker_fds.h"
@@ -333,8 +334,8 @@ enum status worker_start(struct worker **out, const struct worker_options *optio
     w->kill_ns = DEADLINE_NEVER;
     w->started_ns = now_ns();
     w->start_deadline_ns = deadline_after_ms(options->start_deadline_ms);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_mutex_init(&w->drain_lock, NULL);
+    contended_init(&w->lock);
+    contended_init(&w->drain_lock);
     pthread_mutex_init(&w->share_lock, NULL);
     pthread_cond_init(&w->ended, NULL);
     st = shm_create(&w->shm, options->staging_bytes);

@@ -2,6 +2,7 @@
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
+#include "base/threads/contended.h"
 #include "base/threads/held.h"
 
 #include <assert.h>
@@ -266,7 +267,7 @@ static enum status make_session(struct registry *r, const struct tenant *t, cons
         free(s);
         return st;
     }
-    pthread_mutex_init(&s->lock, NULL);
+    contended_init(&s->lock);
     pthread_cond_init(&s->changed, NULL);
     s->events.watchers.lock = &s->lock;
     s->sleepers.lock = &s->lock;

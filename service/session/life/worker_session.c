@@ -7,6 +7,7 @@
 
 #include "base/log/log.h"
 #include "base/metrics.h"
+#include "base/threads/contended.h"
 #include "base/threads/held.h"
 #include "kernels/kernels.h"
 #include "session/life/parts.h"
@@ -64,7 +65,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
     c->end_waker.wake = note_worker_gone;
     device_facts_of(&device->info, &c->facts);
     pthread_mutex_init(&c->load_lock, NULL);
-    pthread_mutex_init(&c->submit_lock, NULL);
+    contended_init(&c->submit_lock);
     *out = c;
     return STATUS_OK;
 }
