@@ -349,8 +349,9 @@ def launch_get(sid: str, lid: str, wait_s: int) -> Call[Document]:
     return Call(request, _object)
 
 
-def launch_cancel(sid: str, lid: str, force: bool) -> Call[Document]:
-    return Call(Request("DELETE", launch_path(sid, lid) + ("?force=1" if force else "")), _object)
+def launch_cancel(sid: str, lid: str, force: bool) -> Call[Tuple[int, Document]]:
+    """The status (200: it has ended; 202: it ran, and the session has been reset) and the launch as it was."""
+    return Call(Request("DELETE", launch_path(sid, lid) + ("?force=1" if force else "")), lambda response: (response.status, _object(response)))
 
 
 # ---- batches ----
