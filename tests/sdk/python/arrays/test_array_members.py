@@ -5,6 +5,7 @@ import pydoc
 
 import numpy as np
 import pytest
+from gpurest import cupy
 from .array_values import same
 
 
@@ -38,6 +39,8 @@ def test_what_other_arrays_have_is_refused_with_what_there_is_instead(g):
     with pytest.raises(AttributeError, match="^'ndarray' object has no attribute 'nothing'$"):
         x.nothing
     assert "cpu" not in dir(x) and "sum" in dir(x)
+    for owner in (g.ones((2, 2)), g.ndarray, cupy.ndarray):
+        assert not [name for name in dir(owner) if not hasattr(owner, name)]
     assert "Arrays do not have it: kernels take x itself." in pydoc.plain(pydoc.render_doc(g.ndarray))
 
 
