@@ -389,12 +389,15 @@ class Repeated(Encoded):
         self.like = _repeating(sid, timeout_ms)
         self.read = Untimed().read
         self.body = b""
+        self.texts: Any = None  # what it was filled with, for those who fill it
         self._end = f'],{options},"segments":[]}}'
 
-    def fill(self, operations: str) -> None:
-        """With these operations, until it is filled again."""
+    def fill(self, operations: str, texts: Any) -> None:
+        """With these operations, which are made of `texts`, until it is filled again."""
+        self.texts = None  # who is interrupted here leaves nothing that looks whole
         self.operations = operations
         self.body = framed(f'{{"ops":[{operations}{self._end}'.encode())
+        self.texts = texts
 
 
 @lru_cache(maxsize=64)

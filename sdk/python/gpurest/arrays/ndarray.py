@@ -219,7 +219,8 @@ class ndarray(Operators, Members, metaclass=ArrayType):
         if self._shape and self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         load = self._load()  # of one element, so it is in order
-        return dtypes.unpacked(load[0].engine.fetch((load,))[0], 1, self._dtype)[0]
+        number = self._dtype.number.unpack(load[0].engine.fetch((load,))[0])
+        return number[0] if len(number) == 1 else complex(*number)
 
     def set(self, data: Any, stream: Any = None) -> None:
         """Fills the array with elements of the host of the same shape. They are taken at once; `stream` means nothing."""
