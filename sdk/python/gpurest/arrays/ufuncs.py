@@ -99,7 +99,7 @@ def arithmetic(name: str, values: Sequence[Any]) -> Types:
         if name in ("subtract", "negative", "sign"):
             raise TypeError(f"gpurest {name}: booleans are not numbers; use ^, ~ or logical functions")
         kind = dtypes.int8
-    if not has_kind(name, kind):
+    if not has_kind(name, kind) or (name in ("gcd", "lcm") and common(values).kind == "b"):
         raise _reject(name)
     return Types((kind,) * len(values), kind)
 
@@ -211,8 +211,7 @@ def _const(value: Scalar, wanted: DType, strict: bool = True) -> Const:
     return Const(dtypes.checked(value, wanted) if is_checked else value, wanted)
 
 
-def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True,
-          engine: Optional[Engine] = None) -> ndarray:
+def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True, engine: Optional[Engine] = None) -> ndarray:
     """Queues one elementwise node over prepared operands; where all are scalars, in `engine` or that of the default session."""
     engine = same_engine(values) or engine or current_engine()
     if shape is None:

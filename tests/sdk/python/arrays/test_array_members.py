@@ -129,7 +129,8 @@ def test_types_and_texts(g, capsys):
     assert g.array2string(x) == np.array2string(np.arange(3)) and g.array_str(x) == str(x) and g.array_repr(x) == repr(x)
     assert "..." in g.array2string(g.zeros(5000)) and g.get_printoptions()["threshold"] == 1000
     same(g.astype(x, "f4"), np.arange(3, dtype="f4"))
-    for wrong in (lambda: g.common_type(g.ones(2, "?")), lambda: g.astype([1], "f4"), lambda: g.copyto([1], 2)):
+    for wrong in (lambda: g.common_type(g.ones(2, "?")), lambda: g.astype([1], "f4"), lambda: g.copyto([1], 2), lambda: g.put([1], 0, 2), lambda: g.place([1], [True], 2),
+                  lambda: g.putmask([1], [True], 2), lambda: g.put_along_axis([1], [0], 2, 0)):
         with pytest.raises(TypeError):
             wrong()
     g.show_config()

@@ -3,6 +3,8 @@ import gpurest
 import numpy as np
 import pytest
 
+from . import test_array_fft, test_array_linalg, test_array_routines, test_array_ufuncs
+from .array_calls import EXAMPLES, FETCHED, REFUSALS, Comparison, Draw, numbers_of
 from .test_array_breadth import members, of_linalg, shared_functions, there, ufuncs
 
 X = np.array([[4.0, 1, 2], [1, 5, 3], [2, 3, 6]])
@@ -319,3 +321,59 @@ def test_random_numbers(second, name):
 def test_the_tables_name_only_what_there_is():
     assert not (set(SEVERAL) | set(WRITTEN) | NOT_OF_ARRAYS) - set(shared_functions()) - set(ufuncs())
     assert set(LINALG) <= set(of_linalg()) and set(METHODS) - set(members()) <= {"item"} and set(RANDOM) <= set(dir(gpurest.random.Generator))
+
+
+class InSession(Comparison):
+    """Of each call's arrays one is the session's, in turns, the others NumPy's; all are where a call needs that, because it writes or uses members of ours."""
+
+    def __init__(self, g, session, relative):
+        super().__init__(g, relative)
+        self.session, self.turn = session, 0
+
+    def call(self, what, function, *hosts, quiet=True, refusals=REFUSALS):
+        self.turn += 1
+        hosts = [np.asarray(one) if isinstance(one, np.generic) else one for one in hosts]
+        arrays = [at for at, one in enumerate(hosts) if isinstance(one, np.ndarray)]
+        try:
+            with np.errstate(all="ignore"):
+                theirs = function(np, *(one.copy() if isinstance(one, np.ndarray) else one for one in hosts))
+        except refusals:
+            with pytest.raises(REFUSALS):
+                self._fetched(function(self.g, *self._placed(hosts, None)))
+            return
+        for places in (arrays[self.turn % len(arrays)], None):
+            try:
+                ours = function(self.g, *self._placed(hosts, places))
+                break
+            except (*REFUSALS, AttributeError):
+                if places is None:
+                    raise
+        pairs = zip(numbers_of(ours), numbers_of(theirs))
+        self.pairs += [(what, one, other) for one, other in pairs if isinstance(one, self.g.ndarray)]
+        assert all(one.session is self.session for _, one, _ in self.pairs), what
+        if len(self.pairs) >= FETCHED:
+            self.finish()
+
+    def _placed(self, hosts, chosen):
+        return [self.g.asarray(one, session=self.session) if isinstance(one, np.ndarray) and chosen in (None, at) else one.copy() if isinstance(one, np.ndarray) else one
+                for at, one in enumerate(hosts)]
+
+    def _fetched(self, result):
+        for one in numbers_of(result):
+            if isinstance(one, self.g.ndarray):
+                one.get()
+
+
+FAMILIES = {**test_array_routines.FAMILIES, **test_array_ufuncs.FAMILIES, "transforms": test_array_fft.transforms, **{f"linalg {name}": case for name, case in test_array_linalg.CASES.items()}}
+ALONE_IN_NUMPY = {"matrices", "signals"}  # most of these calls have no arrays
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - ALONE_IN_NUMPY))
+def test_random_calls(g, second, family):
+    together, drawn = InSession(g, second, 1e-3 if family.startswith("linalg") else 2e-3), test_array_routines.one_or_more(FAMILIES[family])
+    for example in range(max(1, EXAMPLES // 6)):
+        function, *hosts = drawn(Draw([7, example, *map(ord, family)]))
+        if any(isinstance(one, (np.ndarray, np.generic)) for one in hosts):
+            together.call(f"{family} #{example} of {hosts!r}"[:400], function, *hosts)
+    together.finish()

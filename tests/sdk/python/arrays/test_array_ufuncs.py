@@ -1,7 +1,8 @@
 """Elementwise functions and reductions with all their options, with random arguments, against NumPy."""
 import numpy as np
 import pytest
-from .array_calls import FLOATS, KINDS, NUMBERS, run
+from .array_calls import KINDS, NUMBERS, run
+from .array_values import same
 
 REDUCED = ["add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd",
            "lcm", "hypot", "logaddexp", "logaddexp2", "subtract", "divide", "floor_divide", "remainder", "fmod", "power", "arctan2", "copysign", "left_shift",
@@ -157,6 +158,15 @@ FAMILIES = {"unary": unary, "binary": binary, "reduce": reduce, "accumulate": ac
 @pytest.mark.parametrize("family", FAMILIES)
 def test_functions(g, family):
     run(g, {family: FAMILIES[family]}, 2, relative=2e-3, noisy={"at"})
+
+
+def test_booleans_have_no_divisors(g):
+    x = g.asarray([True, False])
+    for function in (g.gcd, g.lcm):
+        for wrong in (lambda: function(x, x), lambda: function(x, True), lambda: function.reduce(x), lambda: function.accumulate(x), lambda: function.outer(x, x)):
+            with pytest.raises(TypeError, match="not supported for the input types"):
+                wrong()
+        same(function(x, x.astype("i1")), np.array([1, 0], "i1"))
 
 
 def test_floats_are_added_to_places_that_many_name(g):

@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 from ..._values import dtypes
 from .. import host, joining, reductions, shaping, ufuncs
 from .._engine import shapes
+from ..casting import can_cast
 from ..creation import zeros
 from ..ndarray import UNSET, AxisLike, ndarray
 from ..ufuncs import as_array, as_arrays
@@ -47,7 +48,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
         if value is None:
             continue
         more = shaping.ravel(as_array(value, flat))
-        if dtypes.promote(more._dtype, flat._dtype) is not flat._dtype and more._dtype.kind != flat._dtype.kind:
+        if not can_cast(more._dtype, flat._dtype, "same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         more = more.astype(flat._dtype)
         parts = [more, *parts] if name == "to_begin" else [*parts, more]

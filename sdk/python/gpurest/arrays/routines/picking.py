@@ -74,6 +74,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Optional[int] = -1) -> ndarray
 
 def put_along_axis(arr: ndarray, indices: Any, values: Any, axis: Optional[int]) -> None:
     """Writes what take_along_axis() reads."""
+    _check_written("put_along_axis", arr)
     array, key = _along(arr, indices, axis)
     array[key] = values
     if axis is None and not arr._contiguous:
@@ -147,10 +148,14 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return made
 
 
+def _check_written(name: str, array: Any) -> None:
+    if not isinstance(array, ndarray):
+        raise TypeError(f"{name}() argument 1 must be gpurest.ndarray, not {type(array).__name__}")
+
+
 def copyto(dst: ndarray, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """dst[...] = src where the mask `where` holds, as `casting` allows."""
-    if not isinstance(dst, ndarray):
-        raise TypeError(f"copyto() argument 1 must be gpurest.ndarray, not {type(dst).__name__}")
+    _check_written("copyto", dst)
     value = ufuncs.operand(src, dst._engine)
     if isinstance(value, ufuncs.Weak):
         value = ufuncs.as_array(dtypes.checked(value.value, dst._dtype) if dtypes.weak_with(value.value, dst._dtype) is dst._dtype else value.value, dst)
@@ -177,6 +182,7 @@ def _safely(values: Any, into: ndarray) -> ndarray:
 
 def putmask(a: ndarray, mask: Any, values: Any) -> None:
     """a[mask] = values, each from its own place in the values, which begin again at their end."""
+    _check_written("putmask", a)
     chosen = as_array(mask, a)
     if chosen.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
@@ -188,6 +194,7 @@ def putmask(a: ndarray, mask: Any, values: Any) -> None:
 
 def place(arr: ndarray, mask: Any, vals: Any) -> None:
     """arr[mask] = vals, one behind the other; they begin again at their end."""
+    _check_written("place", arr)
     chosen, given = as_array(mask, arr), shaping.ravel(_safely(vals, arr))
     if chosen.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
@@ -203,6 +210,7 @@ def place(arr: ndarray, mask: Any, vals: Any) -> None:
 @method
 def put(a: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     """a.flat[ind] = v, whose elements begin again at their end. `mode` as in take()."""
+    _check_written("put", a)
     if not a.size and as_array(ind, a).size:
         raise IndexError("cannot replace elements of an empty array")
     numbers = shaping.ravel(_numbers(ind, a.size, mode, a))
