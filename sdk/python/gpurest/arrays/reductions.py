@@ -11,6 +11,7 @@ from . import host, ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
 from ._engine.expr import REDUCE, SCAN, Const, Node, Operation
+from .casting import check as check_cast
 from .functions import method
 from .ndarray import UNSET, AxisLike, ndarray, queued, wrap
 from .ufuncs import as_array
@@ -241,7 +242,7 @@ def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims
     far = ufuncs.of_complex("square_of_size", distance, distance._dtype.part) if distance._dtype.kind == "c" else distance * distance
     squares, kind = sum(far, axis, None, None, keepdims, where=where), kind.part
     if where is True:
-        return (squares / (float(left) if left > 0 else NAN)).astype(kind, copy=False)
+        return (squares / float(left if left > 0 else 0)).astype(kind, copy=False)
     return ufuncs.divide(squares, ufuncs.maximum(_counted(array, axis, keepdims, where) - ddof, 0.0)).astype(kind, copy=False)
 
 
@@ -260,6 +261,8 @@ def _arg(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims:
     axes = shapes.strict_axes(axis, array.ndim)
     if is_nothing(array, axes):
         raise ValueError(f"attempt to get {op} of an empty sequence")
+    if isinstance(out, ndarray):
+        check_cast(out._dtype, dtypes.int64, "safe")  # of the given one, as in NumPy
     made = reduced(op, array, axes, dtypes.int64, keepdims)
     return into(out, made.reshape(()) if not whole else made, op, "unsafe")
 

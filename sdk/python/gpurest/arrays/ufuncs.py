@@ -99,7 +99,7 @@ def arithmetic(name: str, values: Sequence[Any]) -> Types:
         if name in ("subtract", "negative", "sign"):
             raise TypeError(f"gpurest {name}: booleans are not numbers; use ^, ~ or logical functions")
         kind = dtypes.int8
-    if not has_kind(name, kind) or (name in ("gcd", "lcm") and common(values).kind == "b"):
+    if not has_kind(name, kind) or (name in ("gcd", "lcm", "positive") and common(values).kind == "b"):
         raise _reject(name)
     return Types((kind,) * len(values), kind)
 
@@ -111,8 +111,8 @@ def magnitude(name: str, values: Sequence[Any]) -> Types:
 
 
 def floating(name: str, values: Sequence[Any]) -> Types:
-    """In the floating type that holds the operands."""
-    kind = dtypes.float_for(common(values))
+    """In the floating type that holds each of the operands."""
+    kind = dtypes.float_for(common(values)) if Weak in map(type, values) else dtypes.promote_all(tuple(dtypes.float_for(dtype_in(one)) for one in values))
     if not has_kind(name, kind):
         raise _reject(name)
     return Types((kind,) * len(values), kind)

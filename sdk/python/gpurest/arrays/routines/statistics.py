@@ -49,7 +49,7 @@ def _spread(alpha: float, beta: float) -> Callable[[int, float], Pick]:
 METHODS: Dict[str, Callable[[int, float], Pick]] = {
     "inverted_cdf": lambda n, q: _step(n * q - 1, n, lambda part, low: part == 0),
     "averaged_inverted_cdf": lambda n, q: _between(n * q - 1, n, lambda part, low: 0.5 if part == 0 else 1.0),
-    "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, n, lambda part, low: part == 0 and low % 2 == 0),
+    "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, n, lambda part, low: part == 0 and low % 2 == 1),
     "interpolated_inverted_cdf": _spread(0, 1), "hazen": _spread(0.5, 0.5), "weibull": _spread(0, 0),
     "linear": lambda n, q: _between((n - 1) * q, n), "median_unbiased": _spread(1 / 3, 1 / 3), "normal_unbiased": _spread(3 / 8, 3 / 8),
     "lower": lambda n, q: _only(math.floor((n - 1) * q)),

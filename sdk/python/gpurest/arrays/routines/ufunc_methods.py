@@ -110,7 +110,7 @@ def ufunc_accumulate(function: ufunc, a: Any, axis: int, dtype: Any, out: Any) -
         raise TypeError("cannot accumulate on a scalar")
     at = shapes.strict_axis(axis, array.ndim)
     kind = _type_of(function, array, dtype)
-    op = REORDERABLE.get(name)
+    op = REORDERABLE.get(name) if name not in ("gcd", "hypot", "lcm") else None  # the first element stays as it is, also below 0
     if op in ("sum", "prod"):
         return (reductions.cumsum if op == "sum" else reductions.cumprod)(array, at, dtype, out)
     array = array.astype(kind, copy=False)
