@@ -18,7 +18,7 @@ from .arrays.matrices.stacks import LinAlgError
 from .arrays.ndarray import ndarray
 from .arrays.routines.calculus import cross as _cross
 from .arrays.shaping import matrix_transpose
-from .arrays.ufuncs import as_array as _as_array
+from .arrays.ufuncs import as_arrays as _as_arrays
 
 __all__ = ["EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
            "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
@@ -27,7 +27,7 @@ __all__ = ["EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "S
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """The vector perpendicular to two vectors of three components, for each pair along an axis."""
-    first, second = _as_array(x1), _as_array(x2)
+    first, second = _as_arrays((x1, x2))
     if first._shape[axis] != 3 or second._shape[axis] != 3:
         raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {first._shape[axis]} and {second._shape[axis]} dimensional instead.")
     return _cross(first, second, axis=axis)

@@ -103,6 +103,22 @@ async def test_a_cancelled_launch_says_so(asession):
         await first.wait()
 
 
+async def test_a_running_launch_is_cancelled_with_its_session(asession):
+    kernel = (await asession.module(FAULTS))["endless"]
+    x = await asession.buffer(b"\0" * 4)
+    first = await kernel(1, 1, (x,), timeout_ms=600_000, wait=False)
+    behind = await kernel(1, 1, (x,), timeout_ms=600_000, wait=False)
+    while first.state != "running":  # a queued one is cancelled by itself
+        await asession._drive(first._asking(1))
+    await first.cancel(force=True)
+    with pytest.raises(errors.GpurestError, match="cancelled, and its session was reset") as caught:
+        await first.wait()
+    assert (caught.value.code, first.state, asession.generation) == ("cancelled", "cancelled", 2)
+    for lost in (behind.wait, x.read):
+        with pytest.raises(errors.SessionLostError, match="the session was reset since it was made"):
+            await lost()
+
+
 async def test_a_cancelled_task_leaves_the_client_usable(agpu, asession):
     kernel = (await asession.module(FAULTS))["endless"]
     x = await asession.buffer(b"\0" * 4)

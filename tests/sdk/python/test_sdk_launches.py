@@ -1,11 +1,12 @@
 """Launches that were made before: what is kept of the first does not hide what is different in the next."""
+import concurrent.futures
 import pickle
 
 import pytest
 
 import gpurest
 from gpurest import errors
-from sources import SAXPY
+from sources import FAULTS, SAXPY
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
@@ -125,6 +126,44 @@ def test_an_answer_is_read_when_somebody_asks(session, saxpy):
     later = saxpy((1,), (2,), (1.0, x, x, 2), wait=False)
     assert later.wait(60).info["state"] == "succeeded" and later.id != launch.id
     assert list(x.get()) == [4, 8]
+
+
+def test_a_running_launch_is_cancelled_with_its_session(gpu):
+    with gpu.session() as session:
+        endless, x = session.module(FAULTS)["endless"], session.buffer(b"\0" * 4)
+        first, behind = (endless((1,), (1,), (x,), wait=False, timeout_ms=600_000) for _ in range(2))
+        while first.state != "running":  # a queued one is cancelled by itself
+            assert not first.done()
+        with pytest.raises(errors.ConflictError) as running:
+            first.cancel()
+        assert running.value.code == "launch_running" and first.state == "running"
+        first.cancel(force=True)
+        assert first.done() and first.state == "cancelled" and session.generation == 2
+        with pytest.raises(errors.GpurestError, match="the launch of endless was cancelled, and its session was reset") as caught:
+            first.wait()
+        assert caught.value.code == "cancelled" and str(first.exception()) == str(caught.value)
+        for lost, what in ((behind.wait, "launch of endless"), (behind.done, "launch of endless"), (x.get, "buffer")):
+            with pytest.raises(errors.SessionLostError, match=f"this {what} is gone: the session was reset since it was made") as found:
+                lost()
+            assert found.value.reason == "reset"
+        assert list(of(session, 3, 4).get()) == [3, 4]
+        session.reset()
+        with pytest.raises(errors.GpurestError, match="was cancelled"):
+            first.wait()
+
+
+def test_what_waits_while_its_session_is_reset_is_told(gpu):
+    with gpu.session() as session:
+        endless, x = session.module(FAULTS)["endless"], session.buffer(b"\0" * 4)
+        launches = [endless((1,), (1,), (x,), wait=False, timeout_ms=600_000) for _ in range(2)]
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            waiting = [threads.submit(launch.exception) for launch in launches]
+            while launches[0].state != "running":
+                launches[0].done()
+            launches[0].cancel(force=True)
+            for one in waiting:
+                error = one.result()
+                assert getattr(error, "code", "") == "cancelled" or getattr(error, "reason", "") == "reset", repr(error)
 
 
 def test_what_a_kernel_prints_is_no_end_of_it(session, capsys):

@@ -20,7 +20,7 @@ from gpurest._session.handle import is_fault
 from gpurest._transport.connection import JOIN_BYTES_MAX, SEND_BYTES
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
-from gpurest._transport.wire import Request, parse_head, with_key
+from gpurest._transport.wire import Request, parse_head, whole_answer, with_key
 
 QUICK = Timeout(2.0, 2.0)
 VERSION = {"server": "gpurestd", "version": "9"}
@@ -271,6 +271,33 @@ def test_a_time_out_comes_while_signals_do():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+HEADS = [b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: Monday\r\nX-Request-Id: b\r\nContent-Length: 10\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nConnection: close\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\ncontent-length: 2\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nDate: Sun\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 02\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 3\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", b"HTTP/1.1 202 Accepted\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n",
+         b"HTTP/1.1 204 No Content\r\nDate: Sun\r\nX-Request-Id: a\r\n\r\n", b"HTTP/1.1 503 Busy\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n",
+         b"HTTP/1.1 200 OK\r\nDate: Sun\r\n folded: Content-Length: 2\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"]
+
+
+@pytest.mark.parametrize("first", range(len(HEADS)))
+def test_an_answer_is_read_the_same_whatever_was_answered_before(first):
+    """Also when it comes cut anywhere, or with more behind it."""
+    like = Request("POST", "/x")
+    like.start = (None, None, b"")  # something was posted
+    for head in [HEADS[first], HEADS[first], *HEADS, HEADS[first], *reversed(HEADS)]:
+        for body in (b"", b"12", b"1234567890", b"\r\n\r\nContent-Length: 9\r\n\r\n"):
+            raw = head + body
+            for piece in (raw, raw[:-1], raw[:len(head) // 2]):
+                alone, told = whole_answer(piece), whole_answer(piece, like)
+                assert (alone is None) == (told is None), piece
+                if told is not None:
+                    assert (told.status, told.body, dict(told.headers)) == (alone.status, alone.body, dict(alone.headers))
 
 
 def test_an_interrupt_ends_the_connection_whose_answer_was_not_read(monkeypatch):

@@ -145,7 +145,7 @@ class JobTold(Generic[T], Unpicklable):
         if self.state == "cancelled":
             self._take_failure(self._problem())
         if status == 202 and self._session is not None:
-            self._session._renewed((yield requests.get(requests.session_path(self._session.id))))
+            yield from self._session._hearing_of_resets()
         return True
 
     def __repr__(self) -> str:

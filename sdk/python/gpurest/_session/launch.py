@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type, TypeVar, Uni
 
 from .._shown.printing import show
 from .._transport.steps import Steps
-from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
+from ..errors import ArgumentError, CudaError, GpurestError, NotFoundError, TimeoutError_, from_problem
 from . import requests
 from .batch import Future, LaunchResult
-from .handle import Line, Unpicklable, calling_line, named
+from .handle import Line, Unpicklable, calling_line, gone, named
 from .session_state import entered_streams
 
 if TYPE_CHECKING:
@@ -91,23 +91,44 @@ class LaunchTold(Unpicklable):
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.state not in FINISHED:
             left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
-            self._hear((yield requests.launch_get(self._session.id, self.id, left)))
+            yield from self._asking(left)
             if deadline is not None and self.state not in FINISHED and time.monotonic() >= deadline:
                 raise TimeoutError_(f"{self._kernel} has not ended within {timeout} s; it goes on", phase="kernel")
         self._raise_unless_succeeded()
 
+    def _asking(self, wait_s: int) -> Steps[None]:
+        """Hears of it once more. A session that is reset forgets its launches."""
+        try:
+            self._hear((yield requests.launch_get(self._session.id, self.id, wait_s)))
+        except NotFoundError as error:
+            if error.code != "launch_not_found":
+                raise
+            yield from self._session._hearing_of_resets()
+            if self._is_void:
+                raise gone(f"launch of {self._kernel}", self._session) from error
+            raise
+
+    @property
+    def _is_void(self) -> bool:
+        """Its session was reset since."""
+        return bool(self._generation != self._session.generation)
+
     def _cancelling(self, force: bool) -> Steps[None]:
         if "id" not in self._info:
             return  # it has ended, as id says: nothing is there to cancel, as of one with times that has ended
-        info = yield requests.launch_cancel(self._session.id, self.id, force)
+        status, info = yield requests.launch_cancel(self._session.id, self.id, force)
         self._info.update({name: value for name, value in info.items() if name in ("state", "problem")})
+        if status == 202:
+            self._info["state"] = "cancelled"
+            yield from self._session._hearing_of_resets()
 
     def _raise_unless_succeeded(self) -> None:
         """Once it has finished. The session hears of failures, which may have ended it."""
         if self.state == "succeeded":
             return
         if self.state == "cancelled":
-            raise GpurestError(f"the launch of {self._kernel} was cancelled", code="cancelled")
+            more = ", and its session was reset: everything in it is gone" if self._is_void else ""
+            raise GpurestError(f"the launch of {self._kernel} was cancelled{more}", code="cancelled")
         error = from_problem(self._info.get("problem") or {"status": 0, "detail": "the launch failed"})
         self._session._note(error, self._generation)
         raise located(error, self._kernel, self._queued_at, self.stdout)
@@ -196,7 +217,7 @@ class Launch(LaunchTold):
     def done(self) -> bool:
         """Asks the service, unless it is known."""
         if self.state not in FINISHED:
-            self._hear(self._session._do(requests.launch_get(self._session.id, self.id, 0)))
+            self._session._drive(self._asking(0))
         return self.state in FINISHED
 
     def wait(self, timeout: Optional[float] = None) -> Launch:

@@ -349,8 +349,9 @@ def launch_get(sid: str, lid: str, wait_s: int) -> Call[Document]:
     return Call(request, _object)
 
 
-def launch_cancel(sid: str, lid: str, force: bool) -> Call[Document]:
-    return Call(Request("DELETE", launch_path(sid, lid) + ("?force=1" if force else "")), _object)
+def launch_cancel(sid: str, lid: str, force: bool) -> Call[Tuple[int, Document]]:
+    """The status (200: it has ended; 202: it ran, and the session has been reset) and the launch as it was."""
+    return Call(Request("DELETE", launch_path(sid, lid) + ("?force=1" if force else "")), lambda response: (response.status, _object(response)))
 
 
 # ---- batches ----
@@ -388,12 +389,15 @@ class Repeated(Encoded):
         self.like = _repeating(sid, timeout_ms)
         self.read = Untimed().read
         self.body = b""
+        self.texts: Any = None  # what it was filled with, for those who fill it
         self._end = f'],{options},"segments":[]}}'
 
-    def fill(self, operations: str) -> None:
-        """With these operations, until it is filled again."""
+    def fill(self, operations: str, texts: Any) -> None:
+        """With these operations, which are made of `texts`, until it is filled again."""
+        self.texts = None  # who is interrupted here leaves nothing that looks whole
         self.operations = operations
         self.body = framed(f'{{"ops":[{operations}{self._end}'.encode())
+        self.texts = texts
 
 
 @lru_cache(maxsize=64)

@@ -214,6 +214,12 @@ class SessionState(Unpicklable):
         self._describe(info)
         self._renewed(info)
 
+    def _hearing_of_resets(self) -> Steps[None]:
+        """Asks whether it was reset otherwise than by reset()."""
+        info = yield requests.get(requests.session_path(self.id))
+        if self.generation != self._generations_before + int(info["generation"]):
+            self._renewed(info)
+
     def _renewed(self, info: Mapping[str, Any]) -> None:
         """After a reset: objects of before are void."""
         self._reset_cause, self._lost = self._lost, None

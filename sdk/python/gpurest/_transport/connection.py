@@ -123,7 +123,7 @@ class Connection:
             raw = self.sock.recv(RECEIVE_BYTES)
         except OSError as error:
             raise self._no_answer(request, error) from error
-        whole = whole_answer(raw)
+        whole = whole_answer(raw, request)
         if whole is None:  # a part of it, or one that tells more
             self._rest = raw
             return self._answer(request, sent, None, None)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import cmath
+from typing import Any, Optional
 
 from .._values import dtypes
-from .ndarray import ndarray
-from .ufuncs import (Weak, absolute, add, cast_to, cast_to_array, choose, equal, isfinite, isnan, less_equal, logical_and, logical_or, multiply, operand,
-                     operands_of, subtract)
+from ._engine.engine import Engine
+from .ndarray import engine_among, ndarray
+from .ufuncs import Weak, as_arrays, cast_to, cast_to_array, choose, equal, isfinite, isnan, logical_and, logical_or, operand
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """abs(a - b) <= atol + rtol * abs(b), and what is not finite only where it is equal."""
-    a, b = operands_of([a, b])
+    engine = engine_among((a, b, rtol, atol))
+    a, b, rtol, atol = (_array_or_number(one, engine) for one in (a, b, rtol, atol))
     a, b = (cast_to(one, dtypes.float64) if isinstance(one, ndarray) and one._dtype.kind not in "fc" else one for one in (a, b))
-    a, b = (one.value if isinstance(one, Weak) else one for one in (a, b))
-    near = less_equal(absolute(subtract(a, b)), add(multiply(absolute(b), rtol), atol))
-    close = choose(logical_and(isfinite(a), isfinite(b)), near, equal(a, b))
-    return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
+    close = choose(_finite(a) & _finite(b), abs(a - b) <= abs(b) * rtol + atol, a == b)
+    return close | (a != a) & (b != b) if equal_nan else close
+
+
+def _array_or_number(one: Any, engine: Optional[Engine]) -> Any:
+    """Python's own numbers as they are: they compute on the host, and meet arrays in their types."""
+    found = operand(one, engine)
+    return found.value if isinstance(found, Weak) else cast_to_array(found, engine)
+
+
+def _finite(one: Any) -> Any:
+    return isfinite(one) if isinstance(one, ndarray) else cmath.isfinite(one)
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
@@ -27,7 +37,7 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Whether both are of one shape and equal in every element; `equal_nan`: NaN equals NaN."""
-    first, second = (cast_to_array(operand(one)) for one in (a1, a2))
+    first, second = as_arrays((a1, a2))
     if first._shape != second._shape:
         return False
     same = equal(first, second)
@@ -38,7 +48,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether both are equal in every element after broadcasting."""
-    first, second = (cast_to_array(operand(one)) for one in (a1, a2))
+    first, second = as_arrays((a1, a2))
     try:
         return bool(equal(first, second).all())
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, Optional, Tuple
 
 from .._values import dtypes
@@ -15,7 +16,7 @@ from ._engine.memory import check_fits
 from .current import Device, Where, current_engine, placed
 from .functions import method
 from .host import asarray, empty
-from .ndarray import ndarray, wrap
+from .ndarray import engine_among, ndarray, wrap
 
 
 def _filled(engine: Engine, shape: shapes.Shape, dtype: DType, op: str, inputs: Tuple[Input, ...]) -> ndarray:
@@ -52,9 +53,9 @@ def ones(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = N
     return full(shape, 1, float if dtype is None else dtype, order, session=session, device=device)
 
 
-def _like(a: Any, dtype: Any, order: str, shape: Any, device: Device) -> Tuple[Any, DType, str, Where]:
+def _like(a: Any, dtype: Any, order: str, shape: Any, device: Device, *beside: Any) -> Tuple[Any, DType, str, Where]:
     """`order` "K" and "A": that of the array, as far as it is C or F."""
-    array = asarray(a)
+    array = ufuncs.as_array(a, *beside)
     fortran = shaping.checked_order(order) == "F" or (order in ("K", "A") and not array._contiguous and shaping.is_fortran(array))
     return ((array._shape if shape is None else shape), (array._dtype if dtype is None else dtypes.dtype_of(dtype)), "F" if fortran else "C",
             array._engine.session if device is None or device == array.device else placed(None, device))
@@ -81,7 +82,7 @@ def ones_like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, s
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Device = None) -> ndarray:
     """Every element `fill_value`, of the shape and type of `a` where none is given, and on its device."""
-    extents, kind, layout, session = _like(a, dtype, order, shape, device)
+    extents, kind, layout, session = _like(a, dtype, order, shape, device, fill_value)
     return full(extents, fill_value, kind, layout, session=session)
 
 
@@ -122,13 +123,21 @@ def _number(value: Any) -> Any:
     return complex(value) if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c" else float(value)
 
 
+def _of_ends(session: Where, device: Device, *ends: Any) -> Where:
+    """Where none is named, the session of the arrays among the ends."""
+    engine = engine_among(ends) if session is None and device is None else None
+    return session if engine is None else engine.session
+
+
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
              session: Where = None, device: Device = None) -> Any:
     """`num` numbers at equal distances from start to stop; without `endpoint` stop itself is left out. Of arrays, along the new dimension `axis`.
     `retstep`: the distance, too."""
+    num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     parts = num - 1 if endpoint else num
+    session = _of_ends(session, device, start, stop)
     ends = [asarray(one, session=session, device=device) if isinstance(one, (ndarray, list, tuple)) or getattr(one, "shape", ()) != () else one
             for one in (start, stop)]
     kind, whole = ufuncs.common([ufuncs.operand(one) for one in ends]), any(isinstance(one, ndarray) for one in ends)
@@ -154,14 +163,14 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> ndarray:
     """`base` to the powers that linspace() gives."""
-    made = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    made = ufuncs.power(base, linspace(start, stop, num, endpoint, axis=axis, session=_of_ends(None, None, start, stop, base)))
     return made if dtype is None else made.astype(dtype)
 
 
 def eye(N: int, M: Optional[int] = None, k: int = 0, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
     """Ones on the k-th diagonal, zeros elsewhere."""
-    rows, columns = int(N), int(N if M is None else M)
-    inputs = (Const(max(columns, 1), dtypes.uint64), Const(int(k), dtypes.int64))
+    rows, columns = shapes.as_index(N), shapes.as_index(N if M is None else M)
+    inputs = (Const(max(columns, 1), dtypes.uint64), Const(operator.index(k), dtypes.int64))
     made = _filled(current_engine(placed(session, device)), (rows, columns), dtypes.bool_, "eye", inputs)
     return made.astype(dtype, order="K" if order == "C" else order)
 
@@ -175,7 +184,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """Each axis stretched over the grid of all; without `copy` views with stride 0, with `sparse` not stretched at all."""
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    arrays = [asarray(axis).reshape(-1) for axis in xi]
+    arrays = [axis.reshape(-1) for axis in ufuncs.as_arrays(xi)]
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[0], order[1] = 1, 0

@@ -9,7 +9,7 @@ from .._values import dtypes
 from . import linalg, shaping, ufuncs
 from ._engine import shapes
 from .casting import check as check_cast
-from .ndarray import ndarray, same_engine
+from .ndarray import ndarray
 
 
 class _Term(NamedTuple):
@@ -135,8 +135,7 @@ def einsum(subscripts: str, *operands: Any, out: Optional[ndarray] = None, dtype
         raise TypeError("einsum takes its subscripts as text, such as 'ij,jk->ik'")
     if not operands:
         raise ValueError("einsum: no operands")
-    arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(operands)]
-    same_engine(arrays)
+    arrays = ufuncs.as_arrays(operands, out)
     labels, result = _parse(subscripts, [array.ndim for array in arrays])
     kind = dtypes.promote_all(tuple(array._dtype for array in arrays)) if dtype is None else dtypes.dtype_of(dtype)
     for array in arrays:

@@ -6,7 +6,6 @@ that turn faster and faster (Bluestein, "A linear filtering approach to the comp
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
@@ -36,7 +35,7 @@ Out = Optional[ndarray]
 def _checked(array: ndarray, n: Optional[int], axis: int, norm: Norm, half: bool = False) -> Tuple[int, int]:
     """The length of the transform, and the axis from the front. `half`: of an array that has one half of the numbers."""
     at = shapes.normalize_axis(axis, array.ndim) if n is None else 0
-    length = operator.index(n) if n is not None else (array._shape[at] - 1) * 2 if half else array._shape[at]
+    length = shapes.as_index(n) if n is not None else (array._shape[at] - 1) * 2 if half else array._shape[at]
     if length < 1:
         raise ValueError(f"Invalid number of FFT data points ({length}) specified.")
     if norm not in SWAPPED:
@@ -132,7 +131,7 @@ def _into(out: Out, made: ndarray, name: str) -> ndarray:
 
 
 def _of_complex(a: Any, n: Optional[int], axis: int, norm: Norm, out: Out, inverse: bool) -> ndarray:
-    array = as_array(a)
+    array = as_array(a, out)
     length, at = _checked(array, n, axis, norm)
     made = _transformed(_fitted(array, length, at, _complex_type(array)), at, inverse)
     return _into(out, _scaled(made, _factor(norm, length, inverse)), "ifft" if inverse else "fft")
@@ -151,7 +150,7 @@ def ifft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out
 
 def rfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out: Out = None) -> ndarray:
     """The first n // 2 + 1 numbers of fft() of real numbers: the others are their conjugates."""
-    array = as_array(a)
+    array = as_array(a, out)
     length, at = _checked(array, n, axis, norm)
     if array._dtype.kind == "c":
         raise TypeError(f"ufunc 'rfft_n_{'odd' if length % 2 else 'even'}' not supported for the input types, and the inputs could not be safely coerced "
@@ -190,7 +189,7 @@ def _to_pairs(array: ndarray, length: int, axis: int) -> ndarray:
 
 def irfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out: Out = None) -> ndarray:
     """The inverse of rfft(): `n` real numbers, by default 2 (m - 1) of m."""
-    array = as_array(a)
+    array = as_array(a, out)
     length, at = _checked(array, n, axis, norm, True)
     if length % 2:
         made = _transformed(_with_conjugates(_fitted(array, length // 2 + 1, at, _complex_type(array)), length, at), at, True).real
@@ -212,14 +211,14 @@ def _with_conjugates(half: ndarray, length: int, axis: int) -> ndarray:
 
 def hfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out: Out = None) -> ndarray:
     """The transform, of real numbers, of what equals its own conjugate turned around, given by its first half."""
-    array = as_array(a)
+    array = as_array(a, out)
     length, at = _checked(array, n, axis, norm, True)
     return irfft(ufuncs.conjugate(array), length, at, SWAPPED[norm], out)
 
 
 def ihfft(a: Any, n: Optional[int] = None, axis: int = -1, norm: Norm = None, out: Out = None) -> ndarray:
     """The inverse of hfft(): the first n // 2 + 1 numbers."""
-    array = as_array(a)
+    array = as_array(a, out)
     length, at = _checked(array, n, axis, norm)
     return _into(out, ufuncs.conjugate(rfft(array, length, at, SWAPPED[norm])), "ihfft")
 
@@ -257,19 +256,19 @@ def _along(function: Callable[..., ndarray], array: ndarray, lengths: Sequence[A
 
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Norm = None, out: Out = None) -> ndarray:
     """fft() along several axes, by default all, cut off or filled with zeros to `s` elements along each; -1: as many as there are."""
-    array = as_array(a)
+    array = as_array(a, out)
     return _into(out, _along(fft, array, *_listed(array, s, axes), norm), "fft")
 
 
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Norm = None, out: Out = None) -> ndarray:
     """The inverse of fftn(), with its options."""
-    array = as_array(a)
+    array = as_array(a, out)
     return _into(out, _along(ifft, array, *_listed(array, s, axes), norm), "ifft")
 
 
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Norm = None, out: Out = None) -> ndarray:
     """rfft() along the last of several axes, then fft() along the others."""
-    array = as_array(a)
+    array = as_array(a, out)
     lengths, places = _listed(array, s, axes)
     made = rfft(array, lengths[-1], places[-1], norm)
     return _into(out, _along(fft, made, lengths[:-1], places[:-1], norm), "fft")
@@ -277,7 +276,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Norm = None, out: Out =
 
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Norm = None, out: Out = None) -> ndarray:
     """The inverse of rfftn(), with its options."""
-    array = as_array(a)
+    array = as_array(a, out)
     lengths, places = _listed(array, s, axes, True)
     for length, axis in list(zip(lengths, places))[:-1]:
         array = ifft(array, length, axis, norm)
@@ -310,7 +309,7 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Norm = None, out: 
 def _count(n: Any) -> int:
     if not hasattr(n, "__index__"):
         raise ValueError("n should be an integer")
-    return operator.index(n)
+    return shapes.as_index(n)
 
 
 def fftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = float, session: Where = None) -> ndarray:
@@ -330,7 +329,7 @@ def rfftfreq(n: int, d: float = 1.0, device: Device = None, *, dtype: Any = floa
 
 def _shifted(x: Any, axes: AxisLike, ahead: bool) -> ndarray:
     array = as_array(x)
-    listed: Any = range(array.ndim) if axes is None else axes if hasattr(axes, "__iter__") else (axes,)
+    listed: Any = range(array.ndim) if axes is None else axes if shapes.is_several(axes) else (axes,)
     for axis in listed:
         at = shapes.normalize_axis(axis, array.ndim)
         front, extent = (slice(None),) * at, array._shape[at]

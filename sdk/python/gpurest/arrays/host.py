@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, List, Optional, Tuple
 
 from .._values import dtypes
@@ -14,7 +15,7 @@ from ._engine.memory import check_fits
 from ._engine.unplaced import is_unplaced, place
 from .current import Device, Where, current_engine, placed
 from .functions import FUNCTIONS, call, method
-from .ndarray import hold, ndarray, wrap
+from .ndarray import arrays_within, engine_among, hold, ndarray, wrap
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C", *, session: Where = None, device: Device = None) -> ndarray:
@@ -44,8 +45,10 @@ def asarray(a: Any, dtype: Any = None, order: Optional[str] = None, *, session: 
 
 
 def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> ndarray:
-    if isinstance(a, (list, tuple)) and _holds_arrays(a):
-        a = FUNCTIONS["stack"]([_made(one, None, where, device, progress) if isinstance(one, (list, tuple)) else one for one in a])
+    if isinstance(a, (list, tuple)) and arrays_within(a):
+        engine = engine_among(a) if where is None else None
+        parts = where if engine is None else engine.session
+        a = FUNCTIONS["stack"]([_made(one, None, parts, device, progress) if isinstance(one, (list, tuple)) else one for one in a])
     if isinstance(a, ndarray):
         if where is not None and is_unplaced(a._engine):
             place(a._storage, current_engine(where))
@@ -60,11 +63,6 @@ def _made(a: Any, dtype: Any, where: Where, device: Device, progress: Any) -> nd
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
-def _holds_arrays(a: Any) -> bool:
-    """Arrays of ours, on some level of nested lists."""
-    return any(isinstance(one, ndarray) or (isinstance(one, (list, tuple)) and _holds_arrays(one)) for one in a)
-
-
 @method
 def unpickled(data: Any, dtype: str, shape: Tuple[int, ...]) -> ndarray:
     """What pickle makes of an array: one in the default session of this process."""
@@ -75,6 +73,7 @@ def array(a: Any, dtype: Any = None, copy: Optional[bool] = True, order: str = "
           device: Device = None) -> ndarray:
     """As asarray(); an array of ours is copied, unless `copy` says otherwise. `ndmin`: so many dimensions at least, the new ones in front."""
     made = asarray(a, dtype, order, session=session, device=device, copy=copy if copy is not False or isinstance(a, ndarray) else None)
+    ndmin = operator.index(ndmin)
     return made.reshape((1,) * (ndmin - made.ndim) + made._shape) if made.ndim < ndmin else made
 
 
@@ -89,6 +88,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     kind = dtypes.dtype_of(dtype)
     if not 0 <= offset <= len(data):
         raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)})")
+    count = operator.index(count)
     if count >= 0 and offset + count * kind.itemsize > len(data):
         raise ValueError("buffer is smaller than requested size")
     data = data[offset:] if count < 0 else data[offset:offset + count * kind.itemsize]

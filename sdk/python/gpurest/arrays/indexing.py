@@ -117,15 +117,15 @@ def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
     return numbers
 
 
-def check_on_host(item: Any, extent: int) -> None:
-    """Raises IndexError for numbers of the host that are no places below `extent`."""
+def check_on_host(item: Any, extent: int, kinds: str = "iu") -> None:
+    """Raises IndexError for numbers of the host that are no places below `extent`, or of other kinds."""
     flat: List[Any] = []
     waiting = [item]
     if dtypes.numpy is not None:
         found = dtypes.numpy.asarray(item)
-        if found.dtype.kind not in "iu" and found.size:
+        if found.dtype.kind not in kinds and found.size:
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
-        flat, waiting = ([found.min(), found.max()] if found.size else []), []
+        flat, waiting = ([found.min().item(), found.max().item()] if found.size else []), []
     while waiting:
         one = waiting.pop()
         if isinstance(one, (list, tuple)):

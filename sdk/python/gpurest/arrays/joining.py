@@ -13,17 +13,15 @@ from .ndarray import ndarray
 from .shaping import atleast, atleast_3d, expand_dims, moveaxis, ravel, reshape, transpose
 
 
-def _parts(arrays: Any) -> List[ndarray]:
+def _parts(arrays: Any, *beside: Any) -> List[ndarray]:
     if not hasattr(arrays, "__iter__") and not hasattr(arrays, "__getitem__"):
         raise TypeError("The first input argument needs to be a sequence")
-    if isinstance(arrays, ndarray):
-        return [arrays[at] for at in range(len(arrays))]
-    return [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(list(arrays))]
+    return ufuncs.as_arrays(arrays, *beside)
 
 
 def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, out: Optional[ndarray] = None, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """One array of several that agree in all dimensions but one; axis None: of their elements in C order."""
-    parts = _parts(arrays)
+    parts = _parts(arrays, out)
     if not parts:
         raise ValueError("need at least one array to concatenate")
     if out is not None and dtype is not None:
@@ -51,7 +49,7 @@ def _checked(parts: Sequence[ndarray], axis: int) -> int:
     ndim = parts[0].ndim
     if ndim == 0:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    at = shapes.normalize_axis(axis, ndim)
+    at = shapes.strict_axis(axis, ndim)
     for number, part in enumerate(parts):
         if part.ndim != ndim:
             raise ValueError("all the input arrays must have same number of dimensions, but the array at index 0 has "
@@ -67,7 +65,7 @@ def _checked(parts: Sequence[ndarray], axis: int) -> int:
 @method
 def stack(arrays: Sequence[Any], axis: int = 0, out: Optional[ndarray] = None, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """One more dimension, along which the arrays, all of one shape, lie side by side."""
-    parts = _parts(arrays)
+    parts = _parts(arrays, out)
     if not parts:
         raise ValueError("need at least one array to stack")
     if any(part._shape != parts[0]._shape for part in parts):
@@ -102,10 +100,10 @@ def column_stack(tup: Sequence[Any]) -> ndarray:
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> List[ndarray]:
     """Views: so many, the first ones longer by one element where it does not come out even, or cut in front of the given places."""
-    array = ufuncs.as_array(ary)
+    array = ufuncs.as_array(ary, indices_or_sections)
     at = shapes.normalize_axis(axis, array.ndim)
     extent = array._shape[at]
-    if hasattr(indices_or_sections, "__iter__"):
+    if shapes.is_several(indices_or_sections):
         cuts = [0, *(int(one) for one in indices_or_sections), extent]
     else:
         count = int(indices_or_sections)
@@ -118,9 +116,9 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> List[ndarr
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> List[ndarray]:
     """Views: so many equal ones, or cut in front of the given places."""
-    array = ufuncs.as_array(ary)
+    array = ufuncs.as_array(ary, indices_or_sections)
     at = shapes.normalize_axis(axis, array.ndim)
-    if not hasattr(indices_or_sections, "__iter__") and array._shape[at] % int(indices_or_sections):
+    if not shapes.is_several(indices_or_sections) and array._shape[at] % int(indices_or_sections):
         raise ValueError("array split does not result in an equal division")
     return array_split(array, indices_or_sections, at)
 
@@ -150,7 +148,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> List[ndarray]:
 
 
 def _split_of(ary: Any, sections: Any, ndim: int, name: str, axis: int) -> List[ndarray]:
-    array = ufuncs.as_array(ary)
+    array = ufuncs.as_array(ary, sections)
     if array.ndim < ndim:
         raise ValueError(f"{name} only works on arrays of {ndim} or more dimensions")
     return split(array, sections, min(axis, array.ndim - 1))

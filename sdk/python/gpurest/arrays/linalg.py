@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, List, Optional
 
 from .._values import dtypes
@@ -10,17 +11,11 @@ from ._engine import shapes
 from ._engine.builtins import rows_side_by_side
 from ._engine.expr import MATMUL, Node
 from .functions import method
-from .ndarray import ndarray, same_engine, wrap
+from .ndarray import ndarray, wrap
 
 SMALL_RESULT = 256 * 256  # elements
 PIECE_MIN = 1024  # products that a piece of a sum has at least
 PIECES_MAX = 128
-
-
-def _operands(a: Any, b: Any) -> List[ndarray]:
-    arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of([a, b])]
-    same_engine(arrays)
-    return arrays
 
 
 def _cast_both(a: ndarray, b: ndarray) -> List[ndarray]:
@@ -39,12 +34,12 @@ def matmul(a: Any, b: Any, out: Any = None, *, dtype: Any = None, casting: str =
     if dtype is None and out is None:
         return _matmul(a, b)
     if dtype is not None:
-        a, b = (ufuncs.as_array(one).astype(dtype, casting=casting, copy=False) for one in (a, b))
-    return ufuncs.into(out, _matmul(a, b), True, casting, "matmul")
+        a, b = (one.astype(dtype, casting=casting, copy=False) for one in ufuncs.as_arrays((a, b), out))
+    return ufuncs.into(out, _matmul(a, b, out), True, casting, "matmul")
 
 
-def _matmul(a: Any, b: Any) -> ndarray:
-    left, right = _operands(a, b)
+def _matmul(a: Any, b: Any, out: Any = None) -> ndarray:
+    left, right = ufuncs.as_arrays((a, b), out)
     if left.ndim == 0 or right.ndim == 0:
         raise ValueError("matmul: operands have at least one dimension")
     if left._shape[-1] != right._shape[-2 if right.ndim > 1 else 0]:
@@ -133,7 +128,7 @@ def _with_vector(left: ndarray, right: ndarray) -> ndarray:
 @method
 def dot(a: Any, b: Any, out: Optional[ndarray] = None) -> ndarray:
     """Of 1-d and 2-d arrays what matmul() gives; scalars multiply."""
-    made = _dot(a, b)
+    made = _dot(*ufuncs.as_arrays((a, b), out))
     if out is None:
         return made
     if not isinstance(out, ndarray) or out._dtype is not made._dtype or out._shape != made._shape or not out._contiguous:
@@ -142,8 +137,7 @@ def dot(a: Any, b: Any, out: Optional[ndarray] = None) -> ndarray:
     return out
 
 
-def _dot(a: Any, b: Any) -> ndarray:
-    left, right = _operands(a, b)
+def _dot(left: ndarray, right: ndarray) -> ndarray:
     if left.ndim == 0 or right.ndim == 0:
         return left * right
     if right.ndim > 2 and left.ndim > 0:
@@ -155,7 +149,7 @@ def _dot(a: Any, b: Any) -> ndarray:
 
 def vdot(a: Any, b: Any) -> ndarray:
     """The sum of products of all elements, complex ones of `a` conjugated."""
-    left, right = _operands(a, b)
+    left, right = ufuncs.as_arrays((a, b))
     return matmul(_conjugated(left).ravel(), right.ravel())
 
 
@@ -165,7 +159,7 @@ def _conjugated(array: ndarray) -> ndarray:
 
 def inner(a: Any, b: Any) -> ndarray:
     """Sum of products over both last dimensions."""
-    left, right = _operands(a, b)
+    left, right = ufuncs.as_arrays((a, b))
     if left.ndim == 0 or right.ndim == 0:
         return left * right
     return tensordot(left, right, ([left.ndim - 1], [right.ndim - 1]))
@@ -173,20 +167,20 @@ def inner(a: Any, b: Any) -> ndarray:
 
 def outer(a: Any, b: Any, out: Optional[ndarray] = None) -> ndarray:
     """Every element of a times every one of b, as a matrix."""
-    left, right = _operands(a, b)
+    left, right = ufuncs.as_arrays((a, b), out)
     made = left.reshape(left.size, 1) * right.reshape(1, right.size)
     return ufuncs.into(out, made, name="outer")
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """Sum of products over pairs of dimensions: the last `axes` of a with the first of b, or two lists of dimensions."""
-    left, right = _operands(a, b)
-    if hasattr(axes, "__iter__"):
-        first, second = ([one] if not hasattr(one, "__iter__") else list(one) for one in axes)
+    left, right = ufuncs.as_arrays((a, b))
+    if shapes.is_several(axes):
+        first, second = ([one] if not shapes.is_several(one) else list(one) for one in axes)
     else:
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
-    first = [shapes.normalize_axis(axis, left.ndim) for axis in first]
-    second = [shapes.normalize_axis(axis, right.ndim) for axis in second]
+    first = [shapes.strict_axis(axis, left.ndim) for axis in first]
+    second = [shapes.strict_axis(axis, right.ndim) for axis in second]
     if [left._shape[axis] for axis in first] != [right._shape[axis] for axis in second]:
         raise ValueError("shape-mismatch for sum")
     free_left = [axis for axis in range(left.ndim) if axis not in first]
@@ -202,7 +196,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
 @method
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
     """The sum of each diagonal of two dimensions."""
-    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return reductions.sum(diagonal(ufuncs.as_array(a, out), offset, axis1, axis2), -1, dtype, out)
 
 
 @method
@@ -211,6 +205,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
     array = ufuncs.as_array(a)
     if array.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
+    offset = operator.index(offset)
     first, second = shapes.normalize_axis(axis1, array.ndim), shapes.normalize_axis(axis2, array.ndim)
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
@@ -223,9 +218,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     """The sum of products along an axis, by default the last, of two arrays that are broadcast; complex numbers of the first are conjugated."""
-    left, right = _operands(x1, x2)
+    left, right = ufuncs.as_arrays((x1, x2))
     if left.ndim == 0 or right.ndim == 0:
         raise ValueError("vecdot: Input operand does not have enough dimensions")
+    axis = shapes.as_index(axis)
     left, right = shaping.moveaxis(left, axis, -1), shaping.moveaxis(right, axis, -1)
     if left._shape[-1] != right._shape[-1]:
         raise ValueError(f"vecdot: shapes {left._shape} and {right._shape} do not match in the dimension that is summed")
@@ -238,7 +234,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
 
 def matvec(x1: Any, x2: Any) -> ndarray:
     """The product of matrices, in the last two dimensions, with vectors, in the last one."""
-    left, right = _operands(x1, x2)
+    left, right = ufuncs.as_arrays((x1, x2))
     if left.ndim < 2 or right.ndim < 1:
         raise ValueError("matvec: Input operand does not have enough dimensions")
     return matmul(left, shaping.expand_dims(right, -1)).squeeze(-1)
@@ -246,7 +242,7 @@ def matvec(x1: Any, x2: Any) -> ndarray:
 
 def vecmat(x1: Any, x2: Any) -> ndarray:
     """The product of vectors, in the last dimension, complex ones conjugated, with matrices, in the last two."""
-    left, right = _operands(x1, x2)
+    left, right = ufuncs.as_arrays((x1, x2))
     if left.ndim < 1 or right.ndim < 2:
         raise ValueError("vecmat: Input operand does not have enough dimensions")
     return matmul(shaping.expand_dims(_conjugated(left), -2), right).squeeze(-2)

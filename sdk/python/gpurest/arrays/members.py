@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from types import FunctionType
+from types import DynamicClassAttribute, FunctionType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from . import functions
@@ -59,15 +59,23 @@ class FlatIterator:
         return self.base.flatten()
 
 
-class _Missing:
+class ArrayType(type):
+    """The class of arrays lists what its arrays have."""
+
+    def __dir__(cls) -> List[str]:
+        return [name for name in super().__dir__() if name not in ELSEWHERE]
+
+
+class _Missing(DynamicClassAttribute):
     """In the place of a member that arrays do not have: says what there is instead. No __getattr__ does, since with one Python looks up every member of an
     array in the long way."""
 
     def __init__(self, name: str, instead: str) -> None:
+        super().__init__(self.__get__)  # help() shows attributes of this kind also where dir() does not list them
         self._name, self._instead = name, instead
         self.__doc__ = f"Arrays do not have it: {instead}."  # what help() shows
 
-    def __get__(self, array: Any, owner: Any) -> Any:
+    def __get__(self, array: Any, owner: Any = None) -> Any:
         raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}: {self._instead}")
 
 
@@ -142,7 +150,7 @@ class Members:
     @flat.setter
     def flat(self, value: Any) -> None:
         array = self._self
-        values = functions.FUNCTIONS["resize"](value, array.size)
+        values = functions.FUNCTIONS["resized"](functions.FUNCTIONS["as_array"](value, array), array.size)
         array[...] = values.reshape(array._shape)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast, overload
 
 from .._session.default import waited_session
 from .._session.handle import apart
@@ -18,7 +18,7 @@ from ._engine.expr import Load, Node, Storage
 from ._engine.unplaced import is_unplaced, place
 from .casting import check as check_cast
 from .functions import FUNCTIONS, call
-from .members import UNSET as UNSET, AxisLike as AxisLike, Members
+from .members import UNSET as UNSET, ArrayType, AxisLike as AxisLike, Members
 from .operators import Operators
 from .place import DeviceName
 
@@ -38,7 +38,7 @@ class Explanation(str):
         return str(self)
 
 
-class ndarray(Operators, Members):
+class ndarray(Operators, Members, metaclass=ArrayType):
     """An array on the device with NumPy's semantics. Operations only queue work; what asks for values (get, item, float, printing, bool)
     sends everything queued in the session as one request.
 
@@ -213,13 +213,14 @@ class ndarray(Operators, Members):
     def item(self, *index: int) -> Any:
         """One element as a Python number: bool, int, float or complex, by the element type."""
         if index:
-            key = index[0] if len(index) == 1 else index
+            key = shapes.as_index(index[0]) if len(index) == 1 and not isinstance(index[0], tuple) else index[0] if len(index) == 1 else index
             source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
             return source[key].item()
         if self._shape and self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         load = self._load()  # of one element, so it is in order
-        return dtypes.unpacked(load[0].engine.fetch((load,))[0], 1, self._dtype)[0]
+        number = self._dtype.number.unpack(load[0].engine.fetch((load,))[0])
+        return number[0] if len(number) == 1 else complex(*number)
 
     def set(self, data: Any, stream: Any = None) -> None:
         """Fills the array with elements of the host of the same shape. They are taken at once; `stream` means nothing."""
@@ -352,7 +353,7 @@ class ndarray(Operators, Members):
 
     def transpose(self, *axes: Any) -> "ndarray":
         """A view with the dimensions in another order, or turned around."""
-        return call("transpose", self, axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None)
+        return call("transpose", self, axes[0] if len(axes) == 1 and (axes[0] is None or shapes.is_several(axes[0])) else axes or None)
 
     @property
     def T(self) -> "ndarray":
@@ -461,6 +462,23 @@ def same_engine(values: Sequence[Any]) -> Optional[Engine]:
     for one in unplaced:
         place(one._storage, engine)
     return engine
+
+
+def engine_among(values: Sequence[Any]) -> Optional[Engine]:
+    """As same_engine(), also of the arrays in lists: what is on the host comes into the session of the arrays beside it."""
+    engine = same_engine(values)
+    return same_engine(arrays_within(values)) if engine is None else engine
+
+
+def arrays_within(values: Sequence[Any]) -> List[ndarray]:
+    """Those on any level of nested lists."""
+    found: List[ndarray] = []
+    for one in values:
+        if isinstance(one, ndarray):
+            found.append(one)
+        elif isinstance(one, (list, tuple)):
+            found += arrays_within(one)
+    return found
 
 
 def _told(array: ndarray) -> str:

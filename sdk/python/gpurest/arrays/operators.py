@@ -43,7 +43,7 @@ class Operators:
         return call("negative", self)
 
     def __pos__(self) -> "ndarray":
-        return cast("ndarray", self).copy()
+        return call("positive", self)
 
     def __abs__(self) -> "ndarray":
         return call("absolute", self)

@@ -11,6 +11,7 @@ from . import host, ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
 from ._engine.expr import REDUCE, SCAN, Const, Node, Operation
+from .casting import check as check_cast
 from .functions import method
 from .ndarray import UNSET, AxisLike, ndarray, queued, wrap
 from .ufuncs import as_array
@@ -31,7 +32,7 @@ def into(out: Any, result: ndarray, name: str, casting: str = "same_kind") -> nd
 def reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool = False, params: Optional[Dict[str, Any]] = None,
             inside: int = 4) -> ndarray:
     """Queues the reduction `op` of the array. `inside`: see Node."""
-    left = _left(op, result.name, array._shape, None if axis is None else shapes.normalize_axes(axis, len(array._shape)))
+    left = _left(op, result.name, array._shape, None if axis is None else shapes.strict_axes(axis, len(array._shape)))
     engine = array._storage.node.engine
     with engine.lock:
         value = queued(Node(engine, REDUCE, result, left.shape, op, (array._load(),), {**left.params, **params} if params else left.params, inside))
@@ -112,20 +113,20 @@ def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
     if type(a) is ndarray and dtype is None and out is None and initial is UNSET and where is True:  # nearly always
         kind = a._dtype
         return reduced("sum", a, axis, kind if kind.kind in "fc" else sum_type(a, None), keepdims)
-    return _summed("sum", as_array(a), axis, dtype, out, keepdims, initial, where)
+    return _summed("sum", as_array(a, out, where), axis, dtype, out, keepdims, initial, where)
 
 
 @method
 def prod(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
          where: Any = True) -> ndarray:
     """The product; types and options as in sum()."""
-    return _summed("prod", as_array(a), axis, dtype, out, keepdims, initial, where)
+    return _summed("prod", as_array(a, out, where), axis, dtype, out, keepdims, initial, where)
 
 
 def extreme(op: str, a: Any, axis: AxisLike, out: Optional[ndarray], keepdims: bool, initial: Any, where: Any) -> ndarray:
     """The reduction of a function that gives one of its operands and has no identity: the maximum, the least and their like."""
-    array, name = as_array(a), {"min": "minimum", "max": "maximum"}.get(op, op)
-    axes = shapes.normalize_axes(axis, array.ndim)
+    array, name = as_array(a, out, where), {"min": "minimum", "max": "maximum"}.get(op, op)
+    axes = shapes.strict_axes(axis, array.ndim)
     given = initial is not UNSET and initial is not None
     if where is not True and not given:
         raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
@@ -159,13 +160,13 @@ amax = max
 @method
 def any(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, where: Any = True) -> ndarray:  # noqa: A001
     """Whether any element is not zero."""
-    return into(out, reduced("any", masked(as_array(a), where, 0), axis, dtypes.bool_, keepdims), "logical_or", "unsafe")
+    return into(out, reduced("any", masked(as_array(a, out, where), where, 0), axis, dtypes.bool_, keepdims), "logical_or", "unsafe")
 
 
 @method
 def all(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, where: Any = True) -> ndarray:  # noqa: A001
     """Whether no element is zero."""
-    return into(out, reduced("all", masked(as_array(a), where, 1), axis, dtypes.bool_, keepdims), "logical_and", "unsafe")
+    return into(out, reduced("all", masked(as_array(a, out, where), where, 1), axis, dtypes.bool_, keepdims), "logical_and", "unsafe")
 
 
 def count_nonzero(a: Any, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
@@ -175,13 +176,14 @@ def count_nonzero(a: Any, axis: AxisLike = None, keepdims: bool = False) -> ndar
 
 def ptp(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
     """The greatest less the least."""
-    return into(out, ufuncs.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)), "subtract")
+    array = as_array(a, out)
+    return into(out, ufuncs.subtract(max(array, axis, keepdims=keepdims), min(array, axis, keepdims=keepdims)), "subtract")
 
 
 def count_along(array: ndarray, axis: AxisLike) -> int:
     """How many elements each result is of."""
     total = 1
-    for at in shapes.normalize_axes(axis, array.ndim):
+    for at in shapes.strict_axes(axis, array.ndim):
         total *= array._shape[at]
     return total
 
@@ -195,7 +197,7 @@ def _mean_types(array: ndarray, dtype: Any) -> DType:
 @method
 def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """NaN, and unlike in NumPy no warning, where there is nothing to take the mean of. Halves are added up as floats. `where`: a mask of what counts."""
-    array = as_array(a)
+    array = as_array(a, out, where)
     kind = _mean_types(array, dtype)
     if where is not True:
         work = dtypes.float32 if kind.name == "float16" else kind
@@ -218,7 +220,7 @@ def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
         mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
     """Mean of the squared distances from the mean, the count lessened by `ddof` (or `correction`). `mean`: if it is known already, with the
     reduced dimensions kept. `where`: a mask of what counts."""
-    array = as_array(a)
+    array = as_array(a, out, where, mean)
     kind = _mean_types(array, dtype)
     if correction is not UNSET:
         if ddof:
@@ -231,7 +233,7 @@ def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims
     left = count_along(array, axis) - ddof
     plain = where is True and known is UNSET
     if plain and left > 0 and array._engine.language.builtins:
-        extents = reducible("var", array._load(), shapes.normalize_axes(axis, array.ndim), kind)
+        extents = reducible("var", array._load(), shapes.strict_axes(axis, array.ndim), kind)
         if not isinstance(extents, str):
             return reduced("var", array, axis, kind, keepdims, {"extents": extents, "ddof": float(ddof)})
     work = dtypes.float32 if kind.name == "float16" else kind
@@ -240,7 +242,7 @@ def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims
     far = ufuncs.of_complex("square_of_size", distance, distance._dtype.part) if distance._dtype.kind == "c" else distance * distance
     squares, kind = sum(far, axis, None, None, keepdims, where=where), kind.part
     if where is True:
-        return (squares / (float(left) if left > 0 else NAN)).astype(kind, copy=False)
+        return (squares / float(left if left > 0 else 0)).astype(kind, copy=False)
     return ufuncs.divide(squares, ufuncs.maximum(_counted(array, axis, keepdims, where) - ddof, 0.0)).astype(kind, copy=False)
 
 
@@ -248,17 +250,19 @@ def _variance(array: ndarray, axis: AxisLike, kind: DType, ddof: float, keepdims
 def std(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False, *, where: Any = True,
         mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
     """The square root of var(), with its options."""
-    return into(out, ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)), "std", "unsafe")
+    return into(out, ufuncs.sqrt(var(as_array(a, out, where, mean), axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)), "std", "unsafe")
 
 
 def _arg(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims: bool) -> ndarray:
-    array = as_array(a)
+    array = as_array(a, out)
     whole = array._shape
     if array.ndim == 0:
         array = array.reshape(1)
-    axes = shapes.normalize_axes(axis, array.ndim)
+    axes = shapes.strict_axes(axis, array.ndim)
     if is_nothing(array, axes):
         raise ValueError(f"attempt to get {op} of an empty sequence")
+    if isinstance(out, ndarray):
+        check_cast(out._dtype, dtypes.int64, "safe")  # of the given one, as in NumPy
     made = reduced(op, array, axes, dtypes.int64, keepdims)
     return into(out, made.reshape(()) if not whole else made, op, "unsafe")
 
@@ -282,7 +286,7 @@ def argmax(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None, *,
 
 def running(op: str, array: ndarray, axis: int, result: DType) -> ndarray:
     """Queues the running reduction `op` along an axis."""
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = shapes.strict_axis(axis, array.ndim)
     array = _narrowed(array, result)
     engine = array._engine
     with engine.lock:
@@ -290,9 +294,9 @@ def running(op: str, array: ndarray, axis: int, result: DType) -> ndarray:
 
 
 def _running_sum(op: str, a: Any, axis: Optional[int], dtype: Any, out: Optional[ndarray]) -> ndarray:
-    array = as_array(a)
+    array = as_array(a, out)
     if axis is None or array.ndim == 0:
-        shapes.normalize_axis(axis or 0, array.ndim or 1)
+        shapes.strict_axis(0 if axis is None else axis, array.ndim or 1)
         array, axis = array.reshape(-1), 0
     result = sum_type(array, dtype)
     if result.kind == "b":
@@ -313,7 +317,7 @@ def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional
 
 
 def _cumulative(op: str, x: Any, axis: Optional[int], dtype: Any, out: Optional[ndarray], include_initial: bool) -> ndarray:
-    array = as_array(x)
+    array = as_array(x, out)
     if axis is None:
         if array.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -322,7 +326,7 @@ def _cumulative(op: str, x: Any, axis: Optional[int], dtype: Any, out: Optional[
         raise ValueError("The argument x must be at least one-dimensional")
     made = _running_sum(op, array, axis, dtype, None)
     if include_initial:
-        at = shapes.normalize_axis(axis, array.ndim)
+        at = shapes.strict_axis(axis, array.ndim)
         longer = host.empty(made._shape[:at] + (made._shape[at] + 1,) + made._shape[at + 1:], made._dtype, session=made._engine.session)
         longer[(slice(None),) * at + (slice(0, 1),)] = 0 if op == "sum" else 1
         longer[(slice(None),) * at + (slice(1, None),)] = made

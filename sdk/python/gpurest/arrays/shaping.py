@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from .._values.dtypes import DType
@@ -9,7 +10,7 @@ from . import host
 from ._engine import shapes
 from .functions import method
 from .ndarray import AxisLike, ndarray
-from .ufuncs import as_array
+from .ufuncs import as_array, as_arrays
 
 
 @method
@@ -17,7 +18,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: Optional[bool] = None
     """The elements in another shape, one of whose extents may be -1: a view where strides allow, else a copy. `order`: in which they are read
     and laid out, "C", "F", or "A": as they lie in memory. `copy`: always, or (False) never."""
     array = as_array(a)
-    spec = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    spec = tuple(shape) if shapes.is_several(shape) else (shape,)
     target = shapes.reshape_target(array.size, spec)
     if order == "K":
         raise ValueError("order 'K' is not permitted for reshaping")
@@ -63,10 +64,10 @@ def ravel(a: Any, order: str = "C") -> ndarray:
 def transpose(a: Any, axes: Any = None) -> ndarray:
     """A view with the dimensions in the order of `axes`, or turned around."""
     array = as_array(a)
-    order = tuple(reversed(range(array.ndim))) if axes is None else tuple(axes) if hasattr(axes, "__iter__") else (axes,)
+    order = tuple(reversed(range(array.ndim))) if axes is None else tuple(axes) if shapes.is_several(axes) else (axes,)
     if len(order) != array.ndim:
         raise ValueError("axes don't match array")
-    order = tuple(shapes.normalize_axis(axis, array.ndim) for axis in order)
+    order = tuple(shapes.strict_axis(axis, array.ndim) for axis in order)
     if len(set(order)) != len(order):
         raise ValueError("repeated axis in transpose")
     return array._view(tuple(array._shape[axis] for axis in order), tuple(array._strides[axis] for axis in order), array._offset)
@@ -98,7 +99,7 @@ def moveaxis(a: Any, source: AxisLike, destination: AxisLike) -> ndarray:
     array = as_array(a)
 
     def listed(spec: AxisLike, name: str) -> List[int]:
-        axes = [shapes.normalize_axis(axis, array.ndim) for axis in (spec if hasattr(spec, "__iter__") else (spec,))]  # type: ignore[union-attr]
+        axes = [shapes.normalize_axis(axis, array.ndim) for axis in (spec if shapes.is_several(spec) else (spec,))]  # type: ignore[union-attr]
         if len(set(axes)) != len(axes):
             raise ValueError(f"repeated axis in `{name}` argument")
         return axes
@@ -116,6 +117,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """A view with dimension `axis` moved in front of dimension `start`."""
     array = as_array(a)
     at = shapes.normalize_axis(axis, array.ndim)
+    start = operator.index(start)
     to = start + array.ndim if start < 0 else start
     if not 0 <= to <= array.ndim:
         raise shapes.AxisError(f"'start' arg requires {-array.ndim} <= start < {array.ndim + 1}, but {start} was passed in")
@@ -129,7 +131,7 @@ def squeeze(a: Any, axis: AxisLike = None) -> ndarray:
     if axis is None:
         gone = {at for at, extent in enumerate(array._shape) if extent == 1}
     else:
-        gone = set(shapes.normalize_axes(axis, array.ndim))
+        gone = set(shapes.strict_axes(axis, array.ndim))
         if any(array._shape[at] != 1 for at in gone):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     left = [at for at in range(array.ndim) if at not in gone]
@@ -139,7 +141,7 @@ def squeeze(a: Any, axis: AxisLike = None) -> ndarray:
 def expand_dims(a: Any, axis: AxisLike) -> ndarray:
     """A view with dimensions of one element more, at the places `axis` of the result."""
     array = as_array(a)
-    axes = tuple(axis) if hasattr(axis, "__iter__") else (axis,)  # type: ignore[arg-type]
+    axes = tuple(axis) if shapes.is_several(axis) else (axis,)  # type: ignore[arg-type]
     gained = shapes.normalize_axes(axes, array.ndim + len(axes))
     shape, strides = list(array._shape), list(array._strides)
     for at in gained:
@@ -189,7 +191,7 @@ def broadcast_shapes(*args: Any) -> shapes.Shape:
 
 def broadcast_arrays(*args: Any) -> Tuple[ndarray, ...]:
     """Views of all of them in the shape that they have together."""
-    arrays = [as_array(one) for one in args]
+    arrays = as_arrays(args)
     shape = broadcast_shapes(*(one._shape for one in arrays))
     return tuple(broadcast_to(one, shape) for one in arrays)
 
@@ -200,7 +202,7 @@ def atleast(array: ndarray, ndim: int) -> ndarray:
 
 
 def _each(arrays: Sequence[Any], change: Callable[[ndarray], ndarray]) -> Any:
-    made = tuple(change(as_array(one)) for one in arrays)
+    made = tuple(change(one) for one in as_arrays(arrays))
     return made[0] if len(made) == 1 else made
 
 

@@ -26,7 +26,7 @@ def _sorted(a: Any, axis: Optional[int], places: bool, kind: Any, order: Any) ->
         array, axis = array.reshape(-1), -1
     elif array.ndim == 0 and places:
         array = array.reshape(1)
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = (shapes.strict_axis if places else shapes.normalize_axis)(axis, array.ndim)
     rows = array.swapaxes(at, -1)
     engine = array._engine
     with engine.lock:

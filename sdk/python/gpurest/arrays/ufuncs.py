@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import lru_cache, partial
+from operator import index
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, overload
 
 from .._session.handle import levels_to_caller
@@ -18,7 +19,7 @@ from ._engine.expr import ELEMENTWISE, Const, Input, Node, Operation
 from .casting import check as check_cast
 from .current import current_engine
 from .functions import FUNCTIONS, OPERATORS, method
-from .ndarray import UNSET, AxisLike, ndarray, queued, same_engine
+from .ndarray import UNSET, AxisLike, engine_among, ndarray, queued, same_engine
 from .operators import is_operand
 
 
@@ -58,10 +59,10 @@ def operand(value: Any, engine: Any = None) -> Any:
     return host.asarray(value, session=engine.session if engine is not None else None)
 
 
-def operands_of(values: Sequence[Any]) -> List[Any]:
-    """Arrays and scalars, all of one session."""
-    engine = same_engine(values)
-    return [operand(value, engine) for value in values]
+def operands_of(values: Sequence[Any], *beside: Any) -> Tuple[List[Any], Optional[Engine]]:
+    """Arrays and scalars, all of one session: that of the arrays among them, else of those `beside` them, such as `out`; and its engine, if there are any."""
+    engine = engine_among(values) or engine_among(beside)
+    return [operand(value, engine) for value in values], engine
 
 
 def dtype_in(one: Any) -> DType:
@@ -98,7 +99,7 @@ def arithmetic(name: str, values: Sequence[Any]) -> Types:
         if name in ("subtract", "negative", "sign"):
             raise TypeError(f"gpurest {name}: booleans are not numbers; use ^, ~ or logical functions")
         kind = dtypes.int8
-    if not has_kind(name, kind):
+    if not has_kind(name, kind) or (name in ("gcd", "lcm", "positive") and common(values).kind == "b"):
         raise _reject(name)
     return Types((kind,) * len(values), kind)
 
@@ -110,8 +111,8 @@ def magnitude(name: str, values: Sequence[Any]) -> Types:
 
 
 def floating(name: str, values: Sequence[Any]) -> Types:
-    """In the floating type that holds the operands."""
-    kind = dtypes.float_for(common(values))
+    """In the floating type that holds each of the operands."""
+    kind = dtypes.float_for(common(values)) if Weak in map(type, values) else dtypes.promote_all(tuple(dtypes.float_for(dtype_in(one)) for one in values))
     if not has_kind(name, kind):
         raise _reject(name)
     return Types((kind,) * len(values), kind)
@@ -210,9 +211,9 @@ def _const(value: Scalar, wanted: DType, strict: bool = True) -> Const:
     return Const(dtypes.checked(value, wanted) if is_checked else value, wanted)
 
 
-def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True) -> ndarray:
-    """Queues one elementwise node over prepared operands."""
-    engine = same_engine(values) or current_engine()
+def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes.Shape] = None, strict: bool = True, engine: Optional[Engine] = None) -> ndarray:
+    """Queues one elementwise node over prepared operands; where all are scalars, in `engine` or that of the default session."""
+    engine = same_engine(values) or engine or current_engine()
     if shape is None:
         shape = shapes.broadcast_shapes(*[one._shape for one in values if isinstance(one, ndarray)])
     with engine.lock:
@@ -283,7 +284,7 @@ def operate(name: str, resolver: Resolver, first: Any, second: Any) -> ndarray:
 def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[ndarray] = None, dtype: Any = None, where: Any = True,
          casting: str = "same_kind") -> ndarray:
     """One elementwise function of operands as users give them, by NumPy's rules of types and of casting."""
-    prepared = operands_of(values)
+    prepared, engine = operands_of(values, out, where)
     types = _types(name, resolver, tuple([_kind_of(one) for one in prepared]))
     if dtype is not None:
         types = _computed_in(name, types, dtypes.dtype_of(dtype))
@@ -291,7 +292,7 @@ def call(name: str, resolver: Resolver, values: Sequence[Any], out: Optional[nda
         for one, wanted in zip(prepared, types.operands):
             if isinstance(one, ndarray):
                 check_cast(one._dtype, wanted, casting, f"ufunc {name!r} input")
-    result = _compare(name, prepared, types) if resolver is comparison else apply(name, prepared, types)
+    result = _compare(name, prepared, types, engine) if resolver is comparison else apply(name, prepared, types, engine=engine)
     return into(out, result, where, casting, name)
 
 
@@ -329,7 +330,7 @@ _BEYOND = {"equal": (False, False), "not_equal": (True, True), "less": (True, Fa
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
-def _compare(name: str, values: Sequence[Any], types: Types) -> ndarray:
+def _compare(name: str, values: Sequence[Any], types: Types, engine: Optional[Engine]) -> ndarray:
     """A Python integer beyond the array's type compares as the number that it is."""
     kind = types.operands[0]
     for at, one in enumerate(values):
@@ -339,8 +340,8 @@ def _compare(name: str, values: Sequence[Any], types: Types) -> ndarray:
             above, below = _BEYOND[turned]
             answer = above if one.value > 0 else below
             shape = other._shape if isinstance(other, ndarray) else ()
-            return apply("identity", [Const(answer, dtypes.bool_)], Types((dtypes.bool_,), dtypes.bool_), shape)
-    return apply(name, values, types)
+            return apply("identity", [Const(answer, dtypes.bool_)], Types((dtypes.bool_,), dtypes.bool_), shape, engine=engine)
+    return apply(name, values, types, engine=engine)
 
 
 IDENTITIES: Dict[str, Scalar] = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False, "logical_xor": False, "bitwise_and": -1, "bitwise_or": 0,
@@ -417,10 +418,11 @@ class _Several(ufunc):
     def __call__(self, *operands: Any, out: Any = None, where: Any = True, casting: str = "same_kind", order: str = "K", dtype: Any = None) -> Any:
         inputs, target = self._split(operands, out)
         targets = (None,) * self.nout if target is None else tuple(target) + (None,) * (self.nout - len(target))
-        prepared = [cast_to_array(one) if isinstance(one, Const) else one for one in operands_of(inputs)]
+        prepared, engine = operands_of(inputs, targets, where)
         if common(prepared).kind == "c":
             raise _reject(self.__name__)
-        prepared = [one.value if isinstance(one, Weak) else one for one in prepared]
+        alone = not any(isinstance(one, ndarray) for one in prepared)
+        prepared = [one.value if isinstance(one, Weak) and not alone else cast_to_array(one, engine) for one in prepared]
         made = [call(name, resolver, prepared, None, dtype, where, casting) for name, resolver in self._parts]
         return tuple(into(to, one, where, casting, self.__name__) for to, one in zip(targets, made))
 
@@ -506,10 +508,10 @@ FUNCTIONS["conj"] = conjugate
 
 def choose(condition: Any, x: Any, y: Any) -> ndarray:
     """where() with all its operands."""
-    prepared = operands_of([condition, x, y])
+    prepared, engine = operands_of((condition, x, y))
     if isinstance(prepared[0], Weak):
         prepared[0] = Const(bool(prepared[0].value), dtypes.bool_)
-    return apply("where", prepared, choice("where", prepared))
+    return apply("where", prepared, choice("where", prepared), engine=engine)
 
 
 @overload
@@ -533,7 +535,7 @@ def where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
 def clip(a: Any, min: Any = None, max: Any = None, out: Optional[ndarray] = None, *, a_min: Any = None, a_max: Any = None) -> ndarray:  # noqa: A002
     """Elements below `min` become that, those above `max` that; a bound that is None is none. `a_min`, `a_max`: their older names."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    array = cast_to_array(operand(a))
+    array = as_array(a, low, high, out)
     result = array if low is None else maximum(array, low)
     result = result if high is None else minimum(result, high)
     if out is None:
@@ -544,7 +546,7 @@ def clip(a: Any, min: Any = None, max: Any = None, out: Optional[ndarray] = None
 @method
 def round(a: Any, decimals: int = 0, out: Optional[ndarray] = None) -> ndarray:  # noqa: A001 - NumPy's name
     """To so many decimals; halves go to the even neighbour."""
-    return into(out, _rounded(cast_to_array(operand(a)), decimals), casting="unsafe", name="round")
+    return into(out, _rounded(as_array(a, out), index(decimals)), casting="unsafe", name="round")
 
 
 def _rounded(array: ndarray, decimals: int) -> ndarray:
@@ -574,17 +576,25 @@ def of_complex(name: str, array: ndarray, result: DType) -> ndarray:
     return apply(name, [array], Types((array._dtype,), result))
 
 
-def cast_to_array(one: Any) -> ndarray:
-    """Scalars as arrays without dimensions."""
+def cast_to_array(one: Any, engine: Optional[Engine] = None) -> ndarray:
+    """Scalars as arrays without dimensions, of `engine` or the default session."""
     if isinstance(one, ndarray):
         return one
     kind = dtype_in(one)
-    return apply("identity", [Const(one.value, kind)], Types((kind,), kind), ())
+    return apply("identity", [Const(one.value, kind)], Types((kind,), kind), (), engine=engine)
 
 
-def as_array(a: Any) -> ndarray:
-    """`a` as an array; numbers as one without dimensions."""
-    return a if isinstance(a, ndarray) else cast_to_array(operand(a))
+@method
+def as_array(a: Any, *beside: Any) -> ndarray:
+    """`a` as an array; numbers as one without dimensions. What is on the host comes into the session of the arrays `beside` it."""
+    return a if isinstance(a, ndarray) else as_arrays((a,), *beside)[0]
+
+
+def as_arrays(values: Sequence[Any], *beside: Any) -> List[ndarray]:
+    """Each as an array, of an array its parts; in the session that operands_of() chooses."""
+    listed = [values[at] for at in range(len(values))] if isinstance(values, ndarray) else list(values)
+    prepared, engine = operands_of(listed, *beside)
+    return [cast_to_array(one, engine) for one in prepared]
 
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None

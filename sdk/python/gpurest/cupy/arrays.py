@@ -9,11 +9,12 @@ import numpy
 
 from .. import arrays
 from .._session.default import chosen_device, default_client
+from ..arrays.members import ArrayType
 from ..arrays.ndarray import ndarray as _ndarray
 from .missing import MissingError
 
 
-class _Made(type):
+class _Made(ArrayType):
     """cupy.ndarray is a class that makes arrays of a shape. Those that there are, whoever made them, are its instances."""
 
     def __call__(cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C") -> Any:

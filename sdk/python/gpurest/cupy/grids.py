@@ -7,6 +7,7 @@ import numpy
 
 from .. import arrays
 from ..arrays.ndarray import ndarray
+from ..arrays.ufuncs import as_arrays
 from .missing import MissingError
 
 
@@ -20,7 +21,7 @@ class _Joined:
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(one, str) for one in parts):
             raise MissingError("r_ and c_ take no text: concatenate(), stack() and column_stack() join along other axes")
-        made = [arrays.asarray(numpy.r_[one]) if isinstance(one, slice) else arrays.atleast_1d(arrays.asarray(one)) for one in parts]
+        made = [arrays.atleast_1d(one) for one in as_arrays([numpy.r_[one] if isinstance(one, slice) else one for one in parts])]
         return arrays.column_stack(made) if self._columns else arrays.concatenate(made)
 
     def __len__(self) -> int:
@@ -45,8 +46,7 @@ mgrid, ogrid = _Grid(numpy.mgrid), _Grid(numpy.ogrid)
 def ix_(*args: Any) -> Tuple[ndarray, ...]:
     """Numbers, or masks, for each dimension that together pick every combination."""
     made = []
-    for at, one in enumerate(args):
-        line = arrays.asarray(one)
+    for at, line in enumerate(as_arrays(args)):
         if line.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         line = line.nonzero()[0] if line.dtype.kind == "b" else line

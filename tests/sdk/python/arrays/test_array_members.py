@@ -5,6 +5,7 @@ import pydoc
 
 import numpy as np
 import pytest
+from gpurest import cupy
 from .array_values import same
 
 
@@ -38,6 +39,8 @@ def test_what_other_arrays_have_is_refused_with_what_there_is_instead(g):
     with pytest.raises(AttributeError, match="^'ndarray' object has no attribute 'nothing'$"):
         x.nothing
     assert "cpu" not in dir(x) and "sum" in dir(x)
+    for owner in (g.ones((2, 2)), g.ndarray, cupy.ndarray):
+        assert not [name for name in dir(owner) if not hasattr(owner, name)]
     assert "Arrays do not have it: kernels take x itself." in pydoc.plain(pydoc.render_doc(g.ndarray))
 
 
@@ -126,7 +129,8 @@ def test_types_and_texts(g, capsys):
     assert g.array2string(x) == np.array2string(np.arange(3)) and g.array_str(x) == str(x) and g.array_repr(x) == repr(x)
     assert "..." in g.array2string(g.zeros(5000)) and g.get_printoptions()["threshold"] == 1000
     same(g.astype(x, "f4"), np.arange(3, dtype="f4"))
-    for wrong in (lambda: g.common_type(g.ones(2, "?")), lambda: g.astype([1], "f4"), lambda: g.copyto([1], 2)):
+    for wrong in (lambda: g.common_type(g.ones(2, "?")), lambda: g.astype([1], "f4"), lambda: g.copyto([1], 2), lambda: g.put([1], 0, 2), lambda: g.place([1], [True], 2),
+                  lambda: g.putmask([1], [True], 2), lambda: g.put_along_axis([1], [0], 2, 0)):
         with pytest.raises(TypeError):
             wrong()
     g.show_config()

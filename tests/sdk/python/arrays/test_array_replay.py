@@ -12,6 +12,7 @@ from gpurest._session import requests
 from gpurest._transport.frame import Untimed, pack, unpack
 from gpurest._transport.wire import Response
 from gpurest.arrays._engine import engine as engine_module
+from gpurest.arrays._engine import prepared as prepared_module
 from gpurest.errors import ProtocolError, ResourceExhausted
 from .array_values import same
 
@@ -114,6 +115,79 @@ def test_what_is_held_decides_what_is_stored(g, session):
         same(z, (a + 1) * 2)
         if hold:
             same(y, a + 1)
+
+
+def flushes_made(monkeypatch):
+    """Counts the flushes that are made new; the others are done again as they were."""
+    made, begin = [], prepared_module.Flush.__init__
+
+    def counted(self, *more):
+        made.append(self)
+        begin(self, *more)
+    monkeypatch.setattr(prepared_module.Flush, "__init__", counted)
+    return made
+
+
+def test_what_is_as_it_was_is_done_again(g, session, monkeypatch):
+    a, b = np.arange(16, dtype="f4"), np.full(16, 2, "f4")
+    x, y, made = g.asarray(a, session=session), g.asarray(b, session=session), flushes_made(monkeypatch)
+    for at in range(12):
+        assert float((x + x).sum()) == 240.0 and float(x[3]) == 3.0
+        if at == 6:
+            made.clear()
+    assert not made
+    for at in range(12):  # from one piece of memory to another and back
+        x, a = x * 0.5 + y, a * np.float32(0.5) + b
+        same(x, a)
+        if at == 8:
+            made.clear()
+    assert not made
+    for at in range(6):  # in other memory, with other scalars, or while something else is held
+        z = g.asarray(a + at, session=session)
+        assert float((z + z).sum()) == float((2 * (a + at)).sum())
+        x, a = x * (0.5 + at) + y, a * np.float32(0.5 + at) + b
+        held = x + 1
+        same(x, a)
+        same(held, a + 1)
+    assert made
+
+
+def test_what_can_be_done_again_holds_no_arrays_and_no_memory(g, session):
+    left = []
+    for count in (1, 6):
+        x = g.asarray(np.ones(100_000, "f4"), session=session)
+        for _ in range(count):
+            y = x * 3
+            y._flush()
+            node = weakref.ref(y._storage.node)
+            del y
+            assert node() is None
+        source = weakref.ref(x._storage.node)
+        del x
+        assert source() is None
+        g.flush(session)
+        left.append(session.memory()["allocated_bytes"])
+    assert left[0] == left[1] < 400_000
+
+
+def test_what_fails_is_made_new_the_next_time(g, session, monkeypatch):
+    x = g.asarray(np.ones(8, "f4"), session=session)
+    for _ in range(5):
+        assert float((x * 2).sum()) == 16.0
+    made = flushes_made(monkeypatch)
+    with monkeypatch.context() as patched:
+        def refuse(*_):
+            raise ResourceExhausted("no room", code="device_memory_exhausted")
+        patched.setattr(type(session), "_post", refuse)
+        patched.setattr(type(session), "_send_batch", refuse)
+        y = (x * 2).sum()
+        for _ in range(2):
+            with pytest.raises(ResourceExhausted, match="no room"):
+                float(y)
+    made.clear()
+    for _ in range(3):
+        assert float((x * 2).sum()) == 16.0
+    assert made
 
 
 def test_memory_is_given_back_and_used_again(g, session):
@@ -289,8 +363,8 @@ def test_an_interrupt_while_a_request_is_written_leaves_none_that_another_takes_
     x, y = g.asarray(np.arange(4, dtype="f4"), session=session), g.asarray(np.ones(4, "f4"), session=session)
     fill = requests.Repeated.fill
 
-    def interrupted(self, operations):
-        fill(self, operations)
+    def interrupted(self, *what):
+        fill(self, *what)
         raise KeyboardInterrupt
 
     assert [float(x[3]) for _ in range(4)] == [3] * 4

@@ -490,6 +490,19 @@ def test_what_the_namespace_says_of_itself(g):
         info.dtypes(kind="odd")
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+def test_ends_of_differences_are_of_the_same_kind(g, dtype):
+    a = np.array([1, 3, 2]).astype(dtype)
+    for ends in ((3, [1, 2]), (None, 2.5), (np.float32(2), None), ([1, 2], np.array([1], "u1"))):
+        try:
+            theirs = np.ediff1d(a, *ends)
+        except TypeError:
+            with pytest.raises(TypeError, match="boolean|same_kind"):
+                g.ediff1d(g.asarray(a), *ends)
+        else:
+            same(g.ediff1d(g.asarray(a), *ends), theirs)
+
+
 def test_unstacking(g):
     a = np.arange(24).reshape(2, 3, 4)
     for axis in (0, 1, -1):

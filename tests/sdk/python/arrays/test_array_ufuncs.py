@@ -1,7 +1,10 @@
 """Elementwise functions and reductions with all their options, with random arguments, against NumPy."""
+import warnings
+
 import numpy as np
 import pytest
-from .array_calls import FLOATS, KINDS, NUMBERS, run
+from .array_calls import KINDS, NUMBERS, run
+from .array_values import same
 
 REDUCED = ["add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd",
            "lcm", "hypot", "logaddexp", "logaddexp2", "subtract", "divide", "floor_divide", "remainder", "fmod", "power", "arctan2", "copysign", "left_shift",
@@ -157,6 +160,46 @@ FAMILIES = {"unary": unary, "binary": binary, "reduce": reduce, "accumulate": ac
 @pytest.mark.parametrize("family", FAMILIES)
 def test_functions(g, family):
     run(g, {family: FAMILIES[family]}, 2, relative=2e-3, noisy={"at"})
+
+
+RARE = {
+    "accumulated from below 0": lambda n: [getattr(n, name).accumulate(n.asarray([-8, 2, -3])) for name in ("gcd", "lcm", "hypot", "fmod")],
+    "floats for each operand": lambda n: [n.arctan2(n.asarray([1, 2], dtype="i1"), n.asarray([3, 4], dtype="u1")), n.hypot(n.asarray([1, 2], dtype="i2"), n.asarray([3, 4], dtype="u2")),
+                                          n.copysign(n.asarray([True, False]), n.asarray([3, 4], dtype="u2")), n.hypot(n.asarray([1, 2], dtype="i1"), 1.5)],
+    "more taken from the count than there is": lambda n: [n.var(n.asarray([1.0, 2]), ddof=2), n.var(n.asarray([2.0, 2]), ddof=3), n.std(n.asarray([[1, 2], [3, 5]]), 0, ddof=2),
+                                                         n.nanvar(n.asarray([1, 2]), ddof=2), n.nanvar(n.asarray([1.0, 2]), ddof=2)],
+    "the closest observation": lambda n: [n.quantile(n.asarray([0, 7, 2, 1, 8], dtype="u1"), q, method="closest_observation") for q in (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)],
+}
+
+
+@pytest.mark.parametrize("what", RARE)
+def test_what_random_calls_seldom_meet(g, what):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = RARE[what](np)
+    for ours, other in zip(RARE[what](g), theirs):
+        same(ours, np.asarray(other), exact=False)
+
+
+def test_where_places_of_extremes_go(g):
+    x = g.asarray([[1, 5], [3, 2]])
+    for dtype in ("f8", "u8"):
+        with pytest.raises(TypeError, match="Cannot cast"):
+            g.argmax(x, 0, out=g.zeros(2, dtype))
+    same(g.argmin(x, 0, out=g.zeros(2, "i4")), np.array([0, 1], "i4"))
+    for wrong in (lambda: g.positive(x > 1), lambda: +(x > 1)):
+        with pytest.raises(TypeError, match="positive"):
+            wrong()
+    same(+x, x.get())
+
+
+def test_booleans_have_no_divisors(g):
+    x = g.asarray([True, False])
+    for function in (g.gcd, g.lcm):
+        for wrong in (lambda: function(x, x), lambda: function(x, True), lambda: function.reduce(x), lambda: function.accumulate(x), lambda: function.outer(x, x)):
+            with pytest.raises(TypeError, match="not supported for the input types"):
+                wrong()
+        same(function(x, x.astype("i1")), np.array([1, 0], "i1"))
 
 
 def test_floats_are_added_to_places_that_many_name(g):

@@ -18,7 +18,7 @@ from .expr import BUFFER, ELEMENTWISE, EMPTY, HOST, SETTLED, SORT, Load, Node
 from .glsl import Glsl
 from .language import CUDA, Language
 from .memory import DeviceMemory, Region, new_dead, region_of, take_all
-from .prepared import Flush, Plans, Prepared
+from .prepared import NO_MEMORIES, Flush, Plans, Prepared
 from .structure import Structure, bytes_of
 
 if TYPE_CHECKING:
@@ -236,7 +236,13 @@ class Engine:
         answered = False
         within, self.sending = self.sending, True
         try:
-            flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead, within)
+            prepared = self.plans.get(structure.key) or self._prepared(structure)
+            for kept in () if within else prepared.kept:
+                if kept.again(structure, dead):
+                    flush = kept
+                    break
+            else:
+                flush = Flush(self, structure, prepared, dead, within)
             if flush.unused:
                 self._let_go(flush.unused)
             if flush.document.length:
@@ -251,8 +257,13 @@ class Engine:
             self._failed([node for node in nodes if node.kind not in SETTLED], flush, error)  # done again, updates would count twice
         finally:
             self.sending = within
-        for node in nodes:
-            self.pending.pop(node.number, None)
+            if flush is not None:  # it may be kept
+                flush.nodes, flush.memories = (), NO_MEMORIES
+        if len(nodes) == len(self.pending):  # nobody has queued more meanwhile
+            self.pending.clear()
+        else:
+            for node in nodes:
+                self.pending.pop(node.number, None)
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
 
     def _prepared(self, structure: Structure) -> Prepared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from typing import Any, List, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, Sequence, Tuple, Type, Union
 
 from ..._values import dtypes
 
@@ -31,9 +31,21 @@ def size_of(shape: Shape) -> int:
     return total
 
 
+def as_index(value: Any) -> int:
+    """A whole number, where NumPy takes no bool for one."""
+    if isinstance(value, bool):
+        raise TypeError("an integer is required, not a bool")
+    return operator.index(value)
+
+
+def is_several(spec: Any) -> bool:
+    """Whether it is a sequence of numbers; an array without dimensions is a single one."""
+    return hasattr(spec, "__iter__") and getattr(spec, "ndim", 1) != 0
+
+
 def as_shape(spec: Any) -> Shape:
     """A shape as users write it: one number or a sequence of numbers."""
-    extents = tuple(operator.index(extent) for extent in spec) if hasattr(spec, "__iter__") else (operator.index(spec),)
+    extents = tuple(as_index(extent) for extent in spec) if is_several(spec) else (as_index(spec),)
     if any(extent < 0 for extent in extents):
         raise ValueError("negative dimensions are not allowed")
     if len(extents) > DIMENSIONS_MAX:
@@ -92,17 +104,28 @@ def can_broadcast(shape: Shape, to: Shape) -> bool:
 
 
 def normalize_axis(axis: Any, ndim: int) -> int:
+    """Counted from the front. A bool counts as 0 or 1, as in those functions of NumPy that are written in Python; see strict_axis()."""
     index = operator.index(axis)
     if not -ndim <= index < ndim:
         raise AxisError(f"axis {index} is out of bounds for array of dimension {ndim}")
     return index + ndim if index < 0 else index
 
 
-def normalize_axes(axis: Any, ndim: int) -> Tuple[int, ...]:
-    """`axis` of a reduction: None for all, one, or several; sorted, each once."""
+def strict_axis(axis: Any, ndim: int) -> int:
+    """normalize_axis() where NumPy takes no bool."""
+    return normalize_axis(as_index(axis), ndim)
+
+
+def strict_axes(axis: Any, ndim: int) -> Tuple[int, ...]:
+    """normalize_axes() where NumPy takes no bool: of reductions and their like."""
+    return normalize_axes(axis, ndim, strict_axis)
+
+
+def normalize_axes(axis: Any, ndim: int, each: Callable[[Any, int], int] = normalize_axis) -> Tuple[int, ...]:
+    """None for all, one, or several; sorted, each once."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(normalize_axis(one, ndim) for one in axis) if hasattr(axis, "__iter__") else (normalize_axis(axis, ndim),)
+    axes = tuple(each(one, ndim) for one in axis) if is_several(axis) else (each(axis, ndim),)
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(axes))
@@ -110,7 +133,7 @@ def normalize_axes(axis: Any, ndim: int) -> Tuple[int, ...]:
 
 def reshape_target(size: int, spec: Sequence[Any]) -> Shape:
     """The wanted shape, its one -1 worked out."""
-    extents = [operator.index(extent) for extent in spec]
+    extents = [as_index(extent) for extent in spec]
     unknown = [at for at, extent in enumerate(extents) if extent == -1]
     if len(unknown) > 1 or any(extent < -1 for extent in extents):
         raise ValueError("can only specify one unknown dimension")

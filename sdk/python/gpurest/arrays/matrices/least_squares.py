@@ -33,13 +33,13 @@ def _inverted(values: ndarray, cutoff: Any) -> ndarray:
 
 def _as_bound(given: Any, like: ndarray) -> Any:
     """A number, or one for each matrix of a stack."""
-    return float(given) if isinstance(given, (int, float)) else ufuncs.as_array(given).astype(like._dtype, copy=False)[..., None]
+    return float(given) if isinstance(given, (int, float)) else ufuncs.as_array(given, like).astype(like._dtype, copy=False)[..., None]
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSET) -> ndarray:
     """The pseudo-inverse of each matrix. Singular values that are not above `rcond` times the greatest count as 0: 1e-15, or with `rtol` None what a's type and
     size suggest. `hermitian`: a is symmetric."""
-    matrix = arrays_of(a)[0]
+    matrix = arrays_of(ufuncs.as_array(a, rcond, rtol))[0]
     if rcond is not None and rtol is not UNSET:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
@@ -59,7 +59,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     """How many singular values are above `tol`, or above `rtol` times the greatest, which is a's longer side times its type's roundoff if not given."""
     if rtol is not None and tol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
-    array = ufuncs.as_array(A)
+    array = ufuncs.as_array(A, tol, rtol)
     if array.ndim < 2:
         return int(not bool((array == 0).all()))
     values = svd(array, compute_uv=False, hermitian=hermitian)

@@ -86,7 +86,7 @@ def norm(x: Any, ord: Any = None, axis: AxisLike = None, keepdims: bool = False)
         return _of_vectors(array, ord, shapes.normalize_axis(axes[0], array.ndim), keepdims)
     if len(axes) != 2:
         raise ValueError("Improper number of dimensions to norm.")
-    rows, columns = (shapes.normalize_axis(one, array.ndim) for one in axes)
+    rows, columns = (shapes.strict_axis(one, array.ndim) for one in axes)
     if rows == columns:
         raise ValueError("Duplicate axes given.")
     made = _of_matrices(shaping.moveaxis(array, (rows, columns), (-2, -1)), ord)

@@ -60,7 +60,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Optional[ndarray] = None) -> ndarra
         raise ValueError("Expecting at least two arrays.")
     if len(arrays) == 2:
         return linalg.dot(arrays[0], arrays[1], out)
-    parts = [ufuncs.as_array(one) for one in arrays]
+    parts = ufuncs.as_arrays(arrays, out)
     row, column = parts[0].ndim == 1, parts[-1].ndim == 1
     parts[0] = parts[0].reshape(1, parts[0].size) if row else parts[0]
     parts[-1] = parts[-1].reshape(parts[-1].size, 1) if column else parts[-1]
@@ -78,7 +78,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Optional[ndarray] = None) -> ndarra
 
 def outer(x1: Any, x2: Any, /) -> ndarray:
     """Every element of one vector times every one of the other, as a matrix."""
-    first, second = (ufuncs.as_array(one) for one in ufuncs.operands_of([x1, x2]))
+    first, second = ufuncs.as_arrays((x1, x2))
     if first.ndim != 1 or second.ndim != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={first.ndim} and x2.ndim={second.ndim}.")
     return linalg.outer(first, second)

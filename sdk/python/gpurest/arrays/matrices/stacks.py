@@ -9,7 +9,7 @@ from ..._values.dtypes import DType
 from .. import reductions, ufuncs
 from .._engine import shapes
 from .._engine.expr import FACTOR, Node
-from ..ndarray import ndarray, same_engine, wrap
+from ..ndarray import ndarray, wrap
 
 INFOS_READ = 1024  # so many are read as they are, more are summed up on the device
 
@@ -40,8 +40,7 @@ def _computed_in(array: ndarray) -> DType:
 
 def arrays_of(*values: Any) -> List[ndarray]:
     """As arrays of one session, of single precision if all are, else of double; complex if one is."""
-    arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(values)]
-    same_engine(arrays)
+    arrays = ufuncs.as_arrays(values)
     kinds = [_computed_in(one) for one in arrays]
     part = dtypes.float64 if dtypes.float64 in [one.part for one in kinds] else dtypes.float32
     kind = dtypes.complex_of(part) if "c" in [one.kind for one in kinds] else part

@@ -14,7 +14,7 @@ from ..ndarray import fetch, ndarray
 from ..routines.picking import take, take_along_axis
 from ..routines.searching import searchsorted
 from .bit_generator import BitGenerator
-from .parameters import is_number
+from .parameters import engine_for, is_number
 
 FEW_OF_MANY = 50  # below a part of so many of a population, and from POPULATION_MANY on, what is chosen is not sorted out of all of it
 POPULATION_MANY = 10_000
@@ -45,25 +45,25 @@ class Rearranging:
         """Elements of `a` (along `axis`), or numbers below it, in an array of shape `size`; without `size` a single one. With `p` each has a
         probability of its own; what is in `p` is checked, which sends what is queued if it is on the device. Without `replace` none is chosen
         twice; they come in random order, whatever `shuffle` says."""
-        count, array = self._population(a, axis)
+        count, array = self._population(a, axis, p, session)
         shape = () if size is None else shapes.as_shape(size)
         wanted = shapes.size_of(shape)
         if count <= 0 and wanted:
             raise ValueError("a must be a positive integer unless no samples are taken" if array is None else "a cannot be empty unless no samples are taken")
         if not replace and wanted > count:
             raise ValueError("Cannot take a larger sample than population when replace is False")
-        where = session if array is None else array._engine.session
+        where = engine_for((p if array is None else array,), session).session
         weights = None if p is None else _weights(p, count, 0 if replace else wanted, where)
         places = self._places(count, shape, replace, weights, where)
         return places if array is None else take(array, places, axis)
 
     @staticmethod
-    def _population(a: Any, axis: int) -> Tuple[int, Optional[ndarray]]:
+    def _population(a: Any, axis: int, p: Any, session: Where) -> Tuple[int, Optional[ndarray]]:
         if _is_whole(a):
             return operator.index(a), None
         if isinstance(a, float) or getattr(a, "ndim", 1) == 0 or not hasattr(a, "__len__"):
             raise ValueError(f"a must be a sequence or an integer, not {type(a)}")
-        array = host.asarray(a)
+        array = _array(a, p, session)
         return array._shape[shapes.normalize_axis(axis, array.ndim)], array
 
     def _places(self, count: int, shape: shapes.Shape, replace: bool, weights: Optional[ndarray], session: Where) -> ndarray:
@@ -88,7 +88,7 @@ class Rearranging:
         """The numbers below `x` in random order, or a copy of the array with its parts along `axis` in random order."""
         if _is_whole(x):
             return self._order(max(0, operator.index(x)), session)
-        array = host.asarray(x, session=None if isinstance(x, ndarray) else session)
+        array = _array(x, None, session)
         extent = array._shape[shapes.normalize_axis(axis, array.ndim)]
         return take(array, self._order(extent, array._engine.session), axis)
 
@@ -106,7 +106,7 @@ class Rearranging:
 
     def permuted(self, x: Any, axis: Optional[int] = None, out: Optional[ndarray] = None) -> ndarray:
         """A copy with every line along `axis` in a random order of its own; without `axis` all elements change places. `out` may be `x`."""
-        array = host.asarray(x)
+        array = _array(x, out, None)
         if array.ndim == 0:
             raise TypeError("len() of unsized object")
         if out is not None and (not isinstance(out, ndarray) or out._shape != array._shape):
@@ -117,9 +117,14 @@ class Rearranging:
         return made if out is None else ufuncs.into(out, made)
 
 
+def _array(a: Any, beside: Any, session: Where) -> ndarray:
+    """One of ours as it is; else made in the session of what is `beside` it, or in the one that is named."""
+    return a if isinstance(a, ndarray) else host.asarray(a, session=engine_for((beside,), session).session)
+
+
 def _weights(p: Any, count: int, nonzero: int, session: Where) -> ndarray:
     """The probabilities as an array; ValueError unless they are some. `nonzero`: so many of them at least."""
-    weights = host.asarray(p, dtype=dtypes.float64, session=None if isinstance(p, ndarray) else session)
+    weights = _array(p, None, session).astype(dtypes.float64, copy=False)
     if weights.ndim != 1:
         raise ValueError("p must be 1-dimensional")
     if weights.size != count:

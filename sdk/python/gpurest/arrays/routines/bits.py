@@ -31,7 +31,7 @@ def packbits(a: Any, axis: Optional[int] = None, bitorder: str = "big") -> ndarr
         raise TypeError("Expected an input array of integer or boolean data type")
     if axis is None:
         array, axis = shaping.ravel(array), 0
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = shapes.strict_axis(axis, array.ndim)
     shifts, line = _shifts(array, bitorder), shaping.moveaxis(array, at, -1) != 0
     more = -line._shape[-1] % 8
     if more:
@@ -48,11 +48,12 @@ def unpackbits(a: Any, axis: Optional[int] = None, count: Optional[int] = None, 
         raise TypeError("Expected an input array of unsigned byte data type")
     if axis is None:
         array, axis = shaping.ravel(array), 0
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = shapes.strict_axis(axis, array.ndim)
     line = shaping.moveaxis(array, at, -1)
     bits = ((line.reshape(line._shape + (1,)) >> _shifts(array, bitorder)) & 1).reshape(line._shape[:-1] + (line._shape[-1] * 8,))
     total = bits._shape[-1]
     if count is not None:
+        count = shapes.as_index(count)
         if count < -total:
             raise ValueError(f"-ve count out of range: {count}")
         if count > total:

@@ -8,9 +8,10 @@ from typing import Any, List, Optional, Sequence, Tuple
 from ..._values import dtypes
 from .. import host, joining, reductions, shaping, ufuncs
 from .._engine import shapes
+from ..casting import can_cast
 from ..creation import zeros
 from ..ndarray import UNSET, AxisLike, ndarray
-from ..ufuncs import as_array
+from ..ufuncs import as_array, as_arrays
 
 __all__ = ["convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "kron", "trapezoid", "unwrap"]
 MODES = ("valid", "same", "full")
@@ -22,14 +23,14 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = UNSET, append: Any =
         return as_array(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n!r}")
-    array = as_array(a)
+    array = as_array(a, prepend, append)
     if array.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
     at = shapes.normalize_axis(axis, array.ndim)
     parts = [array]
     for value, place in ((prepend, 0), (append, 2)):
         if value is not UNSET:
-            more = as_array(value)
+            more = as_array(value, array)
             more = shaping.broadcast_to(more, array._shape[:at] + (1,) + array._shape[at + 1:]) if more.ndim == 0 else more
             parts = [more, *parts] if place == 0 else [*parts, more]
     array = joining.concatenate(parts, at) if len(parts) > 1 else array
@@ -41,13 +42,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = UNSET, append: Any =
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """diff() of all elements in C order, with `to_begin` in front and `to_end` behind."""
-    flat = shaping.ravel(as_array(ary))
+    flat = shaping.ravel(as_array(ary, to_begin, to_end))
     parts = [flat[1:] - flat[:-1]]
     for value, name in ((to_begin, "to_begin"), (to_end, "to_end")):
         if value is None:
             continue
-        more = shaping.ravel(as_array(value))
-        if dtypes.promote(more._dtype, flat._dtype) is not flat._dtype and more._dtype.kind != flat._dtype.kind:
+        more = shaping.ravel(as_array(value, flat))
+        if not can_cast(more._dtype, flat._dtype, "same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         more = more.astype(flat._dtype)
         parts = [more, *parts] if name == "to_begin" else [*parts, more]
@@ -58,12 +59,12 @@ def _spacings(array: ndarray, varargs: Sequence[Any], axes: Sequence[int]) -> Li
     """For each axis a distance, or the distances between its elements."""
     if not varargs:
         return [1.0] * len(axes)
-    given = list(varargs) * (len(axes) if len(varargs) == 1 and as_array(varargs[0]).ndim == 0 else 1)
+    given = list(varargs) * (len(axes) if len(varargs) == 1 and as_array(varargs[0], array).ndim == 0 else 1)
     if len(given) != len(axes):
         raise TypeError("invalid number of arguments")
     found: List[Any] = []
     for one, axis in zip(given, axes):
-        places = as_array(one)
+        places = as_array(one, array)
         if places.ndim == 0:
             found.append(reductions.scalar(one))
             continue
@@ -78,9 +79,11 @@ def _spacings(array: ndarray, varargs: Sequence[Any], axes: Sequence[int]) -> Li
 def gradient(f: Any, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) -> Any:
     """The slopes along every dimension, or those of `axis`, by the elements on both sides; a tuple of arrays for several. `varargs`: the distance
     between elements, one for each axis, or the elements' places."""
-    array = as_array(f)
-    listed: Any = range(array.ndim) if axis is None else axis if hasattr(axis, "__iter__") else (axis,)
+    array = as_array(f, varargs)
+    listed: Any = range(array.ndim) if axis is None else axis if shapes.is_several(axis) else (axis,)
     axes = tuple(shapes.normalize_axis(one, array.ndim) for one in listed)
+    if len(set(axes)) != len(axes):
+        raise ValueError("repeated axis")
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")
     steps = _spacings(array, varargs, axes)
@@ -119,12 +122,12 @@ def _edge_slope(line: ndarray, step: Any, place: int, inward: int, edge_order: i
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
     """The area below straight lines between the elements, `dx` apart or at the places `x`."""
-    heights = as_array(y)
-    at = shapes.normalize_axis(axis, heights.ndim)
+    heights = as_array(y, x, dx)
+    at = shapes.strict_axis(axis, heights.ndim)
     if x is None:
         step: Any = dx
     else:
-        places = as_array(x)
+        places = as_array(x, heights)
         step = diff(places, axis=0 if places.ndim == 1 else at)
         if places.ndim == 1:
             step = step.reshape((-1 if step.size else 0,) + (1,) * (heights.ndim - at - 1))
@@ -144,7 +147,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """The vector perpendicular to two vectors of three components, or two, for each pair along the last dimension, or those named."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    first, second = as_array(a), as_array(b)
+    first, second = as_arrays((a, b))
     if first.ndim < 1 or second.ndim < 1:
         raise ValueError("At least one array has zero dimension")
     first = shaping.moveaxis(first, shapes.normalize_axis(axisa, first.ndim), -1)
@@ -153,16 +156,16 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     parts = _cross_parts(first, second)
     if len(parts) == 1:
-        return as_array(parts[0])
+        return as_array(parts[0], first)
     kind = dtypes.promote(first._dtype, second._dtype)
-    made = joining.stack([shaping.broadcast_to(as_array(one), shapes.broadcast_shapes(first._shape[:-1], second._shape[:-1])) for one in parts], -1)
+    made = joining.stack([shaping.broadcast_to(as_array(one, first), shapes.broadcast_shapes(first._shape[:-1], second._shape[:-1])) for one in parts], -1)
     made = made.astype(kind, copy=False)
     return shaping.moveaxis(made, -1, shapes.normalize_axis(axisc, made.ndim))
 
 
 def kron(a: Any, b: Any) -> ndarray:
     """Every element of a times the whole of b, put together."""
-    first, second = as_array(a), as_array(b)
+    first, second = as_arrays((a, b))
     ndim = max(first.ndim, second.ndim)
     first, second = shaping.atleast(first, ndim), shaping.atleast(second, ndim)
     left = first.reshape(tuple(extent for one in first._shape for extent in (one, 1)))
@@ -180,7 +183,7 @@ def _mode(mode: Any) -> str:
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """Sums of products of a with v, turned around and moved along: "full" wherever both meet, "same" as many as the longer one has, "valid" where the
     shorter one lies within."""
-    first, second = (shaping.atleast(as_array(one), 1) for one in (a, v))
+    first, second = (shaping.atleast(one, 1) for one in as_arrays((a, v)))
     if first.ndim > 1 or second.ndim > 1:
         raise ValueError("object too deep for desired array")
     if second.size > first.size:
@@ -192,7 +195,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """Sums of products of a with v, complex numbers of v conjugated, moved along; `mode` as in convolve()."""
-    first, second = (shaping.atleast(as_array(one), 1) for one in (a, v))
+    first, second = (shaping.atleast(one, 1) for one in as_arrays((a, v)))
     if first.ndim > 1 or second.ndim > 1:
         raise ValueError("object too deep for desired array")
     if not first.size or not second.size:
@@ -220,7 +223,7 @@ def _slid(line: ndarray, weights: ndarray, mode: str) -> ndarray:
 def unwrap(p: Any, discont: Optional[float] = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
     """With multiples of `period` added so that neighbours along `axis` are less than `discont`, or half a period, apart."""
     array = as_array(p)
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = shapes.strict_axis(axis, array.ndim)
     step = diff(array, axis=at)
     whole = array._dtype.kind in "iu" and isinstance(period, int)
     kind = dtypes.promote(array._dtype, dtypes.int64 if whole else dtypes.float64) if array._dtype.kind != "f" else array._dtype

@@ -6,9 +6,10 @@ from typing import Any, Callable, Optional, Tuple
 
 from .. import indexing, linalg, shaping
 from ..creation import arange, ones, tri, zeros
+from ..current import Where
 from ..ndarray import ndarray
 from ..ufuncs import as_array
-from .picking import resize
+from .picking import resized
 
 __all__ = ["diag", "diag_indices", "diag_indices_from", "diagflat", "fill_diagonal", "mask_indices", "tril_indices", "tril_indices_from", "triu_indices",
            "triu_indices_from"]
@@ -47,12 +48,16 @@ def fill_diagonal(a: ndarray, val: Any, wrap: bool = False) -> None:
     end = a.size if a.ndim > 2 or wrap else min(a.size, a._shape[1] * a._shape[1])
     count = len(range(0, end, step))
     if count:
-        a.flat[0:end:step] = resize(val, count)
+        a.flat[0:end:step] = resized(as_array(val, a), count)
 
 
 def diag_indices(n: int, ndim: int = 2) -> Tuple[ndarray, ...]:
     """The places of the diagonal of an array of `ndim` dimensions of n elements."""
-    return (arange(n),) * ndim
+    return _diagonal(n, ndim, None)
+
+
+def _diagonal(n: int, ndim: int, session: Where) -> Tuple[ndarray, ...]:
+    return (arange(n, session=session),) * ndim
 
 
 def diag_indices_from(arr: ndarray) -> Tuple[ndarray, ...]:
@@ -61,17 +66,25 @@ def diag_indices_from(arr: ndarray) -> Tuple[ndarray, ...]:
         raise ValueError("input array must be at least 2-d")
     if len(set(arr._shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
-    return diag_indices(arr._shape[0], arr.ndim)
+    return _diagonal(arr._shape[0], arr.ndim, arr._engine.session)
 
 
 def tril_indices(n: int, k: int = 0, m: Optional[int] = None) -> Tuple[ndarray, ...]:
     """The places on and below the k-th diagonal of an n x m matrix."""
-    return indexing.nonzero(tri(n, m, k, bool))
+    return _lower(n, k, m, None)
+
+
+def _lower(n: int, k: int, m: Optional[int], session: Where) -> Tuple[ndarray, ...]:
+    return indexing.nonzero(tri(n, m, k, bool, session=session))
 
 
 def triu_indices(n: int, k: int = 0, m: Optional[int] = None) -> Tuple[ndarray, ...]:
     """The places on and above the k-th diagonal of an n x m matrix."""
-    return indexing.nonzero(~tri(n, m, k - 1, bool))
+    return _upper(n, k, m, None)
+
+
+def _upper(n: int, k: int, m: Optional[int], session: Where) -> Tuple[ndarray, ...]:
+    return indexing.nonzero(~tri(n, m, k - 1, bool, session=session))
 
 
 def _matrix(arr: ndarray) -> Tuple[int, int]:
@@ -83,13 +96,13 @@ def _matrix(arr: ndarray) -> Tuple[int, int]:
 def tril_indices_from(arr: ndarray, k: int = 0) -> Tuple[ndarray, ...]:
     """tril_indices() for the array's shape."""
     rows, columns = _matrix(arr)
-    return tril_indices(rows, k, columns)
+    return _lower(rows, k, columns, arr._engine.session)
 
 
 def triu_indices_from(arr: ndarray, k: int = 0) -> Tuple[ndarray, ...]:
     """triu_indices() for the array's shape."""
     rows, columns = _matrix(arr)
-    return triu_indices(rows, k, columns)
+    return _upper(rows, k, columns, arr._engine.session)
 
 
 def mask_indices(n: int, mask_func: Callable[..., ndarray], k: Any = 0) -> Tuple[ndarray, ...]:

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from ..._values import dtypes
 from .. import host, reductions, ufuncs
+from .._engine import shapes
 from ..ndarray import ndarray
 from ..ufuncs import as_array
 from .picking import indices
@@ -143,6 +144,6 @@ def from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> ndarray:
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """What the function makes of the places of all elements, an array for each dimension."""
-    extents = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    extents = tuple(shape) if shapes.is_several(shape) else (shape,)
     places = indices(extents, dtype=dtype)
     return function(*(places[at] for at in range(len(extents))), **kwargs)

@@ -23,7 +23,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     outer = line._shape[:-1]
     if 0 in outer:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    found = [as_array(func1d(line[place], *args, **kwargs)) for place in itertools.product(*map(range, outer))]
+    found = [as_array(func1d(line[place], *args, **kwargs), line) for place in itertools.product(*map(range, outer))]
     made = joining.stack(found).reshape(outer + found[0]._shape)
     for one in range(found[0].ndim):  # the result's dimensions take the axis's place
         made = shaping.moveaxis(made, len(outer) + one, at + one)
@@ -33,9 +33,9 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> ndarray:
     """The function called with the array and each axis in turn; a dimension that it reduces is kept with one element."""
     made = as_array(a)
-    for axis in axes if hasattr(axes, "__iter__") else (axes,):
-        at = shapes.normalize_axis(axis, made.ndim)
-        result = as_array(func(made, at))
+    for axis in axes if shapes.is_several(axes) else (axes,):
+        at = shapes.strict_axis(axis, made.ndim)
+        result = as_array(func(made, at), made)
         if result.ndim != made.ndim:
             result = shaping.expand_dims(result, at)
             if result.ndim != made.ndim:
@@ -47,12 +47,12 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> ndarray:
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
     """Each element from the function, or the number, of the last condition that holds there; one function more is for where none does. Functions get
     the elements where their condition holds, whose number must be known: this sends what is queued."""
-    array = as_array(x)
+    array = as_array(x, condlist)
     first: Any = condlist if isinstance(condlist, bool) or getattr(condlist, "shape", None) == () else condlist[0]
     if first is condlist or (array.ndim and not isinstance(first, list) and not getattr(first, "ndim", 0)):
         condlist = [condlist]
     conditions: Any = condlist
-    masks: List[ndarray] = [shaping.broadcast_to(as_array(one).astype("?", copy=False), array._shape) for one in conditions]
+    masks: List[ndarray] = [shaping.broadcast_to(as_array(one, array).astype("?", copy=False), array._shape) for one in conditions]
     count = len(masks)
     if len(funclist) == count + 1:
         none = host.empty(array._shape, bool, session=array._engine.session)

@@ -7,11 +7,12 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from ..._values import dtypes
 from ..._values.dtypes import DType
-from .. import host, indexing, reductions, shaping, ufuncs
+from .. import indexing, joining, reductions, shaping, ufuncs
+from .._engine import shapes
 from ..creation import linspace, zeros
 from ..ndarray import ndarray
 from ..reductions import scalar
-from ..ufuncs import as_array
+from ..ufuncs import as_array, as_arrays
 from .searching import searchsorted
 
 __all__ = ["bincount", "histogram", "histogram2d", "histogramdd"]
@@ -20,14 +21,15 @@ __all__ = ["bincount", "histogram", "histogram2d", "histogramdd"]
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     """How many elements there are of each number from 0 on, as int64, or the sums of their weights, as float64. The greatest must be known, so this
     sends what is queued; floats are added in any order."""
-    array = as_array(x)
+    array = as_array(x, weights)
     if array.ndim != 1:
         raise ValueError("object of too small depth for desired array" if array.ndim == 0 else "object too deep for desired array")
     if array._dtype.kind in "fc" and array.size or array._dtype is dtypes.uint64:
         raise TypeError(f"Cannot cast array data from {array.dtype!r} to {dtypes.public(dtypes.int64)!r} according to the rule 'safe'")
+    minlength = shapes.as_index(minlength)
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
-    shares = None if weights is None else as_array(weights).astype("f8", copy=False)
+    shares = None if weights is None else as_array(weights, array).astype("f8", copy=False)
     if shares is not None and shares._shape != array._shape:
         raise ValueError("The weights and list don't have the same length.")
     if not array.size:
@@ -49,7 +51,7 @@ def _edges(array: ndarray, bins: Any, limits: Any, kind: DType) -> ndarray:
     """The bounds of the bins, which must be known where they follow from the elements: this then sends what is queued."""
     if isinstance(bins, str):
         raise TypeError("bins is a number or the bounds: no method of choosing it by a name")
-    if not hasattr(bins, "__iter__") and getattr(bins, "ndim", 0) == 0:
+    if not shapes.is_several(bins):
         if not hasattr(bins, "__index__"):
             raise TypeError("`bins` must be an integer, a string, or an array")
         if int(bins) < 1:
@@ -57,7 +59,7 @@ def _edges(array: ndarray, bins: Any, limits: Any, kind: DType) -> ndarray:
         first, last = _range(array, limits)
         made: ndarray = linspace(first, last, int(bins) + 1, dtype=kind, session=array._engine.session)
         return made
-    edges = as_array(bins)
+    edges = as_array(bins, array)
     if edges.ndim != 1:
         raise ValueError("`bins` must be 1d, when an array")
     if edges.size > 1 and bool(reductions.any(edges[:-1] > edges[1:])):
@@ -90,11 +92,11 @@ def _bins_of(values: ndarray, edges: ndarray) -> ndarray:
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Optional[bool] = None, weights: Any = None) -> Tuple[ndarray, ndarray]:  # noqa: A002
     """How many elements lie in each bin, or the sums of their weights, and the bins' bounds. `bins`: their number, of equal width within `range` or
     from the least to the greatest element, or their bounds, but unlike in NumPy no name of a rule. `density`: so that the integral is 1."""
-    array = as_array(a)
-    shares = None if weights is None else shaping.ravel(as_array(weights))
-    if shares is not None and as_array(weights)._shape != array._shape:
+    array = as_array(a, weights, bins)
+    given = None if weights is None else as_array(weights, array)
+    if given is not None and given._shape != array._shape:
         raise ValueError("weights should have the same shape as a.")
-    flat = shaping.ravel(array)
+    flat, shares = shaping.ravel(array), None if given is None else shaping.ravel(given)
     if flat._dtype.kind == "c":
         raise TypeError("histogram() of complex numbers has no bins: take the real parts, the imaginary ones or the sizes")
     edges = _edges(flat, bins, range, flat._dtype if flat._dtype.kind == "f" else dtypes.float64)
@@ -121,7 +123,7 @@ def sum_of(weights: ndarray) -> Any:
 def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Optional[bool] = None, weights: Any = None) -> Tuple[ndarray, List[ndarray]]:  # noqa: A002
     """How many points lie in each cell of a grid, as float64, and the bounds along each dimension. `sample`: a row for each point, or a sequence of
     arrays of coordinates. `bins`, `range`: of all dimensions, or of each."""
-    points = as_array(sample) if isinstance(sample, ndarray) or getattr(sample, "ndim", 0) == 2 else _columns(sample)
+    points = as_array(sample, bins, weights) if isinstance(sample, ndarray) or getattr(sample, "ndim", 0) == 2 else _columns(sample, bins, weights)
     points = points if points.ndim == 2 else shaping.atleast(points, 2).T
     count = points._shape[1]
     several = list(bins) if hasattr(bins, "__len__") else [bins] * count
@@ -142,7 +144,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Optiona
     cells = 1
     for extent in shape:
         cells *= extent
-    shares = None if weights is None else as_array(weights).astype("f8", copy=False)
+    shares = None if weights is None else as_array(weights, points).astype("f8", copy=False)
     counts = _counted_in(ufuncs.where(inside, total, -1), cells, shares).astype("f8", copy=False).reshape(shape)
     if density:
         whole = reductions.sum(counts)
@@ -155,21 +157,20 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Optiona
 _upto = range
 
 
-def _columns(sample: Sequence[Any]) -> ndarray:
-    parts = [as_array(one) for one in sample]
+def _columns(sample: Sequence[Any], *beside: Any) -> ndarray:
+    parts = as_arrays(sample, *beside)
     if not parts or parts[0].ndim == 0:
-        return host.asarray(sample)
+        return as_array(sample, *beside)
     if all(isinstance(one, (list, tuple)) for one in sample):  # rows of points, as NumPy reads nested lists
-        return host.asarray(sample).T if dtypes.numpy is None else host.asarray(dtypes.numpy.atleast_2d(sample).T)
-    from_columns: ndarray = host.asarray(parts)
-    return from_columns.T
+        return as_array(sample, *beside).T if dtypes.numpy is None else as_array(dtypes.numpy.atleast_2d(sample).T, *beside)
+    return joining.stack(parts).T
 
 
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Optional[bool] = None, weights: Any = None) -> Tuple[ndarray, ndarray, ndarray]:  # noqa: A002
     """histogramdd() of points (x, y): counts, and the bounds along both dimensions."""
-    first, second = as_array(x), as_array(y)
+    first, second = as_arrays((x, y), bins, weights)
     if len(first) != len(second):
         raise ValueError("x and y must have the same length.")
     several = bins if hasattr(bins, "__len__") and len(bins) in (1, 2) else [bins, bins] if hasattr(bins, "__len__") else bins
-    counts, edges = histogramdd(host.asarray([first, second]).T, several, range, density, weights)
+    counts, edges = histogramdd(joining.stack([first, second]).T, several, range, density, weights)
     return counts, edges[0], edges[1]

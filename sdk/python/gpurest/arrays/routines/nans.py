@@ -17,8 +17,8 @@ __all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanme
            "nan_to_num"]
 
 
-def _replaced(a: Any, value: float) -> ndarray:
-    array = as_array(a)
+def _replaced(a: Any, value: float, *beside: Any) -> ndarray:
+    array = as_array(a, *beside)
     return ufuncs.where(ufuncs.isnan(array), value, array) if array._dtype.kind in "fc" else array
 
 
@@ -27,29 +27,29 @@ def _numbers(array: ndarray, where: Any) -> Any:
     if array._dtype.kind not in "fc":
         return where
     numbers = ~ufuncs.isnan(array)
-    return numbers if where is True else numbers & as_array(where)
+    return numbers if where is True else numbers & as_array(where, array)
 
 
 def nansum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
            where: Any = True) -> ndarray:
     """The sum of what is not NaN."""
-    return reductions.sum(_replaced(a, 0), axis, dtype, out, keepdims, initial, where)
+    return reductions.sum(_replaced(a, 0, out, where), axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET,
             where: Any = True) -> ndarray:
     """The product of what is not NaN."""
-    return reductions.prod(_replaced(a, 1), axis, dtype, out, keepdims, initial, where)
+    return reductions.prod(_replaced(a, 1, out, where), axis, dtype, out, keepdims, initial, where)
 
 
 def nancumsum(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
     """Running sums in which NaN counts as 0."""
-    return reductions.cumsum(_replaced(a, 0), axis, dtype, out)
+    return reductions.cumsum(_replaced(a, 0, out), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Optional[int] = None, dtype: Any = None, out: Optional[ndarray] = None) -> ndarray:
     """Running products in which NaN counts as 1."""
-    return reductions.cumprod(_replaced(a, 1), axis, dtype, out)
+    return reductions.cumprod(_replaced(a, 1, out), axis, dtype, out)
 
 
 def nanmin(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False, initial: Any = UNSET, where: Any = True) -> ndarray:
@@ -64,12 +64,12 @@ def nanmax(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdim
 
 def nanmean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """The mean of what is not NaN; NaN where there is nothing else, of which nothing warns."""
-    array = as_array(a)
+    array = as_array(a, out, where)
     return reductions.mean(array, axis, dtype, out, keepdims, where=_numbers(array, where))
 
 
-def _spread(a: Any, axis: AxisLike, dtype: Any, ddof: float, keepdims: bool, where: Any, mean: Any, correction: Any) -> ndarray:
-    array = as_array(a)
+def _spread(a: Any, axis: AxisLike, dtype: Any, out: Optional[ndarray], ddof: float, keepdims: bool, where: Any, mean: Any, correction: Any) -> ndarray:
+    array = as_array(a, out, where, mean)
     if array._dtype.kind not in "fc":
         return reductions.var(array, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     numbers = _numbers(array, where)
@@ -82,17 +82,17 @@ def _spread(a: Any, axis: AxisLike, dtype: Any, ddof: float, keepdims: bool, whe
 def nanvar(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False, *,
            where: Any = True, mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
     """The variance of what is not NaN."""
-    return reductions.into(out, _spread(a, axis, dtype, ddof, keepdims, where, mean, correction), "nanvar", "unsafe")
+    return reductions.into(out, _spread(a, axis, dtype, out, ddof, keepdims, where, mean, correction), "nanvar", "unsafe")
 
 
 def nanstd(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False, *,
            where: Any = True, mean: Any = UNSET, correction: Any = UNSET) -> ndarray:
     """The square root of nanvar()."""
-    return reductions.into(out, ufuncs.sqrt(_spread(a, axis, dtype, ddof, keepdims, where, mean, correction)), "nanstd", "unsafe")
+    return reductions.into(out, ufuncs.sqrt(_spread(a, axis, dtype, out, ddof, keepdims, where, mean, correction)), "nanstd", "unsafe")
 
 
 def _place(op: str, a: Any, axis: Optional[int], out: Optional[ndarray], keepdims: bool) -> ndarray:
-    array = as_array(a)
+    array = as_array(a, out)
     if array._dtype.kind in "fc":
         if array.size and bool(reductions.any(reductions.all(ufuncs.isnan(array), axis))):
             raise ValueError("All-NaN slice encountered")
@@ -112,7 +112,7 @@ def nanargmax(a: Any, axis: Optional[int] = None, out: Optional[ndarray] = None,
 
 def nanmedian(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
     """The median of what is not NaN; NaN where there is nothing else, of which nothing warns."""
-    array = as_array(a)
+    array = as_array(a, out)
     line, kept = lines(array, axis)
     if not line._shape[-1]:
         made = reductions.mean(line, -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Tuple
 
 from .. import host, joining, reductions, ufuncs
+from .._engine import shapes
 from ..creation import arange, linspace
 from ..ndarray import ndarray
 from ..ufuncs import as_array
@@ -23,19 +24,19 @@ def _pairs(spec: Any, ndim: int, what: str) -> List[Pair]:
     if isinstance(spec, dict):
         found: List[Pair] = [(0, 0)] * ndim
         for axis, one in spec.items():
-            before, behind = one if hasattr(one, "__iter__") else (one, one)
+            before, behind = one if shapes.is_several(one) else (one, one)
             found[axis] = (before, behind)
         return found
     listed = spec.tolist() if hasattr(spec, "tolist") else spec
-    if not hasattr(listed, "__iter__"):
+    if not shapes.is_several(listed):
         return [(listed, listed)] * ndim
     rows = list(listed)
-    if rows and not any(hasattr(one, "__iter__") for one in rows):
+    if rows and not any(shapes.is_several(one) for one in rows):
         if len(rows) == 1:
             return [(rows[0], rows[0])] * ndim
         if len(rows) == 2:
             return [(rows[0], rows[1])] * ndim
-    elif rows and all(hasattr(one, "__iter__") for one in rows):
+    elif rows and all(shapes.is_several(one) for one in rows):
         pairs = [tuple(one) for one in rows]
         if all(len(one) == 1 for one in pairs) and len(pairs) in (1, ndim):
             return [(one[0], one[0]) for one in pairs] * (ndim if len(pairs) == 1 else 1)
@@ -48,9 +49,9 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> nd
     """With so many elements more in front of and behind each dimension, made by `mode`: "constant" (`constant_values`), "edge", "empty",
     "linear_ramp" (`end_values`), "maximum", "mean", "median" or "minimum" (`stat_length`), "reflect", "symmetric" (`reflect_type`) or "wrap". Unlike
     in NumPy it is no function."""
-    source = as_array(array)
+    source = as_array(array, *kwargs.values())
     widths = _pairs(pad_width, source.ndim, "pad_width")
-    if any(not hasattr(one, "__index__") for pair in widths for one in pair):
+    if any(isinstance(one, bool) or not hasattr(one, "__index__") for pair in widths for one in pair):
         raise TypeError("`pad_width` must be of integral type.")
     if any(one < 0 for pair in widths for one in pair):
         raise ValueError("index can't contain negative values")
@@ -131,7 +132,7 @@ def _odd(array: ndarray, axis: int, before: int, after: int, mode: str) -> ndarr
 def _ramp(edge: ndarray, axis: int, count: int, end: Any) -> ndarray:
     """From `end` towards the edge, which is left out."""
     line = edge.reshape(edge._shape[:axis] + edge._shape[axis + 1:])
-    made: ndarray = linspace(as_array(end).astype("f8"), line.astype("f8"), count, endpoint=False, axis=axis)
+    made: ndarray = linspace(as_array(end, line).astype("f8"), line.astype("f8"), count, endpoint=False, axis=axis)
     return (ufuncs.floor(made) if edge._dtype.kind in "iu" else made).astype(edge._dtype)
 
 

@@ -7,12 +7,13 @@ from typing import Any, Tuple
 
 from ..._values import dtypes
 from .. import joining, reductions, shaping, sorting, ufuncs
+from .._engine import shapes
 from ..creation import arange, eye, full, zeros
 from ..matrices.general import eigvals
 from ..matrices.least_squares import lstsq, unit_roundoff
 from ..matrices.solving import inv
 from ..ndarray import ndarray
-from ..ufuncs import as_array
+from ..ufuncs import as_array, as_arrays
 from .calculus import convolve
 
 __all__ = ["poly", "polyadd", "polyfit", "polymul", "polysub", "polyval", "roots", "vander"]
@@ -65,7 +66,7 @@ def _longer(array: ndarray, count: int) -> ndarray:
 
 
 def _pair(a1: Any, a2: Any) -> Any:
-    first, second = (shaping.atleast(as_array(one), 1) for one in (a1, a2))
+    first, second = (shaping.atleast(one, 1) for one in as_arrays((a1, a2)))
     count = max(first.size, second.size)
     return _longer(first, count), _longer(second, count)
 
@@ -91,7 +92,7 @@ def polymul(a1: Any, a2: Any) -> ndarray:
 
 def polyval(p: Any, x: Any) -> ndarray:
     """The polynomial's value at each element, by Horner's rule."""
-    factors, places = as_array(p), as_array(x)
+    factors, places = as_arrays((p, x))
     if factors.ndim == 0:
         raise TypeError("iteration over a 0-d array")
     made = full(places._shape, 0, places._dtype, session=places.session)
@@ -105,7 +106,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> ndarray:
     array = as_array(x)
     if array.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    count = array.size if N is None else int(N)
+    count = array.size if N is None else shapes.as_index(N)
     kind = dtypes.promote(array._dtype, dtypes.int64)
     powers = arange(count, dtype="i8", session=array.session)
     made = array.astype(kind, copy=False).reshape(-1 if array.size else 0, 1) ** (powers if increasing or not count else powers[::-1])
@@ -114,7 +115,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> ndarray:
 
 def _fit_operands(x: Any, y: Any, deg: int, w: Any) -> Tuple[ndarray, ndarray]:
     """The powers of x and what they are fitted to, each row by its weight."""
-    places, heights = (as_array(one) + 0.0 for one in (x, y))
+    places, heights = (one + 0.0 for one in as_arrays((x, y), w))
     if deg < 0:
         raise ValueError("expected deg >= 0")
     if places.ndim != 1:
@@ -128,7 +129,7 @@ def _fit_operands(x: Any, y: Any, deg: int, w: Any) -> Tuple[ndarray, ndarray]:
     powers = vander(places, deg + 1)
     if w is None:
         return powers, heights
-    weights = as_array(w) + 0.0
+    weights = as_array(w, places) + 0.0
     if weights.ndim != 1:
         raise TypeError("expected a 1-d array for weights")
     if weights._shape[0] != heights._shape[0]:

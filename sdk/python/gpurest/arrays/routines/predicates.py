@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import ufuncs
+from .._engine import shapes
 from ..creation import full
 from ..ndarray import ndarray
 from ..ufuncs import as_array
@@ -19,8 +20,8 @@ def fix(x: Any, out: Any = None) -> ndarray:
     return ufuncs.trunc(x, out=out)
 
 
-def _ordered(x: Any) -> ndarray:
-    array = as_array(x)
+def _ordered(x: Any, out: Any) -> ndarray:
+    array = as_array(x, out)
     if array._dtype.kind == "c":
         raise TypeError(f"This operation is not supported for {array.dtype} values because it would be ambiguous.")
     return array
@@ -28,13 +29,13 @@ def _ordered(x: Any) -> ndarray:
 
 def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether each element is infinite and above 0."""
-    array = _ordered(x)
+    array = _ordered(x, out)
     return ufuncs.into(out, ufuncs.isinf(array) & ~ufuncs.signbit(array), casting="unsafe", name="isposinf")
 
 
 def isneginf(x: Any, out: Any = None) -> ndarray:
     """Whether each element is infinite and below 0."""
-    array = _ordered(x)
+    array = _ordered(x, out)
     return ufuncs.into(out, ufuncs.isinf(array) & ufuncs.signbit(array), casting="unsafe", name="isneginf")
 
 
@@ -158,6 +159,6 @@ def size(a: Any, axis: Any = None) -> int:
     if axis is None:
         return array.size
     total = 1
-    for one in axis if hasattr(axis, "__iter__") else (axis,):
+    for one in axis if shapes.is_several(axis) else (axis,):
         total *= array._shape[one]
     return total

@@ -16,17 +16,17 @@ __all__ = ["append", "delete", "fliplr", "flipud", "repeat", "roll", "rot90", "t
 
 
 def _axes_of(axis: Any) -> Tuple[Any, ...]:
-    return tuple(axis) if hasattr(axis, "__iter__") else (axis,)
+    return tuple(axis) if shapes.is_several(axis) else (axis,)
 
 
 def roll(a: Any, shift: Any, axis: AxisLike = None) -> ndarray:
     """Moved along `axis`, what falls out at the end comes in at the start; axis None: over all elements in C order."""
-    array = as_array(a)
+    array = as_array(a, shift)
     if axis is None:
-        total = sum(int(one) for one in shift) if hasattr(shift, "__iter__") else shift
+        total = sum(int(one) for one in shift) if shapes.is_several(shift) else shift
         return roll(shaping.ravel(array), total, 0).reshape(array._shape)
     axes = tuple(shapes.normalize_axis(one, array.ndim) for one in _axes_of(axis))
-    steps = tuple(int(one) for one in shift) if hasattr(shift, "__iter__") else (int(shift),)
+    steps = tuple(int(one) for one in shift) if shapes.is_several(shift) else (int(shift),)
     if len(steps) != len(axes) and 1 not in (len(steps), len(axes)):
         raise ValueError("shape mismatch: objects cannot be broadcast to a single shape")
     count = max(len(steps), len(axes))
@@ -82,8 +82,8 @@ def _outside(axes: Any, ndim: int) -> int:
 
 def tile(A: Any, reps: Any) -> ndarray:
     """The whole array again and again, so many times along each dimension."""
-    times = tuple(int(one) for one in reps) if hasattr(reps, "__iter__") else (int(reps),)
-    array = shaping.atleast(as_array(A), len(times))
+    times = tuple(int(one) for one in reps) if shapes.is_several(reps) else (int(reps),)
+    array = shaping.atleast(as_array(A, reps), len(times))
     times = (1,) * (array.ndim - len(times)) + times
     if any(one < 0 for one in times):
         raise ValueError("negative dimensions are not allowed")
@@ -99,11 +99,11 @@ def tile(A: Any, reps: Any) -> ndarray:
 @method
 def repeat(a: Any, repeats: Any, axis: Optional[int] = None) -> ndarray:
     """Each element so many times in a row. Of several numbers, one per element, the sum must be known: this sends what is queued."""
-    array = as_array(a)
+    array = as_array(a, repeats)
     if axis is None:
         array, axis = shaping.ravel(array), 0
-    at = shapes.normalize_axis(axis, array.ndim)
-    counts = as_array(repeats)
+    at = shapes.strict_axis(axis, array.ndim)
+    counts = as_array(repeats, array)
     if counts._dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'")
     if counts.ndim == 0 or counts.size == 1:
@@ -130,13 +130,13 @@ def _repeated(array: ndarray, count: int, axis: int) -> ndarray:
 
 def append(arr: Any, values: Any, axis: Optional[int] = None) -> ndarray:
     """The values behind the array's, along `axis`; axis None: behind all elements in C order."""
-    return joining.concatenate([as_array(arr), as_array(values)], axis)
+    return joining.concatenate([arr, values], axis)
 
 
 def delete(arr: Any, obj: Any, axis: Optional[int] = None) -> ndarray:
     """Without the elements, or slices along `axis`, that a number, several numbers, a slice or a mask names. Numbers on the device are looked at:
     this sends what is queued."""
-    array = as_array(arr)
+    array = as_array(arr, obj)
     if axis is None:
         array, axis = shaping.ravel(array), 0
     at = shapes.normalize_axis(axis, array.ndim)
@@ -148,7 +148,7 @@ def delete(arr: Any, obj: Any, axis: Optional[int] = None) -> ndarray:
         number %= extent
         return joining.concatenate([array[(*front, slice(0, number))], array[(*front, slice(number + 1, None))]], at)
     kept = full((extent,), True, session=array._engine.session)
-    chosen = obj if isinstance(obj, slice) else as_array(obj)
+    chosen = obj if isinstance(obj, slice) else as_array(obj, array)
     if isinstance(chosen, ndarray) and chosen._dtype.kind == "b" and chosen._shape != (extent,):
         raise ValueError("boolean array argument `obj` to delete must be one-dimensional and match the axis length of "
                          f"{extent}; received shape {chosen._shape}")

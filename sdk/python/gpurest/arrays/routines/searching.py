@@ -11,8 +11,8 @@ from .._engine.expr import ELEMENTWISE, Load, Node
 from ..casting import check as check_cast
 from ..creation import full
 from ..functions import method
-from ..ndarray import ndarray, same_engine, wrap
-from ..ufuncs import as_array
+from ..ndarray import ndarray, wrap
+from ..ufuncs import as_array, as_arrays
 from .picking import take_along_axis
 
 __all__ = ["argpartition", "digitize", "interp", "lexsort", "partition", "searchsorted", "sort_complex"]
@@ -24,17 +24,16 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     is greater than all numbers. `sorter`: places that put `a` in order."""
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
-    line, values = (ufuncs.cast_to_array(one) for one in ufuncs.operands_of([a, v]))
+    line, values = as_arrays((a, v), sorter)
     if line.ndim != 1:
         raise ValueError("object of too small depth for desired array" if line.ndim == 0 else "object too deep for desired array")
     if sorter is not None:
-        order = as_array(sorter)
+        order = as_array(sorter, line)
         if order._shape != line._shape:
             raise ValueError("sorter.size must equal the size of a" if order.ndim == 1 else "object too deep for desired array")
         line = line[order]
     kind = dtypes.promote(line._dtype, values._dtype)
     line, values = line.astype(kind, copy=False), values.astype(kind, copy=False)
-    same_engine([line, values])
     if not line.size:
         return full(values._shape, 0, "i8", session=values._engine.session)
     engine = line._engine
@@ -47,7 +46,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The number of the bin that each element lies in. Bins go up or down; `right`: they contain their upper bound instead of the lower one. Their
     order must be known, so this sends what is queued."""
-    edges, values = as_array(bins), as_array(x)
+    edges, values = as_arrays((bins, x))
     if values._dtype.kind == "c":
         raise TypeError("x may not be complex")
     if edges.ndim != 1:
@@ -63,11 +62,12 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Optional[float] = None) -> ndarray:
     """Values between the points (xp, fp), whose xp increase, on straight lines, as float64, or complex128 for complex fp. Outside: fp's ends, or
     `left` and `right`; with `period` there is no outside."""
+    x, xp, fp = as_arrays((x, xp, fp), left, right)
     for one in (x, xp):
-        check_cast(as_array(one)._dtype, dtypes.float64, "safe")
-    if as_array(fp)._dtype.kind == "c":
-        return ufuncs.from_parts(*(interp(x, xp, part(fp), part(left), part(right), period) for part in (_real, _imag)))
-    values, places, heights = (as_array(one).astype("f8", copy=False) for one in (x, xp, fp))
+        check_cast(one._dtype, dtypes.float64, "safe")
+    if fp._dtype.kind == "c":
+        return ufuncs.from_parts(*(interp(x, xp, part(fp), part(left, fp), part(right, fp), period) for part in (_real, _imag)))
+    values, places, heights = (one.astype("f8", copy=False) for one in (x, xp, fp))
     if places.ndim != 1 or heights.ndim != 1:
         raise ValueError("Data points must be 1-D sequences" if period is not None else
                          "object of too small depth for desired array" if min(places.ndim, heights.ndim) == 0 else "object too deep for desired array")
@@ -87,12 +87,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return _between(values, places, heights, left, right)
 
 
-def _real(one: Any) -> Any:
-    return one if one is None else as_array(one).real.astype("f8", copy=False)
+def _real(one: Any, *beside: Any) -> Any:
+    return one if one is None else as_array(one, *beside).real.astype("f8", copy=False)
 
 
-def _imag(one: Any) -> Any:
-    return one if one is None else as_array(one).imag.astype("f8", copy=False)
+def _imag(one: Any, *beside: Any) -> Any:
+    return one if one is None else as_array(one, *beside).imag.astype("f8", copy=False)
 
 
 def _between(x: ndarray, xp: ndarray, fp: ndarray, left: Any, right: Any) -> ndarray:
@@ -120,7 +120,7 @@ def sort_complex(a: Any) -> ndarray:
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """The places that sort by several keys: by the last one, equals by the one before, and so on."""
-    rows = [as_array(one) for one in keys] if not isinstance(keys, ndarray) else [keys[at] for at in range(len(keys))]
+    rows = as_arrays(keys)
     if not rows:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     if any(one._shape != rows[0]._shape for one in rows):
@@ -137,6 +137,10 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 def _checked_kth(array: ndarray, kth: Any, axis: int) -> None:
     extent = array._shape[shapes.normalize_axis(axis, array.ndim)]
     for one in kth if isinstance(kth, Sequence) else (kth,):
+        if isinstance(one, bool) or getattr(getattr(one, "dtype", None), "kind", "") == "b":
+            raise ValueError("Booleans unacceptable as partition index")
+        if not hasattr(one, "__index__"):
+            raise TypeError("Partition index must be integer")
         if not isinstance(one, ndarray) and not -extent <= int(one) < extent:
             raise ValueError(f"kth(={one}) out of bounds ({extent})")
 
@@ -154,6 +158,6 @@ def partition(a: Any, kth: Any, axis: Optional[int] = -1, kind: Any = None, orde
 def argpartition(a: Any, kth: Any, axis: Optional[int] = -1, kind: Any = None, order: Any = None) -> ndarray:
     """The places that partition() takes its elements from."""
     array = as_array(a)
-    array, axis = (shaping.ravel(array), -1) if axis is None else (array, axis)
+    array, axis = (shaping.ravel(array), -1) if axis is None else (array, shapes.strict_axis(axis, array.ndim))
     _checked_kth(array, kth, axis)
     return sorting.argsort(array, axis)

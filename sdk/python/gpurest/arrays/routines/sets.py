@@ -8,7 +8,7 @@ from .. import indexing, joining, reductions, shaping, sorting, ufuncs
 from .._engine import shapes
 from ..creation import arange, full
 from ..ndarray import ndarray
-from ..ufuncs import as_array
+from ..ufuncs import as_array, as_arrays
 from .searching import lexsort, searchsorted
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
@@ -135,7 +135,8 @@ def unique_values(x: Any) -> ndarray:
 
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> ndarray:
     """Whether each element is one of the others. `assume_unique` and `kind` change nothing."""
-    values, others = as_array(element), shaping.ravel(as_array(test_elements))
+    values, others = as_arrays((element, test_elements))
+    others = shaping.ravel(others)
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     if not others.size:
@@ -147,19 +148,20 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 def union1d(ar1: Any, ar2: Any) -> ndarray:
     """The different elements of both, sorted."""
-    made: ndarray = unique(joining.concatenate([as_array(ar1), as_array(ar2)], None))
+    made: ndarray = unique(joining.concatenate([ar1, ar2], None))
     return made
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The different elements of the first that the second has not, sorted unless `assume_unique`."""
-    first = shaping.ravel(as_array(ar1)) if assume_unique else unique(ar1)
+    ar1, ar2 = as_arrays((ar1, ar2))
+    first = shaping.ravel(ar1) if assume_unique else unique(ar1)
     return first[isin(first, ar2, invert=True)] if first.size else first
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The elements that one of both has and the other has not, sorted."""
-    parts = [shaping.ravel(as_array(one)) if assume_unique else unique(one) for one in (ar1, ar2)]
+    parts = [shaping.ravel(one) if assume_unique else unique(one) for one in as_arrays((ar1, ar2))]
     ordered = sorting.sort(joining.concatenate(parts))
     if not ordered.size:
         return ordered
@@ -169,6 +171,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The different elements that both have, sorted, and where asked for the first places in both."""
+    ar1, ar2 = as_arrays((ar1, ar2))
     first, places = _with_places(ar1, assume_unique, return_indices)
     second, others = _with_places(ar2, assume_unique, return_indices)
     if not first.size or not second.size:
@@ -183,12 +186,12 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return ordered[at], places[order[at]], others[order[at + 1] - first.size]
 
 
-def _with_places(ar: Any, assume_unique: bool, wanted: bool) -> Tuple[ndarray, ndarray]:
+def _with_places(ar: ndarray, assume_unique: bool, wanted: bool) -> Tuple[ndarray, ndarray]:
     if not assume_unique:
         if wanted:
             values, places = unique(ar, True)
             return values, places
         values = unique(ar)
         return values, values
-    flat = shaping.ravel(as_array(ar))
+    flat = shaping.ravel(ar)
     return flat, arange(flat.size, session=flat._engine.session)

@@ -49,7 +49,7 @@ def _spread(alpha: float, beta: float) -> Callable[[int, float], Pick]:
 METHODS: Dict[str, Callable[[int, float], Pick]] = {
     "inverted_cdf": lambda n, q: _step(n * q - 1, n, lambda part, low: part == 0),
     "averaged_inverted_cdf": lambda n, q: _between(n * q - 1, n, lambda part, low: 0.5 if part == 0 else 1.0),
-    "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, n, lambda part, low: part == 0 and low % 2 == 0),
+    "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, n, lambda part, low: part == 0 and low % 2 == 1),
     "interpolated_inverted_cdf": _spread(0, 1), "hazen": _spread(0.5, 0.5), "weibull": _spread(0, 0),
     "linear": lambda n, q: _between((n - 1) * q, n), "median_unbiased": _spread(1 / 3, 1 / 3), "normal_unbiased": _spread(3 / 8, 3 / 8),
     "lower": lambda n, q: _only(math.floor((n - 1) * q)),
@@ -70,7 +70,7 @@ def lines(array: ndarray, axis: AxisLike) -> Tuple[ndarray, shapes.Shape]:
 
 def median(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
     """The middle of the sorted elements, of an even number the mean of both; NaN if there is one."""
-    array = as_array(a)
+    array = as_array(a, out)
     line, kept = lines(array, axis)
     count = line._shape[-1]
     if not count:
@@ -86,14 +86,14 @@ def median(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwri
 def percentile(a: Any, q: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, method: str = "linear",
                keepdims: bool = False) -> ndarray:
     """quantile() of q / 100."""
-    return _quantiles(as_array(a), q, 100.0, axis, out, method, keepdims)
+    return _quantiles(as_array(a, q, out), q, 100.0, axis, out, method, keepdims)
 
 
 def quantile(a: Any, q: Any, axis: AxisLike = None, out: Optional[ndarray] = None, overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False) -> ndarray:
     """What is greater than the share `q` of the elements; NaN if there is one among them. Several shares give a new first dimension. `method`: one of
     NumPy's, by what is taken between two elements. Unlike NumPy's it takes no `weights`."""
-    return _quantiles(as_array(a), q, 1.0, axis, out, method, keepdims)
+    return _quantiles(as_array(a, q, out), q, 1.0, axis, out, method, keepdims)
 
 
 def _quantiles(array: ndarray, q: Any, whole: float, axis: AxisLike, out: Optional[ndarray], method: str, keepdims: bool) -> ndarray:
@@ -101,7 +101,7 @@ def _quantiles(array: ndarray, q: Any, whole: float, axis: AxisLike, out: Option
         raise TypeError("a must be an array of real numbers")
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
-    wanted, shape, exact = _shares(q, array._dtype)
+    wanted, shape, exact = _shares(q, array)
     if not all(0 <= one <= whole for one in wanted):
         raise ValueError("Percentiles must be in the range [0, 100]" if whole > 1 else "Quantiles must be in the range [0, 1]")
     line, kept = lines(array, axis)
@@ -120,14 +120,14 @@ def _quantiles(array: ndarray, q: Any, whole: float, axis: AxisLike, out: Option
     return reductions.into(out, made, "quantile", "unsafe")
 
 
-def _shares(q: Any, dtype: DType) -> Tuple[List[float], shapes.Shape, bool]:
+def _shares(q: Any, array: ndarray) -> Tuple[List[float], shapes.Shape, bool]:
     """The shares as numbers of the host, their shape, and whether they take the array's type."""
     if isinstance(q, (int, float)) and not hasattr(q, "dtype"):
         return [float(q)], (), True
-    listed = as_array(q)
+    listed = as_array(q, array)
     values = listed.tolist()
     flat = [values] if listed.ndim == 0 else shaping.ravel(listed).tolist()
-    return [float(one) for one in flat], listed._shape, listed._dtype is dtype
+    return [float(one) for one in flat], listed._shape, listed._dtype is array._dtype
 
 
 def _interpolated(ordered: ndarray, pick: Pick, kind: DType, method: str) -> ndarray:
@@ -144,28 +144,29 @@ def _interpolated(ordered: ndarray, pick: Pick, kind: DType, method: str) -> nda
 def average(a: Any, axis: AxisLike = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
     """The mean, each element counted as often as its weight says. `returned`: the sum of the weights, too. That this is not zero must be known: with
     weights this sends what is queued."""
-    array = as_array(a)
+    array = as_array(a, weights)
+    listed: Any = axis if shapes.is_several(axis) else (axis,)
+    axes = None if axis is None else tuple(shapes.normalize_axis(one, array.ndim) for one in listed)
     if weights is None:
-        made = reductions.mean(array, axis, keepdims=keepdims)
-        count = as_array(float(reductions.count_along(array, axis))).astype(made._dtype)
+        made = reductions.mean(array, axes, keepdims=keepdims)
+        count = as_array(float(reductions.count_along(array, axes)), array).astype(made._dtype)
         return (made, shaping.broadcast_to(count, made._shape).copy()) if returned else made
-    shares = _weights_for(array, as_array(weights), axis)
+    shares = _weights_for(array, as_array(weights, array), axes)
     kind = dtypes.promote(array._dtype, shares._dtype)
     kind = kind if array._dtype.kind in "fc" else dtypes.promote(kind, dtypes.float64)
-    total = reductions.sum(shares, axis, kind, keepdims=keepdims)
+    total = reductions.sum(shares, axes, kind, keepdims=keepdims)
     if bool(reductions.any(total == 0)):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    made = reductions.sum(array.astype(kind, copy=False) * shares.astype(kind, copy=False), axis, keepdims=keepdims) / total
+    made = reductions.sum(array.astype(kind, copy=False) * shares.astype(kind, copy=False), axes, keepdims=keepdims) / total
     return (made, shaping.broadcast_to(total, made._shape).copy()) if returned else made
 
 
-def _weights_for(array: ndarray, weights: ndarray, axis: AxisLike) -> ndarray:
+def _weights_for(array: ndarray, weights: ndarray, axes: Optional[Tuple[int, ...]]) -> ndarray:
+    """`axes` are counted from the front."""
     if weights._shape == array._shape:
         return weights
-    if axis is None:
+    if axes is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    listed: Any = axis if hasattr(axis, "__iter__") else (axis,)
-    axes = tuple(shapes.normalize_axis(one, array.ndim) for one in listed)
     if weights._shape != tuple(array._shape[at] for at in axes):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     ordered = weights.transpose([axes.index(at) for at in sorted(axes)])
@@ -179,13 +180,13 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Op
     `aweights`: how much."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
-    first = as_array(m)
+    first = as_array(m, y, fweights, aweights)
     rows = shaping.atleast(first, 2)
     rows = rows.T if not rowvar and first.ndim != 1 else rows
-    if first.ndim > 2 or (y is not None and as_array(y).ndim > 2):
+    if first.ndim > 2 or (y is not None and as_array(y, first).ndim > 2):
         raise ValueError(f"{'m' if first.ndim > 2 else 'y'} has more than 2 dimensions")
     if y is not None:
-        more = shaping.atleast(as_array(y), 2)
+        more = shaping.atleast(as_array(y, first), 2)
         rows = joining.concatenate([rows, more.T if not rowvar and more._shape[0] != 1 else more], 0)
     kind = dtypes.dtype_of(dtype) if dtype is not None else dtypes.promote(rows._dtype, dtypes.float64)
     rows = rows.astype(kind, copy=False)
@@ -198,7 +199,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Op
     else:
         total = reductions.sum(weights)
         middle, right = reductions.sum(rows * weights, 1, keepdims=True) / total, weights
-        factor = total if not spare else total - spare if aweights is None else total - spare * reductions.sum(weights * as_array(aweights)) / total
+        factor = total if not spare else total - spare if aweights is None else total - spare * reductions.sum(weights * as_array(aweights, first)) / total
     distance = rows - middle
     other = distance if right is None else distance * right
     made: ndarray = linalg.matmul(distance, ufuncs.conjugate(other).T) / factor
@@ -210,7 +211,7 @@ def _observation_weights(rows: ndarray, fweights: Any, aweights: Any) -> Optiona
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is None:
             continue
-        one = as_array(given)
+        one = as_array(given, rows)
         if name == "fweights" and one._dtype.kind == "f":
             raise TypeError("fweights must be integer")
         if one.ndim > 1:

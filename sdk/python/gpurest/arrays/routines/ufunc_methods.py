@@ -52,8 +52,8 @@ def _type_of(function: ufunc, array: ndarray, dtype: Any) -> DType:
 def ufunc_reduce(function: ufunc, a: Any, axis: AxisLike, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     """ufunc.reduce()."""
     _binary(function, "reduce")
-    array, name = ufuncs.as_array(a), function.__name__
-    axes = shapes.normalize_axes(None if array.ndim == 0 and axis in (0, -1) else axis, array.ndim)
+    array, name = ufuncs.as_array(a, out, where), function.__name__
+    axes = shapes.strict_axes(None if array.ndim == 0 and axis in (0, -1) and not isinstance(axis, bool) else axis, array.ndim)
     kind = _type_of(function, array, dtype)
     op = REORDERABLE.get(name)
     if op in ("sum", "prod"):
@@ -105,12 +105,12 @@ def _fold(op: str, array: ndarray, axis: int, running: bool) -> ndarray:
 def ufunc_accumulate(function: ufunc, a: Any, axis: int, dtype: Any, out: Any) -> ndarray:
     """ufunc.accumulate()."""
     _binary(function, "accumulate")
-    array, name = ufuncs.as_array(a), function.__name__
+    array, name = ufuncs.as_array(a, out), function.__name__
     if array.ndim == 0:
         raise TypeError("cannot accumulate on a scalar")
-    at = shapes.normalize_axis(axis, array.ndim)
+    at = shapes.strict_axis(axis, array.ndim)
     kind = _type_of(function, array, dtype)
-    op = REORDERABLE.get(name)
+    op = REORDERABLE.get(name) if name not in ("gcd", "hypot", "lcm") else None  # the first element stays as it is, also below 0
     if op in ("sum", "prod"):
         return (reductions.cumsum if op == "sum" else reductions.cumprod)(array, at, dtype, out)
     array = array.astype(kind, copy=False)
@@ -123,7 +123,7 @@ def ufunc_outer(function: ufunc, a: Any, b: Any, options: Dict[str, Any]) -> Any
     """ufunc.outer()."""
     if function.nin != 2:
         raise ValueError("outer product only supported for binary functions")
-    left, right = (ufuncs.as_array(one) for one in (a, b))
+    left, right = ufuncs.as_arrays((a, b), options.get("out"), options.get("where"))
     return function(left.reshape(left._shape + (1,) * right.ndim), right, **options)
 
 
@@ -136,7 +136,7 @@ def ufunc_at(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
         raise ValueError("Only single output ufuncs supported at this time")
     if (b is UNSET) != (function.nin == 1):
         raise ValueError("second operand needed for ufunc" if b is UNSET else "second operand provided when ufunc is unary")
-    name, values = function.__name__, [a] if b is UNSET else ufuncs.operands_of([a, b])
+    name, values = function.__name__, [a] if b is UNSET else ufuncs.operands_of([a, b])[0]
     types = function._resolver(name, values)
     if name in JOINED and types.result.kind == a._dtype.kind and (a._dtype.kind != "c" or name in ("add", "subtract")):
         _join(name, a, indices, b)
@@ -147,7 +147,7 @@ def ufunc_at(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
 def _join(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """With atomic operations, which there are for elements of 4 and 8 bytes: shorter ones are widened meanwhile."""
     if name == "subtract":
-        name, b = "add", ufuncs.negative(ufuncs.as_array(b).astype(a._dtype, copy=False))
+        name, b = "add", ufuncs.negative(ufuncs.as_array(b, a).astype(a._dtype, copy=False))
     if a._dtype.itemsize >= 4:
         indexing.join(a, indices, b, name)
         return
@@ -164,7 +164,7 @@ def _in_rounds(function: ufunc, a: ndarray, indices: Any, b: Any) -> None:
     if not places.size:
         return
     flat = a.copy().reshape(-1)
-    values: List[ndarray] = [] if b is UNSET else [shaping.broadcast_to(ufuncs.as_array(b), shape).reshape(-1)]
+    values: List[ndarray] = [] if b is UNSET else [shaping.broadcast_to(ufuncs.as_array(b, a), shape).reshape(-1)]
     order = sorting.argsort(places)
     places = places[order]
     number = arange(places.size, session=a._engine.session)

@@ -7,8 +7,8 @@ from ... import arrays
 from ...arrays import cbrt, exp2, expm1, log1p, log_softmax, round, softmax  # noqa: A004 - SciPy's names
 from ...arrays.ndarray import ndarray
 from ...arrays.routines import sinc
+from ...arrays.ufuncs import as_array, floating, ufunc
 from ...arrays.ufuncs import bessel_i0 as i0
-from ...arrays.ufuncs import floating, ufunc
 from ...cupy.missing import refusing
 
 
@@ -39,7 +39,7 @@ def zeta(x: Any, q: Any = 1.0) -> ndarray:
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """log(sum(b * exp(a))) along axes, without overflow. `return_sign`: of the sum's magnitude, and its sign."""
-    array = arrays.asarray(a)
+    array = as_array(a, b)
     array = array if array.dtype.kind in "fc" else array.astype(float)
     most = arrays.max(array, axis, keepdims=True)
     most = arrays.where(arrays.isfinite(most), most, 0)
