@@ -416,5 +416,5 @@ def test_a_fault_while_its_list_is_still_given_to_the_device_is_told_as_itself(c
         bad = {"op": "launch", "module": "f", "kernel": "at_once", "grid": [1], "block": [1], "args": []}
         more = bad if behind == "launches" else {"op": "fill", "to": "x", "pattern": {"u8": 1}}
         problem = error_of(send(client, session + "/batches", {"ops": [bad] + [more] * 250}), 422, "kernel_fault")
-        assert "illegal" in problem["detail"], problem
+        assert "illegal" in problem["detail"].lower(), problem  # NVIDIA's driver has a name for it, the cpu device a sentence
         assert client.post(session + "/reset", {}).status == 200
