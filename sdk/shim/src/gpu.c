@@ -126,6 +126,12 @@ static gpurest_status connect_to_service(void)
     return list_devices();
 }
 
+/* Not every error has one. */
+static const char *before_hint(const gpurest_error *e)
+{
+    return e->hint[0] ? "; " : "";
+}
+
 CUresult gpus_find(void)
 {
     const gpurest_error *e;
@@ -138,7 +144,7 @@ CUresult gpus_find(void)
         return CUDA_SUCCESS;
     e = gpurest_last_error();
     if (!told && st)
-        tell("no device: %s; %s. GPUREST_URL names the service", e->message, e->hint);
+        tell("no device: %s%s%s. GPUREST_URL names the service", e->message, before_hint(e), e->hint);
     else if (!told)
         tell("the service has no device %s", getenv("GPUREST_DEVICE") ? getenv("GPUREST_DEVICE") : "");
     told = true;
@@ -176,7 +182,8 @@ CUresult gpu_session(struct gpu *g)
     o.memcheck = gpu_checks_memory();
     o.lease_s = o.name ? 0 : LEASE_S;
     if (gpurest_session_open(&g->session, client, &o)) {
-        tell("no session on %s: %s; %s", g->id, gpurest_last_error()->message, gpurest_last_error()->hint);
+        tell("no session on %s: %s%s%s", g->id, gpurest_last_error()->message, before_hint(gpurest_last_error()),
+             gpurest_last_error()->hint);
         return result_of_failure();
     }
     session_keep_addresses(g->session);

@@ -245,7 +245,7 @@ def test_memory_checks_that_cannot_be_are_refused(run_program, service, url, bui
         out, said = run_program("vector_add", url=f"http://127.0.0.1:{other.port}", code=1, GPUREST_MEMCHECK="1")
     finally:
         other.stop()
-    assert "no session on cuda:0: this device does not support memcheck" in said and "=====" not in out, (out, said)
+    assert "no session on cuda:0: this device does not support memcheck\n" in said and "=====" not in out, (out, said)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
