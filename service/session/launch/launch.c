@@ -411,7 +411,7 @@ static void spin(struct submission *b, uint64_t spin_ns)
     flight_release(b->spun_on);
 }
 
-/* Takes session.lock twice, its events twice more, and no other lock that sessions share: tests/unit/session/launch/locks_test.c counts. */
+/* Takes session.lock twice, its one event once more, and no other lock that sessions share: tests/unit/session/launch/locks_test.c counts. */
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
     struct submission b = {.spec = spec};
