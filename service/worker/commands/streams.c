@@ -185,6 +185,16 @@ static void launch_reply(struct device_worker *w, const struct stream *s, const 
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }
 
+/* What the device refused behind the one before is still in the queue, and starts nothing. */
+static void start_next_launch(struct stream *s, uint64_t now)
+{
+    struct accepted_command *k = TAILQ_FIRST(&s->queue);
+
+    while (k->refused)
+        k = TAILQ_NEXT(k, queued);
+    k->started_ns = now;
+}
+
 /* It ran, and nothing is issued behind it, but for launches. */
 static void launch_ends(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st,
                         struct msg_launch_reply *reply)
@@ -193,7 +203,7 @@ static void launch_ends(struct device_worker *w, struct stream *s, struct accept
 
     assert(s->launches > 0 && k->started_ns);
     if (--s->launches > 0)
-        TAILQ_FIRST(&s->queue)->started_ns = now;
+        start_next_launch(s, now);
     if (s->last == k)
         s->last = NULL;
     overlap_learn(w, &k->command.body.launch, ran_ns);

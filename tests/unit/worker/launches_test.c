@@ -392,6 +392,27 @@ Test(launches, a_refused_one_has_not_started_and_holds_up_nothing)
     expect_done(1, STATUS_OK);
 }
 
+Test(launches, one_behind_a_refused_one_that_stood_behind_another_starts_when_that_ends)
+{
+    uint64_t until = deadline_after_ms(PATIENCE_MS);
+
+    do {
+        cr_assert(deadline_left_ns(until) > 0);
+        launch_at_once(1);
+        dev.refuses = STATUS_LAUNCH_CONFIG_INVALID;
+        launch(1);
+        dev.refuses = STATUS_OK;
+        launch(2);
+    } while (w.streams[0].launches != 2);
+    device_does(1);
+    expect_done(0, STATUS_OK);
+    expect_done(1, STATUS_LAUNCH_CONFIG_INVALID);
+    expect_nothing();
+    device_does(2);
+    expect_done(2, STATUS_OK);
+    cr_assert_not(streams_in_flight(&w));
+}
+
 Test(launches, one_that_loses_the_context_before_it_is_watched_has_started)
 {
     dev.refuses = STATUS_KERNEL_FAULT;
