@@ -1,9 +1,11 @@
 /* memcheck's report, in the form of NVIDIA's compute-sanitizer and like that one on standard output. A record is one write, so that those of
  * several threads and processes stay whole. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/failure.h"
 #include "shim.h"
@@ -23,6 +25,14 @@ static atomic_uint errors;
 
 /* ---- records ---- */
 
+/* Names are the program's, and could look like further lines on a terminal. */
+static void show_controls(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
 static void add_line(struct record *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void add_line(struct record *r, const char *format, ...)
@@ -38,17 +48,34 @@ static void add_line(struct record *r, const char *format, ...)
     va_start(arguments, format);
     bytes = vsnprintf(r->text + r->used + sizeof mark - 1, room - sizeof mark, format, arguments);
     va_end(arguments);
+    show_controls(r->text + r->used);
     r->used += strlen(r->text + r->used);
     if (bytes >= 0)
         r->text[r->used++] = '\n';
 }
 
 /* Behind what the program has printed by the C library. */
+static bool write_to(FILE *out, const struct record *r)
+{
+    fflush(out);
+    return fwrite(r->text, 1, r->used, out) == r->used && fflush(out) == 0;
+}
+
+/* Where the program has closed its standard output, or nobody reads it, on standard error. The signal of the latter would end the program. */
 static void write_record(const struct record *r)
 {
-    fflush(stdout);
-    fwrite(r->text, 1, r->used, stdout);
-    fflush(stdout);
+    const struct timespec at_once = {0};
+    sigset_t              broken, before, waiting;
+
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    sigpending(&waiting);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    if (!write_to(stdout, r))
+        write_to(stderr, r);
+    if (!sigismember(&waiting, SIGPIPE))
+        sigtimedwait(&broken, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- accesses ---- */

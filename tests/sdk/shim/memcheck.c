@@ -15,7 +15,8 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.share
         KERNEL("add", " atom.global.add.u32 %r2, [%rd3], 1;") KERNEL("vector", " st.global.v2.u64 [%rd3], {%rd1, %rd1};")
             KERNEL("share", " cvt.u32.u64 %r2, %rd2; st.shared.u64 [%r2], %rd1;") KERNEL("stop", " trap;")
                 KERNEL("second", " mov.u32 %r2, %tid.y; mov.u32 %r3, %ctaid.z; and.b32 %r2, %r2, %r3; setp.ne.u32 %p1, %r2, 0;\n"
-                                 " @%p1 st.global.u32 [%rd3], %r1;") KERNEL("forever", " L: bra L;");
+                                 " @%p1 st.global.u32 [%rd3], %r1;") KERNEL("forever", " L: bra L;")
+                    KERNEL("line", " .loc 1 5 3\n st.global.u32 [%rd3], %r1;") ".file 1 \"a\rb\033[2K%s.cu\"\n";
 
 static CUmodule module;
 
@@ -55,6 +56,15 @@ static void wait_in_threads(CUcontext c)
         pthread_join(threads[i], NULL);
 }
 
+/* Standard output becomes a pipe that nobody reads. */
+static void stop_reading(void)
+{
+    int ends[2];
+
+    CHECK(pipe(ends) == 0 && dup2(ends[1], 1) == 1);
+    close(ends[0]);
+}
+
 static void finish(CUcontext c, const char *how)
 {
     static int later[4]; /* a copy that nobody waits for */
@@ -70,6 +80,10 @@ static void finish(CUcontext c, const char *how)
         OK(cuMemcpyDtoHAsync_v2(to, q, sizeof later, NULL));
         exit(0);
     }
+    if (strcmp(how, "closed") == 0)
+        fclose(stdout);
+    if (strcmp(how, "unread") == 0)
+        stop_reading();
     if (strcmp(how, "threads") == 0)
         wait_in_threads(c);
     cuCtxSynchronize();
@@ -96,6 +110,7 @@ int main(int argc, char **argv)
         OK(cuMemFree_v2(p));
     launch(argv[1], p, strtoull(argv[2], NULL, 0));
     finish(c, argv[3]);
-    puts("end");
+    if (strcmp(argv[3], "unread") != 0 && strcmp(argv[3], "closed") != 0)
+        puts("end");
     return 0;
 }

@@ -219,6 +219,20 @@ def test_memory_checks_tell_the_other_faults(run_program, url):
 
 
 @CHECKED
+@pytest.mark.parametrize("how", ["closed", "unread"])
+def test_memory_checks_of_a_program_whose_output_nobody_takes(run_program, url, how):
+    """The report goes to standard error, and the program to its own end."""
+    out, said = run_program("memcheck", "store", "1032", how, url=url, GPUREST_MEMCHECK="1")
+    assert "Invalid" not in out and "========= Invalid __global__ write" in said and said.endswith("ERROR SUMMARY: 2 errors\n"), (out, said)
+
+
+@CHECKED
+def test_memory_checks_show_names_on_their_line(run_program, url):
+    out, _ = run_program("memcheck", "line", "1032", "wait", url=url, GPUREST_MEMCHECK="1")
+    assert re.search(r"^=========     at line, PTX line \d+ in a\?b\?\[2K%s\.cu:5$", out, re.M), out
+
+
+@CHECKED
 def test_memory_checks_at_the_end_of_a_program(run_program, url):
     """What is queued still runs, unless the program's own memory would be written; a child's end, and one without exit(), sum up nothing."""
     out, _ = run_program("memcheck", "store", "1032", "leave", url=url, code=3, GPUREST_MEMCHECK="1")
