@@ -219,7 +219,7 @@ def test_memory_checks_tell_the_other_faults(run_program, url):
 
 
 @CHECKED
-@pytest.mark.parametrize("how", ["closed", "unread"])
+@pytest.mark.parametrize("how", ["closed", "unread", "without"])
 def test_memory_checks_of_a_program_whose_output_nobody_takes(run_program, url, how):
     """The report goes to standard error, and the program to its own end."""
     out, said = run_program("memcheck", "store", "1032", how, url=url, GPUREST_MEMCHECK="1")

@@ -305,10 +305,22 @@ static void set_socket_options(int fd, const struct sockaddr *a)
     choose_congestion(fd, a);
 }
 
+/* In a program without its standard streams a socket would take the place of one, and what it prints would be sent to the service. */
+static int beyond_streams(int fd)
+{
+    int beyond = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+
+    close(fd);
+    errno = error;
+    return beyond;
+}
+
 int socket_make(const struct address *a)
 {
     int fd = socket_plain(sockaddr_of(a)->sa_family);
 
+    if (fd >= 0 && fd <= STDERR_FILENO)
+        fd = beyond_streams(fd);
     if (fd < 0)
         return -errno;
     set_socket_options(fd, sockaddr_of(a));
