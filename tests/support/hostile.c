@@ -122,6 +122,10 @@ void hostile_lie(uint32_t lie, uint64_t call)
         c.status = STATUS_KERNEL_FAULT;
         c.access.error = ACCESS_ERRORS;
     }
+    if (lie == LIE_ACCESS_OF_OTHERS) {
+        c.status = STATUS_DEVICE_ERROR;
+        c.access.error = ACCESS_MISALIGNED;
+    }
     if (lie == LIE_STARTED_FLOOD)
         flood(c);
     if (lie == LIE_READY_AGAIN)

@@ -18,7 +18,8 @@ enum lie {
     LIE_LONG_TIME,
     LIE_LOST_WELL,
     LIE_ACCESS,
-    LIE_STATUS, /* and those after it: outcomes that only the front-end may report */
+    LIE_ACCESS_OF_OTHERS, /* of a failure that is no fault of a kernel */
+    LIE_STATUS,           /* and those after it: outcomes that only the front-end may report */
     LIES = LIE_STATUS + 4
 };
 void hostile_lie(uint32_t lie, uint64_t call);

@@ -261,6 +261,7 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
 static bool outcome_fits(const struct completion *d)
 {
     return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && problem_access_valid(&d->access) &&
+           (d->access.error == ACCESS_NONE || d->status == STATUS_KERNEL_FAULT) &&
            (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
