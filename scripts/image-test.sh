@@ -27,13 +27,21 @@ finish() { podman rmi -f "$TAG" "$TAG-cpu" "$TAG-cpu-small" "$TAG-vulkan" >/dev/
 trap finish EXIT
 log=$CACHE/build.log
 
+# buildah seals a copy of itself for every step. Linux refuses that while it moves a page of the copy, which is over in a moment; earlier steps are kept.
+build() { # TARGET TAG
+    podman_build "$1" "$2" >"$log" 2>&1 && return
+    grep -q 'sealing memfd' "$log" || return
+    say "once more: Linux refused a seal"
+    podman_build "$1" "$2" >"$log" 2>&1
+}
+
 say "the base image"
 podman_base "$CACHE" debian:12-slim || skip "Debian's base system cannot be fetched"
 podman_can_build debian:12-slim || skip "this machine does not let images be built"
 for target in runtime-cpu-small runtime-cpu runtime-vulkan runtime; do
     say "building the target $target"
     tag=$TAG${target#runtime}
-    podman_build $target "$tag" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "the image could not be built"; }
+    build $target "$tag" || { tail -n 40 "$log" >&2; die "the image could not be built"; }
 done
 
 say "running them"

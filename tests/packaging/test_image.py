@@ -399,8 +399,14 @@ LOCAL = ["exec", "--local", "--device", "cpu:0"]
 @pytest.mark.parametrize("program,printed", [(["vector_add"], "Result = PASS\n"), (["runtime"], "PASS\n"), (["modules", "plain", "lz4", "zstd"], "PASS\n")])
 def test_a_program_for_cuda_runs_without_a_gpu(which, program, printed, programs, request):
     """Compressed kernels are unpacked by libraries of the image."""
-    done = tool(request.getfixturevalue(which), *LOCAL, "--memcheck", "--", *(f"/work/{name}" for name in program), folder=programs)
+    done = tool(request.getfixturevalue(which), *LOCAL, "--", *(f"/work/{name}" for name in program), folder=programs)
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+def test_a_programs_memory_is_checked(image_cpu, programs):
+    done = tool(image_cpu, *LOCAL, "--memcheck", "--", "/work/vector_add", folder=programs)
+    report = "========= GPUREST MEMCHECK\nResult = PASS\n========= ERROR SUMMARY: 0 errors\n"
+    assert (done.returncode, done.stdout) == (0, report), done.stderr
 
 
 def test_a_programs_end_is_that_of_the_container(image_cpu):
