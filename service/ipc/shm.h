@@ -5,18 +5,17 @@
 #include "ipc/message.h"
 #include "ipc/ring.h"
 
-enum { SHM_MARKS_BYTES = 4096 };
+enum { SHM_MARKS_BYTES = 4096 }; /* a page, so that marks and staging memory are registered with the device at once */
 
 struct shm {
-    int            fd;   /* owned; -1 = none */
-    unsigned char *base; /* NULL = not mapped */
-    size_t         bytes;
-    void          *commands;    /* a ring of struct command */
-    void          *completions; /* a ring of struct completion */
-    _Atomic uint32_t *
-        marks; /* [STREAMS_PER_SESSION_MAX + 1], the worker's alone: a whole page right before staging, so that both are registered at once */
-    unsigned char *staging;
-    uint64_t       staging_bytes;
+    int               fd;   /* owned; -1 = none */
+    unsigned char    *base; /* NULL = not mapped */
+    size_t            bytes;
+    void             *commands;    /* a ring of struct command */
+    void             *completions; /* a ring of struct completion */
+    _Atomic uint32_t *marks;       /* [STREAMS_PER_SESSION_MAX + 1], right before staging; the worker's alone */
+    unsigned char    *staging;
+    uint64_t          staging_bytes;
 };
 
 /* Creates, seals and maps it; staging memory has no pages yet. staging_bytes > 0 is rounded up to whole slices. OUT_OF_MEMORY; *m is empty then. */

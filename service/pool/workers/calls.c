@@ -318,7 +318,7 @@ static void unmask_completions(struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
-/* What was not sent is not set, and texts are sent where there is something to tell only. */
+/* It is as long as what it tells: texts of a failure alone, an access of some faults alone. */
 static bool completion_whole(struct completion *d, size_t bytes)
 {
     if (bytes < offsetof(struct completion, cuda_name))

@@ -35,13 +35,12 @@ struct stream {
     struct command_queue     queue;   /* oldest first: first the issued ones, then the waiting ones */
     struct accepted_command *waiting; /* the first one not issued, or a run not wholly issued; NULL = all are */
     unsigned                 issued;
-    struct accepted_command
-            *last;     /* the newest launch in flight; NULL: none. Only launches that are brief are issued behind one (launches.c) */
-    unsigned launches; /* in flight */
-    uint64_t asked_ns; /* when the driver was asked last whether a marked launch has failed */
-    uint32_t marks;    /* the last mark that was put; of the slot, as its word in shm.marks is */
-    unsigned runs;     /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
-    unsigned items;    /* entries of runs in flight */
+    struct accepted_command *last;     /* the newest launch in flight; NULL: none. What may stand behind it: launches.c */
+    unsigned                 launches; /* in flight */
+    uint64_t                 asked_ns; /* when the driver was asked last whether a marked launch has failed */
+    uint32_t                 marks;    /* the last mark that was put; of the slot, as its word in shm.marks is */
+    unsigned                 runs;     /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
+    unsigned                 items;    /* entries of runs in flight */
 };
 
 struct module_slot {
