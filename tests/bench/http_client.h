@@ -8,6 +8,7 @@ struct http_client {
     int    fd;
     char   host[64];
     char   token[128]; /* "" = none */
+    char   prefer[64]; /* the value of each request's Prefer; "" = none */
     char   reply[65536];
     size_t reply_bytes;
     char  *body; /* in reply, NUL-terminated */

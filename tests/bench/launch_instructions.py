@@ -2,7 +2,7 @@
 """Counts the front-end's user instructions for a small synchronous launch, by function, and its system calls: figures that a busy machine does
 not disturb. Needs valgrind and, for the system calls, strace.
 
-    launch_instructions.py [--build build/release] [--gpurestd PATH] [--count 1000] [--rows 40]
+    launch_instructions.py [--build build/release] [--gpurestd PATH] [--count 1000] [--rows 40] [-- MORE FLAGS OF launch_latency]
 
 What is counted stands between libmicrohttpd's callbacks and their return: from the request line to the answer given to the library, and the
 request's end. Left out are the library's own parsing and writing, the kernel, and the waiting for the worker's answer (call_spin). Two runs of different
@@ -74,7 +74,7 @@ def instructions(options, folder):
 
 def run_launches(options, address, count):
     tool = pathlib.Path(options.build, "tests", "bench", "launch_latency")
-    return subprocess.run([str(tool), address, "--count", str(count)], capture_output=True, text=True,
+    return subprocess.run([str(tool), address, "--count", str(count), *options.more], capture_output=True, text=True,
                           check=True, timeout=600).stdout
 
 
@@ -99,6 +99,7 @@ def main():
     parser.add_argument("--gpurestd")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=40)
+    parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     options.gpurestd = options.gpurestd or str(pathlib.Path(options.build, "service", "gpurestd"))
     with tempfile.TemporaryDirectory() as folder:
