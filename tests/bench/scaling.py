@@ -3,7 +3,7 @@
 and in one fault domain, also of at most eight sessions; and of CuPy behind aiohttp, where both are installed.
 
     scaling.py [--build build/release] [--gpurestd PATH] [--backends cpu] [--clients 1,2,4,8,16,32] [--kinds own,one,domain,eight,peer] [--seconds 2]
-               [--timing 0|1] [--json FILE] [-- MORE FLAGS OF THE SERVICE]
+               [--timing 0|1] [--minimal 0|1] [--json FILE] [-- MORE FLAGS OF THE SERVICE]
 
 Each client is a thread of the tool `scaling`, which takes processor time, too. Figures of different machines or loads cannot be compared. Nothing here
 is a test."""
@@ -39,7 +39,8 @@ def ours(options, kind):
         tokens.flush()
         for clients in options.clients:
             with gpurestd(options.gpurestd, options.backends, "--workers-max", "64", "--tokens", tokens.name, *options.more) as (address, _):
-                yield clients, tool(options, address, clients, "--token", TOKEN, *SESSIONS[kind], "--timing", str(options.timing))
+                yield clients, tool(options, address, clients, "--token", TOKEN, *SESSIONS[kind], "--timing", str(options.timing),
+                                    "--minimal", str(options.minimal))
 
 
 def peer(options, _):
@@ -61,6 +62,7 @@ def main():
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(KINDS))
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--timing", type=int, choices=(0, 1), default=1)
+    parser.add_argument("--minimal", type=int, choices=(0, 1), default=0)
     parser.add_argument("--json", default="")
     parser.add_argument("more", nargs="*", help="flags of the service, behind --")
     options = parser.parse_args()
