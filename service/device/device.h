@@ -26,6 +26,12 @@ struct device_texture {
     uint64_t surface; /* cudaSurfaceObject_t; 0: it is none */
 };
 
+/* What the device writes behind something: device_ops.mark. */
+struct device_mark {
+    _Atomic uint32_t *word; /* in memory given to host_register(); NULL: nothing is written */
+    uint32_t          value;
+};
+
 struct device_launch {
     const struct device_module *module;
     unsigned                    kernel; /* index into the module's kernel table */
@@ -37,7 +43,8 @@ struct device_launch {
     uint32_t             params_bytes;
     uint64_t             deadline_ms; /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
     struct device_event *before,
-        *after; /* (optional; `before` only with `after`) recorded right before and right after it; not in graphs */
+        *after;              /* (optional; `before` only with `after`) recorded right before and right after it; not in graphs */
+    struct device_mark mark; /* (optional, without `after`) written right after it, where device_ops.mark is there; not in graphs */
 };
 
 /* An allocation that other processes map, too. */
@@ -175,7 +182,8 @@ struct device_ops {
     /* Borrowed until module_unload: kernels with their parameter layout, and globals. */
     const struct kernel_table *(*module_table)(const struct device_module *m);
 
-    /* Async. LAUNCH_CONFIG_INVALID or ARGUMENT_MISMATCH when the device itself refuses: then nothing ran and the context lives on. */
+    /* Async. LAUNCH_CONFIG_INVALID or ARGUMENT_MISMATCH when the device itself refuses: then nothing ran and the context lives on;
+     * likewise NOT_IMPLEMENTED, when it cannot write l->mark. */
     enum status (*launch)(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
     /* The 1-dimensional block size of greatest occupancy. */
     enum status (*best_block)(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
@@ -197,7 +205,7 @@ struct device_ops {
     /* (optional) Async. Writes `value` to *word, in memory given to host_register(), once everything queued before is done. It is
      * readable even when the context was lost afterwards, where events tell nothing. NOT_IMPLEMENTED: this device cannot. Default:
      * events are queried; their results stay true for what was done before a fault. */
-    enum status (*mark)(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
+    enum status (*mark)(struct device *d, struct device_stream *s, struct device_mark mark);
     /* Both done. In microseconds, may be 0. */
     enum status (*event_elapsed)(struct device *d, struct device_event *from, struct device_event *to, float *us);
     /* (optional) Waits up to `ns` for any queued work to make progress, instead of polling. Default: the caller spins and naps. */

@@ -32,10 +32,10 @@ bool http_connect(struct http_client *c, const char *address, const char *token)
 size_t http_build(const struct http_client *c, char *out, size_t room, const char *method, const char *path, const char *type,
                   const void *body, size_t body_bytes)
 {
-    int head = snprintf(out, room, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%s%s%s%s%s%s%s%sContent-Length: %zu\r\n\r\n", method, path, c->host,
-                        *c->token ? "Authorization: Bearer " : "", c->token, *c->token ? "\r\n" : "", *c->prefer ? "Prefer: " : "",
-                        c->prefer, *c->prefer ? "\r\n" : "", type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "",
-                        body_bytes);
+    int head =
+        snprintf(out, room, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%s%s%s%s%s%s%s%sContent-Length: %zu\r\n\r\n", method, path, c->host,
+                 *c->token ? "Authorization: Bearer " : "", c->token, *c->token ? "\r\n" : "", *c->prefer ? "Prefer: " : "", c->prefer,
+                 *c->prefer ? "\r\n" : "", type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", body_bytes);
 
     if (head < 0 || (size_t)head > room || body_bytes > room - (size_t)head)
         return 0;

@@ -148,7 +148,8 @@ int main(int argc, char **argv)
             minimal = argv[i + 1][0] == '1';
     }
     if (argc < 2 || count < 1 || count > COUNT_MAX || !http_connect(&client, argv[1], token)) {
-        fprintf(stderr, "usage: launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US] [--timing 0|1] [--minimal 0|1]\n");
+        fprintf(stderr,
+                "usage: launch_latency HOST:PORT [--token T] [--device ID] [--count N] [--local-p50 US] [--timing 0|1] [--minimal 0|1]\n");
         return EXIT_FAILURE;
     }
     prepare(device);

@@ -130,9 +130,8 @@ static void run_into_fault(struct bench *b, _Atomic uint32_t *word, struct devic
     OK(await(b, NULL));
     for (uint32_t i = 0; i < 4 && !st; i++) {
         OK(b->ops->event_create(b->d, &e[i]));
+        good.mark = bad.mark = (struct device_mark){word, i + 1};
         st = b->ops->launch(b->d, NULL, i == 3 ? &bad : &good, &b->why);
-        if (!st && word)
-            st = b->ops->mark(b->d, NULL, word, i + 1);
         if (!st)
             st = b->ops->event_record(b->d, NULL, e[i]);
     }
@@ -161,14 +160,51 @@ void case_marks_outlive_a_fault(struct bench *b)
             CHECK(b->ops->event_query(b->d, e[i], &b->why) == STATUS_OK, "an event before the fault is not done any more");
         _exit(EXIT_SUCCESS);
     }
-    CHECK(b->ops->mark(b->d, NULL, word, 7) == STATUS_NOT_IMPLEMENTED, "a mark outside registered memory");
+    CHECK(b->ops->mark(b->d, NULL, (struct device_mark){word, 7}) == STATUS_NOT_IMPLEMENTED, "a mark outside registered memory");
     OK(b->ops->host_register(b->d, memory, page));
-    OK(b->ops->mark(b->d, NULL, word, 7));
+    OK(b->ops->mark(b->d, NULL, (struct device_mark){word, 7}));
     OK(await(b, NULL));
     CHECK(atomic_load(word) == 7, "%u", atomic_load(word));
     run_into_fault(b, word, e);
     CHECK(atomic_load(word) == 3, "%u launches are marked as done, not 3", atomic_load(word));
     _exit(EXIT_SUCCESS);
+}
+
+/* Round by round with another module, stream, grid, kernel and argument; half-way one of the modules goes. */
+void case_launches_with_marks(struct bench *b)
+{
+    enum { ROUNDS = 40, N = 1000, PAGE = 65536 };
+    static _Alignas(PAGE) _Atomic uint32_t words[PAGE / sizeof(uint32_t)]; /* at least a page, as long as the device is open */
+    struct device_module                  *m[2] = {load(b, b->images->kernels), load(b, b->images->kernels)};
+    struct device_stream                  *s[2] = {NULL};
+    struct add_params                      p = {allocate(b, N * 4), N, 1};
+    struct device_launch                   l = launch_of(b, m[0], "nothing", NULL, 0, 1, 32);
+    uint32_t                               got[N], sum = 0;
+
+    if (!b->ops->mark)
+        contract_skip("the device writes no marks");
+    l.mark = (struct device_mark){words, 1};
+    CHECK(b->ops->launch(b->d, NULL, &l, &b->why) == STATUS_NOT_IMPLEMENTED, "a mark outside registered memory");
+    OK(b->ops->host_register(b->d, words, sizeof words));
+    OK(b->ops->stream_create(b->d, &s[1]));
+    OK(b->ops->mem_fill(b->d, NULL, p.p, 0, 4, N));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        bool adds = i % 5 != 0;
+
+        if (i == ROUNDS / 2)
+            b->ops->module_unload(b->d, m[0]);
+        p.k = i;
+        l = launch_of(b, m[i < ROUNDS / 2 ? i / 2 % 2 : 1], adds ? "add" : "nothing", adds ? &p : NULL, adds ? sizeof p : 0, N / 32 + 1 + i,
+                      32);
+        l.mark = (struct device_mark){&words[i % 2], i + 1};
+        OK(b->ops->launch(b->d, s[i % 2], &l, &b->why));
+        while (atomic_load(&words[i % 2]) != i + 1)
+            sched_yield();
+        sum = adds ? sum * 2 + i : sum;
+        read_all(b, got, p.p, sizeof got);
+        CHECK(got[0] == sum && got[N - 1] == sum, "round %u: %u and %u, not %u", i, got[0], got[N - 1], sum);
+    }
+    b->ops->stream_destroy(b->d, s[1]);
 }
 
 enum { GRAPH_N = 4000, GRAPH_LAUNCHES = 10 };

@@ -73,6 +73,11 @@ void fake_live(long change)
     live += change;
 }
 
+bool fake_is_lost(void)
+{
+    return lost != CUDA_RESULT_SUCCESS || untold != CUDA_RESULT_SUCCESS;
+}
+
 void fake_lose(cuda_result why)
 {
     if (!lost)

@@ -85,6 +85,8 @@ cuda_result fake_step(const char *name);
 cuda_result fake_step_free(const char *name);
 void        fake_live(long change);
 void        fake_lose(cuda_result why);
+/* Nothing behind the fault happens, told or not. */
+bool fake_is_lost(void);
 /* The same, but told only so much later; until then nothing that is queued or asked on any stream is done. */
 void     fake_lose_later(cuda_result why, uint64_t ms);
 bool     fake_stuck(uint64_t round);

@@ -1,5 +1,5 @@
-/* The fake driver's graphs: chains of nodes in the order in which they were added. A node is a kernel, work of another fake library, or a
- * graph within the graph; what a stream is given while it is captured becomes such a chain. */
+/* The fake driver's graphs: chains of nodes in the order in which they were added. A node is a kernel, work of another fake library, a word to be
+ * written, or a graph within the graph; what a stream is given while it is captured becomes such a chain. */
 #include "support/fake_cuda.h"
 
 #include <stdlib.h>
@@ -9,8 +9,10 @@ enum { NODES_MAX = 4096, PARAMS_BYTES_MAX = 32764 };
 
 struct CUgraphNode_st {
     struct cuda_kernel_node what;
-    fake_work              *work;                     /* NULL: a kernel or a child */
-    cuda_graph              child;                    /* owned; NULL: a kernel or work */
+    fake_work              *work;  /* NULL: a kernel or a child */
+    cuda_graph              child; /* owned; NULL: another node */
+    cuda_address            word;  /* 0: another node */
+    uint32_t                value;
     unsigned char           params[PARAMS_BYTES_MAX]; /* or the work's argument */
     size_t                  params_bytes;
 };
@@ -87,7 +89,7 @@ static cuda_graph copy_graph(const struct CUgraph_st *graph)
 
 static void run_nodes(struct CUgraphNode_st *const *nodes, unsigned count, cuda_stream stream)
 {
-    for (unsigned i = 0; i < count && !fake_stuck(stream->stuck); i++) {
+    for (unsigned i = 0; i < count && !fake_stuck(stream->stuck) && !fake_is_lost(); i++) {
         const struct CUgraphNode_st *n = nodes[i];
         struct fake_launch           l = {.params = n->params,
                                           .params_bytes = n->params_bytes,
@@ -99,6 +101,8 @@ static void run_nodes(struct CUgraphNode_st *const *nodes, unsigned count, cuda_
             run_nodes(n->child->nodes, n->child->count, stream);
         else if (n->work)
             n->work(n->params);
+        else if (n->word)
+            memcpy((void *)(uintptr_t)n->word, &n->value, sizeof n->value);
         else
             fake_run(n->what.function, &l);
     }
@@ -142,6 +146,34 @@ cuda_result cuGraphAddKernelNode_v2(cuda_graph_node *node, cuda_graph graph, con
         return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
     *node = calloc(1, sizeof **node);
     if (!fill(*node, what)) {
+        free(*node);
+        return CUDA_RESULT_ERROR_INVALID_VALUE;
+    }
+    graph->nodes[graph->count++] = *node;
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* One write of one word. */
+static bool fill_write(struct CUgraphNode_st *n, const struct cuda_memory_node *what)
+{
+    const struct cuda_memory_operation *o = what->operations;
+
+    if (!what->context || what->count != 1 || what->flags || o->operation != CUDA_MEMORY_WRITE_32 || o->flags || !o->address)
+        return false;
+    n->word = o->address;
+    n->value = (uint32_t)o->value;
+    return true;
+}
+
+cuda_result cuGraphAddBatchMemOpNode(cuda_graph_node *node, cuda_graph graph, const cuda_graph_node *before, size_t before_count,
+                                     const struct cuda_memory_node *what)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (r || !chained(graph, before, before_count))
+        return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
+    *node = calloc(1, sizeof **node);
+    if (!fill_write(*node, what)) {
         free(*node);
         return CUDA_RESULT_ERROR_INVALID_VALUE;
     }
@@ -203,7 +235,17 @@ cuda_result cuGraphExecKernelNodeSetParams_v2(cuda_graph_exec exec, cuda_graph_n
 
     if (r)
         return r;
-    return n && !n->child && fill(n, what) ? CUDA_RESULT_SUCCESS : CUDA_RESULT_ERROR_INVALID_VALUE;
+    return n && !n->child && !n->word && fill(n, what) ? CUDA_RESULT_SUCCESS : CUDA_RESULT_ERROR_INVALID_VALUE;
+}
+
+cuda_result cuGraphExecBatchMemOpNodeSetParams(cuda_graph_exec exec, cuda_graph_node node, const struct cuda_memory_node *what)
+{
+    cuda_result            r = fake_step(__func__);
+    struct CUgraphNode_st *n = node_of(exec, node);
+
+    if (r)
+        return r;
+    return n && n->word && fill_write(n, what) ? CUDA_RESULT_SUCCESS : CUDA_RESULT_ERROR_INVALID_VALUE;
 }
 
 /* A graph of another shape is refused, as by a real driver. */

@@ -39,6 +39,24 @@ struct cuda_kernel_node {
     cuda_context  context;
 };
 
+/* A word that the device writes. */
+struct cuda_memory_operation {
+    unsigned     operation;
+    cuda_address address;
+    uint64_t     value;
+    unsigned     flags;
+    cuda_address alias;
+    uint64_t     reserved;
+};
+
+/* Such operations in a graph. */
+struct cuda_memory_node {
+    cuda_context                  context;
+    unsigned                      count;
+    struct cuda_memory_operation *operations;
+    unsigned                      flags;
+};
+
 struct cuda_location {
     unsigned type;
     int      id;
@@ -178,6 +196,7 @@ enum {
     CUDA_EVENT_DEFAULT = 0,
     CUDA_EVENT_DISABLE_TIMING = 2,
     CUDA_CAPTURE_RELAXED = 2,
+    CUDA_MEMORY_WRITE_32 = 2,
     CUDA_HOST_REGISTER_PORTABLE = 1,
     CUDA_LIMIT_PRINTF_FIFO_BYTES = 1,
     CUDA_LOCATION_DEVICE = 1,

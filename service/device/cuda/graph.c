@@ -40,8 +40,8 @@ static bool can_build(const struct cuda_driver *cu, const struct device_graph *g
     return driver_has_graphs(cu) && (!plans || cuda_can_capture(cu));
 }
 
-/* `extra` has room for the five words of a parameter block. The driver copies all of it. */
-static void describe_node(const struct device_launch *l, size_t *bytes, void *extra[5], struct cuda_kernel_node *out)
+/* The driver copies all of it. */
+void cuda_describe_node(const struct device_launch *l, size_t *bytes, void *extra[5], struct cuda_kernel_node *out)
 {
     *bytes = l->params_bytes;
     extra[0] = CUDA_LAUNCH_BUFFER;
@@ -97,7 +97,7 @@ static enum status add_node(struct device *d, struct device_graph *g, uint32_t i
 
     if (p->plan)
         return add_plan(d, g, i, before, why);
-    describe_node(&p->launch, &bytes, extra, &node);
+    cuda_describe_node(&p->launch, &bytes, extra, &node);
     return cuda_check(d, d->cu->cuGraphAddKernelNode_v2(&p->node, g->graph, before, before != NULL, &node), why,
                       "adding a node to a graph");
 }
@@ -173,7 +173,7 @@ static enum status set_kernel(struct device *d, struct device_graph *g, uint32_t
     void                   *extra[5];
     size_t                  bytes;
 
-    describe_node(l, &bytes, extra, &node);
+    cuda_describe_node(l, &bytes, extra, &node);
     return cuda_check(d, d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->places[index].node, &node), why, "updating a graph");
 }
 

@@ -12,10 +12,20 @@
 struct cuda_plan;
 struct cuda_texture;
 
+/* A launch and its mark as one graph, whose two nodes each launch changes (device/cuda/marked.c). Zeroed: not made yet. */
+struct cuda_marked {
+    cuda_graph                  graph;
+    cuda_graph_exec             exec; /* NULL: none */
+    cuda_graph_node             launch, mark;
+    const struct device_module *module;  /* whose kernel the node has */
+    bool                        refused; /* the driver makes no such graph */
+};
+
 struct device_stream {
-    cuda_stream handle;
-    cuda_event  fence; /* recorded when a free must come after this stream's work */
-    bool        busy;  /* work was queued since the stream was last seen idle */
+    cuda_stream        handle;
+    cuda_event         fence; /* recorded when a free must come after this stream's work */
+    bool               busy;  /* work was queued since the stream was last seen idle */
+    struct cuda_marked marked;
     LIST_ENTRY(device_stream) in_device;
 };
 
@@ -168,6 +178,18 @@ enum status cuda_texture_release(struct device *d, struct cuda_texture *x);
 /* Before the memory stops. */
 void cuda_textures_stop(struct device *d);
 
+/* ---- device/cuda/marked.c ---- */
+/* Queues a checked launch with its mark, which has that address on the device. NOT_IMPLEMENTED: nothing is queued; they go one after the other. */
+enum status cuda_marked_launch(struct device *d, struct device_stream *s, const struct device_launch *l, uint64_t mark_at,
+                               struct problem *why);
+/* The module goes, or of NULL the stream. */
+void cuda_marked_forget(struct device *d, struct device_stream *s, const struct device_module *m);
+
+/* A launch as a node of a graph, valid while its arguments are. `extra` has room for the five words of a parameter block. */
+void cuda_describe_node(const struct device_launch *l, size_t *bytes, void *extra[5], struct cuda_kernel_node *out);
+/* The address on the device of a word that device_ops.mark may write. 0: this driver writes none, or it is no such word. */
+uint64_t cuda_mark_address(const struct device *d, const _Atomic uint32_t *word);
+
 /* Checks what the driver would refuse less clearly; allows the kernel its shared memory. */
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
 
@@ -226,7 +248,7 @@ enum status cuda_event_query(struct device *d, struct device_event *e, struct pr
 enum status cuda_stream_query(struct device *d, struct device_stream *s, struct problem *why);
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
 enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
-enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
+enum status cuda_mark(struct device *d, struct device_stream *s, struct device_mark mark);
 enum status cuda_graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
                               struct problem *why);
 enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why);

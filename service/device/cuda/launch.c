@@ -89,6 +89,20 @@ static enum status queue_launch(struct device *d, struct device_stream *s, const
     return launch_refused(st, why);
 }
 
+/* The launch runs, whatever becomes of its mark: who waits for that asks the stream, too. */
+static enum status queue_marked(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    uint64_t    at = cuda_mark_address(d, l->mark.word);
+    enum status st = at ? cuda_marked_launch(d, s, l, at, why) : STATUS_NOT_IMPLEMENTED;
+
+    if (!at || st != STATUS_NOT_IMPLEMENTED)
+        return launch_refused(st, why);
+    st = queue_launch(d, s, l, why);
+    if (!st)
+        cuda_mark(d, s, l->mark);
+    return st;
+}
+
 static enum status record_event(struct device *d, struct device_stream *s, struct device_event *e, struct problem *why)
 {
     enum status st = cuda_event_record(d, s, e);
@@ -105,7 +119,7 @@ enum status cuda_launch(struct device *d, struct device_stream *s, const struct 
     if (!st && l->before)
         st = record_event(d, s, l->before, why);
     if (!st)
-        st = queue_launch(d, cuda_stream_of(d, s), l, why);
+        st = (l->mark.word ? queue_marked : queue_launch)(d, cuda_stream_of(d, s), l, why);
     if (st || !l->after || (st = record_event(d, s, l->after, why)) == STATUS_OK)
         return st;
     /* It runs and its end would not be seen: the context is lost, too. */

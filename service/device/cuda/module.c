@@ -326,9 +326,12 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
 
 void cuda_module_unload(struct device *d, struct device_module *m)
 {
-    (void)d;
+    struct device_stream *s;
+
     if (!m)
         return;
+    LIST_FOREACH(s, &d->streams, in_device)
+        cuda_marked_forget(d, s, m);
     LIST_REMOVE(m, in_device);
     module_free(m);
 }

@@ -6,6 +6,7 @@
 static void stream_free(struct device *d, struct device_stream *s)
 {
     LIST_REMOVE(s, in_device);
+    cuda_marked_forget(d, s, NULL);
     if (s->fence)
         d->cu->cuEventDestroy_v2(s->fence);
     if (s->handle)
@@ -155,17 +156,24 @@ enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct d
     return cuda_check(d, d->cu->cuStreamWaitEvent(s->handle, e->handle, 0), NULL, "waiting for an event");
 }
 
-/* The write is ordered behind the stream's kernels, and stays readable when a later kernel faults. */
-enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value)
+uint64_t cuda_mark_address(const struct device *d, const _Atomic uint32_t *word)
 {
-    uint64_t    offset = (uint64_t)((uintptr_t)word - (uintptr_t)d->registered);
+    uint64_t offset = (uint64_t)((uintptr_t)word - (uintptr_t)d->registered);
+
+    return d->registered_at && offset < d->registered_bytes ? d->registered_at + offset : 0;
+}
+
+/* The write is ordered behind the stream's kernels, and stays readable when a later kernel faults. */
+enum status cuda_mark(struct device *d, struct device_stream *s, struct device_mark mark)
+{
+    uint64_t    at = cuda_mark_address(d, mark.word);
     enum status st = cuda_alive(d, NULL);
 
     if (st)
         return st;
-    if (!d->registered_at || offset >= d->registered_bytes)
+    if (!at)
         return STATUS_NOT_IMPLEMENTED;
     s = cuda_stream_of(d, s);
     s->busy = true;
-    return cuda_check(d, d->cu->cuStreamWriteValue32_v2(s->handle, d->registered_at + offset, value, 0), NULL, "marking progress");
+    return cuda_check(d, d->cu->cuStreamWriteValue32_v2(s->handle, at, mark.value, 0), NULL, "marking progress");
 }

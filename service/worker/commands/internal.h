@@ -142,8 +142,8 @@ bool overlap_allowed(struct device_worker *w, const struct stream *s, const stru
 void overlap_learn(struct device_worker *w, const struct msg_launch *m, uint64_t ran_ns);
 /* Whether the device writes words behind what is done (device_ops.mark). */
 bool uses_marks(const struct device_worker *w);
-/* Puts a mark behind it, which was just given to the device, where the device has marks. */
-void launch_mark(struct device_worker *w, struct stream *s, struct accepted_command *k);
+/* The stream's next mark, for an untimed launch; none where the device has none. */
+struct device_mark mark_next(struct device_worker *w, const struct stream *s);
 /* As device_ops.event_query(), of an untimed launch; it is the stream's oldest, and the newest unless it has a mark. */
 enum status launch_query(struct device_worker *w, struct stream *s, const struct accepted_command *k, struct problem *why);
 
@@ -165,6 +165,7 @@ enum status named_event_elapsed(struct device_worker *w, struct event_name from,
 /* Recorded around a command; `before` for launches that are timed; `after` NULL: it is not watched by itself. */
 struct issue_events {
     struct device_event *before, *after;
+    struct device_mark   mark; /* of a launch */
 };
 /* Gives it to the device. A failure that is not fatal left nothing on the stream. */
 enum status issue_command(struct device_worker *w, struct stream *s, uint32_t message, const void *body, const struct issue_events *events,

@@ -54,6 +54,7 @@ static enum status issue_launch(struct device_worker *w, struct stream *s, const
 
     l.before = events->before;
     l.after = events->after;
+    l.mark = events->mark;
     if (!st && (st = w->ops->launch(w->device, s->handle, &l, why)) != STATUS_OK && why->status != st)
         st = issue_refused(w, events->after, st, "the launch could not be watched", why);
     return st;

@@ -66,14 +66,11 @@ bool overlap_allowed(struct device_worker *w, const struct stream *s, const stru
     return s->launches < LAUNCHES_IN_FLIGHT_MAX && s->last->mark && !w->prints && is_brief(w, k) && is_brief(w, s->last) && runs_briefly(s);
 }
 
-void launch_mark(struct device_worker *w, struct stream *s, struct accepted_command *k)
+struct device_mark mark_next(struct device_worker *w, const struct stream *s)
 {
-    uint32_t    next = s->marks + 1 ? s->marks + 1 : 1;
-    enum status st = uses_marks(w) ? w->ops->mark(w->device, s->handle, mark_of(w, s), next) : STATUS_NOT_IMPLEMENTED;
-
-    w->marks_fail = w->marks_fail || st == STATUS_NOT_IMPLEMENTED;
-    if (!st)
-        k->mark = s->marks = next; /* else the stream is asked, which tells, too, how its context was lost */
+    if (!uses_marks(w))
+        return (struct device_mark){0};
+    return (struct device_mark){mark_of(w, s), s->marks + 1 ? s->marks + 1 : 1};
 }
 
 static bool mark_reached(struct device_worker *w, const struct stream *s, const struct accepted_command *k)
@@ -89,7 +86,7 @@ enum status launch_query(struct device_worker *w, struct stream *s, const struct
     if (mark_reached(w, s, k))
         return STATUS_OK;
     now = now_ns();
-    if (k->mark && now - s->asked_ns < STREAM_ASKED_US * NS_PER_US)
+    if (k->mark && now - (s->asked_ns > k->started_ns ? s->asked_ns : k->started_ns) < STREAM_ASKED_US * NS_PER_US)
         return STATUS_PENDING;
     s->asked_ns = now;
     st = w->ops->stream_query(w->device, s->handle, why);

@@ -274,7 +274,8 @@ static enum status open_group(struct device_worker *w, struct stream *s, struct 
 
 static enum status mark_group(struct device_worker *w, struct stream *s, struct run *r)
 {
-    enum status st = uses_marks(w) ? w->ops->mark(w->device, s->handle, &r->state->completed, r->issued) : STATUS_NOT_IMPLEMENTED;
+    enum status st =
+        uses_marks(w) ? w->ops->mark(w->device, s->handle, (struct device_mark){&r->state->completed, r->issued}) : STATUS_NOT_IMPLEMENTED;
 
     w->marks_fail = w->marks_fail || st == STATUS_NOT_IMPLEMENTED;
     return st == STATUS_NOT_IMPLEMENTED || !st ? STATUS_OK : issue_refused(w, r->open.after, st, "the device marked no progress", &r->why);
@@ -312,7 +313,7 @@ static void give_before(struct device_worker *w, struct run *r)
 static enum status issue_exactly(struct device_worker *w, struct stream *s, struct run *r, const struct run_entry *e)
 {
     bool                timed = is_timed(e), marked = uses_marks(w);
-    struct issue_events events = {timed ? r->open.before : NULL, r->open.after};
+    struct issue_events events = {timed ? r->open.before : NULL, r->open.after, {0}};
     enum status         st = STATUS_OK;
 
     if (timed && marked && (st = event_take(w, &r->open.timed)) != STATUS_OK)

@@ -50,11 +50,31 @@ static enum status take_events(struct device_worker *w, struct accepted_command 
     return st ? issue_refused(w, k->after, st, "cannot create an event", &k->why) : STATUS_OK;
 }
 
+/* Without a mark the stream is asked. */
+static enum status issue_marked(struct device_worker *w, struct stream *s, struct accepted_command *k, struct issue_events *events)
+{
+    enum status st;
+
+    events->mark = mark_next(w, s);
+    st = issue_command(w, s, k->command.message, &k->command.body, events, &k->why);
+    if (st == STATUS_NOT_IMPLEMENTED && events->mark.word) {
+        w->marks_fail = true;
+        k->why.status = STATUS_OK;
+        events->mark = (struct device_mark){0};
+        st = issue_command(w, s, k->command.message, &k->command.body, events, &k->why);
+    }
+    if (!st && events->mark.word)
+        k->mark = s->marks = events->mark.value;
+    return st;
+}
+
 static enum status issue_accepted(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
     enum status         st = take_events(w, k);
-    struct issue_events events = {k->before, k->after};
+    struct issue_events events = {k->before, k->after, {0}};
 
+    if (!st && watched_by_stream(w, k))
+        return issue_marked(w, s, k, &events);
     return st ? st : issue_command(w, s, k->command.message, &k->command.body, &events, &k->why);
 }
 
@@ -99,8 +119,6 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     if (k->refused)
         return true;
     if (k->command.message == MESSAGE_LAUNCH) {
-        if (!k->after)
-            launch_mark(w, s, k);
         s->last = k;
         s->launches++;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "worker/bounds.h"
 #include "worker/commands/internal.h"
 
 enum { COMMANDS = 8, PATIENCE_MS = 60000 };
@@ -37,17 +38,22 @@ static enum status give(struct step s)
 
 static enum status mock_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
 {
-    (void)d, (void)s, (void)l;
+    (void)d, (void)s;
     if (dev.refuses)
         return problem_set(why, dev.refuses, "refused");
+    if (l->mark.word && dev.marks)
+        return dev.marks;
     dev.launches++;
-    return give((struct step){NULL, 0});
+    give((struct step){NULL, 0});
+    return l->mark.word ? give((struct step){l->mark.word, l->mark.value}) : STATUS_OK;
 }
 
-static enum status mock_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value)
+/* Launches take their marks with them. */
+static enum status mock_mark(struct device *d, struct device_stream *s, struct device_mark mark)
 {
-    (void)d, (void)s;
-    return dev.marks ? dev.marks : give((struct step){word, value});
+    (void)d, (void)s, (void)mark;
+    cr_assert_fail("a mark by itself");
+    return STATUS_INTERNAL;
 }
 
 static enum status mock_stream_query(struct device *d, struct device_stream *s, struct problem *why)
@@ -194,6 +200,7 @@ static struct completion told(void)
     struct completion c = {.kind = UINT32_MAX};
     size_t            bytes;
 
+    sleep_ns((uint64_t)STREAM_ASKED_US * NS_PER_US); /* the device is asked now and then */
     streams_advance(&w);
     if (ring_pop(&answers, &c, &bytes) == STATUS_OK)
         cr_assert_eq(bytes, completion_bytes(&c));

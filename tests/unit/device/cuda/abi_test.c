@@ -36,6 +36,18 @@ SAME(offsetof(struct cuda_kernel_node, extra), offsetof(CUDA_KERNEL_NODE_PARAMS_
 SAME(offsetof(struct cuda_kernel_node, kernel), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
 SAME(offsetof(struct cuda_kernel_node, context), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
 
+SAME(sizeof(struct cuda_memory_operation), sizeof(CUstreamBatchMemOpParams));
+SAME(offsetof(struct cuda_memory_operation, operation), offsetof(CUstreamBatchMemOpParams, writeValue.operation));
+SAME(offsetof(struct cuda_memory_operation, address), offsetof(CUstreamBatchMemOpParams, writeValue.address));
+SAME(offsetof(struct cuda_memory_operation, value), offsetof(CUstreamBatchMemOpParams, writeValue.value64));
+SAME(offsetof(struct cuda_memory_operation, flags), offsetof(CUstreamBatchMemOpParams, writeValue.flags));
+SAME(offsetof(struct cuda_memory_operation, alias), offsetof(CUstreamBatchMemOpParams, writeValue.alias));
+SAME(sizeof(struct cuda_memory_node), sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS));
+SAME(offsetof(struct cuda_memory_node, context), offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS, ctx));
+SAME(offsetof(struct cuda_memory_node, count), offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS, count));
+SAME(offsetof(struct cuda_memory_node, operations), offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS, paramArray));
+SAME(offsetof(struct cuda_memory_node, flags), offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS, flags));
+
 SAME(sizeof(cuda_share), sizeof(CUmemGenericAllocationHandle));
 SAME(sizeof(struct cuda_share_props), sizeof(CUmemAllocationProp));
 SAME(offsetof(struct cuda_share_props, allocation_type), offsetof(CUmemAllocationProp, type));
@@ -173,6 +185,7 @@ SAME((uintptr_t)CUDA_LAUNCH_BYTES, (uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
 #define cuda_sampling    CUDA_TEXTURE_DESC_st
 #define cuda_view        CUDA_RESOURCE_VIEW_DESC_st
 #define cuda_copy        CUDA_MEMCPY3D_st
+#define cuda_memory_node CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st
 
 /* Does not compile unless our prototype is compatible with the vendor's. */
 typedef void               any_function(void);

@@ -1,0 +1,154 @@
+/* Launches that are given to the device with their marks: as one graph, or one after the other where the driver makes none. */
+#include "unit/device/cuda/the_device.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NUMBERS = 8 };
+
+static _Alignas(4096) _Atomic uint32_t words[1024];
+static struct device_module *m;
+static float                *numbers, *sums; /* of eight: the fake's device memory is the host's */
+
+static void open_with_words(void)
+{
+    the_device_open();
+    cr_assert_eq(ops->host_register(d, words, sizeof words), STATUS_OK);
+    m = fixture_module(d);
+    numbers = (float *)(uintptr_t)fixture_memory(d, NUMBERS * sizeof *numbers);
+    sums = (float *)(uintptr_t)fixture_memory(d, NUMBERS * sizeof *sums);
+    for (unsigned i = 0; i < NUMBERS; i++)
+        numbers[i] = (float)i;
+    memset(sums, 0, NUMBERS * sizeof *sums);
+    atomic_store(words, 0);
+}
+
+TestSuite(marked, .init = open_with_words, .fini = the_device_close);
+
+/* c[i] = i + i, and the word has the value. */
+static enum status add(struct device_stream *s, uint32_t value)
+{
+    struct problem       why = {0};
+    struct vadd_params   p = {(uintptr_t)numbers, (uintptr_t)numbers, (uintptr_t)sums, NUMBERS};
+    struct device_launch l = fixture_launch(m, "vadd", &p, offsetof(struct vadd_params, n) + sizeof p.n, 32);
+
+    l.mark = (struct device_mark){words, value};
+    return ops->launch(d, s, &l, &why);
+}
+
+static bool added(uint32_t value)
+{
+    bool right = atomic_load(words) == value;
+
+    for (unsigned i = 0; i < NUMBERS; i++)
+        right = right && sums[i] == (float)(2 * i);
+    memset(sums, 0, NUMBERS * sizeof *sums);
+    return right;
+}
+
+Test(marked, one_graph_is_changed_by_each_launch)
+{
+    for (uint32_t i = 1; i < 4; i++) {
+        cr_assert_eq(add(NULL, i), STATUS_OK);
+        cr_assert(added(i));
+    }
+    cr_assert_eq(fixture_calls("cuGraphInstantiateWithFlags"), 1);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 3);
+    cr_assert_eq(fixture_calls("cuLaunchKernel") + fixture_calls("cuStreamWriteValue32_v2"), 0);
+}
+
+Test(marked, each_stream_has_its_graph)
+{
+    struct device_stream *s;
+
+    cr_assert_eq(ops->stream_create(d, &s), STATUS_OK);
+    cr_assert_eq(add(NULL, 1), STATUS_OK);
+    cr_assert_eq(add(s, 2), STATUS_OK);
+    cr_assert(added(2));
+    cr_assert_eq(fixture_calls("cuGraphInstantiateWithFlags"), 2);
+    ops->stream_destroy(d, s);
+    cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 1);
+}
+
+Test(marked, a_graph_goes_with_the_module_of_its_kernel)
+{
+    struct device_module *other = fixture_module(d);
+
+    cr_assert_eq(add(NULL, 1), STATUS_OK);
+    ops->module_unload(d, other);
+    cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 0);
+    ops->module_unload(d, m);
+    cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 1);
+    m = fixture_module(d);
+    cr_assert_eq(add(NULL, 2), STATUS_OK);
+    cr_assert(added(2));
+}
+
+/* Whatever fails, the launch runs once, and its mark is written. */
+Test(marked, what_makes_no_graph_goes_by_itself)
+{
+    static const char *const makes[] = {"cuGraphCreate", "cuGraphAddKernelNode_v2", "cuGraphAddBatchMemOpNode",
+                                        "cuGraphInstantiateWithFlags"};
+
+    for (size_t i = 0; i < COUNT(makes); i++) {
+        char script[64];
+
+        snprintf(script, sizeof script, "%s:0:801", makes[i]);
+        setenv("FAKE_CUDA_FAIL", script, 1);
+        cr_assert_eq(add(NULL, 1 + (uint32_t)i), STATUS_OK, "%s", makes[i]);
+        cr_assert(added(1 + (uint32_t)i), "%s", makes[i]);
+        cr_assert_eq(add(NULL, 10), STATUS_OK);
+        cr_assert_eq(fixture_calls(makes[i]), 1, "%s is tried again", makes[i]);
+        unsetenv("FAKE_CUDA_FAIL");
+        ops->close(d);
+        cr_assert_eq(fixture_live(), 0, "%s", makes[i]);
+        fixture_reset();
+        open_with_words();
+    }
+}
+
+Test(marked, what_a_graph_cannot_be_changed_to_goes_by_itself)
+{
+    cr_assert_eq(add(NULL, 1), STATUS_OK);
+    memset(sums, 0, NUMBERS * sizeof *sums);
+    setenv("FAKE_CUDA_FAIL", "cuGraphExecKernelNodeSetParams_v2:1:1,cuGraphExecBatchMemOpNodeSetParams:1:1", 1);
+    for (uint32_t i = 2; i < 5; i++) {
+        cr_assert_eq(add(NULL, i), STATUS_OK);
+        cr_assert(added(i));
+    }
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 2);
+    cr_assert_eq(fixture_calls("cuGraphInstantiateWithFlags"), 1);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 2);
+}
+
+Test(marked, a_refused_launch_says_so)
+{
+    setenv("FAKE_CUDA_FAIL", "cuGraphLaunch:1:1", 1);
+    cr_assert_eq(add(NULL, 1), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_eq(atomic_load(words), 0);
+    cr_assert_eq(add(NULL, 2), STATUS_OK);
+    cr_assert(added(2));
+}
+
+Test(marked, a_lost_context_is_told)
+{
+    struct problem why = {0};
+
+    setenv("FAKE_CUDA_FAIL", "cuGraphExecKernelNodeSetParams_v2:1:700", 1);
+    cr_assert_eq(add(NULL, 1), STATUS_OK);
+    cr_assert_eq(add(NULL, 2), STATUS_KERNEL_FAULT);
+    cr_assert_eq(atomic_load(words), 1);
+    cr_assert_eq(ops->stream_query(d, NULL, &why), STATUS_KERNEL_FAULT);
+}
+
+Test(marked, a_mark_outside_registered_memory_is_refused_before_anything_runs)
+{
+    struct problem       why = {0};
+    _Atomic uint32_t     word = 0;
+    struct device_launch l = fixture_launch(m, "endless", NULL, 0, 1);
+
+    l.mark = (struct device_mark){&word, 1};
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_NOT_IMPLEMENTED);
+    cr_assert_eq(ops->stream_query(d, NULL, &why), STATUS_OK);
+}
