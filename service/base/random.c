@@ -36,12 +36,13 @@ static bool take_bytes(unsigned char out[RANDOM_PIECE_BYTES])
     return true;
 }
 
+const char base62_digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
 bool random_id(const char *prefix, char *out, size_t room)
 {
-    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    size_t            at = strlen(prefix);
-    size_t            end = at + RANDOM_ID_CHARS;
-    unsigned char     raw[RANDOM_PIECE_BYTES];
+    size_t        at = strlen(prefix);
+    size_t        end = at + RANDOM_ID_CHARS;
+    unsigned char raw[RANDOM_PIECE_BYTES];
 
     if (end + 1 > room)
         return false;
@@ -51,7 +52,7 @@ bool random_id(const char *prefix, char *out, size_t room)
             return false;
         for (size_t i = 0; i < sizeof raw && at < end; i++)
             if (raw[i] < 4 * 62)
-                out[at++] = digits[raw[i] % 62];
+                out[at++] = base62_digits[raw[i] % 62];
     }
     out[end] = '\0';
     return true;

@@ -207,6 +207,8 @@ static enum status prepare(const struct submission *b, struct problem *why)
     enum status               st = registry_name(b->worker_session->session->registry, &l->entry, spec->id, 'l', why);
     struct msg_launch        *m;
 
+    if (!st && !spec->id.bytes)
+        entry_number(&l->entry, atomic_fetch_add(&b->worker_session->launches_named, 1));
     if (!st)
         st = make_flight(l, why);
     if (st)

@@ -203,6 +203,7 @@ struct worker_session {
     struct call         ping;          /* asks a worker that starts none of its launches whether it answers */
     bool                ping_due, ping_open;
     uint64_t            pinged_ns;                                 /* of the last ping */
+    _Atomic uint64_t    launches_named;                            /* by us: their ids ascend, so that the table takes them at its end */
     uint64_t            launch_number;                             /* last one assigned */
     uint64_t            events_taken[EVENTS_PER_SESSION_MAX / 64]; /* bitmap of the events that batches use */
     uint32_t            event_number;                              /* last one assigned; 0 is never assigned */

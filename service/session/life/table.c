@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "session/session.h"
 
-enum { TABLE_ROOM_MIN = 16 };
+enum { TABLE_ROOM_MIN = 16, BASE62 = 62, ENTRY_NUMBER_CHARS = 8 };
 
 static int compare_id(const struct entry *e, struct span id)
 {
@@ -68,7 +68,8 @@ static unsigned lower_bound(const struct table *t, struct span id)
 
     if (high && shared_bytes(t, id) < t->common)
         return compare_id(t->items[0], id) < 0 ? high : low; /* before or behind all */
-
+    if (high && t->heads[high - 1] < head)
+        return high;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
         if (is_less(t, middle, head, id))
@@ -81,8 +82,10 @@ static unsigned lower_bound(const struct table *t, struct span id)
 
 void table_finish(struct table *t)
 {
-    free(t->items);
-    free(t->heads);
+    if (t->room) {
+        free(t->items - t->gap);
+        free(t->heads - t->gap);
+    }
     *t = (struct table){0};
 }
 
@@ -93,22 +96,52 @@ struct entry *table_get(const struct table *t, struct span id)
     return at < t->count && compare_id(t->items[at], id) == 0 ? t->items[at] : NULL;
 }
 
-static bool grow_table(struct table *t)
+/* Moves `count` entries from place `from` to place `to`. */
+static void move_entries(struct table *t, unsigned to, unsigned from, unsigned count)
+{
+    memmove(&t->items[to], &t->items[from], count * sizeof(struct entry *));
+    memmove(&t->heads[to], &t->heads[from], count * sizeof *t->heads);
+}
+
+/* By so many places, toward the end if `by` is positive. */
+static void shift_start(struct table *t, int by)
+{
+    t->items += by;
+    t->heads += by;
+    t->gap += (unsigned)by;
+}
+
+static void close_gap(struct table *t)
+{
+    unsigned gap = t->gap;
+
+    shift_start(t, -(int)gap);
+    move_entries(t, 0, gap, t->count);
+}
+
+/* Also while entries go at one end as they come at the other, there is a gap of half the room at most; so each is moved once in a while. */
+static bool make_room(struct table *t)
 {
     unsigned       room = t->room ? t->room * 2 : TABLE_ROOM_MIN;
     struct entry **items;
     uint64_t      *heads;
 
-    if (t->room > UINT32_MAX / 2)
+    if (t->gap + t->count < t->room)
+        return true;
+    if (t->gap > t->room / 2) {
+        close_gap(t);
+        return true;
+    }
+    if (t->room > INT32_MAX / 2)
         return false;
-    items = realloc(t->items, (size_t)room * sizeof(struct entry *));
+    items = realloc(t->items ? t->items - t->gap : NULL, (size_t)room * sizeof(struct entry *));
     if (!items)
         return false;
-    t->items = items;
-    heads = realloc(t->heads, (size_t)room * sizeof *heads);
+    t->items = items + t->gap;
+    heads = realloc(t->heads ? t->heads - t->gap : NULL, (size_t)room * sizeof *heads);
     if (!heads)
         return false;
-    t->heads = heads;
+    t->heads = heads + t->gap;
     t->room = room;
     return true;
 }
@@ -119,10 +152,14 @@ enum status table_put(struct table *t, struct entry *e)
 
     share(t, span_of(e->id));
     at = lower_bound(t, span_of(e->id));
-    if (t->count == t->room && !grow_table(t))
+    if (!make_room(t))
         return STATUS_OUT_OF_MEMORY;
-    memmove(&t->items[at + 1], &t->items[at], (t->count - at) * sizeof(struct entry *));
-    memmove(&t->heads[at + 1], &t->heads[at], (t->count - at) * sizeof *t->heads);
+    if (t->gap && at < t->count / 2) {
+        shift_start(t, -1);
+        move_entries(t, 0, 1, at);
+    } else {
+        move_entries(t, at + 1, at, t->count - at);
+    }
     t->items[at] = e;
     t->heads[at] = head_of(t, span_of(e->id));
     t->count++;
@@ -136,8 +173,12 @@ bool table_remove(struct table *t, const struct entry *e)
     if (at >= t->count || t->items[at] != e)
         return false;
     t->count--;
-    memmove(&t->items[at], &t->items[at + 1], (t->count - at) * sizeof(struct entry *));
-    memmove(&t->heads[at], &t->heads[at + 1], (t->count - at) * sizeof *t->heads);
+    if (at < t->count / 2) {
+        move_entries(t, 1, 0, at);
+        shift_start(t, 1);
+    } else {
+        move_entries(t, at, at + 1, t->count - at);
+    }
     return true;
 }
 
@@ -199,4 +240,12 @@ enum status entry_name(struct entry *e, struct span id, const char *prefix, stru
                              CLIENT_ID_CHARS_MAX);
     span_copy(id, e->id, sizeof e->id);
     return STATUS_OK;
+}
+
+void entry_number(struct entry *e, uint64_t number)
+{
+    char *at = e->id + strlen(e->id) - RANDOM_ID_CHARS + NODE_TAG_CHARS;
+
+    for (unsigned i = ENTRY_NUMBER_CHARS; i-- > 0; number /= BASE62)
+        at[i] = base62_digits[number % BASE62];
 }

@@ -15,7 +15,8 @@ struct table {
     struct entry **items; /* borrowed objects, ascending by id; the table owns the array */
     uint64_t *heads; /* bytes of the ids behind those in common, in the same order, so that a search need not touch the objects; owned */
     unsigned  count;
-    unsigned  room;
+    unsigned  gap;    /* unused places before the first, in both arrays: what comes or goes moves the fewer of the others */
+    unsigned  room;   /* places in each array, with these */
     size_t    common; /* bytes that all ids begin with, at least */
 };
 
@@ -38,3 +39,5 @@ bool client_id_valid(struct span id);
 bool server_id_valid(struct span id, const char *prefix);
 /* Sets e->id: to `id` if given (INVALID_FIELD unless it is a client id), else to a server id with that prefix. */
 enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why);
+/* Puts a number into a server id, behind the tag of its process, so that of two ids the one of the greater number is greater. 62^8 numbers. */
+void entry_number(struct entry *e, uint64_t number);

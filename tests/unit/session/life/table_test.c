@@ -33,6 +33,72 @@ Test(table, keeps_every_entry_findable_and_in_order)
     table_finish(&t);
 }
 
+/* As a session's launches: the oldest go as new ones come. */
+Test(table, a_queue_keeps_its_order_and_stays_small)
+{
+    enum { KEPT = 100, PASSED = 10000 };
+    static struct entry queue[PASSED];
+    struct table        t = {0};
+
+    for (unsigned i = 0; i < PASSED; i++) {
+        cr_assert_eq(entry_name(&queue[i], (struct span){0}, "l_", NULL), STATUS_OK);
+        memcpy(queue[i].id + 2, "Abcdef", NODE_TAG_CHARS);
+        entry_number(&queue[i], 60 + (uint64_t)i);
+        cr_assert(server_id_valid(span_of(queue[i].id), "l_"));
+        cr_assert_eq(table_put(&t, &queue[i]), STATUS_OK);
+        if (i >= KEPT)
+            cr_assert(table_remove(&t, &queue[i - KEPT]));
+        for (unsigned k = 0; k < t.count; k += 7)
+            cr_assert_eq(t.items[k], &queue[i + 1 - t.count + k]);
+        cr_assert_eq(table_get(&t, span_of(queue[i].id)), &queue[i]);
+    }
+    cr_assert_leq(t.room, 4 * KEPT);
+    table_finish(&t);
+}
+
+/* Wherever they come and go. */
+Test(table, any_order_of_changes_is_right)
+{
+    struct table t = {0};
+    bool         in[ENTRIES] = {0};
+    unsigned     random = 1, count = 0;
+
+    for (unsigned i = 0; i < ENTRIES; i++)
+        snprintf(entries[i].id, ID_BYTES, "e%03u", i);
+    for (unsigned step = 0; step < 40000; step++) {
+        unsigned i = (random = random * 1664525u + 1013904223u) >> 8, at = 0;
+
+        i = step / 5000 % 2 ? i % ENTRIES : i % (ENTRIES / 10) + step / 100; /* all over, or a window that moves */
+        i %= ENTRIES;
+        if (in[i])
+            cr_assert(table_remove(&t, &entries[i]));
+        else
+            cr_assert_eq(table_put(&t, &entries[i]), STATUS_OK);
+        count += in[i] ? -1u : 1u;
+        in[i] = !in[i];
+        cr_assert_eq(t.count, count);
+        for (unsigned k = 0; k < ENTRIES && step % 16 == 0; k++)
+            if (in[k])
+                cr_assert_eq(t.items[at++], &entries[k]);
+    }
+    table_finish(&t);
+}
+
+Test(table, numbers_in_ids_order_them)
+{
+    static const uint64_t numbers[] = {0, 1, 61, 62, 3843, 3844, UINT32_MAX, 218340105584895};
+    struct entry          e[COUNT(numbers)];
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        cr_assert_eq(entry_name(&e[i], (struct span){0}, "l_node_", NULL), STATUS_OK);
+        memcpy(e[i].id + 7, "Abcdef", NODE_TAG_CHARS);
+        entry_number(&e[i], numbers[i]);
+        cr_assert(i == 0 || strcmp(e[i - 1].id, e[i].id) < 0, "%s %s", e[i - 1].id, e[i].id);
+        cr_assert(server_id_valid(span_of(e[i].id), "l_node_"));
+    }
+    cr_assert_eq(strncmp(e[COUNT(numbers) - 1].id + 7, "Abcdefzzzzzzzz", 14), 0);
+}
+
 Test(table, removes_exactly_that_entry)
 {
     struct table t = {0};
