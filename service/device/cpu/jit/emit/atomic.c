@@ -142,7 +142,7 @@ void emit_atomic(struct emitter *e)
     e->ll->LLVMBuildBr(e->b, done);
     go_on_in(e, ours);
     for (unsigned k = 0; k < a.operands; k++) {
-        struct value v = source_value(e, &in->operands[first + 1 + k], a.bytes, false);
+        struct value v = source_value(e, &in->operands[first + 1 + k], a.bytes);
 
         a.scalar[k] = alike(e, &v, 1);
         a.operand[k] = v.v;

@@ -137,8 +137,8 @@ static bool decide_comparison(struct emitter *e, const struct ptx_insn *in, cons
         !(is_ordered(how) || how == CMP_EQ || how == CMP_NE) || !is_known(e, &in->operands[1]) || !is_known(e, &in->operands[2]) ||
         writes_between(&in->operands[1], in, end) || writes_between(&in->operands[2], in, end))
         return false;
-    x = source_value(e, &in->operands[1], bytes, false);
-    y = source_value(e, &in->operands[2], bytes, false);
+    x = source_value(e, &in->operands[1], bytes);
+    y = source_value(e, &in->operands[2], bytes);
     if (x.scalar && y.scalar && x.shape.kind == SHAPE_UNIFORM && y.shape.kind == SHAPE_UNIFORM)
         return decide_uniforms(e, how, is_signed, x, y, out);
     if (!is_ordered(how) || !x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))

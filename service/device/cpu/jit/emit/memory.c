@@ -33,7 +33,7 @@ static struct value address_of(struct emitter *e, const struct ptx_operand *p)
     struct value v;
 
     if (p->reg == PTX_NO_REG)
-        return source_value(e, p, 8, false);
+        return source_value(e, p, 8);
     v = register_address(e, p->reg);
     v.v = binary(e, LLVM_ADD, v.v, like(e, v.scalar, 64, p->value));
     return v;
@@ -561,7 +561,7 @@ void emit_store(struct emitter *e)
 
     a.address = address_of(e, &e->insn->operands[0]);
     for (unsigned k = 0; k < a.count; k++) {
-        struct value v = resize_value(e, source_value(e, element(&a, k), a.bytes == 1 ? 2 : a.bytes, false), 8 * a.bytes, false);
+        struct value v = resize_value(e, source_value(e, element(&a, k), a.bytes == 1 ? 2 : a.bytes), 8 * a.bytes, false);
 
         a.stored_scalar[k] = alike(e, &v, 1);
         a.stored[k] = v.v;
