@@ -58,7 +58,8 @@ uint64_t texture_row_bytes(const struct texture_desc *t)
     return t->pitch ? t->pitch : (uint64_t)t->extent[0] * texture_texel_bytes(t);
 }
 
-uint64_t texture_rows(const struct texture_desc *t)
+/* Of all images together. */
+static uint64_t texture_rows(const struct texture_desc *t)
 {
     uint64_t height = dimensions[t->dimension].faces > 1 ? t->extent[0] : t->extent[1];
 

@@ -183,7 +183,7 @@ static void decide_way(struct emitter *e, struct ahead *a, struct decision *way)
         also(e, a, binary(e, LLVM_OR, way->all, way->none));
 }
 
-static llvm_value go_through(struct emitter *e, struct decision *way)
+llvm_value check_strip(struct emitter *e, struct decision *way)
 {
     const struct code_block *k = &e->plan->code->blocks[e->block];
     size_t                   registers = (size_t)e->plan->function->registers_count + 1;
@@ -221,10 +221,5 @@ static llvm_value go_through(struct emitter *e, struct decision *way)
 
 llvm_value check_ahead(struct emitter *e)
 {
-    return go_through(e, NULL);
-}
-
-llvm_value check_strip(struct emitter *e, struct decision *way)
-{
-    return go_through(e, way);
+    return check_strip(e, NULL);
 }

@@ -72,11 +72,6 @@ static bool is_known(const struct emitter *e, const struct ptx_operand *o)
     return !e->ahead || o->kind != PTX_REG || e->ahead_state[o->reg] == AHEAD_KNOWN;
 }
 
-static bool decide_uniforms(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, struct decision *out)
-{
-    return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
-}
-
 /* Of a line that grows by 1: so many of its first lanes lie below y, or at it. */
 static llvm_value lanes_below(struct emitter *e, bool or_at, bool is_signed, struct value x, struct value y)
 {
@@ -140,7 +135,7 @@ static bool decide_comparison(struct emitter *e, const struct ptx_insn *in, cons
     x = source_value(e, &in->operands[1], bytes);
     y = source_value(e, &in->operands[2], bytes);
     if (x.scalar && y.scalar && x.shape.kind == SHAPE_UNIFORM && y.shape.kind == SHAPE_UNIFORM)
-        return decide_uniforms(e, how, is_signed, x, y, out);
+        return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
     if (!is_ordered(how) || !x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))
         return false;
     if (x.shape.kind == SHAPE_LINEAR)

@@ -176,6 +176,12 @@ void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit/warp.c */
 void emit_vote(struct emitter *e);
 void emit_activemask(struct emitter *e);
 void emit_atomic(struct emitter *e); /* device/cpu/jit/emit/atomic.c */
+/* Where the call keeps a value of each lane: of an access or atomic the k-th. */
+static inline size_t values_at(unsigned k)
+{
+    return offsetof(struct native_call, values) + sizeof(uint64_t[NATIVE_LANES_MAX]) * k;
+}
+
 /* device/cpu/jit/emit/memory.c: for it. */
 llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes);
 /* Whether all members of the warp that the instruction waits for run this block now. */

@@ -287,29 +287,16 @@ static struct value special_value(struct emitter *e, const struct ptx_operand *o
 
     if (e->plan->across && (o->special == PTX_SPECIAL_TID_X || o->special == PTX_SPECIAL_CTAID_X))
         return strip_special(e, o->special == PTX_SPECIAL_CTAID_X);
-    switch ((int)o->special) {
-    case PTX_SPECIAL_TID_X:
-    case PTX_SPECIAL_TID_Y:
-    case PTX_SPECIAL_TID_Z:
+    if (o->special <= PTX_SPECIAL_TID_Z)
         return lane_array(e, e->specials[o->special], shape);
-    case PTX_SPECIAL_NTID_X:
-    case PTX_SPECIAL_NTID_Y:
-    case PTX_SPECIAL_NTID_Z:
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CTAID_Z:
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCTAID_Z:
+    if (o->special <= PTX_SPECIAL_NCTAID_Z)
         return scalar_value(e->specials[o->special], 32);
-    case PTX_SPECIAL_LANEID: {
+    if (o->special == PTX_SPECIAL_LANEID) {
         struct value v = scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_AND, e->lane, number(e, 64, WARP_LANES - 1)), e->i32), 32);
         v.shape = shape;
         return v;
     }
-    default:
-        return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
-    }
+    return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
 }
 static_assert(WARP_LANES == 32, "a warp's number is a shift by 5");
 

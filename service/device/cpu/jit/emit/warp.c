@@ -19,20 +19,10 @@ static struct source shuffle_source(struct emitter *e, llvm_value b, llvm_value 
     struct source s;
 
     b = binary(e, LLVM_AND, b, low);
-    switch ((int)e->insn->action) {
-    case PTX_DO_UP:
-        at = binary(e, LLVM_SUB, lane, b);
-        break;
-    case PTX_DO_DOWN:
-        at = binary(e, LLVM_ADD, lane, b);
-        break;
-    case PTX_DO_BFLY:
-        at = binary(e, LLVM_XOR, lane, b);
-        break;
-    default:
-        at = binary(e, LLVM_OR, least, binary(e, LLVM_AND, b, free));
-        break;
-    }
+    at = e->insn->action == PTX_DO_UP     ? binary(e, LLVM_SUB, lane, b)
+         : e->insn->action == PTX_DO_DOWN ? binary(e, LLVM_ADD, lane, b)
+         : e->insn->action == PTX_DO_BFLY ? binary(e, LLVM_XOR, lane, b)
+                                          : binary(e, LLVM_OR, least, binary(e, LLVM_AND, b, free));
     s.inside = icmp(e, e->insn->action == PTX_DO_UP ? LLVM_SGE : LLVM_SLE, at, most);
     s.lane = choose(e, s.inside, at, lane);
     return s;
