@@ -354,7 +354,7 @@ static enum status add_texels(struct save *s, struct problem *why)
 
         if (s->parts[i].kind != PART_TEXTURE || !s->contents[i].owns_texels)
             continue;
-        texture_id(s->contents[i].id, "texels", id);
+        texels_id(s->contents[i].id, id);
         st = add_bytes(s, PART_TEXELS, id, s->contents[i].texels_bytes, &p, why);
         if (st)
             return st;
@@ -777,7 +777,7 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
     if (!st)
         st = read_have(s, r, have);
     if (!st)
-        st = session_sleep_await(s->session, false, &r->problem);
+        st = session_wake_await(s->session, &r->problem);
     if (!st)
         st = stand_still(s, r, &wait, moment);
     if (!st)
