@@ -106,7 +106,7 @@ static bool grow(struct save *s)
     return true;
 }
 
-/* A new place, the last one, of a part of that name; both hold until the next one. */
+/* A new place, the last one; both pointers hold until the next one. */
 static enum status add(struct save *s, enum part_kind kind, struct part **p, struct content **c, struct problem *why)
 {
     *p = NULL;
