@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/deadline.h"
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "notify.h"
 
@@ -79,21 +80,13 @@ void upgrade_begin(struct upgrade *u, char *const argv[])
     unsetenv(VARIABLE);
 }
 
-static void drop(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 void upgrade_done(struct upgrade *u)
 {
     for (unsigned i = 0; i < u->count; i++)
-        if (u->kept[i] >= 0)
-            close(u->kept[i]);
+        descriptor_close(&u->kept[i]);
     u->count = 0;
-    drop(&u->before);
-    drop(&u->settings);
+    descriptor_close(&u->before);
+    descriptor_close(&u->settings);
 }
 
 /* ---- the executable ---- */
@@ -177,7 +170,7 @@ static enum ended wait_for(pid_t pid, const struct upgrade_interrupt *interrupt)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    drop(&fd);
+    descriptor_close(&fd);
     return early ? early : status ? ENDED_BADLY : ENDED_WELL;
 }
 
@@ -242,8 +235,8 @@ bool upgrade_check(const struct upgrade *u, const char *state, const struct upgr
         log_error("frontend", "not upgraded: %s cannot be executed, and this process goes on: %s", path_of(u), strerror(bad));
     else
         good = judge(u, &k, wait_for(k.pid, interrupt), state);
-    drop(&k.printed);
-    drop(&k.said);
+    descriptor_close(&k.printed);
+    descriptor_close(&k.said);
     return good;
 }
 
@@ -291,9 +284,9 @@ static int keep_settings(const struct config *c)
         if (fclose(to) == 0)
             return fd;
     } else {
-        drop(&own);
+        descriptor_close(&own);
     }
-    drop(&fd);
+    descriptor_close(&fd);
     return -1;
 }
 

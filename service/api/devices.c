@@ -8,23 +8,12 @@
 
 const char *device_state_name(enum device_state s)
 {
-    switch (s) {
-    case DEVICE_HEALTHY:
-        return "healthy";
-    case DEVICE_SUSPECT:
-        return "suspect";
-    case DEVICE_QUARANTINED:
-        return "quarantined";
-    case DEVICE_HOT:
-        return "hot";
-    case DEVICE_OVERHEATED:
-        return "overheated";
-    case DEVICE_RESETTING:
-        return "resetting";
-    case DEVICE_LOST:
-        return "lost";
-    }
-    return "quarantined";
+    static const char *const names[] = {
+        [DEVICE_HEALTHY] = "healthy", [DEVICE_SUSPECT] = "suspect",       [DEVICE_QUARANTINED] = "quarantined",
+        [DEVICE_HOT] = "hot",         [DEVICE_OVERHEATED] = "overheated", [DEVICE_RESETTING] = "resetting",
+        [DEVICE_LOST] = "lost"};
+
+    return names[s];
 }
 
 uint64_t device_free_bytes(const struct device_info *i)
@@ -34,18 +23,8 @@ uint64_t device_free_bytes(const struct device_info *i)
     return host < i->free_bytes ? host : i->free_bytes;
 }
 
-static const char *sandbox_name(enum worker_sandbox s)
-{
-    switch (s) {
-    case WORKER_SANDBOX_NONE:
-        return "none";
-    case WORKER_SANDBOX_DENY_LIST:
-        return "deny-list";
-    case WORKER_SANDBOX_ALLOW_LIST:
-        return "allow-list";
-    }
-    return "none";
-}
+static const char *const sandbox_names[] = {
+    [WORKER_SANDBOX_NONE] = "none", [WORKER_SANDBOX_DENY_LIST] = "deny-list", [WORKER_SANDBOX_ALLOW_LIST] = "allow-list"};
 
 /* A sensor without a value is null, and `unavailable` says why. */
 static void add_sensors(struct json_writer *w, const struct device_info *info)
@@ -153,7 +132,7 @@ static void add_members(struct json_writer *w, const char *node, const struct po
     json_add_text(w, "uuid", i->uuid);
     json_add_text(w, "compute_capability", i->compute_capability);
     json_add_text(w, "state", device_state_name(d->state));
-    json_add_text(w, "worker_sandbox", sandbox_name(d->sandbox));
+    json_add_text(w, "worker_sandbox", sandbox_names[d->sandbox]);
     json_open_object(w, "memory");
     json_add_u64(w, "total_bytes", i->total_bytes);
     json_add_u64(w, "free_bytes", device_free_bytes(i));

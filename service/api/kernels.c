@@ -5,45 +5,20 @@
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 
-static const char *access_name(enum builtin_access access)
-{
-    switch (access) {
-    case BUILTIN_IN:
-        return "read";
-    case BUILTIN_OUT:
-        return "write";
-    case BUILTIN_INOUT:
-        return "read_write";
-    case BUILTIN_VALUE:
-        break;
-    }
-    return "value";
-}
+static const char *const access_names[] = {
+    [BUILTIN_IN] = "read", [BUILTIN_OUT] = "write", [BUILTIN_INOUT] = "read_write", [BUILTIN_VALUE] = "value"};
 
-static const char *rule_text(enum builtin_rule rule)
-{
-    switch (rule) {
-    case BUILTIN_FLAT:
-        return "each thread processes vectors of 16 bytes; the blocks cover all the work";
-    case BUILTIN_SHARES:
-        return "each thread processes vectors of 16 bytes, each block an equal share; a few blocks per multiprocessor, the last of which "
-               "combines "
-               "the results";
-    case BUILTIN_ROWS:
-        return "one block per row; its width depends on the row";
-    case BUILTIN_AXIS:
-        return "last axis: one warp per result if the axis is short, one block if it is long; other axes: one block per 32 or more "
-               "neighbouring "
-               "results";
-    case BUILTIN_TILES:
-        return "one block per tile of the result";
-    case BUILTIN_POOL:
-        return "a few blocks per multiprocessor share the tiles of the result";
-    case BUILTIN_WHOLE:
-        return "cooperative: as many blocks as can run at once; they wait for each other";
-    }
-    return "";
-}
+static const char *const rule_texts[] = {
+    [BUILTIN_FLAT] = "each thread processes vectors of 16 bytes; the blocks cover all the work",
+    [BUILTIN_SHARES] = "each thread processes vectors of 16 bytes, each block an equal share; a few blocks per multiprocessor, the last of "
+                       "which combines the results",
+    [BUILTIN_ROWS] = "one block per row; its width depends on the row",
+    [BUILTIN_AXIS] = "last axis: one warp per result if the axis is short, one block if it is long; other axes: one block per 32 or more "
+                     "neighbouring results",
+    [BUILTIN_TILES] = "one block per tile of the result",
+    [BUILTIN_POOL] = "a few blocks per multiprocessor share the tiles of the result",
+    [BUILTIN_WHOLE] = "cooperative: as many blocks as can run at once; they wait for each other",
+};
 
 static void add_dtypes(struct json_writer *w, uint32_t dtypes)
 {
@@ -83,7 +58,7 @@ static void add_param(struct json_writer *w, const struct builtin_param *p)
 
     json_open_object(w, NULL);
     json_add_text(w, "name", p->name);
-    json_add_text(w, "access", access_name(p->access));
+    json_add_text(w, "access", access_names[p->access]);
     json_add_text(w, "type", builtin_type_name(p));
     if (p->access != BUILTIN_VALUE)
         json_add_text(w, "elements", p->elements);
@@ -106,7 +81,7 @@ static void add_members(struct json_writer *w, const struct builtin *k)
         add_param(w, &k->params[i]);
     json_close_array(w);
     add_engines(w, k);
-    json_add_text(w, "shape", rule_text(k->shape.rule));
+    json_add_text(w, "shape", rule_texts[k->shape.rule]);
     json_add_text_or_null(w, "scratch_bytes", k->shape.scratch);
 }
 

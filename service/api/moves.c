@@ -44,7 +44,7 @@ static enum status begin(struct request *r, struct session *s)
     if (!st && !q.hold_s)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/hold_s", "range", "hold_s must be from 1 to %d", MOVE_HOLD_S_MAX);
     if (!st)
-        st = session_sleep_await(s, false, &r->problem);
+        st = session_wake_await(s, &r->problem);
     if (!st)
         st = session_move_begin(s, &wait, q.hold_s, move, &r->problem);
     if (st)

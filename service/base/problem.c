@@ -45,10 +45,10 @@ enum status problem_field(struct problem *why, enum status st, const char *point
     va_start(args, format);
     start_problem(why, st, format, args);
     va_end(args);
-    snprintf(why->fields[0].pointer, sizeof why->fields[0].pointer, "%s", pointer);
-    snprintf(why->fields[0].code, sizeof why->fields[0].code, "%s", code);
-    snprintf(why->fields[0].detail, sizeof why->fields[0].detail, "%.255s", why->detail);
-    why->fields_count = 1;
+    snprintf(why->field.pointer, sizeof why->field.pointer, "%s", pointer);
+    snprintf(why->field.code, sizeof why->field.code, "%s", code);
+    snprintf(why->field.detail, sizeof why->field.detail, "%.255s", why->detail);
+    why->has_field = true;
     return st;
 }
 
@@ -94,11 +94,10 @@ bool problem_access_valid(const struct problem_access *a)
 
 void problem_within(struct problem *why, const char *pointer)
 {
-    for (unsigned i = 0; why && i < why->fields_count && i < PROBLEM_FIELDS_MAX; i++) {
-        struct problem_field *f = &why->fields[i];
-        char                  inner[PROBLEM_POINTER_BYTES];
+    char inner[PROBLEM_POINTER_BYTES];
 
-        memcpy(inner, f->pointer, sizeof inner);
-        snprintf(f->pointer, sizeof f->pointer, "%.40s%.80s", pointer, inner);
-    }
+    if (!why || !why->has_field)
+        return;
+    memcpy(inner, why->field.pointer, sizeof inner);
+    snprintf(why->field.pointer, sizeof why->field.pointer, "%.40s%.80s", pointer, inner);
 }

@@ -10,7 +10,6 @@ enum {
     PROBLEM_DETAIL_BYTES = 512,
     PROBLEM_POINTER_BYTES = 128,
     PROBLEM_NAME_BYTES = 64,
-    PROBLEM_FIELDS_MAX = 4,
     ACCESS_KERNEL_BYTES = 128, /* with the NUL; a longer name is cut */
     ACCESS_FILE_BYTES = 40,
 };
@@ -56,8 +55,8 @@ struct problem_access {
 struct problem {
     enum status           status;
     char                  detail[PROBLEM_DETAIL_BYTES];
-    struct problem_field  fields[PROBLEM_FIELDS_MAX];
-    unsigned              fields_count;
+    bool                  has_field;
+    struct problem_field  field;
     int                   cuda_result; /* CUresult value; 0 = none */
     char                  cuda_name[PROBLEM_NAME_BYTES];
     char                  limit_name[PROBLEM_NAME_BYTES]; /* "" = none */
@@ -86,7 +85,7 @@ struct problem {
 
 /* Sets status and detail and clears the rest; returns st, for `return problem_set(why, ...)`. `why` may be NULL. */
 enum status problem_set(struct problem *why, enum status st, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Like problem_set, with one field entry; both details are the formatted text. */
+/* Like problem_set, with a field; both details are the formatted text. */
 enum status problem_field(struct problem *why, enum status st, const char *pointer, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* Like problem_set, for a limit: the name is in snake case with its unit, e.g. "session_memory_bytes". */
@@ -104,5 +103,5 @@ bool problem_access_valid(const struct problem_access *a);
  * printf. */
 void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned index);
 
-/* Prefixes the pointers of all fields with the pointer of their part of the request, such as "/ops/3". */
+/* Prefixes the pointer of the field with the pointer of its part of the request, such as "/ops/3". */
 void problem_within(struct problem *why, const char *pointer);

@@ -14,6 +14,24 @@ bool bytes_equal_nocase(const char *a, const char *b, size_t bytes)
     return true;
 }
 
+bool span_slice(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
+{
+    if (offset > from.bytes || bytes > from.bytes - offset)
+        return false;
+    *out = (struct span){from.data + offset, (size_t)bytes};
+    return true;
+}
+
+bool span_read(struct span from, uint64_t offset, void *to, size_t bytes)
+{
+    struct span at;
+
+    if (!span_slice(from, offset, bytes, &at))
+        return false;
+    memcpy(to, at.data, bytes);
+    return true;
+}
+
 struct span span_trim(struct span a)
 {
     while (a.bytes && (a.data[0] == ' ' || a.data[0] == '\t'))

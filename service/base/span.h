@@ -49,6 +49,11 @@ static inline struct span span_first(struct span a, size_t bytes)
     return (struct span){a.data, bytes < a.bytes ? bytes : a.bytes};
 }
 
+/* The bytes at [offset, offset + bytes); false: they are not all inside. */
+bool span_slice(struct span from, uint64_t offset, uint64_t bytes, struct span *out);
+/* Copies them out, for they may be unaligned. */
+bool span_read(struct span from, uint64_t offset, void *to, size_t bytes);
+
 /* `bytes` of both. */
 bool bytes_equal_nocase(const char *a, const char *b, size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/elf.h"
 #include "base/log/log.h"
 #include "base/random.h"
 #include "limits.h"
@@ -22,40 +23,13 @@ static void add_file(struct sha256 *h, struct span name, const struct stat *s)
     digest_add_u64(h, (uint64_t)s->st_mtim.tv_nsec);
 }
 
-static size_t padded_to_four(size_t bytes)
-{
-    return (bytes + 3) / 4 * 4;
-}
-
-/* In a segment of notes. Each note has a head, a name and content, the latter two padded to four bytes. */
-static bool find_in_notes(struct span notes, struct span *id)
-{
-    ElfW(Nhdr) head;
-
-    while (notes.bytes >= sizeof head) {
-        size_t name_bytes, all;
-
-        memcpy(&head, notes.data, sizeof head);
-        name_bytes = padded_to_four(head.n_namesz);
-        all = sizeof head + name_bytes + padded_to_four(head.n_descsz);
-        if (all > notes.bytes)
-            return false;
-        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == sizeof ELF_NOTE_GNU &&
-            memcmp(notes.data + sizeof head, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0) {
-            *id = (struct span){notes.data + sizeof head + name_bytes, head.n_descsz};
-            return true;
-        }
-        notes = span_from(notes, all);
-    }
-    return false;
-}
-
 static bool find_build_id(const struct dl_phdr_info *object, struct span *id)
 {
     for (unsigned i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &object->dlpi_phdr[i];
 
-        if (p->p_type == PT_NOTE && find_in_notes((struct span){(const char *)object->dlpi_addr + p->p_vaddr, p->p_memsz}, id))
+        if (p->p_type == PT_NOTE && elf_note((struct span){(const char *)object->dlpi_addr + p->p_vaddr, p->p_memsz}, NT_GNU_BUILD_ID,
+                                             (struct span){ELF_NOTE_GNU, sizeof ELF_NOTE_GNU}, id))
             return true;
     }
     return false;

@@ -58,7 +58,8 @@ uint64_t texture_row_bytes(const struct texture_desc *t)
     return t->pitch ? t->pitch : (uint64_t)t->extent[0] * texture_texel_bytes(t);
 }
 
-uint64_t texture_rows(const struct texture_desc *t)
+/* Of all images together. */
+static uint64_t texture_rows(const struct texture_desc *t)
 {
     uint64_t height = dimensions[t->dimension].faces > 1 ? t->extent[0] : t->extent[1];
 
@@ -112,26 +113,26 @@ int texture_word_find(enum texture_word of, struct span word)
 
 /* ---- checks ---- */
 
-static enum status wrong(struct problem *why, const char *pointer, const char *code, const char *what)
+static enum status wrong(struct problem *why, const char *pointer, const char *what)
 {
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, code, "%s", what);
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s", what);
 }
 
 static enum status check_words(const struct texture_desc *t, struct problem *why)
 {
     if (t->dimension >= TEXTURE_DIMENSIONS)
-        return wrong(why, "/dimension", "value", "unknown dimension");
+        return wrong(why, "/dimension", "unknown dimension");
     if (t->format >= TEXTURE_FORMATS)
-        return wrong(why, "/format", "value", "unknown format");
+        return wrong(why, "/format", "unknown format");
     if (t->channels != 1 && t->channels != 2 && t->channels != 4)
-        return wrong(why, "/channels", "value", "a texel has 1, 2 or 4 channels");
+        return wrong(why, "/channels", "a texel has 1, 2 or 4 channels");
     for (unsigned i = 0; i < 3; i++)
         if (t->addressing[i] >= TEXTURE_ADDRESSINGS)
-            return wrong(why, "/addressing", "value", "unknown addressing");
+            return wrong(why, "/addressing", "unknown addressing");
     if (t->filter >= TEXTURE_FILTERS)
-        return wrong(why, "/filter", "value", "unknown filter");
+        return wrong(why, "/filter", "unknown filter");
     if (t->read >= TEXTURE_READS)
-        return wrong(why, "/read", "value", "unknown read mode");
+        return wrong(why, "/read", "unknown read mode");
     return STATUS_OK;
 }
 
@@ -163,31 +164,31 @@ static enum status check_sampling(const struct texture_desc *t, struct problem *
     const struct texture_format_row *format = &formats[t->format];
 
     if (t->read == TEXTURE_READ_NORMALIZED_FLOAT && (format->floating || format->bytes > 2))
-        return wrong(why, "/read", "value", "only integers of 8 or 16 bits can be read as normalized_float");
+        return wrong(why, "/read", "only integers of 8 or 16 bits can be read as normalized_float");
     if (t->read == TEXTURE_READ_SRGB && t->format != TEXTURE_FORMAT_U8)
-        return wrong(why, "/read", "value", "only texels of u8 can be read as srgb");
+        return wrong(why, "/read", "only texels of u8 can be read as srgb");
     if (t->filter == TEXTURE_FILTER_LINEAR && !texture_reads_float(t))
-        return wrong(why, "/filter", "value",
+        return wrong(why, "/filter",
                      "linear needs a texture that is read as floats: of f16 or f32, or with \"read\": \"normalized_float\" or \"srgb\"");
     for (unsigned i = 0; i < dimensions[t->dimension].axes && !t->normalized; i++)
         if (t->addressing[i] == TEXTURE_WRAP || t->addressing[i] == TEXTURE_MIRROR)
-            return wrong(why, "/addressing", "value", "wrap and mirror need \"normalized_coordinates\": true");
+            return wrong(why, "/addressing", "wrap and mirror need \"normalized_coordinates\": true");
     if (dimensions[t->dimension].faces > 1 && !t->normalized)
-        return wrong(why, "/normalized_coordinates", "value", "the coordinates of a cube are normalized: send true");
+        return wrong(why, "/normalized_coordinates", "the coordinates of a cube are normalized: send true");
     return STATUS_OK;
 }
 
 static enum status check_linear(const struct texture_desc *t, struct problem *why)
 {
     if (t->dimension != TEXTURE_1D && t->dimension != TEXTURE_2D)
-        return wrong(why, "/dimension", "value", "a texture over a buffer is 1d or 2d");
+        return wrong(why, "/dimension", "a texture over a buffer is 1d or 2d");
     if (t->surface)
-        return wrong(why, "/surface", "value", "a texture over a buffer is no surface; kernels write to the buffer");
+        return wrong(why, "/surface", "a texture over a buffer is no surface; kernels write to the buffer");
     if (t->dimension == TEXTURE_1D && (t->filter == TEXTURE_FILTER_LINEAR || t->normalized))
-        return wrong(why, t->normalized ? "/normalized_coordinates" : "/filter", "value",
+        return wrong(why, t->normalized ? "/normalized_coordinates" : "/filter",
                      "a 1d texture over a buffer is read by index (tex1Dfetch), without filter and normalized coordinates");
     if (t->dimension == TEXTURE_1D && t->pitch)
-        return wrong(why, "/pitch", "value", "only a 2d texture has a pitch");
+        return wrong(why, "/pitch", "only a 2d texture has a pitch");
     if (t->dimension == TEXTURE_2D && (texture_row_bytes(t) % TEXTURE_PITCH_ALIGN || texture_row_bytes(t) > TEXTURE_PITCH_BYTES_MAX ||
                                        texture_row_bytes(t) < (uint64_t)t->extent[0] * texture_texel_bytes(t)))
         return problem_field(why, STATUS_INVALID_FIELD, "/pitch", "range",
@@ -208,5 +209,5 @@ enum status texture_check(const struct texture_desc *t, struct problem *why)
         return st;
     if (t->address && !t->view)
         return check_linear(t, why);
-    return t->pitch ? wrong(why, "/pitch", "value", "only a texture over a buffer of bytes has a pitch") : STATUS_OK;
+    return t->pitch ? wrong(why, "/pitch", "only a texture over a buffer of bytes has a pitch") : STATUS_OK;
 }

@@ -74,7 +74,6 @@ const struct texture_dimension_row *texture_dimension_of(const struct texture_de
 const struct texture_format_row    *texture_format_of(const struct texture_desc *t);
 unsigned                            texture_texel_bytes(const struct texture_desc *t);
 uint64_t                            texture_row_bytes(const struct texture_desc *t); /* from one row to the next */
-uint64_t                            texture_rows(const struct texture_desc *t);      /* of all images together */
 uint64_t                            texture_bytes(const struct texture_desc *t);
 /* What kernels read is a float, so that it can be filtered. */
 bool texture_reads_float(const struct texture_desc *t);

@@ -460,8 +460,8 @@ enum status texture_delete(struct session *s, struct span id, struct problem *wh
 unsigned    texture_list(struct session *s, struct page *page, struct texture_info *items);
 /* The id under which its texels are a buffer for every function that reads, writes or copies one. TEXTURE_NOT_FOUND. */
 enum status texels_id_of(struct session *s, struct span texture, char id[ID_BYTES], struct problem *why);
-/* "<texture>.<part>": "texels"; "tex" and "surf" as arguments of kernels. */
-void texture_id(const char *texture, const char *part, char id[ID_BYTES]);
+/* "<texture>.texels"; with .tex and .surf instead, arguments of kernels name it. */
+void texels_id(const char *texture, char id[ID_BYTES]);
 
 enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_STRUCT };
 struct launch_arg {

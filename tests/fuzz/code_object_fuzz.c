@@ -1,6 +1,7 @@
 /* Any bytes as a code object for AMD GPUs: opened and walked to the end; all results are inside it. */
 #include <stdlib.h>
 
+#include "base/elf.h"
 #include "device/hip/code_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -19,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct code_global        global;
     bool                      damaged = false;
 
-    code_object_is_elf(image);
+    elf_is(image);
     if (code_object_open(image, &c) != STATUS_OK)
         return 0;
     check_inside(image, c.target);

@@ -1,6 +1,7 @@
 /* Any bytes as the image of a GPU compiler: opened and walked to the end; all results are inside it. */
 #include <stdlib.h>
 
+#include "base/elf.h"
 #include "device/cuda/cubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     unsigned                  count = 0;
     size_t                    cursor = 0;
 
-    cubin_is_elf(image);
+    elf_is(image);
     if (cubin_open(image, &c) != STATUS_OK)
         return 0;
     while (cubin_next_kernel(&c, &cursor, &kernel)) {

@@ -11,9 +11,7 @@
 static void add_segments(struct json_writer *w, const struct batch_request *b)
 {
     const struct batch_message *m = &b->message;
-    struct buf                  text;
 
-    buf_init(&text, REPLY_BODY_BYTES_MAX);
     json_open_array(w, "segments");
     for (unsigned i = 0; batch_has(b->job.batch, BATCH_READ) && i < m->spec.ops_count; i++) {
         const struct batch_result *result = batch_result_of(b->job.batch, i);
@@ -22,14 +20,11 @@ static void add_segments(struct json_writer *w, const struct batch_request *b)
         json_open_object(w, NULL);
         json_add_string(w, "id", m->outputs[i]);
         json_add_u64(w, "size", result->data_bytes);
-        buf_clear(&text);
-        if (b->inline_json && base64_add(&text, (struct span){result->data, result->data_bytes}))
-            json_add_string(w, "data_b64", buf_span(&text));
-        w->out->failed = w->out->failed || text.failed;
+        if (b->inline_json)
+            json_add_base64(w, "data_b64", (struct span){result->data, result->data_bytes});
         json_close_object(w);
     }
     json_close_array(w);
-    buf_finish(&text);
 }
 
 static bool has_output(const struct batch_result *result)

@@ -174,7 +174,7 @@ static void add_members(struct json_writer *w, const struct texture_info *i)
 {
     char texels[ID_BYTES];
 
-    texture_id(i->id, "texels", texels);
+    texels_id(i->id, texels);
     json_add_text(w, "id", i->id);
     add_shape(w, &i->desc);
     json_add_u64(w, "size", i->bytes);

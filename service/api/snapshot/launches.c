@@ -18,16 +18,8 @@ struct writing {
 
 static void add_output(struct json_writer *w, const struct launch_info *i)
 {
-    struct buf text;
-
-    if (i->output.bytes) {
-        buf_init(&text, 4 + (uint64_t)i->output.bytes / 3 * 4 + 4);
-        if (base64_add(&text, i->output))
-            json_add_string(w, "output", buf_span(&text));
-        else
-            w->out->failed = true;
-        buf_finish(&text);
-    }
+    if (i->output.bytes)
+        json_add_base64(w, "output", i->output);
     if (i->output_truncated)
         json_add_bool(w, "output_truncated", true);
 }

@@ -148,8 +148,8 @@ static enum status translate(struct problem *why, enum status st)
 
     if (!st || st == STATUS_OUT_OF_MEMORY)
         return st;
-    snprintf(what, sizeof what, MANIFEST_NAME ": %s%s%.320s", why->fields_count ? why->fields[0].pointer : "",
-             why->fields_count ? ": " : "", why->detail);
+    snprintf(what, sizeof what, MANIFEST_NAME ": %s%s%.320s", why->has_field ? why->field.pointer : "", why->has_field ? ": " : "",
+             why->detail);
     return problem_set(why, STATUS_SNAPSHOT_INVALID, "%s", what);
 }
 

@@ -24,18 +24,6 @@ static void add_digest(struct json_writer *w, const char *name, const unsigned c
     json_add_text(w, name, hex);
 }
 
-static void add_body(struct json_writer *w, struct span body)
-{
-    struct buf text;
-
-    buf_init(&text, 4 + (uint64_t)body.bytes / 3 * 4 + 4);
-    if (base64_add(&text, body))
-        json_add_string(w, "body", buf_span(&text));
-    else
-        w->out->failed = true;
-    buf_finish(&text);
-}
-
 static void add_answer(struct json_writer *w, const struct reply *r)
 {
     json_open_object(w, "answer");
@@ -44,7 +32,7 @@ static void add_answer(struct json_writer *w, const struct reply *r)
     for (unsigned i = 0; i < r->headers_count; i++)
         json_add_text(w, r->headers[i].name, r->headers[i].value);
     json_close_object(w);
-    add_body(w, buf_span(&r->body));
+    json_add_base64(w, "body", buf_span(&r->body));
     json_close_object(w);
 }
 

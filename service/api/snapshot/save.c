@@ -106,25 +106,64 @@ static bool grow(struct save *s)
     return true;
 }
 
-/* A new place, the last one; NULL: there is none, as *why says. */
-static struct part *add(struct save *s, enum part_kind kind, struct problem *why)
+/* A new place, the last one; both pointers hold until the next one. */
+static enum status add(struct save *s, enum part_kind kind, struct part **p, struct content **c, struct problem *why)
 {
-    if (s->places == SNAPSHOT_PARTS_MAX + 1) {
-        problem_limit(why, STATUS_QUOTA_EXCEEDED, "snapshot_parts", SNAPSHOT_PARTS_MAX, SNAPSHOT_PARTS_MAX, 1);
-        return NULL;
-    }
-    if (s->places == s->room && !grow(s)) {
-        no_memory(why);
-        return NULL;
-    }
-    s->contents[s->places] = (struct content){0};
-    s->parts[s->places] = (struct part){.kind = kind};
-    return &s->parts[s->places++];
+    *p = NULL;
+    *c = NULL;
+    if (s->places == SNAPSHOT_PARTS_MAX + 1)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "snapshot_parts", SNAPSHOT_PARTS_MAX, SNAPSHOT_PARTS_MAX, 1);
+    if (s->places == s->room && !grow(s))
+        return no_memory(why);
+    *p = &s->parts[s->places];
+    *c = &s->contents[s->places++];
+    **p = (struct part){.kind = kind};
+    **c = (struct content){0};
+    return STATUS_OK;
 }
 
-static struct content *last_content(const struct save *s)
+/* A part whose bytes the device has, as the buffer of that id. */
+static enum status add_bytes(struct save *s, enum part_kind kind, const char *id, uint64_t bytes, struct part **p, struct problem *why)
 {
-    return &s->contents[s->places - 1];
+    struct content *c;
+    enum status     st = add(s, kind, p, &c, why);
+
+    if (st)
+        return st;
+    snprintf(c->id, sizeof c->id, "%s", id);
+    c->on_device = true;
+    (*p)->entry.bytes = bytes;
+    return st;
+}
+
+/* The text of the part has been written. */
+static enum status take_made(struct part *p, struct content *c, struct problem *why)
+{
+    if (c->made.failed)
+        return no_memory(why);
+    c->text = buf_span(&c->made);
+    p->entry.bytes = c->text.bytes;
+    return STATUS_OK;
+}
+
+/* A part that is one text, `made`, which is its from now on. */
+static enum status add_made(struct save *s, struct request *r, enum part_kind kind, const char *folder, const char *id, const char *end,
+                            struct buf *made)
+{
+    struct part    *p;
+    struct content *c;
+    enum status     st = add(s, kind, &p, &c, &r->problem);
+
+    if (st) {
+        buf_finish(made);
+        return st;
+    }
+    c->made = *made;
+    *made = (struct buf){0};
+    snprintf(c->id, sizeof c->id, "%s", id);
+    snprintf(p->entry.name, sizeof p->entry.name, "%s/%.90s%s", folder, id, end);
+    st = take_made(p, c, &r->problem);
+    return st ? st : request_hold(r, c->text.bytes);
 }
 
 static void add_texts(struct json_writer *w, const char *name, const struct span *texts, unsigned count)
@@ -136,10 +175,8 @@ static void add_texts(struct json_writer *w, const char *name, const struct span
 }
 
 /* SPIR-V stands in JSON as base64. */
-static void write_source(struct json_writer *w, const struct module_spec *m, struct buf *out)
+static void write_source(struct json_writer *w, const struct module_spec *m)
 {
-    struct buf text;
-
     if (m->kind == IMAGE_GLSL)
         json_add_text(w, "language", "glsl");
     if (m->kind != IMAGE_SPIRV) {
@@ -147,12 +184,7 @@ static void write_source(struct json_writer *w, const struct module_spec *m, str
         return;
     }
     json_add_text(w, "language", "spirv");
-    buf_init(&text, SNAPSHOT_TEXT_BYTES_MAX);
-    if (base64_add(&text, m->source))
-        json_add_string(w, "source", buf_span(&text));
-    else
-        out->failed = true;
-    buf_finish(&text);
+    json_add_base64(w, "source", m->source);
 }
 
 /* The body of a request that makes the module again. */
@@ -162,7 +194,7 @@ static void write_module(const struct module_spec *m, struct arena *a, struct bu
 
     json_writer_init(&w, out);
     json_open_object(&w, NULL);
-    write_source(&w, m, out);
+    write_source(&w, m);
     add_texts(&w, "options", m->options, m->options_count);
     add_texts(&w, "name_expressions", m->name_expressions, m->name_expressions_count);
     if (m->arch.bytes)
@@ -193,31 +225,27 @@ static enum status add_module(struct save *s, struct request *r, struct module *
 {
     const struct module_spec *spec = module_spec_of(m);
     bool                      plain = is_plain(spec);
-    struct part              *p = add(s, PART_MODULE, &r->problem);
+    struct part              *p;
     struct content           *c;
-    enum status               st = STATUS_OK;
+    enum status               st = add(s, PART_MODULE, &p, &c, &r->problem);
 
-    if (!p) {
+    if (st) {
         module_return(s->session, m);
-        return r->problem.status;
+        return st;
     }
     assert((size_t)spec->kind < COUNT(module_kinds));
-    c = last_content(s);
     c->module = m;
     p->id = spec->id;
     p->media_type = span_of(plain ? module_kinds[spec->kind].media_type : "application/json");
-    c->text = spec->source;
-    if (!plain) {
-        buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
-        write_module(spec, &r->arena, &c->made);
-        if (c->made.failed)
-            return no_memory(&r->problem);
-        c->text = buf_span(&c->made);
-        st = request_hold(r, c->text.bytes);
-    }
     snprintf(p->entry.name, sizeof p->entry.name, "modules/%.*s%s", SPAN_ARG(p->id), plain ? module_kinds[spec->kind].name_end : ".json");
+    c->text = spec->source;
     p->entry.bytes = c->text.bytes;
-    return st;
+    if (plain)
+        return st;
+    buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
+    write_module(spec, &r->arena, &c->made);
+    st = take_made(p, c, &r->problem);
+    return st ? st : request_hold(r, c->text.bytes);
 }
 
 /* To the next page, if there is one; `cursor` keeps where it begins. */
@@ -261,18 +289,12 @@ static enum status add_buffers(struct save *s, struct problem *why)
     do {
         n = st ? 0 : buffer_list(s->session, &page, items);
         for (unsigned i = 0; i < n && !st; i++) {
-            struct part    *p = add(s, PART_BUFFER, why);
-            struct content *c;
+            struct part *p;
 
-            if (!p) {
-                st = why->status;
+            st = add_bytes(s, PART_BUFFER, items[i].id, items[i].bytes, &p, why);
+            if (st)
                 break;
-            }
-            c = last_content(s);
-            memcpy(c->id, items[i].id, sizeof c->id);
-            c->on_device = true;
             snprintf(p->entry.name, sizeof p->entry.name, "buffers/%.*s", CLIENT_ID_CHARS_MAX, items[i].id);
-            p->entry.bytes = items[i].bytes;
             p->shareable = items[i].shareable;
         }
     } while (!st && turn_page(&page, cursor));
@@ -282,14 +304,15 @@ static enum status add_buffers(struct save *s, struct problem *why)
 
 static enum status add_texture(struct save *s, const struct texture_info *i, struct problem *why)
 {
-    struct part       *p = add(s, PART_TEXTURE, why);
+    struct part       *p;
     struct content    *c;
     struct json_writer w;
+    enum status        st = add(s, PART_TEXTURE, &p, &c, why);
 
-    if (!p)
-        return why->status;
-    c = last_content(s);
+    if (st)
+        return st;
     memcpy(c->id, i->id, sizeof c->id);
+    snprintf(p->entry.name, sizeof p->entry.name, "textures/%.*s.json", CLIENT_ID_CHARS_MAX, i->id);
     c->owns_texels = !i->buffer[0];
     c->texels_bytes = i->bytes;
     buf_init(&c->made, SNAPSHOT_TEXT_BYTES_MAX);
@@ -297,12 +320,7 @@ static enum status add_texture(struct save *s, const struct texture_info *i, str
     json_open_object(&w, NULL);
     texture_write(&w, i);
     json_close_object(&w);
-    if (c->made.failed)
-        return no_memory(why);
-    c->text = buf_span(&c->made);
-    snprintf(p->entry.name, sizeof p->entry.name, "textures/%.*s.json", CLIENT_ID_CHARS_MAX, i->id);
-    p->entry.bytes = c->text.bytes;
-    return STATUS_OK;
+    return take_made(p, c, why);
 }
 
 /* Those that read the texels of others are made behind all others. */
@@ -331,16 +349,16 @@ static enum status add_texels(struct save *s, struct problem *why)
 
     for (unsigned i = 1; i < last; i++) {
         struct part *p;
+        char         id[ID_BYTES];
+        enum status  st;
 
         if (s->parts[i].kind != PART_TEXTURE || !s->contents[i].owns_texels)
             continue;
-        p = add(s, PART_TEXELS, why);
-        if (!p)
-            return why->status;
-        texture_id(s->contents[i].id, "texels", last_content(s)->id);
-        last_content(s)->on_device = true;
+        texels_id(s->contents[i].id, id);
+        st = add_bytes(s, PART_TEXELS, id, s->contents[i].texels_bytes, &p, why);
+        if (st)
+            return st;
         snprintf(p->entry.name, sizeof p->entry.name, "texels/%.*s", CLIENT_ID_CHARS_MAX, s->contents[i].id);
-        p->entry.bytes = s->contents[i].texels_bytes;
     }
     return STATUS_OK;
 }
@@ -351,19 +369,17 @@ static enum status add_variables(struct save *s, unsigned module, struct problem
 
     module_view_of(s->contents[module].module, &v);
     for (unsigned i = 0; i < v.table->globals_count; i++) {
-        struct part    *p;
-        struct content *c;
+        struct part *p;
+        char         id[ID_BYTES];
+        enum status  st;
 
         if (!v.table->globals[i].bytes)
             continue;
-        p = add(s, PART_VARIABLE, why);
-        if (!p)
-            return why->status;
-        c = last_content(s);
-        global_id(v.id, i, c->id);
-        c->on_device = true;
+        global_id(v.id, i, id);
+        st = add_bytes(s, PART_VARIABLE, id, v.table->globals[i].bytes, &p, why);
+        if (st)
+            return st;
         snprintf(p->entry.name, sizeof p->entry.name, "variables/%.*s/%u", CLIENT_ID_CHARS_MAX, v.id, i);
-        p->entry.bytes = v.table->globals[i].bytes;
         p->id = span_of(v.id);
         p->variable = span_of(v.table->globals[i].name);
     }
@@ -389,15 +405,12 @@ static enum status add_programs(struct save *s, struct problem *why)
     enum status          st = items ? STATUS_OK : no_memory(why);
 
     for (unsigned i = 0; i < n && !st; i++) {
-        struct part    *p = add(s, PART_PROGRAM, why);
+        struct part    *p;
         struct content *c;
 
-        if (!p) {
-            st = why->status;
-            break;
-        }
-        c = last_content(s);
-        st = program_borrow(s->session, span_of(items[i].name), &c->program, why);
+        st = add(s, PART_PROGRAM, &p, &c, why);
+        if (!st)
+            st = program_borrow(s->session, span_of(items[i].name), &c->program, why);
         if (st)
             break;
         c->text = buf_span(&program_message_of(c->program)->json);
@@ -411,21 +424,11 @@ static enum status add_programs(struct save *s, struct problem *why)
 
 static enum status add_result(struct save *s, struct request *r, struct batch_job *j)
 {
-    struct part    *p = add(s, PART_RESULT, &r->problem);
-    struct content *c;
+    struct buf text;
 
-    if (!p)
-        return r->problem.status;
-    c = last_content(s);
-    memcpy(c->id, j->entry.id, sizeof c->id);
-    buf_init(&c->made, SNAPSHOT_RESULT_BYTES_MAX);
-    batch_kept_write(j, &c->made);
-    if (c->made.failed)
-        return no_memory(&r->problem);
-    c->text = buf_span(&c->made);
-    snprintf(p->entry.name, sizeof p->entry.name, "results/%.90s", c->id);
-    p->entry.bytes = c->text.bytes;
-    return request_hold(r, c->text.bytes);
+    buf_init(&text, SNAPSHOT_RESULT_BYTES_MAX);
+    batch_kept_write(j, &text);
+    return add_made(s, r, PART_RESULT, "results", j->entry.id, "", &text);
 }
 
 static enum status add_results(struct save *s, struct request *r)
@@ -445,39 +448,19 @@ static enum status add_results(struct save *s, struct request *r)
 
 static enum status add_requests(struct save *s, struct request *r)
 {
-    struct part *p = s->requests.bytes ? add(s, PART_REQUESTS, &r->problem) : NULL;
-
-    if (!p)
-        return s->requests.bytes ? r->problem.status : STATUS_OK;
-    last_content(s)->text = buf_span(&s->requests);
-    memcpy(last_content(s)->id, "keys", sizeof "keys");
-    snprintf(p->entry.name, sizeof p->entry.name, "requests/keys.json");
-    p->entry.bytes = s->requests.bytes;
-    return request_hold(r, s->requests.bytes);
+    return s->requests.bytes ? add_made(s, r, PART_REQUESTS, "requests", "keys", ".json", &s->requests) : STATUS_OK;
 }
 
 static enum status add_launches(struct save *s, struct request *r)
 {
-    struct buf      text;
-    struct content *c;
-    struct part    *p;
-    enum status     st;
+    struct buf text;
 
     buf_init(&text, SNAPSHOT_TEXT_BYTES_MAX);
     launches_write(s->session, &text);
-    p = text.failed || !text.bytes ? NULL : add(s, PART_LAUNCHES, &r->problem);
-    if (!p) {
-        st = text.failed ? no_memory(&r->problem) : text.bytes ? r->problem.status : STATUS_OK;
-        buf_finish(&text);
-        return st;
-    }
-    c = last_content(s);
-    c->made = text;
-    c->text = buf_span(&c->made);
-    memcpy(c->id, "ended", sizeof "ended");
-    snprintf(p->entry.name, sizeof p->entry.name, "launches/ended.json");
-    p->entry.bytes = c->text.bytes;
-    return request_hold(r, c->text.bytes);
+    if (text.bytes || text.failed)
+        return add_made(s, r, PART_LAUNCHES, "launches", "ended", ".json", &text);
+    buf_finish(&text);
+    return STATUS_OK;
 }
 
 /* These ids are in `contents`, which has moved while it grew. */
@@ -516,7 +499,9 @@ static enum status add_manifest(struct save *s, struct request *r)
 
 static enum status list_parts(struct save *s, struct request *r)
 {
-    enum status st = add(s, PART_MODULE, &r->problem) ? STATUS_OK : r->problem.status; /* the place of the table of contents */
+    struct part    *contents;
+    struct content *text;
+    enum status     st = add(s, PART_MODULE, &contents, &text, &r->problem); /* the place of the table of contents */
 
     if (!st)
         st = add_modules(s, r);
@@ -792,7 +777,7 @@ static enum status prepare(struct save *s, struct request *r, uint64_t *moment)
     if (!st)
         st = read_have(s, r, have);
     if (!st)
-        st = session_sleep_await(s->session, false, &r->problem);
+        st = session_wake_await(s->session, &r->problem);
     if (!st)
         st = stand_still(s, r, &wait, moment);
     if (!st)

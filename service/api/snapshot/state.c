@@ -13,6 +13,7 @@
 #include "api/snapshot/state_file.h"
 #include "api/snapshot/state_restore.h"
 #include "base/deadline.h"
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "base/node.h"
 #include "session/snapshot/hold.h"
@@ -77,10 +78,8 @@ void state_close(struct state *s)
 {
     if (!s)
         return;
-    if (s->locked >= 0)
-        close(s->locked);
-    if (s->folder >= 0)
-        close(s->folder);
+    descriptor_close(&s->locked);
+    descriptor_close(&s->folder);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -144,8 +143,7 @@ static bool mark(struct state *s, const char *caller, const char *id, bool anew)
         forget_earlier(folder, id);
     marked = folder >= 0 && state_mark(folder, id);
     failed = errno;
-    if (folder >= 0)
-        close(folder);
+    descriptor_close(&folder);
     errno = failed;
     return marked;
 }
@@ -183,8 +181,7 @@ void state_forget(void *state, const char *caller, const char *id, bool expired)
     gone = folder >= 0 ? state_files_remove(folder, id) : errno == ENOENT;
     if (!gone)
         log_error("session", "the file of session %s, which has ended, cannot be removed: %s", id, strerror(errno));
-    if (folder >= 0)
-        close(folder);
+    descriptor_close(&folder);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -236,8 +236,7 @@ bool state_file_read_moved(int folder, const char *id, struct session_moved *out
     ssize_t     n = fd >= 0 ? read(fd, text, sizeof text) : -1;
     struct span rest = {text, n > 0 ? (size_t)n : 0};
 
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     *out = (struct session_moved){0};
     return n > 0 && span_copy(span_of(id), out->id, sizeof out->id) && take_row(&rest, time, sizeof time) &&
            span_u64(span_of(time), &out->wall_ns) && take_row(&rest, out->to, sizeof out->to) &&

@@ -38,6 +38,15 @@ void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES])
     nettle_sha256_digest(context(h), SHA256_BYTES, out);
 }
 
+void digest_span(struct span bytes, unsigned char out[SHA256_BYTES])
+{
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_add(&h, bytes.data, bytes.bytes);
+    digest_end(&h, out);
+}
+
 void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES])
 {
     static const char digits[] = "0123456789abcdef";

@@ -16,6 +16,8 @@ void digest_add_u64(struct sha256 *h, uint64_t value);
 void digest_add_field(struct sha256 *h, struct span field);
 /* Call digest_init before using h again. */
 void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
+/* Of these bytes alone. */
+void digest_span(struct span bytes, unsigned char out[SHA256_BYTES]);
 /* Lower case, NUL-terminated. */
 void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
 /* False: it is not 64 hexadecimal digits. */

@@ -49,6 +49,13 @@ bool descriptor_readable(int fd)
     return poll(&p, 1, 0) > 0;
 }
 
+void descriptor_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 bool descriptor_write(int fd, struct span bytes)
 {
     while (bytes.bytes) {

@@ -14,5 +14,7 @@ ssize_t descriptor_send(int socket, const void *data, size_t bytes, int fd);
 ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd);
 /* Whether something can be read now, or it is at its end; of a process: whether that is over. */
 bool descriptor_readable(int fd);
+/* Unless it is negative; then it is -1. */
+void descriptor_close(int *fd);
 /* Writes all of it. False: errno says why. */
 bool descriptor_write(int fd, struct span bytes);

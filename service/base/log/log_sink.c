@@ -174,10 +174,10 @@ static struct kept_line *line_of(uint64_t number)
     return &ring.lines[number % LOG_LINES_QUEUED_MAX];
 }
 
-static void count_dropped(uint64_t count)
+static void count_dropped(void)
 {
-    ring.dropped += count;
-    counter_add(COUNTER_LOG_DROPPED_SINK, count);
+    ring.dropped++;
+    counter_add(COUNTER_LOG_DROPPED_SINK, 1);
 }
 
 static void keep_line(enum log_level level, const struct log_line *l)
@@ -186,7 +186,7 @@ static void keep_line(enum log_level level, const struct log_line *l)
 
     if (ring.threaded && ring.newest - ring.taken == LOG_LINES_QUEUED_MAX) {
         ring.taken++;
-        count_dropped(1);
+        count_dropped();
     }
     k = line_of(++ring.newest);
     free(k->text);
@@ -204,7 +204,7 @@ static void take_lines(void)
     if (k->text)
         memcpy(sink.line.text, k->text, k->bytes);
     else
-        count_dropped(1);
+        count_dropped();
 }
 
 void log_sink_write(enum log_level level, const struct log_line *l)
@@ -217,7 +217,7 @@ void log_sink_write(enum log_level level, const struct log_line *l)
     } else {
         ring.taken = ring.newest;
         if (!write_line(l, false))
-            count_dropped(1);
+            count_dropped();
     }
     pthread_mutex_unlock(&ring.lock);
 }
@@ -278,7 +278,7 @@ static void write_next(void)
     pthread_mutex_lock(&ring.lock);
     ring.dropped -= told;
     if (!written)
-        count_dropped(1);
+        count_dropped();
 }
 
 static void *write_lines(void *unused)

@@ -3,6 +3,8 @@
 
 #include <elf.h>
 
+#include "base/elf.h"
+
 enum {
     CUBIN_MACHINE = 190,       /* EM_CUDA */
     CUBIN_SYMBOL_ENTRY = 0x10, /* in st_other: a kernel, not a device function */
@@ -14,35 +16,15 @@ enum {
     INFO_SIZE_SHIFT = 18,
 };
 
-/* The bytes at [offset, offset + bytes) of `from`; false: they are not all inside. */
-static bool slice_of(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
-{
-    if (offset > from.bytes || bytes > from.bytes - offset)
-        return false;
-    *out = (struct span){from.data + offset, (size_t)bytes};
-    return true;
-}
-
-bool cubin_is_elf(struct span image)
-{
-    return image.bytes >= SELFMAG && memcmp(image.data, ELFMAG, SELFMAG) == 0;
-}
-
-/* Headers are copied out: an image may be unaligned. */
 static bool section_at(const struct cubin *c, unsigned i, Elf64_Shdr *out)
 {
-    struct span raw;
-
-    if (i >= c->sections || !slice_of(c->image, c->sections_at + (uint64_t)i * sizeof *out, sizeof *out, &raw))
-        return false;
-    memcpy(out, raw.data, sizeof *out);
-    return true;
+    return i < c->sections && span_read(c->image, c->sections_at + (uint64_t)i * sizeof *out, out, sizeof *out);
 }
 
 static bool section_bytes(const struct cubin *c, const Elf64_Shdr *h, struct span *out)
 {
     *out = (struct span){NULL, 0};
-    return h->sh_type == SHT_NOBITS || slice_of(c->image, h->sh_offset, h->sh_size, out);
+    return h->sh_type == SHT_NOBITS || span_slice(c->image, h->sh_offset, h->sh_size, out);
 }
 
 /* A string table must end with NUL, so that every string in it ends. */
@@ -79,15 +61,13 @@ static bool check_sections(struct cubin *c)
 static bool check_segments(const struct cubin *c, const Elf64_Ehdr *e)
 {
     Elf64_Phdr  p;
-    struct span raw;
+    struct span segment;
 
     if (e->e_phnum && e->e_phentsize != sizeof p)
         return false;
     for (unsigned i = 0; i < e->e_phnum; i++) {
-        if (e->e_phoff > c->image.bytes || !slice_of(c->image, e->e_phoff + i * sizeof p, sizeof p, &raw))
-            return false;
-        memcpy(&p, raw.data, sizeof p);
-        if (!slice_of(c->image, p.p_offset, p.p_filesz, &raw))
+        if (e->e_phoff > c->image.bytes || !span_read(c->image, e->e_phoff + i * sizeof p, &p, sizeof p) ||
+            !span_slice(c->image, p.p_offset, p.p_filesz, &segment))
             return false;
     }
     return true;
@@ -97,11 +77,9 @@ enum status cubin_open(struct span image, struct cubin *out)
 {
     struct cubin c = {.image = image};
     Elf64_Ehdr   e;
-    struct span  raw;
 
-    if (!cubin_is_elf(image) || !slice_of(image, 0, sizeof e, &raw))
+    if (!elf_is(image) || !span_read(image, 0, &e, sizeof e))
         return STATUS_MODULE_INVALID;
-    memcpy(&e, raw.data, sizeof e);
     if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB || e.e_machine != CUBIN_MACHINE)
         return STATUS_MODULE_INVALID;
     if (e.e_shentsize != sizeof(Elf64_Shdr) || e.e_shnum == 0 || e.e_shoff > image.bytes)
@@ -116,13 +94,7 @@ enum status cubin_open(struct span image, struct cubin *out)
 
 static bool next_symbol(const struct cubin *c, size_t *cursor, Elf64_Sym *out)
 {
-    struct span raw;
-
-    if (!slice_of(c->symbols, (uint64_t)*cursor * sizeof *out, sizeof *out, &raw))
-        return false;
-    memcpy(out, raw.data, sizeof *out);
-    ++*cursor;
-    return true;
+    return span_read(c->symbols, (uint64_t)(*cursor)++ * sizeof *out, out, sizeof *out);
 }
 
 bool cubin_next_kernel(const struct cubin *c, size_t *cursor, struct span *name)

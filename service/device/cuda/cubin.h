@@ -28,7 +28,6 @@ struct cubin_param {
     uint32_t size;
 };
 
-bool cubin_is_elf(struct span image);
 /* MODULE_INVALID: the image is damaged, cut short, or for another machine. */
 enum status cubin_open(struct span image, struct cubin *out);
 

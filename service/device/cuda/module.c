@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/elf.h"
+
 enum {
     FATBIN_MAGIC = 0xba55ed50u,
     FATBIN_HEADER_BYTES = 16, /* magic, 16 bits of version, 16 of header length, 64 of what follows */
@@ -47,7 +49,7 @@ static bool is_text(struct span image)
 static enum status check_image(struct span image, struct cubin *elf, struct problem *why)
 {
     *elf = (struct cubin){0};
-    if (cubin_is_elf(image)) {
+    if (elf_is(image)) {
         enum status st = cubin_open(image, elf);
         return st ? problem_set(why, st, "the cubin is damaged, truncated or for another architecture") : STATUS_OK;
     }

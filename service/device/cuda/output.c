@@ -1,4 +1,5 @@
 /* Captures what kernels print: the driver writes it to standard output when a stream is waited for, so standard output is a file. */
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "device/cuda/internal.h"
 
@@ -15,8 +16,7 @@ void cuda_output_start(struct cuda_output *o)
 
     if (file < 0 || fcntl(file, F_SETFL, O_APPEND) != 0) {
         log_warn("device", "cannot capture the output of kernels");
-        if (file >= 0)
-            close(file);
+        descriptor_close(&file);
         return;
     }
     fflush(stdout);
@@ -35,8 +35,7 @@ void cuda_output_stop(struct cuda_output *o)
         else
             close(STDOUT_FILENO);
     }
-    if (o->before >= 0)
-        close(o->before);
+    descriptor_close(&o->before);
     *o = (struct cuda_output){-1, -1};
 }
 

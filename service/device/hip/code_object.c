@@ -4,6 +4,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/elf.h"
+
 enum {
     MACHINE_AMDGPU = 224, /* EM_AMDGPU */
     OS_HSA = 64,          /* ELFOSABI_AMDGPU_HSA */
@@ -183,74 +185,29 @@ static bool find_text(struct span map, const char *key, struct span *out)
 
 /* ---- the ELF file ---- */
 
-static bool slice_of(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
-{
-    if (offset > from.bytes || bytes > from.bytes - offset)
-        return false;
-    *out = (struct span){from.data + offset, (size_t)bytes};
-    return true;
-}
-
-bool code_object_is_elf(struct span image)
-{
-    return image.bytes >= SELFMAG && memcmp(image.data, ELFMAG, SELFMAG) == 0;
-}
-
-static uint64_t padded(uint32_t bytes)
-{
-    return ((uint64_t)bytes + 3) / 4 * 4;
-}
-
-/* Finds the metadata among the notes of a segment. */
-static bool find_note(struct span notes, struct span *out)
-{
-    Elf64_Nhdr head;
-
-    while (notes.bytes >= sizeof head) {
-        uint64_t name_bytes, all;
-
-        memcpy(&head, notes.data, sizeof head);
-        name_bytes = padded(head.n_namesz);
-        all = sizeof head + name_bytes + padded(head.n_descsz);
-        if (all > notes.bytes)
-            return false;
-        if (head.n_type == NOTE_METADATA && head.n_namesz == sizeof NOTE_NAME &&
-            memcmp(notes.data + sizeof head, NOTE_NAME, sizeof NOTE_NAME) == 0)
-            return slice_of(notes, sizeof head + name_bytes, head.n_descsz, out);
-        notes = span_from(notes, (size_t)all);
-    }
-    return false;
-}
-
 /* All segments are inside the image; *metadata is that of the first note which has any. */
 static bool check_segments(struct span image, const Elf64_Ehdr *e, struct span *metadata)
 {
-    struct span raw, segment;
+    struct span segment;
     Elf64_Phdr  p;
 
     if (e->e_phentsize != sizeof p || e->e_phoff > image.bytes)
         return false;
     for (unsigned i = 0; i < e->e_phnum; i++) {
-        if (!slice_of(image, e->e_phoff + i * sizeof p, sizeof p, &raw))
-            return false;
-        memcpy(&p, raw.data, sizeof p);
-        if (!slice_of(image, p.p_offset, p.p_filesz, &segment))
+        if (!span_read(image, e->e_phoff + i * sizeof p, &p, sizeof p) || !span_slice(image, p.p_offset, p.p_filesz, &segment))
             return false;
         if (p.p_type == PT_NOTE && !metadata->data)
-            find_note(segment, metadata);
+            elf_note(segment, NOTE_METADATA, (struct span){NOTE_NAME, sizeof NOTE_NAME}, metadata);
     }
     return metadata->data != NULL;
 }
 
 static bool section_at(struct span image, const Elf64_Ehdr *e, unsigned i, Elf64_Shdr *h, struct span *bytes)
 {
-    struct span raw;
-
-    if (i >= e->e_shnum || !slice_of(image, e->e_shoff + i * sizeof *h, sizeof *h, &raw))
+    if (i >= e->e_shnum || !span_read(image, e->e_shoff + i * sizeof *h, h, sizeof *h))
         return false;
-    memcpy(h, raw.data, sizeof *h);
     *bytes = (struct span){0};
-    return h->sh_type == SHT_NOBITS || slice_of(image, h->sh_offset, h->sh_size, bytes);
+    return h->sh_type == SHT_NOBITS || span_slice(image, h->sh_offset, h->sh_size, bytes);
 }
 
 /* A string table must end with NUL, so that every string in it ends. */
@@ -283,13 +240,8 @@ static bool check_sections(const Elf64_Ehdr *e, struct code_object *c)
 
 static bool read_header(struct span image, Elf64_Ehdr *e)
 {
-    struct span raw;
-
-    if (!code_object_is_elf(image) || !slice_of(image, 0, sizeof *e, &raw))
-        return false;
-    memcpy(e, raw.data, sizeof *e);
-    return e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_ident[EI_DATA] == ELFDATA2LSB && e->e_ident[EI_OSABI] == OS_HSA &&
-           e->e_machine == MACHINE_AMDGPU;
+    return elf_is(image) && span_read(image, 0, e, sizeof *e) && e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_ident[EI_DATA] == ELFDATA2LSB &&
+           e->e_ident[EI_OSABI] == OS_HSA && e->e_machine == MACHINE_AMDGPU;
 }
 
 enum status code_object_open(struct span image, struct code_object *out)
@@ -373,8 +325,7 @@ bool code_object_next_global(struct code_object *c, struct code_global *out)
 {
     Elf64_Sym s;
 
-    while (c->symbols.bytes >= sizeof s) {
-        memcpy(&s, c->symbols.data, sizeof s);
+    while (span_read(c->symbols, 0, &s, sizeof s)) {
         c->symbols = span_from(c->symbols, sizeof s);
         if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || ELF64_ST_BIND(s.st_info) != STB_GLOBAL || s.st_shndx == SHN_UNDEF || !s.st_size ||
             s.st_name >= c->symbol_names.bytes)

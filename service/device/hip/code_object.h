@@ -36,7 +36,6 @@ struct code_global {
     uint64_t    bytes;
 };
 
-bool code_object_is_elf(struct span image);
 /* MODULE_INVALID: the image is damaged, cut short, or no code for AMD GPUs. */
 enum status code_object_open(struct span image, struct code_object *out);
 /* Takes the next kernel off *c. False at the end, or, with *damaged, where the metadata cannot be read. */

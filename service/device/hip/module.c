@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/elf.h"
+
 /* A device runs code for itself, or for the family that it is of ("gfx9-generic"); the latter only the driver can tell. */
 static enum status check_target(const struct device *d, const struct code_object *c, struct problem *why)
 {
@@ -20,7 +22,7 @@ static enum status check_target(const struct device *d, const struct code_object
 
 static enum status check_image(const struct device *d, struct span image, struct code_object *c, struct problem *why)
 {
-    if (!code_object_is_elf(image))
+    if (!elf_is(image))
         return problem_set(why, STATUS_MODULE_INVALID, "the image must be a code object for AMD GPUs, an ELF file");
     if (code_object_open(image, c))
         return problem_set(why, STATUS_MODULE_INVALID, "the code object is damaged, truncated or not for AMD GPUs");

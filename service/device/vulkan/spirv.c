@@ -104,16 +104,6 @@ static void note_decoration(struct spirv_module *m, struct insn i)
 static uint32_t result_word(uint32_t opcode)
 {
     switch (opcode) {
-    case OP_TYPE_BOOL:
-    case OP_TYPE_INT:
-    case OP_TYPE_FLOAT:
-    case OP_TYPE_VECTOR:
-    case OP_TYPE_MATRIX:
-    case OP_TYPE_ARRAY:
-    case OP_TYPE_RUNTIME_ARRAY:
-    case OP_TYPE_STRUCT:
-    case OP_TYPE_POINTER:
-        return 1;
     case OP_CONSTANT:
     case OP_CONSTANT_COMPOSITE:
     case OP_SPEC_CONSTANT:
@@ -123,7 +113,7 @@ static uint32_t result_word(uint32_t opcode)
     case OP_FUNCTION:
         return 2;
     default:
-        return opcode >= 19 && opcode <= 38 ? 1 : 0; /* other types */
+        return opcode >= OP_TYPE_FIRST && opcode <= OP_TYPE_LAST ? 1 : 0;
     }
 }
 

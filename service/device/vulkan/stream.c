@@ -73,10 +73,8 @@ enum status vulkan_job_begin(struct device *d, struct device_stream *s, struct j
 {
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                             .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    enum status                    st = vulkan_alive(d, NULL);
+    enum status                    st = vulkan_stream_reap(d, s, NULL);
 
-    if (!st)
-        st = vulkan_stream_reap(d, s, NULL);
     if (!st)
         st = job_new(d, s, out);
     if (st)

@@ -25,10 +25,8 @@ static void copy(struct device *d, VkCommandBuffer commands, VkBuffer to, uint64
 static enum status begin_staged(struct device *d, struct device_stream *s, size_t bytes, bool to_device, struct job **out)
 {
     struct staging *piece;
-    enum status     st = vulkan_alive(d, NULL);
+    enum status     st = vulkan_staging_take(d, bytes, to_device, &piece);
 
-    if (!st)
-        st = vulkan_staging_take(d, bytes, to_device, &piece);
     if (st)
         return st;
     st = vulkan_job_begin(d, s, out);

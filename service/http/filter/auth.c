@@ -159,15 +159,6 @@ static bool bearer_token(struct span header, struct span *token)
     return span_equal_nocase(scheme, SPAN_LITERAL("Bearer")) && token->bytes > 0;
 }
 
-static void hash_token(struct span token, unsigned char out[SHA256_BYTES])
-{
-    struct sha256 h;
-
-    digest_init(&h);
-    digest_add(&h, token.data, token.bytes);
-    digest_end(&h, out);
-}
-
 /* Fills in the rest of what `hash` stands for. No early exit: the time does not tell which token fits, or whether one does. */
 static void match_grant(struct auth *a, struct auth_grant *g)
 {
@@ -198,7 +189,7 @@ enum status auth_admit(struct auth *a, struct span header, struct caller **out, 
     }
     if (!bearer_token(header, &token))
         return problem_set(why, STATUS_UNAUTHENTICATED, "send a token as \"Authorization: Bearer ...\"");
-    hash_token(token, grant->hash);
+    digest_span(token, grant->hash);
     match_grant(a, grant);
     if (!grant->caller)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the token is unknown or has expired");

@@ -91,6 +91,8 @@ void json_add_text(struct json_writer *w, const char *name, const char *value);
 void json_add_text_or_null(struct json_writer *w, const char *name, const char *value); /* null for "" and NULL */
 /* RFC 3339 in UTC with milliseconds; null for 0. */
 void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970);
+/* As base64 in a string. */
+void json_add_base64(struct json_writer *w, const char *name, struct span bytes);
 /* `text` must be valid JSON. */
 void json_add_raw(struct json_writer *w, const char *name, struct span text);
 /* base64 (RFC 4648, padded). False: the text is none; with out->data NULL there is no memory. */

@@ -286,6 +286,14 @@ void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_sin
         json_add_null(w, name);
 }
 
+void json_add_base64(struct json_writer *w, const char *name, struct span bytes)
+{
+    start_value(w, name);
+    buf_add_text(w->out, "\"");
+    base64_add(w->out, bytes);
+    buf_add_text(w->out, "\"");
+}
+
 void json_add_raw(struct json_writer *w, const char *name, struct span text)
 {
     start_value(w, name);

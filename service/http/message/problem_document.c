@@ -16,14 +16,14 @@ static enum status failure_of(const struct problem *why)
     return none ? STATUS_INTERNAL : why->status;
 }
 
-static void write_fields(struct json_writer *w, const struct problem *why)
+static void write_errors(struct json_writer *w, const struct problem *why)
 {
     json_open_array(w, "errors");
-    for (unsigned i = 0; i < why->fields_count && i < PROBLEM_FIELDS_MAX; i++) {
+    if (why->has_field) {
         json_open_object(w, NULL);
-        json_add_text(w, "pointer", why->fields[i].pointer);
-        json_add_text(w, "code", why->fields[i].code);
-        json_add_text(w, "detail", why->fields[i].detail);
+        json_add_text(w, "pointer", why->field.pointer);
+        json_add_text(w, "code", why->field.code);
+        json_add_text(w, "detail", why->field.detail);
         json_close_object(w);
     }
     json_close_array(w);
@@ -184,7 +184,7 @@ void problem_document_write(const struct problem *why, const struct problem_plac
         json_add_u64(&w, "retry_after_ms", retry_after_ms);
     else
         json_add_null(&w, "retry_after_ms");
-    write_fields(&w, why);
+    write_errors(&w, why);
     write_cuda(&w, why);
     write_compile(&w, why);
     write_limit(&w, why);

@@ -51,11 +51,11 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
         st = spawn_pipe(&out->output_fd, &fds[1].from);
     if (!st)
         st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
-    spawn_close(&fds[0].from); /* only the worker may keep its ends open */
-    spawn_close(&fds[1].from);
+    descriptor_close(&fds[0].from); /* only the worker may keep its ends open */
+    descriptor_close(&fds[1].from);
     if (st) {
-        spawn_close(&out->job_fd);
-        spawn_close(&out->output_fd);
+        descriptor_close(&out->job_fd);
+        descriptor_close(&out->output_fd);
     }
     return st;
 }
@@ -87,7 +87,7 @@ bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadl
         else if (errno != EINTR && (errno != EAGAIN || !wait_for(c->job_fd, POLLOUT, c->stop_fd, deadline)))
             break;
     }
-    spawn_close(&c->job_fd);
+    descriptor_close(&c->job_fd);
     return job.bytes == 0;
 }
 
@@ -118,8 +118,8 @@ int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline)
     if (!patient || !wait_for(c->process.pid_fd, POLLIN, c->stop_fd, deadline))
         spawn_kill(&c->process);
     spawn_reap(&c->process, &state);
-    spawn_close(&c->process.pid_fd);
-    spawn_close(&c->job_fd);
-    spawn_close(&c->output_fd);
+    descriptor_close(&c->process.pid_fd);
+    descriptor_close(&c->job_fd);
+    descriptor_close(&c->output_fd);
     return state;
 }

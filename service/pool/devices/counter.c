@@ -30,16 +30,16 @@ static enum status counter_spawn(struct device_counter *c, const struct pool_con
     fds[1] = (struct spawn_fd){control_child, WORKER_CONTROL_FD};
     st = fcntl(c->answers, F_SETFL, O_NONBLOCK) ? STATUS_INTERNAL : spawn_start(config->executable, argv, fds, COUNT(fds), &c->process);
 done:
-    spawn_close(&answers_child);
-    spawn_close(&control_child);
+    descriptor_close(&answers_child);
+    descriptor_close(&control_child);
     return st;
 }
 
 static void forget(struct device_counter *c)
 {
-    spawn_close(&c->process.pid_fd);
-    spawn_close(&c->answers);
-    spawn_close(&c->control);
+    descriptor_close(&c->process.pid_fd);
+    descriptor_close(&c->answers);
+    descriptor_close(&c->control);
     c->process.pid = 0;
 }
 

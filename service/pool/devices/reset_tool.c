@@ -37,10 +37,10 @@ enum status reset_tool_start(struct reset_tool *t, const char *path, const char 
     st = spawn_pipe(&t->output, &child_end);
     if (!st)
         st = fcntl(t->output, F_SETFL, O_NONBLOCK) ? STATUS_INTERNAL : tool_spawn(t, child_end, path, uuid);
-    spawn_close(&child_end);
+    descriptor_close(&child_end);
     if (!st)
         return st;
-    spawn_close(&t->output);
+    descriptor_close(&t->output);
     return problem_set(why, STATUS_DEVICE_ERROR, "cannot start the reset tool, see --nvidia-smi");
 }
 
@@ -61,8 +61,8 @@ static void read_output(struct reset_tool *t)
 
 static void forget(struct reset_tool *t)
 {
-    spawn_close(&t->process.pid_fd);
-    spawn_close(&t->output);
+    descriptor_close(&t->process.pid_fd);
+    descriptor_close(&t->output);
 }
 
 enum status reset_tool_look(struct reset_tool *t, struct problem *why)

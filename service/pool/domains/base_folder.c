@@ -91,5 +91,5 @@ void mps_base_remove(const char *path, int *lock_fd)
     if (*lock_fd < 0)
         return;
     folder_remove(path);
-    spawn_close(lock_fd);
+    descriptor_close(lock_fd);
 }

@@ -45,7 +45,7 @@ static void end_told(struct watched *w)
 
 void mps_server_end(struct mps_server *s)
 {
-    spawn_close(&s->control_fd);
+    descriptor_close(&s->control_fd);
 }
 
 bool mps_server_gone(const struct mps_server *s)
@@ -55,9 +55,9 @@ bool mps_server_gone(const struct mps_server *s)
 
 void mps_server_free(struct mps_server *s)
 {
-    spawn_close(&s->control_fd);
-    spawn_close(&s->ready_fd);
-    spawn_close(&s->process.pid_fd);
+    descriptor_close(&s->control_fd);
+    descriptor_close(&s->ready_fd);
+    descriptor_close(&s->process.pid_fd);
     folder_remove(s->folder); /* the process may have been killed */
     free(s);
 }
@@ -88,8 +88,8 @@ static enum status start_process(struct mps_server *s, const struct mps_options 
         st = spawn_pipe(&fds[1].from, &s->control_fd);
     if (!st)
         st = spawn_start(o->executable, argv, fds, COUNT(fds), &s->process);
-    spawn_close(&fds[0].from);
-    spawn_close(&fds[1].from);
+    descriptor_close(&fds[0].from);
+    descriptor_close(&fds[1].from);
     return st;
 }
 
@@ -98,7 +98,7 @@ static void drop_process(struct mps_server *s)
 {
     int ignored;
 
-    spawn_close(&s->control_fd);
+    descriptor_close(&s->control_fd);
     spawn_reap(&s->process, &ignored);
 }
 
@@ -126,7 +126,7 @@ enum status mps_server_start(struct mps_server **out, const struct mps_options *
     }
     if (monitor_add(o->monitor, &s->ready)) { /* its end is watched: it goes as any other */
         log_error("pool", "cannot watch an MPS server");
-        spawn_close(&s->control_fd);
+        descriptor_close(&s->control_fd);
         atomic_fetch_add(&s->told, 1);
     }
     *out = s;

@@ -54,8 +54,8 @@ enum status monitor_create(struct monitor **out)
     m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     m->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (m->epoll_fd < 0 || m->stop_fd < 0 || !watch_fd(m, m->stop_fd, NULL) || pthread_create(&m->thread, NULL, monitor_run, m)) {
-        spawn_close(&m->stop_fd);
-        spawn_close(&m->epoll_fd);
+        descriptor_close(&m->stop_fd);
+        descriptor_close(&m->epoll_fd);
         free(m);
         return STATUS_OUT_OF_MEMORY;
     }

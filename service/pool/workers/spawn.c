@@ -130,11 +130,11 @@ enum status spawn_start(const char *executable, char *const argv[], const struct
     log_pipe(log);
     bad = spawn_with(executable, argv, fds, fds_count, envp, log[1], &out->pid);
     environment_free(envp);
-    spawn_close(&log[1]);
+    descriptor_close(&log[1]);
     if (log[0] >= 0 && !bad)
         log_relay_add(log[0], role_of(argv), out->pid);
     else
-        spawn_close(&log[0]);
+        descriptor_close(&log[0]);
     if (bad) {
         log_error("pool", "cannot start a worker process: %s", strerror(bad));
         return bad == ENOMEM || bad == EAGAIN ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL;
@@ -195,11 +195,4 @@ void spawn_reap(struct spawned *s, int *wait_status)
 {
     while (waitpid(s->pid, wait_status, 0) < 0 && errno == EINTR)
         continue;
-}
-
-void spawn_close(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "base/files/descriptor.h"
 #include "base/status.h"
 
 struct spawn_fd {
@@ -27,6 +28,5 @@ enum status spawn_pipe(int *read_end, int *write_end);
 /* Two ends of a socket of that type (SOCK_STREAM, or SOCK_SEQPACKET, which preserves message boundaries), as those of a pipe. */
 enum status spawn_socket(int type, int *one, int *other);
 void        spawn_kill(const struct spawned *s);
-/* Waits for the end; *wait_status as of waitpid(). The descriptor stays until spawn_close(). */
+/* Waits for the end; *wait_status as of waitpid(). The descriptor stays until descriptor_close(). */
 void spawn_reap(struct spawned *s, int *wait_status);
-void spawn_close(int *fd);

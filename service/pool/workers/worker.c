@@ -246,7 +246,7 @@ static enum status process_start(struct worker *w)
     if (!st && o->sharing)
         st = spawn_socket(SOCK_SEQPACKET, &share_end, &w->share_fd);
     if (st) {
-        spawn_close(&child_end);
+        descriptor_close(&child_end);
         return st;
     }
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
@@ -271,16 +271,16 @@ static enum status process_start(struct worker *w)
     if (o->sharing)
         fds[fds_count++] = (struct spawn_fd){share_end, WORKER_SHARE_FD};
     st = spawn_start(o->executable, argv, fds, fds_count, &w->process);
-    spawn_close(&child_end);
-    spawn_close(&share_end);
+    descriptor_close(&child_end);
+    descriptor_close(&share_end);
     return st;
 }
 
 static void worker_free(struct worker *w)
 {
-    spawn_close(&w->control_fd);
-    spawn_close(&w->share_fd);
-    spawn_close(&w->process.pid_fd);
+    descriptor_close(&w->control_fd);
+    descriptor_close(&w->share_fd);
+    descriptor_close(&w->process.pid_fd);
     shm_finish(&w->shm);
     staging_finish(w);
     pthread_cond_destroy(&w->ended);

@@ -40,7 +40,8 @@ struct batch_name *batch_name_of(struct batch *b, struct span name)
     return (struct batch_name *)table_get(&b->names, name);
 }
 
-bool batch_names_own_module(struct span name)
+/* ":<variable>", of the module of the batch. */
+static bool names_own_module(struct span name)
 {
     return span_starts(name, ":");
 }
@@ -64,7 +65,7 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
         own = batch_name_of(b, name);
         return own && own->temp ? &own->temp->buffer : NULL;
     }
-    if (batch_names_own_module(name))
+    if (names_own_module(name))
         return own_global(b, name);
     if (global_is_name(name))
         return global_find(b->worker_session, name);
@@ -159,7 +160,7 @@ static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *la
         t->temp = batch_name_of(b, op->to)->temp;
         return STATUS_OK;
     }
-    *early = *early && op->segment > *last && !batch_names_own_module(op->to); /* whose module may still have to be compiled */
+    *early = *early && op->segment > *last && !names_own_module(op->to); /* whose module may still have to be compiled */
     t->direct = *early;
     *last = op->segment;
     if (!t->direct && t->left)

@@ -139,8 +139,6 @@ struct batch {
 enum status batch_set_failed_op(struct problem *why, enum status st, unsigned op, unsigned completed);
 /* It, or one of those behind it up to `last`. */
 void batch_set_failed_op_up_to(struct problem *why, unsigned last);
-/* ":<variable>", of the module of the batch. */
-bool batch_names_own_module(struct span name);
 /* The buffer of that name: "$name", ":<variable>" or an id. With session.lock held. */
 struct buffer     *batch_buffer(struct batch *b, struct span name);
 struct batch_name *batch_name_of(struct batch *b, struct span name);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "session/code/code_entry.h"
 #include "session/code/code_uses.h"
@@ -107,8 +108,7 @@ static void remove_former(int parent)
     struct dirent *e;
 
     if (!d) {
-        if (fd >= 0)
-            close(fd);
+        descriptor_close(&fd);
         return;
     }
     while ((e = readdir(d)))
@@ -144,8 +144,7 @@ static int open_folder(const char *path)
     close(parent);
     if (fd >= 0 && is_private(fd) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return fd;
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return -1;
 }
 
@@ -204,8 +203,7 @@ static void listing_read(int folder, const char *holder, struct listing *l)
 
     *l = (struct listing){0};
     if (!d) {
-        if (fd >= 0)
-            close(fd);
+        descriptor_close(&fd);
         return;
     }
     while (l->count < 2 * CACHE_ENTRIES_MAX && (e = readdir(d))) {
@@ -495,8 +493,7 @@ void code_cache_destroy(struct code_cache *c)
 {
     if (!c)
         return;
-    if (c->folder_fd >= 0)
-        close(c->folder_fd);
+    descriptor_close(&c->folder_fd);
     code_uses_finish(&c->uses);
     pthread_mutex_destroy(&c->lock);
     free(c);

@@ -361,13 +361,10 @@ static enum status count_code(struct module *m, struct problem *why)
 static void hash_code(struct module *m, struct span image)
 {
     unsigned char digest[SHA256_BYTES];
-    struct sha256 h;
 
     if (m->ours || m->code_hash[0])
         return;
-    digest_init(&h);
-    digest_add(&h, image.data, image.bytes);
-    digest_end(&h, digest);
+    digest_span(image, digest);
     digest_hex(digest, m->code_hash);
 }
 

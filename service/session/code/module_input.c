@@ -222,9 +222,7 @@ static void take_digest(struct module_spec *spec)
     struct sha256 h;
     unsigned char kind = (unsigned char)spec->kind;
 
-    digest_init(&h);
-    digest_add(&h, spec->source.data, spec->source.bytes);
-    digest_end(&h, spec->source_digest);
+    digest_span(spec->source, spec->source_digest);
     digest_init(&h);
     digest_add(&h, &kind, 1);
     digest_add(&h, spec->source_digest, SHA256_BYTES);

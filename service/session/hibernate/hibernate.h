@@ -20,8 +20,8 @@ enum status session_stay_awake(struct session *s, struct sleep_wait *wait, struc
 void        session_may_sleep(struct session *s);
 /* Afterwards w is not woken by this. */
 void session_sleep_unfollow(struct session *s, struct waker *w);
-/* The same, and waits. Blocks. */
-enum status session_sleep_await(struct session *s, bool asleep, struct problem *why);
+/* As session_sleep_follow() for an awake session, and waits. Blocks. */
+enum status session_wake_await(struct session *s, struct problem *why);
 
 /* What all callers' hibernated sessions keep, and how many bytes may be kept. */
 struct hibernation_use {

@@ -463,13 +463,13 @@ void session_sleep_unfollow(struct session *s, struct waker *w)
     waitlist_unwatch(&s->sleepers, w);
 }
 
-enum status session_sleep_await(struct session *s, bool asleep, struct problem *why)
+enum status session_wake_await(struct session *s, struct problem *why)
 {
     struct sleep_wait wait = {0};
     enum status       st;
 
     pthread_mutex_lock(&s->lock);
-    while ((st = follow_locked(s, asleep, &wait, why)) == STATUS_PENDING)
+    while ((st = follow_locked(s, false, &wait, why)) == STATUS_PENDING)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     return st;

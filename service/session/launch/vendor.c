@@ -224,11 +224,8 @@ static void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
 {
     unsigned char digest[SHA256_BYTES];
     char          hex[SHA256_HEX_BYTES];
-    struct sha256 h;
 
-    digest_init(&h);
-    digest_add(&h, plan, sizeof *plan);
-    digest_end(&h, digest);
+    digest_span((struct span){(const char *)plan, sizeof *plan}, digest);
     digest_hex(digest, hex);
     snprintf(out, ID_BYTES, "library/%.*s", PLAN_HEX_BYTES, hex);
 }

@@ -26,7 +26,7 @@ static void describe_buffer(const struct worker_session *c, const struct buffer 
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     if (b->texture)
-        texture_id(b->entry.id, "texels", out->id);
+        texels_id(b->entry.id, out->id);
     out->bytes = b->bytes;
     out->address = texture_lies_in_order(b) ? b->address : 0;
     out->created_wall_ns = b->created_wall_ns;
@@ -202,12 +202,12 @@ static enum status allocate_buffer(struct worker_session *c, struct buffer *b, s
     return st;
 }
 
-enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why)
+enum status buffer_init(struct buffer *b, uint64_t bytes, unsigned refs, struct problem *why)
 {
     b->bytes = b->charged = bytes;
     b->refs = refs;
     b->created_wall_ns = wall_ns();
-    return entry_name(&b->entry, id, "b_", why);
+    return entry_name(&b->entry, (struct span){0}, "b_", why);
 }
 
 static enum status make_buffer(const struct session *s, struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
@@ -220,7 +220,7 @@ static enum status make_buffer(const struct session *s, struct span id, uint64_t
     b = calloc(1, sizeof *b);
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
-    st = buffer_init(b, (struct span){0}, bytes, 1, why);
+    st = buffer_init(b, bytes, 1, why);
     if (!st && id.bytes)
         st = session_name_object(s, &b->entry, id, "b_", why);
     if (st)

@@ -49,7 +49,7 @@ enum status buffer_pin_if(struct worker_session *c, struct span id, const struct
 /* What an id names: a buffer, one of a batch, a variable of a module, or the texels of a texture. NULL: nothing. */
 struct buffer *buffer_find(struct worker_session *c, struct span id);
 /* One that is zeroed; no lock held. */
-enum status buffer_init(struct buffer *b, struct span id, uint64_t bytes, unsigned refs, struct problem *why);
+enum status buffer_init(struct buffer *b, uint64_t bytes, unsigned refs, struct problem *why);
 /* Frees it, or a texture with its texels, after its detachment; on failure it is there as before. Blocks; no lock held. */
 enum status buffer_release(struct worker_session *c, struct buffer *b, struct problem *why);
 void        buffer_unpin(struct buffer *b);

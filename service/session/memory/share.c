@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/files/descriptor.h"
 #include "base/log/log.h"
 #include "base/portion.h"
 #include "base/threads/held.h"
@@ -30,10 +31,8 @@ static int reopen_share(int fd)
 
 static void memory_close(struct share *m)
 {
-    if (m->fd >= 0)
-        close(m->fd);
-    if (m->client_fd >= 0)
-        close(m->client_fd);
+    descriptor_close(&m->fd);
+    descriptor_close(&m->client_fd);
 }
 
 /* Allocates all pages now: a later access must not find the host out of memory. */

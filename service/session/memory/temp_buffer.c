@@ -60,7 +60,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
     if (!l)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
     l->worker_session = c;
-    st = buffer_init(&l->buffer, (struct span){0}, bytes, 2, why); /* the table's reference and the batch's */
+    st = buffer_init(&l->buffer, bytes, 2, why); /* the table's reference and the batch's */
     if (!st)
         st = enlist_temp_buffer(c, l, why);
     if (!st)

@@ -68,9 +68,9 @@ bool texture_lies_in_order(const struct buffer *b)
     return !b->texture || (b->texture->of && !b->texture->desc.view);
 }
 
-void texture_id(const char *texture, const char *part, char id[ID_BYTES])
+void texels_id(const char *texture, char id[ID_BYTES])
 {
-    int n = snprintf(id, ID_BYTES, "%.*s%c%s", CLIENT_ID_CHARS_MAX, texture, SEPARATOR, part);
+    int n = snprintf(id, ID_BYTES, "%.*s%ctexels", CLIENT_ID_CHARS_MAX, texture, SEPARATOR);
 
     assert(n > 0 && n < ID_BYTES);
 }
@@ -84,7 +84,7 @@ enum status texels_id_of(struct session *s, struct span texture, char id[ID_BYTE
     st = session_usable_locked(s, why);
     b = st ? NULL : find_texture(s->worker_session, texture);
     if (b)
-        texture_id(b->entry.id, "texels", id);
+        texels_id(b->entry.id, id);
     else if (!st)
         st = texture_not_found(why);
     pthread_mutex_unlock(&s->lock);
@@ -97,7 +97,7 @@ static void memory_id(const struct buffer *b, char id[ID_BYTES])
     const struct buffer *of = b->texture->of;
 
     if (of && of->texture)
-        texture_id(of->entry.id, "texels", id);
+        texels_id(of->entry.id, id);
     else
         memcpy(id, of ? of->entry.id : "", of ? ID_BYTES : 1);
 }
@@ -314,7 +314,7 @@ static enum status make_texture(const struct session *s, struct span id, const s
     b->texture->desc = spec->desc;
     b->texture->desc.view = texture_is_name(spec->buffer);
     b->texture->offset = spec->offset;
-    st = buffer_init(b, (struct span){0}, bytes_of(&spec->desc), 1, why);
+    st = buffer_init(b, bytes_of(&spec->desc), 1, why);
     if (!st && id.bytes)
         st = session_name_object(s, &b->entry, id, "b_", why);
     b->charged = spec->buffer.bytes ? 0 : b->bytes;

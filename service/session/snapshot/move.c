@@ -15,12 +15,9 @@ static_assert((int)MOVE_SECRET_BYTES == (int)SHA256_HEX_BYTES, "a secret and its
 
 static void hash_secret(struct span secret, char out[SHA256_HEX_BYTES])
 {
-    struct sha256 h;
     unsigned char digest[SHA256_BYTES];
 
-    digest_init(&h);
-    digest_add(&h, secret.data, secret.bytes);
-    digest_end(&h, digest);
+    digest_span(secret, digest);
     digest_hex(digest, out);
 }
 

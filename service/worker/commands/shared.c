@@ -18,14 +18,11 @@ static int lent_take(const struct device_worker *w, uint64_t number)
     while (w->sharing && descriptor_receive(WORKER_SHARE_FD, &got, sizeof got, &fd) == (ssize_t)sizeof got) {
         if (got == number)
             return fd;
-        if (fd >= 0)
-            close(fd);
-        fd = -1;
+        descriptor_close(&fd);
         if (got > number)
             break;
     }
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return -1;
 }
 
@@ -46,8 +43,7 @@ enum status shared_alloc(struct device_worker *w, const struct msg_mem_alloc_sha
     if (m->file && fd < 0)
         return not_lent(why);
     st = w->ops->mem_alloc_shared ? w->ops->mem_alloc_shared(w->device, m->bytes, fd, m->file_bytes, &made) : STATUS_NOT_IMPLEMENTED;
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     if (st == STATUS_NOT_IMPLEMENTED)
         return problem_set(why, STATUS_INVALID_FIELD, "memory of devices of the kind %s is not shared", w->ops->name);
     *r = (struct msg_mem_alloc_shared_reply){made.address, made.offset, made.taken};

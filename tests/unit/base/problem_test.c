@@ -20,9 +20,9 @@ Test(problem, field_carries_the_pointer)
     struct problem p;
 
     problem_field(&p, STATUS_ARGUMENT_MISMATCH, "/args/3", "size", "expected %d, got %d", 4, 8);
-    cr_assert_eq(p.fields_count, 1);
-    cr_assert_str_eq(p.fields[0].pointer, "/args/3");
-    cr_assert_str_eq(p.fields[0].detail, "expected 4, got 8");
+    cr_assert(p.has_field);
+    cr_assert_str_eq(p.field.pointer, "/args/3");
+    cr_assert_str_eq(p.field.detail, "expected 4, got 8");
     cr_assert_str_eq(p.detail, "expected 4, got 8");
 }
 
@@ -34,8 +34,8 @@ Test(problem, long_texts_are_cut)
     memset(big, 'x', sizeof big - 1);
     problem_field(&p, STATUS_INVALID_FIELD, big, big, "%s", big);
     cr_assert_eq(strlen(p.detail), PROBLEM_DETAIL_BYTES - 1);
-    cr_assert_eq(strlen(p.fields[0].pointer), PROBLEM_POINTER_BYTES - 1);
-    cr_assert_eq(strlen(p.fields[0].detail), sizeof p.fields[0].detail - 1);
+    cr_assert_eq(strlen(p.field.pointer), PROBLEM_POINTER_BYTES - 1);
+    cr_assert_eq(strlen(p.field.detail), sizeof p.field.detail - 1);
 }
 
 Test(problem, cuda_results_and_null)

@@ -14,6 +14,24 @@ Test(span, cuts_at_the_separator)
     cr_assert(span_is(span_cut(&rest, ','), ""));
 }
 
+Test(span, a_part_lies_inside_or_there_is_none)
+{
+    const struct span whole = SPAN_LITERAL("abcd");
+    struct span       part;
+    char              copy[4];
+
+    cr_assert(span_slice(whole, 1, 2, &part));
+    cr_assert(span_is(part, "bc"));
+    cr_assert(span_slice(whole, 4, 0, &part));
+    cr_assert_not(span_slice(whole, 5, 0, &part));
+    cr_assert_not(span_slice(whole, 1, 4, &part));
+    cr_assert_not(span_slice(whole, UINT64_MAX, 2, &part));
+    cr_assert_not(span_slice(whole, 2, UINT64_MAX, &part));
+    cr_assert(span_read(whole, 0, copy, 4));
+    cr_assert_eq(memcmp(copy, "abcd", 4), 0);
+    cr_assert_not(span_read(whole, 1, copy, 4));
+}
+
 Test(span, trims_blanks_only_at_the_ends)
 {
     cr_assert(span_is(span_trim(SPAN_LITERAL(" \t a b\t ")), "a b"));

@@ -152,7 +152,7 @@ Test(module, crash_of_the_compiler_is_told)
 static void invalid(const struct module_spec *spec, const char *pointer)
 {
     cr_assert_eq(compile_for("t", spec), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(b.why.fields[0].pointer, pointer);
+    cr_assert_str_eq(b.why.field.pointer, pointer);
 }
 
 Test(module, wrong_requests_are_refused_before_any_compile)
@@ -182,7 +182,7 @@ Test(module, wrong_requests_are_refused_before_any_compile)
     invalid(&spec, "/name_expressions/0");
     spec = (struct module_spec){.source = span_of(good), .options = &option, .options_count = 1};
     cr_assert_eq(compile_for("t", &spec), STATUS_OPTION_NOT_ALLOWED);
-    cr_assert_str_eq(b.why.fields[0].pointer, "/options/0");
+    cr_assert_str_eq(b.why.field.pointer, "/options/0");
 }
 
 Test(module, works_without_a_cache)

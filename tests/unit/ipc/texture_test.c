@@ -54,7 +54,7 @@ Test(texture, every_number_is_bounded)
             t = good;
             *numbers[i] = bit ? UINT32_MAX : 1u << 31;
             cr_expect_eq(texture_check(&t, &why), STATUS_INVALID_FIELD, "number %zu", i);
-            cr_assert_neq(why.fields[0].pointer[0], '\0');
+            cr_assert_neq(why.field.pointer[0], '\0');
         }
     }
     for (unsigned i = 0; i < 3; i++) {

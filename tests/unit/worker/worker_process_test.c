@@ -31,7 +31,7 @@ static void process_start(struct process *p, const char *backend)
     fds[0] = (struct spawn_fd){p->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
     cr_assert_eq(spawn_start(FAKE_WORKER, argv, fds, 2, &p->spawned), STATUS_OK);
-    spawn_close(&child_end);
+    descriptor_close(&child_end);
 }
 
 static struct completion next(struct process *p)
@@ -50,8 +50,8 @@ static int process_end(struct process *p)
     int wait_status;
 
     spawn_reap(&p->spawned, &wait_status);
-    spawn_close(&p->spawned.pid_fd);
-    spawn_close(&p->control_fd);
+    descriptor_close(&p->spawned.pid_fd);
+    descriptor_close(&p->control_fd);
     shm_finish(&p->shm);
     return wait_status;
 }
@@ -137,6 +137,6 @@ Test(worker_process, it_ends_when_its_parent_is_gone_and_ignores_polite_signals)
     cr_assert_eq(kill(p.spawned.pid, SIGINT), 0);
     push(&p, 1, MESSAGE_MEMORY_INFO, sizeof(struct msg_memory_info), offsetof(struct command, body) + sizeof(struct msg_memory_info));
     cr_assert_eq(next(&p).status, STATUS_OK);
-    spawn_close(&p.control_fd);
+    descriptor_close(&p.control_fd);
     cr_assert(WIFEXITED(process_end(&p)));
 }

@@ -2,11 +2,10 @@
  * stand. */
 #include "device/cpu/jit/plan.h"
 
-static void note_changed(struct jit_plan *p, uint32_t reg, void *context)
+static void note_changed(uint32_t reg, void *context)
 {
     uint64_t *changed = context;
 
-    (void)p;
     changed[reg / 64] |= 1ull << (reg % 64);
 }
 
@@ -17,14 +16,8 @@ static bool flow_on(struct jit_plan *p, uint64_t *changed, uint32_t block)
     bool            more = false;
     uint32_t        next[2];
 
-    for (unsigned n = plan_successors(p->code, block, next); n-- > 0;) {
-        uint64_t *to = changed + next[n] * p->words;
-
-        for (size_t w = 0; p->native[next[n]] && w < p->words; w++) {
-            more = more || (from[w] & ~to[w]);
-            to[w] |= from[w];
-        }
-    }
+    for (unsigned n = plan_successors(p->code, block, next); n-- > 0;)
+        more |= p->native[next[n]] && plan_add(p, changed + next[n] * p->words, from, NULL);
     return more;
 }
 
@@ -35,10 +28,8 @@ static void find_changed(struct jit_plan *p, uint64_t *changed, const uint8_t *r
     bool               more = true;
 
     for (uint32_t b = 0; b < c->blocks_count; b++) {
-        const struct code_block *k = &c->blocks[b];
-
-        for (uint32_t i = k->insn_first; runs[b] && i < k->insn_first + k->insn_count; i++)
-            plan_each_result(p, &p->function->insns[i], note_changed, changed + b * p->words);
+        if (runs[b])
+            plan_block_results(p, b, note_changed, changed + b * p->words);
     }
     while (more) {
         more = false;

@@ -4,27 +4,6 @@
 
 #include <stdlib.h>
 
-struct use {
-    uint64_t *uses, *kills; /* of one block */
-};
-
-static void note_use(struct jit_plan *p, uint32_t reg, void *context)
-{
-    struct use *u = context;
-
-    (void)p;
-    if (!(u->kills[reg / 64] >> (reg % 64) & 1))
-        u->uses[reg / 64] |= 1ull << (reg % 64);
-}
-
-static void note_kill(struct jit_plan *p, uint32_t reg, void *context)
-{
-    struct use *u = context;
-
-    (void)p;
-    u->kills[reg / 64] |= 1ull << (reg % 64);
-}
-
 bool plan_may_wait(const struct jit_plan *p, uint32_t from, uint32_t to)
 {
     const struct code_block *k = &p->code->blocks[from];
@@ -43,17 +22,17 @@ static void add_taken(const struct jit_plan *p, const uint64_t *changed, uint32_
 static void survey(struct jit_plan *p, uint32_t block, uint64_t *kills)
 {
     const struct code_block *k = &p->code->blocks[block];
-    struct use               u = {p->needed + block * p->words, kills};
+    struct plan_use          u = {p->needed + block * p->words, kills};
     uint32_t                 next[2];
 
     for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
         const struct ptx_insn *in = &p->function->insns[i];
 
-        plan_each_source(p, in, note_use, &u);
+        plan_each_source(p, in, plan_note_use, &u);
         if (in->guard == PTX_NO_REG)
-            plan_each_result(p, in, note_kill, &u);
+            plan_each_result(in, plan_note_kill, &u);
         else
-            plan_each_result(p, in, note_use, &u);
+            plan_each_result(in, plan_note_use, &u);
     }
     if (k->warp_first) /* lanes may leave before it */
         add_taken(p, p->changed_later, block, block, NULL, u.uses);
@@ -89,14 +68,8 @@ static bool flow_back(struct jit_plan *p, uint32_t block, const uint64_t *kills)
     uint32_t  next[2];
     bool      more = false;
 
-    for (unsigned n = plan_successors(p->code, block, next); n-- > 0;) {
-        for (size_t w = 0; p->native[next[n]] && w < p->words; w++) {
-            uint64_t add = p->needed[next[n] * p->words + w] & ~kills[w] & ~needed[w];
-
-            needed[w] |= add;
-            more |= add != 0;
-        }
-    }
+    for (unsigned n = plan_successors(p->code, block, next); n-- > 0;)
+        more |= p->native[next[n]] && plan_add(p, needed, p->needed + next[n] * p->words, kills);
     return more;
 }
 

@@ -12,12 +12,12 @@ static const struct shape varying = {SHAPE_VARYING, 0, 0};
 
 /* ---- registers ---- */
 
-static void visit(struct jit_plan *p, const struct ptx_operand *o, plan_reg_fn fn, void *context)
+static void visit(const struct ptx_operand *o, plan_reg_fn fn, void *context)
 {
     if (o->kind == PTX_REG || (o->kind == PTX_ADDRESS && o->reg != PTX_NO_REG))
-        fn(p, o->reg, context);
+        fn(o->reg, context);
     for (unsigned k = 0; o->kind == PTX_VECTOR && k < o->count; k++)
-        visit(p, &o->elements[k], fn, context);
+        visit(&o->elements[k], fn, context);
 }
 
 static bool has_result(const struct ptx_insn *in)
@@ -35,55 +35,69 @@ static bool has_result(const struct ptx_insn *in)
     }
 }
 
-/* Registers that it reads; of instructions that the interpreter runs, all that it names. */
-void plan_each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
+void plan_each_source(const struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
 {
     bool compiled = native_way(p->module, p->function, in) == NATIVE_EMITTED;
 
     if (in->guard != PTX_NO_REG)
-        fn(p, in->guard, context);
+        fn(in->guard, context);
     for (unsigned i = 0; i < in->operands_count; i++) {
         if (i > 0 || !compiled || !has_result(in))
-            visit(p, &in->operands[i], fn, context);
+            visit(&in->operands[i], fn, context);
     }
     if (!compiled)
-        visit(p, &in->predicate, fn, context);
+        visit(&in->predicate, fn, context);
     for (unsigned k = 0; in->call && k < in->call->args_count; k++)
-        visit(p, &in->call->args[k], fn, context);
+        visit(&in->call->args[k], fn, context);
     for (unsigned k = 0; in->call && k < in->call->results_count; k++)
-        visit(p, &in->call->results[k], fn, context);
+        visit(&in->call->results[k], fn, context);
     if (in->call)
-        visit(p, &in->call->target, fn, context);
+        visit(&in->call->target, fn, context);
 }
 
-void plan_each_result(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context)
+void plan_each_result(const struct ptx_insn *in, plan_reg_fn fn, void *context)
 {
     if (has_result(in) && in->operands[0].kind != PTX_ADDRESS)
-        visit(p, &in->operands[0], fn, context);
-    visit(p, &in->predicate, fn, context);
+        visit(&in->operands[0], fn, context);
+    visit(&in->predicate, fn, context);
     for (unsigned k = 0; in->call && k < in->call->results_count; k++)
-        visit(p, &in->call->results[k], fn, context);
+        visit(&in->call->results[k], fn, context);
 }
 
-struct sets {
-    uint64_t *uses, *kills; /* of one block */
-};
-
-static void note_use(struct jit_plan *p, uint32_t reg, void *context)
+void plan_block_results(const struct jit_plan *p, uint32_t block, plan_reg_fn fn, void *context)
 {
-    struct sets *s = context;
+    const struct code_block *k = &p->code->blocks[block];
 
-    (void)p;
-    if (!(s->kills[reg / 64] >> (reg % 64) & 1))
-        s->uses[reg / 64] |= 1ull << (reg % 64);
+    for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++)
+        plan_each_result(&p->function->insns[i], fn, context);
 }
 
-static void note_kill(struct jit_plan *p, uint32_t reg, void *context)
+void plan_note_use(uint32_t reg, void *use)
 {
-    struct sets *s = context;
+    struct plan_use *u = use;
 
-    (void)p;
-    s->kills[reg / 64] |= 1ull << (reg % 64);
+    if (!(u->kills[reg / 64] >> (reg % 64) & 1))
+        u->uses[reg / 64] |= 1ull << (reg % 64);
+}
+
+void plan_note_kill(uint32_t reg, void *use)
+{
+    struct plan_use *u = use;
+
+    u->kills[reg / 64] |= 1ull << (reg % 64);
+}
+
+bool plan_add(const struct jit_plan *p, uint64_t *to, const uint64_t *from, const uint64_t *kills)
+{
+    bool changed = false;
+
+    for (size_t w = 0; w < p->words; w++) {
+        uint64_t more = from[w] & ~(kills ? kills[w] : 0) & ~to[w];
+
+        to[w] |= more;
+        changed |= more != 0;
+    }
+    return changed;
 }
 
 unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2])
@@ -106,20 +120,10 @@ static bool flow_back(struct jit_plan *p, uint32_t block, const uint64_t *kills)
     uint32_t           next[2];
     bool               changed = false;
 
-    for (unsigned n = plan_successors(c, block, next); n-- > 0;) {
-        for (size_t w = 0; w < p->words; w++) {
-            uint64_t more = p->live[next[n] * p->words + w] & ~kills[w] & ~live[w];
-            live[w] |= more;
-            changed |= more != 0;
-        }
-    }
-    for (uint32_t k = 0; c->blocks[block].end == END_TABLE && k < c->blocks[block].table_count; k++) {
-        for (size_t w = 0; w < p->words; w++) {
-            uint64_t more = p->live[c->blocks[block].table[k] * p->words + w] & ~kills[w] & ~live[w];
-            live[w] |= more;
-            changed |= more != 0;
-        }
-    }
+    for (unsigned n = plan_successors(c, block, next); n-- > 0;)
+        changed |= plan_add(p, live, p->live + next[n] * p->words, kills);
+    for (uint32_t k = 0; c->blocks[block].end == END_TABLE && k < c->blocks[block].table_count; k++)
+        changed |= plan_add(p, live, p->live + c->blocks[block].table[k] * p->words, kills);
     return changed;
 }
 
@@ -132,13 +136,13 @@ static bool find_live(struct jit_plan *p)
     if (!kills)
         return false;
     for (uint32_t b = 0; b < c->blocks_count; b++) {
-        struct sets s = {p->live + b * p->words, kills + b * p->words};
+        struct plan_use u = {p->live + b * p->words, kills + b * p->words};
 
         for (uint32_t i = c->blocks[b].insn_first; i < c->blocks[b].insn_first + c->blocks[b].insn_count; i++) {
             const struct ptx_insn *in = &p->function->insns[i];
-            plan_each_source(p, in, note_use, &s);
+            plan_each_source(p, in, plan_note_use, &u);
             if (in->guard == PTX_NO_REG && native_insn(p->module, p->function, in))
-                plan_each_result(p, in, note_kill, &s);
+                plan_each_result(in, plan_note_kill, &u);
         }
     }
     while (changed) {
@@ -221,7 +225,6 @@ static void find_native(struct jit_plan *p)
         p->native[b] = survey_insns(p, k) && (k->end == END_FALL || k->end == END_BRANCH) && k->insn_count > 0;
         p->spins |= k->spins;
         p->warps |= k->warp_first;
-        p->insns_total += k->insn_count;
         p->insns_native += p->native[b] ? k->insn_count : 0;
     }
     p->returns = c->blocks_count;
@@ -251,20 +254,18 @@ struct homes {
 };
 enum { MANY = UINT32_MAX };
 
-static void note_source(struct jit_plan *p, uint32_t reg, void *context)
+static void note_source(uint32_t reg, void *context)
 {
     struct homes *h = context;
 
-    (void)p;
     if (h->block[reg] != h->now)
         h->block[reg] = MANY;
 }
 
-static void note_result(struct jit_plan *p, uint32_t reg, void *context)
+static void note_result(uint32_t reg, void *context)
 {
     struct homes *h = context;
 
-    (void)p;
     if (h->block[reg] != h->now)
         h->block[reg] = h->block[reg] ? MANY : h->now;
 }
@@ -281,9 +282,9 @@ static bool find_local(struct jit_plan *p)
             const struct ptx_insn *in = &p->function->insns[i];
             plan_each_source(p, in, note_source, &h);
             if (in->guard != PTX_NO_REG || !native_insn(p->module, p->function, in))
-                plan_each_result(p, in, note_source, &h);
+                plan_each_result(in, note_source, &h);
             else
-                plan_each_result(p, in, note_result, &h);
+                plan_each_result(in, note_result, &h);
         }
     }
     for (uint32_t r = 0; r < p->function->registers_count; r++)
@@ -295,18 +296,19 @@ static bool find_local(struct jit_plan *p)
 /* ---- how values lie ---- */
 
 struct meeting {
-    struct shape shape;
-    bool         changed;
+    struct jit_plan *plan;
+    struct shape     shape;
+    bool             changed;
 };
 
-static void meet(struct jit_plan *p, uint32_t reg, void *context)
+static void meet(uint32_t reg, void *context)
 {
     struct meeting *m = context;
-    struct shape   *s = &p->shapes[reg];
+    struct shape   *s = &m->plan->shapes[reg];
 
     if (m->shape.kind == SHAPE_NONE || s->kind == SHAPE_VARYING)
         return;
-    if (p->function->registers[reg].bytes < 4 && m->shape.kind == SHAPE_LINEAR)
+    if (m->plan->function->registers[reg].bytes < 4 && m->shape.kind == SHAPE_LINEAR)
         m->shape = varying;
     if (s->kind == SHAPE_NONE) {
         *s = m->shape;
@@ -322,16 +324,9 @@ static void meet(struct jit_plan *p, uint32_t reg, void *context)
     }
 }
 
-static void note_dirty(struct jit_plan *p, uint32_t reg, void *context)
+static void note_mark(uint32_t reg, void *marks)
 {
-    (void)context;
-    p->dirty[reg] = 1;
-}
-
-static void note_read(struct jit_plan *p, uint32_t reg, void *context)
-{
-    (void)context;
-    p->read[reg] = 1;
+    ((uint8_t *)marks)[reg] = 1;
 }
 
 static struct shape guarded(const struct jit_plan *p, const struct ptx_insn *in, struct shape s)
@@ -354,7 +349,7 @@ static struct shape fitted(const struct jit_plan *p, const struct ptx_insn *in, 
 
 static bool spread_shapes(struct jit_plan *p)
 {
-    struct meeting m = {.changed = false};
+    struct meeting m = {.plan = p};
 
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         for (uint32_t i = p->code->blocks[b].insn_first; i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++) {
@@ -364,7 +359,7 @@ static bool spread_shapes(struct jit_plan *p)
                               native_way(p->module, p->function, in) == NATIVE_EMITTED
                           ? fitted(p, in, guarded(p, in, plan_result(p, in)))
                           : varying;
-            plan_each_result(p, in, meet, &m);
+            plan_each_result(in, meet, &m);
         }
     }
     return m.changed;
@@ -397,13 +392,15 @@ static void walk(const struct jit_plan *p, uint32_t from, uint32_t below, uint8_
 }
 
 struct parting {
-    uint32_t out;
-    bool     changed;
+    struct jit_plan *plan;
+    uint32_t         out;
+    bool             changed;
 };
 
-static void make_parted(struct jit_plan *p, uint32_t reg, void *context)
+static void make_parted(uint32_t reg, void *context)
 {
-    struct parting *w = context;
+    struct parting  *w = context;
+    struct jit_plan *p = w->plan;
 
     if (!plan_is_live(p, w->out, reg) || p->shapes[reg].kind == SHAPE_VARYING)
         return;
@@ -415,14 +412,14 @@ static void make_parted(struct jit_plan *p, uint32_t reg, void *context)
 static bool part_ways(struct jit_plan *p, uint32_t out, uint32_t in)
 {
     uint8_t        seen[NATIVE_BLOCKS_MAX] = {0}, exits[NATIVE_BLOCKS_MAX] = {0};
-    struct parting w = {out, false};
+    struct parting w = {p, out, false};
 
     if (p->native[out] || p->passes[out] == PASSES_RETURN || !p->native[in])
         return false;
     walk(p, in, p->code->blocks_count, seen, exits);
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        for (uint32_t i = p->code->blocks[b].insn_first; seen[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            plan_each_result(p, &p->function->insns[i], make_parted, &w);
+        if (seen[b])
+            plan_block_results(p, b, make_parted, &w);
     }
     return w.changed;
 }
@@ -433,14 +430,10 @@ static bool note_waiting(struct jit_plan *p, const uint8_t *seen, uint32_t at)
     bool changed = false;
 
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
-        for (size_t w = 0; seen[b] && w < p->words; w++) {
-            uint64_t more = p->live[at * p->words + w] & ~p->waited[b * p->words + w];
-
-            p->waited[b * p->words + w] |= more;
-            changed |= more != 0;
-        }
-        changed |= seen[b] && !p->divergent[b];
-        p->divergent[b] |= seen[b];
+        if (!seen[b])
+            continue;
+        changed |= plan_add(p, p->waited + b * p->words, p->live + at * p->words, NULL) || !p->divergent[b];
+        p->divergent[b] = 1;
     }
     return changed;
 }
@@ -542,13 +535,15 @@ static bool mark_divergence(struct jit_plan *p, uint32_t block)
 }
 
 struct standing {
-    uint32_t block;
-    bool     changed;
+    struct jit_plan *plan;
+    uint32_t         block;
+    bool             changed;
 };
 
-static void make_varying(struct jit_plan *p, uint32_t reg, void *context)
+static void make_varying(uint32_t reg, void *context)
 {
     struct standing *s = context;
+    struct jit_plan *p = s->plan;
 
     if (p->local[reg] || p->shapes[reg].kind == SHAPE_VARYING || !(p->waited[s->block * p->words + reg / 64] >> (reg % 64) & 1))
         return;
@@ -559,7 +554,7 @@ static void make_varying(struct jit_plan *p, uint32_t reg, void *context)
 /* One number cannot stand for lanes that are at different places. */
 static bool spread_divergence(struct jit_plan *p)
 {
-    struct standing s = {0, false};
+    struct standing s = {p, 0, false};
     bool            changed = false;
 
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
@@ -570,44 +565,41 @@ static bool spread_divergence(struct jit_plan *p)
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         s.block = b;
-        for (uint32_t i = p->code->blocks[b].insn_first;
-             p->divergent[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count; i++)
-            plan_each_result(p, &p->function->insns[i], make_varying, &s);
+        if (p->divergent[b])
+            plan_block_results(p, b, make_varying, &s);
     }
     return changed || s.changed;
+}
+
+static void settle_unwritten(struct jit_plan *p)
+{
+    for (uint32_t r = 0; r < p->function->registers_count; r++) {
+        if (p->shapes[r].kind == SHAPE_NONE)
+            p->shapes[r] = varying;
+    }
 }
 
 void plan_shapes_together(struct jit_plan *p)
 {
     while (spread_shapes(p)) {
     }
-    for (uint32_t r = 0; r < p->function->registers_count; r++) {
-        if (p->shapes[r].kind == SHAPE_NONE)
-            p->shapes[r] = varying; /* never written */
-    }
+    settle_unwritten(p);
     while (spread_shapes(p)) {
     }
 }
 
 static void find_shapes(struct jit_plan *p)
 {
-    bool changed = true;
-
-    while (changed) {
-        changed = spread_shapes(p);
-        changed |= spread_divergence(p);
+    while (spread_shapes(p) | spread_divergence(p)) {
     }
-    for (uint32_t r = 0; r < p->function->registers_count; r++) {
-        if (p->shapes[r].kind == SHAPE_NONE)
-            p->shapes[r] = varying; /* never written */
-    }
+    settle_unwritten(p);
     while (spread_shapes(p) | spread_divergence(p)) {
     }
     for (uint32_t b = 0; b < p->code->blocks_count; b++) {
         for (uint32_t i = p->code->blocks[b].insn_first; p->native[b] && i < p->code->blocks[b].insn_first + p->code->blocks[b].insn_count;
              i++) {
-            plan_each_result(p, &p->function->insns[i], note_dirty, NULL);
-            plan_each_source(p, &p->function->insns[i], note_read, NULL);
+            plan_each_result(&p->function->insns[i], note_mark, p->dirty);
+            plan_each_source(p, &p->function->insns[i], note_mark, p->read);
         }
     }
 }

@@ -35,7 +35,7 @@ struct jit_plan {
     uint64_t              *held; /* [words] registers that chunks may hold at barriers (struct native_call); `holds`: there are some */
     bool                   holds;
     size_t                 words;
-    uint32_t               insns_native, insns_total;
+    uint32_t               insns_native;
     const struct ptx_insn *first_refused; /* the first instruction that the interpreter keeps, but barriers and returns; NULL: none */
 };
 
@@ -46,10 +46,19 @@ enum status plan_make(struct jit_plan *p, const struct ptx_module *m, const stru
 void        plan_finish(struct jit_plan *p);
 /* The blocks that may follow; returns how many, but for those of a table. */
 unsigned plan_successors(const struct code *c, uint32_t block, uint32_t out[2]);
-/* Registers that the instruction writes. */
-typedef void (*plan_reg_fn)(struct jit_plan *p, uint32_t reg, void *context);
-void plan_each_result(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
-void plan_each_source(struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
+/* Registers that the instruction writes, or those of a block; and those that it reads: of instructions that the interpreter runs, all that it names. */
+typedef void (*plan_reg_fn)(uint32_t reg, void *context);
+void plan_each_result(const struct ptx_insn *in, plan_reg_fn fn, void *context);
+void plan_block_results(const struct jit_plan *p, uint32_t block, plan_reg_fn fn, void *context);
+void plan_each_source(const struct jit_plan *p, const struct ptx_insn *in, plan_reg_fn fn, void *context);
+/* Of one block: the registers that are read before they are written there, and those that are written. */
+struct plan_use {
+    uint64_t *uses, *kills;
+};
+void plan_note_use(uint32_t reg, void *use);
+void plan_note_kill(uint32_t reg, void *use);
+/* Adds `from`, but for `kills` where that is not NULL, to a set of registers. Whether that had not all of them. */
+bool plan_add(const struct jit_plan *p, uint64_t *to, const uint64_t *from, const uint64_t *kills);
 /* p->changed. device/cpu/jit/changed.c */
 void plan_find_changed(struct jit_plan *p);
 /* p->needed and p->left_alive, after it. device/cpu/jit/needed.c */

@@ -25,9 +25,8 @@ bool operand_constant(const struct ptx_operand *o, unsigned bytes, bool is_signe
 }
 
 /* From 32 to 64 bits: where the numbers wrap, later lanes lie 2^32 lower than a line would. */
-struct shape shape_widened(const struct jit_plan *p, struct shape a)
+struct shape shape_widened(struct shape a)
 {
-    (void)p;
     if (a.kind != SHAPE_LINEAR)
         return a;
     return a.stride > 0 ? linear(a.stride, -(int64_t)(1ll << 32)) : varying;
@@ -78,12 +77,12 @@ static struct shape special_shape(const struct jit_plan *p, uint8_t s)
     }
 }
 
-static struct shape resized(const struct jit_plan *p, struct shape s, unsigned from, unsigned to)
+static struct shape resized(struct shape s, unsigned from, unsigned to)
 {
     if (s.kind != SHAPE_LINEAR || from == to)
         return s;
     if (from == 4 && to == 8)
-        return shape_widened(p, s);
+        return shape_widened(s);
     if (from == 8 && to == 4)
         return linear((int32_t)s.stride, 0);
     return varying;
@@ -93,10 +92,10 @@ struct shape plan_operand(const struct jit_plan *p, const struct ptx_operand *o,
 {
     switch ((int)o->kind) {
     case PTX_REG:
-        return resized(p, p->shapes[o->reg], p->function->registers[o->reg].bytes, bytes);
+        return resized(p->shapes[o->reg], p->function->registers[o->reg].bytes, bytes);
     case PTX_SPECIAL_:
         return bytes == 4                                          ? special_shape(p, o->special)
-               : special_shape(p, o->special).kind == SHAPE_LINEAR ? resized(p, special_shape(p, o->special), 4, bytes)
+               : special_shape(p, o->special).kind == SHAPE_LINEAR ? resized(special_shape(p, o->special), 4, bytes)
                                                                    : special_shape(p, o->special);
     default:
         return uniform;
@@ -153,7 +152,7 @@ static struct shape product_shape(const struct jit_plan *p, const struct ptx_ins
         return varying;
     if (a.kind == SHAPE_VARYING)
         return varying;
-    return shape_product(wide ? shape_widened(p, a) : a, by, wide ? 2 * bytes : bytes);
+    return shape_product(wide ? shape_widened(a) : a, by, wide ? 2 * bytes : bytes);
 }
 
 static struct shape arithmetic_shape(const struct jit_plan *p, const struct ptx_insn *in)
@@ -207,7 +206,7 @@ struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in)
         return all_uniform(p, in);
     case PTX_OP_CVT:
         if (!is_plain_float(in->type) && !is_plain_float(in->stype) && bytes >= 4 && from >= 4)
-            return resized(p, plan_operand(p, &in->operands[1], from), from, bytes);
+            return resized(plan_operand(p, &in->operands[1], from), from, bytes);
         return all_uniform(p, in);
     case PTX_OP_SETP:
     case PTX_OP_SELP:

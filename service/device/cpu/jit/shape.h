@@ -21,7 +21,7 @@ struct shape plan_result(const struct jit_plan *p, const struct ptx_insn *in);
 struct shape shape_sum(struct shape a, struct shape b, bool minus);
 struct shape shape_product(struct shape a, uint64_t by, unsigned bytes);
 /* From 32 to 64 bits. */
-struct shape shape_widened(const struct jit_plan *p, struct shape a);
+struct shape shape_widened(struct shape a);
 
 /* The operand is a number in the text: extended from `bytes`. */
 bool operand_constant(const struct ptx_operand *o, unsigned bytes, bool is_signed, uint64_t *out);

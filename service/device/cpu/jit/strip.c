@@ -72,6 +72,13 @@ static bool is_plain_access(const struct jit_plan *p, const struct ptx_insn *in)
 
 static bool is_fit(const struct jit_plan *p, const struct ptx_insn *in)
 {
+    static const bool plain[PTX_OP_COUNT] = {
+        [PTX_OP_MOV] = true, [PTX_OP_CVT] = true, [PTX_OP_CVTA] = true, [PTX_OP_SETP] = true, [PTX_OP_SELP] = true,
+        [PTX_OP_ADD] = true, [PTX_OP_SUB] = true, [PTX_OP_MUL] = true,  [PTX_OP_MAD] = true,  [PTX_OP_FMA] = true,
+        [PTX_OP_SHL] = true, [PTX_OP_SHR] = true, [PTX_OP_AND] = true,  [PTX_OP_OR] = true,   [PTX_OP_XOR] = true,
+        [PTX_OP_NOT] = true, [PTX_OP_NEG] = true, [PTX_OP_ABS] = true,  [PTX_OP_MIN] = true,  [PTX_OP_MAX] = true,
+    };
+
     if (in->opcode == PTX_OP_BRA)
         return true;
     if (in->guard != PTX_NO_REG || native_way(p->module, p->function, in) != NATIVE_EMITTED)
@@ -80,38 +87,11 @@ static bool is_fit(const struct jit_plan *p, const struct ptx_insn *in)
         if (!is_known_special(&in->operands[i]))
             return false;
     }
-    switch ((int)in->opcode) {
-    case PTX_OP_LD:
-    case PTX_OP_ST:
+    if (in->opcode == PTX_OP_LD || in->opcode == PTX_OP_ST)
         return is_plain_access(p, in);
-    case PTX_OP_DIV:
-    case PTX_OP_SQRT:
-    case PTX_OP_RCP:
+    if (in->opcode == PTX_OP_DIV || in->opcode == PTX_OP_SQRT || in->opcode == PTX_OP_RCP)
         return is_plain_float(in->type);
-    case PTX_OP_MOV:
-    case PTX_OP_CVT:
-    case PTX_OP_CVTA:
-    case PTX_OP_SETP:
-    case PTX_OP_SELP:
-    case PTX_OP_ADD:
-    case PTX_OP_SUB:
-    case PTX_OP_MUL:
-    case PTX_OP_MAD:
-    case PTX_OP_FMA:
-    case PTX_OP_SHL:
-    case PTX_OP_SHR:
-    case PTX_OP_AND:
-    case PTX_OP_OR:
-    case PTX_OP_XOR:
-    case PTX_OP_NOT:
-    case PTX_OP_NEG:
-    case PTX_OP_ABS:
-    case PTX_OP_MIN:
-    case PTX_OP_MAX:
-        return true;
-    default:
-        return false;
-    }
+    return plain[in->opcode];
 }
 
 static bool stores(const struct jit_plan *p, uint32_t block)

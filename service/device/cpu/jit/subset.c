@@ -13,45 +13,18 @@ bool is_plain_float(uint8_t t)
 
 bool is_plain_int(uint8_t t)
 {
-    unsigned bytes = ptx_type_bytes((enum ptx_type)t);
+    static const bool plain[PTX_TYPE_COUNT] = {
+        [PTX_B16] = true, [PTX_B32] = true, [PTX_B64] = true, [PTX_U16] = true, [PTX_U32] = true,
+        [PTX_U64] = true, [PTX_S16] = true, [PTX_S32] = true, [PTX_S64] = true,
+    };
 
-    switch ((int)t) {
-    case PTX_B16:
-    case PTX_B32:
-    case PTX_B64:
-    case PTX_U16:
-    case PTX_U32:
-    case PTX_U64:
-    case PTX_S16:
-    case PTX_S32:
-    case PTX_S64:
-        return bytes >= 2;
-    default:
-        return false;
-    }
+    return plain[t];
 }
 
+/* Those of the launch and of the thread that compiled code knows: %tid to %nctaid, and the place in the warp. */
 static bool special_fits(uint8_t s)
 {
-    switch ((int)s) {
-    case PTX_SPECIAL_TID_X:
-    case PTX_SPECIAL_TID_Y:
-    case PTX_SPECIAL_TID_Z:
-    case PTX_SPECIAL_NTID_X:
-    case PTX_SPECIAL_NTID_Y:
-    case PTX_SPECIAL_NTID_Z:
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CTAID_Z:
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCTAID_Z:
-    case PTX_SPECIAL_LANEID:
-    case PTX_SPECIAL_WARPID:
-        return true;
-    default:
-        return false;
-    }
+    return s <= PTX_SPECIAL_NCTAID_Z || s == PTX_SPECIAL_LANEID || s == PTX_SPECIAL_WARPID;
 }
 
 static bool source_fits(const struct ptx_operand *o)
@@ -80,6 +53,11 @@ static bool sources_fit(const struct ptx_insn *in, unsigned from, unsigned to)
 
 static bool int_fits(const struct ptx_insn *in)
 {
+    static const bool always[PTX_OP_COUNT] = {
+        [PTX_OP_ADD] = true, [PTX_OP_SUB] = true, [PTX_OP_AND] = true,  [PTX_OP_OR] = true,  [PTX_OP_XOR] = true,
+        [PTX_OP_NOT] = true, [PTX_OP_NEG] = true, [PTX_OP_CNOT] = true, [PTX_OP_SHL] = true, [PTX_OP_SHR] = true,
+        [PTX_OP_MIN] = true, [PTX_OP_MAX] = true, [PTX_OP_ABS] = true,
+    };
     unsigned bytes = ptx_type_bytes((enum ptx_type)in->type);
 
     if (in->type == PTX_PRED)
@@ -87,20 +65,6 @@ static bool int_fits(const struct ptx_insn *in)
     if (!is_plain_int(in->type) || in->sat || in->relu || in->carry)
         return false;
     switch ((int)in->opcode) {
-    case PTX_OP_ADD:
-    case PTX_OP_SUB:
-    case PTX_OP_AND:
-    case PTX_OP_OR:
-    case PTX_OP_XOR:
-    case PTX_OP_NOT:
-    case PTX_OP_NEG:
-    case PTX_OP_CNOT:
-    case PTX_OP_SHL:
-    case PTX_OP_SHR:
-    case PTX_OP_MIN:
-    case PTX_OP_MAX:
-    case PTX_OP_ABS:
-        return true;
     case PTX_OP_DIV:
     case PTX_OP_REM:
         return bytes == 4; /* of others, hosts have no vectors */
@@ -114,37 +78,22 @@ static bool int_fits(const struct ptx_insn *in)
     case PTX_OP_SHF:
         return in->wrap != PTX_CLAMP;
     default:
-        return false;
+        return always[in->opcode];
     }
 }
 
 static bool float_fits(const struct ptx_insn *in)
 {
+    static const bool fits[PTX_OP_COUNT] = {
+        [PTX_OP_ADD] = true,      [PTX_OP_SUB] = true, [PTX_OP_MUL] = true,  [PTX_OP_MIN] = true, [PTX_OP_MAX] = true,
+        [PTX_OP_NEG] = true,      [PTX_OP_ABS] = true, [PTX_OP_SQRT] = true, [PTX_OP_RCP] = true, [PTX_OP_RSQRT] = true,
+        [PTX_OP_COPYSIGN] = true, [PTX_OP_DIV] = true, [PTX_OP_FMA] = true,  [PTX_OP_MAD] = true, [PTX_OP_EX2] = true,
+    };
+
     if (!is_plain_float(in->type) || in->relu || in->nan || in->xorsign || (in->rounding && in->rounding != PTX_RN) ||
         (in->type == PTX_F64 && in->approx && in->ftz))
         return false;
-    switch ((int)in->opcode) {
-    case PTX_OP_ADD:
-    case PTX_OP_SUB:
-    case PTX_OP_MUL:
-    case PTX_OP_MIN:
-    case PTX_OP_MAX:
-    case PTX_OP_NEG:
-    case PTX_OP_ABS:
-    case PTX_OP_SQRT:
-    case PTX_OP_RCP:
-    case PTX_OP_RSQRT:
-    case PTX_OP_COPYSIGN:
-    case PTX_OP_DIV:
-        return true;
-    case PTX_OP_FMA:
-    case PTX_OP_MAD:
-        return true;
-    case PTX_OP_EX2:
-        return in->type == PTX_F32;
-    default:
-        return false;
-    }
+    return fits[in->opcode] && (in->opcode != PTX_OP_EX2 || in->type == PTX_F32);
 }
 
 static bool arithmetic_fits(const struct ptx_insn *in)
@@ -434,19 +383,13 @@ static bool called_meets_warp(const struct ptx_module *m, const struct ptx_insn 
 
 bool native_meets_warp(const struct ptx_module *m, const struct ptx_insn *in)
 {
+    static const bool always[PTX_OP_COUNT] = {
+        [PTX_OP_SHFL] = true,     [PTX_OP_VOTE] = true,       [PTX_OP_MATCH] = true,     [PTX_OP_REDUX] = true,
+        [PTX_OP_ELECT] = true,    [PTX_OP_ACTIVEMASK] = true, [PTX_OP_MMA] = true,       [PTX_OP_WMMA] = true,
+        [PTX_OP_LDMATRIX] = true, [PTX_OP_STMATRIX] = true,   [PTX_OP_MOVMATRIX] = true,
+    };
+
     switch ((int)in->opcode) {
-    case PTX_OP_SHFL:
-    case PTX_OP_VOTE:
-    case PTX_OP_MATCH:
-    case PTX_OP_REDUX:
-    case PTX_OP_ELECT:
-    case PTX_OP_ACTIVEMASK:
-    case PTX_OP_MMA:
-    case PTX_OP_WMMA:
-    case PTX_OP_LDMATRIX:
-    case PTX_OP_STMATRIX:
-    case PTX_OP_MOVMATRIX:
-        return true;
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:
         return in->warp;
@@ -456,32 +399,15 @@ bool native_meets_warp(const struct ptx_module *m, const struct ptx_insn *in)
     case PTX_OP_CALL:
         return called_meets_warp(m, in);
     default:
-        return false;
+        return always[in->opcode];
     }
 }
 
 const struct ptx_operand *native_members(const struct ptx_insn *in)
 {
-    unsigned i;
+    static const uint8_t before[PTX_OP_COUNT] = {
+        [PTX_OP_SHFL] = 4, [PTX_OP_VOTE] = 2, [PTX_OP_MATCH] = 2, [PTX_OP_REDUX] = 2, [PTX_OP_ELECT] = 1};
+    bool names = before[in->opcode] || in->opcode == PTX_OP_BAR || in->opcode == PTX_OP_BARRIER;
 
-    switch ((int)in->opcode) {
-    case PTX_OP_SHFL:
-        i = 4;
-        break;
-    case PTX_OP_VOTE:
-    case PTX_OP_MATCH:
-    case PTX_OP_REDUX:
-        i = 2;
-        break;
-    case PTX_OP_ELECT:
-        i = 1;
-        break;
-    case PTX_OP_BAR:
-    case PTX_OP_BARRIER:
-        i = 0;
-        break;
-    default:
-        return NULL;
-    }
-    return i < in->operands_count ? &in->operands[i] : NULL;
+    return names && before[in->opcode] < in->operands_count ? &in->operands[before[in->opcode]] : NULL;
 }

@@ -45,7 +45,7 @@ static enum status multiply(const struct cpu_plan *p, uint64_t a, uint64_t b, ui
             st = cpu_plan_watched(watch, why);
         if (!st)
             openblas_functions()->of[p->number].gemm("N", "N", &n, &rows, &k, blas_one(p->number), (const void *)(uintptr_t)b, &ldb,
-                                                     (const void *)(uintptr_t)(a + row * ask->a.row * each), &lda, blas_zero(p->number),
+                                                     (const void *)(uintptr_t)(a + row * ask->a.row * each), &lda, blas_zero(),
                                                      (void *)(uintptr_t)(out + row * ask->out.row * each), &ldc, 1, 1);
     }
     return st;

@@ -15,11 +15,10 @@ const void *blas_one(enum blas_number n)
     return n == BLAS_F32 || n == BLAS_C64 ? (const void *)single : wide;
 }
 
-const void *blas_zero(enum blas_number n)
+const void *blas_zero(void)
 {
     static const double zeros[2];
 
-    (void)n;
     return zeros;
 }
 
@@ -41,23 +40,17 @@ uint64_t blas_bytes(enum blas_number n)
 /* Numbers that only GPUs have are computed in wider ones, where that is what our kernels do. */
 static bool number_of(uint32_t number, enum blas_number *out)
 {
-    switch (number) {
-    case VENDOR_F32:
-    case VENDOR_TF32:
-        *out = BLAS_F32;
-        return true;
-    case VENDOR_F64:
-        *out = BLAS_F64;
-        return true;
-    case VENDOR_C64:
-        *out = BLAS_C64;
-        return true;
-    case VENDOR_C128:
-        *out = BLAS_C128;
-        return true;
-    default:
-        return false;
-    }
+    static const struct {
+        uint32_t         asked;
+        enum blas_number number;
+    } rows[] = {{VENDOR_F32, BLAS_F32}, {VENDOR_TF32, BLAS_F32}, {VENDOR_F64, BLAS_F64}, {VENDOR_C64, BLAS_C64}, {VENDOR_C128, BLAS_C128}};
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rows[i].asked == number) {
+            *out = rows[i].number;
+            return true;
+        }
+    return false;
 }
 
 static enum status make(struct cpu_plan *p, struct problem *why)

@@ -54,9 +54,9 @@ void        cpu_svd_run(const struct cpu_plan *p, const struct vendor_svd_params
 /* ---- shared by them ---- */
 /* OK, or how the run ended. */
 enum status cpu_plan_watched(const struct cpu_plan_watch *watch, struct problem *why);
-/* 1 and 0 of that type. */
+/* 1 of that type, and 0 of any. */
 const void *blas_one(enum blas_number n);
-const void *blas_zero(enum blas_number n);
+const void *blas_zero(void);
 uint64_t    blas_bytes(enum blas_number n);      /* of an element */
 uint64_t    blas_part_bytes(enum blas_number n); /* of its real part */
 bool        blas_is_complex(enum blas_number n);

@@ -6,11 +6,13 @@
 static void hex_of(const char *text, char out[SHA256_HEX_BYTES])
 {
     struct sha256 h;
-    unsigned char d[SHA256_BYTES];
+    unsigned char d[SHA256_BYTES], at_once[SHA256_BYTES];
 
     digest_init(&h);
     digest_add(&h, text, strlen(text));
     digest_end(&h, d);
+    digest_span(span_of(text), at_once);
+    cr_assert_eq(memcmp(d, at_once, sizeof d), 0);
     digest_hex(d, out);
 }
 

@@ -83,7 +83,7 @@ Test(mps_find, a_base_folder_is_private_locked_and_gone_in_the_end)
     cr_assert_eq(mkdir(inside, 0700), 0);
     cr_assert(mps_base_create(second, &second_fd));
     cr_assert_eq(stat(inside, &st), 0, "one that is in use stays");
-    spawn_close(&first_fd); /* as when its process was killed */
+    descriptor_close(&first_fd); /* as when its process was killed */
     mps_base_remove(second, &second_fd);
     cr_assert(mps_base_create(second, &second_fd));
     cr_assert_neq(stat(first, &st), 0, "one that was left goes");

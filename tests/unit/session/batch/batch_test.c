@@ -282,9 +282,9 @@ Test(batch, the_failed_operation_is_named)
     cr_assert_eq(run_ops_of(refused, 3), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert(f.why.has_op && f.why.op_index == 1 && f.why.completed_ops == 1);
     cr_assert_eq(run_ops_of(unknown, 2), STATUS_KERNEL_NOT_FOUND);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/ops/1/kernel");
+    cr_assert_str_eq(f.why.field.pointer, "/ops/1/kernel");
     cr_assert_eq(run_ops_of(missing, 2), STATUS_BUFFER_NOT_FOUND);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/ops/1/args/0");
+    cr_assert_str_eq(f.why.field.pointer, "/ops/1/args/0");
     cr_assert_eq(run_ops_of(&outside[2], 1), STATUS_BUFFER_NOT_FOUND);
     cr_assert_eq(f.why.op_index, 0);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_OK);

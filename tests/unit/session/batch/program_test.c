@@ -114,7 +114,7 @@ Test(lists, a_missing_buffer_is_named_and_those_before_it_run)
     args[11][0].buffer = SPAN_LITERAL("nowhere");
     cr_assert_eq(run_list(20), STATUS_BUFFER_NOT_FOUND);
     cr_assert(f.why.op_index == 11 && f.why.completed_ops == 11);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/ops/11/args/0");
+    cr_assert_str_eq(f.why.field.pointer, "/ops/11/args/0");
     cr_assert_eq(byte_at("n", 0), 11);
 }
 

@@ -92,11 +92,11 @@ Test(module, input_is_checked)
 
     fixture_start(64);
     cr_assert_eq(fixture_module(f.session, spec, &m, &f.created), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/source");
+    cr_assert_str_eq(f.why.field.pointer, "/source");
     cr_assert_eq(create("", IMAGE_CUDA, "", &m, &f.created), STATUS_INVALID_FIELD);
     spec = (struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("x"), .headers = &header, .headers_count = 1};
     cr_assert_eq(fixture_module(f.session, spec, &m, &f.created), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/headers");
+    cr_assert_str_eq(f.why.field.pointer, "/headers");
     header.name = SPAN_LITERAL("/etc/passwd");
     cr_assert_eq(fixture_module(f.session, spec, &m, &f.created), STATUS_INVALID_FIELD);
     header.name = SPAN_LITERAL("sub/x..h");

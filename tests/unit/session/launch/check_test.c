@@ -46,7 +46,7 @@ Test(check, takes_all_parameters_as_they_are)
         if (bytes == 12)
             continue;
         cr_assert_eq(pack_block(12, (struct span){(const char *)block, bytes}), STATUS_ARGUMENT_MISMATCH, "%u", bytes);
-        cr_assert(strcmp(why.fields[0].pointer, "/args") == 0 && strcmp(why.fields[0].code, "size") == 0, "%u", bytes);
+        cr_assert(strcmp(why.field.pointer, "/args") == 0 && strcmp(why.field.code, "size") == 0, "%u", bytes);
     }
     cr_assert_eq(pack_block(0, (struct span){(const char *)block, 4}), STATUS_ARGUMENT_MISMATCH);
     cr_assert(pack_block(0, (struct span){(const char *)block, 0}) == STATUS_OK && out.bytes == 0);
@@ -92,7 +92,7 @@ Test(check, packs_scalars_little_endian_at_their_offsets)
 Test(check, cuts_no_scalar_and_pads_none)
 {
     cr_assert_eq(pack_one(4, scalar(8, 1)), STATUS_ARGUMENT_MISMATCH);
-    cr_assert_str_eq(why.fields[0].pointer, "/args/0");
+    cr_assert_str_eq(why.field.pointer, "/args/0");
     cr_assert_str_eq(why.detail, "argument 0 of saxpy takes 4 bytes, got 8");
     cr_assert_eq(pack_one(8, scalar(4, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(3, scalar(3, 1)), STATUS_ARGUMENT_MISMATCH);
@@ -106,7 +106,7 @@ Test(check, wants_exactly_as_many_arguments_as_there_are_parameters)
 
     params[0] = (struct kernel_param){0, 4, ""};
     cr_assert_eq(pack(1, args, 2), STATUS_ARGUMENT_MISMATCH);
-    cr_assert_str_eq(why.fields[0].pointer, "/args");
+    cr_assert_str_eq(why.field.pointer, "/args");
     cr_assert_eq(pack(1, args, 0), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack(0, args, 0), STATUS_OK);
     cr_assert_eq(out.bytes, 0);
@@ -121,11 +121,11 @@ Test(check, turns_buffers_into_addresses)
     cr_assert_eq(address, 0x1010);
     cr_assert_eq(pack_one(8, buffer("a", 256)), STATUS_OK, "one behind the end is a legal pointer");
     cr_assert_eq(pack_one(8, buffer("a", 257)), STATUS_ARGUMENT_MISMATCH);
-    cr_assert_str_eq(why.fields[0].pointer, "/args/0");
+    cr_assert_str_eq(why.field.pointer, "/args/0");
     cr_assert_eq(pack_one(8, buffer("a", UINT64_MAX)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(4, buffer("a", 0)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(8, buffer("b", 0)), STATUS_BUFFER_NOT_FOUND);
-    cr_assert_str_eq(why.fields[0].pointer, "/args/0");
+    cr_assert_str_eq(why.field.pointer, "/args/0");
 }
 
 Test(check, copies_bytes_as_they_are)
@@ -171,7 +171,7 @@ Test(check, names_the_member_of_a_struct_that_is_wrong)
     struct launch_arg members[] = {scalar(4, 1), buffer("nobody", 0)};
 
     cr_assert_eq(pack_one(16, structure(members, 2)), STATUS_BUFFER_NOT_FOUND);
-    cr_assert_str_eq(why.fields[0].pointer, "/args/0/struct/1");
+    cr_assert_str_eq(why.field.pointer, "/args/0/struct/1");
 }
 
 Test(check, survives_structs_that_are_deep_huge_or_empty)
@@ -217,8 +217,8 @@ static enum status pack_as(const char *declared, uint32_t size, struct launch_ar
 static void refuses(const char *declared, uint32_t size, struct launch_arg arg)
 {
     cr_assert_eq(pack_as(declared, size, arg), STATUS_ARGUMENT_MISMATCH, "%s", declared);
-    cr_assert_str_eq(why.fields[0].pointer, "/args/0");
-    cr_assert_str_eq(why.fields[0].code, "type");
+    cr_assert_str_eq(why.field.pointer, "/args/0");
+    cr_assert_str_eq(why.field.code, "type");
 }
 
 Test(check, takes_no_number_of_another_kind)
@@ -289,17 +289,17 @@ Test(check, configuration_against_the_device)
     cr_assert_eq(config(k, 0x7fffffff, 65535, 65535, 1024, 1, 1, 49152), STATUS_OK);
     cr_assert_eq(config(k, 1, 1, 1, 16, 1, 64, 0), STATUS_OK);
     cr_assert_eq(config(k, 0, 1, 1, 1, 1, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_str_eq(why.fields[0].pointer, "/grid");
+    cr_assert_str_eq(why.field.pointer, "/grid");
     cr_assert_eq(config(k, 1, 65536, 1, 1, 1, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_str_eq(why.fields[0].pointer, "/grid");
+    cr_assert_str_eq(why.field.pointer, "/grid");
     cr_assert_eq(config(k, 1, 1, 1, 1, 0, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_str_eq(why.fields[0].pointer, "/block");
+    cr_assert_str_eq(why.field.pointer, "/block");
     cr_assert_eq(config(k, 1, 1, 1, 1, 1, 65, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_str_eq(why.detail, "block dimension 2 is 65, the device allows 64");
     cr_assert_eq(config(k, 1, 1, 1, 1024, 2, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(config(k, 1, 1, 1, 1024, 1024, 64, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(config(k, 1, 1, 1, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0), STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_str_eq(why.fields[0].pointer, "/block");
+    cr_assert_str_eq(why.field.pointer, "/block");
 }
 
 Test(check, configuration_against_the_kernel)
@@ -307,7 +307,7 @@ Test(check, configuration_against_the_kernel)
     cr_assert_eq(config((struct kernel_desc){.max_threads = 64}, 1, 1, 1, 65, 1, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(config((struct kernel_desc){.max_threads = 64}, 1, 1, 1, 64, 1, 1, 0), STATUS_OK);
     cr_assert_eq(config((struct kernel_desc){.shared_bytes = 1}, 1, 1, 1, 1, 1, 1, 49152), STATUS_LAUNCH_CONFIG_INVALID);
-    cr_assert_str_eq(why.fields[0].pointer, "/shared_bytes");
+    cr_assert_str_eq(why.field.pointer, "/shared_bytes");
     cr_assert_eq(config((struct kernel_desc){.shared_bytes = UINT32_MAX}, 1, 1, 1, 1, 1, 1, UINT32_MAX), STATUS_LAUNCH_CONFIG_INVALID);
 }
 

@@ -178,11 +178,11 @@ Test(launch, is_refused_before_it_reaches_the_device)
     spec.args = args;
     spec.args_count = 2;
     cr_assert_eq(submit(&spec, &l), STATUS_ARGUMENT_MISMATCH);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/args/1");
+    cr_assert_str_eq(f.why.field.pointer, "/args/1");
     spec = one_thread("nothing");
     cr_assert_eq(submit(&spec, &l), STATUS_KERNEL_NOT_FOUND);
     cr_assert(strstr(f.why.detail, "it has gpurest_canary, add_one"), "%s", f.why.detail);
-    cr_assert_str_eq(f.why.fields[0].detail, f.why.detail);
+    cr_assert_str_eq(f.why.field.detail, f.why.detail);
     spec = one_thread("noop");
     spec.module = SPAN_LITERAL("other");
     cr_assert_eq(submit(&spec, &l), STATUS_MODULE_NOT_FOUND);

@@ -110,7 +110,7 @@ Test(domain, names_are_ids_and_there_are_bounds)
     struct session     *s = NULL, *a;
 
     cr_assert_eq(session_create(f.registry, &f.tenant, &spec, &s, &f.created, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/fault_domain");
+    cr_assert_str_eq(f.why.field.pointer, "/fault_domain");
     a = member("a", "d");
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).domains, 1);
     cr_assert_eq(registry_domains(f.registry), 1);

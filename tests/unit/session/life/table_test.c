@@ -164,7 +164,7 @@ Test(table, names_entries_by_the_clients_id_or_a_server_id)
     cr_assert_eq(strncmp(a.id, "b_", 2), 0);
     cr_assert_str_neq(a.id, b.id);
     cr_assert_eq(entry_name(&a, SPAN_LITERAL("Not/this"), "b_", &why), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(why.fields[0].pointer, "/id");
+    cr_assert_str_eq(why.field.pointer, "/id");
 }
 
 /* Whatever their first bytes have in common. */

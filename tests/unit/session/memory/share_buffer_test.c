@@ -79,7 +79,7 @@ Test(share_buffer, of_a_drivers_device_each_export_is_the_same_memory)
     cr_assert_eq(b[3], 9);
     cr_assert_eq(byte_at("a", 3), 9);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("plain"), &one, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/as");
+    cr_assert_str_eq(f.why.field.pointer, "/as");
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("nobody"), &one, &f.why), STATUS_BUFFER_NOT_FOUND);
     cr_assert_eq(share_open(f.session, SPAN_LITERAL("a"), &v, &f.why), STATUS_OK); /* the copied kind goes as well */
     cr_assert_not(v.direct);
@@ -100,7 +100,7 @@ Test(share_buffer, is_refused_with_a_word)
     cr_assert_eq(make("a", 10), STATUS_OK);
     cr_assert_eq(share_export(f.session, SPAN_LITERAL("a"), &h, &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(buffer_create(f.session, SPAN_LITERAL("a"), 10, false, &info, &f.created, &f.why), STATUS_SPEC_CONFLICT);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
+    cr_assert_str_eq(f.why.field.pointer, "/shareable");
     cr_assert_eq(make("a", 11), STATUS_SPEC_CONFLICT);
     cr_assert_eq(make("a", 10), STATUS_OK);
     cr_assert_eq(make("b", 0), STATUS_INVALID_FIELD);
@@ -108,7 +108,7 @@ Test(share_buffer, is_refused_with_a_word)
     fake_sharing(DEVICE_SHARES_NOTHING);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     cr_assert_eq(make("a", 10), STATUS_INVALID_FIELD);
-    cr_assert_str_eq(f.why.fields[0].pointer, "/shareable");
+    cr_assert_str_eq(f.why.field.pointer, "/shareable");
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 0);
 }
 

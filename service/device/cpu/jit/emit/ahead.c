@@ -86,32 +86,19 @@ static bool known(const struct emitter *e, const struct ptx_operand *o)
 /* A few instructions that addresses are made of: the same as in the block, and without effects. */
 static bool is_computed(const struct emitter *e, const struct ptx_insn *in)
 {
+    static const bool computed[PTX_OP_COUNT] = {
+        [PTX_OP_ADD] = true, [PTX_OP_SUB] = true, [PTX_OP_MUL] = true, [PTX_OP_MAD] = true, [PTX_OP_SHL] = true, [PTX_OP_SHR] = true,
+        [PTX_OP_AND] = true, [PTX_OP_OR] = true,  [PTX_OP_XOR] = true, [PTX_OP_MOV] = true, [PTX_OP_CVT] = true, [PTX_OP_CVTA] = true,
+    };
     enum op_space space = OP_GENERIC;
     bool          ok = in->guard == PTX_NO_REG && native_way(e->plan->module, e->plan->function, in) == NATIVE_EMITTED &&
               !is_float((enum ptx_type)in->type) && in->operands_count && in->operands[0].kind == PTX_REG && in->type != PTX_PRED;
 
     for (unsigned i = 1; i < in->operands_count && in->opcode != PTX_OP_LD; i++)
         ok = ok && known(e, &in->operands[i]);
-    switch ((int)in->opcode) {
-    case PTX_OP_ADD:
-    case PTX_OP_SUB:
-    case PTX_OP_MUL:
-    case PTX_OP_MAD:
-    case PTX_OP_SHL:
-    case PTX_OP_SHR:
-    case PTX_OP_AND:
-    case PTX_OP_OR:
-    case PTX_OP_XOR:
-    case PTX_OP_MOV:
-    case PTX_OP_CVTA:
-        return ok;
-    case PTX_OP_CVT:
-        return ok && !is_float((enum ptx_type)in->stype);
-    case PTX_OP_LD:
+    if (in->opcode == PTX_OP_LD)
         return ok && native_space(in, &in->operands[1], &space) && space == OP_PARAM_KERNEL;
-    default:
-        return false;
-    }
+    return ok && computed[in->opcode] && !(in->opcode == PTX_OP_CVT && is_float((enum ptx_type)in->stype));
 }
 
 /* Groups end where their register changes. */
@@ -132,27 +119,6 @@ static void change_operand(struct emitter *e, struct ahead *a, const struct ptx_
         change_operand(e, a, &o->elements[k], to);
 }
 
-static void compute(struct emitter *e)
-{
-    switch ((int)e->insn->opcode) {
-    case PTX_OP_MOV:
-        emit_move(e);
-        break;
-    case PTX_OP_CVT:
-        emit_convert(e);
-        break;
-    case PTX_OP_CVTA:
-        emit_address(e);
-        break;
-    case PTX_OP_LD:
-        emit_load(e);
-        break;
-    default:
-        emit_arithmetic(e);
-        break;
-    }
-}
-
 static void go_over(struct emitter *e, struct ahead *a)
 {
     const struct ptx_insn    *in = e->insn;
@@ -162,7 +128,7 @@ static void go_over(struct emitter *e, struct ahead *a)
 
     if (is_computed(e, in)) {
         change_operand(e, a, &in->operands[0], AHEAD_KNOWN);
-        compute(e);
+        emit_instruction(e);
         return;
     }
     if (at && at->reg != PTX_NO_REG && in->guard == PTX_NO_REG && e->ahead_state[at->reg] == AHEAD_KNOWN &&
@@ -217,7 +183,7 @@ static void decide_way(struct emitter *e, struct ahead *a, struct decision *way)
         also(e, a, binary(e, LLVM_OR, way->all, way->none));
 }
 
-static llvm_value go_through(struct emitter *e, struct decision *way)
+llvm_value check_strip(struct emitter *e, struct decision *way)
 {
     const struct code_block *k = &e->plan->code->blocks[e->block];
     size_t                   registers = (size_t)e->plan->function->registers_count + 1;
@@ -255,10 +221,5 @@ static llvm_value go_through(struct emitter *e, struct decision *way)
 
 llvm_value check_ahead(struct emitter *e)
 {
-    return go_through(e, NULL);
-}
-
-llvm_value check_strip(struct emitter *e, struct decision *way)
-{
-    return go_through(e, way);
+    return check_strip(e, NULL);
 }

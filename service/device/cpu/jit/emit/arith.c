@@ -2,6 +2,7 @@
 #include "device/cpu/jit/emit/emit.h"
 
 #include "device/cpu/interp/decode/decode.h"
+#include "device/cpu/jit/subset.h"
 
 /* One operation in the making: its operands, all scalars or all vectors. */
 struct work {
@@ -117,19 +118,13 @@ static llvm_value funnel_shift(struct emitter *e, const struct work *w)
 
 static llvm_value simple_int(struct emitter *e, const struct work *w)
 {
+    static const uint8_t plain[PTX_OP_COUNT] = {
+        [PTX_OP_ADD] = LLVM_ADD, [PTX_OP_SUB] = LLVM_SUB, [PTX_OP_AND] = LLVM_AND, [PTX_OP_OR] = LLVM_OR, [PTX_OP_XOR] = LLVM_XOR};
     llvm_value x = w->x.v, y = w->y.v, zero = same(e, w, 0);
 
+    if (plain[e->insn->opcode])
+        return binary(e, (enum llvm_opcode)plain[e->insn->opcode], x, y);
     switch ((int)e->insn->opcode) {
-    case PTX_OP_ADD:
-        return binary(e, LLVM_ADD, x, y);
-    case PTX_OP_SUB:
-        return binary(e, LLVM_SUB, x, y);
-    case PTX_OP_AND:
-        return binary(e, LLVM_AND, x, y);
-    case PTX_OP_OR:
-        return binary(e, LLVM_OR, x, y);
-    case PTX_OP_XOR:
-        return binary(e, LLVM_XOR, x, y);
     case PTX_OP_NOT:
         return binary(e, LLVM_XOR, x, same(e, w, ~0ull));
     case PTX_OP_NEG:
@@ -196,10 +191,10 @@ static bool is_line(const struct value *v)
 static struct value product(struct emitter *e, unsigned bytes, bool wide, bool is_signed)
 {
     const struct ptx_insn *in = e->insn;
-    struct value v[2] = {source_value(e, &in->operands[1], bytes, is_signed), source_value(e, &in->operands[2], bytes, is_signed)};
-    struct shape planned = plan_result(e->plan, in);
-    uint64_t     by;
-    struct work  w;
+    struct value           v[2] = {source_value(e, &in->operands[1], bytes), source_value(e, &in->operands[2], bytes)};
+    struct shape           planned = plan_result(e->plan, in);
+    uint64_t               by;
+    struct work            w;
 
     if (in->opcode == PTX_OP_MAD && planned.kind != SHAPE_UNIFORM)
         planned.kind = SHAPE_LINEAR; /* of the product alone, nothing is known yet */
@@ -209,7 +204,7 @@ static struct value product(struct emitter *e, unsigned bytes, bool wide, bool i
 
         if (!is_line(&line) || !operand_constant(&in->operands[2 - k], bytes, is_signed, &by))
             continue;
-        s = wide ? shape_widened(e->plan, line.shape) : line.shape;
+        s = wide ? shape_widened(line.shape) : line.shape;
         if (s.kind != SHAPE_LINEAR || shape_product(s, by, wide ? 2 * bytes : bytes).kind != SHAPE_LINEAR)
             continue;
         return scaled(e, wide ? resize_value(e, line, 16 * bytes, is_signed) : line, by);
@@ -233,8 +228,7 @@ static bool line_operation(struct emitter *e, unsigned bytes, bool is_signed, st
     switch ((int)in->opcode) {
     case PTX_OP_ADD:
     case PTX_OP_SUB:
-        *out = sum(e, source_value(e, &in->operands[1], bytes, false), source_value(e, &in->operands[2], bytes, false),
-                   in->opcode == PTX_OP_SUB);
+        *out = sum(e, source_value(e, &in->operands[1], bytes), source_value(e, &in->operands[2], bytes), in->opcode == PTX_OP_SUB);
         return true;
     case PTX_OP_MUL:
         *out = product(e, bytes, wide, is_signed);
@@ -245,10 +239,10 @@ static bool line_operation(struct emitter *e, unsigned bytes, bool is_signed, st
             return true;
         }
         *out = product(e, bytes, wide, is_signed);
-        *out = sum(e, *out, source_value(e, &in->operands[3], wide ? 2 * bytes : bytes, false), false);
+        *out = sum(e, *out, source_value(e, &in->operands[3], wide ? 2 * bytes : bytes), false);
         return true;
     case PTX_OP_SHL:
-        x = source_value(e, &in->operands[1], bytes, false);
+        x = source_value(e, &in->operands[1], bytes);
         if (!is_line(&x) || !operand_constant(&in->operands[2], 4, false, &by) || by >= 8 * bytes || by >= 24 ||
             shape_product(x.shape, 1ull << by, bytes).kind != SHAPE_LINEAR)
             return false;
@@ -273,7 +267,7 @@ static void int_operation(struct emitter *e)
         return;
     }
     for (unsigned i = 0; i < count && i < 3; i++)
-        v[i] = source_value(e, &in->operands[i + 1], shifts && i == 1 ? 4 : bytes, is_signed);
+        v[i] = source_value(e, &in->operands[i + 1], shifts && i == 1 ? 4 : bytes);
     w.scalar = alike(e, v, count < 3 ? count : 3);
     w.x = v[0];
     w.y = count > 1 ? v[1] : v[0];
@@ -447,7 +441,7 @@ static void float_operation(struct emitter *e)
     struct value           v[3];
 
     for (unsigned i = 0; i < count; i++)
-        v[i] = source_value(e, &in->operands[i + 1], bits / 8, false);
+        v[i] = source_value(e, &in->operands[i + 1], bits / 8);
     f.scalar = alike(e, v, count);
     for (unsigned i = 0; i < count; i++) {
         *to[i] = bitcast(e, f.scalar, v[i].v, f.type);
@@ -466,18 +460,13 @@ static void float_operation(struct emitter *e)
 
 void emit_arithmetic(struct emitter *e)
 {
-    if (e->insn->type == PTX_F32 || e->insn->type == PTX_F64)
+    if (is_plain_float(e->insn->type))
         float_operation(e);
     else
         int_operation(e);
 }
 
 /* ---- conversions ---- */
-
-static bool is_float_type(uint8_t t)
-{
-    return t == PTX_F32 || t == PTX_F64;
-}
 
 static llvm_value rounded(struct emitter *e, llvm_value v, uint8_t modifier)
 {
@@ -539,23 +528,21 @@ static llvm_value int_to_float(struct emitter *e, bool scalar, llvm_value v, boo
 static void convert_float(struct emitter *e, struct value v, unsigned from_bits, unsigned to_bits, bool from_signed, bool to_signed)
 {
     const struct ptx_insn *in = e->insn;
+    struct value           r = {.scalar = alike(e, &v, 1), .bits = to_bits, .shape = v.shape};
     llvm_value             f = v.v;
-    struct value           r = {.scalar = alike(e, &v, 1), .bits = to_bits};
 
-    r.shape = v.shape;
-    f = v.v;
-    if (is_float_type(in->stype)) {
+    if (is_plain_float(in->stype)) {
         f = bitcast(e, r.scalar, f, in->stype == PTX_F64 ? e->f64 : e->f32);
         if (in->ftz && in->stype == PTX_F32)
             f = flush(e, r.scalar, f);
     }
-    if (!is_float_type(in->stype))
+    if (!is_plain_float(in->stype))
         r.v = bitcast(e, r.scalar, int_to_float(e, r.scalar, f, from_signed), int_type(e, to_bits));
-    else if (is_float_type(in->type))
+    else if (is_plain_float(in->type))
         r.v = bitcast(e, r.scalar, float_to_float(e, r.scalar, f), int_type(e, to_bits));
     else
         r.v = whole(e, r.scalar, rounded(e, f, in->rounding), from_bits, to_bits, to_signed);
-    write_register(e, in->operands[0].reg, r, to_signed && !is_float_type(in->type));
+    write_register(e, in->operands[0].reg, r, to_signed && !is_plain_float(in->type));
 }
 
 void emit_convert(struct emitter *e)
@@ -564,11 +551,11 @@ void emit_convert(struct emitter *e)
     unsigned               from = ptx_type_bytes((enum ptx_type)in->stype), to = ptx_type_bytes((enum ptx_type)in->type);
     bool                   from_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->stype));
     bool                   to_signed = lane_type_is_signed(lane_type_of((enum ptx_type)in->type));
-    struct value           v = source_value(e, &in->operands[1], from == 1 ? 2 : from, false);
+    struct value           v = source_value(e, &in->operands[1], from == 1 ? 2 : from);
 
     if (from == 1)
         v = resize_value(e, v, 8, false);
-    if (is_float_type(in->type) || is_float_type(in->stype)) {
+    if (is_plain_float(in->type) || is_plain_float(in->stype)) {
         convert_float(e, v, 8 * from, 8 * to, from_signed, to_signed);
         return;
     }
@@ -601,23 +588,16 @@ static llvm_value compare_floats(struct emitter *e, enum compare how, llvm_value
 
 static llvm_value combined(struct emitter *e, llvm_value test, llvm_value third)
 {
-    switch ((int)e->insn->action) {
-    case PTX_DO_AND:
-        return binary(e, LLVM_AND, test, third);
-    case PTX_DO_OR:
-        return binary(e, LLVM_OR, test, third);
-    case PTX_DO_XOR:
-        return binary(e, LLVM_XOR, test, third);
-    default:
-        return test;
-    }
+    static const uint8_t ops[] = {[PTX_DO_AND] = LLVM_AND, [PTX_DO_OR] = LLVM_OR, [PTX_DO_XOR] = LLVM_XOR};
+
+    return e->insn->action ? binary(e, (enum llvm_opcode)ops[e->insn->action], test, third) : test;
 }
 
 void emit_compare(struct emitter *e)
 {
     const struct ptx_insn *in = e->insn;
     unsigned               bytes = ptx_type_bytes((enum ptx_type)in->type), count = in->action ? 3 : 2;
-    bool                   scalar, is_float = is_float_type(in->type);
+    bool                   scalar, is_float = is_plain_float(in->type);
     enum compare           how = CMP_EQ;
     struct value           v[3];
     llvm_value             test, no;
@@ -626,10 +606,10 @@ void emit_compare(struct emitter *e)
         e->broken = true;
         return;
     }
-    v[0] = source_value(e, &in->operands[1], bytes, false);
-    v[1] = source_value(e, &in->operands[2], bytes, false);
+    v[0] = source_value(e, &in->operands[1], bytes);
+    v[1] = source_value(e, &in->operands[2], bytes);
     if (count == 3)
-        v[2] = source_value(e, &in->operands[3], 1, false);
+        v[2] = source_value(e, &in->operands[3], 1);
     scalar = alike(e, v, count);
     if (is_float) {
         for (unsigned i = 0; i < 2; i++) {
@@ -656,8 +636,8 @@ void emit_select(struct emitter *e)
 {
     const struct ptx_insn *in = e->insn;
     unsigned               bytes = ptx_type_bytes((enum ptx_type)in->type);
-    struct value           v[3] = {source_value(e, &in->operands[1], bytes, false), source_value(e, &in->operands[2], bytes, false),
-                                   source_value(e, &in->operands[3], 1, false)};
+    struct value           v[3] = {source_value(e, &in->operands[1], bytes), source_value(e, &in->operands[2], bytes),
+                                   source_value(e, &in->operands[3], 1)};
     bool                   scalar = alike(e, v, 3);
 
     write_register(e, in->operands[0].reg,
@@ -674,7 +654,7 @@ static void pack(struct emitter *e, unsigned bytes)
 
     for (unsigned k = 0; k < parts->count; k++)
         v[k] = parts->elements[k].kind == PTX_SINK ? constant_value(e, 8 * each, 0)
-                                                   : source_value(e, &parts->elements[k], each == 1 ? 2 : each, false);
+                                                   : source_value(e, &parts->elements[k], each == 1 ? 2 : each);
     for (unsigned k = 0; k < parts->count; k++)
         v[k] = resize_value(e, v[k], 8 * each, false);
     scalar = alike(e, v, parts->count);
@@ -690,7 +670,7 @@ static void unpack(struct emitter *e, unsigned bytes)
 {
     const struct ptx_operand *parts = &e->insn->operands[0];
     unsigned                  each = bytes / parts->count;
-    struct value              v = source_value(e, &e->insn->operands[1], bytes, false);
+    struct value              v = source_value(e, &e->insn->operands[1], bytes);
     bool                      scalar = alike(e, &v, 1);
 
     for (unsigned k = 0; k < parts->count; k++) {
@@ -711,7 +691,7 @@ void emit_move(struct emitter *e)
     else if (in->operands[0].kind == PTX_VECTOR)
         unpack(e, bytes);
     else
-        write_register(e, in->operands[0].reg, source_value(e, &in->operands[1], bytes, false),
+        write_register(e, in->operands[0].reg, source_value(e, &in->operands[1], bytes),
                        lane_type_is_signed(lane_type_of((enum ptx_type)in->type)));
 }
 
@@ -725,5 +705,5 @@ void emit_address(struct emitter *e)
                                                                                               : 0;
 
     write_register(e, in->operands[0].reg,
-                   sum(e, source_value(e, &in->operands[1], 8, false), constant_value(e, 64, in->to ? 0 - window : window), false), false);
+                   sum(e, source_value(e, &in->operands[1], 8), constant_value(e, 64, in->to ? 0 - window : window), false), false);
 }

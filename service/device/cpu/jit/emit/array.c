@@ -84,7 +84,7 @@ void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value
         e->ll->LLVMBuildStore(e->b, number(e, 32, e->lanes), e->turn[reg]);
 }
 
-bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg)
+static bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg)
 {
     return plan_is_changed(e->plan, e->block, reg, false) && plan_is_live(e->plan, block, reg);
 }

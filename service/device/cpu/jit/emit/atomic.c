@@ -15,11 +15,6 @@ struct atom {
     unsigned                  operands;
 };
 
-static size_t values_at(unsigned k)
-{
-    return offsetof(struct native_call, values) + sizeof(uint64_t[NATIVE_LANES_MAX]) * k;
-}
-
 static llvm_value element_at(struct emitter *e, size_t offset, llvm_value lane, unsigned bytes, llvm_type type)
 {
     llvm_value at = binary(e, LLVM_ADD, e->call, number(e, 64, offset));
@@ -142,7 +137,7 @@ void emit_atomic(struct emitter *e)
     e->ll->LLVMBuildBr(e->b, done);
     go_on_in(e, ours);
     for (unsigned k = 0; k < a.operands; k++) {
-        struct value v = source_value(e, &in->operands[first + 1 + k], a.bytes, false);
+        struct value v = source_value(e, &in->operands[first + 1 + k], a.bytes);
 
         a.scalar[k] = alike(e, &v, 1);
         a.operand[k] = v.v;

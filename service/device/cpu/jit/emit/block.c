@@ -3,55 +3,30 @@
 
 #include "device/cpu/jit/subset.h"
 
-static void emit_insn(struct emitter *e)
+void emit_instruction(struct emitter *e)
 {
-    if (native_way(e->plan->module, e->plan->function, e->insn) == NATIVE_BORROWED) {
-        emit_borrowed(e);
-        return;
-    }
-    switch ((int)e->insn->opcode) {
-    case PTX_OP_MOV:
-        emit_move(e);
-        break;
-    case PTX_OP_LD:
-    case PTX_OP_LDU:
-        emit_load(e);
-        break;
-    case PTX_OP_ST:
-        emit_store(e);
-        break;
-    case PTX_OP_CVT:
-        emit_convert(e);
-        break;
-    case PTX_OP_CVTA:
-        emit_address(e);
-        break;
-    case PTX_OP_SETP:
-        emit_compare(e);
-        break;
-    case PTX_OP_SELP:
-        emit_select(e);
-        break;
-    case PTX_OP_SHFL:
-        emit_shuffle(e);
-        break;
-    case PTX_OP_VOTE:
-        emit_vote(e);
-        break;
-    case PTX_OP_ACTIVEMASK:
-        emit_activemask(e);
-        break;
-    case PTX_OP_ATOM:
-    case PTX_OP_RED:
-        emit_atomic(e);
-        break;
-    case PTX_OP_BAR:
-    case PTX_OP_BARRIER: /* of a warp: its block has let all members meet */
-        break;
-    default:
+    static void (*const own[PTX_OP_COUNT])(struct emitter *) = {
+        [PTX_OP_MOV] = emit_move,
+        [PTX_OP_LD] = emit_load,
+        [PTX_OP_LDU] = emit_load,
+        [PTX_OP_ST] = emit_store,
+        [PTX_OP_CVT] = emit_convert,
+        [PTX_OP_CVTA] = emit_address,
+        [PTX_OP_SETP] = emit_compare,
+        [PTX_OP_SELP] = emit_select,
+        [PTX_OP_SHFL] = emit_shuffle,
+        [PTX_OP_VOTE] = emit_vote,
+        [PTX_OP_ACTIVEMASK] = emit_activemask,
+        [PTX_OP_ATOM] = emit_atomic,
+        [PTX_OP_RED] = emit_atomic,
+    };
+
+    if (e->insn->opcode == PTX_OP_BAR || e->insn->opcode == PTX_OP_BARRIER)
+        return; /* of a warp: its block has let all members meet */
+    if (own[e->insn->opcode])
+        own[e->insn->opcode](e);
+    else
         emit_arithmetic(e);
-        break;
-    }
 }
 
 void emit_insns(struct emitter *e)
@@ -70,7 +45,10 @@ void emit_insns(struct emitter *e)
                 p.v = binary(e, LLVM_XOR, p.v, like(e, p.scalar, 1, 1));
             e->taken = binary(e, LLVM_AND, e->mask, as_vector(e, &p));
         }
-        emit_insn(e);
+        if (native_way(e->plan->module, e->plan->function, e->insn) == NATIVE_BORROWED)
+            emit_borrowed(e);
+        else
+            emit_instruction(e);
     }
 }
 

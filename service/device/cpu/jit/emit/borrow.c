@@ -97,7 +97,7 @@ llvm_value warp_is_here(struct emitter *e, const struct ptx_insn *in)
 {
     const struct ptx_operand *o = native_members(in);
     llvm_value                elsewhere = lanes_elsewhere(e), taken = e->mask, waits;
-    struct value              members = o ? source_value(e, o, 4, false) : constant_value(e, 32, UINT32_MAX);
+    struct value              members = o ? source_value(e, o, 4) : constant_value(e, 32, UINT32_MAX);
 
     if (in->guard != PTX_NO_REG) {
         struct value p = read_register(e, in->guard);

@@ -72,11 +72,6 @@ static bool is_known(const struct emitter *e, const struct ptx_operand *o)
     return !e->ahead || o->kind != PTX_REG || e->ahead_state[o->reg] == AHEAD_KNOWN;
 }
 
-static bool decide_uniforms(struct emitter *e, enum compare how, bool is_signed, struct value x, struct value y, struct decision *out)
-{
-    return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
-}
-
 /* Of a line that grows by 1: so many of its first lanes lie below y, or at it. */
 static llvm_value lanes_below(struct emitter *e, bool or_at, bool is_signed, struct value x, struct value y)
 {
@@ -137,10 +132,10 @@ static bool decide_comparison(struct emitter *e, const struct ptx_insn *in, cons
         !(is_ordered(how) || how == CMP_EQ || how == CMP_NE) || !is_known(e, &in->operands[1]) || !is_known(e, &in->operands[2]) ||
         writes_between(&in->operands[1], in, end) || writes_between(&in->operands[2], in, end))
         return false;
-    x = source_value(e, &in->operands[1], bytes, false);
-    y = source_value(e, &in->operands[2], bytes, false);
+    x = source_value(e, &in->operands[1], bytes);
+    y = source_value(e, &in->operands[2], bytes);
     if (x.scalar && y.scalar && x.shape.kind == SHAPE_UNIFORM && y.shape.kind == SHAPE_UNIFORM)
-        return decide_uniforms(e, how, is_signed, x, y, out);
+        return decide_uniform(e, scalar_value(compare_ints(e, how, is_signed, x.v, y.v), 1), out);
     if (!is_ordered(how) || !x.scalar || !y.scalar || (x.shape.kind == SHAPE_LINEAR) == (y.shape.kind == SHAPE_LINEAR))
         return false;
     if (x.shape.kind == SHAPE_LINEAR)

@@ -121,7 +121,6 @@ llvm_value     number(const struct emitter *e, unsigned bits, uint64_t value);
 llvm_value     spread(struct emitter *e, llvm_value scalar);     /* to all lanes */
 llvm_value     lanes_together(struct emitter *e, unsigned bits); /* how many, those of all strips of a band */
 struct stretch lanes_left(struct emitter *e);                    /* those that have not returned */
-llvm_value     never_wrapped(const struct emitter *e);           /* the turn of a line that has not */
 struct value   scalar_value(llvm_value v, unsigned bits);
 struct value   vector_value(llvm_value v, unsigned bits);
 struct value   constant_value(const struct emitter *e, unsigned bits, uint64_t v);
@@ -129,8 +128,7 @@ llvm_value     as_vector(struct emitter *e, const struct value *v);
 /* Both as scalars, if both are uniform; else both as vectors. */
 bool         alike(struct emitter *e, struct value *values, unsigned count);
 struct value resize_value(struct emitter *e, struct value v, unsigned bits, bool is_signed);
-struct value widen_line(struct emitter *e, struct value v, bool is_signed);
-struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes, bool is_signed);
+struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes);
 struct value read_register(struct emitter *e, uint32_t reg);
 /* Under the instruction's guard and the block's lanes; resized to the register. */
 void       write_register(struct emitter *e, uint32_t reg, struct value v, bool is_signed);
@@ -162,8 +160,9 @@ struct value array_value(struct emitter *e, uint32_t reg);
 
 void load_specials(struct emitter *e); /* once for all chunks */
 
-/* One instruction each. */
-void emit_arithmetic(struct emitter *e); /* device/cpu/jit/emit/arith.c */
+/* One instruction each; the first, any whose way is NATIVE_EMITTED. */
+void emit_instruction(struct emitter *e); /* device/cpu/jit/emit/block.c */
+void emit_arithmetic(struct emitter *e);  /* device/cpu/jit/emit/arith.c */
 void emit_convert(struct emitter *e);
 void emit_compare(struct emitter *e);
 void emit_select(struct emitter *e);
@@ -177,6 +176,12 @@ void emit_shuffle(struct emitter *e);  /* device/cpu/jit/emit/warp.c */
 void emit_vote(struct emitter *e);
 void emit_activemask(struct emitter *e);
 void emit_atomic(struct emitter *e); /* device/cpu/jit/emit/atomic.c */
+/* Where the call keeps a value of each lane: of an access or atomic the k-th. */
+static inline size_t values_at(unsigned k)
+{
+    return offsetof(struct native_call, values) + sizeof(uint64_t[NATIVE_LANES_MAX]) * k;
+}
+
 /* device/cpu/jit/emit/memory.c: for it. */
 llvm_value atomic_is_ours(struct emitter *e, const struct ptx_operand *p, unsigned bytes);
 /* Whether all members of the warp that the instruction waits for run this block now. */

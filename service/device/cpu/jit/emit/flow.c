@@ -50,7 +50,7 @@ static void count_leave(struct emitter *e, uint32_t block)
     e->ll->LLVMBuildStore(e->b, number(e, 32, block), e->last_slot);
 }
 
-void stand_there(struct emitter *e, uint32_t block, llvm_value mask)
+static void stand_there(struct emitter *e, uint32_t block, llvm_value mask)
 {
     size_t touched = offsetof(struct native_call, touched) + sizeof(uint64_t) * (block / 64);
 
@@ -63,12 +63,6 @@ void leave_there(struct emitter *e, uint32_t block, llvm_value mask)
 {
     save_registers(e, block, mask);
     stand_there(e, block, mask);
-}
-
-static void finish_path(struct emitter *e, uint32_t from)
-{
-    (void)from;
-    e->ll->LLVMBuildBr(e->b, e->dispatch);
 }
 
 /* The interpreter looks at the clock and for others' turns when a chunk has gone round often enough. */
@@ -135,7 +129,7 @@ void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask)
     }
     if (!e->plan->native[to]) {
         leave_there(e, to, mask);
-        finish_path(e, from);
+        e->ll->LLVMBuildBr(e->b, e->dispatch);
         return;
     }
     if (to <= from)

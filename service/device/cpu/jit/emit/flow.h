@@ -12,9 +12,7 @@ llvm_value               load_slot(struct emitter *e, llvm_type type, llvm_value
 /* device/cpu/jit/emit/array.c: from the interpreter's array. Of a register that stands for all lanes, `trusted`: the first lane's alone; else also
  * whether all lanes of `mask` have the register's shape: otherwise *bad gets a bit. */
 void fetch_register(struct emitter *e, uint32_t reg, llvm_value mask, llvm_value first, bool trusted, llvm_value *bad);
-/* Whether lanes that leave the present block for `block` take that register to its array. */
-bool is_saved(const struct emitter *e, uint32_t block, uint32_t reg);
-/* All of those, for those lanes. */
+/* All that are still needed there, of lanes that leave the present block for `block`. */
 void save_registers(struct emitter *e, uint32_t block, llvm_value mask);
 /* All of those, for all lanes, which leave as one: they are held there. No line among them has wrapped. */
 void hold_registers(struct emitter *e, uint32_t block);
@@ -27,9 +25,8 @@ void settle_registers(struct emitter *e);
 size_t     pending_at(uint32_t block);                                         /* where the call keeps the block's waiting lanes */
 llvm_value block_bit(const struct emitter *e, uint32_t block, bool and_below); /* in the set of blocks with waiting lanes */
 void       note_mixed(struct emitter *e, llvm_value yes);
-/* Lanes leave compiled code, or are noted to have left, before a block. */
+/* Lanes leave compiled code before a block. */
 void leave_there(struct emitter *e, uint32_t block, llvm_value mask);
-void stand_there(struct emitter *e, uint32_t block, llvm_value mask);
 /* The lanes of `mask` go from a block to another. Ends the present basic block. */
 void go_to(struct emitter *e, uint32_t from, uint32_t to, llvm_value mask);
 /* The end of the block: on to the next ones. */

@@ -13,23 +13,22 @@ struct mention {
     bool     found;
 };
 
-static void note_mention(struct jit_plan *p, uint32_t reg, void *context)
+static void note_mention(uint32_t reg, void *context)
 {
     struct mention *m = context;
 
-    (void)p;
     m->found |= reg == m->reg;
 }
 
 static bool mentions(const struct emitter *e, uint32_t block, uint32_t reg)
 {
-    struct jit_plan          copy = *e->plan, *p = &copy; /* which is not changed */
+    const struct jit_plan   *p = e->plan;
     const struct code_block *k = block_of(e, block);
     struct mention           m = {reg, false};
 
     for (uint32_t i = k->insn_first; i < k->insn_first + k->insn_count; i++) {
         plan_each_source(p, &p->function->insns[i], note_mention, &m);
-        plan_each_result(p, &p->function->insns[i], note_mention, &m);
+        plan_each_result(&p->function->insns[i], note_mention, &m);
     }
     return m.found;
 }

@@ -33,7 +33,7 @@ static struct value address_of(struct emitter *e, const struct ptx_operand *p)
     struct value v;
 
     if (p->reg == PTX_NO_REG)
-        return source_value(e, p, 8, false);
+        return source_value(e, p, 8);
     v = register_address(e, p->reg);
     v.v = binary(e, LLVM_ADD, v.v, like(e, v.scalar, 64, p->value));
     return v;
@@ -187,18 +187,35 @@ static unsigned survey_group(const struct emitter *e, enum op_space space, uint3
     return count;
 }
 
+/* Groups hold aligned accesses near their register. */
+static bool in_reach(const struct access_plan *a, const struct ptx_operand *p)
+{
+    return p->value % a->total == 0 && (int64_t)p->value < GROUP_REACH && (int64_t)p->value > -GROUP_REACH;
+}
+
+/* The group that the access belongs to, and that holds here; NULL: none. */
+static const struct access_group *group_of(const struct emitter *e, const struct access_plan *a, const struct ptx_operand *p, bool assumed)
+{
+    for (unsigned i = 0; i < e->groups_count; i++) {
+        const struct access_group *g = &e->groups[i];
+
+        if (g->assumed == assumed && g->reg == p->reg && g->space == a->space && e->insn <= g->last)
+            return g;
+    }
+    return NULL;
+}
+
 /* Whether all accesses of the group of this one pass; NULL: it has no group. */
 static llvm_value group_passes(struct emitter *e, const struct access_plan *a, const struct ptx_operand *p)
 {
-    struct access_group g;
-    llvm_value          ok = NULL;
+    const struct access_group *known;
+    struct access_group        g;
+    llvm_value                 ok;
 
-    if (p->reg == PTX_NO_REG || p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)
+    if (p->reg == PTX_NO_REG || !in_reach(a, p))
         return NULL;
-    for (unsigned i = 0; i < e->groups_count && !ok; i++) {
-        if (!e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
-            ok = e->groups[i].ok;
-    }
+    known = group_of(e, a, p, false);
+    ok = known ? known->ok : NULL;
     if (!ok && !e->careful && !e->full && survey_group(e, a->space, p->reg, &g) > 1) {
         ok = g.ok = check_range(e, a->space, register_address(e, p->reg), g.low, g.high, g.align, e->mask);
         if (e->groups_count < GROUPS_MAX)
@@ -247,11 +264,6 @@ static void call_access(struct emitter *e)
     llvm_value to = pointer(e, member(e, offsetof(struct native_call, access), 64), type);
 
     e->ll->LLVMBuildCall2(e->b, type, to, &e->call, 1, "");
-}
-
-static size_t values_at(unsigned k)
-{
-    return offsetof(struct native_call, values) + sizeof(uint64_t[NATIVE_LANES_MAX]) * k;
 }
 
 static void access_slowly(struct emitter *e, struct access_plan *a)
@@ -351,14 +363,9 @@ static bool is_assumed(const struct emitter *e, const struct access_plan *a, con
 {
     if (e->full)
         return e->passed[insn_index(e)];
-    if (!e->assuming || (a->one && e->guarded) ||
-        (p->reg != PTX_NO_REG && (p->value % a->total || (int64_t)p->value >= GROUP_REACH || (int64_t)p->value <= -GROUP_REACH)))
+    if (!e->assuming || (a->one && e->guarded) || (p->reg != PTX_NO_REG && !in_reach(a, p)))
         return false;
-    for (unsigned i = 0; i < e->groups_count; i++) {
-        if (e->groups[i].assumed && e->groups[i].reg == p->reg && e->groups[i].space == a->space && e->insn <= e->groups[i].last)
-            return true;
-    }
-    return false;
+    return group_of(e, a, p, true) != NULL;
 }
 
 static void access_fast(struct emitter *e, const struct access_plan *a, llvm_value found[])
@@ -561,7 +568,7 @@ void emit_store(struct emitter *e)
 
     a.address = address_of(e, &e->insn->operands[0]);
     for (unsigned k = 0; k < a.count; k++) {
-        struct value v = resize_value(e, source_value(e, element(&a, k), a.bytes == 1 ? 2 : a.bytes, false), 8 * a.bytes, false);
+        struct value v = resize_value(e, source_value(e, element(&a, k), a.bytes == 1 ? 2 : a.bytes), 8 * a.bytes, false);
 
         a.stored_scalar[k] = alike(e, &v, 1);
         a.stored[k] = v.v;

@@ -142,13 +142,13 @@ static unsigned turn_max(const struct emitter *e)
     return e->in_strip ? BAND_LANES_MAX : e->lanes;
 }
 
-llvm_value never_wrapped(const struct emitter *e)
+static llvm_value never_wrapped(const struct emitter *e)
 {
     return number(e, 32, turn_max(e));
 }
 
 /* The lane from which on a line of 32 bits has wrapped; at least turn_max(): none has. */
-struct value widen_line(struct emitter *e, struct value v, bool is_signed)
+static struct value widen_line(struct emitter *e, struct value v, bool is_signed)
 {
     const struct llvm *ll = e->ll;
     llvm_value         stride = number(e, 64, (uint64_t)v.shape.stride), base = cast(e, is_signed ? LLVM_SEXT : LLVM_ZEXT, v.v, e->i64);
@@ -159,7 +159,7 @@ struct value widen_line(struct emitter *e, struct value v, bool is_signed)
 
     turn = choose(e, few, turn, number(e, 64, turn_max(e)));
     return (struct value){
-        .v = base, .scalar = true, .bits = 64, .shape = shape_widened(e->plan, v.shape), .turn = cast(e, LLVM_TRUNC, turn, e->i32)};
+        .v = base, .scalar = true, .bits = 64, .shape = shape_widened(v.shape), .turn = cast(e, LLVM_TRUNC, turn, e->i32)};
 }
 
 struct value resize_value(struct emitter *e, struct value v, unsigned bits, bool is_signed)
@@ -287,29 +287,16 @@ static struct value special_value(struct emitter *e, const struct ptx_operand *o
 
     if (e->plan->across && (o->special == PTX_SPECIAL_TID_X || o->special == PTX_SPECIAL_CTAID_X))
         return strip_special(e, o->special == PTX_SPECIAL_CTAID_X);
-    switch ((int)o->special) {
-    case PTX_SPECIAL_TID_X:
-    case PTX_SPECIAL_TID_Y:
-    case PTX_SPECIAL_TID_Z:
+    if (o->special <= PTX_SPECIAL_TID_Z)
         return lane_array(e, e->specials[o->special], shape);
-    case PTX_SPECIAL_NTID_X:
-    case PTX_SPECIAL_NTID_Y:
-    case PTX_SPECIAL_NTID_Z:
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CTAID_Z:
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCTAID_Z:
+    if (o->special <= PTX_SPECIAL_NCTAID_Z)
         return scalar_value(e->specials[o->special], 32);
-    case PTX_SPECIAL_LANEID: {
+    if (o->special == PTX_SPECIAL_LANEID) {
         struct value v = scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_AND, e->lane, number(e, 64, WARP_LANES - 1)), e->i32), 32);
         v.shape = shape;
         return v;
     }
-    default:
-        return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
-    }
+    return scalar_value(cast(e, LLVM_TRUNC, binary(e, LLVM_LSHR, e->lane, number(e, 64, 5)), e->i32), 32);
 }
 static_assert(WARP_LANES == 32, "a warp's number is a shift by 5");
 
@@ -328,12 +315,11 @@ struct value read_register(struct emitter *e, uint32_t reg)
     return v;
 }
 
-struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes, bool is_signed)
+struct value source_value(struct emitter *e, const struct ptx_operand *o, unsigned bytes)
 {
     unsigned bits = bytes == 1 ? 1 : 8 * bytes;
     uint64_t base;
 
-    (void)is_signed;
     switch ((int)o->kind) {
     case PTX_REG: {
         struct value v = read_register(e, o->reg);

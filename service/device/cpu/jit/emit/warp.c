@@ -19,20 +19,10 @@ static struct source shuffle_source(struct emitter *e, llvm_value b, llvm_value 
     struct source s;
 
     b = binary(e, LLVM_AND, b, low);
-    switch ((int)e->insn->action) {
-    case PTX_DO_UP:
-        at = binary(e, LLVM_SUB, lane, b);
-        break;
-    case PTX_DO_DOWN:
-        at = binary(e, LLVM_ADD, lane, b);
-        break;
-    case PTX_DO_BFLY:
-        at = binary(e, LLVM_XOR, lane, b);
-        break;
-    default:
-        at = binary(e, LLVM_OR, least, binary(e, LLVM_AND, b, free));
-        break;
-    }
+    at = e->insn->action == PTX_DO_UP     ? binary(e, LLVM_SUB, lane, b)
+         : e->insn->action == PTX_DO_DOWN ? binary(e, LLVM_ADD, lane, b)
+         : e->insn->action == PTX_DO_BFLY ? binary(e, LLVM_XOR, lane, b)
+                                          : binary(e, LLVM_OR, least, binary(e, LLVM_AND, b, free));
     s.inside = icmp(e, e->insn->action == PTX_DO_UP ? LLVM_SGE : LLVM_SLE, at, most);
     s.lane = choose(e, s.inside, at, lane);
     return s;
@@ -72,9 +62,9 @@ void emit_shuffle(struct emitter *e)
 {
     const struct ptx_insn    *in = e->insn;
     const struct ptx_operand *b = &in->operands[2], *c = &in->operands[3];
-    struct value  v[3] = {source_value(e, &in->operands[1], 4, false), source_value(e, b, 4, false), source_value(e, c, 4, false)};
-    llvm_value    given = choose(e, e->taken, as_vector(e, &v[0]), like(e, false, 32, 0)), got;
-    struct source s = shuffle_source(e, as_vector(e, &v[1]), as_vector(e, &v[2]));
+    struct value              v[3] = {source_value(e, &in->operands[1], 4), source_value(e, b, 4), source_value(e, c, 4)};
+    llvm_value                given = choose(e, e->taken, as_vector(e, &v[0]), like(e, false, 32, 0)), got;
+    struct source             s = shuffle_source(e, as_vector(e, &v[1]), as_vector(e, &v[2]));
 
     if (shuffles_first(in)) {
         struct value first = scalar_value(e->ll->LLVMBuildExtractElement(e->b, given, number(e, 32, 0), ""), 32);
@@ -101,8 +91,8 @@ void emit_vote(struct emitter *e)
 {
     const struct ptx_insn    *in = e->insn;
     const struct ptx_operand *o = native_members(in);
-    struct value              p = source_value(e, &in->operands[1], 1, false);
-    struct value              members = o ? source_value(e, o, 4, false) : constant_value(e, 32, UINT32_MAX);
+    struct value              p = source_value(e, &in->operands[1], 1);
+    struct value              members = o ? source_value(e, o, 4) : constant_value(e, 32, UINT32_MAX);
     llvm_value                active = mask_bits(e, e->taken), ones = mask_bits(e, binary(e, LLVM_AND, as_vector(e, &p), e->taken)), yes, r;
     bool                      scalar = alike(e, &members, 1);
     unsigned                  bits = in->action == PTX_DO_BALLOT ? 32 : 1;
