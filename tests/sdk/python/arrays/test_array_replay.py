@@ -152,6 +152,30 @@ def test_what_is_as_it_was_is_done_again(g, session, monkeypatch):
     assert made
 
 
+def test_flushes_that_are_alike_are_told_from_each_other(g, session):
+    """As many operations of the same kinds at the end: in turns, and each several times, so that all are known when the others come."""
+    a, b, flat = np.arange(12, dtype="f4").reshape(3, 4), np.arange(12, dtype="f4").reshape(3, 4)[::-1] * 2, np.arange(16, dtype="f4")
+    x, y, z = (g.asarray(np.ascontiguousarray(one), session=session) for one in (a, b, flat))
+    w, c = g.asarray(a.view("i4"), session=session), a.view("i4")
+    cases = [(lambda: (x + x).sum(), (a + a).sum()), (lambda: (x + y).sum(), (a + b).sum()), (lambda: (y + x * 2).sum(), (b + a * 2).sum()),
+             (lambda: (x + y * 2).sum(), (a + b * 2).sum()), (lambda: (x + x * 3).sum(), (a * 4).sum()), (lambda: (x * y).sum(), (a * b).sum()),
+             (lambda: (x[1] + x[2]).sum(), (a[1] + a[2]).sum()), (lambda: (x[2] + x[2]).sum(), (2 * a[2]).sum()), (lambda: (w + w).sum(), (c + c).sum()),
+             (lambda: (x.T + y.T).sum(axis=0)[1], (a.T + b.T).sum(axis=0)[1]), (lambda: (z[::2] + z[1::2]).sum(), flat.sum()), (lambda: (z[:8] + z[8:]).sum(), flat.sum()),
+             (lambda: (x * 1.5).sum(), (a * 1.5).sum()), (lambda: (x * -0.0 + x).sum(), a.sum()), (lambda: (x * 0.0 + x).sum(), a.sum()),
+             (lambda: (g.ones_like(x) / (x * 0.0)).max(), np.inf), (lambda: (g.ones_like(x) / (x * -0.0)).max(), -np.inf),
+             (lambda: (x @ y.T).sum(), (a @ b.T).sum()), (lambda: (y @ x.T).max(), (b @ a.T).max()), (lambda: g.sort(x + y)[2, 1], np.sort(a + b)[2, 1])]
+    with np.errstate(all="ignore"):
+        for at in range(60):
+            for case, (make, wanted) in enumerate(cases):
+                for _ in range(1 + (at + case) % 3):
+                    assert float(make()) == float(wanted), case
+        held, total = [], 0.0
+        for at in range(12):  # whether something is still held makes another flush of it
+            total += float((x + y).sum())
+            held.append(x + y) if at % 3 else held.clear()
+        assert total == 12 * float((a + b).sum())
+
+
 def test_what_can_be_done_again_holds_no_arrays_and_no_memory(g, session):
     left = []
     for count in (1, 6):
