@@ -276,8 +276,8 @@ def test_a_time_out_comes_while_signals_do(every_s):
 
 
 @pytest.mark.parametrize("name", [None, "socket"])
-@pytest.mark.parametrize("idle_s", [60.0, None])
-def test_what_is_posted_may_be_answered_at_once_or_later(tmp_path, name, idle_s):
+@pytest.mark.parametrize("timeout", [Timeout(60.0, 60.0), Timeout(60.0, None), Timeout(None, 60.0), Timeout(None, None)])
+def test_what_is_posted_may_be_answered_at_once_or_later(tmp_path, name, timeout):
     """Among requests of other kinds, for which the connection waits for another time."""
     def script(peer):
         while request := peer.request():
@@ -285,7 +285,7 @@ def test_what_is_posted_may_be_answered_at_once_or_later(tmp_path, name, idle_s)
             peer.send(answer_bytes(200, {"got": len(request[2])}))
 
     with fake(script, name and tmp_path / name) as server:
-        client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, idle_s), 0, None), Request("POST", "/x", answer_s=9.0)
+        client, like = Transport(Endpoint.parse(server.url), None, timeout, 0, None), Request("POST", "/x", answer_s=9.0)
         for body in (b"1", b"2", b"1", bytes(JOIN_BYTES_MAX - 1) + b"1", b"12", b"1"):
             assert client.post(like, body).json() == {"got": len(body)}
             assert client.send(Request("PUT", "/y", {}, (bytes(3 << 20),))).json() == {"got": 3 << 20}

@@ -51,8 +51,7 @@ def wait_in_calls(sock: socket.socket) -> None:
     """From now on read() and write() of the descriptor itself wait, for PROMPT_US, until the socket is told another time-out. What has taken longer is left to Python's own
     calls, which poll before each. So time-outs are exact, although a signal has a call that waits begin anew, unless signals come more often than that. Two polls less are
     0.97 of the processor time of an evaluation (40 rounds in turns in one process, 2026-11-29)."""
-    if sock.gettimeout():
-        os.set_blocking(sock.fileno(), True)
+    os.set_blocking(sock.fileno(), True)
 
 
 class Connection:
@@ -68,7 +67,7 @@ class Connection:
         self._like: Optional[Request] = None  # of what was posted last, unless the socket waits for another time since
         self._start = self._posted = b""  # of that, and all of it
         self._short: Optional[bytes] = None  # its body
-        self._prompt = sys.platform == "linux" and not isinstance(sock, ssl.SSLSocket) and bool(idle_s)
+        self._prompt = sys.platform == "linux" and not isinstance(sock, ssl.SSLSocket) and bool(idle_s and self._waits_s)  # Python's own calls need one
         if self._prompt:
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", 0, PROMPT_US))
