@@ -47,12 +47,17 @@ def problem(status, code, **more):
 
 
 class FakeServer:
-    def __init__(self, script):
+    def __init__(self, script, path=None):
+        """`path`: of a Unix socket to listen at, instead of a port."""
         self.script = script
         self.connections = 0
         self.failures = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        if path is None:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        else:
+            self.listener = socket.create_server(str(path), family=socket.AF_UNIX)
+            self.url = f"unix://{path}"
         self.threads = []
         self.socks = []
         self.accepting = threading.Thread(target=self._accept, daemon=True)
@@ -92,8 +97,8 @@ class FakeServer:
 
 
 @contextlib.contextmanager
-def fake(script):
-    server = FakeServer(script)
+def fake(script, path=None):
+    server = FakeServer(script, path)
     try:
         yield server
     finally:

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import signal
 import threading
+import time
 
 import pytest
 
@@ -256,15 +257,54 @@ def test_what_is_posted_while_nobody_listens_for_a_moment_is_sent_later(monkeypa
         client.close()
 
 
-def test_a_time_out_comes_while_signals_do():
+@pytest.mark.parametrize("every_s", [0.05, 0.02])
+def test_a_time_out_comes_while_signals_do(every_s):
     """A program with a timer: each signal ends a call of the system, which is made again."""
     ended, before = threading.Event(), signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
     try:
         with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
             client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 0.5), 0, None), Request("POST", "/x")
             client.post(like, b"1")
             with pytest.raises(errors.TimeoutError_):
+                client.post(like, b"2")
+            ended.set()
+            client.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("name", [None, "socket"])
+@pytest.mark.parametrize("timeout", [Timeout(60.0, 60.0), Timeout(60.0, None), Timeout(None, 60.0), Timeout(None, None)])
+def test_what_is_posted_may_be_answered_at_once_or_later(tmp_path, name, timeout):
+    """Among requests of other kinds, for which the connection waits for another time."""
+    def script(peer):
+        while request := peer.request():
+            time.sleep(0.05 if request[2].endswith(b"2") else 0)
+            peer.send(answer_bytes(200, {"got": len(request[2])}))
+
+    with fake(script, name and tmp_path / name) as server:
+        client, like = Transport(Endpoint.parse(server.url), None, timeout, 0, None), Request("POST", "/x", answer_s=9.0)
+        for body in (b"1", b"2", b"1", bytes(JOIN_BYTES_MAX - 1) + b"1", b"12", b"1"):
+            assert client.post(like, body).json() == {"got": len(body)}
+            assert client.send(Request("PUT", "/y", {}, (bytes(3 << 20),))).json() == {"got": 3 << 20}
+            assert client.send(Request("GET", "/z")).json() == {"got": 0}
+        assert server.connections == 1
+        client.close()
+
+
+def test_an_interrupt_ends_the_wait_for_an_answer():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    ended, before = threading.Event(), signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+            client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 600.0), 2, None), Request("POST", "/x")
+            client.post(like, b"1")
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
                 client.post(like, b"2")
             ended.set()
             client.close()

@@ -216,10 +216,14 @@ class ndarray(Operators, Members, metaclass=ArrayType):
             key = shapes.as_index(index[0]) if len(index) == 1 and not isinstance(index[0], tuple) else index[0] if len(index) == 1 else index
             source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
             return source[key].item()
+        return self._number()
+
+    def _number(self) -> Any:
+        """The one element that it has."""
         if self._shape and self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         load = self._load()  # of one element, so it is in order
-        number = self._dtype.number.unpack(load[0].engine.fetch((load,))[0])
+        number = self._dtype.number.unpack(self._storage.node.engine.fetch((load,))[0])
         return number[0] if len(number) == 1 else complex(*number)
 
     def set(self, data: Any, stream: Any = None) -> None:
@@ -276,16 +280,16 @@ class ndarray(Operators, Members, metaclass=ArrayType):
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError("The truth value of an array with other than one element is ambiguous. Use a.any() or a.all()")
-        return bool(self.item())
+        return bool(self._number())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
         if self._dtype.kind not in "iu" or self._shape:

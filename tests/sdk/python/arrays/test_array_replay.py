@@ -152,6 +152,58 @@ def test_what_is_as_it_was_is_done_again(g, session, monkeypatch):
     assert made
 
 
+def test_flushes_that_are_alike_are_told_from_each_other(g, session):
+    """As many operations of the same kinds at the end: in turns, and each several times, so that all are known when the others come."""
+    a, b, flat = np.arange(12, dtype="f4").reshape(3, 4), np.arange(12, dtype="f4").reshape(3, 4)[::-1] * 2, np.arange(16, dtype="f4")
+    x, y, z = (g.asarray(np.ascontiguousarray(one), session=session) for one in (a, b, flat))
+    w, c = g.asarray(a.view("i4"), session=session), a.view("i4")
+    cases = [(lambda: (x + x).sum(), (a + a).sum()), (lambda: (x + y).sum(), (a + b).sum()), (lambda: (y + x * 2).sum(), (b + a * 2).sum()),
+             (lambda: (x + y * 2).sum(), (a + b * 2).sum()), (lambda: (x + x * 3).sum(), (a * 4).sum()), (lambda: (x * y).sum(), (a * b).sum()),
+             (lambda: (x[1] + x[2]).sum(), (a[1] + a[2]).sum()), (lambda: (x[2] + x[2]).sum(), (2 * a[2]).sum()), (lambda: (w + w).sum(), (c + c).sum()),
+             (lambda: (x.T + y.T).sum(axis=0)[1], (a.T + b.T).sum(axis=0)[1]), (lambda: (z[::2] + z[1::2]).sum(), flat.sum()), (lambda: (z[:8] + z[8:]).sum(), flat.sum()),
+             (lambda: (x * 1.5).sum(), (a * 1.5).sum()), (lambda: (x * -0.0 + x).sum(), a.sum()), (lambda: (x * 0.0 + x).sum(), a.sum()),
+             (lambda: (g.ones_like(x) / (x * 0.0)).max(), np.inf), (lambda: (g.ones_like(x) / (x * -0.0)).max(), -np.inf),
+             (lambda: (x @ y.T).sum(), (a @ b.T).sum()), (lambda: (y @ x.T).max(), (b @ a.T).max()), (lambda: g.sort(x + y)[2, 1], np.sort(a + b)[2, 1])]
+    with np.errstate(all="ignore"):
+        for at in range(60):
+            for case, (make, wanted) in enumerate(cases):
+                for _ in range(1 + (at + case) % 3):
+                    assert float(make()) == float(wanted), case
+
+
+def test_one_that_came_again_is_told_from_those_on_other_memory(g, session):
+    """More arrays than requests are kept with their texts."""
+    arrays = [g.asarray(np.full(6, at, "f4"), session=session) for at in range(5)]
+    for _ in range(3):
+        for at, x in enumerate(arrays):
+            assert [float((x + x).sum()) for _ in range(5)] == [12.0 * at] * 5
+        assert [float((x + x).sum()) for x in arrays] == [12.0 * at for at in range(5)]
+
+
+def test_one_that_came_again_is_told_from_one_of_which_more_is_held(g, session):
+    x, y, held = g.asarray(np.arange(4, dtype="f4"), session=session), g.asarray(np.ones(4, "f4"), session=session), []
+    for at in range(16):
+        z = x + y
+        if at % 5 != 4:  # else its value is wanted, too
+            z = z.sum()
+        else:
+            held = [z]
+            assert float(z.sum()) == 10.0
+        assert z.tolist() == (10.0 if z.ndim == 0 else [1, 2, 3, 4]) and all(one.tolist() == [1, 2, 3, 4] for one in held)
+        if at % 5 == 2:
+            held.clear()
+
+
+def test_one_that_came_again_is_sent_with_the_settings_of_now(g, client, session, monkeypatch):
+    x, post, bodies = g.asarray(np.arange(4, dtype="f4"), session=session), client._transport.post, []
+    monkeypatch.setattr(client._transport, "post", lambda like, body: bodies.append(body) or post(like, body))
+    for timeout_ms in (None, 4000, 5000, 4000):
+        session.timeout_ms = timeout_ms
+        bodies.clear()
+        assert [float((x + x).sum()) for _ in range(6)] == [12.0] * 6
+        assert bodies and all(b'"timeout_ms":%d,' % (timeout_ms or 1000 * g.config.timeout_s) in body for body in bodies)
+
+
 def test_what_can_be_done_again_holds_no_arrays_and_no_memory(g, session):
     left = []
     for count in (1, 6):
@@ -444,6 +496,8 @@ def test_prepared_requests_are_bounded(g, client, monkeypatch):
 def test_a_kernel_that_was_unloaded_is_compiled_again(g, session):
     x = g.asarray(np.arange(4, dtype="i4"), session=session)
     for _ in range(3):
+        for _ in range(5):
+            assert int((x * 5 - 1)[3]) == 14
         same(x * 5 - 1, np.arange(4, dtype="i4") * 5 - 1)
         session._array_engine.unload()
 

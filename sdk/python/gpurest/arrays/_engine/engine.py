@@ -19,7 +19,7 @@ from .glsl import Glsl
 from .language import CUDA, Language
 from .memory import DeviceMemory, Region, new_dead, region_of, take_all
 from .prepared import NO_MEMORIES, Flush, Plans, Prepared
-from .structure import Structure, bytes_of
+from .structure import Recent, Structure, bytes_of
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -64,7 +64,7 @@ class Engine:
         self.language = _language_of(session)
         self.session = session  # which holds the engine, too: arrays keep their session
         self.lock = threading.RLock()
-        self.pending: Dict[int, "ref[Node]"] = {}
+        self.pending: List["ref[Node]"] = []
         self.dead: Deque[Region] = new_dead()
         self.modules: Dict[str, str] = {}  # kernel name -> module id, the least recently used first
         self.loads = 0  # changes whenever `modules` does
@@ -75,6 +75,7 @@ class Engine:
         self.inline_bytes = 0
         self.sending = False  # a flush is on its way; what a refusal of memory calls, or a finalizer, may begin another one meanwhile
         self.plans = Plans(PLANNED_NODES_MAX)
+        self.recent = Recent(self)
 
     # ---- the queue ----
 
@@ -92,7 +93,7 @@ class Engine:
             self.language.check(node)
         kind = node.kind
         node.epoch = self.epoch
-        self.pending[node.number] = ref(node)
+        self.pending.append(ref(node))
         self.queued = queued = self.queued + WEIGHTS.get(kind, WEIGHT_ELSE)
         if kind == HOST:
             self.inline_bytes += node.nbytes
@@ -115,9 +116,9 @@ class Engine:
 
     def _live(self) -> List[Node]:
         """The nodes that somebody still needs, in the order of their numbers. The others are forgotten."""
-        found = [node for reference in list(self.pending.values()) if (node := reference()) is not None and node.kind not in SETTLED]
+        found = [node for reference in self.pending.copy() if (node := reference()) is not None and node.kind not in SETTLED]
         if len(found) != len(self.pending):
-            self.pending = {node.number: ref(node) for node in found}
+            self.pending = [ref(node) for node in found]
         found.sort(key=NUMBER)
         return found
 
@@ -133,10 +134,10 @@ class Engine:
         """The bytes of contiguous views, read along with a flush as far as one answer holds them. Raises what became of the arrays."""
         with self.lock:
             if len(loads) == 1:
-                node, dtype, shape, *_ = loads[0]
-                if 0 < shapes.size_of(shape) * dtype.itemsize <= READ_BYTES_MAX:
+                load = loads[0]
+                if 0 < shapes.size_of(load.shape) * load.dtype.itemsize <= READ_BYTES_MAX:
                     got = self._send(loads)
-                    self.check(node)
+                    self.check(load.node)
                     return got
             sizes = [bytes_of(load) for load in loads]
             count = len(sizes) if sum(sizes) <= READ_BYTES_MAX and len(sizes) <= READS_MAX else self._along(sizes)
@@ -220,29 +221,23 @@ class Engine:
     def _send(self, reads: Sequence[Load]) -> List[memoryview]:
         if self.generation != self.session.generation:
             self._renew()
-        structure = Structure(self._live(), reads)
-        if structure.lost:
-            structure = Structure(self._usable(structure.nodes), reads)
-            for one in reads:
-                self.check(one.node)
-        nodes, dead = structure.nodes, take_all(self.dead) if self.dead else []
+        if len(self.modules) > MODULES_MAX:
+            self._unload_some()
+        nodes: Sequence[Node] = self._live()
+        within, dead = self.sending, take_all(self.dead) if self.dead else []
+        flush = None if within else self.recent.again(nodes, reads, dead)
+        structure = self._structure(nodes, reads, dead) if flush is None else None
+        if structure is not None:
+            nodes = structure.nodes
         self.queued = self.inline_bytes = 0
         if not nodes and not reads:
             self._let_go(dead)
             return []
-        if len(self.modules) > MODULES_MAX:
-            self._unload_some()
-        flush: Optional[Flush] = None
-        answered = False
-        within, self.sending = self.sending, True
+        answered, self.sending = False, True
         try:
-            prepared = self.plans.get(structure.key) or self._prepared(structure)
-            for kept in () if within else prepared.kept:
-                if kept.again(structure, dead):
-                    flush = kept
-                    break
-            else:
-                flush = Flush(self, structure, prepared, dead, within)
+            if structure is not None:
+                flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead, within)
+            assert flush is not None
             if flush.unused:
                 self._let_go(flush.unused)
             if flush.document.length:
@@ -262,9 +257,21 @@ class Engine:
         if len(nodes) == len(self.pending):  # nobody has queued more meanwhile
             self.pending.clear()
         else:
-            for node in nodes:
-                self.pending.pop(node.number, None)
+            self._live()
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
+
+    def _structure(self, nodes: Sequence[Node], reads: Sequence[Load], dead: Sequence[Region]) -> Structure:
+        """Of a flush, without nodes that need something lost. `dead`: of the engine's; it is left to the next flush when what is read is lost."""
+        structure = Structure(nodes, reads)
+        if structure.lost:
+            try:
+                structure = Structure(self._usable(nodes), reads)
+                for one in reads:
+                    self.check(one.node)
+            except BaseException:
+                self.dead.extend(dead)
+                raise
+        return structure
 
     def _prepared(self, structure: Structure) -> Prepared:
         """Planned and written once for flushes of one structure."""

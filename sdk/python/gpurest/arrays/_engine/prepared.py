@@ -18,7 +18,7 @@ from .expr import FAILED, SETTLED, Node
 from .language import Kernel
 from .memory import SMALL_BYTES, DeviceMemory, Region, check_bytes, region_of
 from .prelude_random import FIRST_CODE, RULES
-from .structure import Structure, bytes_of, mark
+from .structure import Structure, bytes_of, can_recur, mark, settings_of
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -120,7 +120,6 @@ class Prepared:
         self.repeatable = holes >= set(range(len(structure.memories), self._first_place))  # each scalar and each start has its hole
         self._frames: Dict[Any, Frame] = {}
         self._loads = 0  # of the engine, to which the frames belong
-        self.kept: List[Flush] = []  # those that were done last, as far as they can be done again as they are
         at = [one.place for one in self.results]
         self.plain = not self.flags and sorted(at) == list(range(len(self.places)))  # each place is the memory of one value, and nothing is to be looked at
         self.unstored = sorted(set(range(self.nodes)) - {one.node for one in self.results})
@@ -289,7 +288,7 @@ class Plans:
 class Flush:
     """With the engine's lock held from the first to the last."""
 
-    _begun: Tuple[Any, ...] = ()  # with which it can be done again, if it can
+    _stored: Optional[Sequence[Tuple[int, Region]]] = None  # of one that can be done again: which node's value is in which memory
 
     def __init__(self, engine: "Engine", structure: Structure, prepared: Prepared, dead: Sequence[Region], within: bool) -> None:
         """`within`: another one of the engine is on its way, whose request stays as it is."""
@@ -300,9 +299,8 @@ class Flush:
         self.new: List[Kernel] = []
         self.bound, names, self.unused = prepared.bind(dead, engine.generation)
         session = engine.session
-        timing = bool(session.client._transport.observers)  # profilers, the only ones who would see the times
-        times = timing, session.timeout_ms, config.timeout_s
-        key = (*times, *map(bool, names))
+        timing, *times = settings = settings_of(engine)
+        key = (timing, *times[:2], *map(bool, names))
         known = prepared.frame(key, engine.loads)
         self.frame = frame = known or self._new_frame(key, timing)
         for nbytes in frame.large:
@@ -314,20 +312,9 @@ class Flush:
             self.document: requests.Encoded = frame.once(texts, engine.language.modules(self.new) if self.new else None)
         else:
             self.document = repeated = frame.again(session, texts)
-            if prepared.plain and dead == self.bound and not frame.large:
-                self._begun = own, dead, times, engine.loads, repeated, repeated.texts
-                prepared.kept = [*prepared.kept[1 - KEPT_MAX:], self]
-
-    def again(self, structure: Structure, dead: Sequence[Region]) -> bool:
-        """Takes the nodes of another flush, if all else is as it was: the memory, what becomes of it, the scalars and the times. Its request is there then. What is
-        asked here takes a quarter of the steps of a new one."""
-        engine = self.engine
-        own, bound, times, loads, repeated, texts = self._begun
-        if (dead != bound or loads != engine.loads or repeated.texts is not texts or own != structure.texts(engine.language.register)
-                or times != (bool(engine.session.client._transport.observers), engine.session.timeout_ms, config.timeout_s)):
-            return False
-        self.nodes, self.memories = structure.nodes, structure.memories
-        return True
+            if repeated.texts is not texts and prepared.plain and dead == self.bound and not frame.large and can_recur(structure):  # it has come again
+                self._stored = [(number, dead[place]) for number, _, place in prepared.results]
+                engine.recent.keep(self, settings, repeated, structure)
 
     def _new_frame(self, key: Any, timing: bool) -> Frame:
         modules = [self._module(name) for name in self.prepared.kernels]
@@ -365,9 +352,9 @@ class Flush:
     def settle(self, answer: Dict[str, Any], got: Dict[str, memoryview]) -> None:
         """Every node has its value, or will never have one."""
         engine, prepared, nodes = self.engine, self.prepared, self.nodes
-        if self._begun:
-            for number, _, place in prepared.results:
-                nodes[number].settle(DeviceMemory(self.bound[place], engine.dead))  # type: ignore[arg-type]  # all are
+        if self._stored is not None:
+            for number, region in self._stored:
+                nodes[number].settle(DeviceMemory(region, engine.dead))
             for number in prepared.unstored:
                 nodes[number].fail(NOT_STORED)
             return

@@ -2,22 +2,38 @@
 
 The key has everything that planning and code generation look at: operations, types, shapes, strides, epochs, which nodes are wanted, which
 memory is the same. It has not which memory that is, nor the scalars, nor (in MOVABLE kinds) how far behind its start a view begins; of those
-it has only which are equal, since equal ones become one argument of a kernel."""
+it has only which are equal, since equal ones become one argument of a kernel.
+
+Flushes that come again as they were, with the same scalars on the same memory, are not even taken apart for their key: they are compared with what they may be. Programs that
+loop are made of these."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from ..._session.requests import Repeated
 from ..._values import dtypes
 from ..._values.dtypes import DType
 from . import shapes
 from .config import config
-from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Load, Node, Operation, Shared
-from .memory import DeviceMemory
+from .expr import ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE, Const, Input, Load, Node, Operation, Shared
+from .memory import DeviceMemory, Region
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .prepared import Flush
 
 MOVABLE = frozenset({ELEMENTWISE, EMPTY, HOST, REDUCE, UPDATE})  # their kernels get a view's start as a pointer, and nothing else of it
 EXACT_MAX = 1 << 53  # JSON numbers beyond are decimal texts
+ALIKE_MAX = 4  # flushes that are kept of those that have as many nodes, as many reads, and the same operation at the end
+NODES_MAX = 4096  # of all that are kept
+INPUTS = attrgetter("inputs")
+SOURCE, VIEW = itemgetter(0), itemgetter(slice(1, None))  # of a load: the node, and how it is read; of a scalar: its value and type
+Settings = Tuple[bool, Optional[int], float, bool, bool]
+Operated = Tuple[Dict[str, Any], Tuple[str, str, DType, int], shapes.Shape, int, bool]  # parameters, what else it does, shape, epochs behind the first node, wanted
 
 
 def mark(number: int) -> str:
@@ -172,3 +188,110 @@ def _argument(value: Any, dtype: DType) -> str:
 
 def bytes_of(load: Load) -> int:
     return shapes.size_of(load.shape) * load.dtype.itemsize
+
+
+# ---- what comes again ----
+
+def settings_of(engine: "Engine") -> Settings:
+    """What a flush depends on beside nodes and memory: whether times are wanted, which those see alone who watch; how long it may run; how it is planned."""
+    session = engine.session
+    return bool(session.client._transport.observers), session.timeout_ms, config.timeout_s, config.fusion, config.builtins
+
+
+class Pattern:
+    """What tells a flush from all others of its engine. Holds no node and no memory, which are free to go."""
+
+    __slots__ = ("_nodes", "_views", "_same", "_outside", "_scalars")
+
+    def __init__(self, structure: Structure) -> None:
+        nodes = structure.nodes
+        first = nodes[0].epoch if nodes else 0
+        self._nodes: List[Operated] = [(node.params, _what(node), node.shape, node.epoch - first, node in structure.wanted) for node in nodes]
+        loads = _loads_of(structure)
+        self._views = [one[1:] for one in loads]
+        self._same: List[Tuple[int, int]] = []  # places of what is one and the same, among the sources of all loads and behind them the nodes
+        self._outside: List[Tuple[int, Region, DType, shapes.Shape]] = []  # of what was there before, at its first place
+        self._scalars = [(at, one.value) for at, one in enumerate(loads) if type(one) is Const]
+        places = {id(node): len(loads) + at for at, node in enumerate(nodes)}
+        for at, one in enumerate(loads):
+            if type(one) is not Load:
+                continue
+            node = one.node
+            if (place := places.setdefault(id(node), at)) != at:
+                self._same.append((at, place))
+            elif node.memory is not None:
+                self._outside.append((at, node.memory.region, node.dtype, node.shape))
+
+    def fits(self, nodes: Sequence[Node], reads: Sequence[Load]) -> bool:
+        """Whether so many nodes and reads are the same."""
+        first, at = nodes[0].epoch if nodes else 0, 0
+        loads: List[Input] = []
+        for node in nodes:
+            params, what, shape, epoch, wanted = self._nodes[at]
+            at += 1
+            holder = node.holder
+            storage = None if holder is None else holder()
+            if (node.shape != shape or node.epoch - first != epoch or node.reuse is not None or (storage is not None and storage.node is node) is not wanted
+                    or node.params is not params and (type(params) is Operation or node.params != params)
+                    or type(params) is not Operation and what != _what(node)):  # which an Operation stands for
+                return False
+            loads += node.inputs
+        loads += reads
+        return [*map(VIEW, loads)] == self._views and self._sources_same([*map(SOURCE, loads), *nodes])
+
+    def _sources_same(self, sources: Sequence[Any]) -> bool:
+        for at, place in self._same:
+            if sources[at] is not sources[place]:
+                return False
+        for at, region, dtype, shape in self._outside:
+            source = sources[at]
+            if (memory := source.memory) is None or memory.region is not region or source.dtype is not dtype or source.shape != shape:
+                return False
+        for at, value in self._scalars:
+            if sources[at] is not value and repr(sources[at]) != repr(value):
+                return False
+        return True
+
+
+def _what(node: Node) -> Tuple[str, str, DType, int]:
+    return node.kind, node.op, node.dtype, len(node.inputs)
+
+
+def _loads_of(structure: Structure) -> List[Input]:
+    """What its nodes read, and what is read of it."""
+    return [*chain(*map(INPUTS, structure.nodes), structure.reads)]
+
+
+def can_recur(structure: Structure) -> bool:
+    """Whether its pattern tells all of it. Not what takes the place of another value, what has views among its parameters, or what reads nothing that is somewhere."""
+    return (all([node.reuse is None and not any([type(one) is Load for one in node.params.values()]) for node in structure.nodes])
+            and all([structure.number(one.node) >= 0 or one.node.memory is not None for one in _loads_of(structure) if type(one) is Load]))
+
+
+class Recent:
+    """Those of an engine that were done last, as far as they can be done again. With the engine's lock held."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._alike: Dict[Tuple[int, int, str], List[Tuple[Any, ...]]] = {}
+        self._nodes = 0  # of those that were kept since it was empty
+
+    def again(self, nodes: Sequence[Node], reads: Sequence[Load], dead: Sequence[Region]) -> Optional["Flush"]:
+        """The one that these are, which takes the nodes, if all else is as it was, too: what memory becomes of `dead`, kernels, settings. Its request is there then."""
+        engine = self._engine
+        for flush, bound, loads, settings, repeated, texts, pattern in self._alike.get((len(nodes), len(reads), nodes[-1].op if nodes else ""), ()):
+            if dead == bound and loads == engine.loads and repeated.texts is texts and pattern.fits(nodes, reads) and settings == settings_of(engine):
+                flush.nodes = nodes
+                return flush  # type: ignore[no-any-return]
+        return None
+
+    def keep(self, flush: "Flush", settings: Settings, repeated: Repeated, structure: Structure) -> None:
+        """`settings`: with which its request was made, `repeated`."""
+        nodes, engine = structure.nodes, self._engine
+        self._nodes += len(nodes) + 1
+        if self._nodes > NODES_MAX:
+            self._alike.clear()
+            self._nodes = len(nodes) + 1
+        key = len(nodes), len(structure.reads), nodes[-1].op if nodes else ""
+        entry = flush, flush.bound, engine.loads, settings, repeated, repeated.texts, Pattern(structure)
+        self._alike[key] = [entry, *self._alike.get(key, ())][:ALIKE_MAX]

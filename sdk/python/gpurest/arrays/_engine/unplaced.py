@@ -60,7 +60,7 @@ class UnplacedEngine(Engine):
     def queue(self, node: Node) -> bool:
         node.epoch = self.epoch
         if node.size:
-            self.pending[node.number] = weakref.ref(node)
+            self.pending.append(weakref.ref(node))
             if any(one.node.engine is not self for one in _loads(node)):
                 self.between.append(node)
         return bool(self.between) or len(self.pending) >= self.most
