@@ -19,10 +19,27 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$compiled"' EXIT
 passed=0 failed=0 skipped=0 began=0
 summary=() failures=()
 
+# measured NAME COMMAND...: runs it in a shell of its own, so that the times of all that it ran are those of the row NAME.
+measured() {
+    (
+        code=0
+        "${@:2}" || code=$?
+        times >"$compiled/times of $1"
+        exit $code
+    )
+}
+
+# The processor time of a measured NAME, once: unlike seconds, it is the same on a busy machine.
+processors() {
+    local file="$compiled/times of $1"
+    if [ -e "$file" ]; then awk -F'[ms ]+' 'NR == 2 { printf "%6.0f s of processors", 60 * ($1 + $3) + $2 + $4 }' "$file"; fi
+    rm -f "$file"
+}
+
 # count NAME PASSED FAILED SKIPPED [SECONDS]: adds a row; the default of SECONDS is the time since the previous row.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")")
+    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")$(processors "$1")")
     began=$SECONDS
 }
 
@@ -34,13 +51,13 @@ name_failures() {
 
 # took NAME: a row for a step that is not a test.
 took() {
-    summary+=("$(printf '%-28s %44d s' "$1" $((SECONDS - began)))")
+    summary+=("$(printf '%-28s %44d s' "$1" $((SECONDS - began)))$(processors "$1")")
     began=$SECONDS
 }
 
 # Each C program counts as one test of ctest; its own output has its cases.
 programs() { # PRESET [LABEL]
-    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 ${2:+-L "$2"} 2>&1
+    measured "C programs, $1" ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 600 ${2:+-L "$2"} 2>&1
 }
 
 count_programs() { # PRESET LOG CODE [SECONDS]
@@ -85,7 +102,7 @@ run_pytest() { # NAME GPURESTD PATHS...
     shift 2
     log=$(mktemp)
     say "service tests ($name)"
-    GPURESTD=$daemon python3 -m pytest -q -rsfE -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
+    GPURESTD=$daemon measured "pytest, $name" python3 -m pytest -q -rsfE -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
     count "pytest, $name" "$(last_number passed "$log")" "$(($(last_number failed "$log") + $(last_number 'errors?' "$log")))" "$(last_number skipped "$log")"
     name_failures "$name" "$log"
     if [ "$code" != 0 ] && ! last_line "$log" | grep -qE 'failed|error'; then count "pytest itself, $name" 0 1 0; fi
@@ -98,7 +115,7 @@ build_ahead() { # PRESET [PROCESS-TO-WAIT-FOR]
     mkdir -p build
     {
         if [ -n "${2:-}" ]; then tail --pid="$2" -f /dev/null; fi
-        nice -n 19 scripts/build.sh "$1" $([ "$1" != tsan ] || echo threaded_tests)
+        measured "waiting for the build, $1" nice -n 19 scripts/build.sh "$1" $([ "$1" != tsan ] || echo threaded_tests)
     } >"build/$1.log" 2>&1 &
     builds[$1]=$!
 }
@@ -118,7 +135,7 @@ await_build() { # PRESET
 declare -A others
 beside_tests() {
     mkdir -p build
-    { code=0 from=$SECONDS; nice -n "${niceness:-19}" "${@:2}" || code=1; echo "$((SECONDS - from)) seconds"; exit $code; } >"build/$1.log" 2>&1 &
+    { code=0 from=$SECONDS; measured "$1" nice -n "${niceness:-19}" "${@:2}" || code=1; echo "$((SECONDS - from)) seconds"; exit $code; } >"build/$1.log" 2>&1 &
     others[$1]=$!
 }
 
@@ -139,7 +156,7 @@ await_beside() { # NAME SCRIPT'S-NAME
 # the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus,architectures,docs,curl}.py
     tests/service/test_vulkan.py) # whose compiler is no library of a sanitized process
-# Takes a minute with one process.
+# Takes a minute with one process. Names of tests begin at the folder of pytest.ini, so --deselect has none of it.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, keeps freed memory, and reports
 # crashes itself.
@@ -156,9 +173,9 @@ run_release() {
     # At the lowest priority, Wine's own services do not start in the time that it gives them, and later programs hang.
     if [ "$PART" != short ]; then GPURESTD=$daemon niceness=5 beside_tests "clients elsewhere" python3 -m pytest -q -rsfE -p no:cacheprovider tests/sdk/cross; fi
     if comes asan || [ "$PART" = short ]; then
-        run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
+        run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect ${SCHEMATHESIS#tests/}
     else
-        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS
+        run_pytest release "$daemon" tests/service tests/layout --deselect ${SCHEMATHESIS#tests/}
     fi
     if [ "$PART" = short ]; then return; fi
     if ! comes asan; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi

@@ -128,12 +128,20 @@ static bool command_fits(const struct command *c, size_t bytes)
     return bytes >= fixed && c->bytes == bytes - fixed && message_fits(c->message, &c->body, c->bytes);
 }
 
+static bool command_is_free(const struct device_worker *w)
+{
+    return !TAILQ_EMPTY(&w->commands_free) || w->accepted_end < COUNT(w->accepted);
+}
+
 static struct accepted_command *command_new(struct device_worker *w)
 {
     struct accepted_command *k = TAILQ_FIRST(&w->commands_free);
 
-    assert(k && !k->run);
-    TAILQ_REMOVE(&w->commands_free, k, queued);
+    if (k)
+        TAILQ_REMOVE(&w->commands_free, k, queued);
+    else
+        k = &w->accepted[w->accepted_end++];
+    assert(!k->run);
     k->issued = false;
     k->refused = STATUS_OK;
     k->started_ns = 0;
@@ -162,7 +170,7 @@ static bool accept_one(struct device_worker *w)
     size_t                   bytes;
     enum status              st;
 
-    if (TAILQ_EMPTY(&w->commands_free) || !ring_ready(&w->commands))
+    if (!command_is_free(w) || !ring_ready(&w->commands))
         return false;
     k = command_new(w);
     st = ring_pop(&w->commands, &k->command, &bytes);
@@ -259,8 +267,6 @@ static void link_commands(struct device_worker *w)
     TAILQ_INIT(&w->barriers);
     for (size_t i = 0; i < COUNT(w->streams); i++)
         TAILQ_INIT(&w->streams[i].queue);
-    for (unsigned i = RING_SLOTS; i-- > 0;)
-        command_free(w, &w->accepted[i]);
     w->streams[0].used = true;
     w->streams_end = 1;
 }

@@ -8,9 +8,8 @@ from service_under_test import Service
 
 
 # Each device worker loads these libraries at its start, which takes more than half of its processor time. Tests of compiled kernels pass --cpu-jit;
-# tests of the libraries use a service of their own, or the shared one.
-NO_COMPILED_KERNELS = {"GPUREST_CPU_JIT": "off"}
-NO_LIBRARIES = {**NO_COMPILED_KERNELS, "GPUREST_VENDOR_LIBRARIES": "off"}
+# tests of the libraries use a service of their own.
+NO_LIBRARIES = {"GPUREST_CPU_JIT": "off", "GPUREST_VENDOR_LIBRARIES": "off"}
 
 
 def named_by(variable="GPURESTD", what="gpurestd to test"):
@@ -46,7 +45,7 @@ def start(executable, tmp_path):
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):
     """The service that most tests share."""
-    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True, variables=NO_COMPILED_KERNELS)
+    one = Service(executable, tmp_path_factory.mktemp("service"), warm_compiler=True, variables=NO_LIBRARIES)
     yield one
     one.stop()
 

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 
+from fixtures import NO_LIBRARIES
 from routers import ROUTERS
 from service_under_test import Client, Service, until
 
@@ -80,7 +81,8 @@ class Fleet:
         self.services[name] = Service(self.executable, folder, "--node", name, "--tokens", str(self.folder / "tokens.json"), "--trusted-proxy", "127.0.0.1",
                                       "--state", str(self.folder / f"{name}-state"),
                                       "--tls-cert", str(self.folder / "cert.pem"), "--tls-key", str(self.folder / "key.pem"),
-                                      "--endpoint", f"https://127.0.0.1:{self.ports[name]}", "--access-log", listen=f"127.0.0.1:{self.ports[name]}")
+                                      "--endpoint", f"https://127.0.0.1:{self.ports[name]}", "--access-log", listen=f"127.0.0.1:{self.ports[name]}",
+                                      variables=NO_LIBRARIES)
 
     def kill(self, name):
         """As when the power goes."""

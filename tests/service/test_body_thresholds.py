@@ -20,6 +20,7 @@ import pytest
 import batch_client
 from conftest import VADD, floats
 from kernels import PTX, launch_vadd
+from fixtures import NO_LIBRARIES
 from service_under_test import Service, until
 
 SEED = int(os.environ.get("GPUREST_TEST_SEED", "20261123"))
@@ -441,7 +442,7 @@ class Place:
 @pytest.fixture(scope="module")
 def shared(executable, tmp_path_factory):
     print(f"seed {SEED}: GPUREST_TEST_SEED={SEED} does the same again")
-    service = Service(executable, tmp_path_factory.mktemp("thresholds"), "--pool-size", "0", "--crash-budget", "0")
+    service = Service(executable, tmp_path_factory.mktemp("thresholds"), "--pool-size", "0", "--crash-budget", "0", variables=NO_LIBRARIES)
     place = Place(service)
     yield place
     place.client.close()

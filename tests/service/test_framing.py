@@ -81,9 +81,10 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secure(executable, certificate, tmp_path_factory):
+    from fixtures import NO_LIBRARIES
     from service_under_test import Service
     one = Service(executable, tmp_path_factory.mktemp("secure"), "--tls-cert", str(certificate / "cert.pem"), "--tls-key",
-                  str(certificate / "key.pem"))
+                  str(certificate / "key.pem"), variables=NO_LIBRARIES)
     yield one
     one.stop()
 

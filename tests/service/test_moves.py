@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from conftest import floats
+from fixtures import NO_LIBRARIES
 from service_under_test import Service, until
 from test_snapshot import SOURCE, TYPE, raw, variable, word
 from test_metrics import Scrape
@@ -176,7 +177,7 @@ def test_there_and_back(executable, tmp_path):
         folder = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         services[name] = Service(executable, folder, "--state", str(tmp_path / f"state-{name}"), "--move-to", urls["b" if name == "a" else "a"],
-                                 listen=urls[name].removeprefix("http://"))
+                                 listen=urls[name].removeprefix("http://"), variables=NO_LIBRARIES)
         return services[name].client()
 
     try:

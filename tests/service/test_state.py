@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import floats
+from fixtures import NO_LIBRARIES
 from service_under_test import Service, until
 from test_snapshot import HEADED_MODULE, PROGRAM, SOURCE, TYPE, entries, repacked, variable, word
 from test_start_and_auth import token_file
@@ -34,7 +35,7 @@ def mortal(executable, tmp_path):
     def start_one(*arguments):
         folder = tmp_path / f"mortal{len(started)}"
         folder.mkdir()
-        started.append(Service(executable, folder, *arguments))
+        started.append(Service(executable, folder, *arguments, variables=NO_LIBRARIES))
         return started[-1]
 
     yield start_one
@@ -228,7 +229,7 @@ def test_a_kill_leaves_what_was_saved(executable, start, tmp_path):
     folder = tmp_path / "state"
     folder.mkdir()
     (tmp_path / "killed").mkdir()
-    service = Service(executable, tmp_path / "killed", "--state", str(folder))
+    service = Service(executable, tmp_path / "killed", "--state", str(folder), variables=NO_LIBRARIES)
     client = service.client()
     client.put("/v1/sessions/s", {}).expect(201)
     client.put_octets("/v1/sessions/s/buffers/b", bytes(64 << 20)).expect(201)

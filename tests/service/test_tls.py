@@ -13,6 +13,7 @@ import time
 import pytest
 
 from conftest import VADD, floats
+from fixtures import NO_LIBRARIES
 from service_under_test import Service, until
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the test's certificates, is not installed")
@@ -222,7 +223,7 @@ def start_before(executable, tmp_path, pki, seconds):
     folder = tmp_path / f"after{seconds}"
     folder.mkdir()
     try:
-        return Service(executable, folder, *of_clients(pki, "--tls-client-crl", str(pki / "soon.pem")))
+        return Service(executable, folder, *of_clients(pki, "--tls-client-crl", str(pki / "soon.pem")), variables=NO_LIBRARIES)
     except AssertionError as failed:
         assert "has expired" in str(failed)
         return None

@@ -15,6 +15,7 @@ import pytest
 
 from kernels import FAULTS, launch
 from local_client import LocalClient
+from fixtures import NO_LIBRARIES
 from service_under_test import Service, children_of, until
 from test_service_manager import DEADLINE_S, Manager, client_of, contained  # noqa: F401 (a fixture)
 from test_start_and_auth import token_file
@@ -323,7 +324,7 @@ def test_the_folder_of_the_sessions_stays(executable, tmp_path):
     for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
     settings.write_text(f"state = {tmp_path}/first\n")
-    service = Service(executable, tmp_path, "--config", str(settings))
+    service = Service(executable, tmp_path, "--config", str(settings), variables=NO_LIBRARIES)
     try:
         client = service.client_in("s")
         for wrong in (f"state = {tmp_path}/second\n", ""):

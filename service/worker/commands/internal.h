@@ -99,7 +99,8 @@ struct device_worker {
     struct shm               shm;
     struct ring              commands, completions;
     struct accepted_command  accepted[RING_SLOTS];
-    struct command_queue     commands_free;
+    unsigned                 accepted_end;  /* places ever used: the rest take no memory */
+    struct command_queue     commands_free; /* of those */
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* slots ever used: the rest need no check */
