@@ -5,8 +5,9 @@
  * A launch is given to the device behind one that still runs, so that the device does not wait for this process between two short ones. What is
  * given cannot be taken back, so it cannot be cancelled any more. Therefore only launches that were brief each time lately stand behind each other,
  * few of them, and only while the running one has not run for longer: they end before a request to cancel them comes. Their marks tell the end of
- * each also when the next one faults; their deadlines count from the end of the one before. 16 connections on one session of an H200 do 105,000
- * launches/s so, and 93,000 without; fewer connections, and one alone, do as many either way (medians of four turns, 2026-11-29). */
+ * each also when the next one faults; their deadlines count from the end of the one before. When the rest took
+ * longer, 16 connections on one session of an H200 did 105,000 launches/s so, and 93,000 without; fewer connections, and one alone, did as many either
+ * way (medians of four turns, 2026-11-29). */
 #include "base/deadline.h"
 #include "worker/commands/internal.h"
 
