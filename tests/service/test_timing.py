@@ -67,8 +67,10 @@ def test_its_worker_s_time_counts_as_use(own):
 def test_text_and_a_fault_are_told_as_ever(own):
     client, session = own
     assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
-    done = client.post(session + "/launches", launch("hello", {"u32": 3}, timing=False))
-    assert done.json()["stdout"] == "hello 3\n" and done.json()["gpu_us"] is None
+    for number in range(3):
+        assert client.post(session + "/launches", untimed()).status == 200
+        done = client.post(session + "/launches", launch("hello", {"u32": number}, timing=False), Prefer="return=minimal")
+        assert done.json()["stdout"] == f"hello {number}\n" and done.json()["gpu_us"] is None
     problem = client.post(session + "/launches", launch("trap", timing=False))
     assert problem.status == 422 and problem.code == "kernel_fault", problem
     assert client.post(session + "/reset").status == 200

@@ -104,7 +104,9 @@ cuda_result fake_mps_heard(void);
 void        fake_mps_fault(cuda_result why);
 void        fake_mps_busy(void);
 /* Text that comes out of standard output at the next wait for any stream. */
-void        fake_print(const char *text);
+void fake_print(const char *text);
+/* Meanwhile nothing is printed: a wait for a stream does not bring it out. */
+extern bool fake_runs_graph;
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);
 /* Counts the runs of the function's module; the count before this one. */
 unsigned fake_count(const struct CUfunc_st *f);

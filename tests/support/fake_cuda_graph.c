@@ -265,8 +265,10 @@ cuda_result cuGraphLaunch(cuda_graph_exec exec, cuda_stream stream)
 {
     cuda_result r = fake_step(__func__);
 
+    fake_runs_graph = true;
     if (!r)
         run_nodes(exec->nodes, exec->count, stream);
+    fake_runs_graph = false;
     return r;
 }
 

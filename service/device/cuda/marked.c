@@ -1,6 +1,7 @@
 /* A launch and the mark behind it, given to the device as one graph of two nodes, which each launch changes.
  *
- * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29). */
+ * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29). Kernels that print
+ * go by themselves: what they print in a graph does not come out when their stream is waited for, as the text of a launch must. */
 #include "device/cuda/internal.h"
 
 static bool driver_can(const struct cuda_driver *cu)
@@ -82,7 +83,7 @@ enum status cuda_marked_launch(struct device *d, struct device_stream *s, const 
     struct cuda_marked *g = &s->marked;
     enum status         st;
 
-    if (l->module->plan || l->cooperative || g->refused || !driver_can(d->cu))
+    if (l->module->plan || l->module->table.prints || l->cooperative || g->refused || !driver_can(d->cu))
         return STATUS_NOT_IMPLEMENTED;
     st = prepare(d, g, l, mark_at, why);
     if (st)

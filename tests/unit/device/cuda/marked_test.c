@@ -11,11 +11,24 @@ static _Alignas(4096) _Atomic uint32_t words[1024];
 static struct device_module *m;
 static float                *numbers, *sums; /* of eight: the fake's device memory is the host's */
 
+static const char ptx[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
+                          ".visible .entry vadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
+                          ".visible .entry endless()\n{ ret; }\n";
+
+static struct device_module *load(void)
+{
+    struct problem        why = {0};
+    struct device_module *loaded = NULL;
+
+    cr_assert_eq(ops->module_load(d, ptx, sizeof ptx - 1, &loaded, &why), STATUS_OK, "%s", why.detail);
+    return loaded;
+}
+
 static void open_with_words(void)
 {
     the_device_open();
     cr_assert_eq(ops->host_register(d, words, sizeof words), STATUS_OK);
-    m = fixture_module(d);
+    m = load();
     numbers = (float *)(uintptr_t)fixture_memory(d, NUMBERS * sizeof *numbers);
     sums = (float *)(uintptr_t)fixture_memory(d, NUMBERS * sizeof *sums);
     for (unsigned i = 0; i < NUMBERS; i++)
@@ -73,14 +86,14 @@ Test(marked, each_stream_has_its_graph)
 
 Test(marked, a_graph_goes_with_the_module_of_its_kernel)
 {
-    struct device_module *other = fixture_module(d);
+    struct device_module *other = load();
 
     cr_assert_eq(add(NULL, 1), STATUS_OK);
     ops->module_unload(d, other);
     cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 0);
     ops->module_unload(d, m);
     cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 1);
-    m = fixture_module(d);
+    m = load();
     cr_assert_eq(add(NULL, 2), STATUS_OK);
     cr_assert(added(2));
 }
@@ -151,4 +164,24 @@ Test(marked, a_mark_outside_registered_memory_is_refused_before_anything_runs)
     l.mark = (struct device_mark){&word, 1};
     cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_NOT_IMPLEMENTED);
     cr_assert_eq(ops->stream_query(d, NULL, &why), STATUS_OK);
+}
+
+/* What it prints belongs to its launch, and would not come out of a graph. */
+Test(marked, what_prints_goes_by_itself)
+{
+    struct problem        why = {0};
+    struct device_module *prints = fixture_module(d);
+    uint32_t              n = 7;
+    struct device_launch  l = fixture_launch(prints, "hello", &n, sizeof n, 1);
+    struct buf            text;
+
+    buf_init(&text, 1000);
+    cr_assert_eq(add(NULL, 1), STATUS_OK);
+    l.mark = (struct device_mark){words, 2};
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_OK);
+    cr_assert_eq(atomic_load(words), 2);
+    cr_assert_eq(ops->take_output(d, NULL, &text), STATUS_OK);
+    cr_assert(span_is(buf_span(&text), "hello 7\n"), "%.*s", (int)text.bytes, text.data);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 1);
+    buf_finish(&text);
 }
