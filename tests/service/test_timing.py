@@ -1,4 +1,7 @@
 """Launches that nobody asks the time of: "timing": false, alone and in batches and programs, on the cpu device and on the fake driver."""
+import base64
+import struct
+
 import pytest
 
 from conftest import floats
@@ -62,6 +65,50 @@ def test_its_worker_s_time_counts_as_use(own):
     ops = [{"op": "launch", **untimed()} for _ in range(40)]
     assert client.post(session + "/batches", {"ops": ops}).status == 200
     assert before < between < device_time(client, session)
+
+
+# What a launch needs of the device differs from that of the one before: shared memory, stack, parameters, text.
+KINDS = r"""
+struct many { unsigned w[1500]; };
+extern "C" __global__ void shares(unsigned *p, unsigned n) {
+    extern __shared__ unsigned s[];
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) p[blockIdx.x] = n + s[blockDim.x - 1];
+}
+extern "C" __global__ void stacks(unsigned *p, unsigned n) {
+    unsigned a[1000], sum = 0;
+    for (unsigned i = 0; i < 1000; i++) a[i] = i * n;
+    for (unsigned i = 0; i < n; i++) sum += a[(i * 7919) % 1000];
+    p[blockIdx.x] = sum;
+}
+extern "C" __global__ void takes(unsigned *p, unsigned n, many b) { p[blockIdx.x] = b.w[n + threadIdx.x]; }
+"""
+PRINTS = r"""
+extern "C" __global__ void prints(unsigned *p, unsigned n) { printf("%u\n", n); p[blockIdx.x] = n; }
+"""
+
+
+def test_launches_of_every_kind_follow_each_other(client, session):
+    client.put_cuda(session + "/modules/kinds", KINDS).expect(201)
+    client.put_cuda(session + "/modules/prints", PRINTS).expect(201)
+    client.put(session + "/buffers/p", {"size": 4}).expect(201)
+    words = base64.b64encode(struct.pack("<1500I", *(7 * i for i in range(1500)))).decode()
+
+    def run(module, kernel, n, block, *args, **more):
+        spec = {"module": module, "kernel": kernel, "grid": [1], "block": [block], "args": [{"buf": "p"}, {"u32": n}, *args], "timing": False, **more}
+        done = client.post(session + "/launches", spec).expect(200).json()
+        return struct.unpack("<I", client.get(session + "/buffers/p/data").body)[0], done["stdout"]
+
+    for n in range(1, 13):
+        assert run("kinds", "shares", n, 64, shared_bytes=4 * (64 + n)) == (n + 63, "")
+        assert run("kinds", "stacks", n, 1) == (sum((i * 7919) % 1000 * n for i in range(n)), "")
+        assert run("kinds", "takes", n, 1, {"bytes": words}) == (7 * n, "")
+        assert run("prints", "prints", n, 1) == (n, f"{n}\n")
+        refused = client.post(session + "/launches", {"module": "kinds", "kernel": "shares", "grid": [1], "block": [1 << 20], "args": [{"buf": "p"}, {"u32": n}],
+                                                      "timing": False})
+        assert refused.status == 422, refused
+        assert run("kinds", "shares", n, 32, shared_bytes=40000) == (n + 31, "")
 
 
 def test_text_and_a_fault_are_told_as_ever(own):
