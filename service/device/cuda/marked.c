@@ -1,8 +1,17 @@
 /* A launch and the mark behind it, given to the device as one graph of two nodes, which each launch changes.
  *
- * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29). Kernels that print
- * go by themselves: what they print in a graph does not come out when their stream is waited for, as the text of a launch must. */
+ * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29). */
+#include "device/cuda/bounds.h"
 #include "device/cuda/internal.h"
+
+/* A library queues its launches itself; cooperative ones were not tried in a graph. What a kernel prints in a graph does not come out when its stream
+ * is waited for, as the text of a launch must. */
+static bool fits(const struct device_launch *l)
+{
+    const struct device_module *m = l->module;
+
+    return !m->plan && !m->table.prints && !l->cooperative && l->params_bytes <= MARKED_PARAM_BYTES_MAX;
+}
 
 static bool driver_can(const struct cuda_driver *cu)
 {
@@ -83,7 +92,7 @@ enum status cuda_marked_launch(struct device *d, struct device_stream *s, const 
     struct cuda_marked *g = &s->marked;
     enum status         st;
 
-    if (l->module->plan || l->module->table.prints || l->cooperative || g->refused || !driver_can(d->cu))
+    if (!fits(l) || g->refused || !driver_can(d->cu))
         return STATUS_NOT_IMPLEMENTED;
     st = prepare(d, g, l, mark_at, why);
     if (st)

@@ -166,6 +166,22 @@ Test(marked, a_mark_outside_registered_memory_is_refused_before_anything_runs)
     cr_assert_eq(ops->stream_query(d, NULL, &why), STATUS_OK);
 }
 
+Test(marked, what_has_many_parameters_goes_by_itself)
+{
+    static const char     many[] = ".version 8.1\n.target sm_75\n.address_size 64\n.visible .entry nothing(.param .b8 p[5000])\n{ ret; }\n";
+    static unsigned char  params[5000];
+    struct problem        why = {0};
+    struct device_module *takes = NULL;
+    struct device_launch  l;
+
+    cr_assert_eq(ops->module_load(d, many, sizeof many - 1, &takes, &why), STATUS_OK, "%s", why.detail);
+    l = fixture_launch(takes, "nothing", params, sizeof params, 1);
+    l.mark = (struct device_mark){words, 3};
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(atomic_load(words), 3);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 0);
+}
+
 /* What it prints belongs to its launch, and would not come out of a graph. */
 Test(marked, what_prints_goes_by_itself)
 {
