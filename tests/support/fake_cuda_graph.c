@@ -13,8 +13,8 @@ struct CUgraphNode_st {
     cuda_graph              child; /* owned; NULL: another node */
     cuda_address            word;  /* 0: another node */
     uint32_t                value;
-    unsigned char           params[PARAMS_BYTES_MAX]; /* or the work's argument */
-    size_t                  params_bytes;
+    _Alignas(16) unsigned char params[PARAMS_BYTES_MAX]; /* or the argument of the work, which reads it as what it is */
+    size_t params_bytes;
 };
 
 /* A graph and what is made of it are the same here; `nodes` belongs to the graph, the executable one has its own copies. */
