@@ -221,19 +221,23 @@ def clusters(client):
     return nvrtc_ptx(HISTOGRAM, "compute_90")
 
 
-def launch_histogram(client, session, blocks):
+def launch_histogram(client, session, blocks, timing):
+    """Behind a kernel without clusters on the same stream."""
+    client.put_cuda(session + "/modules/other", 'extern "C" __global__ void other() {}')
+    client.post(session + "/launches", {"module": "other", "kernel": "other", "grid": [1], "block": [1], "args": [], "timing": timing}).expect(200)
     numbers = [(i * i + 7 * i) % 65521 for i in range(30000)]
     assert client.put_octets(session + "/buffers/in", struct.pack(f"{len(numbers)}I", *numbers)).status in (200, 201)
     assert client.put_octets(session + "/buffers/out", bytes(4 * (BINS + 4 * BLOCKS))).status in (200, 201)
     launched = client.post(session + "/launches", {"module": "m", "kernel": "k", "grid": [blocks], "block": [128],
-                                                   "args": [{"buf": "in"}, {"buf": "out"}, {"i32": len(numbers)}]})
+                                                   "args": [{"buf": "in"}, {"buf": "out"}, {"i32": len(numbers)}], "timing": timing})
     return numbers, launched
 
 
-def test_blocks_of_a_cluster_share_their_memory(client, session, clusters):
+@pytest.mark.parametrize("timing", [True, False])
+def test_blocks_of_a_cluster_share_their_memory(client, session, clusters, timing):
     assert b".reqnctapercluster" in clusters and b"mapa" in clusters
     client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
-    numbers, launched = launch_histogram(client, session, BLOCKS)
+    numbers, launched = launch_histogram(client, session, BLOCKS, timing)
     launched.expect(200)
     found = struct.unpack(f"{BINS + 4 * BLOCKS}I", client.get(session + "/buffers/out/data").body)
     expected = [0] * BINS
@@ -243,9 +247,12 @@ def test_blocks_of_a_cluster_share_their_memory(client, session, clusters):
     assert list(found[BINS:]) == [100 + 10 * rank + block % 4 for block in range(BLOCKS) for rank in range(4)]
 
 
-def test_a_grid_that_is_no_multiple_of_its_clusters_is_refused(client, session, clusters):
+@pytest.mark.parametrize("timing", [True, False])
+def test_a_grid_that_is_no_multiple_of_its_clusters_is_refused(client, session, clusters, timing):
     client.put(session + "/modules/m", clusters, Content_Type="application/vnd.gpurest.ptx").expect(201)
-    _, launched = launch_histogram(client, session, 6)
+    for _ in range(2):
+        launch_histogram(client, session, BLOCKS, timing)[1].expect(200)
+    _, launched = launch_histogram(client, session, 6, timing)
     assert launched.status == 422 and launched.code == "launch_config_invalid", launched
 
 

@@ -355,6 +355,8 @@ static const struct {
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
 } kernels[] = {
     {"vadd", run_vadd},
+    {"vadd_again", run_vadd},
+    {"vadd_in_clusters", run_vadd},
     {"look", run_look_texels},
     {"number", run_number},
     {"fill7", run_fill7},

@@ -12,12 +12,14 @@
 struct cuda_plan;
 struct cuda_texture;
 
-/* A launch and its mark as one graph, whose two nodes each launch changes (device/cuda/marked.c). Zeroed: not made yet. */
+/* Launches of a kernel and their marks as one graph, whose two nodes each launch changes (device/cuda/marked.c). Zeroed: not made yet. */
 struct cuda_marked {
     cuda_graph                  graph;
     cuda_graph_exec             exec; /* NULL: none */
     cuda_graph_node             launch, mark;
     const struct device_module *module;  /* whose kernel the node has */
+    unsigned                    kernel;  /* its index */
+    unsigned                    others;  /* launches of other kernels since its last */
     bool                        refused; /* the driver makes no such graph */
 };
 
@@ -37,6 +39,7 @@ struct device_event {
 struct cuda_kernel {
     cuda_function function;
     uint32_t      shared_bytes_set; /* dynamic shared memory that the function currently allows */
+    uint32_t      cluster[3];       /* blocks of each of its clusters, with which it was compiled; 0: it has none */
 };
 
 struct device_module {

@@ -62,10 +62,23 @@ static enum status launch_refused(enum status st, struct problem *why)
     return STATUS_LAUNCH_CONFIG_INVALID;
 }
 
+/* The driver says so of a launch by itself, not of a node in a graph, which then runs (one H200, 2026-11-29). */
+static enum status check_clusters(const struct cuda_kernel *k, const uint32_t grid[3], struct problem *why)
+{
+    for (int i = 0; i < 3; i++)
+        if (k->cluster[i] && grid[i] % k->cluster[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                               "grid[%d] is %" PRIu32 ", but must be a multiple of %" PRIu32 ", the size of the kernel's clusters", i,
+                               grid[i], k->cluster[i]);
+    return STATUS_OK;
+}
+
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why)
 {
     enum status st = check_launch(d, &l->module->table.kernels[l->kernel], l, why);
 
+    if (!st)
+        st = check_clusters(&l->module->kernels[l->kernel], l->grid, why);
     return st ? st : open_shared(d, &l->module->kernels[l->kernel], l->shared_bytes, why);
 }
 

@@ -1,16 +1,20 @@
-/* A launch and the mark behind it, given to the device as one graph of two nodes, which each launch changes.
+/* A launch and the mark behind it, given to the device as one graph of two nodes, which each launch of its kernel changes.
  *
- * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29). */
+ * The driver takes them in 3.6 us, and the end is seen after 6.6; one after the other they take 4.4 and 8.4 (one H200, 2026-11-29).
+ *
+ * A node that gets another kernel keeps what the one before had beside its parameters: blocks that need clusters run without them, and others in them.
+ * So a graph has one kernel, until others have come so often that one of them has it. */
 #include "device/cuda/bounds.h"
 #include "device/cuda/internal.h"
 
-/* A library queues its launches itself; cooperative ones were not tried in a graph. What a kernel prints in a graph does not come out when its stream
- * is waited for, as the text of a launch must. */
+/* A library queues its launches itself; cooperative ones and clusters were not tried in a graph of their own. What a kernel prints in a graph does not
+ * come out when its stream is waited for, as the text of a launch must. */
 static bool fits(const struct device_launch *l)
 {
     const struct device_module *m = l->module;
 
-    return !m->plan && !m->table.prints && !l->cooperative && l->params_bytes <= MARKED_PARAM_BYTES_MAX;
+    return !m->plan && !m->table.prints && !m->kernels[l->kernel].cluster[0] && !l->cooperative &&
+           l->params_bytes <= MARKED_PARAM_BYTES_MAX;
 }
 
 static bool driver_can(const struct cuda_driver *cu)
@@ -49,18 +53,21 @@ static cuda_result make(const struct device *d, struct cuda_marked *g, const str
 }
 
 /* What the driver refuses changes nothing. */
-static cuda_result change(const struct device *d, struct cuda_marked *g, const struct device_launch *l,
-                          const struct cuda_kernel_node *launch, const struct cuda_memory_node *mark)
+static cuda_result change(const struct device *d, const struct cuda_marked *g, const struct cuda_kernel_node *launch,
+                          const struct cuda_memory_node *mark)
 {
     cuda_result r = d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->launch, launch);
 
-    if (r)
-        return r;
-    g->module = l->module;
-    return d->cu->cuGraphExecBatchMemOpNodeSetParams(g->exec, g->mark, mark);
+    return r ? r : d->cu->cuGraphExecBatchMemOpNodeSetParams(g->exec, g->mark, mark);
 }
 
-/* What speaks against a launch is told when it goes by itself, as it then does. */
+/* What speaks against a launch is told when it goes by itself, as it then does: also of a result that we do not know, which may be one of graphs
+ * alone, whether the context is lost. */
+static enum status told(struct device *d, cuda_result r, const char *doing)
+{
+    return cuda_status(r) == STATUS_DEVICE_ERROR ? STATUS_INTERNAL : cuda_check(d, r, NULL, doing);
+}
+
 static enum status prepare(struct device *d, struct cuda_marked *g, const struct device_launch *l, uint64_t mark_at, struct problem *why)
 {
     struct cuda_memory_operation write = {.operation = CUDA_MEMORY_WRITE_32, .address = mark_at, .value = l->mark.value};
@@ -72,10 +79,11 @@ static enum status prepare(struct device *d, struct cuda_marked *g, const struct
 
     cuda_describe_node(l, &bytes, extra, &launch);
     if (g->exec) {
-        st = cuda_check(d, change(d, g, l, &launch, &mark), NULL, "changing a graph");
+        st = told(d, change(d, g, &launch, &mark), "changing a graph");
     } else {
         g->module = l->module;
-        st = cuda_check(d, make(d, g, &launch, &mark), NULL, "making a graph");
+        g->kernel = l->kernel;
+        st = told(d, make(d, g, &launch, &mark), "making a graph");
         g->refused = st != STATUS_OK;
     }
     if (g->refused)
@@ -86,13 +94,25 @@ static enum status prepare(struct device *d, struct cuda_marked *g, const struct
     return st ? st : STATUS_NOT_IMPLEMENTED;
 }
 
+/* False: the launch is of another kernel, and goes by itself. */
+static bool take_graph(struct device *d, struct cuda_marked *g, const struct device_launch *l)
+{
+    bool own = !g->exec || (g->module == l->module && g->kernel == l->kernel);
+
+    g->others = own ? 0 : g->others + 1;
+    if (g->others < MARKED_OTHERS_MAX)
+        return own;
+    drop(d, g);
+    return true;
+}
+
 enum status cuda_marked_launch(struct device *d, struct device_stream *s, const struct device_launch *l, uint64_t mark_at,
                                struct problem *why)
 {
     struct cuda_marked *g = &s->marked;
     enum status         st;
 
-    if (!fits(l) || g->refused || !driver_can(d->cu))
+    if (!fits(l) || g->refused || !driver_can(d->cu) || !take_graph(d, g, l))
         return STATUS_NOT_IMPLEMENTED;
     st = prepare(d, g, l, mark_at, why);
     if (st)

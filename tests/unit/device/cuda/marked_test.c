@@ -13,6 +13,8 @@ static float                *numbers, *sums; /* of eight: the fake's device memo
 
 static const char ptx[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
                           ".visible .entry vadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
+                          ".visible .entry vadd_again(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
+                          ".visible .entry vadd_in_clusters(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
                           ".visible .entry endless()\n{ ret; }\n";
 
 static struct device_module *load(void)
@@ -40,14 +42,20 @@ static void open_with_words(void)
 TestSuite(marked, .init = open_with_words, .fini = the_device_close);
 
 /* c[i] = i + i, and the word has the value. */
-static enum status add(struct device_stream *s, uint32_t value)
+static enum status add_by(const char *kernel, struct device_stream *s, uint32_t value)
 {
     struct problem       why = {0};
     struct vadd_params   p = {(uintptr_t)numbers, (uintptr_t)numbers, (uintptr_t)sums, NUMBERS};
-    struct device_launch l = fixture_launch(m, "vadd", &p, offsetof(struct vadd_params, n) + sizeof p.n, 32);
+    struct device_launch l = fixture_launch(m, kernel, &p, offsetof(struct vadd_params, n) + sizeof p.n, 32);
 
+    l.grid[0] = 2;
     l.mark = (struct device_mark){words, value};
     return ops->launch(d, s, &l, &why);
+}
+
+static enum status add(struct device_stream *s, uint32_t value)
+{
+    return add_by("vadd", s, value);
 }
 
 static bool added(uint32_t value)
@@ -200,4 +208,63 @@ Test(marked, what_prints_goes_by_itself)
     cr_assert(span_is(buf_span(&text), "hello 7\n"), "%.*s", (int)text.bytes, text.data);
     cr_assert_eq(fixture_calls("cuGraphLaunch"), 1);
     buf_finish(&text);
+}
+
+static void add_each_way(const char *kernel, unsigned rounds)
+{
+    for (uint32_t i = 0; i < rounds; i++) {
+        cr_assert_eq(add_by(kernel, NULL, 100 + i), STATUS_OK);
+        cr_assert(added(100 + i));
+    }
+}
+
+/* A driver's node keeps what the kernel before had beside its parameters. */
+Test(marked, a_graph_is_not_changed_to_another_kernel)
+{
+    for (unsigned i = 0; i < 40; i++)
+        add_each_way(i % 2 ? "vadd_again" : "vadd", 1);
+    cr_assert_eq(fixture_calls("cuGraphInstantiateWithFlags"), 1);
+    cr_assert_eq(fixture_calls("cuGraphExecKernelNodeSetParams_v2"), 19);
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 20);
+    add_each_way("vadd_again", 100);
+    cr_assert_eq(fixture_calls("cuGraphInstantiateWithFlags"), 2, "the one that comes in its place has a graph");
+    cr_assert_eq(fixture_calls("cuGraphExecDestroy"), 1);
+    cr_assert_leq(fixture_calls("cuLaunchKernel"), 40);
+}
+
+Test(marked, kernels_with_clusters_go_by_themselves)
+{
+    add_each_way("vadd_in_clusters", 2);
+    add_each_way("vadd", 2);
+    add_each_way("vadd_in_clusters", 50);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 2);
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 52);
+}
+
+/* As newer drivers may say something of graphs that we do not know. */
+Test(marked, a_result_that_is_not_known_loses_nothing)
+{
+    setenv("FAKE_CUDA_FAIL", "cuGraphExecKernelNodeSetParams_v2:1:917", 1);
+    for (uint32_t i = 1; i < 4; i++) {
+        cr_assert_eq(add(NULL, i), STATUS_OK);
+        cr_assert(added(i));
+    }
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 1);
+}
+
+/* Of a launch by itself the driver says so, not of one in a graph. */
+Test(marked, a_grid_that_is_no_multiple_of_its_clusters_is_refused)
+{
+    struct problem       why = {0};
+    struct vadd_params   p = {(uintptr_t)numbers, (uintptr_t)numbers, (uintptr_t)sums, NUMBERS};
+    struct device_launch l = fixture_launch(m, "vadd_in_clusters", &p, offsetof(struct vadd_params, n) + sizeof p.n, 32);
+    struct device_graph *g;
+
+    l.grid[0] = 4;
+    cr_assert_eq(ops->graph_create(d, &l, 1, &g, &why), STATUS_OK);
+    l.grid[0] = 3;
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_eq(ops->graph_set(d, g, 0, &l, &why), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_str_eq(why.detail, "grid[0] is 3, but must be a multiple of 2, the size of the kernel's clusters");
+    ops->graph_destroy(d, g);
 }
