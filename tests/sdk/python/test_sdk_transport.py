@@ -2,6 +2,7 @@
 import asyncio
 import dataclasses
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -18,7 +19,7 @@ from gpurest import errors
 from gpurest.aio.transport import AsyncTransport
 from gpurest._session import requests
 from gpurest._session.handle import is_fault
-from gpurest._transport.connection import JOIN_BYTES_MAX, SEND_BYTES
+from gpurest._transport.connection import JOIN_BYTES_MAX, SEND_BYTES, Connection
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
 from gpurest._transport.wire import Request, parse_head, whole_answer, with_key
@@ -292,6 +293,22 @@ def test_what_is_posted_may_be_answered_at_once_or_later(tmp_path, name, timeout
             assert client.send(Request("GET", "/z")).json() == {"got": 0}
         assert server.connections == 1
         client.close()
+
+
+def test_sockets_that_are_not_python_s_own_wait_as_they_do():
+    """Such as gevent's: what waits in a call of the system stops all of its threads."""
+    class Green:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION))) as server:
+        endpoint = Endpoint.parse(server.url)
+        with endpoint.open(60.0, None) as sock:
+            assert Connection(Green(sock), endpoint, None, 60.0).post(Request("POST", "/x"), b"1").json() == VERSION
+            assert not os.get_blocking(sock.fileno())
 
 
 def test_an_interrupt_ends_the_wait_for_an_answer():

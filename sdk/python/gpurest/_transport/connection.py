@@ -1,6 +1,7 @@
 """One blocking connection: a request out, an answer in. Bulk bytes go between the socket and the caller's memory without a copy."""
 from __future__ import annotations
 
+import _socket
 import array
 import os
 import select
@@ -67,7 +68,8 @@ class Connection:
         self._like: Optional[Request] = None  # of what was posted last, unless the socket waits for another time since
         self._start = self._posted = b""  # of that, and all of it
         self._short: Optional[bytes] = None  # its body
-        self._prompt = sys.platform == "linux" and not isinstance(sock, ssl.SSLSocket) and bool(idle_s and self._waits_s)  # Python's own calls need one
+        plain = isinstance(sock, _socket.socket) and not isinstance(sock, ssl.SSLSocket)  # gevent's are none: their threads wait for each other in calls
+        self._prompt = sys.platform == "linux" and plain and bool(idle_s and self._waits_s)  # Python's own calls need a time-out
         if self._prompt:
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", 0, PROMPT_US))
