@@ -427,6 +427,21 @@ def test_an_interrupt_while_a_request_is_written_leaves_none_that_another_takes_
     assert [float(one[3]) for one in (x, x, y, y, x)] == [3, 3, 1, 1, 3]
 
 
+def test_an_interrupt_before_a_request_is_written_leaves_memory_to_the_next(g, session, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    x = g.asarray(np.arange(6, dtype="f4"), session=session)
+    assert float((x + x)[1]) == 2.0
+    left = list(session._array_engine.dead)
+    assert left
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(engine_module, "Structure", interrupt)
+        (x * 3).tolist()
+    assert list(session._array_engine.dead) == left
+    assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
+
+
 def test_what_was_done_is_not_done_again_after_an_interrupt(g, session, monkeypatch):
     """The answer is there, and an array is updated in its own memory, when the user interrupts: it is lost, and not updated twice."""
     x = g.asarray(np.zeros(4), session=session)

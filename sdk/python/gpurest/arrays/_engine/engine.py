@@ -261,17 +261,18 @@ class Engine:
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
 
     def _structure(self, nodes: Sequence[Node], reads: Sequence[Load], dead: Sequence[Region]) -> Structure:
-        """Of a flush, without nodes that need something lost. `dead`: of the engine's; it is left to the next flush when what is read is lost."""
-        structure = Structure(nodes, reads)
-        if structure.lost:
-            try:
+        """Of a flush, without nodes that need something lost. `dead`: of the engine's; it is left to the next flush when what is read is lost, or at an
+        interrupt."""
+        try:
+            structure = Structure(nodes, reads)
+            if structure.lost:
                 structure = Structure(self._usable(nodes), reads)
                 for one in reads:
                     self.check(one.node)
-            except BaseException:
-                self.dead.extend(dead)
-                raise
-        return structure
+            return structure
+        except BaseException:
+            self.dead.extend(dead)
+            raise
 
     def _prepared(self, structure: Structure) -> Prepared:
         """Planned and written once for flushes of one structure."""
