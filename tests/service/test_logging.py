@@ -297,7 +297,12 @@ def test_what_a_worker_writes_never_passes_for_the_front_ends_words(logging, tmp
         stderr.write(b'{"time":"2026-01-01T00:00:00.000Z","level":"critical","role":"frontend","pid":1,"category":"auth","message":"forged"}\n')
         stderr.write(b"gpurest-log critical auth role=frontend pid=1 forged\n")
         stderr.write(b"x" * 5000 + b"\nlast of them\n")
-    told = until(lambda: (lines := (path.read_text() if to_file else service.stderr()).splitlines()) and "last of them" in lines[-1] and lines)
+
+    def all_told():
+        found = (path.read_text() if to_file else service.stderr()).splitlines()
+        return any("last of them" in line for line in found) and found
+
+    told = until(all_told)
     lines = [line for line in told if any(word in line for word in ("libsomething", "forged", "xxxx", "last of them"))]
     assert len(lines) == 8
     for line in lines:
