@@ -8,7 +8,8 @@ struct place {
     struct device_launch launch; /* its params are ours */
     void                *params;
     cuda_graph_node      node;
-    bool                 plan; /* a library's launch; the module may be gone when the next one comes for this place */
+    bool                 plan;       /* a library's launch; the module may be gone when the next one comes for this place */
+    uint32_t             cluster[3]; /* of its kernel, likewise; a node that gets another kernel keeps it */
 };
 
 struct device_graph {
@@ -68,6 +69,7 @@ static enum status keep_launch(struct place *p, const struct device_launch *l, s
     free(p->params);
     p->launch = *l;
     p->plan = l->module->plan != NULL;
+    memcpy(p->cluster, l->module->kernels[l->kernel].cluster, sizeof p->cluster);
     p->launch.before = p->launch.after = NULL;
     p->launch.params = p->params = params;
     return STATUS_OK;
@@ -186,11 +188,14 @@ static void dissolve_graph(struct device *d, struct device_graph *g)
     g->graph = NULL;
 }
 
-/* A node's kind never changes, and neither does the number of kernels that a library makes of a launch. */
+/* A node's kind never changes, nor its clusters' size, and neither does the number of kernels that a library makes of a launch. */
 static enum status change_node(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
 {
-    bool        plan = l->module->plan != NULL, same = plan == g->places[index].plan;
-    enum status st = STATUS_INTERNAL;
+    const struct place *p = &g->places[index];
+    bool                plan = l->module->plan != NULL, same = plan == p->plan;
+    enum status         st = STATUS_INTERNAL;
+
+    same = same && memcmp(p->cluster, l->module->kernels[l->kernel].cluster, sizeof p->cluster) == 0;
 
     if (same)
         st = plan ? set_plan(d, g, index, l, why) : set_kernel(d, g, index, l, why);

@@ -252,6 +252,31 @@ Test(marked, a_result_that_is_not_known_loses_nothing)
     cr_assert_eq(fixture_calls("cuLaunchKernel"), 1);
 }
 
+/* Of a program whose module was made anew, for instance. */
+Test(marked, a_longer_graph_is_run_launch_by_launch_when_a_kernel_needs_other_clusters)
+{
+    struct problem       why = {0};
+    struct vadd_params   p = {(uintptr_t)numbers, (uintptr_t)numbers, (uintptr_t)sums, NUMBERS};
+    size_t               bytes = offsetof(struct vadd_params, n) + sizeof p.n;
+    struct device_launch plain = fixture_launch(m, "vadd", &p, (uint32_t)bytes, 32);
+    struct device_launch again = fixture_launch(m, "vadd_again", &p, (uint32_t)bytes, 32);
+    struct device_launch clusters = fixture_launch(m, "vadd_in_clusters", &p, (uint32_t)bytes, 32);
+    struct device_graph *g;
+
+    clusters.grid[0] = 2;
+    cr_assert_eq(ops->graph_create(d, &plain, 1, &g, &why), STATUS_OK);
+    cr_assert_eq(ops->graph_set(d, g, 0, &again, &why), STATUS_OK);
+    cr_assert_eq(ops->graph_run(d, NULL, g, &why), STATUS_OK);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 1);
+    cr_assert_eq(ops->graph_set(d, g, 0, &clusters, &why), STATUS_OK);
+    memset(sums, 0, NUMBERS * sizeof *sums);
+    cr_assert_eq(ops->graph_run(d, NULL, g, &why), STATUS_OK);
+    cr_assert_eq(fixture_calls("cuGraphLaunch"), 1);
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 1);
+    cr_assert(added(0));
+    ops->graph_destroy(d, g);
+}
+
 /* Of a launch by itself the driver says so, not of one in a graph. */
 Test(marked, a_grid_that_is_no_multiple_of_its_clusters_is_refused)
 {
