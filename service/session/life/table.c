@@ -82,10 +82,10 @@ static unsigned lower_bound(const struct table *t, struct span id)
 
 void table_finish(struct table *t)
 {
-    if (t->room) {
+    if (t->items)
         free(t->items - t->gap);
+    if (t->heads)
         free(t->heads - t->gap);
-    }
     *t = (struct table){0};
 }
 
