@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 #include "base/log/log.h"
 #include "base/random.h"
 #include "limits.h"

@@ -1,7 +1,7 @@
 /* Any bytes as a code object for AMD GPUs: opened and walked to the end; all results are inside it. */
 #include <stdlib.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 #include "device/hip/code_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -1,7 +1,7 @@
 /* Any bytes as the image of a GPU compiler: opened and walked to the end; all results are inside it. */
 #include <stdlib.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 #include "device/cuda/cubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

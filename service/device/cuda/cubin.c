@@ -3,7 +3,7 @@
 
 #include <elf.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 enum {
     CUBIN_MACHINE = 190,       /* EM_CUDA */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 enum {
     FATBIN_MAGIC = 0xba55ed50u,

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 enum {
     MACHINE_AMDGPU = 224, /* EM_AMDGPU */

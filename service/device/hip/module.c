@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 /* A device runs code for itself, or for the family that it is of ("gfx9-generic"); the latter only the driver can tell. */
 static enum status check_target(const struct device *d, const struct code_object *c, struct problem *why)

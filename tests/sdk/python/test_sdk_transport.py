@@ -1,5 +1,6 @@
 """The transports against scripted servers: cut, slow, wrong and early answers; retries; the pool. Blocking and asyncio."""
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
@@ -258,22 +259,29 @@ def test_what_is_posted_while_nobody_listens_for_a_moment_is_sent_later(monkeypa
         client.close()
 
 
-@pytest.mark.parametrize("every_s", [0.05, 0.02])
-def test_a_time_out_comes_while_signals_do(every_s):
-    """A program with a timer: each signal ends a call of the system, which is made again."""
-    ended, before = threading.Event(), signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
+@contextlib.contextmanager
+def alarms(handler):
+    """Timers that end what waits, by that handler."""
+    before = signal.signal(signal.SIGALRM, handler)
     try:
-        with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
-            client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 0.5), 0, None), Request("POST", "/x")
-            client.post(like, b"1")
-            with pytest.raises(errors.TimeoutError_):
-                client.post(like, b"2")
-            ended.set()
-            client.close()
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("every_s", [0.05, 0.02])
+def test_a_time_out_comes_while_signals_do(every_s):
+    """A program with a timer: each signal ends a call of the system, which is made again."""
+    ended = threading.Event()
+    with alarms(lambda *_: None), fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+        signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
+        client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 0.5), 0, None), Request("POST", "/x")
+        client.post(like, b"1")
+        with pytest.raises(errors.TimeoutError_):
+            client.post(like, b"2")
+        ended.set()
+        client.close()
 
 
 @pytest.mark.parametrize("name", [None, "socket"])
@@ -315,19 +323,15 @@ def test_an_interrupt_ends_the_wait_for_an_answer():
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    ended, before = threading.Event(), signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
-            client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 600.0), 2, None), Request("POST", "/x")
-            client.post(like, b"1")
-            with pytest.raises(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, 0.3)
-                client.post(like, b"2")
-            ended.set()
-            client.close()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    ended = threading.Event()
+    with alarms(interrupt), fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+        client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 600.0), 2, None), Request("POST", "/x")
+        client.post(like, b"1")
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            client.post(like, b"2")
+        ended.set()
+        client.close()
 
 
 HEADS = [b"HTTP/1.1 200 OK\r\nDate: Sun\r\nX-Request-Id: a\r\nContent-Length: 2\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: Monday\r\nX-Request-Id: b\r\nContent-Length: 10\r\n\r\n",

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 enum { WANTED = 7 };
 

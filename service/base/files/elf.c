@@ -1,5 +1,5 @@
 /* Recognises ELF files and reads their notes. */
-#include "base/elf.h"
+#include "base/files/elf.h"
 
 #include <elf.h>
 
