@@ -258,6 +258,36 @@ def test_many_launches_of_a_batch_are_told_together(client, vadd, events):
     assert stream.next()[2]["launch"] == "own"
 
 
+def run_batch(client, path, body):
+    return client.post(path + "/batches", body)
+
+
+def run_program(client, path, body):
+    name = f"{path}/programs/of{len(body['ops'])}"
+    client.put(name, body).expect(201)
+    return client.post(name + "/runs", {})
+
+
+@pytest.mark.parametrize("run", [run_batch, run_program])
+def test_launches_without_a_time_and_text_are_told_together(client, vadd, events, run):
+    stream = events(vadd, "?types=launch.finished")
+    run(client, vadd, batch_of(3, timing=False)).expect(200)
+    run(client, vadd, batch_of(1, timing=False)).expect(200)
+    all_three, one = stream.next()[2], stream.next()[2]
+    assert (all_three["op"], all_three["op_last"], all_three["launches"], all_three["state"]) == (0, 4, 3, "succeeded")
+    assert one["batch"] == all_three["batch"] + 1 and one["op"] == 0 and not {"launches", "op_last", "gpu_us"} & set(one)
+    assert "gpu_us" not in all_three
+
+
+def test_launches_of_which_one_is_timed_are_told_apart(client, vadd, events):
+    stream = events(vadd, "?types=launch.finished")
+    batch = batch_of(3, timing=False)
+    batch["ops"][2]["timing"] = True
+    client.post(vadd + "/batches", batch).expect(200)
+    told = [stream.next()[2] for _ in range(3)]
+    assert [(data["op"], "gpu_us" in data) for data in told] == [(0, False), (2, True), (4, False)]
+
+
 def test_what_a_batch_printed_and_where_it_failed(client, session, events):
     assert client.put_cuda(session + "/modules/m", FAULTS).status == 201
     stream = events(session, "?types=launch.finished,kernel.printf")
