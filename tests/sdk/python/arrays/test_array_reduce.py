@@ -70,6 +70,148 @@ def test_long_reductions_in_several_stages(g, shape, axis):
     same(x[..., ::-1].T.sum(), np.asarray(a.sum()))
 
 
+# ---- pieces that the blocks of one launch put together ----
+
+PIECE = 4096  # elements that a block adds up, at least
+REDUCED = ["sum", "mean", "min", "max", "argmin", "argmax", "any", "all"]
+
+
+def checked(queued):
+    for ours, theirs, what in queued:
+        same(ours, np.asarray(theirs), exact=False, what=what)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "complex64", "complex128"])
+def test_long_reductions_of_an_expression(g, dtype):
+    """Whole numbers, whose sums are the same in any order, around the sizes where a block, a few blocks and as many as there may be have a piece each."""
+    rng, unsigned, halves = np.random.default_rng(6), dtype[0] in "bu", dtype == "float16"
+    names = [name for name in REDUCED if not (halves and name in ("sum", "mean")) and not (dtype.startswith("complex") and name in ("any", "all"))]
+    queued = []
+    for size in (PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 1, 32 * PIECE + 1, 33 * PIECE + 5):
+        a = rng.integers(0 if unsigned else -3, 2 if dtype == "bool" else 4, size).astype(dtype)
+        a[0] = 1
+        x = g.asarray(a)
+        ours, theirs = (x & x, a & a) if dtype == "bool" else (x + x, a + a)
+        queued += [(getattr(ours, name)(), getattr(theirs, name)(), f"{name} of {size} {dtype}") for name in names]
+    checked(queued)
+
+
+@pytest.mark.parametrize("shape,axis", [((2, 33 * PIECE + 1), 1), ((5, 9_001), 1), ((9_001, 5), 0), ((3, 8_193, 2), 1), ((2, 70, 70, 3), (1, 2)), ((70, 2, 71), (0, 2)),
+                                        ((511, PIECE + 1), 1), ((PIECE + 1, 511), 0)])
+def test_long_reductions_of_an_expression_along_axes(g, shape, axis):
+    a = np.random.default_rng(7).integers(-50, 50, shape).astype("i4")
+    x, queued = g.asarray(a), []
+    for name in ("sum", "min", "any"):
+        for keepdims in (False, True):
+            queued.append((getattr(x * 2, name)(axis=axis, keepdims=keepdims), getattr(a * 2, name)(axis=axis, keepdims=keepdims), f"{name} {keepdims}"))
+    if not isinstance(axis, tuple):
+        queued.append(((x * 2).argmax(axis=axis), (a * 2).argmax(axis=axis), "argmax"))
+    checked(queued)
+
+
+def test_as_many_outputs_as_blocks_share(g):
+    """Rows a little longer than a piece, of as many as have more than one."""
+    a = np.arange(PIECE + 1, dtype="i4") % 7
+    for rows in (1_023, 2_047, 2_048):
+        x = g.broadcast_to(g.asarray(a), (rows, PIECE + 1)) + g.arange(rows, dtype="i4")[:, None]
+        same(x.sum(axis=1), a.sum() + (PIECE + 1) * np.arange(rows), what=f"{rows}")
+
+
+def test_pieces_of_blocks_have_room():
+    """In the memory of the kernel's own, which the plan does not see."""
+    from gpurest.arrays._engine.codegen_reduce import BLOCKS_WANTED, PIECES_MAX, plan_shape
+    sizes = sorted({max(1, base * times + more) for base in (1, 2, 31, 32, 33, 511, 512, 1_000, 2_047, 2_048, PIECE) for times in (1, 3, PIECE) for more in (-1, 0, 1)} | {1 << 31, 1 << 40})
+    for outputs in sizes:
+        for elements in sizes:
+            cut = plan_shape(outputs, elements, False)
+            if cut.by_block and cut.chunks > 1:
+                assert outputs < BLOCKS_WANTED and outputs * cut.chunks <= PIECES_MAX and cut.grid == outputs * cut.chunks, (outputs, elements)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_not_a_number_in_one_of_many_pieces(g, dtype):
+    queued = []
+    for size in (3 * PIECE + 7, 40 * PIECE):
+        for at in (0, PIECE - 1, PIECE, size // 2, size - 1):
+            a = np.random.default_rng(9).integers(-9, 9, size).astype(dtype)
+            a[at] = np.nan
+            a[size - 2] = np.inf
+            x = g.asarray(a)
+            queued += [(getattr(x * 1, name)(), getattr(a, name)(), f"{name} of {size} at {at}") for name in ("sum", "min", "max", "argmin", "argmax")]
+    checked(queued)
+
+
+def test_a_long_sum_is_the_same_each_time(g):
+    """Whichever block comes last."""
+    a = np.random.default_rng(10).standard_normal(50 * PIECE + 3).astype("f4")
+    x = g.asarray(a)
+    assert len({float((x * x).sum()) for _ in range(40)}) == 1
+    same((x * x).sum(), np.asarray((a.astype("f8") ** 2).sum().astype("f4")), exact=False)
+
+
+def test_one_kernel_takes_reductions_of_any_size_in_turns(g):
+    """Each counts its pieces from 0."""
+    sizes = (PIECE + 1, 60 * PIECE, 2 * PIECE, 5 * PIECE + 1)
+    arrays = [g.ones((rows, size), "i4") for rows, size in zip((1, 1, 3, 7), sizes)]
+    for _ in range(3):
+        totals = [((one + one).sum(axis=1), one.shape) for one in arrays]
+        for total, (rows, size) in totals:
+            same(total, np.full(rows, 2 * size))
+
+
+def test_threads_and_other_clients_add_up_in_one_session(g, client):
+    """Arrays are computed on one stream, whoever has them queued: no launch finds what another one has left half done. Another stream is busy beside."""
+    import threading
+    with client.session() as session:
+        found, wrong = [], []
+        side, buffer = session.stream(), session.buffer(size=1 << 20)
+
+        def add_up(of, number):
+            try:
+                x = g.asarray(np.full(20 * PIECE + number, number, "i4"), session=of)
+                for _ in range(15):
+                    found.append((int((x + x).sum()), 2 * number * (20 * PIECE + number)))
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=add_up, args=(of, number)) for number, of in enumerate([session, session, client.attach(session.id), client.attach(session.id)], 1)]
+        for one in threads:
+            one.start()
+        for _ in range(20):
+            buffer.fill(7, stream=side)
+        for one in threads:
+            one.join()
+        assert not wrong and len(found) == 60 and all(got == expected for got, expected in found), (wrong, found)
+
+
+@pytest.mark.parametrize("ended_by", ["a fault", "a timeout"])
+def test_a_launch_that_ends_half_way_leaves_nothing_counted(g, client, ended_by):
+    """Some blocks have left their pieces and counted them. The worker and all its memory go with that launch; the sum that comes next counts from 0."""
+    fault = ended_by == "a fault"
+    before = g.config.timeout_s
+    if not client.default_session.device.startswith("cpu"):
+        pytest.skip("others have no memcheck, and may be done in time")
+    with client.session(memcheck=fault) as session:
+        for _ in range(2):
+            x = g.empty(100 * PIECE, "f4", session=session) if fault else g.broadcast_to(g.ones(PIECE, "f4", session=session), (1 << 20, PIECE))
+            try:
+                if fault:
+                    x[:40 * PIECE] = 1
+                else:
+                    x._flush()
+                    g.config.timeout_s = 0.5
+                with pytest.raises(g.errors.LaunchFailedError if fault else g.errors.KernelTimeoutError):
+                    float((x + x).sum())
+            finally:
+                g.config.timeout_s = before
+            del x
+            session.reset()
+            for size in (40 * PIECE, 100 * PIECE, PIECE + 1):
+                y = g.ones(size, "f4", session=session)
+                for _ in range(3):
+                    assert float((y + y).sum()) == 2 * size
+
+
 def test_sums_of_many_floats_stay_accurate(g):
     a = np.full(1_000_000, 0.1, "f4")
     assert abs(float(g.asarray(a).sum()) - 100_000.0015) < 0.2

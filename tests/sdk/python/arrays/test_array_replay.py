@@ -152,6 +152,24 @@ def test_what_is_as_it_was_is_done_again(g, session, monkeypatch):
     assert made
 
 
+def test_a_long_sum_is_one_launch_and_done_again(g, session, monkeypatch):
+    """Its pieces are put together by the launch that makes them, in memory of the kernel's own: it needs no other, and is what a short one is."""
+    made = flushes_made(monkeypatch)
+    for size in (4096, 4097, 1 << 17):
+        x = g.asarray(np.ones(size, "f4"), session=session)
+        if not session._array_engine.language.has_own:
+            pytest.skip("this device's kernels have no memory of their own")
+        x._flush()
+        total = (x + x).sum()
+        assert total.explain().count("kernel ") == 1 and " 4 bytes of device memory" in total.explain()
+        for at in range(9):
+            assert float((x + x).sum()) == 2 * size
+            if at == 5:
+                made.clear()
+        assert not made, size
+
+
+
 def test_flushes_that_are_alike_are_told_from_each_other(g, session):
     """As many operations of the same kinds at the end: in turns, and each several times, so that all are known when the others come."""
     a, b, flat = np.arange(12, dtype="f4").reshape(3, 4), np.arange(12, dtype="f4").reshape(3, 4)[::-1] * 2, np.arange(16, dtype="f4")

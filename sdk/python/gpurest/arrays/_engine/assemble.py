@@ -238,8 +238,10 @@ class Assembly:
         acc = accumulator(node.op, source.dtype, node.dtype)
         cut = plan_shape(outputs, elements, _apart(source, kept, reduced))
         results = _last_results(node, slot, elements)
-        if cut.chunks == 1:
-            self._launch(reduction(self.language, node.op, step.members, source, kept, reduced, acc, cut, results), [cut.grid], cut.block, step, note)
+        joined = cut.by_block and self.language.has_own
+        if cut.chunks == 1 or joined:
+            kernel = reduction(self.language, node.op, step.members, source, kept, reduced, acc, cut, results, joined=joined and cut.chunks > 1)
+            self._launch(kernel, [cut.grid], cut.block, step, note)
         else:
             self._reduce_twice(step, source, acc, cut, results, note)
 

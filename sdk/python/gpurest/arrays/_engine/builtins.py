@@ -16,7 +16,7 @@ from .expr import Const, Load, Node
 from .language import Argument, Target
 
 SHORT_AXIS = 32  # so few elements are one thread's work; the built-in takes a warp or more for each result
-# As measured on an H200 beside generated kernels, which cut long sums into pieces for a second kernel to put together.
+# As measured on an H200 beside generated kernels, which cut long sums into pieces; then a second kernel put these together, where now the last block does.
 ROWS_BUSY = 64  # so many rows, a block of the built-in each, are faster there however long they are
 ALONE_MAX = 1 << 16  # and rows of so few elements, however few rows there are
 STRIPS_BUSY = 256  # blocks, of STRIP columns side by side each, when the dimension is not the last one

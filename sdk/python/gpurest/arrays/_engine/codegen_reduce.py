@@ -14,6 +14,7 @@ from .language import BLOCK, Kernel, Language, Target
 CHUNK_OF_BLOCK = 4096  # elements that a block of threads adds up, at least
 CHUNK_OF_THREAD = 64  # ... a single thread
 BLOCKS_WANTED = 2048  # enough for every multiprocessor to have several
+PIECES_MAX = 2 * BLOCKS_WANTED  # of blocks: of fewer outputs than BLOCKS_WANTED, each with less than a piece more than its share of those
 SHORT_ROW = 32  # a row of so few elements is a thread's work
 MANY_OUTPUTS = 512  # with neighbouring elements in different outputs, a thread per output reads neighbours together
 SCAN_CHUNK = 4096
@@ -93,6 +94,22 @@ class _Accumulation:
         text = self.language.shared(self.language.type_of(self.dtype), "shared_acc")
         return text + (self.language.shared(self.language.long, "shared_place") if self.arg else "")
 
+    def own(self) -> str:
+        """What the blocks of a launch leave for the last one of each output, and how many have come. The count is 0 again behind a launch that ends; one that does not end takes
+        its worker with it, and this memory."""
+        language = self.language
+        text = language.own(language.type_of(self.dtype), "piece_acc", PIECES_MAX) + (language.own(language.long, "piece_place", PIECES_MAX) if self.arg else "")
+        return text + language.own("u32_t", "arrived", BLOCKS_WANTED) + "    __shared__ bool is_last;\n"
+
+    def join(self, finish: Sequence[str]) -> List[str]:
+        """All pieces of an output into the first thread of the block that came last, in their order, whichever block that is."""
+        leave = ["piece_acc[piece] = acc;"] + (["piece_place[piece] = place;"] if self.arg else [])
+        take = self.take("piece_acc[o * chunks + at]", "piece_place[o * chunks + at]")
+        return ["if (threadIdx.x == 0) {", *_deeper([*leave, "__threadfence();", "is_last = atomicInc(&arrived[o], (u32_t)chunks - 1) == (u32_t)chunks - 1;"]),
+                "}", "__syncthreads();", "if (is_last) {",
+                *_deeper(["__threadfence();", *self.declare(), f"for (u32_t at = threadIdx.x; at < chunks; at += blockDim.x) {{ {take} }}", *self.tree(),
+                          "if (threadIdx.x == 0) {", *_deeper(finish), "}"]), "}"]
+
 
 class Results(NamedTuple):
     """Where the pieces go: values of element type `dtype`, their places, or both. `divisor`: of the values, before they are stored."""
@@ -104,8 +121,9 @@ class Results(NamedTuple):
 
 
 def reduction(language: Language, op: str, members: Sequence[Node], source: Load, kept: Sequence[int], reduced: Sequence[int], acc: DType, cut: Shape,
-              results: Results, places: Optional[Load] = None) -> Kernel:
-    """`source` is a member's value or a view; `places`, of the same shape, are the places that earlier pieces found."""
+              results: Results, places: Optional[Load] = None, joined: bool = False) -> Kernel:
+    """`source` is a member's value or a view; `places`, of the same shape, are the places that earlier pieces found. `joined`: of pieces of blocks, those of an output become one
+    result."""
     plain = not any(one.node is source.node for one in map(Node.load, members))
     loads = [one for node in members for one in node.loads if one.node not in set(members) or not one.identity]
     loads = loads + ([source] if plain else []) + ([places] if places else [])
@@ -131,9 +149,11 @@ def reduction(language: Language, op: str, members: Sequence[Node], source: Load
     _outputs(writer, accumulation, results)
     for name, number in (("outputs", cut.outputs), ("elements", cut.elements), ("chunk", cut.chunk), ("chunks", cut.chunks)):
         writer.count(name, number)
-    text = _by_block if cut.by_block else _by_thread
-    lines = text(writer, accumulation, kept_lines + bases, inner, _finish_lines(writer, accumulation, results))
-    return writer.finish(lines, accumulation.shared() if cut.by_block else "", cut.block)
+    outer, finish = kept_lines + bases, _finish_lines(writer, accumulation, results, "o" if joined else "piece")
+    if not cut.by_block:
+        return writer.finish(_by_thread(writer, accumulation, outer, inner, finish), "", cut.block)
+    last = accumulation.join(finish) if joined else ["if (threadIdx.x == 0) {", *_deeper(finish), "}"]
+    return writer.finish(_by_block(writer, accumulation, outer, inner, last), accumulation.shared() + (accumulation.own() if joined else ""), cut.block)
 
 
 def _outputs(writer: Writer, accumulation: _Accumulation, results: Results) -> None:
@@ -145,13 +165,13 @@ def _outputs(writer: Writer, accumulation: _Accumulation, results: Results) -> N
         writer.scalar("divisor", accumulation.dtype, dtypes.argument(results.divisor, accumulation.dtype))
 
 
-def _finish_lines(writer: Writer, accumulation: _Accumulation, results: Results) -> List[str]:
+def _finish_lines(writer: Writer, accumulation: _Accumulation, results: Results, at: str) -> List[str]:
     lines = []
     if results.value is not None:
         value = "acc" if results.divisor is None else "(acc / divisor)"
-        lines.append(writer.store(results.dtype, "q", "piece", writer.language.cast(value, accumulation.dtype, results.dtype)))
+        lines.append(writer.store(results.dtype, "q", at, writer.language.cast(value, accumulation.dtype, results.dtype)))
     if results.place is not None:
-        lines.append(writer.store(dtypes.int64, "places", "piece", "place"))
+        lines.append(writer.store(dtypes.int64, "places", at, "place"))
     return lines
 
 
@@ -164,13 +184,17 @@ def _text(lines: Sequence[str], depth: int) -> str:
     return "".join("    " * depth + line + "\n" for line in lines)
 
 
-def _by_block(writer: Writer, acc: _Accumulation, outer: List[str], inner: List[str], finish: List[str]) -> str:
+def _deeper(lines: Sequence[str]) -> List[str]:
+    return ["    " + line for line in lines]
+
+
+def _by_block(writer: Writer, acc: _Accumulation, outer: List[str], inner: List[str], last: List[str]) -> str:
+    """`last`: what a block does with its piece."""
     index = writer.index_type
     return (f"    for ({index} piece = blockIdx.x; piece < outputs * chunks; piece += gridDim.x) {{\n"
             + _text(_piece_lines(index) + outer + acc.declare(), 2)
             + f"        {writer.language.unrolled(4)}for ({index} r = first + threadIdx.x; r < last; r += blockDim.x) {{\n"
-            + _text(inner, 3) + "        }\n" + _text(acc.tree(), 2)
-            + "        if (threadIdx.x == 0) {\n" + _text(finish, 3) + "        }\n        __syncthreads();\n    }\n")
+            + _text(inner, 3) + "        }\n" + _text([*acc.tree(), *last, "__syncthreads();"], 2) + "    }\n")
 
 
 def _by_thread(writer: Writer, acc: _Accumulation, outer: List[str], inner: List[str], finish: List[str]) -> str:

@@ -41,6 +41,7 @@ class Glsl(Language):
     name = "GLSL"
     long = "int64_t"
     builtins = False
+    has_own = False
     block_is_given = False
     refuses = True
     winners = dtypes.uint32

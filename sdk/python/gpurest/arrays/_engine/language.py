@@ -66,6 +66,7 @@ class Language:
     inputs_max = 56  # views and scalars of a kernel, which has two parameters for each at most
     grid_max = 65536 * 16
     builtins = True  # whether reductions, scans, sorts and transpositions have built-in kernels that are as good as generated ones
+    has_own = True  # whether kernels have memory of their own, in which a launch leaves something for its last block: own()
     block_is_given = True  # by a launch; else by the text
     refuses = False  # some of what there is: check() and check_type()
 
@@ -210,6 +211,10 @@ class Language:
     def shared(self, kind: str, name: str) -> str:
         """What a block's threads have together, BLOCK of them."""
         return f"    __shared__ {kind} {name}[{BLOCK}];\n"
+
+    def own(self, kind: str, name: str, elements: int) -> str:
+        """What all blocks of a kernel have together, as long as it is loaded: 0 at first. Arrays are computed on one stream, so that launches do not meet there."""
+        return f"    static {kind} {name}[{elements}];\n"
 
     def kernel(self, parameters: Sequence[Parameter], dims: Sequence[int], wide: bool, shared: str, body: str, block: int) -> Kernel:
         """Named after its text."""
