@@ -111,6 +111,7 @@ enum status cuda_marked_launch(struct device *d, struct device_stream *s, const 
 {
     struct cuda_marked *g = &s->marked;
     enum status         st;
+    cuda_result         r;
 
     if (!fits(l) || g->refused || !driver_can(d->cu) || !take_graph(d, g, l))
         return STATUS_NOT_IMPLEMENTED;
@@ -118,5 +119,8 @@ enum status cuda_marked_launch(struct device *d, struct device_stream *s, const 
     if (st)
         return st;
     s->busy = true;
-    return cuda_check(d, d->cu->cuGraphLaunch(g->exec, s->handle), why, "the launch");
+    r = d->cu->cuGraphLaunch(g->exec, s->handle);
+    if (r == CUDA_RESULT_ERROR_OUT_OF_MEMORY)
+        return STATUS_NOT_IMPLEMENTED; /* by itself, a launch may need none */
+    return cuda_check(d, r, why, "the launch");
 }

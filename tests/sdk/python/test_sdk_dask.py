@@ -181,6 +181,24 @@ def test_a_change_during_which_the_session_is_made(gpu, monkeypatch):
     assert x.session is gpu.default_session and (x.get() == expected).all()
 
 
+@pytest.mark.parametrize("made", [lambda: gpurest.asarray(3.5), lambda: gpurest.asarray(1.75) * 2])
+@pytest.mark.parametrize("read", [float, complex, bool])
+def test_a_number_that_is_read_while_the_session_is_made(gpu, monkeypatch, made, read):
+    x, load = made(), gpurest.ndarray._load
+
+    def overtaken_load(array):
+        found = load(array)
+        maker = threading.Thread(target=lambda: gpu.default_session)
+        maker.start()
+        maker.join()
+        return found
+
+    monkeypatch.setattr(gpurest.ndarray, "_load", overtaken_load)
+    assert read(x) == read(3.5)
+    monkeypatch.undo()
+    assert x.session is gpu.default_session
+
+
 def test_an_array_without_a_session_comes_into_that_of_others(gpu):
     free, random = gpurest.asarray(A), gpurest.random.default_rng(3).random(1000)
     with gpu.session() as one:

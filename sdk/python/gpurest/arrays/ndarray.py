@@ -223,7 +223,7 @@ class ndarray(Operators, Members, metaclass=ArrayType):
         if self._shape and self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")
         load = self._load()  # of one element, so it is in order
-        number = self._dtype.number.unpack(self._storage.node.engine.fetch((load,))[0])
+        number = self._dtype.number.unpack(load.node.engine.fetch((load,))[0])  # the node's: the array may have come into a session since
         return number[0] if len(number) == 1 else complex(*number)
 
     def set(self, data: Any, stream: Any = None) -> None:

@@ -13,6 +13,7 @@ from gpurest._transport.frame import Untimed, pack, unpack
 from gpurest._transport.wire import Response
 from gpurest.arrays._engine import engine as engine_module
 from gpurest.arrays._engine import prepared as prepared_module
+from gpurest.arrays._engine.structure import Pattern
 from gpurest.errors import ProtocolError, ResourceExhausted
 from .array_values import same
 
@@ -455,6 +456,22 @@ def test_an_interrupt_before_a_request_is_written_leaves_memory_to_the_next(g, s
     assert left
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(engine_module, "Structure", interrupt)
+        (x * 3).tolist()
+    assert list(session._array_engine.dead) == left
+    assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
+
+
+def test_an_interrupt_while_a_flush_is_compared_leaves_memory_to_the_next(g, session, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    x = g.asarray(np.arange(6, dtype="f4"), session=session)
+    for _ in range(4):  # it has come again, and is compared
+        assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
+    left = list(session._array_engine.dead)
+    assert left
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Pattern, "fits", interrupt)
         (x * 3).tolist()
     assert list(session._array_engine.dead) == left
     assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]

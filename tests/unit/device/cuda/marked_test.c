@@ -152,6 +152,17 @@ Test(marked, a_refused_launch_says_so)
     cr_assert(added(2));
 }
 
+/* Running a graph takes memory of the device that a launch by itself does not need, and tenants fill it. */
+Test(marked, a_graph_that_finds_no_memory_to_run_is_no_refusal)
+{
+    setenv("FAKE_CUDA_FAIL", "cuGraphLaunch:1:2", 1);
+    for (uint32_t i = 1; i < 4; i++) {
+        cr_assert_eq(add(NULL, i), STATUS_OK);
+        cr_assert(added(i));
+    }
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 1);
+}
+
 Test(marked, a_lost_context_is_told)
 {
     struct problem why = {0};

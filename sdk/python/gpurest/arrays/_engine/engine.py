@@ -225,8 +225,12 @@ class Engine:
             self._unload_some()
         nodes: Sequence[Node] = self._live()
         within, dead = self.sending, take_all(self.dead) if self.dead else []
-        flush = None if within else self.recent.again(nodes, reads, dead)
-        structure = self._structure(nodes, reads, dead) if flush is None else None
+        try:
+            flush = None if within else self.recent.again(nodes, reads, dead)
+            structure = self._structure(nodes, reads) if flush is None else None
+        except BaseException:  # what is read is lost, or an interrupt
+            self.dead.extend(dead)
+            raise
         if structure is not None:
             nodes = structure.nodes
         self.queued = self.inline_bytes = 0
@@ -260,19 +264,14 @@ class Engine:
             self._live()
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
 
-    def _structure(self, nodes: Sequence[Node], reads: Sequence[Load], dead: Sequence[Region]) -> Structure:
-        """Of a flush, without nodes that need something lost. `dead`: of the engine's; it is left to the next flush when what is read is lost, or at an
-        interrupt."""
-        try:
-            structure = Structure(nodes, reads)
-            if structure.lost:
-                structure = Structure(self._usable(nodes), reads)
-                for one in reads:
-                    self.check(one.node)
-            return structure
-        except BaseException:
-            self.dead.extend(dead)
-            raise
+    def _structure(self, nodes: Sequence[Node], reads: Sequence[Load]) -> Structure:
+        """Of a flush, without nodes that need something lost."""
+        structure = Structure(nodes, reads)
+        if structure.lost:
+            structure = Structure(self._usable(nodes), reads)
+            for one in reads:
+                self.check(one.node)
+        return structure
 
     def _prepared(self, structure: Structure) -> Prepared:
         """Planned and written once for flushes of one structure."""
