@@ -357,6 +357,7 @@ static const struct {
     {"vadd", run_vadd},
     {"vadd_again", run_vadd},
     {"vadd_in_clusters", run_vadd},
+    {"vadd_in_any_clusters", run_vadd},
     {"look", run_look_texels},
     {"number", run_number},
     {"fill7", run_fill7},

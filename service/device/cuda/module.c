@@ -144,7 +144,8 @@ static enum status add_kernel(struct device_module *m, cuda_function f, struct s
         if (end > k->params_bytes)
             k->params_bytes = (uint32_t)end;
     }
-    m->kernels[m->table.kernels_count - 1] = (struct cuda_kernel){.function = f};
+    m->kernels[m->table.kernels_count - 1] =
+        (struct cuda_kernel){.function = f, .needs_clusters = function_attribute(d, f, CUDA_FUNCTION_NEEDS_CLUSTERS)};
     for (unsigned i = 0; i < 3; i++)
         m->kernels[m->table.kernels_count - 1].cluster[i] = function_attribute(d, f, CUDA_FUNCTION_CLUSTER_WIDTH + i);
     return cuda_alive(d, why);

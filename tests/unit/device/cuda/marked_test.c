@@ -15,6 +15,7 @@ static const char ptx[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
                           ".visible .entry vadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
                           ".visible .entry vadd_again(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
                           ".visible .entry vadd_in_clusters(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
+                          ".visible .entry vadd_in_any_clusters(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; }\n"
                           ".visible .entry endless()\n{ ret; }\n";
 
 static struct device_module *load(void)
@@ -303,4 +304,18 @@ Test(marked, a_grid_that_is_no_multiple_of_its_clusters_is_refused)
     cr_assert_eq(ops->graph_set(d, g, 0, &l, &why), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_str_eq(why.detail, "grid[0] is 3, but must be a multiple of 2, the size of the kernel's clusters");
     ops->graph_destroy(d, g);
+}
+
+/* A node of a graph could run it with clusters of one block. */
+Test(marked, a_kernel_whose_launches_say_the_size_of_clusters_is_refused)
+{
+    struct problem       why = {0};
+    struct vadd_params   p = {(uintptr_t)numbers, (uintptr_t)numbers, (uintptr_t)sums, NUMBERS};
+    struct device_launch l = fixture_launch(m, "vadd_in_any_clusters", &p, offsetof(struct vadd_params, n) + sizeof p.n, 32);
+    struct device_graph *g;
+
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_str_eq(why.detail, "the kernel needs clusters of a size that a launch cannot say here; give it __cluster_dims__(x, y, z)");
+    cr_assert_eq(ops->graph_create(d, &l, 1, &g, &why), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 0);
 }
