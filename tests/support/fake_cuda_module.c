@@ -343,7 +343,7 @@ cuda_result cuFuncGetAttribute(int *value, unsigned attribute, cuda_function fun
     *value = attribute == CUDA_FUNCTION_MAX_THREADS                ? 1024
              : attribute == CUDA_FUNCTION_REGISTERS                ? 16
              : attribute == CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES ? function->dynamic_shared_bytes
-             : attribute == CUDA_FUNCTION_NEEDS_CLUSTERS           ? !strcmp(function->name, "vadd_in_any_clusters")
+             : attribute == CUDA_FUNCTION_NEEDS_CLUSTERS           ? strstr(function->name, "_clusters") != NULL
              : attribute == CUDA_FUNCTION_CLUSTER_WIDTH            ? 2 * !strcmp(function->name, "vadd_in_clusters")
                                                                    : 0;
     return fake_step(__func__);

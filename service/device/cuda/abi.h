@@ -217,7 +217,7 @@ enum {
     CUDA_FUNCTION_LOCAL_BYTES = 3,
     CUDA_FUNCTION_REGISTERS = 4,
     CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8,
-    CUDA_FUNCTION_NEEDS_CLUSTERS = 10, /* of a size that each launch says */
+    CUDA_FUNCTION_NEEDS_CLUSTERS = 10, /* of the size below, or, if that is 0, of one that each launch says */
     CUDA_FUNCTION_CLUSTER_WIDTH = 11,  /* height and depth follow */
 
     CUDA_JIT_ERROR_LOG = 5,

@@ -40,7 +40,7 @@ struct cuda_kernel {
     cuda_function function;
     uint32_t      shared_bytes_set; /* dynamic shared memory that the function currently allows */
     uint32_t      cluster[3];       /* blocks of each of its clusters, with which it was compiled; 0: it has none */
-    bool          needs_clusters;   /* of a size that each launch says, as none can here */
+    bool          needs_clusters;   /* without a size in `cluster`: of one that each launch says, as none can here */
 };
 
 struct device_module {

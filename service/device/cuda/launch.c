@@ -65,7 +65,7 @@ static enum status launch_refused(enum status st, struct problem *why)
 /* The driver says so of a launch by itself, not of a node in a graph, which then runs (one H200, 2026-11-29). */
 static enum status check_clusters(const struct cuda_kernel *k, const uint32_t grid[3], struct problem *why)
 {
-    if (k->needs_clusters)
+    if (k->needs_clusters && !k->cluster[0])
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
                            "the kernel needs clusters of a size that a launch cannot say here; give it __cluster_dims__(x, y, z)");
     for (int i = 0; i < 3; i++)
