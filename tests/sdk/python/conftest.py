@@ -46,6 +46,24 @@ def service():
         assert one.process.poll() is None, one.log()[-4000:]
 
 
+@pytest.fixture
+def cached(tmp_path):
+    """A service whose cache of compiled code is its own, for tests that look at it or empty it: that of the others may be one for all of them."""
+    if testing.find_executable() is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    with testing.server("--cache", str(tmp_path / "cache")) as one:
+        yield one
+
+
+@pytest.fixture
+def cached_gpu(cached):
+    """The default client of that service."""
+    with gpurest.connect(cached.url) as client:
+        gpurest.set_default(client)
+        yield client
+        gpurest.set_default(None)
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     """A service with two GPUs and the cpu device; see test_sdk_cuda_devices.py."""
