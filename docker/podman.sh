@@ -69,13 +69,31 @@ podman_slim() { # ROOT: as the published slim image, without what nobody reads i
         >"$1/etc/apt/apt.conf.d/docker-clean"
 }
 
+# Where CMAKE_C_COMPILER_LAUNCHER says that this machine compiles with ccache, builds inside take and give what it keeps: prints the options for that. ccache
+# brings its libraries along, with the loader that they belong to, because the image may have others, or none.
+podman_ccache() { # CACHE-FOLDER
+    local folder=$1/ccache program library files
+    [ "$(basename "${CMAKE_C_COMPILER_LAUNCHER:-}")" = ccache ] && program=$(command -v "$CMAKE_C_COMPILER_LAUNCHER") && files=$("$program" -k cache_dir) || return 0
+    mkdir -p "$folder" "$files"
+    for library in $(ldd "$program" | grep -o '/[^ ]*'); do cp -L "$library" "$folder/"; done
+    cp -L "$program" "$folder/ccache"
+    # The build's folder and language count for ccache, so they are as outside.
+    cat >"$folder/launcher" <<S
+#!/bin/bash
+export CCACHE_DIR=/run/ccache-files CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 ${LANG:+LANG=$LANG}
+exec /run/ccache/ld-linux-*.so.? --library-path /run/ccache /run/ccache/ccache "\$@"
+S
+    chmod +x "$folder/launcher"
+    printf '%s\n' --volume "$folder:/run/ccache:ro" --volume "$files:/run/ccache-files" --build-arg CMAKE_C_COMPILER_LAUNCHER=/run/ccache/launcher
+}
+
 # Only docker's format has HEALTHCHECK. pip inside the build gets this machine's certificate authorities.
-podman_build() { # TARGET TAG
+podman_build() { # TARGET TAG [OPTION...]
     local authorities=()
     if [ -n "${PIP_CERT:-}" ]; then authorities=(--volume "$PIP_CERT:/run/authorities.pem:ro" --build-arg PIP_CERT=/run/authorities.pem); fi
     buildah bud --isolation chroot --layers --pull-never --network host --format docker "${authorities[@]}" \
         --build-arg VERSION="$VERSION" --build-arg REVISION="$REVISION" --build-arg CREATED="$CREATED" \
-        -f docker/Dockerfile --target "$1" -t "$2" .
+        -f docker/Dockerfile --target "$1" -t "$2" "${@:3}" .
 }
 
 # Checks, without any file of the project, that a command can run in an image with the network.

@@ -25,14 +25,15 @@ TAG=localhost/gpurest-test:$$
 podman_setup "$CACHE"
 finish() { podman rmi -f "$TAG" "$TAG-cpu" "$TAG-cpu-small" "$TAG-vulkan" >/dev/null 2>&1 || true; }
 trap finish EXIT
+mapfile -t compiled < <(podman_ccache "$CACHE")
 log=$CACHE/build.log
 
 # buildah seals a copy of itself for every step. Linux refuses that while it moves a page of the copy, which is over in a moment; earlier steps are kept.
 build() { # TARGET TAG
-    podman_build "$1" "$2" >"$log" 2>&1 && return
+    podman_build "$1" "$2" "${compiled[@]}" >"$log" 2>&1 && return
     grep -q 'sealing memfd' "$log" || return
     say "once more: Linux refused a seal"
-    podman_build "$1" "$2" >"$log" 2>&1
+    podman_build "$1" "$2" "${compiled[@]}" >"$log" 2>&1
 }
 
 say "the base image"

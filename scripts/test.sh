@@ -14,24 +14,35 @@ export_test_python
 export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-compiled=$(mktemp -d) # shared by services whose tests are not about compiling
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$compiled"' EXIT
+noted=$(mktemp -d) # the processor times of parts
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$noted"' EXIT
 passed=0 failed=0 skipped=0 began=0
 summary=() failures=()
+
+# The folder of code that services compiled for tests that are not about compiling. As ccache keeps objects, it stays from run to run, while all is as it was that
+# makes code of a source: the compiler's libraries are in the names of its entries, ours in its own. `make clean` removes it.
+kept_code() {
+    local key
+    key=$(find service/{compile,ipc,pool/compile,session/code,worker/compile,worker/jail} -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c 1-16)
+    mkdir -p "build/compiled/$key"
+    find build/compiled -mindepth 1 -maxdepth 1 ! -name "$key" -exec rm -rf {} +
+    echo "$ROOT/build/compiled/$key"
+}
+compiled=$(kept_code)
 
 # measured NAME COMMAND...: runs it in a shell of its own, so that the times of all that it ran are those of the row NAME.
 measured() {
     (
         code=0
         "${@:2}" || code=$?
-        times >"$compiled/times of $1"
+        times >"$noted/times of $1"
         exit $code
     )
 }
 
 # The processor time of a measured NAME, once: unlike seconds, it is the same on a busy machine.
 processors() {
-    local file="$compiled/times of $1"
+    local file="$noted/times of $1"
     if [ -e "$file" ]; then awk -F'[ms ]+' 'NR == 2 { printf "%6.0f s of processors", 60 * ($1 + $3) + $2 + $4 }' "$file"; fi
     rm -f "$file"
 }

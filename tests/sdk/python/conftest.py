@@ -37,6 +37,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONG_FILES)
 
 
+def pytest_collection_finish():
+    """What is there now stays until the end, so no gc.collect() of a test need look at it: 200,000 objects, each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def service():
     if testing.find_executable() is None:
@@ -44,6 +50,24 @@ def service():
     with testing.server("--staging-mib", "16") as one:
         yield one
         assert one.process.poll() is None, one.log()[-4000:]
+
+
+@pytest.fixture
+def cached(tmp_path):
+    """A service whose cache of compiled code is its own, for tests that look at it or empty it: that of the others may be one for all of them."""
+    if testing.find_executable() is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    with testing.server("--cache", str(tmp_path / "cache")) as one:
+        yield one
+
+
+@pytest.fixture
+def cached_gpu(cached):
+    """The default client of that service."""
+    with gpurest.connect(cached.url) as client:
+        gpurest.set_default(client)
+        yield client
+        gpurest.set_default(None)
 
 
 @pytest.fixture(scope="module")

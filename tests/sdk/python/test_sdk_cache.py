@@ -4,18 +4,10 @@ import asyncio
 import pytest
 
 import gpurest
-from gpurest import aio, errors, testing
+from gpurest import aio, errors
 
 SOURCE = 'extern "C" __global__ void put(int *p) { *p = %d; }'
 WAIT_S = 300
-
-
-@pytest.fixture
-def cached(tmp_path):
-    if testing.find_executable() is None:
-        pytest.skip("GPURESTD does not name a gpurestd to test against")
-    with testing.server("--cache", str(tmp_path / "cache")) as one:
-        yield one
 
 
 def test_it_is_filled_looked_at_and_emptied(cached):

@@ -165,10 +165,10 @@ def test_synchronize(gpu):
 
 # ---- compiled kernels ----
 
-def test_kernels_are_forgotten_and_come_again(gpu):
+def test_kernels_are_forgotten_and_come_again(cached_gpu):
     cuda.clear_kernel_cache()
-    assert list(gpu.sessions()) == []
-    session = gpu.default_session
+    assert list(cached_gpu.sessions()) == []
+    session = cached_gpu.default_session
     x, y = gpurest.ones(4, "f4"), gpurest.zeros(4, "f4")
     kernel, held = saxpy(), session.module('extern "C" __global__ void held(int *x) { *x = 1; }')["held"]
     kernel(1, 4, (2.0, x, y, 4))
@@ -180,15 +180,15 @@ def test_kernels_are_forgotten_and_come_again(gpu):
     assert (x + y).tolist() == [5, 5, 5, 5]
 
 
-def test_the_services_cache_is_emptied_too(gpu):
+def test_the_services_cache_is_emptied_too(cached_gpu):
     source = 'extern "C" __global__ void once(int *x) { *x = 7; }'
     assert cuda.warm_up_kernels([gpurest.RawKernel(source, "once")]) == 1
-    with gpu.session() as session:
+    with cached_gpu.session() as session:
         assert session.module(source).cached
-    gpu.default_session.close()
-    assert gpu.cache()["entries"] >= 1
+    cached_gpu.default_session.close()
+    assert cached_gpu.cache()["entries"] >= 1
     cuda.clear_kernel_cache()
-    with gpu.session() as session:
+    with cached_gpu.session() as session:
         assert not session.module(source).cached
 
 

@@ -116,7 +116,7 @@ def test_arrays_are_unpacked(client):
     assert [int(one) for one in cp.arange(4).reshape(2, 2).flat] == [0, 1, 2, 3]
 
 
-def test_older_names(client, capsys):
+def test_older_names(cached_gpu, capsys):
     x = cp.asarray([3, 1, 2])
     assert cp.in1d(x, cp.asarray([1, 2])).tolist() == [False, True, True] and cp.msort(x).tolist() == [1, 2, 3] and int(cp.product(x)) == 6
     assert cp.asfarray(x).dtype == float and bool(cp.alltrue(x)) and cp.Inf == np.inf and float(cp.trapz(x)) == 3.5
