@@ -8,7 +8,7 @@ PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 py
 
 # Tools that only tests use; the fourth row is for sdk/python's type checkers, C++ programs, sdk/rust and clients for Windows, the last has libraries
 # that the service opens where they are there.
-TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
+TEST_PACKAGES=(ccache prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
     slurm-wlm slurm-wlm-basic-plugins munge
     binutils g++ nodejs rustc cargo rustfmt rust-clippy dpkg-dev wine
     libopenblas0-pthread libfftw3-double3 libfftw3-single3
@@ -18,7 +18,7 @@ TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy gr
 installed() {
     case $1 in
     libcurl4-gnutls-dev) dpkg-query -W -f '${Status}\n' libcurl4-gnutls-dev libcurl4-openssl-dev libcurl4-nss-dev 2>/dev/null | grep -q 'ok installed' ;;
-    cmake | chromium | valgrind | clang-format | clang-tidy | groff | strace | shellcheck | haproxy | g++ | rustc | cargo | rustfmt | wine) command -v "$1" >/dev/null ;;
+    ccache | cmake | chromium | valgrind | clang-format | clang-tidy | groff | strace | shellcheck | haproxy | g++ | rustc | cargo | rustfmt | wine) command -v "$1" >/dev/null ;;
     nginx-light) command -v nginx >/dev/null ;;
     nodejs) command -v node >/dev/null ;;
     rust-clippy) command -v cargo-clippy >/dev/null ;;

@@ -9,6 +9,10 @@
 
 scripts/setup.sh --tests
 export_nvrtc
+# The images then take the objects of build/release.
+if [ -z "${CMAKE_C_COMPILER_LAUNCHER+set}" ] && command -v ccache >/dev/null && mkdir -p "$(ccache -k cache_dir)"; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+fi
 export_test_python
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
