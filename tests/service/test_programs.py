@@ -1,10 +1,11 @@
 """Programs: prepared batches, created once and run many times with other bytes and scalars."""
 import base64
+import socket
 import struct
 
 import pytest
 
-from batch_client import TYPE, frame, send, unframe
+from batch_client import MAGIC, TYPE, frame, send, unframe
 from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS, launch
 from test_batch_async import ended
@@ -107,6 +108,38 @@ def test_runs_of_every_length(client, counter, spaces):
     error_of(client.post(path, body[:-1], Content_Type="application/json"), 400, "invalid_json")
     client.post(path, body, Content_Type="application/json").expect(200)
     assert number(client, counter) == after(after(1, range(20)), range(20))
+
+
+# Around what is held, and around what is collected before it is looked at.
+@pytest.mark.parametrize("bytes_of_json", [48, *(end - 16 + more for end in (1 << 16, 1 << 20) for more in (-64, 0, 64)), 3 << 20])
+def test_framed_runs_of_every_length(client, counter, bytes_of_json):
+    client.put(counter + "/programs/p", steps_program(20)).expect(201)
+    path, ks = counter + "/programs/p/runs", range(20)
+
+    def post(text, head=MAGIC, behind=b""):
+        text = text.ljust(bytes_of_json // 64 * 64 + 48)
+        return client.post(path, head + struct.pack("<HHI", 1, 0, len(text)) + text + behind, Content_Type=TYPE)
+
+    answer = post(b"{}").expect(200)
+    assert unframe(answer.body)[0]["gpu_groups"][0]["last"] == 19 and number(client, counter) == after(1, ks)
+    error_of(post(b'{"segments":[{"id":"x","size":1}]}', behind=b"\1".ljust(64, b"\0")), 400, "invalid_field")
+    error_of(post(b"{}", behind=bytes(64)), 400, "framing_mismatch")
+    error_of(post(b"{}", head=MAGIC[::-1]), 400, "framing_mismatch")
+    error_of(post(b'{"args":{'), 400, "invalid_json")
+    assert number(client, counter) == after(1, ks)
+    post(b'{"args":{"0":{"1":{"u32":5}}}}').expect(200)
+    assert number(client, counter) == after(after(1, ks), [5, *ks[1:]])
+
+
+def test_a_framed_run_whose_client_goes_away_in_its_body(client, service, counter):
+    client.put(counter + "/programs/p", steps_program(20)).expect(201)
+    body = frame({"args": {}})
+    for sent in (0, 15, 16, 40, len(body) - 1):
+        with socket.create_connection((service.host, service.port)) as connection:
+            connection.sendall(f"POST {counter}/programs/p/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            connection.sendall(body[:sent])
+    client.post(counter + "/programs/p/runs", body, Content_Type=TYPE).expect(200)
+    assert number(client, counter) == after(1, range(20)) and client.get(counter + "/programs/p").json()["runs"] == 1
 
 
 def test_only_what_has_something_to_tell_is_listed(client, counter):
