@@ -76,17 +76,19 @@ def write(path, text):
     return True
 
 
-def write_all(arguments):
+def write_all(arguments, owed=False):
+    """Whether the command has failed, as a reload does before the router has started: it is owed then."""
     changed = [write(path, text) for path, text in files_of(arguments).items()]
-    if any(changed) and arguments.then:
-        subprocess.run(arguments.then, shell=True, check=False)
+    if not arguments.then or not (any(changed) or owed):
+        return False
+    return subprocess.run(arguments.then, shell=True, check=False).returncode != 0
 
 
 def watch(arguments):
-    told = None
+    told, owed = None, False
     while True:
         try:
-            write_all(arguments)
+            owed = write_all(arguments, owed)
             told = None
         except (SystemExit, OSError) as error:
             if str(error) != told:
@@ -102,7 +104,8 @@ def main():
     parser.add_argument("--output", metavar="PATH", help="the file that HAProxy's configuration goes to; the folder that Envoy's files go to")
     parser.add_argument("--installed-at", metavar="FOLDER", help="where Envoy finds these files, if they are brought to another place than PATH")
     parser.add_argument("--watch", action="store_true", help="stay, and write again whenever the list changes")
-    parser.add_argument("--then", metavar="COMMAND", help="run it when a file has changed, as: systemctl reload haproxy")
+    parser.add_argument("--then", metavar="COMMAND", help="run it when a file has changed, as: systemctl reload haproxy; "
+                        "with --watch again each second until it succeeds")
     parser.add_argument("--bind", default="127.0.0.1:8080", help="address to serve at (default: %(default)s)")
     parser.add_argument("--cert", help="file of the router's certificate and key, PEM; without it, it serves in the clear")
     parser.add_argument("--node-ca", help="file of the authorities of the nodes' certificates; without it, nodes are asked in the clear")
@@ -119,7 +122,7 @@ def main():
     if arguments.watch:
         watch(arguments)
     elif arguments.output:
-        write_all(arguments)
+        sys.exit("the command of --then has failed" if write_all(arguments) else 0)
     else:
         sys.stdout.write(files_of(arguments)[None])
 

@@ -6,6 +6,7 @@ import pathlib
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -538,3 +539,28 @@ def test_long_transfers_go_to_the_node_itself(fleet, tmp_path, program):
     assert direct == [f"https://127.0.0.1:{fleet.ports[node_of(id)]}"]
     carried = [line for line in fleet.services[node_of(id)].logged("/data").splitlines() if f"/v1/sessions/{id}/buffers/" in line]
     assert carried, "the node has no line of it"
+
+
+def test_a_reload_that_fails_is_owed(tmp_path):
+    """The router may start later than what writes its configuration."""
+    nodes, started, done = tmp_path / "nodes", tmp_path / "started", tmp_path / "done"
+    nodes.mkdir()
+    (nodes / "a").write_text("n1 127.0.0.1:1001\n")
+    command = f"echo >> {tmp_path}/tried; test -e {started} && echo >> {done}"
+    configure = [routers.CONFIGURE, nodes, "--output", tmp_path / "haproxy.cfg", "--then", command]
+    once = subprocess.run(configure, capture_output=True, text=True)
+    assert once.returncode == 1 and "the command of --then has failed" in once.stderr
+    (tmp_path / "haproxy.cfg").unlink()
+    watching = subprocess.Popen([*configure, "--watch"])
+    try:
+        until(lambda: (tmp_path / "tried").read_text().count("\n") >= 3)
+        started.touch()
+        until(done.exists)
+        (nodes / "b").write_text("n2 127.0.0.1:1002\n")
+        until(lambda: done.read_text().count("\n") >= 2)
+        assert "127.0.0.1:1002" in (tmp_path / "haproxy.cfg").read_text()
+        time.sleep(2.5)  # it is not owed any more
+        assert done.read_text().count("\n") == 2
+    finally:
+        watching.terminate()
+        watching.wait()

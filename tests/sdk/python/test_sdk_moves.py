@@ -129,7 +129,7 @@ def test_events_go_on_at_the_other_node(nodes):
             with arrived:
                 seen.append(event.type)
                 arrived.notify()
-            if seen.count("launch.finished") >= 2 and "resync" in seen:
+            if "resync" in seen and "launch.finished" in seen[seen.index("resync"):]:
                 return
 
     with gpurest.connect(a.url) as gpu, gpu.session("followed") as s:
