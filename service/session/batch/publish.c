@@ -1,6 +1,7 @@
 /* Publishes a batch's launches as events of its session: at its end, each launch that finished, in the order of operations. Of many launches
  * the last event stands for all that are left; their text, if they printed, is in the batch's answer alone. Of launches that were not timed and printed
- * nothing, one event says all there is to tell: 32 took 3 us of a run of a hundred. */
+ * nothing, one event says all there is to tell: a run of a hundred took 96 95 90 87 us with 32 of them, and takes 90 86 94 85 (one H200, in turns,
+ * 2026-11-29). */
 #include "session/batch/batch_internal.h"
 
 #include "base/threads/held.h"

@@ -61,13 +61,18 @@ def cached(tmp_path):
         yield one
 
 
-@pytest.fixture
-def cached_gpu(cached):
-    """The default client of that service."""
-    with gpurest.connect(cached.url) as client:
+@contextlib.contextmanager
+def default_client_of(service):
+    with gpurest.connect(service.url) as client:
         gpurest.set_default(client)
         yield client
         gpurest.set_default(None)
+
+
+@pytest.fixture
+def cached_gpu(cached):
+    with default_client_of(cached) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +108,8 @@ def no_chosen_device():
 @pytest.fixture
 def node_client(node):
     """The default client of the node with several devices."""
-    with gpurest.connect(node.url) as client:
-        gpurest.set_default(client)
+    with default_client_of(node) as client:
         yield client
-        gpurest.set_default(None)
 
 
 @pytest.fixture(params=["http", "unix"])

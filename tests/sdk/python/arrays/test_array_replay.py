@@ -446,32 +446,19 @@ def test_an_interrupt_while_a_request_is_written_leaves_none_that_another_takes_
     assert [float(one[3]) for one in (x, x, y, y, x)] == [3, 3, 1, 1, 3]
 
 
-def test_an_interrupt_before_a_request_is_written_leaves_memory_to_the_next(g, session, monkeypatch):
+@pytest.mark.parametrize("times,of,name", [(0, engine_module, "Structure"), (4, Pattern, "fits")], ids=["a new flush", "one that has come again"])
+def test_an_interrupt_before_a_request_is_written_leaves_memory_to_the_next(g, session, monkeypatch, times, of, name):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     x = g.asarray(np.arange(6, dtype="f4"), session=session)
     assert float((x + x)[1]) == 2.0
-    left = list(session._array_engine.dead)
-    assert left
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(engine_module, "Structure", interrupt)
-        (x * 3).tolist()
-    assert list(session._array_engine.dead) == left
-    assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
-
-
-def test_an_interrupt_while_a_flush_is_compared_leaves_memory_to_the_next(g, session, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    x = g.asarray(np.arange(6, dtype="f4"), session=session)
-    for _ in range(4):  # it has come again, and is compared
+    for _ in range(times):
         assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
     left = list(session._array_engine.dead)
     assert left
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Pattern, "fits", interrupt)
+        patched.setattr(of, name, interrupt)
         (x * 3).tolist()
     assert list(session._array_engine.dead) == left
     assert (x * 3).tolist() == [0, 3, 6, 9, 12, 15]
