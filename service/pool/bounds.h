@@ -28,7 +28,7 @@ enum {
     WARM_TAKEN_MAX = 10, /* warm workers of a device, where they are used fast; --pool-size may be more */
     WARM_WINDOW_MS = 1000, /* as many as were taken within this time ... */
     WARM_KEEP_MS = 30 * 1000, /* ... stay warm for this time */
-    WARM_FREE_DIVISOR = 4, /* more than --pool-size only while a quarter of the device's memory and of --workers-max is free */
+    PLENTY_DIVISOR = 4, /* more than --pool-size only while a quarter of the device's memory and of --workers-max is free; see pool_has_plenty() */
     SERVER_PATH_BYTES = 96, /* of a server's folder, with its NUL: the path of a socket in it has 108 */
     SERVER_START_MS = 30 * 1000, /* for a server's daemon to accept clients */
     SERVER_WARM_MAX = 1, /* workers that wait in a fault domain, beside those that somebody waits for */

@@ -527,6 +527,17 @@ bool pool_has_room(struct pool *p)
     return room;
 }
 
+bool pool_has_plenty(struct pool *p, unsigned device)
+{
+    bool plenty;
+
+    assert(device < p->devices_count);
+    pthread_mutex_lock(&p->lock);
+    plenty = device_has_plenty(p, &p->devices[device]);
+    pthread_mutex_unlock(&p->lock);
+    return plenty;
+}
+
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why)
 {
     struct device_slot *d = &p->devices[device];

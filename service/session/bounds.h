@@ -13,6 +13,7 @@ enum {
     MEMORY_LOW_PERCENT = 90,   /* of a session's limit: beyond it followers of its events are told that memory is low */
     RESET_BESIDE_MIB_MAX =
         1024,              /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
+    RESET_BESIDE_MAX = 4,  /* former workers of a session that may be ending while it is reset; 2 to 4 are, at 8 faults a second on a GPU */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
     TRANSFER_SLICES_MAX = 4,                     /* of staging, in flight per transfer */
     TRANSFER_LONG_PIECE_BYTES = 4 * 1024 * 1024, /* of an upload go to the device in one call ... */

@@ -33,6 +33,7 @@ EXPECTED = {
     "endless": (504, "execution_timeout", None),
 }
 WORDS = 4096
+LATE_S = 0.005
 
 
 def client_of(address, token):
@@ -105,12 +106,14 @@ def prepare_faults(client):
 
 
 def one_fault(client, kernel, timeout_ms, on_cuda):
-    """What went differently from the contract; None: nothing. And the seconds that the reset took until work was possible again."""
+    """What went differently from the contract; None: nothing. And the seconds until the fault was told, and that the reset took until work was possible again."""
     base = "/v1/sessions/storm-b"
     prepare_faults(client)
     argument = {"u64": 16} if kernel == "illegal" else {"buf": "p"}
     launch = {"module": "f", "kernel": kernel, "grid": [1], "block": [32], "args": [argument], "timeout_ms": timeout_ms}
+    began = time.monotonic()
     answer = client.post(f"{base}/launches", launch)
+    told = time.monotonic() - began
     problem = answer.json()
     want_status, want_code, want_results = EXPECTED[kernel]
     wrong = None
@@ -131,25 +134,31 @@ def one_fault(client, kernel, timeout_ms, on_cuda):
     took = time.monotonic() - began
     if answer.status != 200:
         wrong = wrong or f"{kernel}: reset answered {answer}"
-    return wrong, took
+    return wrong, told, took
+
+
+def median_ms(seconds):
+    return round(sorted(seconds)[len(seconds) // 2] * 1e3, 2)
 
 
 def storm(address, token, device, count, timeout_ms, on_cuda):
     client = client_of(address, token)
     client.must("PUT", "/v1/sessions/storm-b", {"device": device} if device else {})
-    result = {"faults": {}, "unexpected": [], "resets_s": []}
+    result = {"faults": {}, "told_ms": {}, "unexpected": [], "resets_s": []}
     for kernel in EXPECTED:
-        good = 0
+        good, tells = 0, []
         for _ in range(count):
             try:
-                wrong, took = one_fault(client, kernel, timeout_ms, on_cuda)
+                wrong, told, took = one_fault(client, kernel, timeout_ms, on_cuda)
             except Exception as error:  # noqa: BLE001
-                wrong, took = f"{kernel}: {error!r}", 0.0
+                wrong, told, took = f"{kernel}: {error!r}", 0.0, 0.0
             good += wrong is None
+            tells.append(told)
             result["resets_s"].append(took)
             if wrong and len(result["unexpected"]) < 20:
                 result["unexpected"].append(wrong)
         result["faults"][kernel] = f"{good} of {count}"
+        result["told_ms"][kernel] = median_ms(tells)
         print(f"{kernel}: {good} of {count} answered as they should", flush=True)
     client.delete("/v1/sessions/storm-b")
     return result
@@ -188,9 +197,9 @@ def main():
         neighbour.join()
     durations, resets = sorted(neighbour.durations) or [0.0], sorted(result.pop("resets_s"))
     result["neighbour"] = {"rounds": neighbour.rounds, "errors": neighbour.errors, "wrong_results": neighbour.wrong,
-                           "longest_ms": round(neighbour.longest_s * 1e3, 1), "median_ms": round(durations[len(durations) // 2] * 1e3, 2),
+                           "longest_ms": round(neighbour.longest_s * 1e3, 1), "median_ms": median_ms(durations),
                            "first_error": neighbour.first_error}
-    result["reset_ms"] = {"median": round(resets[len(resets) // 2] * 1e3, 2), "longest": round(resets[-1] * 1e3, 1)}
+    result["reset_ms"] = {"median": median_ms(resets), "longest": round(resets[-1] * 1e3, 1), "late": sum(took > LATE_S for took in resets)}
     result["workers"] = worker_times(client)
     text = json.dumps(result, indent=1)
     print(text)

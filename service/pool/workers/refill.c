@@ -372,19 +372,19 @@ bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_do
     return warm && discard_warm(p, warm);
 }
 
-/* Room for one warm worker more than --pool-size: others still get a worker, and memory. */
-static bool has_plenty(const struct pool *p, const struct device_slot *d)
+bool device_has_plenty(const struct pool *p, const struct device_slot *d)
 {
     const struct device_info *i = &d->public.info;
     unsigned                  most = p->config.workers_max;
 
-    return p->workers < most - most / WARM_FREE_DIVISOR && i->free_bytes >= i->total_bytes / WARM_FREE_DIVISOR;
+    assert(held(&p->lock));
+    return p->workers < most - (most + PLENTY_DIVISOR - 1) / PLENTY_DIVISOR && i->free_bytes >= i->total_bytes / PLENTY_DIVISOR;
 }
 
 /* Half of what one more may begin with: so that none comes and goes. */
 static bool has_little(const struct device_slot *d)
 {
-    return d->public.info.free_bytes < d->public.info.total_bytes / WARM_FREE_DIVISOR / 2;
+    return d->public.info.free_bytes < d->public.info.total_bytes / PLENTY_DIVISOR / 2;
 }
 
 /* As the setting says, or as many as are used; an operator who keeps none has none. */
@@ -392,7 +392,7 @@ static unsigned warm_wanted(const struct pool *p, const struct device_slot *d)
 {
     unsigned least = p->config.warm_per_device, used = least ? reserve_wanted(&d->reserve, now_ns()) : 0;
 
-    return used > least && has_plenty(p, d) ? used : least;
+    return used > least && device_has_plenty(p, d) ? used : least;
 }
 
 /* Those that were kept because of their use, when that is over, or memory is short. */

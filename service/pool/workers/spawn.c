@@ -17,9 +17,10 @@
 #include "base/log/log.h"
 #include "base/span.h"
 
-/* None holds a secret. Without them a driver in an unusual place is not found, and a choice of GPUs is ignored. */
-static const char *const passed_on[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUREST_WORKER_LOG_LEVEL",
-                                        "GPUREST_WORKER_LOG_FORMAT"};
+/* None holds a secret. Without them a driver in an unusual place is not found, and a choice of GPUs, or of the number of their work queues, is ignored. */
+static const char *const passed_on[] = {"LD_LIBRARY_PATH",          "CUDA_VISIBLE_DEVICES",
+                                        "CUDA_DEVICE_ORDER",        "CUDA_DEVICE_MAX_CONNECTIONS",
+                                        "GPUREST_WORKER_LOG_LEVEL", "GPUREST_WORKER_LOG_FORMAT"};
 
 static void environment_free(char *envp[COUNT(passed_on) + 1])
 {

@@ -611,24 +611,36 @@ static bool take_ready(struct session *s, struct worker **w)
     return server ? pool_domain_take_ready(pool, server, w) : pool_take_ready(pool, s->device, w);
 }
 
-/* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
- * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
+/* Whether the session goes on while `ending` former workers end, which a driver may take long for: with `*w`, or, if that is NULL, with one that is
+ * still to be taken. Beside more than one only while others lack nothing, so that resets in a row do not pile up dying workers; in no fault domain,
+ * whose server counts them. */
+static bool goes_on_beside(struct session *s, unsigned ending, bool small, struct worker **w)
+{
+    struct pool *pool = s->registry->config.pool;
+
+    if (ending == 1)
+        return take_ready(s, w) || (small && pool_has_room(pool));
+    return small && ending <= RESET_BESIDE_MAX && !domain_server(s) && pool_has_plenty(pool, s->device);
+}
+
+/* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one. NULL: a worker is still to
+ * be taken. */
 static struct worker *replace_worker(struct session *s, struct worker_session *old, uint64_t *round, const char *reason)
 {
-    struct pool   *pool = s->registry->config.pool;
     struct worker *w = NULL;
-    bool           first, small;
+    unsigned       ending;
+    bool           small;
 
     *round = domain_settle(s);
     if (!old)
         return NULL;
     pthread_mutex_lock(&s->lock);
     small = old->quota_bytes >> 20 <= RESET_BESIDE_MIB_MAX;
-    first = s->closing == 1;
+    ending = s->closing;
     pthread_mutex_unlock(&s->lock);
     worker_session_detach(old, reason);
     *round = domain_settle(s); /* its end may have made the domain fall */
-    if (!first || !(take_ready(s, &w) || (small && pool_has_room(pool))))
+    if (!goes_on_beside(s, ending, small, &w))
         await_former(s);
     return w;
 }

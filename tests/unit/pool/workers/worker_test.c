@@ -7,7 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TestSuite(worker, .init = one_worker_start, .fini = one_worker_end);
+static void start(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
+    setenv("CUDA_SECRET", "7", 1);
+    one_worker_start();
+}
+
+TestSuite(worker, .init = start, .fini = one_worker_end);
 
 struct add_params {
     uint64_t at;
@@ -170,6 +177,7 @@ Test(worker, output_is_kept_until_taken_and_descriptors_do_not_leak)
     struct msg_launch_reply      r;
     struct msg_take_output_reply taken;
     struct slice                 s;
+    unsigned                     queues = 0;
 
     m = launch_of(module, KERNEL_PRINT, 0, 501, &n, 4);
     cr_assert_eq(worker_launch(w, &m, &r, deadline(), NULL), STATUS_OK);
@@ -189,9 +197,11 @@ Test(worker, output_is_kept_until_taken_and_descriptors_do_not_leak)
         if (sscanf(word, "%u", &fd) == 1)
             cr_assert_leq(fd, 4, "descriptor %u is open in the worker", fd);
         else
-            cr_assert(strncmp(word, "LD_LIBRARY_PATH=", 16) == 0 || strncmp(word, "CUDA_", 5) == 0, "%s is in the worker's environment",
-                      word);
+            cr_assert(strncmp(word, "LD_LIBRARY_PATH=", 16) == 0 || (strncmp(word, "CUDA_", 5) == 0 && strncmp(word, "CUDA_SECRET", 11)),
+                      "%s is in the worker's environment", word);
+        queues += strncmp(word, "CUDA_DEVICE_MAX_CONNECTIONS=4", 29) == 0;
     }
+    cr_assert_eq(queues, 1);
     staging_give(w, &s);
 }
 

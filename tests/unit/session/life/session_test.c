@@ -1,7 +1,11 @@
 /* Sessions: identity, quotas, reset, delete, faults, idle time. */
 #include "unit/session/session_fixture.h"
 
+#include <unistd.h>
+
 TestSuite(session, .init = fixture_usual, .fini = fixture_end);
+
+enum { NAP_US = 1000 };
 
 static enum status create(const char *id, uint64_t memory_limit, struct session **out, bool *created)
 {
@@ -114,6 +118,66 @@ Test(session, reset_goes_on_with_a_ready_worker_while_the_old_one_ends)
     make_buffer("a", 1000);
     cr_assert_eq(registry_use_of(f.registry, &f.tenant).memory_bytes, 1000);
     fake_end_lingering();
+}
+
+static void *reset_it(void *argument)
+{
+    struct problem why;
+
+    (void)argument;
+    return (void *)(intptr_t)session_reset(f.session, &why);
+}
+
+static void await_generation(uint64_t generation)
+{
+    while (session_now().generation < generation)
+        usleep(NAP_US);
+}
+
+/* A driver may take longer for an end than the next fault does. Beyond the bound a reset waits, and others' resets do not. */
+Test(session, resets_in_a_row_do_not_wait_for_the_ends_of_the_old_workers)
+{
+    struct session *other;
+    pthread_t       thread;
+    void           *st;
+
+    fixture_start(2);
+    other = fixture_session("other", MEMORY_LIMIT_NONE);
+    fake_spare(0, 14); /* of 16 */
+    fake_linger(true);
+    for (unsigned i = 1; i <= RESET_BESIDE_MAX; i++) {
+        make_buffer("a", 1000);
+        cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK, "%s", f.why.detail);
+        cr_assert_eq(session_now().state, SESSION_READY);
+        cr_assert_eq(fake_live_workers(), 2 + i);
+    }
+    pthread_create(&thread, NULL, reset_it, NULL);
+    await_generation(2 + RESET_BESIDE_MAX);
+    cr_assert_eq(session_reset(other, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(session_now().state, SESSION_STARTING);
+    fake_end_lingering();
+    pthread_join(thread, &st);
+    cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
+    session_return(other);
+}
+
+/* What only serves speed takes the last quarter of nobody. */
+Test(session, resets_in_a_row_wait_for_the_ends_of_the_old_workers_while_others_may_lack_one)
+{
+    pthread_t thread;
+    void     *st;
+
+    fake_spare(0, 2); /* of 3 */
+    fake_linger(true);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    pthread_create(&thread, NULL, reset_it, NULL);
+    await_generation(3);
+    usleep(10 * NAP_US); /* for the worker that it must not take */
+    cr_assert_eq(session_now().state, SESSION_STARTING);
+    cr_assert_eq(fake_live_workers(), 2);
+    fake_end_lingering();
+    pthread_join(thread, &st);
+    cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
 }
 
 Test(session, reset_without_a_ready_worker_ends_the_old_one_first)
