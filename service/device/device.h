@@ -62,6 +62,11 @@ struct device_driver {
     const char *const *device_files; /* how the names of its files in /dev begin, NULL-terminated; a locked worker may use these */
 };
 
+/* Operations of all streams, since the device was opened. */
+struct device_progress {
+    uint64_t given, done;
+};
+
 struct device_ops {
     const char *name;
 
@@ -206,6 +211,9 @@ struct device_ops {
      * readable even when the context was lost afterwards, where events tell nothing. NOT_IMPLEMENTED: this device cannot. Default:
      * events are queried; their results stay true for what was done before a fault. */
     enum status (*mark)(struct device *d, struct device_stream *s, struct device_mark mark);
+    /* (optional) Of a device that does the work of all streams one after the other, in the order in which it was given: how many operations were
+     * given so far, and how many of these are done. Default: streams run side by side. */
+    void (*progress)(struct device *d, struct device_progress *out);
     /* Both done. In microseconds, may be 0. */
     enum status (*event_elapsed)(struct device *d, struct device_event *from, struct device_event *to, float *us);
     /* (optional) Waits up to `ns` for any queued work to make progress, instead of polling. Default: the caller spins and naps. */

@@ -82,16 +82,16 @@ void command_started(struct device_worker *w, struct accepted_command *k)
 }
 
 /* A fatal refusal says how the context was lost, by this launch perhaps. */
-static bool may_have_run(const struct accepted_command *k)
+static bool may_have_run(struct device_worker *w, const struct accepted_command *k)
 {
-    return k->command.message == MESSAGE_LAUNCH && k->started_ns && (!k->refused || status_is_fatal(k->refused));
+    return k->command.message == MESSAGE_LAUNCH && k->started_ns && (!k->refused || status_is_fatal(k->refused)) && command_reached(w, k);
 }
 
 void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
     bool fatal = status_is_fatal(st);
 
-    if (st && may_have_run(k) && !k->told)
+    if (st && may_have_run(w, k) && !k->told)
         command_started(w, k);
     answer_command(w, k->command.call, st, done, why, fatal);
     command_free(w, k);
@@ -144,7 +144,7 @@ static struct accepted_command *command_new(struct device_worker *w)
     assert(!k->run);
     k->issued = false;
     k->refused = STATUS_OK;
-    k->started_ns = 0;
+    k->started_ns = k->place = 0;
     k->told = false;
     k->mark = 0;
     k->before = k->after = NULL;

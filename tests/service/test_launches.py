@@ -77,6 +77,33 @@ def test_streams(client, vadd):
     assert client.post(vadd + "/launches", launch_vadd(stream="x" * 64)).code == "invalid_field"
 
 
+SPIN = """extern "C" __global__ void spin(long long ticks)
+{
+    long long began = clock64();
+    while (clock64() - began < ticks) {}
+}
+"""
+SECONDS_6 = 6_000_000_000  # on a GPU some 3 s
+
+
+def test_a_launch_that_waits_for_another_stream_is_not_overdue(client, session):
+    """Its deadline counts from its start, also where a device runs one kernel at a time."""
+    client.put_cuda(session + "/modules/m", SPIN)
+    long = client.post(session + "/launches", launch("spin", {"i64": SECONDS_6}, module="m", stream="a"), Prefer="respond-async").headers["Location"]
+    brief = client.post(session + "/launches", launch("spin", {"i64": 1}, module="m", stream="b", timeout_ms=2000))
+    assert brief.status == 200 and brief.json()["state"] == "succeeded"
+    assert client.get(long, Prefer="wait=60").json()["state"] == "succeeded"
+
+
+def test_what_had_not_started_when_another_stream_faulted_says_so(client, session):
+    client.put_cuda(session + "/modules/m", SPIN)
+    first = client.post(session + "/launches", launch("spin", {"i64": 2**50}, module="m", stream="a", timeout_ms=2000), Prefer="respond-async")
+    second = client.post(session + "/launches", launch("spin", {"i64": 1}, module="m", stream="b"), Prefer="respond-async")
+    one, other = (client.get(sent.headers["Location"], Prefer="wait=60").json() for sent in (first, second))
+    assert one["problem"]["code"] == "execution_timeout"
+    assert other["state"] == "succeeded" or (other["problem"]["code"] == "worker_lost" and not other.get("started_at"))
+
+
 def test_offsets(client, vadd):
     args = [{"buf": "a", "offset": 4}, {"buf": "b", "offset": "8"}, {"buf": "c"}, {"i32": 1}]
     assert client.post(vadd + "/launches", launch_vadd(args=args)).status == 200

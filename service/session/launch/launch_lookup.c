@@ -121,7 +121,7 @@ static enum status cancel_in_ring(struct worker_session *c, struct launch *l, bo
         pthread_cond_wait(&s->changed, &s->lock);
     *cancelled = l->state == WORK_CANCELLED;
     if (!waitlist_over(&l->end))
-        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
+        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running, or waits on the device, which cannot give it back");
     pthread_mutex_unlock(&s->lock);
     return st;
 }

@@ -16,7 +16,8 @@ struct accepted_command {
     bool                 issued;     /* given to the device, or refused by it */
     enum status          refused;    /* by the device at issue: it has not run at all */
     struct problem       why;        /* of refused */
-    uint64_t             started_ns; /* 0: not yet; of a launch given behind others: when it was the oldest */
+    uint64_t             started_ns; /* 0: not yet; of what is given behind other work: when that was seen to be on last */
+    uint64_t             place;      /* on a device that does one thing after another: how many operations stand before it */
     bool                 told;       /* that it started; of a launch */
     uint32_t             mark;       /* of a launch: what stands in its stream's mark once it is done; 0: nothing will */
     struct device_event *before;     /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
@@ -75,9 +76,8 @@ struct host_memory {
 struct probe {
     struct device_stream *stream;
     struct device_event  *event;
-    uint64_t              of; /* the command that it was asked for, by its sequence; 0: none yet */
-    uint64_t              asked_ns;
-    bool                  failed; /* nothing could be asked */
+    uint64_t              asked_ns; /* 0: not yet */
+    bool                  failed;   /* nothing could be asked */
 };
 
 /* A finished launch's printf text. */
@@ -195,6 +195,8 @@ bool                 graph_exists(struct device_worker *w, uint32_t id);
 void graph_end(struct device_worker *w, uint32_t id);
 
 /* ---- streams.c ---- */
+/* Given to the device, which has come to it, as far as it tells. */
+bool command_reached(struct device_worker *w, const struct accepted_command *k);
 /* Of its oldest work in flight; NULL when there is none, or none of its own. */
 struct device_event *stream_first_event(const struct stream *s);
 /* NULL when there is no such stream. */

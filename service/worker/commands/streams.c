@@ -91,13 +91,24 @@ static bool may_issue(struct device_worker *w, const struct stream *s)
     return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
 }
 
-static void begin_command(struct stream *s, struct accepted_command *k)
+/* Zeros where streams run side by side. */
+static struct device_progress progress_of(struct device_worker *w)
+{
+    struct device_progress p = {0};
+
+    if (w->ops->progress)
+        w->ops->progress(w->device, &p);
+    return p;
+}
+
+static void begin_command(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
     assert(k == s->waiting);
     if (k->issued)
         return;
     k->issued = true;
     k->started_ns = s->last ? 0 : now_ns();
+    k->place = progress_of(w).given;
     s->issued++;
     s->runs += k->run != NULL;
 }
@@ -108,7 +119,7 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     struct accepted_command *k = s->waiting;
     bool                     moved = true;
 
-    begin_command(s, k);
+    begin_command(w, s, k);
     if (k->run)
         moved = run_issue(w, s, k->run);
     if (!k->run || run_all_issued(k->run))
@@ -160,14 +171,33 @@ static uint64_t timeout_ms(const struct accepted_command *k)
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
-/* It is the oldest, has been given to the device, and is not done. True: it is overdue. */
+bool command_reached(struct device_worker *w, const struct accepted_command *k)
+{
+    return progress_of(w).done >= k->place;
+}
+
+/* Whether a launch stands behind other streams' work: these may share a queue of the device. Without an event before it nothing tells. */
+static bool stands_behind(struct device_worker *w, const struct accepted_command *k)
+{
+    return k->before && !w->ops->progress && w->ops->event_query(w->device, k->before, NULL) == STATUS_PENDING;
+}
+
+/* It is the oldest, has been given to the device, and is not done. True: it is overdue. What waits there for other streams' work has not started. */
 static bool runs_on(struct device_worker *w, struct accepted_command *k)
 {
-    uint64_t limit_ms = timeout_ms(k), ran_ns = limit_ms ? now_ns() - k->started_ns : 0;
+    uint64_t limit_ms = timeout_ms(k), now = now_ns();
+    bool     tells;
 
-    if (k->command.message == MESSAGE_LAUNCH && !k->told && ran_ns > START_TOLD_US * NS_PER_US)
+    if (!limit_ms)
+        return false;
+    if (!command_reached(w, k))
+        k->started_ns = now;
+    tells = k->command.message == MESSAGE_LAUNCH && !k->told && now - k->started_ns > START_TOLD_US * NS_PER_US;
+    if (tells && stands_behind(w, k))
+        k->started_ns = now;
+    else if (tells)
         command_started(w, k);
-    return limit_ms && ran_ns > limit_ms * NS_PER_MS;
+    return now - k->started_ns > limit_ms * NS_PER_MS;
 }
 
 static enum status query_device(struct device_worker *w, struct stream *s, const struct accepted_command *k, struct problem *why)

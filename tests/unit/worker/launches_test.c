@@ -21,6 +21,8 @@ static struct {
     bool        faulted; /* at the step that is next */
     enum status refuses; /* launches, with this */
     enum status marks;   /* what mark() answers */
+    unsigned    events;
+    bool        waits; /* behind another stream's work */
 } dev;
 
 static struct device_worker     w;
@@ -74,7 +76,7 @@ static enum status mock_fill(struct device *d, struct device_stream *s, uint64_t
 static enum status mock_event_create(struct device *d, struct device_event **out)
 {
     (void)d;
-    *out = (struct device_event *)(uintptr_t)&dev; /* never looked into */
+    *out = (struct device_event *)(uintptr_t)++dev.events; /* never looked into */
     return STATUS_OK;
 }
 
@@ -84,10 +86,19 @@ static enum status mock_event_record(struct device *d, struct device_stream *s, 
     return STATUS_OK;
 }
 
+/* The event behind a launch is taken before the one before it. */
 static enum status mock_event_query(struct device *d, struct device_event *e, struct problem *why)
 {
-    (void)e;
-    return mock_stream_query(d, NULL, why);
+    bool is_before = (uintptr_t)e % 2 == 0;
+
+    return is_before && !dev.waits ? STATUS_OK : mock_stream_query(d, NULL, why);
+}
+
+/* One operation of another stream stands before all. */
+static void mock_progress(struct device *d, struct device_progress *out)
+{
+    (void)d;
+    *out = (struct device_progress){1 + dev.given, dev.waits ? 0 : 1 + dev.done};
 }
 
 static enum status mock_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
@@ -246,7 +257,81 @@ static void launch_at_once(unsigned n)
     } while (w.streams[0].launches != (n < LAUNCHES_IN_FLIGHT_MAX ? n : LAUNCHES_IN_FLIGHT_MAX));
 }
 
+static void short_launch(unsigned i, struct stream *s, bool untimed)
+{
+    struct accepted_command *k = command(i, MESSAGE_LAUNCH);
+
+    k->command.body.launch.timeout_ms = 1;
+    k->command.body.launch.untimed = untimed;
+    stream_push(&w, s, k);
+}
+
+static void expect_end(unsigned i, enum status st)
+{
+    struct completion c;
+
+    do
+        c = told_but_starts();
+    while (c.kind == UINT32_MAX);
+    cr_assert_eq(c.kind, COMPLETION_DONE);
+    cr_assert_eq(c.call, i + 1);
+    cr_assert_eq(c.status, st);
+}
+
+static void expect_deadlines_from_its_start(bool untimed)
+{
+    dev.waits = true;
+    short_launch(0, &w.streams[0], untimed);
+    for (unsigned i = 0; i < 3; i++) {
+        sleep_ns(2 * NS_PER_MS);
+        expect_nothing();
+    }
+    dev.waits = false;
+    dev.done = dev.given;
+    expect_end(0, STATUS_OK);
+    dev.waits = true;
+    short_launch(1, &w.streams[0], untimed);
+    sleep_ns(2 * NS_PER_MS);
+    expect_nothing();
+    dev.waits = false;
+    expect_end(1, STATUS_EXECUTION_TIMEOUT);
+}
+
 /* ---- tests ---- */
+
+/* Streams may share a queue of the device, or a device does one thing after another. */
+Test(launches, what_waits_on_the_device_behind_another_stream_is_not_overdue)
+{
+    expect_deadlines_from_its_start(false);
+}
+
+/* The device is asked for all of them at once: asked for one after the other, it would have to answer within one turn. */
+Test(launches, of_several_that_are_overdue_one_ends_the_context)
+{
+    struct device_ops late = ops;
+    uint64_t          until = deadline_after_ms(PATIENCE_MS);
+
+    late.faults_late_ms = 5;
+    w.ops = &late;
+    w.probe = (struct probe){.stream = (struct device_stream *)(uintptr_t)1, .event = (struct device_event *)(uintptr_t)1};
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    for (unsigned i = 0; i < 2; i++)
+        short_launch(i, &w.streams[i], true);
+    while (!w.lost) {
+        cr_assert(deadline_left_ns(until) > 0);
+        streams_advance(&w);
+    }
+}
+
+Test(launches, what_waits_on_a_device_that_does_one_thing_after_another_is_not_overdue)
+{
+    struct device_ops serial = ops;
+
+    serial.progress = mock_progress;
+    w.ops = &serial;
+    expect_deadlines_from_its_start(true);
+}
 
 Test(launches, brief_ones_stand_behind_each_other_and_end_in_order)
 {

@@ -465,6 +465,11 @@ static enum status graph_run(struct device *d, struct device_stream *s, struct d
     return st ? not_queued(d, st, "cannot queue the launches", why) : STATUS_OK;
 }
 
+static void progress(struct device *d, struct device_progress *out)
+{
+    cpu_queue_progress(d->queue, &out->given, &out->done);
+}
+
 static void wait_progress(struct device *d, uint64_t ns)
 {
     cpu_queue_wait_progress(d->queue, ns);
@@ -566,6 +571,7 @@ const struct device_ops device_cpu = {
     .graph_set = graph_set,
     .graph_run = graph_run,
     .graph_destroy = graph_destroy,
+    .progress = progress,
     .wait_progress = wait_progress,
     .take_output = take_output,
     .cancel = cancel,

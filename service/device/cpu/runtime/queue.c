@@ -425,6 +425,12 @@ enum status cpu_event_elapsed(struct cpu_event *from, struct cpu_event *to, floa
     return STATUS_OK;
 }
 
+void cpu_queue_progress(struct cpu_queue *q, uint64_t *queued, uint64_t *done)
+{
+    *done = atomic_load(&q->finished);
+    *queued = atomic_load(&q->issued);
+}
+
 static bool queue_progressed(struct cpu_queue *q)
 {
     return atomic_load(&q->finished) != q->seen || atomic_load(&q->lost) || atomic_load(&q->finished) == atomic_load(&q->issued);

@@ -33,6 +33,8 @@ enum status cpu_event_query(struct cpu_queue *q, struct cpu_event *e, struct pro
 /* INTERNAL while one of them is not done. */
 enum status cpu_event_elapsed(struct cpu_event *from, struct cpu_event *to, float *us);
 
+/* How many operations were queued so far, and how many of these are done. */
+void cpu_queue_progress(struct cpu_queue *q, uint64_t *queued, uint64_t *done);
 /* Returns once more is done than at the previous call, or after `ns`. */
 void cpu_queue_wait_progress(struct cpu_queue *q, uint64_t ns);
 /* Waits until all queued operations are done or the context is lost; for tests and for unloading. */
