@@ -529,11 +529,14 @@ bool pool_has_room(struct pool *p)
 
 bool pool_has_plenty(struct pool *p, unsigned device)
 {
-    bool plenty;
+    unsigned used = 0;
+    bool     plenty;
 
     assert(device < p->devices_count);
     pthread_mutex_lock(&p->lock);
-    plenty = device_has_plenty(p, &p->devices[device]);
+    for (unsigned i = 0; i < p->devices_count; i++)
+        used += p->devices[i].public.workers_used; /* those that are ending, too */
+    plenty = device_has_plenty(p, &p->devices[device], used);
     pthread_mutex_unlock(&p->lock);
     return plenty;
 }

@@ -95,7 +95,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
 bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
 /* Whether one more worker may be started now; another thread may be quicker. */
 bool pool_has_room(struct pool *p);
-/* Whether a quarter of the workers that there may be is free, and of the device's memory: others still get theirs. */
+/* Whether a quarter of the workers that there may be is free or warm, and a quarter of the device's memory free: others still get theirs. */
 bool pool_has_plenty(struct pool *p, unsigned device);
 /* Ends the worker; its slot is refilled in the background. Unfinished calls of the worker end with WORKER_LOST before this returns. NULL
  * is a no-op. */

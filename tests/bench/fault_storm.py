@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Session A computes without pause and checks every result while session B faults again and again.
 
-fault_storm.py HOST:PORT [--token T] [--device ID] [--count 25] [--timeout-ms 500] [--json FILE]
+fault_storm.py HOST:PORT [--token T] [--device ID] [--count 25] [--timeout-ms 500] [--pause-ms 0] [--json FILE]
+B does nothing for --pause-ms between a reset and the next fault.
 Only the standard library. Ends with 0 when A saw no error and no wrong result and every fault of B was answered as the contract says.
 """
 import argparse
@@ -141,15 +142,16 @@ def median_ms(seconds):
     return round(sorted(seconds)[len(seconds) // 2] * 1e3, 2)
 
 
-def storm(address, token, device, count, timeout_ms, on_cuda):
-    client = client_of(address, token)
-    client.must("PUT", "/v1/sessions/storm-b", {"device": device} if device else {})
+def storm(options, on_cuda):
+    client = client_of(options.address, options.token)
+    client.must("PUT", "/v1/sessions/storm-b", {"device": options.device} if options.device else {})
     result = {"faults": {}, "told_ms": {}, "unexpected": [], "resets_s": []}
     for kernel in EXPECTED:
         good, tells = 0, []
-        for _ in range(count):
+        for _ in range(options.count):
+            time.sleep(options.pause_ms / 1e3)
             try:
-                wrong, told, took = one_fault(client, kernel, timeout_ms, on_cuda)
+                wrong, told, took = one_fault(client, kernel, options.timeout_ms, on_cuda)
             except Exception as error:  # noqa: BLE001
                 wrong, told, took = f"{kernel}: {error!r}", 0.0, 0.0
             good += wrong is None
@@ -157,9 +159,9 @@ def storm(address, token, device, count, timeout_ms, on_cuda):
             result["resets_s"].append(took)
             if wrong and len(result["unexpected"]) < 20:
                 result["unexpected"].append(wrong)
-        result["faults"][kernel] = f"{good} of {count}"
+        result["faults"][kernel] = f"{good} of {options.count}"
         result["told_ms"][kernel] = median_ms(tells)
-        print(f"{kernel}: {good} of {count} answered as they should", flush=True)
+        print(f"{kernel}: {good} of {options.count} answered as they should", flush=True)
     client.delete("/v1/sessions/storm-b")
     return result
 
@@ -182,8 +184,10 @@ def main():
     parser.add_argument("--device", default="")
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--timeout-ms", type=int, default=500)
+    parser.add_argument("--pause-ms", type=int, default=0)
     parser.add_argument("--json", default="")
     options = parser.parse_args()
+    sys.setswitchinterval(1e-4)  # with Python's own 5 ms a reset's answer waits that long for the neighbour's thread
     client = client_of(options.address, options.token)
     devices = client.must("GET", "/v1/devices").json()["items"]
     device = next((d for d in devices if d["id"] == options.device), devices[0])
@@ -191,7 +195,7 @@ def main():
     neighbour.start()
     neighbour.ready.wait(60)
     try:
-        result = storm(options.address, options.token, options.device, options.count, options.timeout_ms, device["backend"] == "cuda")
+        result = storm(options, device["backend"] == "cuda")
     finally:
         neighbour.stop.set()
         neighbour.join()

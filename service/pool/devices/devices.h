@@ -128,8 +128,8 @@ bool discard_warm(struct pool *p, struct worker **warm);
  * none (NULL). */
 bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
 bool may_make_room(struct pool *p, const struct device_slot *d, const struct pool_domain *domain);
-/* Under the pool's lock. As pool_has_plenty(): room for what serves speed only. */
-bool device_has_plenty(const struct pool *p, const struct device_slot *d);
+/* Under the pool's lock. Room for what serves speed only, beside so many workers: a quarter of all and of the device's memory stays free. */
+bool device_has_plenty(const struct pool *p, const struct device_slot *d, unsigned workers);
 /* When to try again after so many failures. */
 uint64_t pause_ns(unsigned failures);
 /* Under the pool's lock. */

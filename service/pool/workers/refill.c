@@ -372,13 +372,13 @@ bool evict_for(struct pool *p, const struct device_slot *d, const struct pool_do
     return warm && discard_warm(p, warm);
 }
 
-bool device_has_plenty(const struct pool *p, const struct device_slot *d)
+bool device_has_plenty(const struct pool *p, const struct device_slot *d, unsigned workers)
 {
     const struct device_info *i = &d->public.info;
     unsigned                  most = p->config.workers_max;
 
     assert(held(&p->lock));
-    return p->workers < most - (most + PLENTY_DIVISOR - 1) / PLENTY_DIVISOR && i->free_bytes >= i->total_bytes / PLENTY_DIVISOR;
+    return workers < most - (most + PLENTY_DIVISOR - 1) / PLENTY_DIVISOR && i->free_bytes >= i->total_bytes / PLENTY_DIVISOR;
 }
 
 /* Half of what one more may begin with: so that none comes and goes. */
@@ -392,7 +392,7 @@ static unsigned warm_wanted(const struct pool *p, const struct device_slot *d)
 {
     unsigned least = p->config.warm_per_device, used = least ? reserve_wanted(&d->reserve, now_ns()) : 0;
 
-    return used > least && device_has_plenty(p, d) ? used : least;
+    return used > least && device_has_plenty(p, d, p->workers) ? used : least;
 }
 
 /* Those that were kept because of their use, when that is over, or memory is short. */
