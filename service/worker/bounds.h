@@ -27,6 +27,7 @@ enum {
     BRIEF_FORMS = 1024, /* kinds of launches of which that is known */
     STREAM_ASKED_US = 50, /* the driver is asked so often whether a launch has failed: asking takes it 1.3 us (one H200, 2026-11-29) */
     START_TOLD_US = 50, /* a launch that runs longer is told to have started before it ends; else that costs a message and a lock less, no time that shows (2026-11-29) */
+    RUN_TOLD_US = 2000, /* the same for a run: only its deadline counts from there */
     COPIES_IN_FLIGHT_MAX = 64, /* per stream: copies and fills given to the device and not yet done */
     WORKER_NAP_US_MIN = 20,
     WORKER_NAP_US_MAX = 1000,

@@ -1,5 +1,6 @@
 """Launches: results, waiting, polling, cancelling; arguments and configurations that are refused before anything runs."""
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -86,13 +87,25 @@ SPIN = """extern "C" __global__ void spin(long long ticks)
 SECONDS_6 = 6_000_000_000  # on a GPU some 3 s
 
 
-def test_a_launch_that_waits_for_another_stream_is_not_overdue(client, session):
-    """Its deadline counts from its start, also where a device runs one kernel at a time."""
+def test_what_waits_for_other_work_is_not_overdue(service, client, session):
+    """A deadline counts from the start: behind a launch of the same stream, and of another one where a device runs one kernel at a time."""
+    brief = launch("spin", {"i64": 1}, module="m")
     client.put_cuda(session + "/modules/m", SPIN)
-    long = client.post(session + "/launches", launch("spin", {"i64": SECONDS_6}, module="m", stream="a"), Prefer="respond-async").headers["Location"]
-    brief = client.post(session + "/launches", launch("spin", {"i64": 1}, module="m", stream="b", timeout_ms=2000))
-    assert brief.status == 200 and brief.json()["state"] == "succeeded"
+    client.put(session + "/programs/p", {"ops": [{"op": "launch", **brief}]}).expect(201)
+    long = client.post(session + "/launches", launch("spin", {"i64": SECONDS_6}, module="m"), Prefer="respond-async").headers["Location"]
+    waiting = [("/launches", {**brief, "stream": "b", "timeout_ms": 2000}), ("/launches", {**brief, "timeout_ms": 2000}),
+               ("/batches", {"ops": [{"op": "launch", **brief}], "timeout_ms": 2000}), ("/programs/p/runs", {"timeout_ms": 2000})]
+    with ThreadPoolExecutor(len(waiting)) as pool:  # each has a connection of its own
+        answers = list(pool.map(lambda sent: service.client().post(session + sent[0], sent[1]), waiting))
+    assert [answer.status for answer in answers] == [200] * len(waiting), answers
     assert client.get(long, Prefer="wait=60").json()["state"] == "succeeded"
+
+
+def test_a_batch_that_runs_on_after_it_waited_is_overdue(client, session):
+    client.put_cuda(session + "/modules/m", SPIN)
+    client.post(session + "/launches", launch("spin", {"i64": SECONDS_6 // 4}, module="m"), Prefer="respond-async")
+    endless = {"ops": [{"op": "launch", **launch("spin", {"i64": 2**50}, module="m")}], "timeout_ms": 500}
+    assert client.post(session + "/batches", endless).code == "execution_timeout"
 
 
 def test_what_had_not_started_when_another_stream_faulted_says_so(client, session):

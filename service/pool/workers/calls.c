@@ -265,17 +265,20 @@ static bool outcome_fits(const struct completion *d)
            (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
-/* A launch starts once. False: no worker reports this. */
-static bool call_started(struct call_slot *slot)
+/* What runs kernels starts once. False: no worker reports this. */
+static bool call_started(struct worker *w, struct call_slot *slot)
 {
     struct call *c = slot->call;
 
-    if (slot->started || c->message != MESSAGE_LAUNCH)
+    if (slot->started || !runs_kernels(c->message))
         return false;
     slot->started = true;
     c->started_wall_ns = wall_ns();
     if (c->on_event)
         c->on_event(c, CALL_STARTED);
+    pthread_mutex_lock(&w->lock);
+    slot->deadline_ns = c->deadline_ns;
+    pthread_mutex_unlock(&w->lock);
     return true;
 }
 
@@ -292,7 +295,7 @@ static bool completion_handle(struct worker *w, const struct completion *d)
     if (atomic_load(&slot->number) != d->call)
         return false;
     if (d->kind == COMPLETION_STARTED)
-        return call_started(slot);
+        return call_started(w, slot);
     c = slot->call;
     if (!reply_fits(slot, c, d) || (d->status == STATUS_CANCELLED && c->message != MESSAGE_LAUNCH))
         return false;

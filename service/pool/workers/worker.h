@@ -21,11 +21,11 @@ struct call {
             event); /* NULL allowed. Runs on whichever thread drains the ring, with exactly one CALL_DONE each: must not block, submit or wait */
     void *context;
     uint64_t
-        deadline_ns; /* at this time the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, COMMAND_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
+        deadline_ns; /* at this time the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, COMMAND_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed. on_event(CALL_STARTED) may set it anew */
     /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
     enum status         status;
     bool                worker_session_lost;
-    uint64_t            started_wall_ns; /* LAUNCH: when it was given to the device; 0 before */
+    uint64_t            started_wall_ns; /* LAUNCH, COMMAND_LIST, GRAPH_RUN: when the device came to it; 0 before, and if it ended soon */
     union message_reply reply;
     struct problem      problem; /* filled when status is not OK */
     /* private to pool/ */

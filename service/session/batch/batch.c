@@ -230,6 +230,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     b->preparing = spec->prepare;
     count_kinds(b);
     pthread_mutex_init(&b->lock, NULL);
+    pthread_mutex_init(&b->clock.lock, NULL);
     pthread_cond_init(&b->landed, NULL);
     b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
@@ -501,6 +502,7 @@ static void free_parts(struct batch *b)
     free(b->listed);
     free(b->groups);
     pthread_cond_destroy(&b->landed);
+    pthread_mutex_destroy(&b->clock.lock);
     pthread_mutex_destroy(&b->lock);
 }
 

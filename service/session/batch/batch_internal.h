@@ -55,6 +55,7 @@ struct flight_call {
     struct batch *batch;
     unsigned      op;
     bool          landed; /* under batch.lock */
+    bool          runs;   /* its worker has told so */
     enum message  message;
     uint32_t      stream;
     uint64_t      tag;   /* LAUNCH */
@@ -63,6 +64,15 @@ struct flight_call {
     size_t        bytes;
     unsigned      first, count;     /* lists: their operations in batch.listed; count 0 = no list */
     uint32_t      completed, group; /* lists: as the state said at the end */
+};
+
+/* How long the operations of a batch may run, and have run; what they wait for other work does not count. */
+struct batch_clock {
+    pthread_mutex_t lock; /* of flight_call.runs and all but limit_ns; inside everything else */
+    uint64_t        limit_ns;
+    uint64_t        ran_ns;   /* before since_ns */
+    uint64_t        since_ns; /* when the first of those that run began */
+    unsigned        running;  /* calls of which the worker has told that they run */
 };
 
 /* Where the bytes of a READ lie that are not held in host memory. */
@@ -96,7 +106,7 @@ struct batch {
     struct module           *module; /* a reference; NULL: none */
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
-    uint64_t                 deadline_ns;
+    struct batch_clock       clock;
     struct batch_times       times;       /* but for kernel_ms */
     double                   kernel_us;   /* of what has landed; of what is not timed by the worker's clock */
     unsigned                 timed_count; /* results of launches that are timed each */
@@ -231,6 +241,7 @@ enum status batch_item_address(struct batch *b, const struct batch_item *item, s
 /* Makes or finds the module of a batch or program, a reference in *out. Blocks. *out may be set on failure, too. */
 enum status batch_make_module(struct worker_session *c, const struct module_spec *source, struct arena *arena, struct module **out,
                               struct problem *why);
-enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why);
-/* When operations that begin now must have ended. */
-uint64_t batch_deadline_ns(const struct batch *b);
+enum status batch_time_left(struct batch *b, uint64_t *ms, struct problem *why);
+/* Of limit_ns; 0: nothing. */
+uint64_t batch_ns_left(struct batch *b);
+uint64_t batch_limit_ns(const struct batch *b);

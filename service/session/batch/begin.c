@@ -55,7 +55,7 @@ bool batch_begin(struct batch *b)
     if (!b->spec->program || !program_is_one_graph(b->spec->program) || !worker_session_use(c))
         return false;
     b->began_ns = now_ns();
-    b->deadline_ns = batch_deadline_ns(b);
+    b->clock.limit_ns = batch_limit_ns(b);
     b->begun = is_in_order(c) && send_in_turn(b);
     if (b->begun)
         call_spin(c->worker, &flight_of(b)->call, spin_budgets()->call_ns);

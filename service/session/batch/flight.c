@@ -9,14 +9,59 @@
 
 /* ---- landing; on whichever thread drains the ring ---- */
 
+/* With its lock held. */
+static uint64_t ran_ns(const struct batch_clock *k)
+{
+    return k->ran_ns + (k->running ? now_ns() - k->since_ns : 0);
+}
+
+uint64_t batch_ns_left(struct batch *b)
+{
+    struct batch_clock *k = &b->clock;
+    uint64_t            ran;
+
+    pthread_mutex_lock(&k->lock);
+    ran = ran_ns(k);
+    pthread_mutex_unlock(&k->lock);
+    return ran < k->limit_ns ? k->limit_ns - ran : 0;
+}
+
+/* The worker ends it at its deadline, and is ended itself where it does not. */
+static void note_start(struct flight_call *f)
+{
+    struct batch_clock *k = &f->batch->clock;
+
+    pthread_mutex_lock(&k->lock);
+    if (k->running++ == 0)
+        k->since_ns = now_ns();
+    f->runs = true;
+    pthread_mutex_unlock(&k->lock);
+    f->call.deadline_ns = deadline_after_ms(batch_ns_left(f->batch) / NS_PER_MS + 1 + LAUNCH_GRACE_MS);
+}
+
+static void note_end(struct flight_call *f)
+{
+    struct batch_clock *k = &f->batch->clock;
+
+    pthread_mutex_lock(&k->lock);
+    k->ran_ns = ran_ns(k);
+    k->since_ns = now_ns();
+    k->running -= f->runs;
+    f->runs = false;
+    pthread_mutex_unlock(&k->lock);
+}
+
 static void on_event(struct call *call, enum call_event event)
 {
     struct flight_call *f = (struct flight_call *)call;
     struct batch       *b = f->batch;
     struct session     *s = b->session;
 
-    if (event != CALL_DONE)
+    if (event == CALL_STARTED) {
+        note_start(f);
         return;
+    }
+    note_end(f);
     if (call->status) {
         pthread_mutex_lock(&s->lock);
         worker_session_check_call(b->worker_session, call);
@@ -289,8 +334,6 @@ static enum status send(struct batch *b, const struct batch_order *o)
                               .bytes = o->message == MESSAGE_MEM_READ ? o->body.mem_read.to.bytes : 0,
                               .first = o->first,
                               .count = o->count};
-    if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - LAUNCH_GRACE_MS * NS_PER_MS)
-        f->call.deadline_ns = b->deadline_ns + LAUNCH_GRACE_MS * NS_PER_MS;
     st = call_submit(b->worker_session->worker, o->message, &o->body, &f->call);
     if (st)
         return st;

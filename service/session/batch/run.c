@@ -259,9 +259,9 @@ static enum status address_launch(struct batch *b, struct batch_order *o, struct
     return pack(b, o, o->module, why);
 }
 
-enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why)
+enum status batch_time_left(struct batch *b, uint64_t *ms, struct problem *why)
 {
-    uint64_t left = deadline_left_ns(b->deadline_ns);
+    uint64_t left = batch_ns_left(b);
 
     if (left == 0)
         return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the batch timed out before this operation");
@@ -513,9 +513,9 @@ static enum status run_program(struct batch *b, struct problem *why)
     return st;
 }
 
-uint64_t batch_deadline_ns(const struct batch *b)
+uint64_t batch_limit_ns(const struct batch *b)
 {
-    return deadline_after_ms(b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT);
+    return (b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT) * NS_PER_MS;
 }
 
 /* Milliseconds since then; *start is now. */
@@ -539,7 +539,7 @@ static enum status run_all(struct batch *b, struct problem *why)
     b->times.queue_ms = lap_ms(&start);
     if (st)
         return st;
-    b->deadline_ns = batch_deadline_ns(b);
+    b->clock.limit_ns = batch_limit_ns(b);
     st = b->spec->program ? run_program(b, why) : run_ops(b, why);
     b->times.run_ms = lap_ms(&start) - (b->times.compile_ms - compiled_ms);
     return st ? st : keep(b, why);
@@ -639,7 +639,7 @@ enum status batch_prepare(struct batch *b, struct problem *why)
 
     if (!worker_session_use(c))
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
-    b->deadline_ns = deadline_after_ms(EXECUTION_TIMEOUT_MS_MAX);
+    b->clock.limit_ns = (uint64_t)EXECUTION_TIMEOUT_MS_MAX * NS_PER_MS;
     st = run_ops(b, why);
     worker_session_leave(c);
     return st;

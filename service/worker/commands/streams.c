@@ -192,7 +192,7 @@ static bool runs_on(struct device_worker *w, struct accepted_command *k)
         return false;
     if (!command_reached(w, k))
         k->started_ns = now;
-    tells = k->command.message == MESSAGE_LAUNCH && !k->told && now - k->started_ns > START_TOLD_US * NS_PER_US;
+    tells = !k->told && now - k->started_ns > (k->run ? RUN_TOLD_US : START_TOLD_US) * NS_PER_US;
     if (tells && stands_behind(w, k))
         k->started_ns = now;
     else if (tells)
@@ -243,6 +243,15 @@ static void start_next_launch(struct stream *s, uint64_t now)
     k->started_ns = now;
 }
 
+/* It was given to the device behind what has just ended. */
+static void start_next_run(struct stream *s)
+{
+    struct accepted_command *k = TAILQ_FIRST(&s->queue);
+
+    if (k && k->issued && k->run)
+        k->started_ns = now_ns();
+}
+
 /* It ran, and nothing is issued behind it, but for launches. */
 static void launch_ends(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st,
                         struct msg_launch_reply *reply)
@@ -278,6 +287,7 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
         launch_ends(w, s, k, st, &done.reply.launch);
     assert(!k->run || s->runs > 0);
     s->runs -= k->run != NULL;
+    start_next_run(s);
     event_give(w, k->before);
     event_give(w, k->after);
     command_answer(w, k, st, &done, why);
