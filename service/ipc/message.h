@@ -261,6 +261,7 @@ struct msg_launch {
     uint32_t cooperative; /* 1: all blocks are resident at once and may wait for each other */
     uint32_t untimed;     /* 1: no events around it; its time is the worker's, from giving it to the device to seeing its end */
     uint64_t timeout_ms; /* of execution, counted from its start */
+    uint32_t of_batch;   /* 1: timeout_ms is what its batch has left, which goes on while it waits for other streams' work */
     uint32_t params_bytes;
     unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */
 };

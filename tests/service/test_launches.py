@@ -95,6 +95,21 @@ def test_a_launch_that_waits_for_another_stream_is_not_overdue(client, session):
     assert client.get(long, Prefer="wait=60").json()["state"] == "succeeded"
 
 
+def test_a_batch_that_waits_for_another_stream_has_its_own_deadline(client, session):
+    """Its worker tells that, before it is killed for it from outside. On a GPU the two run side by side."""
+    client.put_cuda(session + "/modules/m", SPIN)
+    client.post(session + "/launches", launch("spin", {"i64": 10 * SECONDS_6}, module="m", stream="a"), Prefer="respond-async")
+    for count in (1, 2):  # alone, and as a list
+        op = {"op": "launch", "module": "m", "kernel": "spin", "grid": [1], "block": [1], "args": [{"i64": 1}], "stream": "b"}
+        done = client.post(session + "/batches", {"timeout_ms": 1000, "ops": [op] * count})
+        if done.status == 200:
+            continue
+        assert done.code == "execution_timeout" and "may have held" in done.json()["detail"], done.body
+        assert client.post(session + "/reset").status == 200
+        client.put_cuda(session + "/modules/m", SPIN)
+        client.post(session + "/launches", launch("spin", {"i64": 10 * SECONDS_6}, module="m", stream="a"), Prefer="respond-async")
+
+
 def test_what_had_not_started_when_another_stream_faulted_says_so(client, session):
     client.put_cuda(session + "/modules/m", SPIN)
     first = client.post(session + "/launches", launch("spin", {"i64": 2**50}, module="m", stream="a", timeout_ms=2000), Prefer="respond-async")

@@ -298,6 +298,7 @@ static enum status describe_launch(struct batch *b, unsigned i, struct module *m
 
     if (st)
         return st;
+    msg->of_batch = 1;
     st = launch_configure(b->worker_session, m, b->calls[i] ? &b->calls[i]->spec : op->launch, msg, why);
     if (!st)
         st = stream_number(b->worker_session, op->stream, &msg->stream, why);

@@ -109,6 +109,7 @@ static void begin_command(struct device_worker *w, struct stream *s, struct acce
     k->issued = true;
     k->started_ns = s->last ? 0 : now_ns();
     k->place = progress_of(w).given;
+    k->order = ++w->issues;
     s->issued++;
     s->runs += k->run != NULL;
 }
@@ -171,32 +172,52 @@ static uint64_t timeout_ms(const struct accepted_command *k)
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
+bool command_is_of_batch(const struct accepted_command *k)
+{
+    return k->run || (k->command.message == MESSAGE_LAUNCH && k->command.body.launch.of_batch);
+}
+
 bool command_reached(struct device_worker *w, const struct accepted_command *k)
 {
     return progress_of(w).done >= k->place;
 }
 
+/* Whether another stream's work that was given earlier is not done. The first of all waits for nothing: a device that hangs is found out by it. */
+static bool others_are_before(struct device_worker *w, const struct accepted_command *k)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        const struct accepted_command *first = TAILQ_FIRST(&w->streams[i].queue);
+
+        any = any || (first && first->issued && first->order < k->order);
+    }
+    return any;
+}
+
 /* Whether a launch stands behind other streams' work: these may share a queue of the device. Without an event before it nothing tells. */
 static bool stands_behind(struct device_worker *w, const struct accepted_command *k)
 {
-    return k->before && !w->ops->progress && w->ops->event_query(w->device, k->before, NULL) == STATUS_PENDING;
+    return k->before && !w->ops->progress && others_are_before(w, k) && w->ops->event_query(w->device, k->before, NULL) == STATUS_PENDING;
 }
 
-/* It is the oldest, has been given to the device, and is not done. True: it is overdue. What waits there for other streams' work has not started. */
+/* It is the oldest, has been given to the device, and is not done. True: it is overdue. A launch that waits there for other streams' work has not
+ * started, and has its time still; a batch's goes on. */
 static bool runs_on(struct device_worker *w, struct accepted_command *k)
 {
     uint64_t limit_ms = timeout_ms(k), now = now_ns();
-    bool     tells;
+    bool     reached, tells;
 
     if (!limit_ms)
         return false;
-    if (!command_reached(w, k))
-        k->started_ns = now;
-    tells = k->command.message == MESSAGE_LAUNCH && !k->told && now - k->started_ns > START_TOLD_US * NS_PER_US;
+    reached = command_reached(w, k);
+    tells = reached && k->command.message == MESSAGE_LAUNCH && !k->told && now - k->started_ns > START_TOLD_US * NS_PER_US;
     if (tells && stands_behind(w, k))
-        k->started_ns = now;
-    else if (tells)
+        reached = tells = false;
+    if (tells)
         command_started(w, k);
+    if (!reached && !command_is_of_batch(k))
+        k->started_ns = now;
     return now - k->started_ns > limit_ms * NS_PER_MS;
 }
 
@@ -240,7 +261,8 @@ static void start_next_launch(struct stream *s, uint64_t now)
 
     while (k->refused)
         k = TAILQ_NEXT(k, queued);
-    k->started_ns = now;
+    if (!k->started_ns || !command_is_of_batch(k))
+        k->started_ns = now;
 }
 
 /* It ran, and nothing is issued behind it, but for launches. */
@@ -276,6 +298,8 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
         launch_ends(w, s, k, st, &done.reply.launch);
+    else if (s->launches > 0)
+        start_next_launch(s, now_ns()); /* it stood behind this copy */
     assert(!k->run || s->runs > 0);
     s->runs -= k->run != NULL;
     event_give(w, k->before);
