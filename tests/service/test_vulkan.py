@@ -257,6 +257,17 @@ def test_a_deadline_ends_its_session_alone(client, scale):
     scaled(client, scale, "m").expect(200)
 
 
+def test_a_deadline_is_kept_beside_another_stream(client):
+    """No event here tells that a launch has started, so the time counts from when the device was given it."""
+    session = new_session(client)
+    put_glsl(client, session + "/modules/m", SLOW).expect(201)
+    client.put(session + "/buffers/b", {"size": 16}).expect(201)
+    slow = {"module": "m", "kernel": "main", "grid": [65535, 1000], "args": [{"buf": "b"}]}
+    client.post(session + "/launches", {**slow, "stream": "a", "timeout_ms": 20_000}, Prefer="respond-async").expect(202)
+    answer = client.post(session + "/launches", {**slow, "stream": "b", "timeout_ms": 500}, Prefer="wait=60")
+    assert answer.code == "execution_timeout" and "timeout_ms of 500 ms" in answer.json()["detail"], answer
+
+
 def test_fills_and_copies(client, scale):
     client.put(scale + "/buffers/c", {"size": 403}).expect(201)
     for pattern, size in (({"u8": 7}, 1), ({"u16": 0x1234}, 2), ({"u32": 0xdeadbeef}, 4), ({"u64": "18446744073709551614"}, 8)):

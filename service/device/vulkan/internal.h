@@ -205,8 +205,8 @@ enum status vulkan_stream_reap(struct device *d, struct device_stream *s, struct
 uint64_t vulkan_oldest_ticket(struct device *d);
 /* The time stamp of the event is taken by these commands. */
 void vulkan_event_stamp(struct device *d, VkCommandBuffer commands, struct device_event *e);
-/* ... which are the stream's last submission. */
-void        vulkan_event_arm(struct device_event *e, struct device_stream *s);
+/* ... which are the stream's last submission. The event is done with the stream's submission `value`. */
+void        vulkan_event_arm(struct device_event *e, struct device_stream *s, uint64_t value);
 enum status vulkan_event_create(struct device *d, struct device_event **out);
 void        vulkan_event_destroy(struct device *d, struct device_event *e);
 enum status vulkan_event_record(struct device *d, struct device_stream *s, struct device_event *e);

@@ -143,9 +143,9 @@ enum status vulkan_launch(struct device *d, struct device_stream *s, const struc
     if (st)
         return d->lost ? vulkan_alive(d, why) : recorded ? recorded : problem_set(why, st, "cannot queue the launch");
     if (l->before)
-        vulkan_event_arm(l->before, s);
+        vulkan_event_arm(l->before, s, s->submitted - 1); /* it is behind what was submitted before the launch */
     if (l->after)
-        vulkan_event_arm(l->after, s);
+        vulkan_event_arm(l->after, s, s->submitted);
     return STATUS_OK;
 }
 

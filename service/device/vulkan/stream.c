@@ -322,10 +322,10 @@ void vulkan_event_stamp(struct device *d, VkCommandBuffer commands, struct devic
     d->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->query, 0);
 }
 
-void vulkan_event_arm(struct device_event *e, struct device_stream *s)
+void vulkan_event_arm(struct device_event *e, struct device_stream *s, uint64_t value)
 {
     e->stream = s;
-    e->value = s->submitted;
+    e->value = value;
     e->recorded = true;
     e->unrecorded = false;
 }
@@ -344,7 +344,7 @@ enum status vulkan_event_record(struct device *d, struct device_stream *s, struc
     vulkan_event_stamp(d, j->commands, e);
     st = vulkan_job_end(d, s, j, STATUS_OK);
     if (!st)
-        vulkan_event_arm(e, s);
+        vulkan_event_arm(e, s, s->submitted);
     return st;
 }
 

@@ -18,6 +18,7 @@ struct accepted_command {
     struct problem       why;        /* of refused */
     uint64_t             started_ns; /* 0: not yet; of what is given behind other work: when that was seen to be on last */
     uint64_t             place;      /* on a device that does one thing after another: how many operations stand before it */
+    uint64_t             order;      /* in which all streams' commands were given to the device, from 1 */
     bool                 told;       /* that it started; of a launch */
     uint32_t             mark;       /* of a launch: what stands in its stream's mark once it is done; 0: nothing will */
     struct device_event *before;     /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
@@ -102,6 +103,7 @@ struct device_worker {
     unsigned                 accepted_end;  /* places ever used: the rest take no memory */
     struct command_queue     commands_free; /* of those */
     uint64_t                 sequence;
+    uint64_t                 issues; /* commands that were given to the device */
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* slots ever used: the rest need no check */
     struct command_queue     barriers;    /* calls that wait for earlier work */

@@ -81,13 +81,16 @@ static enum status timed_out(struct device_worker *w, const struct accepted_comm
 enum status overdue_judge(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why)
 {
     uint32_t    late_ms = w->ops->faults_late_ms;
-    enum status st = late_ms ? answer_since(w, k->started_ns + timeout_ms * NS_PER_MS, why) : STATUS_OK;
+    uint64_t    since = k->started_ns + timeout_ms * NS_PER_MS;
+    enum status st = late_ms ? answer_since(w, since, why) : STATUS_OK;
 
     if (status_is_fatal(st))
         return st;
     if (!st)
         return timed_out(w, k, timeout_ms, 0, why);
-    if (now_ns() - w->probe.asked_ns < late_ms * NS_PER_MS)
+    if (w->probe.asked_ns > since) /* else it is open from another command's deadline */
+        since = w->probe.asked_ns;
+    if (now_ns() - since < late_ms * NS_PER_MS)
         return STATUS_PENDING;
     return timed_out(w, k, timeout_ms, late_ms, why);
 }

@@ -109,6 +109,7 @@ static void begin_command(struct device_worker *w, struct stream *s, struct acce
     k->issued = true;
     k->started_ns = s->last ? 0 : now_ns();
     k->place = progress_of(w).given;
+    k->order = ++w->issues;
     s->issued++;
     s->runs += k->run != NULL;
 }
@@ -176,27 +177,40 @@ bool command_reached(struct device_worker *w, const struct accepted_command *k)
     return progress_of(w).done >= k->place;
 }
 
+/* Whether another stream's work that was given earlier is not done. The first of all waits for nothing: a device that hangs is found out by it. */
+static bool others_are_before(struct device_worker *w, const struct accepted_command *k)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        const struct accepted_command *first = TAILQ_FIRST(&w->streams[i].queue);
+
+        any = any || (first && first->issued && first->order < k->order);
+    }
+    return any;
+}
+
 /* Whether a launch stands behind other streams' work: these may share a queue of the device. Without an event before it nothing tells. */
 static bool stands_behind(struct device_worker *w, const struct accepted_command *k)
 {
-    return k->before && !w->ops->progress && w->ops->event_query(w->device, k->before, NULL) == STATUS_PENDING;
+    return k->before && !w->ops->progress && others_are_before(w, k) && w->ops->event_query(w->device, k->before, NULL) == STATUS_PENDING;
 }
 
 /* It is the oldest, has been given to the device, and is not done. True: it is overdue. What waits there for other streams' work has not started. */
 static bool runs_on(struct device_worker *w, struct accepted_command *k)
 {
     uint64_t limit_ms = timeout_ms(k), now = now_ns();
-    bool     tells;
+    bool     reached = command_reached(w, k), tells;
 
     if (!limit_ms)
         return false;
-    if (!command_reached(w, k))
-        k->started_ns = now;
-    tells = !k->told && now - k->started_ns > (k->run ? RUN_TOLD_US : START_TOLD_US) * NS_PER_US;
+    tells = reached && !k->told && now - k->started_ns > (k->run ? RUN_TOLD_US : START_TOLD_US) * NS_PER_US;
     if (tells && stands_behind(w, k))
-        k->started_ns = now;
-    else if (tells)
+        reached = tells = false;
+    if (tells)
         command_started(w, k);
+    if (!reached)
+        k->started_ns = now;
     return now - k->started_ns > limit_ms * NS_PER_MS;
 }
 
@@ -285,6 +299,8 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
         launch_ends(w, s, k, st, &done.reply.launch);
+    else if (s->launches > 0)
+        start_next_launch(s, now_ns()); /* it stood behind this copy */
     assert(!k->run || s->runs > 0);
     s->runs -= k->run != NULL;
     start_next_run(s);

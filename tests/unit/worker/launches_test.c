@@ -278,9 +278,20 @@ static void expect_end(unsigned i, enum status st)
     cr_assert_eq(c.status, st);
 }
 
+/* Its command was given to the device first, and stays there for as long as dev.waits. */
+static void other_stream_is_busy(unsigned i)
+{
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    command(i, MESSAGE_LAUNCH)->command.body.launch.untimed = 0;
+    stream_push(&w, &w.streams[1], &commands[i]);
+}
+
 static void expect_deadlines_from_its_start(bool untimed)
 {
     dev.waits = true;
+    if (!untimed)
+        other_stream_is_busy(6);
     short_launch(0, &w.streams[0], untimed);
     for (unsigned i = 0; i < 3; i++) {
         sleep_ns(2 * NS_PER_MS);
@@ -289,12 +300,32 @@ static void expect_deadlines_from_its_start(bool untimed)
     dev.waits = false;
     dev.done = dev.given;
     expect_end(0, STATUS_OK);
+    if (!untimed)
+        expect_end(6, STATUS_OK);
     dev.waits = true;
+    if (!untimed)
+        other_stream_is_busy(7);
     short_launch(1, &w.streams[0], untimed);
     sleep_ns(2 * NS_PER_MS);
     expect_nothing();
     dev.waits = false;
     expect_end(1, STATUS_EXECUTION_TIMEOUT);
+}
+
+static void advance_until_lost(void)
+{
+    uint64_t until = deadline_after_ms(PATIENCE_MS);
+
+    while (!w.lost) {
+        cr_assert(deadline_left_ns(until) > 0);
+        streams_advance(&w);
+    }
+}
+
+static enum status copy_query(struct device *d, struct device_event *e, struct problem *why)
+{
+    (void)d, (void)e, (void)why;
+    return dev.waits ? STATUS_PENDING : STATUS_OK;
 }
 
 /* ---- tests ---- */
@@ -309,7 +340,6 @@ Test(launches, what_waits_on_the_device_behind_another_stream_is_not_overdue)
 Test(launches, of_several_that_are_overdue_one_ends_the_context)
 {
     struct device_ops late = ops;
-    uint64_t          until = deadline_after_ms(PATIENCE_MS);
 
     late.faults_late_ms = 5;
     w.ops = &late;
@@ -318,10 +348,53 @@ Test(launches, of_several_that_are_overdue_one_ends_the_context)
     w.streams_end = 2;
     for (unsigned i = 0; i < 2; i++)
         short_launch(i, &w.streams[i], true);
-    while (!w.lost) {
-        cr_assert(deadline_left_ns(until) > 0);
-        streams_advance(&w);
-    }
+    advance_until_lost();
+}
+
+/* Each has so long to be told its fault, whenever the question was asked. */
+Test(launches, an_answer_that_another_one_waits_for_still_is_waited_for)
+{
+    struct device_ops late = ops;
+
+    late.faults_late_ms = PATIENCE_MS;
+    w.ops = &late;
+    w.probe = (struct probe){.stream = (struct device_stream *)(uintptr_t)1, .event = (struct device_event *)(uintptr_t)1, .asked_ns = 1};
+    short_launch(0, &w.streams[0], true);
+    sleep_ns(2 * NS_PER_MS);
+    expect_nothing();
+    dev.done = dev.given;
+    expect_end(0, STATUS_OK);
+}
+
+/* Without work before it there is nothing to wait for: the device hangs. */
+Test(launches, the_first_on_a_device_that_hangs_is_overdue)
+{
+    dev.waits = true;
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    for (unsigned i = 0; i < 2; i++)
+        short_launch(i, &w.streams[i], false);
+    advance_until_lost();
+}
+
+Test(launches, what_stands_behind_a_copy_of_its_stream_is_not_overdue)
+{
+    struct device_ops copies = ops;
+
+    copies.event_query = copy_query;
+    w.ops = &copies;
+    dev.waits = true;
+    stream_push(&w, &w.streams[0], command(0, MESSAGE_MEM_FILL));
+    command(1, MESSAGE_LAUNCH)->command.body.launch.timeout_ms = PATIENCE_MS;
+    stream_push(&w, &w.streams[0], &commands[1]);
+    cr_assert_eq(dev.launches, 1);
+    commands[1].started_ns -= 2 * PATIENCE_MS * NS_PER_MS; /* so long ago */
+    expect_nothing();
+    dev.waits = false;
+    expect_end(0, STATUS_OK);
+    expect_nothing();
+    dev.done = dev.given;
+    expect_end(1, STATUS_OK);
 }
 
 Test(launches, what_waits_on_a_device_that_does_one_thing_after_another_is_not_overdue)
