@@ -101,6 +101,17 @@ def test_what_waits_for_other_work_is_not_overdue(service, client, session):
     assert client.get(long, Prefer="wait=60").json()["state"] == "succeeded"
 
 
+def test_a_batch_that_waits_for_another_of_its_streams_is_not_overdue(client, session):
+    """What that stream does before is other work. Two launches: the second one is not yet given to the device when the batch comes."""
+    brief = {"op": "launch", **launch("spin", {"i64": 1}, module="m")}
+    client.put_cuda(session + "/modules/m", SPIN)
+    for ticks in (SECONDS_6 // 8, SECONDS_6):
+        client.post(session + "/launches", launch("spin", {"i64": ticks}, module="m", stream="a"), Prefer="respond-async").expect(202)
+    ops = [{**brief, "stream": "a"}, {"op": "record", "event": "e", "stream": "a"},
+           {**brief, "stream": "b"}, {"op": "wait", "event": "e", "stream": "b"}, {**brief, "stream": "b"}, {**brief, "stream": "b"}]
+    client.post(session + "/batches", {"ops": ops, "timeout_ms": 2000}).expect(200)
+
+
 def test_a_batch_that_runs_on_after_it_waited_is_overdue(client, session):
     client.put_cuda(session + "/modules/m", SPIN)
     client.post(session + "/launches", launch("spin", {"i64": SECONDS_6 // 4}, module="m"), Prefer="respond-async")

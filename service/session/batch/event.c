@@ -78,6 +78,16 @@ enum status batch_run_record(struct batch *b, unsigned i, struct problem *why)
     return st ? st : command_batch_add(b, stream, &item, why);
 }
 
+/* Alone, so that what stands behind it begins when it is over: until then other work may run for as long as it likes. */
+static enum status add_wait(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why)
+{
+    enum status st = command_batch_send(b, why);
+
+    if (!st)
+        st = command_batch_add(b, stream, item, why);
+    return st ? st : command_batch_send(b, why);
+}
+
 /* The device waits, not we. */
 enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why)
 {
@@ -93,7 +103,7 @@ enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why)
     if (st)
         return batch_noted(b->worker_session, st, why);
     item.event = e->id;
-    return stream == e->stream ? STATUS_OK : command_batch_add(b, stream, &item, why);
+    return stream == e->stream ? STATUS_OK : add_wait(b, stream, &item, why);
 }
 
 /* The worker answers when both events are done; nothing else waits for that. */
