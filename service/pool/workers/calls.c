@@ -409,7 +409,7 @@ static uint64_t earliest_deadline(struct worker *w, bool *launch)
         if (!slot->call || slot->deadline_ns >= first)
             continue;
         first = slot->deadline_ns;
-        *launch = runs_kernels(slot->call->message);
+        *launch = runs_kernels(slot->message); /* not the call: it may have ended, and be gone */
     }
     return first;
 }

@@ -2,6 +2,7 @@
 #include "unit/pool/one_worker.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 TestSuite(worker_faults, .init = one_worker_start, .fini = one_worker_end);
 
@@ -121,6 +122,40 @@ Test(worker_faults, worker_kill_ends_calls_with_the_given_problem)
     worker_kill(w, STATUS_EXECUTION_TIMEOUT, &why);
     trio_expect(&t, STATUS_EXECUTION_TIMEOUT);
     cr_assert_str_eq(t.calls[2].problem.detail, "seen from outside");
+}
+
+static void free_slowly(struct call *c, enum call_event event)
+{
+    if (event != CALL_DONE)
+        return;
+    free(c);
+    sleep_ns(500 * NS_PER_MS); /* the drainer looks at the deadlines meanwhile */
+}
+
+static void *wake_worker(void *unused)
+{
+    sleep_ns(50 * NS_PER_MS);
+    kill(w->process.pid, SIGCONT);
+    return unused;
+}
+
+/* Another thread than the drainer tells it. */
+Test(worker_faults, a_call_may_be_freed_as_soon_as_its_end_is_told)
+{
+    static struct call endless = {.deadline_ns = DEADLINE_NEVER};
+    struct msg_launch  m = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
+    struct call       *c = malloc(sizeof *c);
+    pthread_t          waker;
+
+    cr_assert_eq(worker_submit_launch(w, &m, &endless), STATUS_OK);
+    while (call_spin(w, &endless, NS_PER_MS) || !endless.started_wall_ns)
+        continue;
+    cr_assert_eq(kill(w->process.pid, SIGSTOP), 0);
+    *c = (struct call){.on_event = free_slowly, .deadline_ns = deadline()};
+    cr_assert_eq(worker_submit_memory_info(w, &(struct msg_memory_info){0}, c), STATUS_OK);
+    cr_assert_eq(pthread_create(&waker, NULL, wake_worker, NULL), 0);
+    cr_assert_not(call_spin(w, &endless, NS_PER_S));
+    pthread_join(waker, NULL);
 }
 
 Test(worker_faults, a_calls_own_deadline_kills_the_worker)
