@@ -19,7 +19,7 @@ struct accepted_command {
     uint64_t             started_ns; /* 0: not yet; of what is given behind other work: when that was seen to be on last */
     uint64_t             place;      /* on a device that does one thing after another: how many operations stand before it */
     uint64_t             order;      /* in which all streams' commands were given to the device, from 1 */
-    bool                 told;       /* that it started; of a launch */
+    bool                 told;       /* that it started; of a launch or a run */
     uint32_t             mark;       /* of a launch: what stands in its stream's mark once it is done; 0: nothing will */
     struct device_event *before;     /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
     struct device_event *after;      /* NULL too where the stream itself is asked (stream_query) */

@@ -328,6 +328,16 @@ static enum status copy_query(struct device *d, struct device_event *e, struct p
     return dev.waits ? STATUS_PENDING : STATUS_OK;
 }
 
+/* Each on a stream of its own. */
+static void two_short_launches_end_the_context(bool untimed)
+{
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    for (unsigned i = 0; i < 2; i++)
+        short_launch(i, &w.streams[i], untimed);
+    advance_until_lost();
+}
+
 /* ---- tests ---- */
 
 /* Streams may share a queue of the device, or a device does one thing after another. */
@@ -344,11 +354,7 @@ Test(launches, of_several_that_are_overdue_one_ends_the_context)
     late.faults_late_ms = 5;
     w.ops = &late;
     w.probe = (struct probe){.stream = (struct device_stream *)(uintptr_t)1, .event = (struct device_event *)(uintptr_t)1};
-    w.streams[1].used = true;
-    w.streams_end = 2;
-    for (unsigned i = 0; i < 2; i++)
-        short_launch(i, &w.streams[i], true);
-    advance_until_lost();
+    two_short_launches_end_the_context(true);
 }
 
 /* Each has so long to be told its fault, whenever the question was asked. */
@@ -370,11 +376,7 @@ Test(launches, an_answer_that_another_one_waits_for_still_is_waited_for)
 Test(launches, the_first_on_a_device_that_hangs_is_overdue)
 {
     dev.waits = true;
-    w.streams[1].used = true;
-    w.streams_end = 2;
-    for (unsigned i = 0; i < 2; i++)
-        short_launch(i, &w.streams[i], false);
-    advance_until_lost();
+    two_short_launches_end_the_context(false);
 }
 
 Test(launches, what_stands_behind_a_copy_of_its_stream_is_not_overdue)
