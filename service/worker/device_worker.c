@@ -21,7 +21,8 @@ enum { ACCEPT_AT_ONCE = 32 };
 
 bool status_is_fatal(enum status st)
 {
-    return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST;
+    return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_FAULT_DOMAIN_LOST ||
+           st == STATUS_WORKER_LOST;
 }
 
 /* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
@@ -145,7 +146,7 @@ static struct accepted_command *command_new(struct device_worker *w)
     k->issued = false;
     k->refused = STATUS_OK;
     k->started_ns = k->place = 0;
-    k->told = false;
+    k->told = k->overdue = false;
     k->mark = 0;
     k->before = k->after = NULL;
     k->run = NULL;

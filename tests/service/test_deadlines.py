@@ -1,8 +1,11 @@
 """At a deadline: whether the kernel still runs, or has faulted and the driver has not told yet. On the fake driver, which may tell late."""
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from fake_gpu import driver, prepare, start  # noqa: F401
 from kernels import FAULTS, launch
+from service_under_test import until
 
 S = "/v1/sessions/deadlines"
 LATE = 'extern "C" __global__ void late_trap(unsigned ms) {}'
@@ -53,4 +56,40 @@ def test_what_cannot_be_known_is_said_so(client):
     problem = client.post(S + "/launches", late_trap(600000))
     assert (problem.status, problem.code) == (504, "execution_timeout") and UNKNOWN in problem.json()["detail"], problem
     assert "100 ms" in problem.json()["detail"]
+    assert client.post(S + "/reset").status == 200
+
+
+def endless(**changes):
+    return launch("endless", {"buf": "c"}, **changes)
+
+
+def run_for_long(client):
+    path = client.post(S + "/launches", endless(timeout_ms=600000), Prefer="respond-async").expect(202).headers["Location"]
+    until(lambda: client.get(path).json()["state"] == "running", "it does not begin")
+    return path
+
+
+def test_what_ran_beside_it_is_told_that_other_work_ended_it(client):
+    """It is known which one passed its deadline: what has time left has done nothing wrong."""
+    beside = run_for_long(client)
+    mine = type(client)(client.host, client.port, client.headers)
+    with ThreadPoolExecutor(1) as thread:
+        batch = thread.submit(mine.post, S + "/batches", {"ops": [{"op": "launch", **endless(stream="batch")}], "timeout_ms": 600000})
+        problem = client.post(S + "/launches", endless(stream="own", timeout_ms=3000))
+        batch = batch.result()
+    assert (problem.status, problem.code) == (504, "execution_timeout") and "timeout_ms of 3000 ms" in problem.json()["detail"], problem
+    other = client.get(beside, Prefer="wait=60").json()
+    assert other["problem"]["code"] == "worker_lost" and "started_at" in other, other
+    assert "faulted before this launch finished (execution_timeout: the kernel exceeded its timeout_ms of 3000 ms" in other["problem"]["detail"]
+    assert (batch.status, batch.code) == (503, "worker_lost") and "other work of the session" in batch.json()["detail"], batch
+    fault = client.get(S).json()["fault"]
+    assert fault["code"] == "execution_timeout" and "timeout_ms of 3000 ms" in fault["detail"], fault
+
+
+def test_a_batch_that_is_overdue_on_one_of_its_streams_is_overdue(client):
+    """Streams of a batch begin at different times: one may have time left when another one has not."""
+    run_for_long(client)  # the batch's first operation stands behind it
+    ops = [{"op": "launch", **endless()}, {"op": "launch", **endless(stream="a")}]
+    problem = client.post(S + "/batches", {"ops": ops, "timeout_ms": 300})
+    assert (problem.status, problem.code) == (504, "execution_timeout") and problem.json()["op_index"] == 1, problem
     assert client.post(S + "/reset").status == 200

@@ -128,6 +128,16 @@ def test_what_had_not_started_when_another_stream_faulted_says_so(client, sessio
     assert other["state"] == "succeeded" or (other["problem"]["code"] == "worker_lost" and not other.get("started_at"))
 
 
+def test_what_has_time_left_when_another_stream_is_overdue_is_told_so(client, session):
+    """It runs beside that one, or has not started, where a device runs one kernel at a time."""
+    client.put_cuda(session + "/modules/m", SPIN)
+    spin = [launch("spin", {"i64": 2**50}, module="m", **own) for own in ({"stream": "a", "timeout_ms": 2000}, {"stream": "b"})]
+    paths = [client.post(session + "/launches", one, Prefer="respond-async").headers["Location"] for one in spin]
+    problems = [client.get(path, Prefer="wait=60").json()["problem"] for path in paths]
+    assert [problem["code"] for problem in problems] == ["execution_timeout", "worker_lost"], problems
+    assert "before this launch finished (execution_timeout" in problems[1]["detail"]
+
+
 def test_offsets(client, vadd):
     args = [{"buf": "a", "offset": 4}, {"buf": "b", "offset": "8"}, {"buf": "c"}, {"i32": 1}]
     assert client.post(vadd + "/launches", launch_vadd(args=args)).status == 200

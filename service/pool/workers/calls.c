@@ -433,7 +433,7 @@ uint64_t calls_check_deadlines(struct worker *w)
         return first;
     if (launch)
         problem_set(&why, STATUS_EXECUTION_TIMEOUT,
-                    "the operations did not finish before their deadline, or faulted: their worker does not tell which");
+                    "operations of the session did not finish before their deadline, or faulted: the worker does not tell");
     else if (starting)
         problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the worker did not start in time");
     else

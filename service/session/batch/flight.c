@@ -209,8 +209,10 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
 {
     struct session *s = b->session;
 
+    if (!b->failed)
+        b->completed = first;
     b->failed = f->call.status;
-    b->failed_op = b->completed = first;
+    b->failed_op = first;
     b->failed_last = last;
     b->failed_kernels = runs_kernels(f);
     b->failure = f->call.problem;
@@ -220,6 +222,18 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     if (b->worker_session->closed && !b->worker_session->lost)
         b->failed = worker_session_still_usable(b->worker_session, &b->failure);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* It was under way when another call, of this batch perhaps, ended the worker session. */
+static bool ended_by_another(const struct batch *b, const struct flight_call *f)
+{
+    return b->failed && b->failed != STATUS_WORKER_LOST && f->call.status == STATUS_WORKER_LOST;
+}
+
+/* That other call. */
+static bool gives_the_reason(const struct batch *b, const struct flight_call *f)
+{
+    return b->failed == STATUS_WORKER_LOST && f->call.worker_session_lost && f->call.status != STATUS_WORKER_LOST;
 }
 
 /* Everything that was under way fails with the worker session. The fault is a kernel's, if any was under way; on every stream it can only be
@@ -232,8 +246,10 @@ static void fail(struct batch *b, const struct flight_call *f)
 
     suspects(b, f, &first, &last);
     *suspected = *suspected || runs_kernels(f);
-    if (!b->failed) {
+    if (!b->failed || gives_the_reason(b, f)) {
         fail_first(b, f, first, last);
+    } else if (ended_by_another(b, f)) {
+        return;
     } else if (counts && !b->failed_kernels) {
         b->failed_kernels = true;
         b->failed_op = first;

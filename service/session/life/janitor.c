@@ -24,7 +24,8 @@ static enum status deadline_overrun(const struct worker_session *c, uint64_t now
                    : STATUS_OK;
     return timeout_ms
                ? problem_set(why, STATUS_EXECUTION_TIMEOUT,
-                             "the kernel exceeded its timeout_ms of %" PRIu64 " ms, or faulted: its worker does not tell which", timeout_ms)
+                             "a kernel of the session exceeded its timeout_ms of %" PRIu64 " ms, or faulted: the worker does not tell",
+                             timeout_ms)
                : STATUS_OK;
 }
 

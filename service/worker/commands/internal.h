@@ -20,6 +20,7 @@ struct accepted_command {
     uint64_t             place;      /* on a device that does one thing after another: how many operations stand before it */
     uint64_t             order;      /* in which all streams' commands were given to the device, from 1 */
     bool                 told;       /* that it started; of a launch or a run */
+    bool                 overdue;    /* it was judged so: the context ends for it */
     uint32_t             mark;       /* of a launch: what stands in its stream's mark once it is done; 0: nothing will */
     struct device_event *before;     /* of a timed LAUNCH; both are from the free list of events. NULL = not issued, or a run */
     struct device_event *after;      /* NULL too where the stream itself is asked (stream_query) */
@@ -135,7 +136,7 @@ void command_answer(struct device_worker *w, struct accepted_command *k, enum st
 void command_started(struct device_worker *w, struct accepted_command *k);
 /* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
-/* Answers everything with *why and worker_session_lost. */
+/* Answers everything that is left with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
 
 /* ---- launches.c ---- */

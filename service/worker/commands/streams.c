@@ -232,7 +232,8 @@ static enum status query_command(struct device_worker *w, struct stream *s, stru
     if (st != STATUS_PENDING || !runs_on(w, k))
         return st;
     st = overdue_judge(w, k, timeout_ms(k), why);
-    if (st == STATUS_EXECUTION_TIMEOUT && w->ops->cancel)
+    k->overdue = st == STATUS_EXECUTION_TIMEOUT;
+    if (k->overdue && w->ops->cancel)
         w->ops->cancel(w->device);
     return st;
 }
@@ -282,11 +283,46 @@ static void launch_ends(struct device_worker *w, struct stream *s, struct accept
         launch_reply(w, s, k, ran_ns, reply);
 }
 
+static void answer_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
+{
+    struct completion done = {0};
+
+    TAILQ_REMOVE(&s->queue, k, queued);
+    command_answer(w, k, STATUS_EXECUTION_TIMEOUT, &done, why);
+}
+
+/* What stands first on a stream, and is past its own deadline as well. */
+static bool is_overdue_too(struct device_worker *w, struct accepted_command *k, struct problem *why)
+{
+    return k && k->issued && !k->refused && runs_on(w, k) && overdue_judge(w, k, timeout_ms(k), why) == STATUS_EXECUTION_TIMEOUT;
+}
+
+/* The context ends for `k`, the first of `s`. It is told first, as the first report is the session's; what has done nothing wrong is told why. */
+static void lose_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
+{
+    struct problem others, own = {0};
+
+    problem_set(&others, STATUS_WORKER_LOST, "ended for other work of the session: %s", why->detail);
+    w->lost = true;
+    answer_overdue(w, s, k, why);
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        struct stream *other = &w->streams[i];
+
+        if (other != s && is_overdue_too(w, TAILQ_FIRST(&other->queue), &own))
+            answer_overdue(w, other, TAILQ_FIRST(&other->queue), &own);
+    }
+    worker_lose(w, &others);
+}
+
 /* The oldest one is done, or failed as st and *why say. */
 static void reap_command(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st, struct problem *why)
 {
     struct completion done = {0};
 
+    if (k->overdue) {
+        lose_overdue(w, s, k, why);
+        return;
+    }
     if (status_is_fatal(st)) {
         why->status = st;
         worker_lose(w, why);

@@ -357,6 +357,54 @@ Test(launches, of_several_that_are_overdue_one_ends_the_context)
     two_short_launches_end_the_context(true);
 }
 
+/* The next answer. */
+static void expect_end_of_context(unsigned i, enum status st, const char *text) /* how its detail begins */
+{
+    struct completion c = told_but_starts();
+
+    cr_assert_eq(c.kind, COMPLETION_DONE);
+    cr_assert_eq(c.call, i + 1);
+    cr_assert_eq(c.status, st);
+    cr_assert_eq(c.worker_session_lost, 1);
+    cr_assert_eq(strncmp(c.detail, text, strlen(text)), 0, "%s", c.detail);
+}
+
+static void run_for(unsigned i, struct stream *s, uint32_t timeout_ms)
+{
+    command(i, MESSAGE_LAUNCH)->command.body.launch.timeout_ms = timeout_ms;
+    stream_push(&w, s, &commands[i]);
+}
+
+/* One that has time left, what waits behind it, and a barrier have done nothing wrong. The first report is the session's. */
+Test(launches, what_ran_beside_an_overdue_one_is_told_so)
+{
+    static const char why[] = "ended for other work of the session: the kernel exceeded its timeout_ms of 1 ms";
+
+    w.streams[1].used = w.streams[2].used = true;
+    w.streams_end = 3;
+    run_for(0, &w.streams[0], PATIENCE_MS);
+    run_for(1, &w.streams[0], 1);
+    run_for(2, &w.streams[1], 1);
+    TAILQ_INSERT_TAIL(&w.barriers, command(3, MESSAGE_MODULE_UNLOAD), queued);
+    advance_until_lost();
+    expect_end_of_context(2, STATUS_EXECUTION_TIMEOUT, why + strlen("ended for other work of the session: "));
+    expect_end_of_context(0, STATUS_WORKER_LOST, why);
+    expect_end_of_context(1, STATUS_WORKER_LOST, why);
+    expect_end_of_context(3, STATUS_WORKER_LOST, why);
+}
+
+Test(launches, each_of_several_that_are_overdue_is_told_its_own_deadline)
+{
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    run_for(0, &w.streams[0], 2);
+    run_for(1, &w.streams[1], 1);
+    sleep_ns(4 * NS_PER_MS);
+    advance_until_lost();
+    expect_end_of_context(0, STATUS_EXECUTION_TIMEOUT, "the kernel exceeded its timeout_ms of 2 ms");
+    expect_end_of_context(1, STATUS_EXECUTION_TIMEOUT, "the kernel exceeded its timeout_ms of 1 ms");
+}
+
 /* Each has so long to be told its fault, whenever the question was asked. */
 Test(launches, an_answer_that_another_one_waits_for_still_is_waited_for)
 {
